@@ -1,7 +1,7 @@
-//! Anthropic's wire: messages. Pure.
+//! Anthropic's wire format: the Messages API. Pure.
 //!
-//! After the vendor's OpenAPI description and its notes on the version 2026-10-21, which refuses what chooses how freely
-//! a model speaks. Answers are always streamed.
+//! Follows the vendor's OpenAPI description and its notes on version 2026-10-21, which rejects sampling parameters.
+//! Answers are always streamed.
 
 mod messages;
 mod stream;
@@ -65,13 +65,13 @@ struct MessagesBody<'a> {
     messages: Vec<Turn<'a>>,
 }
 
-/// Builds the request's common fields; `rest` holds further fields, of which those that are null are left out.
+/// Builds the request's common fields; `rest` holds additional fields, of which null ones are left out.
 fn body<'a>(spec: &'a ModelSpec, request: &'a Request<'_>, rest: &Value) -> MessagesBody<'a> {
     let tools: Vec<Value> = request.form.tools.iter().map(body_tool).collect();
     let marks = Marks::of(&request.messages, !request.cached_by_marks);
     let may_call = request.form.tool_choice == ToolChoice::Auto || tools.is_empty();
     let thinking = spec.thinking.map(|Thinking::Adaptive| {
-        // Without a word of it, what is thought is left out.
+        // Thinking is left out of the answer unless its display is requested.
         json!({"type": "adaptive", "display": "summarized"})
     });
     let mut fields = object(json!({
@@ -89,15 +89,15 @@ fn body<'a>(spec: &'a ModelSpec, request: &'a Request<'_>, rest: &Value) -> Mess
     }
 }
 
-/// Returns how hard the model is to think, and the schema that its reply is held to; `None` for neither.
+/// Returns the reasoning effort and the schema that constrains the reply; `None` if neither is set.
 fn output_config(spec: &ModelSpec, schema: Option<&Value>) -> Option<Value> {
     let format = schema.map(|schema| json!({"type": "json_schema", "schema": closed(schema)}));
     let config = object(json!({"effort": spec.reasoning_effort, "format": format}));
     Some(config).filter(|config| *config != json!({}))
 }
 
-/// Returns a schema as structured outputs take it: without the bounds of texts, lists and numbers, and each object with
-/// no properties but its own.
+/// Adapts a schema to structured outputs: removes the bounds on strings, lists and numbers, and forbids additional
+/// properties in every object.
 fn closed(schema: &Value) -> Value {
     const BOUNDS: [&str; 4] = ["maxItems", "maxLength", "maximum", "minimum"];
     match schema {
@@ -179,7 +179,7 @@ impl Wire for Anthropic {
     fn headers(&self, spec: &ModelSpec) -> &'static [(&'static str, &'static str)] {
         match spec.temperature {
             None => &[("anthropic-version", "2026-10-21")],
-            // The last version that takes one.
+            // This is the last version that accepts a temperature.
             Some(_) => &[("anthropic-version", "2023-06-01")],
         }
     }
@@ -246,7 +246,7 @@ impl Wire for Anthropic {
 }
 
 impl<'a> AnswerBlock<'a> {
-    /// The part that the block is; `None` for an unknown kind.
+    /// Converts the block to a part; `None` if its kind is unknown.
     fn part(self) -> Option<RawPart<'a>> {
         match &*self.kind {
             "text" => self.text.map(RawPart::Text),
@@ -268,8 +268,8 @@ impl<'a> AnswerBlock<'a> {
     }
 }
 
-/// Reads the usage. `input_tokens` excludes what was read from the cache and written to it, and `output_tokens`
-/// includes the thoughts; [`Usage`] has it the other way round.
+/// Reads the usage. `input_tokens` excludes tokens read from or written to the cache, and `output_tokens` includes
+/// thinking; in [`Usage`], it is the other way round.
 fn usage(told: &Value) -> Usage {
     let cached = count(&told["cache_read_input_tokens"]);
     let written = count(&told["cache_creation_input_tokens"]);

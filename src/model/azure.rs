@@ -1,7 +1,7 @@
-//! Azure's wire: OpenAI's chat completions, of a deployment that a user has made in a resource of his own. Pure.
+//! Azure's wire format: OpenAI's chat completions, for a deployment in the user's own Azure resource. Pure.
 //!
-//! After Azure's description of 2024-10-21. Guarantees that a request has no field that this description lacks, but for
-//! `model`; and that a name that becomes part of a URL needs no escaping there.
+//! Follows Azure's API description of 2024-10-21. Guarantees that a request contains no field missing from that
+//! description, except `model`, and that names that become part of a URL need no escaping there.
 
 #[cfg(test)]
 mod tests;
@@ -19,16 +19,15 @@ use crate::model::manner::Manner;
 use crate::model::wire::{Assembler, Wire};
 use crate::sys::text::without_mark;
 
-/// The version of the API that is asked for where none is set.
+/// The API version used if none is set.
 const API_VERSION: &str = "2024-10-21";
 /// The default limit on an answer's tokens, from `spec/dev-agent.md`.
 const MAX_OUTPUT_TOKENS: u32 = 4000;
-/// The end of a base URL of the newer form, where the deployment is named in the body alone.
+/// The ending of a base URL of the newer form, for which only the request's body names the deployment.
 const NEWER_FORM: &str = "/openai/v1";
 
-/// The model behind a deployment, as an agent that calls tools by the vendor's means asks it: of the resource at
-/// `endpoint`, in the version `api_version` of the API or the usual one. Neither name needs escaping in a URL:
-/// [`is_plain`].
+/// The model behind a deployment of the resource at `endpoint`, for agents that use the vendor's native tool calls;
+/// `api_version` has a default. Neither name may need escaping in a URL; see [`is_plain`].
 pub fn azure_spec(endpoint: &Endpoint, deployment: &str, api_version: Option<&str>) -> ModelSpec {
     ModelSpec {
         base_url: Some(endpoint.base().to_owned()),
@@ -40,10 +39,10 @@ pub fn azure_spec(endpoint: &Endpoint, deployment: &str, api_version: Option<&st
     }
 }
 
-/// Checks that what becomes part of the URL needs no escaping there.
+/// Checks that the names that become part of the URL need no escaping there.
 ///
 /// # Errors
-/// When it does.
+/// When one of them does.
 pub(super) fn check(spec: &ModelSpec) -> Result<(), String> {
     if !is_plain(&spec.id) {
         return Err(format!(
@@ -60,7 +59,7 @@ pub(super) fn check(spec: &ModelSpec) -> Result<(), String> {
     }
 }
 
-/// Returns whether the name of a deployment or a version needs no escaping in a URL.
+/// Returns whether the name of a deployment, or an API version, needs no escaping in a URL.
 pub fn is_plain(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     !name.is_empty() && name.chars().all(plain) && name != "." && name != ".."
@@ -113,7 +112,7 @@ impl Wire for Azure {
         ("api-key", "")
     }
 
-    /// Always asks for the answer as a whole.
+    /// Writes the request's JSON. Answers are never streamed.
     fn write_request(
         &self,
         spec: &ModelSpec,
@@ -145,13 +144,13 @@ impl Wire for Azure {
         match (status, code) {
             (_, Some("content_filter")) => Some(WORDING_HINT),
             (401 | 403, _) => Some(KEY_HINT),
-            // Deployments that are for something else than chat count as none.
+            // A deployment for anything other than chat counts as missing.
             (404, _) | (_, Some("OperationNotSupported")) => Some(DEPLOYMENT_HINT),
             _ => None,
         }
     }
 
-    /// Azure's gateway puts nothing around an error of its own.
+    /// Azure's gateway sends its own errors without the `error` object around them.
     fn read_failure(&self, json: &[u8]) -> VendorError {
         let answer: Value = serde_json::from_slice(without_mark(json)).unwrap_or_default();
         let wrapped = answer.get("error");
@@ -162,7 +161,7 @@ impl Wire for Azure {
         let vendor = OpenAi.vendor_error(error);
         let status = error["statusCode"].as_u64();
         let code = vendor.code.or(status.map(|status| status.to_string()));
-        // The service writes the first of each, and its description has the others.
+        // The service sends the first spelling of each pair; its API description has the second.
         let inner = ["innererror", "inner_error"].map(|name| &error[name]);
         let results = inner.iter().flat_map(|inner| {
             ["content_filter_result", "content_filter_results"].map(|name| &inner[name])

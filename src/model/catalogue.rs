@@ -1,7 +1,7 @@
-//! Facts about the vendors' models besides the table: successors, and when a model is retired. Pure.
+//! Facts about the vendors' models that the table lacks, such as successors and retirement dates. Pure.
 //!
-//! The facts are in `catalogue.json`, from the vendors' pages, as they were on the day that it names as `read`. An
-//! `entry` there has the form of one in `models.json`, into which it can be written.
+//! The facts are in `catalogue.json`, taken from the vendors' pages on the date given there as `read`. Each `entry` has
+//! the form of one in `models.json`, and can be copied there.
 
 use std::sync::LazyLock;
 
@@ -13,17 +13,17 @@ use super::served::is_same;
 use super::{ModelSpec, ReasoningEffort};
 use crate::sys::positions::Entries;
 
-/// So many days ahead of its end a model's users are warned.
+/// The time before a model's retirement from which its users are warned.
 const NEAR: Days = Days::new(30);
 
-/// A test reads the text, which is part of the program.
+/// The embedded catalogue; a test checks that it can be read.
 static CATALOGUE: LazyLock<Vec<(String, Known)>> =
     LazyLock::new(|| read(include_str!("catalogue.json")).unwrap_or_default());
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File<'a> {
-    /// When the vendors' pages were read; shown to nobody.
+    /// The date on which the vendors' pages were read; never shown.
     #[serde(rename = "read")]
     _read: NaiveDate,
     #[serde(borrow)]
@@ -34,32 +34,32 @@ struct File<'a> {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Known {
-    /// Its entry in `models.json`; `None`: it is built in, or its limits and prices are not known.
+    /// The model's entry for `models.json`; `None` if it is built in, or if its limits and prices are unknown.
     pub entry: Option<Box<RawValue>>,
-    /// The words of effort that it takes; `None`: all that there are.
+    /// The reasoning efforts that it accepts; `None`: all of them.
     pub efforts: Option<Vec<ReasoningEffort>>,
-    /// The tiers of service besides the standard one.
+    /// The service tiers besides the standard one.
     #[serde(default)]
     pub tiers: Vec<String>,
-    /// True if it is told by marks what to cache, since what it caches costs more.
+    /// True if cache marks tell the vendor what to cache, since writing to its cache costs extra.
     #[serde(default, rename = "cacheMarks")]
     pub cache_marks: bool,
-    /// When its life ends, where that is known.
+    /// The model's retirement, if known.
     pub end: Option<Retirement>,
 }
 
-/// The end of a model's life.
+/// The retirement of a model.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Retirement {
-    /// The first day without it.
+    /// The first day on which the model is unavailable.
     on: NaiveDate,
     becomes: Afterwards,
-    /// The model that its vendor names in its place.
+    /// The replacement that the vendor names.
     pub successor: String,
 }
 
-/// The vendor's treatment of calls for a retired model.
+/// The vendor's handling of calls to a retired model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Afterwards {
@@ -77,25 +77,25 @@ fn read(json: &str) -> serde_json::Result<Vec<(String, Known)>> {
         .collect()
 }
 
-/// Returns the known facts about the model with this vendor's name.
+/// Returns the facts about the model that the vendor calls `id`.
 pub fn known(id: &str) -> Option<&'static Known> {
     let mut models = CATALOGUE.iter();
     models.find(|(name, _)| name == id).map(|(_, known)| known)
 }
 
-/// Returns the known facts about the model with this vendor's name, or about the model that it is a version of.
+/// Returns the facts about the model that the vendor calls `id`, or about the model of which `id` is a version.
 pub fn matching(id: &str) -> Option<&'static Known> {
     let mut models = CATALOGUE.iter();
     let known = models.find(|(name, _)| is_same(name, id));
     known.map(|(_, known)| known)
 }
 
-/// Returns whether the model with this vendor's name takes cache marks.
+/// Returns whether the model that the vendor calls `id` supports cache marks.
 pub fn takes_cache_marks(id: &str) -> bool {
     matching(id).is_some_and(|known| known.cache_marks)
 }
 
-/// The names of the models that have an entry.
+/// The names of all models with an entry, separated by commas.
 pub fn names() -> String {
     let models = CATALOGUE.iter();
     let models = models.filter(|(_, known)| known.entry.is_some());
@@ -103,13 +103,13 @@ pub fn names() -> String {
     names.join(", ")
 }
 
-/// The model that the vendor names in the place of one whose life ends.
+/// The successor to a model that is retired or soon will be.
 pub fn successor(id: &str) -> Option<&'static str> {
     let end = known(id).and_then(|known| known.end.as_ref());
     end.map(|end| &*end.successor).or_else(|| retired(id))
 }
 
-/// The model that Anthropic names in the place of one that it does not serve any more.
+/// The successor to a model that Anthropic no longer serves.
 pub fn retired(id: &str) -> Option<&'static str> {
     const RETIRED: [&str; 4] = ["claude-2", "claude-3", "claude-instant", "claude-1"];
     if !RETIRED.iter().any(|family| id.starts_with(family)) {
@@ -121,7 +121,7 @@ pub fn retired(id: &str) -> Option<&'static str> {
     Some(named.unwrap_or("claude-sonnet-5-5"))
 }
 
-/// Tells how to ask the successor: by its name in the table, or by adding it first.
+/// Explains how to use the successor: by its name in the table, or by adding it first.
 pub(super) fn way_to(successor: &str, in_table: Option<&str>) -> String {
     match in_table {
         Some(name) => format!(
@@ -132,7 +132,7 @@ pub(super) fn way_to(successor: &str, in_table: Option<&str>) -> String {
     }
 }
 
-/// Returns the notice for a model that is retired soon, or was; `in_table` is the successor's name in the table.
+/// Returns the notice for a model that is retired or soon will be; `in_table` is the successor's name in the table.
 pub fn near_end(id: &str, today: NaiveDate, in_table: Option<&str>) -> Option<String> {
     let end = known(id)?.end.as_ref()?;
     let Retirement { on, successor, .. } = end;
@@ -149,8 +149,8 @@ pub fn near_end(id: &str, today: NaiveDate, in_table: Option<&str>) -> Option<St
 }
 
 impl ModelSpec {
-    /// Returns whether the entry's price holds whatever model its server reports: the server is the user's own, and the
-    /// model none of the vendors'.
+    /// Returns whether the entry's price applies whatever model its server reports: the server is the user's own, and
+    /// the model is not one of the vendors'.
     pub(crate) fn has_own_price(&self) -> bool {
         self.base_url.is_some() && known(&self.id).is_none()
     }

@@ -1,4 +1,4 @@
-//! Which server a model is asked at: the one of its entry, of the environment, or its vendor's. Pure.
+//! Selects the server for a model: its entry's, the environment's, or its vendor's. Pure.
 
 mod ollama_host;
 
@@ -6,7 +6,7 @@ use super::{ModelSpec, Provider};
 use crate::sys::environment::Environment;
 use crate::sys::http::endpoint::{Endpoint, EndpointProblem};
 
-/// The model's own endpoint, the one that the environment names, or the vendor's; `has_key` says whether calls
+/// Returns the model's own endpoint, the one that the environment names, or the vendor's; `has_key` says whether calls
 /// carry a key.
 ///
 /// # Errors
@@ -40,7 +40,7 @@ pub fn of(
     Endpoint::parse(variable, &url, has_key)
 }
 
-/// The base URL, where it is not that of the provider's own service, or of Ollama on this machine.
+/// The base URL, unless it is the provider's own service, or Ollama on this machine.
 pub fn differing(endpoint: &Endpoint, provider: Provider) -> Option<&str> {
     let is_usual = provider == Provider::Ollama && endpoint.is_this_machine();
     (Some(endpoint.base()) != provider.vendor().url && !is_usual).then_some(endpoint.base())

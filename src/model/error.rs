@@ -1,4 +1,4 @@
-//! Everything that can go wrong between a request and a whole reply.
+//! Errors that can occur between sending a request and having a whole reply.
 
 #[cfg(test)]
 mod tests;
@@ -21,31 +21,31 @@ use crate::sys::http::endpoint::Endpoint;
 use crate::sys::interrupt::Interrupted;
 use crate::sys::text;
 
-/// The largest size that an answer may have, in bytes.
+/// Maximum size of an answer, in bytes.
 pub(super) const ANSWER_LIMIT: u64 = 256 << 20;
 
-/// A vendor's account of a failed call.
+/// An error, as reported by the vendor.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct VendorError {
-    /// The vendor's code, like `RESOURCE_EXHAUSTED` or `insufficient_quota`.
+    /// The vendor's code, such as `RESOURCE_EXHAUSTED` or `insufficient_quota`.
     pub code: Option<String>,
-    /// The vendor's sentence.
+    /// The vendor's message.
     pub message: Option<String>,
     /// The time to wait before the next try.
     pub(super) retry_delay: Option<Duration>,
-    /// True if a quota is spent that waiting does not refill.
+    /// True if a quota is exhausted that waiting does not replenish.
     pub(super) quota_spent: bool,
-    /// True if it is asked too often, and not that the server has no room.
+    /// True if requests come too often, as opposed to the server being overloaded.
     pub(super) is_rate_limit: bool,
-    /// True if it is the key that is wrong.
+    /// True if the key is invalid.
     pub bad_key: bool,
-    /// Advice for the user, where it differs from other vendors'.
+    /// Advice for the user, if it differs from other vendors'.
     pub(super) hint: Option<&'static str>,
 }
 
 impl VendorError {
-    /// Returns whether the error is transient, by Anthropic's codes for that, which it also sends with a status of
-    /// success.
+    /// Returns whether the error is transient, judging by Anthropic's codes, which also occur in answers with a status
+    /// of success.
     pub(super) fn may_pass(&self) -> bool {
         let passing = [
             "overloaded_error",
@@ -59,14 +59,14 @@ impl VendorError {
     }
 }
 
-/// The usage, model version and tier of a call that gave no whole reply.
+/// The usage, model version and tier of a call that produced no whole reply.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Spent {
-    /// Tokens used, where the vendor tells.
+    /// The tokens used, if the vendor reports them.
     pub usage: Option<Usage>,
-    /// The model version that answered, where the vendor tells.
+    /// The model version that answered, if the vendor reports it.
     pub model_version: Option<String>,
-    /// The tier of service that answered, where the reply itself tells.
+    /// The service tier that answered, if the reply itself names it.
     pub tier: Option<Tier>,
 }
 
@@ -80,60 +80,60 @@ impl From<&Reply> for Box<Spent> {
     }
 }
 
-/// The parts of the setup that hints depend on.
+/// The parts of the configuration that hints depend on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Setup {
-    /// The environment variable that its key is from; `None`: a file.
+    /// The environment variable that the key comes from; `None` if it comes from a file.
     pub key_variable: Option<&'static str>,
-    /// The name in the table of the successor that the vendor names; `None` if it is not in the table.
+    /// The successor that the vendor names, by its name in the table; `None` if it is not there.
     pub successor: Option<Box<str>>,
 }
 
-/// Why there is no whole reply.
+/// Errors from asking a model.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
-    /// The vendor answered with an error's status.
+    /// The vendor answered with an error status.
     #[error("the model's server answered `{status}`{}{}", vendor_sentence(.vendor), after_tries(*.tries))]
     Status {
         /// The HTTP status.
         status: u16,
-        /// The vendor's error from the answer.
+        /// The error reported in the answer.
         vendor: VendorError,
-        /// The model that was asked, by the vendor's name.
+        /// The requested model, by the vendor's name.
         model: String,
-        /// The number of tries that were made.
+        /// The number of tries made.
         tries: u32,
         /// The answer's body.
         answer: Box<[u8]>,
-        /// The setup that the call used.
+        /// The configuration of the call.
         setup: Setup,
     },
     /// A redirect, which is never followed: the key would travel with it.
     #[error("the model's server answered `{status}`, a redirect to `{location}`")]
     Redirect { status: u16, location: String },
-    /// The connection could not be made, or broke.
+    /// The connection could not be established, or was lost.
     #[error("the connection to `{host}` failed: {reason}{}", after_tries(*.tries))]
     Connection {
         /// The server's host.
         host: String,
         /// The cause of the last failure.
         reason: String,
-        /// The number of tries that were made.
+        /// The number of tries made.
         tries: u32,
     },
-    /// No server listens at this machine's own address.
+    /// No server listens at the given address on this machine.
     #[error("no model's server listens at `{url}`: {reason}")]
     NobodyListens { url: String, reason: String },
     /// The server's certificate was not accepted.
     #[error("no secure connection to `{host}`: {reason}")]
     Tls { host: String, reason: String },
-    /// Something that no retry mends: not HTTP, a request that cannot be built.
+    /// A failure that retrying does not fix: not HTTP, or a request that cannot be built.
     #[error("the call to `{host}` failed: {reason}")]
     Protocol { host: String, reason: String },
-    /// The time for the call, all retries included, was over.
+    /// The time limit for the call, all retries included, has passed.
     #[error("the model gave no whole answer within {}", human_duration(*.0))]
     TimedOut(Duration),
-    /// The next try would come after the time for the call is over.
+    /// The next try would come after the time limit for the call.
     #[error(
         "{error}; the next try would come in {}, when the time for the call is over",
         human_duration(*.wait)
@@ -141,16 +141,16 @@ pub enum ModelError {
     NoTimeLeft {
         /// The error of the last try.
         error: Box<ModelError>,
-        /// The time the wait would be.
+        /// The time until the next try.
         wait: Duration,
     },
-    /// The answer is larger than is ever read.
+    /// The answer exceeds the maximum size.
     #[error("the model's answer is larger than {} MiB", ANSWER_LIMIT >> 20)]
     TooLarge,
     /// The answer has no body.
     #[error("the model's answer has no content at all")]
     NoBody,
-    /// The answer is no JSON object: compressed, not UTF-8, or an array.
+    /// The answer is not a JSON object: it is compressed, not UTF-8, or an array.
     #[error("the model's answer {0}")]
     Malformed(String),
     /// The answer is not JSON, or not JSON of the vendor's form.
@@ -159,12 +159,12 @@ pub enum ModelError {
         if .source.is_eof() { "ends in the middle of its JSON" } else { "is not the JSON that was expected" }
     )]
     NotJson {
-        /// The beginning of the answer, cut short.
+        /// The start of the answer, truncated.
         snippet: String,
-        /// The parser's word.
+        /// The parser's error.
         source: serde_json::Error,
     },
-    /// The answer reports an error, though with a status that says all is well.
+    /// The answer reports an error despite a status of success.
     #[error("the model's answer reports an error{}", vendor_sentence(.0))]
     ErrorInAnswer(VendorError),
     /// The prompt was blocked.
@@ -173,7 +173,7 @@ pub enum ModelError {
     /// The model refused.
     #[error("the model refused to answer: {0}")]
     Refused(String),
-    /// There is no candidate, or no text in it.
+    /// The answer has no candidate, or one without text.
     #[error("the model's answer has no text (it ended with `{finish}`)")]
     Empty { finish: String, spent: Box<Spent> },
     /// The reply did not end normally.
@@ -183,30 +183,30 @@ pub enum ModelError {
         finish: String,
         /// The meaning of the finish reason.
         end: End,
-        /// The vendor's sentence, where there is one.
+        /// The vendor's message, if there is one.
         message: Option<String>,
         /// The usage of the call.
         spent: Box<Spent>,
     },
-    /// Another model has answered than the one that was asked, and that was not to be.
+    /// A model other than the requested one answered, which the user does not allow.
     #[error("`{asked}` was asked, and `{served}` has answered")]
     OtherModel {
-        /// The model that was asked, by the vendor's name.
+        /// The requested model, by the vendor's name.
         asked: String,
-        /// The model that has answered, by the vendor's word.
+        /// The model that answered, by the vendor's name.
         served: String,
         /// The vendor's finish reason.
         finish: String,
         /// The usage of the call.
         spent: Box<Spent>,
     },
-    /// The reply has no finish reason, so nothing says that it is whole.
+    /// The reply has no finish reason, so it may be incomplete.
     #[error("the model's reply has no finish reason: it may be cut short")]
     Unfinished,
-    /// The recorded run holds an error in place of this reply.
+    /// The recorded run contains an error instead of this reply.
     #[error("{message}")]
     Recorded { message: String, hint: String },
-    /// The recorded run holds no such reply.
+    /// The recorded run does not contain this reply.
     #[error("the recorded run holds no `{0}`")]
     NotRecorded(String),
     /// A recorded reply cannot be read.
@@ -217,7 +217,7 @@ pub enum ModelError {
     Interrupted(#[from] Interrupted),
 }
 
-/// Returns the advice for an answer from another model than the one that was asked.
+/// Returns the advice for an answer from a model other than the requested one.
 fn ask_by_name(served: &str) -> String {
     format!(
         "nothing of the reply was applied; leave out `--require-model`, or ask `{served}` by its own name: \
@@ -335,7 +335,7 @@ impl ModelError {
         hint.to_owned()
     }
 
-    /// Returns advice for the user of an agent, whose settings name a server and a key of its own.
+    /// Returns advice for the user of an agent, which has settings of its own for the server and the key.
     pub fn hint_for_agent(&self) -> String {
         match self {
             Self::Status { vendor, .. } if vendor.hint.is_some() => self.hint(),
@@ -372,7 +372,7 @@ impl ModelError {
         }
     }
 
-    /// The same of a model that is asked so.
+    /// Adds the configuration of the call, on which hints depend.
     pub fn with_setup(mut self, known: Setup) -> Self {
         match &mut self {
             Self::Status { setup, .. } => *setup = known,
@@ -386,7 +386,7 @@ impl ModelError {
         self
     }
 
-    /// The same after so many tries.
+    /// Sets the number of tries made.
     pub(super) fn after(mut self, count: u32) -> Self {
         if let Self::Status { tries, .. } | Self::Connection { tries, .. } = &mut self {
             *tries = count;
@@ -394,7 +394,7 @@ impl ModelError {
         self
     }
 
-    /// Describes the error in brief, before the next try.
+    /// Describes the error briefly, for the notice that precedes the next try.
     pub(super) fn brief(&self) -> String {
         match self {
             Self::Status { status, .. } => format!("the server answered {status}"),
@@ -403,7 +403,7 @@ impl ModelError {
         }
     }
 
-    /// The finish reason of a reply that is not whole, and what it took.
+    /// The finish reason and usage of a reply that is not whole.
     pub fn spent(&self) -> Option<(&str, &Spent)> {
         match self {
             Self::CutShort { finish, spent, .. }
@@ -413,7 +413,7 @@ impl ModelError {
         }
     }
 
-    /// The JSON of the answer that the vendor gave instead of a reply.
+    /// The JSON that the vendor sent instead of a reply; `None` if what it sent is not JSON.
     pub fn answer(&self) -> Option<&[u8]> {
         let answer = match self {
             Self::Status { answer, .. } => answer,
@@ -425,7 +425,7 @@ impl ModelError {
         is_json.then_some(answer)
     }
 
-    /// Returns whether the server has no room at present; another model may have.
+    /// Returns whether the server is overloaded at present; another model may have capacity.
     pub fn is_overload(&self) -> bool {
         match self {
             Self::Status { status, vendor, .. } => {
@@ -437,8 +437,8 @@ impl ModelError {
         }
     }
 
-    /// Returns whether the server refuses a tier other than the standard one: it has no room there at present, or does
-    /// not know it.
+    /// Returns whether the server refuses a tier other than the standard one: it has no capacity for it at present, or
+    /// does not support it.
     pub fn refuses_tier(&self) -> bool {
         match self {
             Self::Status {
@@ -455,12 +455,12 @@ impl ModelError {
         }
     }
 
-    /// Returns whether the vendor rejects the key.
+    /// Returns whether the vendor rejected the key.
     pub fn refuses_key(&self) -> bool {
         matches!(self, Self::Status { status, vendor, .. } if vendor.bad_key || matches!(status, 401 | 403))
     }
 
-    /// Returns whether the model or its vendor refuses to answer.
+    /// Returns whether the model or its vendor refused to answer.
     pub fn is_refusal(&self) -> bool {
         match self {
             Self::Blocked(_) | Self::Refused(_) => true,
@@ -469,12 +469,12 @@ impl ModelError {
         }
     }
 
-    /// Returns whether this machine failed, not the model.
+    /// Returns whether the failure is this machine's, not the model's.
     pub fn is_local(&self) -> bool {
         matches!(self, Self::Unreadable { .. })
     }
 
-    /// Returns whether the model gave less than a whole reply; it may do better when asked again.
+    /// Returns whether the model gave less than a whole reply, and may do better when asked again.
     pub fn is_no_whole_reply(&self) -> bool {
         match self {
             Self::NoBody | Self::Empty { .. } | Self::Unfinished => true,
@@ -494,21 +494,21 @@ impl ModelError {
         }
     }
 
-    /// Returns whether the vendor says that the prompt exceeds the model's window.
+    /// Returns whether the vendor says that the prompt exceeds the model's context window.
     pub fn is_context_exceeded(&self) -> bool {
         match self {
             Self::Status {
                 status: 400 | 413, ..
             }
             | Self::ErrorInAnswer(_)
-            // Of a recorded error, there are the words alone.
+            // A recorded error consists of its message alone.
             | Self::Recorded { .. } => CONTEXT_EXCEEDED.is_match(&self.to_string()),
             Self::CutShort { finish, .. } => CONTEXT_EXCEEDED.is_match(finish),
             _ => false,
         }
     }
 
-    /// The error of a call to `endpoint`, limited to `timeout`.
+    /// Converts the error of a call to `endpoint`, whose time limit was `timeout`.
     pub(super) fn of_call(error: HttpError, endpoint: &Endpoint, timeout: Duration) -> Self {
         let host = endpoint.host().to_owned();
         match error {
@@ -531,13 +531,13 @@ impl ModelError {
         }
     }
 
-    /// Makes the error for an answer that cannot be parsed.
+    /// Creates the error for an answer that cannot be parsed.
     pub(super) fn not_json(answer: &[u8], source: serde_json::Error) -> Self {
         let snippet = Self::snippet(answer);
         Self::NotJson { snippet, source }
     }
 
-    /// The beginning of an answer, on one line.
+    /// Returns the start of an answer, on one line.
     pub(super) fn snippet(bytes: &[u8]) -> String {
         const LENGTH: usize = 200;
         let text = String::from_utf8_lossy(&bytes[..bytes.len().min(LENGTH)]).into_owned();
@@ -556,8 +556,8 @@ fn not_found(model: &str, in_table: Option<&str>) -> String {
     }
 }
 
-/// The vendors' codes and words for a prompt that does not fit the window: OpenAI's and its compatibles', Gemini's,
-/// Anthropic's, llama.cpp's, LM Studio's.
+/// Matches the vendors' codes and messages for a prompt that exceeds the context window: those of OpenAI and compatible
+/// servers, Gemini, Anthropic, llama.cpp and LM Studio.
 static CONTEXT_EXCEEDED: LazyLock<Regex> = LazyLock::new(|| {
     text::regex(concat!(
         "(?i)context_length_exceeded|exceed_context_size_error|maximum context length|model_max_prompt_tokens_exceeded",
@@ -586,12 +586,12 @@ fn after_tries(count: u32) -> String {
     }
 }
 
-/// A vendor's text as part of a sentence.
+/// Puts a vendor's text on one line, for use within a sentence.
 pub(super) fn one_line(text: &str) -> String {
     text::one_line(text, 1000)
 }
 
-/// A duration as flags take it: `90s`, `30m`, `1h`.
+/// Formats a duration the way flags take it: `90s`, `30m`, `1h`.
 pub(crate) fn human_duration(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match seconds {

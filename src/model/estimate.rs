@@ -1,4 +1,4 @@
-//! Estimates of a prompt before it is sent: tokens, share of the model's window, dollars. Pure.
+//! Estimates for a prompt before it is sent: tokens, share of the model's context window, dollars. Pure.
 
 use std::borrow::Cow;
 
@@ -9,15 +9,16 @@ use crate::model::usage::Usage;
 use crate::model::{ModelSpec, REPAIRS};
 use crate::sys::excerpt::Excerpt;
 
-/// The number of the rollup's files that are listed.
+/// Number of the rollup's largest files that are listed.
 const LARGEST: usize = 10;
-/// Tokens that a conversation of two messages takes besides their texts, by OpenAI's account of its format.
+/// Tokens that a conversation of two messages takes besides its text, according to OpenAI's description of its format.
 pub const FRAMING: u64 = 3 + 2 * 3;
-/// A vendor's tokenizer makes about so few bytes of program text a token.
+/// Low estimate of the bytes of program text in a token of a vendor's tokenizer.
 const BYTES_A_TOKEN: u64 = 3;
-/// The number of tokens of answer a call must be able to afford: a model that thinks has said nothing before.
+/// Minimum number of answer tokens that a call must be able to pay for: a model that thinks needs them before it
+/// answers.
 const LEAST_ANSWER: u64 = 8192;
-/// No model answers with more tokens.
+/// Upper limit on the tokens of any model's answer.
 const LONGEST_ANSWER: u64 = 128_000;
 
 /// Estimates the tokens of `prompt`, part by part.
@@ -33,7 +34,7 @@ pub fn measure(prompt: &Prompt<'_>) -> Size {
     }
 }
 
-/// Compares a prompt of this size with the model's window.
+/// Compares a prompt of this size with the model's context window.
 pub fn fit(size: &Size, spec: &ModelSpec) -> Fit {
     match spec.prompt_window() {
         Some(window) if size.tokens > window => Fit::TooLarge { window },
@@ -42,24 +43,24 @@ pub fn fit(size: &Size, spec: &ModelSpec) -> Fit {
     }
 }
 
-/// The fit of a prompt in a model's window.
+/// The result of comparing a prompt with the model's context window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fit {
-    /// It does, as far as is known.
+    /// The prompt fits, or the window is unknown.
     Fits,
-    /// It does by the estimate, which may be too low.
+    /// The prompt fits by the estimate, which may be too low.
     Doubtful { window: u64 },
-    /// It does not.
+    /// The prompt does not fit.
     TooLarge { window: u64 },
 }
 
-/// Returns whether a text of `bytes` bytes fits in any case: no token is shorter than a byte.
+/// Returns whether a text of `bytes` bytes is certain to fit: no token is shorter than a byte.
 pub fn fits_in_any_case(bytes: u64, spec: &ModelSpec) -> bool {
     spec.prompt_window()
         .is_none_or(|window| bytes.saturating_add(FRAMING) <= window)
 }
 
-/// The largest files, and how many tokens they have.
+/// The largest files, each with its number of tokens.
 pub fn largest<'t>(files: impl IntoIterator<Item = (&'t str, &'t str)>) -> Vec<(&'t str, u64)> {
     let counted = files
         .into_iter()
@@ -70,12 +71,12 @@ pub fn largest<'t>(files: impl IntoIterator<Item = (&'t str, &'t str)>) -> Vec<(
     files
 }
 
-/// From what to what a run may cost.
+/// The range of a run's cost.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CostRange {
-    /// With an answer of nothing.
+    /// The cost with empty answers.
     pub least: Usd,
-    /// With answers as long as they may be; `None` where the model's table does not say how long.
+    /// The cost with answers of maximum length; `None` if the model's table does not say how long that is.
     pub most: Option<Usd>,
 }
 
@@ -94,16 +95,16 @@ pub fn first_call(size: &Size, spec: &ModelSpec, price: &Price) -> CostRange {
     }
 }
 
-/// Returns the most that a call costs, for where its cost is not reported.
+/// Returns the maximum cost of a call, for calls whose cost is not reported.
 pub fn dearest(size: &Size, spec: &ModelSpec) -> Usd {
     let range = spec.price.map(|price| first_call(size, spec, &price));
     let range = range.map(|range| range.most.unwrap_or(range.least));
     range.unwrap_or_default()
 }
 
-/// Estimates the cost of the first call and all repairs, each by its model's price. A repair sends the first prompt
-/// again (in the cached order, from the vendor's cache), at most a build's whole output as far as it is sent, and all
-/// earlier answers.
+/// Estimates the cost of the first call and all repairs, each at its model's price. A repair sends the first prompt
+/// again (in the cached order, from the vendor's cache) and, at most, a build's output up to its limit and all earlier
+/// answers.
 pub fn with_repairs(
     size: &Size,
     (spec, price): (&ModelSpec, Price),
@@ -137,7 +138,7 @@ pub fn with_repairs(
     }
 }
 
-/// The next call may cost more than is left.
+/// Errors from a call that may cost more than is left.
 #[derive(Debug, Clone, PartialEq, thiserror::Error, miette::Diagnostic)]
 pub enum OverBudget {
     /// The prompt leaves too little for an answer.
@@ -157,7 +158,7 @@ pub enum OverBudget {
         /// The prompt's size.
         prompt_tokens: u64,
     },
-    /// Nobody knows what it costs.
+    /// The price of the model that answers is unknown.
     #[error(
         "the next call may cost more than is left: `{asked}` was answered by `{served}`, whose price is not known"
     )]
@@ -171,14 +172,14 @@ pub enum OverBudget {
 }
 
 impl OverBudget {
-    /// Returns whether the call that is not made is the first of a run.
+    /// Returns whether the rejected call is the first of a run.
     pub fn is_at_once(&self) -> bool {
         matches!(self, Self::TooLittle { spent, .. } if *spent == Usd::ZERO)
     }
 }
 
-/// The number of tokens the answer to a prompt may have, so that the call does not cost more than `money`;
-/// `None` where that is too little for an answer.
+/// The limit on an answer's tokens with which the call costs at most `money`: the outer `None` if that is too little
+/// for an answer, the inner one if no limit is needed.
 #[expect(
     clippy::option_option,
     reason = "whether an answer can be paid for, and whether it has a limit"
@@ -195,7 +196,7 @@ pub fn affordable_answer(
         return None;
     }
     let allowed = wanted.map_or(affordable, |wanted| wanted.min(affordable));
-    // Where the table does not say how long an answer may be, no server takes a number beyond these.
+    // No server accepts a larger number, so without a limit in the table, none is sent.
     let is_limit = wanted.is_some() || allowed < LONGEST_ANSWER;
     Some(u32::try_from(allowed).ok().filter(|_| is_limit))
 }

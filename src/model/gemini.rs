@@ -1,7 +1,7 @@
-//! Google's Gemini wire: `generateContent`. Pure.
+//! Google's Gemini wire format: `generateContent`. Pure.
 //!
-//! After the vendor's discovery document, v1beta. A part's thought signature is a [`Thought::Sealed`] in front of that
-//! part, and goes back on it; thoughts themselves are shown and not sent back.
+//! Follows the vendor's discovery document, v1beta. A part's thought signature becomes a [`Thought::Sealed`] before
+//! that part, and is sent back on it; thoughts themselves are shown but not sent back.
 
 #[cfg(test)]
 mod tests;
@@ -42,7 +42,7 @@ fn end(finish: &str) -> End {
     }
 }
 
-/// The type of a reply that is held to JSON.
+/// The MIME type of a reply constrained to JSON.
 const JSON: &str = "application/json";
 
 pub(super) struct Gemini;
@@ -96,9 +96,9 @@ enum GeminiPartContent<'a> {
     FunctionResponse(Value),
 }
 
-/// Returns the settings for thinking. Models of version 2.5 take a number of tokens, later ones a word. The numbers are
-/// those that the vendor itself substitutes for OpenAI's words (`ai.google.dev/gemini-api/docs/openai`); 128 is the
-/// least that gemini-2.5-pro takes. Agents that call tools natively show thoughts, which come only on request.
+/// Returns the settings for thinking: a number of tokens for models of version 2, a level for later ones. The numbers
+/// are those that the vendor itself substitutes for OpenAI's levels (`ai.google.dev/gemini-api/docs/openai`); 128 is
+/// the minimum for gemini-2.5-pro. Agents with native tool calls show thoughts, which are sent only on request.
 fn thinking(spec: &ModelSpec, has_tools: bool) -> Option<Value> {
     use ReasoningEffort::{High, Low, Max, Medium, Minimal, None, XHigh};
     let effort = spec.reasoning_effort.map(|effort| match effort {
@@ -284,7 +284,7 @@ impl Wire for Gemini {
         .checked()
     }
 
-    /// Of `google.rpc.Status`, with the details `ErrorInfo`, `RetryInfo` and `QuotaFailure`.
+    /// Reads a `google.rpc.Status` with the details `ErrorInfo`, `RetryInfo` and `QuotaFailure`.
     fn vendor_error(&self, error: &Value) -> VendorError {
         let details = || elements(&error["details"]);
         let quotas = || details().flat_map(|detail| elements(&detail["violations"]));
@@ -300,14 +300,14 @@ impl Wire for Gemini {
     }
 }
 
-/// Assembles a streamed answer: whole answers in form, each with the next parts.
+/// Assembles a streamed answer, whose pieces have the form of whole answers, each with the next parts.
 #[derive(Default)]
 struct GeminiStream {
-    /// The fields of the pieces besides the candidates.
+    /// The fields of the pieces other than the candidates.
     answer: Value,
     /// The first candidate's fields.
     candidate: Value,
-    /// The text since the last part that is not merely text.
+    /// The text since the last part that was more than text.
     text: String,
     /// The parts before that text.
     parts: Vec<Value>,
@@ -315,7 +315,7 @@ struct GeminiStream {
 
 impl Assembler for GeminiStream {
     fn event(&mut self, data: &[u8], listener: &dyn Listener) -> Result<(), ModelError> {
-        // Some proxies end streams as OpenAI does.
+        // Some proxies end streams the way OpenAI does.
         if data.trim_ascii() == b"[DONE]" {
             return Ok(());
         }
@@ -363,7 +363,7 @@ impl Assembler for GeminiStream {
 }
 
 impl GeminiStream {
-    /// Makes a part of the text so far.
+    /// Turns the text so far into a part.
     fn end_text(&mut self) {
         if !self.text.is_empty() {
             let text = std::mem::take(&mut self.text);
@@ -380,7 +380,7 @@ fn content<'a>(message: &'a Message<'_>, names: &mut ToolNames<'a>) -> GeminiCon
     }
 }
 
-/// The parts of a message, of which cache marks part the text, and at least one.
+/// The parts of a message, at least one. Cache marks split the text.
 fn parts<'a>(message: &'a Message<'_>, names: &mut ToolNames<'a>) -> Vec<GeminiPart<'a>> {
     let is_text = |part: &Part<'_>| matches!(part, Part::Text(_));
     let mut parts = Vec::new();
@@ -412,7 +412,7 @@ fn parts<'a>(message: &'a Message<'_>, names: &mut ToolNames<'a>) -> Vec<GeminiP
         };
         push(content, signature.take());
     }
-    // The signature of an empty text stands at the end.
+    // A signature at the end belongs to an empty text.
     if signature.is_some() || message.parts.iter().all(|part| *part == Part::CacheMark) {
         push(GeminiPartContent::Text(Words::of(&[])), signature);
     }
@@ -425,7 +425,7 @@ fn declaration(tool: &ToolSchema) -> Value {
     })
 }
 
-/// A call, whose arguments are an object.
+/// Converts a call, whose arguments must be an object.
 fn function_call(call: &Call) -> Value {
     object(json!({"id": call.vendors_id(), "name": plain_name(&call.name), "args": call.object()}))
 }
@@ -442,14 +442,14 @@ fn usage(told: &Value) -> Usage {
     Usage {
         input_tokens: count(&told["promptTokenCount"]).saturating_add(tool_prompt),
         cached_tokens: count(&told["cachedContentTokenCount"]),
-        // The vendor does not bill it.
+        // The vendor does not bill cache writes.
         cache_write_tokens: 0,
         thought_tokens: count(&told["thoughtsTokenCount"]),
         output_tokens: count(&told["candidatesTokenCount"]),
     }
 }
 
-/// `google.protobuf.Duration` in JSON: `37s`, `3.5s`.
+/// Parses a `google.protobuf.Duration` in JSON: `37s`, `3.5s`.
 fn parse_delay(delay: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(delay.strip_suffix('s')?.parse().ok()?).ok()
 }

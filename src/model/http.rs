@@ -1,8 +1,8 @@
-//! Calls a vendor over HTTP.
+//! Calls a vendor's API over HTTP.
 //!
-//! Touches the network. Guarantees that the key travels in a header, encrypted or to this machine
-//! only; that redirects are not followed; that a call ends within its time, whatever the server
-//! does; and that an answer of more than [`ANSWER_LIMIT`] bytes is not read.
+//! Touches the network. Guarantees that the key travels in a header, and only encrypted or to this machine; that
+//! redirects are not followed; that a call ends within its time limit, whatever the server does; and that an answer of
+//! more than [`ANSWER_LIMIT`] bytes is not read.
 
 #[cfg(test)]
 mod tests;
@@ -31,37 +31,37 @@ use crate::sys::ndjson::Lines;
 use crate::sys::sse::Events;
 use crate::sys::text::without_mark;
 
-/// So long after a streamed reply is whole, what was used and the end are waited for: not all servers send them, or
+/// Time to wait for the usage and the end of the stream after a streamed reply is whole: not all servers send them, or
 /// close the connection.
 const GRACE: Duration = Duration::from_secs(2);
-/// So long is the end of a streamed answer waited for behind its last event, and read on so often.
+/// Time limit of each of the [`LAST_READS`] reads that drain a stream after its last event.
 const LAST_GRACE: Duration = Duration::from_millis(50);
 const LAST_READS: usize = 4;
-/// The largest size that an error's answer may have; vendors' are a few hundred bytes.
+/// Maximum size of an error's body, in bytes; vendors' are a few hundred.
 const FAILURE_LIMIT: u64 = 1 << 20;
 
 /// A model behind a vendor's API.
 pub struct HttpModel<'a> {
     spec: ModelSpec,
     server: VendorServer,
-    /// Without what the server has refused, from the moment on where it has.
+    /// The features that requests use; those that the server rejects are dropped.
     manner: Cell<Manner>,
     timeout: Duration,
     clock: &'a dyn Clock,
     interrupt: Interrupt,
 }
 
-/// Why one try gave no answer.
+/// The failure of a single try.
 struct TryError {
     error: ModelError,
-    /// True if another try may give one.
+    /// True if another try may succeed.
     is_retryable: bool,
-    /// The time the server wants that one to wait.
+    /// The time that the server asks to wait before the next try.
     wait: Option<Duration>,
 }
 
 impl From<ModelError> for TryError {
-    /// One that no further try mends, unless the vendor says that it passes.
+    /// Creates an error that is not retried, unless the vendor's code says that it is transient.
     fn from(error: ModelError) -> Self {
         Self {
             is_retryable: matches!(&error, ModelError::ErrorInAnswer(vendor) if vendor.may_pass()),
@@ -72,7 +72,7 @@ impl From<ModelError> for TryError {
 }
 
 impl<'a> HttpModel<'a> {
-    /// `timeout` covers a whole call: all tries, and the waits between them. Nothing is opened or
+    /// Creates the model. `timeout` covers a whole call: all tries, and the waits between them. Nothing is opened or
     /// loaded yet; TLS is set up by the first call that needs it.
     pub fn new(
         spec: ModelSpec,
@@ -120,7 +120,7 @@ impl<'a> HttpModel<'a> {
             });
         }
         let advice = Advice::read(|name| header(headers, name), self.clock.now());
-        // The status matters even where the body of an error cannot be read.
+        // The status matters even if the body of an error cannot be read.
         let body = self.server.client.read_body(response, FAILURE_LIMIT);
         let body = body.or_else(|error| match error {
             HttpError::Interrupted(_) | HttpError::TimedOut => Err(self.failed(error)),
@@ -142,16 +142,16 @@ impl<'a> HttpModel<'a> {
             setup: Setup::default(),
         };
         Err(TryError {
-            // Another tier may have room at once.
+            // Another tier may have capacity immediately.
             is_retryable: is_retryable && (request.tier == Tier::Standard || !error.refuses_tier()),
             wait,
             error,
         })
     }
 
-    /// Returns the manner in which to repeat a call that the server rejected: without the schema, without the query's
-    /// temperature, or without `stream_options`, which asks for the usage. Where the answer does not say what is wrong
-    /// with the request, it may be either.
+    /// Returns the features with which to repeat a call that the server rejected: without the schema, without the
+    /// query's temperature, or without `stream_options`, which requests the usage. If the answer does not say what is
+    /// wrong, `stream_options` is dropped first.
     fn other_manner(
         &self,
         request: &Request<'_>,
@@ -204,7 +204,7 @@ impl<'a> HttpModel<'a> {
         }
     }
 
-    /// Sends the request. Its body is let go of while it is sent.
+    /// Sends the request, freeing its body piece by piece while it is sent.
     fn send(&self, request: &Request<'_>, left: Duration) -> Result<Response<Body>, ureq::Error> {
         let (server, spec, manner) = (&self.server, &self.spec, self.manner.get());
         let mut body = BufWriter::with_capacity(PIECE, BodyPieces::default());
@@ -224,7 +224,7 @@ impl<'a> HttpModel<'a> {
         call.send(SendBody::from_owned_reader(body))
     }
 
-    /// Reads a streamed answer, and puts it together. One that is cut is as good as none.
+    /// Reads and assembles a streamed answer. One that is cut short counts as none.
     fn read_stream(
         &self,
         response: Response<Body>,
@@ -235,7 +235,7 @@ impl<'a> HttpModel<'a> {
         let mut reader = response.into_body().into_reader();
         let mut chunk = vec![0; STREAM_CHUNK];
         let mut total = 0;
-        // Where there are no events after all, what came instead.
+        // The start of the response, which is the answer if no events come after all.
         let mut head = Vec::new();
         let mut whole_since = None;
         loop {
@@ -261,7 +261,7 @@ impl<'a> HttpModel<'a> {
                 break;
             }
             if assembler.is_over() {
-                // A connection is kept whose answer was read to its end, if that is near.
+                // The connection can be reused if little is left of the answer and all of it is read.
                 self.server.client.silence.allow(Some(LAST_GRACE));
                 for _ in 0..LAST_READS {
                     if !matches!(reader.read(&mut chunk), Ok(1..)) {
@@ -272,7 +272,7 @@ impl<'a> HttpModel<'a> {
             }
             if assembler.is_whole() {
                 self.server.client.silence.allow(Some(GRACE));
-                // Comments that keep the connection alive are no end, either.
+                // Comments that keep the connection alive must not extend the wait either.
                 let now = self.clock.elapsed();
                 if now.saturating_sub(*whole_since.get_or_insert(now)) > GRACE {
                     break;
@@ -283,7 +283,7 @@ impl<'a> HttpModel<'a> {
             return Ok(answer);
         }
         let is_object = without_mark(&head).trim_ascii_start().starts_with(b"{");
-        // A line is no answer of its own.
+        // In a stream of lines, a single line is not a whole answer.
         let has_events = matches!(pieces, Pieces::Events(_));
         if has_events && is_object && total <= FAILURE_HEAD as u64 {
             return Ok(head);
@@ -303,10 +303,10 @@ impl<'a> HttpModel<'a> {
         }
     }
 
-    /// Maps an error of a call to one of the model's query.
+    /// Converts an error of the HTTP client to one of this model's calls.
     fn failed(&self, error: HttpError) -> TryError {
         match error {
-            // The user's own server is not there: nobody starts it within the seconds that tries are apart.
+            // The user's own server is not running, and is unlikely to be started in the seconds between tries.
             HttpError::NoConnection {
                 reason,
                 is_refused: true,
@@ -325,7 +325,7 @@ impl<'a> HttpModel<'a> {
     fn is_users_own(&self) -> bool {
         match self.spec.provider {
             Provider::Ollama => true,
-            // A resource is at its vendor, whoever names it.
+            // The vendor hosts the resource, even though its address is the user's.
             Provider::Azure => false,
             Provider::Gemini | Provider::OpenAi | Provider::Anthropic => {
                 self.spec.base_url.is_some()
@@ -335,7 +335,7 @@ impl<'a> HttpModel<'a> {
 }
 
 impl Model for HttpModel<'_> {
-    /// Tries until there is an answer, the failure is final, or the time is over.
+    /// Tries until there is an answer, the failure is final, or the time is up.
     fn ask(&self, request: &Request<'_>, listener: &dyn Listener) -> Result<Answer, ModelError> {
         let deadline = self.clock.elapsed() + self.timeout;
         let left = || deadline.saturating_sub(self.clock.elapsed());
@@ -356,7 +356,7 @@ impl Model for HttpModel<'_> {
             if !failed.is_retryable || tries >= retry::MAX_TRIES {
                 return Err(error);
             }
-            // The wall clock's sub-second part is as good a die as any: it only keeps clients apart.
+            // The sub-second part of the clock is random enough, since jitter only keeps clients apart.
             let jitter = f64::from(self.clock.now().timestamp_subsec_micros()) / 1e6;
             let wait = failed.wait.filter(|wait| !wait.is_zero());
             let wait = wait.unwrap_or_else(|| retry::backoff(tries, jitter));
@@ -383,8 +383,8 @@ enum Pieces {
 }
 
 impl Pieces {
-    /// By the answer's content type; where that says nothing, by what the vendor is known to send. None: a server that
-    /// does not stream answers as a whole all the same.
+    /// Selects the framing by the answer's content type or, failing that, by what the vendor is known to send. `None`:
+    /// the server does not stream, and sends its answer as a whole.
     fn of(content_type: Option<&str>, wire: &dyn Wire) -> Option<Self> {
         let content_type = content_type.unwrap_or_default().trim_start();
         let is = |kind: &str| content_type.starts_with(kind);
@@ -397,7 +397,7 @@ impl Pieces {
         }
     }
 
-    /// Reads the next bytes; none are the end.
+    /// Reads the next bytes; an empty slice marks the end of the stream.
     fn read(
         &mut self,
         bytes: &[u8],
@@ -410,7 +410,7 @@ impl Pieces {
             }
             Self::Lines(lines) if bytes.is_empty() => {
                 match lines.end(|line| assembler.event(line, listener)) {
-                    // It was cut, and so was the stream.
+                    // The last line is incomplete because the stream was cut off, which the caller detects.
                     Err(ModelError::NotJson { source, .. }) if source.is_eof() => Ok(()),
                     read => read,
                 }
@@ -420,20 +420,20 @@ impl Pieces {
     }
 }
 
-/// The limit on what is kept of a stream without events, in bytes.
+/// Limit on what is kept of a response without events, in bytes.
 const FAILURE_HEAD: usize = 64 << 10;
-/// The number of bytes of a stream read at once.
+/// Number of bytes read from a stream at a time.
 const STREAM_CHUNK: usize = 16 << 10;
-/// The smallest size of a piece of a request's body, in bytes, except the last.
+/// Minimum size of a piece of a request's body, in bytes; the last one may be smaller.
 const PIECE: usize = 256 << 10;
 
-/// A request's body in pieces: none of it moves while it grows, and each is let go of once it is read.
+/// A request's body in pieces: none of them moves while the body grows, and each is freed once it is read.
 #[derive(Default)]
 struct BodyPieces {
     pieces: VecDeque<Vec<u8>>,
-    /// The number of bytes read of the first piece.
+    /// The number of bytes already read from the first piece.
     read: usize,
-    /// The number of bytes written in all.
+    /// The total number of bytes written.
     length: u64,
 }
 

@@ -1,23 +1,23 @@
-//! Takes a string out of JSON without holding it more often than needed.
+//! Unescapes a JSON string without an intermediate copy.
 //!
-//! Pure. serde_json builds a string with escapes in a scratch buffer and then copies it; for an
-//! answer of 50 MB that is one copy too many. Here the raw literal, which serde_json has checked, is
-//! unescaped straight into the text it becomes part of.
+//! Pure. serde_json builds a string with escapes in a scratch buffer and then copies it; for an answer of 50 MB, that
+//! is one copy too many. Here the raw literal, which serde_json has already validated, is unescaped straight into the
+//! text it becomes part of.
 
 use memchr::memchr;
 use serde_json::value::RawValue;
 
-/// Appends the string that `literal` stands for to `text`.
+/// Appends the string denoted by `literal` to `text`.
 ///
 /// # Errors
-/// When the literal is not a string, or holds half a surrogate pair.
+/// When the literal is not a string, or contains half a surrogate pair.
 pub fn append(text: &mut String, literal: &RawValue) -> serde_json::Result<()> {
     let whole = literal.get();
     let Some(mut rest) = whole
         .strip_prefix('"')
         .and_then(|inner| inner.strip_suffix('"'))
     else {
-        // Not a string: serde_json's own error says so best.
+        // For anything but a string, serde_json's own error is the best one.
         return serde_json::from_str::<String>(whole).map(|other| text.push_str(&other));
     };
     text.reserve(rest.len());
@@ -31,7 +31,7 @@ pub fn append(text: &mut String, literal: &RawValue) -> serde_json::Result<()> {
     Ok(())
 }
 
-/// Appends what the escape at the beginning of `rest` stands for, and returns its length in bytes.
+/// Appends the character denoted by the escape at the start of `rest`, and returns the escape's length in bytes.
 fn append_escape(text: &mut String, rest: &str) -> serde_json::Result<usize> {
     let simple = match rest.as_bytes().get(1) {
         Some(b'n') => '\n',
@@ -46,7 +46,7 @@ fn append_escape(text: &mut String, rest: &str) -> serde_json::Result<usize> {
     Ok(2)
 }
 
-/// `\u` escapes and the rest, by serde_json: one at a time, or two where they are a surrogate pair.
+/// Appends `\u` escapes and other rare ones with serde_json: one at a time, or two together for a surrogate pair.
 fn append_rare_escape(text: &mut String, rest: &str) -> serde_json::Result<usize> {
     let is_pair = matches!(rest.get(2..4), Some(high) if high.eq_ignore_ascii_case("d8")
         || high.eq_ignore_ascii_case("d9") || high.eq_ignore_ascii_case("da") || high.eq_ignore_ascii_case("db"));

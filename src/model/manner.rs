@@ -1,6 +1,6 @@
-//! In which manner a server takes calls, as far as it was found out. Pure.
+//! Tracks which request features a server accepts. Pure.
 //!
-//! Guarantees that what is found out is found out once: every change asks less of the server than before.
+//! Guarantees that discovery ends: every change asks less of the server than before.
 
 use std::sync::LazyLock;
 
@@ -10,14 +10,14 @@ use serde_json::Value;
 use super::{Delivery, Form, ModelSpec, Provider};
 use crate::sys::text;
 
-/// The manner in which a server is asked.
+/// The features that requests to a server use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Manner {
-    /// The form in which the answer is sent.
+    /// The form in which the answer is delivered.
     pub delivery: Delivery,
-    /// The degree to which it holds a reply to a schema.
+    /// The degree to which the server constrains a reply to a schema.
     pub constraint: Constraint,
-    /// True if it is told the temperature that a query asks for; that of the model's own entry is the user's word.
+    /// True if a query's temperature is sent. One set in the model's entry always is.
     pub takes_temperature: bool,
 }
 
@@ -32,12 +32,12 @@ impl From<Delivery> for Manner {
 }
 
 impl Manner {
-    /// The temperature that the server is told.
+    /// The temperature to send: the entry's, or else the query's.
     pub fn temperature(self, spec: &ModelSpec, form: &Form) -> Option<f64> {
         spec.temperature.or(self.queries_temperature(spec, form))
     }
 
-    /// The same, where it is the query's and can be left out.
+    /// The query's temperature, if it is sent. Unlike the entry's, it can be left out.
     pub fn queries_temperature(self, spec: &ModelSpec, form: &Form) -> Option<f64> {
         let refuses =
             spec.is_openais_own() || matches!(spec.provider, Provider::Azure | Provider::Anthropic);
@@ -46,20 +46,20 @@ impl Manner {
     }
 }
 
-/// The degree to which a server holds a reply to the requested schema.
+/// The degree to which a server constrains a reply to the requested schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Constraint {
-    /// To the schema.
+    /// The reply follows the schema.
     Schema,
-    /// To JSON, whatever is in it: the server does not know schemas.
+    /// The reply is JSON of any kind, since the server does not support schemas.
     Json,
-    /// Not at all.
+    /// The reply is not constrained.
     Nothing,
 }
 
 impl Constraint {
-    /// Returns the constraint to request for a reply that follows `schema`: `of_schema` makes it from the schema, and
-    /// `json` stands for any JSON.
+    /// Returns the constraint to request for a reply that follows `schema`: `of_schema` builds it from the schema, and
+    /// `json` is the one for JSON of any kind.
     pub fn ask<T>(
         self,
         schema: Option<&Value>,
@@ -73,7 +73,7 @@ impl Constraint {
         }
     }
 
-    /// The next one to try where a server refuses this one.
+    /// The next weaker constraint, to try when a server rejects this one.
     pub fn weaker(self) -> Option<Self> {
         match self {
             Self::Schema => Some(Self::Json),
@@ -83,18 +83,18 @@ impl Constraint {
     }
 }
 
-/// Servers' words for rejecting schemas, or this one: those of OpenAI and its compatibles, Anthropic, Gemini,
-/// llama.cpp, and Ollama, which before 0.5 took nothing but a word as `format`.
+/// Matches the errors of servers that reject all schemas, or this one: OpenAI and compatible servers, Anthropic,
+/// Gemini, llama.cpp, and Ollama, which before 0.5 accepted only a word as `format`.
 static REFUSED_SCHEMA: LazyLock<Regex> = LazyLock::new(|| {
     text::regex(
         r"(?i)response[ _]?(?:format|mime[ _]?type|schema)|json[ _]?(?:schema|object|mode)|invalid (?:format|schema)|ChatRequest\.format|\b\w*grammar|structured[ _]outputs?|output[_ ](?:config|format)|\bschemas?\b",
     )
 });
 
-/// The status of an answer that is a line of a stream.
+/// The status used for an error that arrives as a line of a stream.
 pub const LINE: u16 = 200;
 
-/// Returns whether an answer rejects the schema, by its status and its words.
+/// Returns whether an answer with this status and text rejects the schema.
 pub fn refuses_schema(status: u16, words: &str) -> bool {
     matches!(status, LINE | 400 | 422 | 500) && REFUSED_SCHEMA.is_match(words)
 }

@@ -1,7 +1,7 @@
-//! Ollama's own wire: `POST /api/chat`, which streams lines of JSON. Pure.
+//! Ollama's own wire format: `POST /api/chat`, which streams lines of JSON. Pure.
 //!
-//! After the types of Ollama's `api` package and of its Python client. Guarantees that a prompt is never cut by the
-//! server (`truncate`, `shift`), and that what the model thinks is told and never kept.
+//! Follows the types of Ollama's `api` package and of its Python client. Guarantees that the server never cuts a prompt
+//! (`truncate`, `shift`), and that thinking is shown but not kept.
 
 #[cfg(test)]
 mod tests;
@@ -24,7 +24,7 @@ use crate::model::raw_reply::RawReply;
 use crate::model::usage::Usage;
 use crate::model::wire::{Assembler, Wire, count, object, parse_answer, text};
 
-/// Maps `done_reason`. There are others, like `load` and `unload`, which follow no reply.
+/// Maps `done_reason`. Other values, such as `load` and `unload`, do not follow a reply.
 fn end(reason: &str) -> End {
     match reason {
         "stop" => End::Stop,
@@ -66,7 +66,7 @@ enum ChatContent<'a> {
     Result(&'a str),
 }
 
-/// A line of a stream, or all of an answer.
+/// A line of a stream, or a whole answer.
 #[derive(Deserialize)]
 struct ChatAnswer<'a> {
     #[serde(borrow)]
@@ -103,7 +103,7 @@ impl Wire for Ollama {
         endpoint.url("/api/chat")
     }
 
-    /// Ollama itself wants none; a proxy before it may.
+    /// Ollama itself needs no key; a proxy in front of it may.
     fn key_header(&self) -> (&'static str, &'static str) {
         ("authorization", "Bearer ")
     }
@@ -112,7 +112,7 @@ impl Wire for Ollama {
         "/api/tags"
     }
 
-    /// An answer is always streamed: one that comes whole only comes later.
+    /// Answers are always streamed, since a whole one would only arrive later.
     fn streams_lines(&self) -> bool {
         true
     }
@@ -139,7 +139,7 @@ impl Wire for Ollama {
                 "tools": (!tools.is_empty()).then_some(tools),
                 "think": spec.reasoning_effort.map(think),
                 "keep_alive": spec.keep_alive,
-                // Else the front of a prompt that is too long is dropped, and so is that of a long answer's.
+                // Otherwise, Ollama drops the start of the prompt when prompt and answer do not fit.
                 "truncate": false,
                 "shift": false,
                 "options": object(json!({
@@ -178,7 +178,7 @@ impl Wire for Ollama {
         .checked()
     }
 
-    /// Ollama's errors are mere sentences; newer versions hand on the JSON of their runner as one.
+    /// Ollama's errors are plain sentences; newer versions pass on their runner's JSON as one.
     fn told(&self, error: &Value) -> VendorError {
         let Some(sentence) = text(error) else {
             return self.vendor_error(error);
@@ -194,13 +194,13 @@ impl Wire for Ollama {
         }
     }
 
-    /// Reads the error of a runner, or of a proxy before the server: an object like OpenAI's.
+    /// Reads the error of a runner, or of a proxy in front of the server: an object like OpenAI's.
     fn vendor_error(&self, error: &Value) -> VendorError {
         openai::OpenAi.vendor_error(error)
     }
 }
 
-/// Returns the setting for thinking, in the words that all versions of Ollama take: a boolean, or one of three levels.
+/// Returns the setting for thinking in a form that all versions of Ollama accept: a boolean, or one of three levels.
 fn think(effort: ReasoningEffort) -> Value {
     use ReasoningEffort::{High, Low, Max, Medium, Minimal, None, XHigh};
     match effort {
@@ -211,7 +211,7 @@ fn think(effort: ReasoningEffort) -> Value {
     }
 }
 
-/// The messages as the wire has them: what came of calls are messages of their own, by the names of the tools.
+/// Converts messages to the wire format, in which tool results are separate messages that name the tool.
 fn body_messages<'a>(messages: &'a [Message<'_>]) -> Vec<ChatMessage<'a>> {
     let mut names = ToolNames::default();
     let mut body = Vec::new();
@@ -248,7 +248,7 @@ fn body_messages<'a>(messages: &'a [Message<'_>]) -> Vec<ChatMessage<'a>> {
     body
 }
 
-/// A call, whose arguments are an object: of what was none, nothing can be told.
+/// Converts a call. Its arguments must be an object, so anything else is replaced by an empty one.
 fn body_call(call: &Call) -> Value {
     json!({"function": {"name": call.name, "arguments": call.object()}})
 }
@@ -256,24 +256,24 @@ fn body_call(call: &Call) -> Value {
 fn role_name(role: Role) -> &'static str {
     match role {
         Role::System => "system",
-        // The program's own words about tools travel as the user's: they answer no call.
+        // The program's own messages about tools are sent as the user's, since they answer no call.
         Role::User | Role::Tool => "user",
         Role::Assistant => "assistant",
     }
 }
 
-/// A streamed answer: lines, each with the next piece of the message, the last of them `done`.
+/// A streamed answer: lines, each with the next piece of the message, the last one marked `done`.
 #[derive(Default)]
 struct ChatLines {
     content: String,
     calls: Vec<Value>,
-    /// The other fields of the last line.
+    /// The fields of the last line other than the message.
     last: Option<Value>,
 }
 
 impl Assembler for ChatLines {
     fn event(&mut self, data: &[u8], listener: &dyn Listener) -> Result<(), ModelError> {
-        // What comes behind the end is no part of the answer.
+        // Anything after the end is not part of the answer.
         if self.last.is_some() {
             return Ok(());
         }

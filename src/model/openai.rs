@@ -1,6 +1,6 @@
-//! OpenAI's chat completions wire, and what is compatible with it. Pure.
+//! The wire format of OpenAI's chat completions and of compatible servers. Pure.
 //!
-//! After the vendor's OpenAPI description; compatible servers leave fields out, so all are optional.
+//! Follows the vendor's OpenAPI description. All fields are optional, since compatible servers omit some.
 
 #[cfg(test)]
 mod tests;
@@ -64,7 +64,7 @@ struct ChatBody<'a> {
 #[derive(Serialize)]
 struct ChatMessage<'a> {
     role: &'static str,
-    /// Null where a message of the model's has nothing but calls.
+    /// Null if a message from the model consists of calls alone.
     content: Option<ChatContent<'a>>,
     #[serde(flatten)]
     rest: Value,
@@ -83,7 +83,7 @@ enum ChatContent<'a> {
 enum ChatPart<'a> {
     Text {
         text: Words<'a>,
-        /// The end of the cached prefix, for models that are told.
+        /// Marks the end of the cached prefix, for models that support marks.
         #[serde(skip_serializing_if = "Option::is_none")]
         prompt_cache_breakpoint: Option<CacheMode>,
     },
@@ -92,7 +92,7 @@ enum ChatPart<'a> {
     },
 }
 
-/// A mark of the cache, or that there is none but the marks.
+/// Marks the end of a cached prefix or, as an option of the request, limits caching to such marks.
 #[derive(Serialize)]
 struct CacheMode {
     mode: &'static str,
@@ -118,7 +118,7 @@ struct Choice<'a> {
     #[serde(borrow)]
     message: Option<ChoiceMessage<'a>>,
     finish_reason: Option<String>,
-    /// Azure's.
+    /// Sent by Azure alone.
     #[serde(default)]
     content_filter_results: Value,
 }
@@ -131,17 +131,17 @@ struct ChoiceMessage<'a> {
     tool_calls: Option<Vec<Value>>,
 }
 
-/// In which words a server is told what the servers of this wire have different words for.
+/// The fields in which the servers of this wire format differ.
 pub(super) struct Dialect {
     /// The role of the system prompt.
     pub system: &'static str,
-    /// The field that bounds the answer, thoughts included.
+    /// The name of the field that limits the answer's tokens, thinking included.
     pub limit: &'static str,
-    /// True if words with cache marks are told as several texts.
+    /// True if text with cache marks is sent as several texts.
     pub in_segments: bool,
-    /// True if the server is told by marks what to cache.
+    /// True if cache marks tell the server what to cache.
     pub by_marks: bool,
-    /// Further fields, but for those that are null.
+    /// Additional fields, of which null ones are left out.
     pub rest: Value,
 }
 
@@ -197,8 +197,8 @@ impl Wire for OpenAi {
         manner: Manner,
         out: &mut dyn Write,
     ) -> serde_json::Result<()> {
-        // OpenAI has renamed things that servers which are compatible with it know by their old names only; its
-        // own newer models take the new ones only.
+        // OpenAI has renamed fields that compatible servers know only by their old names, while its own newer models
+        // accept only the new ones.
         let (system, limit) = if spec.is_openais_own() {
             ("developer", "max_completion_tokens")
         } else {
@@ -206,7 +206,7 @@ impl Wire for OpenAi {
         };
         let streamed = manner.delivery != Delivery::Whole;
         let asks_usage = manner.delivery == Delivery::Streamed;
-        // Others refuse the fields of it.
+        // Models without cache marks reject the fields for them.
         let by_marks = request.cached_by_marks && catalogue::takes_cache_marks(&spec.id);
         let dialect = Dialect {
             system,
@@ -276,7 +276,7 @@ impl Wire for OpenAi {
     }
 }
 
-/// Describes a content filter's findings, by category: `filtered: violence (high), jailbreak`.
+/// Lists what a content filter found, by category: `filtered: violence (high), jailbreak`.
 pub(super) fn filtered(results: &Value) -> Option<String> {
     let found = results.as_object().into_iter().flatten();
     let found = found.filter(|(_, result)| result["filtered"] == true);
@@ -288,7 +288,7 @@ pub(super) fn filtered(results: &Value) -> Option<String> {
     (!found.is_empty()).then(|| format!("filtered: {}", found.join(", ")))
 }
 
-/// Reads the usage: `completion_tokens` includes the thoughts, [`Usage::output_tokens`] does not.
+/// Reads the usage: `completion_tokens` includes thinking, [`Usage::output_tokens`] does not.
 fn usage(told: &Value) -> Usage {
     let thoughts = count(&told["completion_tokens_details"]["reasoning_tokens"]);
     Usage {
@@ -300,7 +300,7 @@ fn usage(told: &Value) -> Usage {
     }
 }
 
-/// A message as the wire has it: what came of calls are messages of their own.
+/// Converts a message to the wire format, in which tool results are separate messages.
 fn body_messages<'a>(message: &'a Message<'_>, dialect: &Dialect) -> Vec<ChatMessage<'a>> {
     let mut results = Vec::new();
     let mut tool_calls = Vec::new();
@@ -327,8 +327,8 @@ fn body_messages<'a>(message: &'a Message<'_>, dialect: &Dialect) -> Vec<ChatMes
     results
 }
 
-/// The words of a message, behind its images. Those with marks are several texts, each but the last with its end marked,
-/// and the last where the message ends at a mark.
+/// The text of a message, after its images. Text with cache marks is sent as several texts: all but the last have their
+/// end marked, and the last one does if the message ends with a mark.
 fn content<'a>(message: &'a Message<'_>, dialect: &Dialect) -> ChatContent<'a> {
     let images: Vec<ChatPart<'a>> = message
         .images()
@@ -355,7 +355,7 @@ fn content<'a>(message: &'a Message<'_>, dialect: &Dialect) -> ChatContent<'a> {
 }
 
 fn body_call(call: &Call) -> Value {
-    // What was no JSON goes back as it came.
+    // Arguments that were not valid JSON are sent back as they came.
     let arguments = match (&call.written, &call.input) {
         (Some(written), _) | (None, Value::String(written)) => written.clone(),
         (None, input) => input.to_string(),
@@ -364,8 +364,8 @@ fn body_call(call: &Call) -> Value {
     json!({"id": call.id, "type": "function", "function": {"name": name, "arguments": arguments}})
 }
 
-/// A tool's name as the API takes it: models make up others, and are told that there are no such tools; but Azure refuses
-/// a conversation with such a name in it.
+/// Replaces characters in a tool's name that the API does not accept. Models invent such names, and are told that no
+/// such tool exists; Azure, though, rejects a conversation that contains one.
 pub(super) fn plain_name(name: &str) -> String {
     const LONGEST: usize = 64;
     let plain = |c: char| match c {
@@ -378,7 +378,7 @@ pub(super) fn plain_name(name: &str) -> String {
     }
 }
 
-/// Returns a response format for `schema` as it is: the vendor's strict form would know only a part of JSON schema.
+/// Returns a response format for `schema` as it is: the vendor's strict mode supports only a subset of JSON Schema.
 fn by_schema(schema: &Value) -> Value {
     json!({"type": "json_schema", "json_schema": {"name": "reply", "schema": schema, "strict": false}})
 }
@@ -389,7 +389,7 @@ pub(super) fn body_tool(tool: &ToolSchema) -> Value {
     }})
 }
 
-/// The text and the calls of an answer.
+/// Collects the text and the calls of an answer.
 pub(super) fn parts(text: Option<&RawValue>, calls: Option<Vec<Value>>) -> Vec<RawPart<'_>> {
     let calls = calls.into_iter().flatten();
     let calls = calls.map(|call| RawPart::Call(self::call(&call)));
@@ -410,12 +410,12 @@ fn call(call: &Value) -> Call {
     }
 }
 
-/// The arguments, JSON as a string; some servers give the object itself. As text, where the model wrote no JSON.
+/// Parses a call's arguments: JSON in a string or, from some servers, the object itself. Invalid JSON stays a string.
 pub(super) fn arguments(written: &Value) -> Value {
     match written {
         Value::Null => json!({}),
         Value::String(text) if text.trim().is_empty() => json!({}),
-        // A string in JSON is no object, either, and goes back as it came.
+        // A JSON string is not an object either, and is sent back as it came.
         Value::String(text) => serde_json::from_str(text.trim_start_matches(BYTE_ORDER_MARK))
             .ok()
             .filter(|read: &Value| !read.is_string())
@@ -427,16 +427,16 @@ pub(super) fn arguments(written: &Value) -> Value {
 fn role_name(role: Role, dialect: &Dialect) -> &'static str {
     match role {
         Role::System => dialect.system,
-        // The program's own words about tools travel as the user's: they answer no call.
+        // The program's own messages about tools are sent as the user's, since they answer no call.
         Role::User | Role::Tool => "user",
         Role::Assistant => "assistant",
     }
 }
 
-/// A streamed answer: chunks whose choice has a `delta` in the place of the message.
+/// A streamed answer: chunks whose choice has a `delta` in place of the message.
 #[derive(Default)]
 struct ChatStream {
-    /// The chunks' fields besides their choices, and the choices of the last one.
+    /// The top-level fields of the chunks; `choices` is replaced at the end.
     answer: Value,
     content: String,
     refusal: Option<String>,
@@ -445,7 +445,7 @@ struct ChatStream {
     done: bool,
 }
 
-/// A call of which so much has come.
+/// A call, as far as it has been received.
 #[derive(Default)]
 struct PartialCall {
     index: Option<u64>,
@@ -456,7 +456,7 @@ struct PartialCall {
 
 impl Assembler for ChatStream {
     fn event(&mut self, data: &[u8], listener: &dyn Listener) -> Result<(), ModelError> {
-        // What comes behind the end is no part of the answer.
+        // Anything after the end is not part of the answer.
         self.done |= data.trim_ascii() == DONE.as_bytes();
         if self.done {
             return Ok(());
@@ -467,7 +467,7 @@ impl Assembler for ChatStream {
         let Some(choice) = first(&chunk["choices"]) else {
             return Ok(());
         };
-        // Some servers send an empty one with every chunk.
+        // Some servers send an empty finish reason with every chunk.
         let finish = text(&choice["finish_reason"]).filter(|finish| !finish.is_empty());
         self.finish = finish.or(self.finish.take());
         let delta = &choice["delta"];
@@ -475,7 +475,7 @@ impl Assembler for ChatStream {
             listener.text(text);
             self.content.push_str(text);
         }
-        // What the model thinks, by the names that compatible servers give it; some give both, or no text.
+        // Compatible servers send thinking by one of these names; some send both, or no text.
         let thoughts = ["reasoning_content", "reasoning"].map(|name| &delta[name]);
         if let Some(thought) = thoughts.into_iter().find_map(Value::as_str) {
             listener.thought(thought);
@@ -498,7 +498,7 @@ impl Assembler for ChatStream {
     }
 
     fn finish(self: Box<Self>) -> Option<Vec<u8>> {
-        // Servers say either, or both.
+        // Servers send a finish reason, `[DONE]`, or both.
         let finish = self.finish.or(self.done.then(|| DONE.to_owned()))?;
         let calls = self.calls.into_iter().map(|call| {
             let function = json!({"name": call.name, "arguments": call.arguments});
@@ -518,13 +518,12 @@ impl Assembler for ChatStream {
 }
 
 impl ChatStream {
-    /// Takes a piece of a call: the first one has its id and name. Servers that leave out the index send each
-    /// call whole.
+    /// Adds a piece of a call; the first one has its id and name. Servers that omit the index send each call whole.
     fn call(&mut self, piece: &Value) {
         let index = piece["index"].as_u64();
         let said = |value: &Value| text(value).unwrap_or_default();
         let id = said(&piece["id"]);
-        // Some servers count every call as the first one: another id is another call.
+        // Some servers give every call the index of the first, so a different id means a different call.
         let is_known = |call: &PartialCall| {
             index.is_some() && call.index == index && (id.is_empty() || id == call.id)
         };
@@ -538,7 +537,7 @@ impl ChatStream {
         });
         let call = &mut self.calls[at];
         let function = &piece["function"];
-        // Both come once; some servers repeat them.
+        // Id and name are sent once, but some servers repeat them.
         if call.id.is_empty() {
             call.id = id;
         }

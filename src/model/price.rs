@@ -1,6 +1,6 @@
-//! Costs of calls: prices by the token, and dollars. Pure data.
+//! Prices per token, and amounts in dollars. Pure data.
 //!
-//! Prices are the vendors' list prices, in US dollars for a million tokens, as they publish them.
+//! Prices are the vendors' published list prices, in US dollars per million tokens.
 
 use std::fmt;
 use std::iter::Sum;
@@ -10,24 +10,24 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::model::usage::Usage;
 
-/// Tokens that a price is for.
+/// Number of tokens that a price covers.
 const MILLION: f64 = 1e6;
 
-/// No call and no token costs more.
+/// The largest amount accepted, in dollars.
 const LARGEST: f64 = 1e9;
 
-/// An amount of US dollars; never negative, never infinite.
+/// A non-negative, finite amount of US dollars.
 #[derive(Debug, Clone, Copy, Default, PartialEq, PartialOrd, Deserialize)]
 #[serde(try_from = "f64")]
 pub struct Usd(f64);
 
-/// A number is no amount of dollars.
+/// The number is not a valid amount of dollars.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an amount of dollars is a number from 0 to a billion")]
 pub struct NoAmount;
 
 impl Usd {
-    /// No money at all.
+    /// Zero dollars.
     pub const ZERO: Self = Self(0.0);
 
     /// The amount as a number.
@@ -36,13 +36,13 @@ impl Usd {
         self.0
     }
 
-    /// Half of it.
+    /// Half of the amount.
     #[must_use]
     pub fn half(self) -> Self {
         Self(self.0 / 2.0)
     }
 
-    /// Returns the remainder after `spent` is taken away.
+    /// Subtracts `spent`; the result is never below zero.
     #[must_use]
     pub fn less(self, spent: Self) -> Self {
         Self((self.0 - spent.0).max(0.0))
@@ -76,16 +76,16 @@ impl Sum for Usd {
 }
 
 impl Serialize for Usd {
-    /// As a number, to the millionth of a dollar: about a token's price.
+    /// Serializes the amount as a number, rounded to a millionth of a dollar: about the price of a token.
     fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
         out.serialize_f64((self.0 * MILLION).round() / MILLION)
     }
 }
 
 impl fmt::Display for Usd {
-    /// To the cent; small amounts to two digits that are not 0.
+    /// Formats the amount in cents; small amounts are shown to two significant digits.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Half a cent is rounded alike, whether the amount comes from a sum or from a record.
+        // Rounding first makes half a cent come out the same whether the amount was summed or read from a record.
         let dollars = (self.0 * MILLION).round() / MILLION + 1e-9;
         let digits = match self.0 {
             0.0 => 0,
@@ -103,40 +103,40 @@ impl fmt::Display for Usd {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Price {
-    /// The prices of a call.
+    /// The rates of an ordinary call.
     #[serde(flatten)]
     pub rates: Rates,
-    /// The prices of a call whose prompt is long, where they are others.
+    /// The rates of a call with a long prompt, if they differ.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub long_prompt: Option<LongPrompt>,
 }
 
-/// The prices of calls with long prompts, for all of their tokens.
+/// The rates that apply to all tokens of a call with a long prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct LongPrompt {
-    /// A prompt of more tokens than this is long.
+    /// Prompts of more tokens than this count as long.
     pub above: u64,
-    /// The prices of such a call.
+    /// The rates of such a call.
     #[serde(flatten)]
     pub rates: Rates,
 }
 
-/// Prices of tokens, in US dollars for a million.
+/// Rates in US dollars per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Rates {
-    /// The prompt's tokens.
+    /// The rate for prompt tokens.
     pub input: Usd,
-    /// The prompt's tokens that come from the vendor's cache.
+    /// The rate for prompt tokens read from the vendor's cache.
     pub cached_input: Usd,
-    /// The prompt's tokens that are written to the vendor's cache.
+    /// The rate for prompt tokens written to the vendor's cache.
     pub cache_write: Usd,
-    /// The answer's tokens, thoughts included.
+    /// The rate for answer tokens, thinking included.
     pub output: Usd,
 }
 
 impl Price {
-    /// The same with all rates changed by `change`.
+    /// Applies `change` to all rates.
     fn map(self, change: impl Fn(Rates) -> Rates) -> Self {
         Self {
             rates: change(self.rates),
@@ -157,7 +157,7 @@ impl Price {
         })
     }
 
-    /// The price of a call at most: all of its prompt is written to the vendor's cache, if that costs more.
+    /// The highest price of a call: its whole prompt is written to the vendor's cache, if that costs more.
     pub fn at_most(self) -> Self {
         self.map(|rates| Rates {
             input: Usd(rates.input.0.max(rates.cache_write.0)),
@@ -179,7 +179,7 @@ impl Price {
             + per_token(rates.output, usage.answered())
     }
 
-    /// Returns the number of tokens of answer `money` pays for, behind a prompt of `input_tokens`.
+    /// Returns how many answer tokens `money` pays for after a prompt of `input_tokens`.
     pub fn affordable_output(&self, money: Usd, input_tokens: u64) -> u64 {
         let prompt = self.of(Usage::plain(input_tokens, 0));
         let each = self.of(Usage::plain(input_tokens, 1)).less(prompt).0;

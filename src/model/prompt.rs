@@ -1,7 +1,7 @@
-//! The prompts: the specification's system prompts, and the sections that follow them.
+//! Prompts: the specification's system prompts, and the sections that follow them.
 //!
-//! Pure. The order of the sections is the specification's, or one in which a repair begins as the first query does;
-//! each is introduced by a line of its own.
+//! Pure. Sections come in the specification's order, or in one that gives a repair the same beginning as the first
+//! query; a line of its own introduces each.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -19,31 +19,31 @@ pub const COMMIT_REPAIR: &str = include_str!("../../prompts/commit_repair.txt");
 /// The system prompt of the consistency report.
 pub const CONSISTENCY: &str = include_str!("../../prompts/consistency.txt");
 
-/// The request that follows the faults of a reply.
+/// The request that follows the mistakes of a rejected reply.
 const ASK_AGAIN: &str = "Nothing of your reply was applied. Answer the request above again, as a whole and without these faults.";
 
-/// The user's input: the query, and the rolled-up code base.
+/// The user's input: the query, and the code base as a rollup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inputs {
-    /// The content of `agent-config/query.txt`: the wanted change.
+    /// The content of `agent-config/query.txt`: the requested change.
     pub query: String,
     /// The content of `agent-config/codeRollup.txt`: the code base.
     pub rollup: String,
 }
 
-/// The order of a prompt's texts.
+/// The order of a prompt's sections.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PromptOrder {
-    /// The specification's.
+    /// The order in the specification.
     #[default]
     Specified,
-    /// The code base before the query, and behind both what a repair adds, so that vendors find the beginning of a
+    /// The code base before the query, and a repair's additions after both, so that vendors find the beginning of a
     /// repair in their caches.
     Cached,
 }
 
-/// The state that earlier replies left a file in.
+/// The state of a file after earlier replies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Replacement<'a> {
     /// The file's whole content.
@@ -52,19 +52,19 @@ pub enum Replacement<'a> {
     Removed,
 }
 
-/// A query: the system prompt, and the conversation that follows it; of the commit workflow one user
-/// message. Its `Display` is what the run log keeps.
+/// A query: the system prompt and the conversation after it, which in the commit workflow is a single user message. Its
+/// `Display` is the text in the run log.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prompt<'a> {
-    /// The system prompt, a message each.
+    /// The system prompt, one message per element.
     system: Vec<Cow<'a, str>>,
     conversation: Vec<Message<'a>>,
     /// The form of the answer.
     pub form: Form,
-    /// The conversation's sections: their names, and the pieces of the text that they begin with.
+    /// The conversation's sections: their names, and the index of the piece that each begins with.
     sections: Vec<(&'static str, usize)>,
-    /// The number of messages that the run log already has, with the system prompt; `None`: the log keeps the whole
-    /// prompt, as it is sent.
+    /// The number of messages that the run log already has, along with the system prompt; `None`: the log stores the
+    /// whole prompt, as it is sent.
     known: Option<usize>,
 }
 
@@ -78,7 +78,7 @@ impl<'a> Prompt<'a> {
         }
     }
 
-    /// The query of an agent. The first `known` messages are in the run log already, and with them the
+    /// Creates the query of an agent. The run log already has the first `known` messages and, if there are any, the
     /// system prompt.
     pub fn of_agent(
         system: impl IntoIterator<Item = impl Into<Cow<'a, str>>>,
@@ -94,7 +94,7 @@ impl<'a> Prompt<'a> {
         }
     }
 
-    /// The query that asks for a change: system prompt, query, code base.
+    /// Creates the query for a change: system prompt, query, code base.
     pub fn initial(inputs: &'a Inputs, order: PromptOrder) -> Self {
         let mut prompt = Self::new(COMMIT_INITIAL);
         prompt.inputs(inputs, order);
@@ -104,9 +104,9 @@ impl<'a> Prompt<'a> {
         prompt
     }
 
-    /// The query that asks for a repair: system prompt, build output, query, code base, and the
-    /// latest state of each file that was replaced, in the order given. In the cached order, it is the first query
-    /// with its own system prompt and what is new behind that.
+    /// Creates the query for a repair: system prompt, build output, query, code base, and the latest state of each
+    /// replaced file, in the given order. In the cached order, it is the first query, followed by the repair's system
+    /// prompt and the new sections.
     pub fn repair(
         build_output: impl Into<Cow<'a, str>>,
         inputs: &'a Inputs,
@@ -135,26 +135,27 @@ impl<'a> Prompt<'a> {
         prompt
     }
 
-    /// The same query, and behind it why the reply to it was rejected.
+    /// Appends the reason that the reply to this query was rejected.
     pub fn after_rejection(mut self, why: &str) -> Self {
         self.section("rejected reply", format!("{why}\n\n{ASK_AGAIN}\n"));
         self
     }
 
-    /// The query that asks for a consistency report: system prompt, query, code base. No later request begins so.
+    /// Creates the query for a consistency report: system prompt, query, code base. No later request shares its
+    /// beginning.
     pub fn consistency(inputs: &'a Inputs, order: PromptOrder) -> Self {
         let mut prompt = Self::new(CONSISTENCY);
         prompt.inputs(inputs, order);
         prompt
     }
 
-    /// Returns whether the conversation goes on, so that the next request begins with all of it; otherwise the prompt
-    /// is complete.
+    /// Returns whether the conversation continues, so that the next request begins with all of it; otherwise, the
+    /// prompt is complete.
     pub fn goes_on(&self) -> bool {
         self.known.is_some()
     }
 
-    /// The same prompt with what the conversation is made of changed by `change`.
+    /// Applies `change` to all text of the conversation.
     pub fn map(self, change: impl Fn(Cow<'a, str>) -> Cow<'a, str>) -> Self {
         let changed = self
             .conversation
@@ -166,7 +167,7 @@ impl<'a> Prompt<'a> {
         }
     }
 
-    /// The conversation to send.
+    /// The messages to send.
     pub fn messages(self) -> Vec<Message<'a>> {
         let system = self.system.into_iter();
         let system = system.map(|text| Message::text(Role::System, text));
@@ -183,7 +184,7 @@ impl<'a> Prompt<'a> {
         }
     }
 
-    /// Ends what later requests begin with, too. It ends a line, so that what follows does not change it.
+    /// Ends the prefix that later requests share. It ends a line first, so that added text leaves the prefix unchanged.
     fn mark(&mut self) {
         self.end_line();
         if let Some(message) = self.conversation.last_mut() {
@@ -191,21 +192,21 @@ impl<'a> Prompt<'a> {
         }
     }
 
-    /// The same with further instructions behind it.
+    /// Appends further instructions.
     fn followed_by(mut self, instructions: &'static str) -> Self {
         self.sections.push(("repair", self.pieces().count()));
         self.push(instructions);
         self
     }
 
-    /// Its length in bytes.
+    /// The prompt's length in bytes.
     pub fn bytes(&self) -> u64 {
         let conversation: usize = self.pieces().map(|piece| piece.len()).sum();
         let system: usize = self.system.iter().map(|text| text.len()).sum();
         (system + conversation) as u64
     }
 
-    /// Returns the prompt's sections: `system` and the others, each with its text in pieces.
+    /// Returns the prompt's sections, `system` first, each with its text in pieces.
     pub fn sections(&self) -> Vec<(&'static str, Vec<Cow<'_, str>>)> {
         let mut pieces: Vec<Cow<'_, str>> = self.pieces().collect();
         let sections = self.sections.iter().rev();
@@ -237,7 +238,7 @@ impl<'a> Prompt<'a> {
     fn push(&mut self, piece: impl Into<Cow<'a, str>>) {
         match self.last_part() {
             Some(Part::Text(text)) => text.push(piece),
-            // Behind a mark, a part of its own begins.
+            // After a cache mark, a new part begins.
             _ => {
                 if let Some(message) = self.conversation.last_mut() {
                     message.parts.push(Part::Text(Text::from(piece.into())));
@@ -246,7 +247,7 @@ impl<'a> Prompt<'a> {
         }
     }
 
-    /// A line of its own, whatever stood before it.
+    /// Appends a line of its own, whatever precedes it.
     fn line(&mut self, line: String) {
         self.end_line();
         self.push(line);

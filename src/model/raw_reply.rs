@@ -9,28 +9,28 @@ use crate::sys::text::BYTE_ORDER_MARK;
 
 /// A part of an answer.
 pub(super) enum RawPart<'a> {
-    /// A JSON string that is part of the text.
+    /// A piece of the text, as a JSON string.
     Text(&'a RawValue),
     Thought(Thought),
     Call(Call),
 }
 
-/// The content of an answer, before it is known to be a whole reply.
+/// The content of an answer that has not been checked yet.
 pub(super) struct RawReply<'a> {
     pub parts: Vec<RawPart<'a>>,
-    /// True if the parts go back in their order, rather than all text before the calls.
+    /// True if the parts are sent back in order, rather than all text before the calls.
     pub is_ordered: bool,
-    /// The finish reason, where there is one.
+    /// The vendor's finish reason, if there is one.
     pub finish: Option<String>,
-    /// Interprets the vendor's word.
+    /// Maps the vendor's finish reason.
     pub meaning: fn(&str) -> End,
-    /// The vendor's sentence about the finish reason.
+    /// The vendor's message about the finish reason.
     pub message: Option<String>,
     pub spent: Spent,
 }
 
 impl RawReply<'_> {
-    /// The reply.
+    /// Checks that the reply is whole, and builds it.
     ///
     /// # Errors
     /// When it is not whole.
@@ -43,7 +43,7 @@ impl RawReply<'_> {
             .parts
             .iter()
             .any(|part| matches!(part, RawPart::Call(_)));
-        // Without a call, there is nothing to wait for: the reply was cut short.
+        // A reply that waits for results without a call was cut short.
         let waits_for_nothing = end == End::ToolCalls && !has_calls;
         if !matches!(end, End::Stop | End::ToolCalls | End::Paused) || waits_for_nothing {
             return Err(ModelError::CutShort {
@@ -67,7 +67,7 @@ impl RawReply<'_> {
                 }
                 RawPart::Thought(thought) => ReplyPart::Thought(thought),
                 RawPart::Call(mut call) => {
-                    // Some servers give none, or one twice.
+                    // Some servers send no id, or the same one twice.
                     if call.id.is_empty() || calls.iter().any(|other: &Call| other.id == call.id) {
                         call.id = Call::own_id(calls.len() + 1);
                     }
@@ -87,7 +87,7 @@ impl RawReply<'_> {
         }
         Ok(Reply {
             text: text.into(),
-            // Some servers say that they stop where they wait.
+            // Some servers report a normal stop when the model waits for results.
             end: if has_calls { End::ToolCalls } else { end },
             calls,
             parts,

@@ -1,4 +1,4 @@
-//! A whole answer. Plain data.
+//! A model's whole answer. Plain data.
 
 use std::sync::Arc;
 
@@ -6,47 +6,46 @@ use super::message::{Call, ReplyPart};
 use super::tier::Tier;
 use super::usage::Usage;
 
-/// The end of an answer.
+/// The reason that an answer ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// The model was done.
+    /// The model was finished.
     Stop,
-    /// The model waits for the results of its calls.
+    /// The model waits for the results of its tool calls.
     ToolCalls,
-    /// The model goes on as soon as it gets its words back as they are.
+    /// The model paused, and continues once its output is sent back unchanged.
     Paused,
-    /// The answer is as long as it may be, and not whole.
+    /// The answer reached its maximum length, and is incomplete.
     MaxTokens,
-    /// The vendor or the model would not go on.
+    /// The vendor or the model refused to continue.
     Refused,
-    /// Anything else, by the vendor's word.
+    /// Any other reason given by the vendor.
     Other,
 }
 
-/// A whole answer, without the JSON that it came in: an answer of 50 MB is not held longer than it
-/// must be.
+/// A whole answer, without the JSON it arrived in: an answer of 50 MB is not held longer than necessary.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reply {
-    /// The answer's text; blank only where it has calls. Shared, since edits and log look at it at once.
+    /// The answer's text; blank only if it has calls or is paused. Shared, since edits and log use it at the same time.
     pub text: Arc<String>,
-    /// The tools that it calls, in their order.
+    /// The tool calls, in order.
     pub calls: Vec<Call>,
-    /// All of it in its order, thoughts included, where the wire has that; else empty.
+    /// All parts in order, thinking included, if the wire format has an order; otherwise empty.
     pub parts: Vec<ReplyPart>,
-    /// The end: that of a whole answer.
+    /// The reason that it ended, which is one of a whole answer.
     pub end: End,
-    /// The vendor's word for that.
+    /// The vendor's finish reason.
     pub finish: String,
-    /// Tokens used, where the vendor tells.
+    /// The tokens used, if the vendor reports them.
     pub usage: Option<Usage>,
-    /// The model version that answered, where the vendor tells.
+    /// The model version that answered, if the vendor reports it.
     pub model_version: Option<String>,
-    /// The tier of service in which it answered, where the reply itself tells.
+    /// The service tier that answered, if the reply itself names it.
     pub tier: Option<Tier>,
 }
 
 impl Reply {
-    /// A reply of which nothing is known but its words.
+    /// Creates a reply that consists of text alone.
     pub fn said(text: impl Into<String>) -> Self {
         Self {
             text: Arc::new(text.into()),
@@ -61,11 +60,11 @@ impl Reply {
     }
 }
 
-/// A server's answer where there is no error.
+/// The answer of a server that reported no error.
 #[derive(Debug)]
 pub struct Answer {
-    /// Its JSON.
+    /// The answer's JSON.
     pub json: Vec<u8>,
-    /// The tier of service that its headers name.
+    /// The service tier named in the answer's headers.
     pub tier: Option<Tier>,
 }

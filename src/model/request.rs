@@ -6,30 +6,30 @@ use super::message::Message;
 use super::step_id::StepId;
 use super::tier::Tier;
 
-/// The form of an answer: plain words unless set otherwise.
+/// The form of an answer; plain text by default.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Form {
-    /// The tools that it can call by the vendor's own means.
+    /// The tools that the model can call natively.
     pub tools: Vec<ToolSchema>,
-    /// The JSON schema that its words are to follow, where the server can hold it to that.
+    /// The JSON schema for the answer's text, if the server can enforce one.
     pub schema: Option<Value>,
     /// The sampling temperature, unless the model's entry sets one; `None`: the server decides.
     pub temperature: Option<f64>,
-    /// The permission to call them.
+    /// The permission to call the tools.
     pub tool_choice: ToolChoice,
 }
 
-/// The permission to call the tools that a model is told of.
+/// The permission to call the tools that a request describes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ToolChoice {
-    /// As it sees fit.
+    /// The model decides.
     #[default]
     Auto,
-    /// Not now. They are described all the same: what is cached stays the same.
+    /// No calls for now. The tools are still described, so that the cached prefix stays the same.
     None,
 }
 
-/// The kind of thing that a tool works on, for people and for the words that they are told of it by.
+/// The kind of thing that a tool works on; decides how the tool is shown to users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Category {
     /// Files and directories as a whole.
@@ -40,49 +40,49 @@ pub enum Category {
     Search,
     /// The content of one file.
     Edit,
-    /// A server's offer; the tool came at run time.
+    /// Anything that an MCP server offers; such tools are added at run time.
     Mcp,
-    /// The agent's own: its list, its helpers, its last words.
+    /// The agent itself: its task list, its helpers, its final answer.
     Agent,
 }
 
-/// A tool, as a vendor is told of it.
+/// A tool, as described to the vendor.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSchema {
-    /// The name by which the model calls it.
+    /// The name that the model calls it by.
     pub name: String,
     /// The description, for the model.
     pub description: String,
-    /// The JSON schema of what it is given: an object.
+    /// The JSON schema of its input, which is an object.
     pub schema: Value,
 }
 
 /// A request to a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request<'a> {
-    /// Which call of the run this is.
+    /// The call's identity within the run.
     pub step: StepId,
     /// The conversation so far.
     pub messages: Vec<Message<'a>>,
     /// The form of the answer.
     pub form: Form,
-    /// The number of tokens the answer may have, thoughts included; `None`: the server decides.
+    /// The maximum number of tokens in the answer, thinking included; `None`: the server decides.
     pub max_output_tokens: Option<u32>,
-    /// The tier of service in which it is to be answered.
+    /// The service tier to request.
     pub tier: Tier,
-    /// True if the vendor is to cache up to the marks only, and without any nothing; else, as it likes.
+    /// True if the vendor caches only prefixes that end at a cache mark; otherwise, it decides by itself.
     pub cached_by_marks: bool,
-    /// True if a call whose answer has begun and then broke off is not to be made again.
+    /// True if a call that breaks off after its answer has begun is not retried.
     pub once: bool,
 }
 
 /// The form in which a vendor sends its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delivery {
-    /// At once, when it is whole.
+    /// In one piece, once it is whole.
     Whole,
-    /// Piece by piece, as it comes to be.
+    /// Piece by piece, as it is generated.
     Streamed,
-    /// The same from a server that does not want to be asked for the usage.
+    /// Streamed, from a server that rejects requests for the usage.
     StreamedPlainly,
 }

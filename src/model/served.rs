@@ -1,4 +1,4 @@
-//! Checks that the model that answered is the one that was asked. Pure.
+//! Checks that the model that answered is the one that was requested. Pure.
 
 use std::sync::LazyLock;
 
@@ -6,12 +6,12 @@ use regex::Regex;
 
 use crate::sys::text::regex;
 
-/// A version, a date or a stage behind a model's name: `-001`, `-2025-08-07`, `-preview-06-05`, `:latest`.
+/// A version, date or release stage at the end of a model's name: `-001`, `-2025-08-07`, `-preview-06-05`, `:latest`.
 static VERSION: LazyLock<Regex> = LazyLock::new(|| {
     regex(r"^(?:[-@:](?:v?[0-9][0-9.]*|latest|stable|preview|exp|experimental|beta|test))*$")
 });
 
-/// Returns whether `served`, as the server reports it, is the model `asked`, or a version of it.
+/// Returns whether `served`, the name that the server reports, is the model `asked` or a version of it.
 pub fn is_same(asked: &str, served: &str) -> bool {
     let (asked, served) = (plain(asked), plain(served));
     let asked = asked.strip_suffix("-latest").unwrap_or(&asked);
@@ -19,7 +19,7 @@ pub fn is_same(asked: &str, served: &str) -> bool {
     version.is_some_and(|version| VERSION.is_match(version))
 }
 
-/// A model's name without what servers put around it: `models/`, a vendor, a file's path and ending.
+/// Strips what servers add to a model's name: `models/`, a vendor, a file's path and extension.
 fn plain(name: &str) -> String {
     let name = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let name = name.to_ascii_lowercase();

@@ -1,7 +1,7 @@
-//! A server, apart from its models' replies: the models that it has, or that a key may ask; and how Ollama's gets another.
+//! A vendor's server apart from its models' replies: listing models, checking a key, and pulling models into Ollama.
 //!
-//! Touches the network. Guarantees an answer or an error to the question for models within [`TIMEOUT`], or
-//! [`LOCAL_TIMEOUT`], whatever the server does, and that a signal ends any wait.
+//! Touches the network. Guarantees that a request for the list of models ends within [`TIMEOUT`], or [`LOCAL_TIMEOUT`]
+//! for the user's own server, whatever the server does, and that a signal ends any wait.
 
 #[cfg(test)]
 mod ollama_tests;
@@ -26,44 +26,44 @@ use crate::sys::http::{HttpClient, HttpError};
 use crate::sys::interrupt::{Interrupt, Interrupted};
 use crate::sys::ndjson::Lines;
 
-/// The time a vendor's server may take to tell of models.
+/// Time limit for listing the models of a vendor's server.
 const TIMEOUT: Duration = Duration::from_secs(15);
-/// The time the user's own may take.
+/// Time limit for listing the models of the user's own server.
 const LOCAL_TIMEOUT: Duration = Duration::from_secs(4);
-/// The time a pull may be silent: what was loaded is verified without a word.
+/// Longest silence allowed during a pull: the server verifies a download without sending anything.
 const PULL_SILENCE: Duration = Duration::from_secs(15 * 60);
-/// The largest size that an answer may have, in bytes: a thousand models take half a megabyte.
+/// Maximum size of an answer, in bytes; a list of a thousand models takes half a megabyte.
 const LIMIT: u64 = 16 << 20;
-/// The number of pages of models read, each of a thousand models.
+/// Maximum number of pages read of a list of models, at a thousand models a page.
 const PAGES: usize = 10;
-/// The number of models that are listed.
+/// Maximum number of installed models named in a message.
 const NAMED: usize = 20;
 
-/// The way to a model.
+/// The connection to a model's server: its endpoint, proxies and key.
 #[derive(Debug, Clone)]
 pub struct Route {
-    /// The server that is asked.
+    /// The server's endpoint.
     pub endpoint: Endpoint,
-    /// The proxies on the way there.
+    /// The proxies to use.
     pub proxies: Proxies,
-    /// The key, where the server wants one.
+    /// The key, if the server needs one.
     pub key: Option<ApiKey>,
 }
 
-/// A model that the server tells of.
+/// A model in a server's list.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct ListedModel {
-    /// By which it is asked.
+    /// The id that requests name it by.
     pub id: String,
-    /// The name shown to people.
+    /// The name shown to users.
     #[serde(default)]
     pub display_name: String,
-    /// When it came out, in RFC 3339.
+    /// The release date, in RFC 3339.
     #[serde(default)]
     pub created_at: String,
-    /// The number of tokens a prompt may have, where the server tells.
+    /// The maximum number of tokens in a prompt, if the server reports it.
     pub max_input_tokens: Option<u64>,
-    /// The number of tokens an answer may have, where the server tells.
+    /// The maximum number of tokens in an answer, if the server reports it.
     pub max_tokens: Option<u64>,
 }
 
@@ -75,10 +75,10 @@ struct Page {
     last_id: Option<String>,
 }
 
-/// Why a model of an Ollama server cannot be asked.
+/// Errors from looking for a model on an Ollama server, or pulling it.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum ServerProblem {
-    /// There is no server, or it does not answer.
+    /// No server is running, or it does not answer.
     #[error("no Ollama server answers at `{url}`: {reason}")]
     #[diagnostic(help(
         "start it with `ollama serve`; a server elsewhere is named by `OLLAMA_HOST`, or by `baseUrl` in the model's entry"
@@ -94,11 +94,11 @@ pub enum ServerProblem {
     #[error("the model `{model}` is not installed at `{url}`: {}", named(.installed))]
     #[diagnostic(help("run `ollama pull {model}`, or use another model with `--model`"))]
     NotInstalled {
-        /// The model, by the server's name.
+        /// The model, by its name on the server.
         model: String,
         /// The base URL.
         url: String,
-        /// The models that are.
+        /// The models that are installed.
         installed: Vec<String>,
     },
     /// A model could not be pulled.
@@ -107,13 +107,13 @@ pub enum ServerProblem {
         "check the model's name in Ollama's library, the network, and the room on the disk"
     ))]
     NotPulled { model: String, reason: String },
-    /// A signal came.
+    /// A signal interrupted the request.
     #[error(transparent)]
     #[diagnostic(forward(0), help("start again when you like"))]
     Interrupted(#[from] Interrupted),
 }
 
-/// The installed models in words; of many, the first.
+/// Describes the installed models; only the first of them if there are many.
 fn named(models: &[String]) -> String {
     let names: Vec<String> = models
         .iter()
@@ -134,12 +134,12 @@ fn named(models: &[String]) -> String {
 /// The progress of a pull.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct PullProgress {
-    /// The server's status, in its words.
+    /// The server's status message.
     #[serde(default)]
     pub status: String,
-    /// The number of bytes loaded of the current layer.
+    /// The number of bytes of the current layer downloaded so far.
     pub completed: Option<u64>,
-    /// The number of it that has.
+    /// The size of the current layer, in bytes.
     pub total: Option<u64>,
 }
 
@@ -154,7 +154,7 @@ struct Tag {
     model: Option<String>,
 }
 
-/// The server of a vendor's API.
+/// The server of a vendor's API, as a client sees it.
 pub struct VendorServer {
     pub(super) wire: &'static dyn Wire,
     pub(super) client: HttpClient,
@@ -162,7 +162,8 @@ pub struct VendorServer {
 }
 
 impl VendorServer {
-    /// The server at the end of `route`. Nothing is opened or loaded yet; TLS is set up by the first call that needs it.
+    /// Creates a client for the server of `route`. Nothing is opened or loaded yet; TLS is set up by the first call
+    /// that needs it.
     pub fn new(provider: Provider, route: Route, interrupt: &Interrupt) -> Self {
         Self {
             wire: provider.wire(),
@@ -171,12 +172,12 @@ impl VendorServer {
         }
     }
 
-    /// Its base URL.
+    /// The server's base URL.
     pub fn url(&self) -> String {
         self.client.endpoint.url("")
     }
 
-    /// A call about a model, with the key.
+    /// Adds the headers, the key and the timeout to a call.
     pub(super) fn prepared<B>(
         &self,
         mut call: RequestBuilder<B>,
@@ -193,19 +194,19 @@ impl VendorServer {
         call.config().timeout_global(timeout).build()
     }
 
-    /// Asks for the list of models, which needs a valid key.
+    /// Requests the list of models, which requires a valid key.
     ///
     /// # Errors
-    /// When it does not come, or not in time: [`ModelError::refuses_key`] says whether that is the key's fault.
+    /// When the list does not arrive in time; [`ModelError::refuses_key`] tells whether the key is to blame.
     pub fn check_key(&self) -> Result<(), ModelError> {
         let read: Result<IgnoredAny, _> = self.listed(self.wire.models_path());
         read.map(drop)
     }
 
-    /// The models of Anthropic's that the key may ask, in the server's order.
+    /// The Anthropic models available to the key, in the server's order.
     ///
     /// # Errors
-    /// When it does not tell, or not in time: [`ModelError::refuses_key`] says whether that is the key's fault.
+    /// When the list does not arrive in time; [`ModelError::refuses_key`] tells whether the key is to blame.
     pub fn models(&self) -> Result<Vec<ListedModel>, ModelError> {
         let mut models = Vec::new();
         let mut path = self.wire.models_path().to_owned();
@@ -248,10 +249,10 @@ impl VendorServer {
         Ok((status, self.client.read_body(response, LIMIT)?))
     }
 
-    /// The models that an Ollama server has, by their names and tags.
+    /// The models installed on an Ollama server, by name and tag.
     ///
     /// # Errors
-    /// When it does not tell, or not in time.
+    /// When the list does not arrive in time, or is not Ollama's.
     pub fn installed(&self) -> Result<Vec<String>, ServerProblem> {
         let answer = self.get(self.wire.models_path(), LOCAL_TIMEOUT);
         let (status, json) = answer.map_err(|error| self.not_there(&error))?;
@@ -271,7 +272,7 @@ impl VendorServer {
         Ok(models.filter_map(|tag| tag.name.or(tag.model)).collect())
     }
 
-    /// Returns the problem to report if `model` is not among the models `installed` there.
+    /// Returns an error if `model` is not among the `installed` models.
     pub fn lack(&self, model: &str, installed: &[String]) -> Option<ServerProblem> {
         let is_there = installed.iter().any(|name| is_same(name, model));
         (!is_there).then(|| ServerProblem::NotInstalled {
@@ -281,10 +282,10 @@ impl VendorServer {
         })
     }
 
-    /// Lets it pull `model`, and tells how far that has come.
+    /// Has the server pull `model`, and reports the progress.
     ///
     /// # Errors
-    /// When it cannot, in its own words; a signal ends the pull, and another one goes on from there.
+    /// When the pull fails, with the server's own message. A signal ends the pull; the next pull resumes it.
     pub fn pull(
         &self,
         model: &str,
@@ -347,7 +348,7 @@ impl VendorServer {
         }
     }
 
-    /// Describes an answer with an error's status.
+    /// Describes an answer with an error status.
     fn refusal(&self, status: StatusCode, body: &[u8]) -> String {
         let VendorError { message, .. } = self.wire.read_failure(body);
         let words = message.map_or_else(|| ModelError::snippet(body), |words| one_line(&words));
@@ -356,10 +357,10 @@ impl VendorServer {
     }
 }
 
-/// Reads a line of a pull, and tells `progress` of it; whether the pull is done.
+/// Reads a line of a pull's progress and passes it to `progress`. Returns whether the pull is done.
 ///
 /// # Errors
-/// The server's message about a failed pull.
+/// The server's message about a failed pull, or a description of a line that cannot be read.
 fn read_progress(line: &[u8], progress: &mut dyn FnMut(&PullProgress)) -> Result<bool, String> {
     let words = |error: serde_json::Error| ModelError::not_json(line, error).to_string();
     let told: Value = serde_json::from_slice(line).map_err(words)?;
@@ -374,7 +375,7 @@ fn read_progress(line: &[u8], progress: &mut dyn FnMut(&PullProgress)) -> Result
     Ok(told.status == "success")
 }
 
-/// Returns whether `installed` is the model called `asked`; a name without a tag means `latest`.
+/// Returns whether `installed` is the model `asked` for; a name without a tag means `latest`.
 fn is_same(installed: &str, asked: &str) -> bool {
     let plain = |name: &str| {
         name.strip_suffix(":latest")

@@ -1,4 +1,4 @@
-//! A model as the table has it, and its vendor. Plain data.
+//! A model's entry in the table, and its vendor. Plain data.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -7,64 +7,64 @@ use super::price::Price;
 use super::prompt::PromptOrder;
 use super::tier::Tier;
 
-/// A model of the table.
+/// A model in the table.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelSpec {
     /// The name that `--model` takes.
     pub name: String,
-    /// The provider whose wire format it speaks.
+    /// The provider whose wire format its server speaks.
     pub provider: Provider,
-    /// The vendor's name for it.
+    /// The vendor's name for the model.
     pub id: String,
-    /// The server to ask; `None`: the vendor's, or the one that the environment names.
+    /// The server's base URL; `None`: the one in the environment, or else the vendor's.
     pub base_url: Option<String>,
-    /// The file that names the server.
+    /// The file that sets the base URL.
     #[serde(skip)]
     pub base_url_from: Place,
-    /// The version of Azure's API in which it is asked; `None`: the usual one.
+    /// The version of Azure's API; `None`: the default.
     pub api_version: Option<String>,
-    /// The name of its key file in `agent-config`; `None`: it needs no key.
+    /// The name of its key file in `agent-config`; `None` if it needs no key.
     pub key_file: Option<String>,
     /// The limit on a prompt's tokens, or `None` if unknown.
     pub context_window: Option<u64>,
-    /// The number of tokens an answer may have, thoughts included; `None`: the server decides.
+    /// The maximum number of tokens in an answer, thinking included; `None`: the server decides.
     pub max_output_tokens: Option<u32>,
     /// The reasoning effort; `None`: the server decides.
     pub reasoning_effort: Option<ReasoningEffort>,
-    /// The mode of thinking, for Anthropic; `None`: not at all.
+    /// The thinking mode of Anthropic's models; `None`: off.
     pub thinking: Option<Thinking>,
-    /// The sampling temperature; `None`: the server decides, since many models reject one.
+    /// The sampling temperature; `None`: the query's or the server's, since many models reject one.
     pub temperature: Option<f64>,
-    /// The form in which it calls an agent's tools; `None`: the agent's own choice.
+    /// The form of its tool calls; `None`: the agent's own choice.
     pub tools: Option<ToolForm>,
-    /// The tier of service in which it is to answer.
+    /// The service tier to request.
     #[serde(rename = "serviceTier")]
     pub tier: Tier,
-    /// The order of its prompts, but an agent's.
+    /// The order of its prompts' sections; agents' prompts have an order of their own.
     pub prompt_order: PromptOrder,
     /// Its price, or `None` if unknown.
     pub price: Option<Price>,
-    /// The entry that is asked where this one is overloaded.
+    /// The name of the model to ask when this one is overloaded.
     pub fallback: Option<String>,
-    /// The name shown to people; `None`: its name.
+    /// The name shown to users; `None`: `name`.
     pub display_name: Option<String>,
-    /// Its strengths, in its entry's words.
+    /// Its strengths, as the entry describes them.
     pub capabilities: Vec<String>,
-    /// The tasks that it is recommended for, in its entry's words.
+    /// The tasks that it is recommended for, as the entry describes them.
     pub recommended_for: Vec<String>,
-    /// A prompt for this model alone, after an agent's instructions; `None`: nothing.
+    /// A prompt for this model alone, appended to an agent's instructions.
     pub prompt: Option<String>,
-    /// The number of tokens of context that Ollama loads it with; `None`: its window, within limits.
+    /// The size of the context that Ollama loads it with, in tokens; `None`: its context window, within limits.
     pub num_ctx: Option<u32>,
-    /// The time Ollama is to keep it loaded, in Ollama's words: a duration or a number of seconds.
+    /// The time that Ollama keeps it loaded, in Ollama's format: a duration or a number of seconds.
     pub keep_alive: Option<Value>,
-    /// Where the entry comes from.
+    /// The origin of the entry.
     pub origin: Origin,
 }
 
 impl ModelSpec {
-    /// A model of which nothing but this is known.
+    /// Creates an entry with nothing but a name and a provider.
     pub fn new(name: &str, provider: Provider) -> Self {
         Self {
             name: name.to_owned(),
@@ -74,12 +74,12 @@ impl ModelSpec {
         }
     }
 
-    /// The vendor's name of the model; `None` where the id is the user's name for a deployment, which says nothing of it.
+    /// The vendor's name for the model; `None` for Azure, where the id is the user's own name for a deployment.
     pub fn vendors_name(&self) -> Option<&str> {
         (self.provider != Provider::Azure).then_some(&*self.id)
     }
 
-    /// Returns whether it is one of OpenAI's own models, by its name: those take what is new in its API.
+    /// Returns whether it is one of OpenAI's own models, judging by its name; those accept the API's newer fields.
     pub fn is_openais_own(&self) -> bool {
         let id = self.id.rsplit('/').next().unwrap_or_default();
         let families = ["gpt-", "o1", "o3", "o4"];
@@ -89,33 +89,33 @@ impl ModelSpec {
     }
 }
 
-/// The form in which a model calls an agent's tools.
+/// The form of a model's tool calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolForm {
-    /// By headings in Markdown, which every model can write.
+    /// Headings in Markdown, which every model can write.
     #[default]
     Markdown,
-    /// By a JSON object as the whole reply, which many servers can hold a model to.
+    /// A JSON object as the whole reply, which many servers can enforce.
     Json,
-    /// By the vendor's own tool calls.
+    /// The vendor's native tool calls.
     Native,
 }
 
-/// Where an entry of the table comes from.
+/// The origin of an entry in the table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
-    /// The specification, as it came with the program.
+    /// Built into the program.
     #[default]
     BuiltIn,
-    /// The specification, changed by `models.json`.
+    /// Built into the program, and changed by `models.json`.
     Overridden,
-    /// `models.json` alone: the specification has no such model.
+    /// Not built in: from `models.json` or a server's list.
     Added,
 }
 
-/// The reasoning effort, in OpenAI's words.
+/// The reasoning effort, in OpenAI's terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReasoningEffort {
@@ -129,64 +129,64 @@ pub enum ReasoningEffort {
 }
 
 impl ReasoningEffort {
-    /// The word for it.
+    /// The effort's name in requests and files.
     pub fn word(self) -> String {
         format!("{self:?}").to_ascii_lowercase()
     }
 }
 
-/// The mode of thinking of Anthropic's models.
+/// The thinking mode of Anthropic's models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Thinking {
-    /// As far as it sees fit.
+    /// The model decides how much to think.
     Adaptive,
 }
 
-/// A vendor, that is: a wire format.
+/// A vendor, identified by its wire format.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Provider {
     /// Google's Gemini API.
     #[default]
     Gemini,
-    /// OpenAI's chat completions, and what is compatible with them.
+    /// OpenAI's chat completions, and servers compatible with them.
     OpenAi,
     /// Ollama's own API, on the user's machine.
     Ollama,
-    /// Chat completions of a deployment of the user's in Azure.
+    /// Chat completions of a deployment in the user's Azure resource.
     Azure,
-    /// Anthropic's messages.
+    /// Anthropic's Messages API.
     Anthropic,
 }
 
-/// The facts of a vendor that are no matter of its wire format.
+/// Facts about a vendor that do not concern its wire format.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Vendor {
-    /// The provider, in files.
+    /// The provider's name in files.
     pub word: &'static str,
-    /// The vendor's name, for people.
+    /// The vendor's name, as shown to users.
     pub name: &'static str,
-    /// The usual key file in `agent-config`; `None`: it needs no key.
+    /// The default key file in `agent-config`; `None` if the vendor needs no key.
     pub key_file: Option<&'static str>,
-    /// The variables that the vendor's own tools read a key from, the first one first.
+    /// The environment variables from which the vendor's own tools read a key, in order of precedence.
     pub key_variables: &'static [&'static str],
-    /// The variable that names another server.
+    /// The environment variable that names another server.
     pub url_variable: &'static str,
-    /// The base URL of its own server; `None`: its users have servers of their own.
+    /// The base URL of the vendor's own server; `None` if users have servers of their own.
     pub url: Option<&'static str>,
 }
 
-/// A file of models, by where it stands. Later ones win.
+/// The location of a file of models. Later ones take precedence.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Place {
-    /// In the program.
+    /// Built into the program.
     #[default]
     BuiltIn,
-    /// In the home of the agent `chat`: the user's, for every agent.
+    /// In the home directory of the agent `chat`; it applies to every agent.
     Home,
-    /// In the home of the agent `plan`, for that agent alone.
+    /// In the home directory of the agent `plan`, and for that agent alone.
     Plan,
     /// In the project.
     Project,

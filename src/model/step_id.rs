@@ -1,4 +1,4 @@
-//! Which call of a run something belongs to. Plain data.
+//! Identifiers of the calls in a run. Plain data.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,17 +6,17 @@ use std::fmt;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// The number of repairs a commit may have.
+/// Maximum number of repairs of a commit.
 pub const REPAIRS: u16 = 3;
-/// The longest name of a purpose.
+/// Maximum length of a purpose's name, in bytes.
 const LONGEST_NAME: usize = 64;
 
-/// The purpose of a call to a model. An open name: a workflow or a profile may bring its own.
+/// The purpose of a call to a model. The set is open: a workflow or a profile may define its own.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Purpose(#[serde(deserialize_with = "name")] Cow<'static, str>);
 
-/// A purpose's name, which becomes part of file names: a record may say anything.
+/// Validates a purpose's name, which becomes part of file names; a record may contain anything.
 fn name<'d, D: Deserializer<'d>>(input: D) -> Result<Cow<'static, str>, D::Error> {
     let name = String::deserialize(input)?;
     let is_plain = name.len() <= LONGEST_NAME
@@ -31,15 +31,15 @@ fn name<'d, D: Deserializer<'d>>(input: D) -> Result<Cow<'static, str>, D::Error
 impl Purpose {
     /// A commit's first query.
     pub const INITIAL: Self = Self::new("initial");
-    /// A commit's repair.
+    /// A repair query of a commit.
     pub const REPAIR: Self = Self::new("repair");
     /// The one query of a consistency report.
     pub const REPORT: Self = Self::new("report");
     /// The next step of an agent's work.
     pub const STEP: Self = Self::new("step");
-    /// The next step of the agent that judges another's work.
+    /// The next step of an auditor, an agent that judges another's work.
     pub const AUDIT: Self = Self::new("audit");
-    /// An agent that another one has given a part of its work.
+    /// A helper, an agent to which another one has delegated part of its work.
     pub const HELPER: Self = Self::new("helper");
     /// A command that the user runs.
     pub const COMMAND: Self = Self::new("command");
@@ -49,22 +49,22 @@ impl Purpose {
     pub const PLAN: Self = Self::new("plan");
     /// The plan agent's summary of what was done.
     pub const SUMMARY: Self = Self::new("summary");
-    /// The publication of an orchestration's result: a step of the program's own.
+    /// The publication of an orchestration's result, a step that the program takes itself.
     pub const PUBLISH: Self = Self::new("publish");
-    /// The plan agent's document, whole again.
+    /// A request to restore a plan document that can no longer be read.
     pub const PLAN_REPAIR: Self = Self::new("plan-repair");
 
-    /// The purpose of this name: lower-case letters and hyphens, since it becomes part of file names.
+    /// Creates a purpose. Its name consists of lower-case letters and hyphens, since it becomes part of file names.
     pub const fn new(name: &'static str) -> Self {
         Self(Cow::Borrowed(name))
     }
 
-    /// The name, as records and file names have it.
+    /// The name, as used in records and file names.
     pub fn name(&self) -> &str {
         &self.0
     }
 
-    /// Returns whether it belongs to the commit workflow or its report, whose files the contract names.
+    /// Returns whether it belongs to the commit workflow or its report, whose file names the contract defines.
     pub fn is_workflows(&self) -> bool {
         [Self::INITIAL, Self::REPAIR, Self::REPORT].contains(self)
     }
@@ -76,14 +76,14 @@ impl From<String> for Purpose {
     }
 }
 
-/// A call of a run: what it is for, and its number.
+/// The identity of a call in a run: its purpose and number.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StepId {
     /// The purpose of the call.
     pub purpose: Purpose,
-    /// The number of the repair, or of the call among all calls of an agent's run, from 1 on; else 0.
+    /// The number of the repair, or of the call among all calls of an agent's run, counted from 1; otherwise 0.
     pub number: u16,
-    /// The number of replies to this query that were rejected before: so often it was asked again.
+    /// The number of earlier replies to this query that were rejected, each of which caused it to be repeated.
     pub reask: u16,
 }
 
@@ -93,7 +93,7 @@ impl StepId {
     /// The one query of a consistency report.
     pub const REPORT: Self = Self::new(Purpose::REPORT, 0);
 
-    /// The call of this number.
+    /// Creates the identifier of the call with this purpose and number.
     pub const fn new(purpose: Purpose, number: u16) -> Self {
         Self {
             purpose,
@@ -102,12 +102,12 @@ impl StepId {
         }
     }
 
-    /// A commit's repair, from 1 on.
+    /// A commit's repair; `number` counts from 1.
     pub const fn repair(number: u16) -> Self {
         Self::new(Purpose::REPAIR, number)
     }
 
-    /// The same query, asked again because the reply was rejected.
+    /// The identifier of the same query, repeated because its reply was rejected.
     pub fn again(self) -> Self {
         Self {
             reask: self.reask + 1,
@@ -115,7 +115,7 @@ impl StepId {
         }
     }
 
-    /// Returns the title that begins a line: `The change`, `Repair 2`.
+    /// Returns the name capitalized, as the title of a line: `The change`, `Repair 2`.
     pub fn title(&self) -> String {
         let name = self.to_string();
         let mut letters = name.chars();
@@ -125,7 +125,7 @@ impl StepId {
 }
 
 impl fmt::Display for StepId {
-    /// As people are told of it: `the change`, `repair 2`, `repair 2, again`, `audit 7`.
+    /// Formats the call's name for users: `the change`, `repair 2`, `repair 2, again`, `audit 7`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.purpose.name(), self.number) {
             ("initial", _) => f.write_str("the change"),

@@ -1,8 +1,8 @@
-//! The table of models: the built-in ones, and above them the user's `models.json` in `~/.agent` and the project's in
-//! `agent-config`; for the agent `plan`, its own between these two. Pure.
+//! The table of models: the built-in ones, overridden by the user's `models.json` in `~/.agent` and the project's in
+//! `agent-config`. For the agent `plan`, its own file comes between these two. Pure.
 //!
-//! Guarantees that every entry can be asked: its names are plain, its numbers make sense, and its base URL is one that
-//! a key may travel to. A mistake in a file is reported with its line and column.
+//! Guarantees that every entry can be used: its names are plain, its numbers make sense, and its base URL is one that a
+//! key may be sent to. A mistake in a file is reported with its line and column.
 
 mod form;
 mod insertion;
@@ -27,7 +27,7 @@ use crate::model::price::Price;
 use crate::sys::positions::{self, Misplaced, Positions};
 use crate::sys::text::regex;
 
-/// The specification's models, the default first. Limits and prices: the vendors' published descriptions.
+/// The specification's models, the default first, with the limits and prices that the vendors publish.
 const BUILT_IN: &str = include_str!("table/built_in.json");
 /// Anthropic's models, and the default of the agent `chat`.
 pub(crate) const CHAT_MODELS: &str = include_str!("anthropic/models.json");
@@ -35,26 +35,26 @@ pub(crate) const CHAT_MODELS: &str = include_str!("anthropic/models.json");
 /// A file of models.
 #[derive(Debug, Clone, Copy)]
 pub struct TableFile<'f> {
-    /// Where it stands.
+    /// The file's location.
     pub place: Place,
-    /// Its path, as messages show it.
+    /// The file's path, as shown in messages.
     pub path: &'f str,
-    /// Its content.
+    /// The file's content.
     pub content: &'f [u8],
 }
 
-/// Every known model, the default first, and which of them is asked for what.
+/// All known models, the default first, and the rules that select one for each task.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ModelTable {
     models: Vec<ModelSpec>,
-    /// The default of each file: the project's is for commits, the home's for `chat`, and plan's for `plan`.
+    /// The default of each file: the project's for commits, the home directory's for `chat`, and plan's for `plan`.
     defaults: BTreeMap<Place, String>,
     by_task: BTreeMap<TaskType, String>,
-    /// True if the agent `plan` has its own entries in it, so that its rules must name models that are here.
+    /// True if plan's own file is part of the table, so that its rules must name models in it.
     is_plans: bool,
 }
 
-/// A key file in a text that may be no JSON.
+/// Matches a key file in text that may not be valid JSON.
 static KEY_FILE: LazyLock<Regex> =
     LazyLock::new(|| regex(r#""keyFile"\s*:\s*"(?:agent-config/)?([^"/]+)""#));
 
@@ -62,9 +62,9 @@ static KEY_FILE: LazyLock<Regex> =
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{file}` is invalid: {mistake}")]
 pub struct TableProblem {
-    /// The path of the file, as it is shown.
+    /// The path of the file, as shown in messages.
     pub file: String,
-    /// The mistake and its place.
+    /// The mistake and its position.
     pub mistake: Misplaced,
 }
 
@@ -74,11 +74,11 @@ pub struct TableProblem {
 pub struct Unselected {
     /// The task without a model.
     pub task: TaskType,
-    /// The models that there are.
+    /// The names of all known models.
     pub known: String,
 }
 
-/// Checks that the fields of an entry go together, and with its provider.
+/// Checks that the fields of an entry are compatible with each other and with its provider.
 fn check(spec: &ModelSpec) -> Result<(), String> {
     let provider = spec.provider;
     let effort = spec.reasoning_effort;
@@ -132,17 +132,17 @@ fn check(spec: &ModelSpec) -> Result<(), String> {
 }
 
 impl ModelTable {
-    /// The project's table, by its path from the root.
+    /// The path of the project's table, relative to the project's root.
     pub const FILE: &str = "agent-config/models.json";
 
-    /// The initial content of plan's own table: `spec/plan-prompts.md`, 5.1.
+    /// The initial content of plan's own table, from `spec/plan-prompts.md`, 5.1.
     pub const PLAN_DEFAULTS: &str = include_str!("../../prompts/plan_models.json");
 
-    /// The built-in models alone.
+    /// The table of the built-in models alone.
     pub fn built_in() -> Self {
         let mut table = Self::default();
         for (place, json) in [(Place::BuiltIn, BUILT_IN), (Place::Home, CHAT_MODELS)] {
-            // A test holds that there is no mistake in them.
+            // A test checks that they contain no mistakes.
             let _ = table.merge(place, json, NaiveDate::MIN);
         }
         for spec in &mut table.models {
@@ -151,10 +151,11 @@ impl ModelTable {
         table
     }
 
-    /// The built-in models with what these files, the weakest first, add and change, at the prices of `today`.
+    /// The built-in models, changed and added to by `files` in increasing order of precedence, at the prices of
+    /// `today`.
     ///
     /// # Errors
-    /// When there is a mistake in one.
+    /// When a file contains a mistake.
     pub fn read<'f>(
         files: impl IntoIterator<Item = TableFile<'f>>,
         today: NaiveDate,
@@ -176,10 +177,10 @@ impl ModelTable {
         Ok(table)
     }
 
-    /// The built-in models with what `json`, the content of the project's `models.json`, adds and changes.
+    /// The built-in models, changed and added to by `json`, the content of the project's `models.json`.
     ///
     /// # Errors
-    /// When there is a mistake in it.
+    /// When it contains a mistake.
     pub fn parse(json: &str, today: NaiveDate) -> Result<Self, TableProblem> {
         let project = TableFile {
             place: Place::Project,
@@ -189,7 +190,7 @@ impl ModelTable {
         Self::read([project], today)
     }
 
-    /// Takes in the content of a file: its entries and its rules win over those that are here.
+    /// Merges the content of a file into the table; its entries and rules override earlier ones.
     fn merge(&mut self, place: Place, json: &str, today: NaiveDate) -> Result<(), Misplaced> {
         let at = Positions(json);
         let file: File<'_> = at.object(json)?;
@@ -198,7 +199,7 @@ impl ModelTable {
             self.add(place, name, read, today)
                 .map_err(|reason| at.problem(entry.get(), reason))?;
         }
-        // A fallback may stand below the entry that names it.
+        // A fallback may be defined after the entry that names it.
         for (name, entry) in &file.models.0 {
             self.check_fallbacks(name)
                 .map_err(|reason| at.problem(entry.get(), reason))?;
@@ -217,7 +218,7 @@ impl ModelTable {
             return Err(at.problem(by_task, format!("unknown field `{name}`")));
         }
         for ((_, task), rule) in TaskType::ALL.into_iter().zip(rules) {
-            // Rules of the agent `plan` may name models of its own table.
+            // Rules for the agent `plan` may name models that only its own table has.
             let is_here = self.is_plans || task.workflows_purpose().is_some();
             if let Some(rule) = rule {
                 let model = self.rule(&at, rule, is_here)?;
@@ -227,10 +228,10 @@ impl ModelTable {
         Ok(())
     }
 
-    /// The text `json` of a table with the `entry` of a model at its end.
+    /// Returns `json`, the text of a table, with the `entry` of a model at its end.
     ///
     /// # Errors
-    /// When either is no JSON.
+    /// When either text is not valid JSON.
     pub fn with_entry(json: &str, name: &str, entry: &str) -> serde_json::Result<String> {
         insertion::with_entry(json, name, entry)
     }
@@ -240,19 +241,19 @@ impl ModelTable {
         &self.models
     }
 
-    /// The model of that name.
+    /// The model with this name.
     pub fn named(&self, name: &str) -> Option<&ModelSpec> {
         self.models.iter().find(|spec| spec.name == name)
     }
 
-    /// The name of a model's successor, by the vendor's name of the model, where it is here.
+    /// The name in this table of the successor to the model that the vendor calls `id`; `None` if it is not there.
     pub fn successor(&self, id: &str) -> Option<&str> {
         let successor = catalogue::successor(id)?;
         let found = self.models.iter().find(|spec| spec.id == successor)?;
         Some(&found.name)
     }
 
-    /// The price of `today` of a model by its vendor's name, or a version of it, where that is known.
+    /// The price, as of `today`, of the model that the vendor calls `id`, or of the model of which `id` is a version.
     pub fn price_of(&self, provider: Provider, id: &str, today: NaiveDate) -> Option<Price> {
         let is_it = |spec: &&ModelSpec| {
             spec.provider == provider && !spec.has_own_price() && served::is_same(&spec.id, id)
@@ -265,11 +266,11 @@ impl ModelTable {
         entry.price(today)
     }
 
-    /// The model to ask for `purpose` where the command line names none.
+    /// The model for `purpose`, unless the command line names one.
     pub fn chosen(&self, purpose: &Purpose) -> &ModelSpec {
         let rule = |task| self.by_task.get(&task);
         let by_task = match TaskType::of_workflow(purpose) {
-            // What is good enough for the change is good enough for its repair.
+            // A model that is good enough for the change is good enough for its repair.
             Some(TaskType::Repair) => rule(TaskType::Repair).or(rule(TaskType::Commit)),
             task => task.and_then(rule),
         };
@@ -278,21 +279,21 @@ impl ModelTable {
         named.unwrap_or(&self.models[0])
     }
 
-    /// The model that the agent `chat` asks where nobody has chosen another.
+    /// The model that the agent `chat` uses unless another is chosen.
     pub fn chats_default(&self) -> &ModelSpec {
         let name = self.defaults.get(&Place::Home);
         let named = name.and_then(|name| self.named(name));
         named.unwrap_or(&self.models[0])
     }
 
-    /// The same table with the models of the provider of chat's default first.
+    /// Moves the models of the provider of chat's default to the front.
     pub fn for_chat(mut self) -> Self {
         let first = self.chats_default().provider;
         self.models.sort_by_key(|spec| spec.provider != first);
         self
     }
 
-    /// The model that is selected for a task of the agent `plan`.
+    /// The model selected for a task of the agent `plan`.
     ///
     /// # Errors
     /// When there is neither a rule for it nor a default in plan's own table.
@@ -306,7 +307,7 @@ impl ModelTable {
         })
     }
 
-    /// Adds the models of Anthropic's list that are not here, nor a version of one.
+    /// Adds the models of Anthropic's list, except those that are in the table or a version of one that is.
     pub fn add_listed(&mut self, listed: &[ListedModel]) {
         for model in listed {
             let mut ids = self.models.iter().map(|spec| &spec.id);
@@ -322,7 +323,7 @@ impl ModelTable {
         }
     }
 
-    /// The tasks that the model of that name is selected for; of those of the plan agent, the ones that have a rule.
+    /// The tasks that the model with this name is selected for; of the plan agent's, only those with a rule.
     pub fn tasks(&self, name: &str) -> impl Iterator<Item = TaskType> {
         let all = TaskType::ALL.into_iter().map(|(_, task)| task);
         all.filter(move |task| match task.workflows_purpose() {
@@ -331,7 +332,7 @@ impl ModelTable {
         })
     }
 
-    /// The key files of all models, each once.
+    /// The key files of all models, without duplicates.
     pub fn key_files(&self) -> Vec<&str> {
         let files = self.models.iter();
         let mut files: Vec<&str> = files.filter_map(|spec| spec.key_file.as_deref()).collect();
@@ -340,13 +341,13 @@ impl ModelTable {
         files
     }
 
-    /// The names that look like key files in `json`, which may be no table at all.
+    /// Finds names that look like key files in `json`, which may not be a valid table.
     pub fn named_key_files(json: &str) -> impl Iterator<Item = &str> {
         let names = KEY_FILE.captures_iter(json).map(|found| found.extract());
         names.map(|(_, [name])| name).filter(|name| is_name(name))
     }
 
-    /// The names of all models, for messages.
+    /// The names of all models, separated by commas, for messages.
     pub fn names(&self) -> String {
         let names: Vec<&str> = self.models.iter().map(|spec| spec.name.as_str()).collect();
         names.join(", ")
@@ -366,7 +367,7 @@ impl ModelTable {
             ));
         }
         let known = self.models.iter().position(|spec| spec.name == name);
-        // Of models that are not built in, the later entry is the whole.
+        // For models that are not built in, a later entry replaces the earlier one as a whole.
         let built_in = known.filter(|at| self.models[*at].origin != Origin::Added);
         let mut spec = match (built_in.map(|at| &self.models[at]), entry.provider) {
             (Some(spec), provider) => {
@@ -402,7 +403,7 @@ impl ModelTable {
         Ok(())
     }
 
-    /// Checks the fallback of that model, and those that name it.
+    /// Checks the fallback of the model with this name, and the models that have it as theirs.
     fn check_fallbacks(&self, name: &str) -> Result<(), String> {
         let is_concerned =
             |spec: &&ModelSpec| spec.name == name || spec.fallback.as_deref() == Some(name);
@@ -428,7 +429,7 @@ impl ModelTable {
         }
     }
 
-    /// The model that a rule names, which must be known if `is_here`.
+    /// Reads the name of a model in a rule; the model must be in the table if `is_here`.
     fn rule(&self, at: &Positions<'_>, rule: &str, is_here: bool) -> Result<String, Misplaced> {
         let name: String = at.parse(rule)?;
         if !is_here || self.named(&name).is_some() {

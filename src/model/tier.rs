@@ -1,4 +1,4 @@
-//! The vendors' tiers of service, as far as a user can choose among them. Pure.
+//! The vendors' service tiers that a user can choose. Pure.
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ pub enum Tier {
 }
 
 impl Tier {
-    /// The word for it.
+    /// The tier's name.
     pub fn word(self) -> &'static str {
         match self {
             Self::Standard => "standard",
@@ -25,7 +25,7 @@ impl Tier {
         }
     }
 
-    /// The tier that a vendor says it has served; `None`: one that nobody here can ask for.
+    /// Parses the tier that a vendor says it used; `None` if that tier cannot be requested here.
     pub fn told(word: &str) -> Option<Self> {
         match &*word.to_ascii_lowercase() {
             "flex" => Some(Self::Flex),
@@ -34,7 +34,7 @@ impl Tier {
         }
     }
 
-    /// The price in this tier of what costs `price` in the standard one.
+    /// The price in this tier, given the `price` in the standard one.
     pub fn price(self, price: Price) -> Price {
         match self {
             Self::Standard => price,

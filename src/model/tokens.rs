@@ -1,24 +1,24 @@
-//! Estimates how many tokens a text has. Pure.
+//! Estimates the number of tokens in a text. Pure.
 //!
-//! A tokenizer's table would be three quarters of the program. This estimate follows how such tokenizers
-//! cut a text (words, digits in threes, runs of marks, line ends, indentation), and reckons for each piece
-//! the tokens that OpenAI's `o200k_base` makes of it on average. Code and prose come within 10 % of that
-//! tokenizer's count, as the tests hold; whatever has a limit adds a [`MARGIN`].
+//! A tokenizer's table would make up three quarters of the program. This estimate splits text the way such tokenizers
+//! do (words, digits in groups of three, runs of punctuation, line breaks, indentation) and counts for each piece the
+//! average number of tokens that OpenAI's `o200k_base` produces. Tests check that code and prose come within 10 % of
+//! that tokenizer's count; comparisons with a limit add a [`MARGIN`].
 
 use crate::sys::numbers::grouped;
 
-/// The estimate's margin of error, whatever the text and the model's tokenizer: a quarter, as vendors' own figures for
-/// program text differ.
+/// Safety factor on the estimate, for any text and any tokenizer: a quarter, since vendors' own figures for program
+/// text differ.
 pub const MARGIN: f64 = 1.25;
 
-/// The class of a byte, to a tokenizer.
+/// The class of a byte, as a tokenizer sees it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ByteClass {
     Capital,
     Letter,
-    /// The first byte of a Latin letter beyond ASCII.
+    /// The first byte of a non-ASCII Latin letter.
     Accented,
-    /// Any byte of a character but the first.
+    /// A byte of a character other than its first.
     Rest,
     Digit,
     Blank,
@@ -28,7 +28,7 @@ enum ByteClass {
     Foreign,
 }
 
-/// The class of each byte of UTF-8.
+/// The class of each byte value in UTF-8.
 static CLASSES: [ByteClass; 256] = {
     let mut classes = [ByteClass::Mark; 256];
     let mut byte = 0;
@@ -48,7 +48,7 @@ impl ByteClass {
             0x09 | 0x20 => Self::Blank,
             0x0a | 0x0d => Self::LineEnd,
             0x80..=0xbf => Self::Rest,
-            // With what Vietnamese adds.
+            // 0xe1 begins the letters that Vietnamese adds.
             0xc3..=0xcb | 0xe1 => Self::Accented,
             0xc2.. => Self::Foreign,
             _ => Self::Mark,
@@ -60,7 +60,7 @@ impl ByteClass {
     }
 }
 
-/// About how many tokens `text` has: none where it is empty, and one at least where it is not.
+/// Estimates the number of tokens in `text`: 0 if it is empty, otherwise at least 1.
 pub fn count(text: &str) -> u64 {
     let bytes = text.as_bytes();
     let class = |at: usize| bytes.get(at).map(|byte| CLASSES[usize::from(*byte)]);
@@ -80,7 +80,7 @@ pub fn count(text: &str) -> u64 {
             ByteClass::Capital | ByteClass::Letter | ByteClass::Accented => {
                 word(piece, small - at, behind_blank)
             }
-            // A blank goes with a word, but not with a number.
+            // A space is merged into the word that follows, but not into a number.
             ByteClass::Digit => piece.len().div_ceil(3) * 105 + usize::from(behind_blank) * 100,
             ByteClass::Blank => {
                 let tab = usize::from(piece[0] == b'\t') * 15;
@@ -90,14 +90,14 @@ pub fn count(text: &str) -> u64 {
                     _ => 100 + tab,
                 }
             }
-            // Behind a mark, it goes with that.
+            // After punctuation, a line break belongs to the same token.
             ByteClass::LineEnd if before == ByteClass::Mark => 0,
             ByteClass::LineEnd => 135,
             ByteClass::Mark => {
                 let next = class(end);
                 let is_word = matches!(next, Some(ByteClass::Capital | ByteClass::Letter));
                 let others = piece.windows(2).filter(|two| two[0] != two[1]).count();
-                // A single one goes with the word that it stands before.
+                // A single mark is merged into the word that follows.
                 match piece.len() {
                     1 if is_word && !behind_blank => 0,
                     marks => 88 + others * 22 + marks * 3,
@@ -115,7 +115,7 @@ pub fn count(text: &str) -> u64 {
     hundredths.div_ceil(100).max(bytes.len().min(1)) as u64
 }
 
-/// Where the classes end that begin at `from`.
+/// Returns the end of the run of matching bytes that starts at `from`.
 #[inline]
 fn run(bytes: &[u8], from: usize, is_in: impl Fn(ByteClass) -> bool) -> usize {
     let other = |byte: &u8| !is_in(CLASSES[usize::from(*byte)]);
@@ -123,7 +123,7 @@ fn run(bytes: &[u8], from: usize, is_in: impl Fn(ByteClass) -> bool) -> usize {
     length.map_or(bytes.len(), |length| from + length)
 }
 
-/// The hundredths of tokens of a character that is no Latin letter, by its first byte.
+/// Estimates the tokens of a non-Latin character by its first byte, in hundredths.
 fn foreign(first: u8) -> usize {
     match first {
         // Greek; Cyrillic; Hebrew and Arabic; the scripts of India, and Thai.
@@ -131,16 +131,16 @@ fn foreign(first: u8) -> usize {
         0xd0..=0xd4 => 30,
         0xd5..=0xdf => 39,
         0xe0 => 38,
-        // Japanese's own, and some Chinese; Chinese, Korean, typographic signs.
+        // Kana and some Chinese; Chinese, Korean, typographic symbols.
         0xe3 => 58,
         0xc2..=0xef => 72,
-        // Pictures.
+        // Emoji.
         _ => 175,
     }
 }
 
-/// The hundredths of tokens of a word that begins with so many capitals. Behind a blank stand the words of
-/// prose, which are in the table unless they are long; names in code stand behind marks and other words.
+/// Estimates the tokens of a word that starts with `capitals` capitals, in hundredths. Words after a space are prose,
+/// and in a tokenizer's table unless they are long; names in code follow punctuation or other words.
 fn word(word: &[u8], capitals: usize, behind_blank: bool) -> usize {
     let accents = word
         .iter()
@@ -157,17 +157,17 @@ fn word(word: &[u8], capitals: usize, behind_blank: bool) -> usize {
     cost + accents * 85
 }
 
-/// A prompt's size, by estimate.
+/// The estimated size of a prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Size {
-    /// Its parts in their order, and their tokens.
+    /// The prompt's parts in order, each with its tokens.
     pub parts: Vec<(&'static str, u64)>,
-    /// The whole prompt's tokens.
+    /// The tokens of the whole prompt.
     pub tokens: u64,
 }
 
 impl Size {
-    /// The tokens that are to be reckoned with where there is a limit.
+    /// The tokens to assume where there is a limit: the estimate plus its margin of error.
     #[must_use]
     pub fn at_most(&self) -> u64 {
         #[expect(
@@ -180,7 +180,7 @@ impl Size {
         more
     }
 
-    /// The tokens as a text, with an honest `about`.
+    /// Formats the tokens for users, marked as an approximation.
     #[must_use]
     pub fn text(&self) -> String {
         format!("about {} tokens", grouped(self.tokens))

@@ -1,25 +1,25 @@
-//! The tokens that a call took, as a vendor tells them. Plain data.
+//! The tokens that a call used, as reported by the vendor. Plain data.
 
 use serde::{Deserialize, Serialize};
 
-/// The number of tokens a call took. What a vendor does not tell counts as 0.
+/// The number of tokens that a call used. Counts that the vendor does not report are 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// The prompt's tokens, cached ones included.
     pub input_tokens: u64,
-    /// Those of the prompt's tokens that came from the vendor's cache.
+    /// The prompt's tokens that were read from the vendor's cache.
     pub cached_tokens: u64,
-    /// Those of the prompt's tokens that were written to the vendor's cache, where that is billed.
+    /// The prompt's tokens that were written to the vendor's cache, if that is billed.
     #[serde(default, skip_serializing_if = "is_none")]
     pub cache_write_tokens: u64,
-    /// Tokens that the model thought with; billed like output.
+    /// The thinking tokens, which are billed as output.
     pub thought_tokens: u64,
-    /// The answer's tokens, without the thoughts.
+    /// The answer's tokens, without thinking.
     pub output_tokens: u64,
 }
 
 impl Usage {
-    /// The tokens of a call without cache and thoughts.
+    /// The usage of a call without caching or thinking.
     pub fn plain(input_tokens: u64, output_tokens: u64) -> Self {
         Self {
             input_tokens,
@@ -28,7 +28,7 @@ impl Usage {
         }
     }
 
-    /// The tokens of two calls together.
+    /// The combined usage of two calls.
     pub fn plus(self, other: Self) -> Self {
         Self {
             input_tokens: self.input_tokens.saturating_add(other.input_tokens),

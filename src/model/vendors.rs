@@ -1,4 +1,4 @@
-//! The vendors, each by its wire format.
+//! The vendors' wire formats, by provider.
 
 use super::error::ModelError;
 use super::reply::Reply;
@@ -15,18 +15,18 @@ impl Provider {
         Self::Anthropic,
     ];
 
-    /// The facts of its vendor.
+    /// Facts about the provider's vendor.
     pub fn vendor(self) -> &'static Vendor {
         self.wire().vendor()
     }
 
-    /// The provider of that word.
+    /// The provider with this name in files.
     pub fn named(word: &str) -> Option<Self> {
         let mut all = Self::ALL.into_iter();
         all.find(|provider| provider.vendor().word == word)
     }
 
-    /// The model of an entry of which nothing but the name is known.
+    /// Creates an entry for a model of which only the name is known.
     pub(super) fn spec(self, name: &str) -> ModelSpec {
         self.wire().entry(ModelSpec::new(name, self))
     }

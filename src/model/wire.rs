@@ -1,4 +1,4 @@
-//! The seams of a model: asking it, a vendor's wire format, and a streamed answer that is put together.
+//! Traits for asking a model, for a vendor's wire format, and for assembling a streamed answer.
 
 use std::io::Write;
 use std::time::Duration;
@@ -14,23 +14,23 @@ use super::step_id::StepId;
 use crate::sys::http::endpoint::Endpoint;
 use crate::sys::text::without_mark;
 
-/// Hears what happens during a call.
+/// Receives the progress of a call.
 pub trait Listener {
-    /// A try failed and the next one follows after `wait`. `next_try` counts from 2.
+    /// Reports that a try failed and that the next one follows after `wait`. `next_try` counts from 2.
     fn retrying(&self, next_try: u32, wait: Duration, reason: &str);
 
-    /// A piece of the reply's text. A model that does not stream has none.
+    /// Receives a piece of the reply's text. Models that do not stream send none.
     fn text(&self, piece: &str);
 
-    /// A piece of what the model thinks, where it streams that. It is no part of the reply.
+    /// Receives a piece of streamed thinking, which is not part of the reply.
     fn thought(&self, piece: &str);
 
-    /// Discards all pieces so far: the call is made anew.
+    /// Discards all pieces received so far, since the call is made again.
     fn restart(&self);
 }
 
-/// A language model. Asking it and reading its answer are two steps, so that the answer can be
-/// logged while it is read.
+/// A language model. Asking it and reading its answer are separate steps, so that the answer can be logged while it is
+/// being read.
 pub trait Model {
     /// Sends the conversation and waits for the answer.
     ///
@@ -45,38 +45,38 @@ pub trait Model {
     fn read(&self, step: &StepId, answer: &[u8]) -> Result<Reply, ModelError>;
 }
 
-/// A vendor's wire format; pure.
+/// A vendor's wire format. Pure.
 pub(super) trait Wire: Sync {
     /// The vendor.
     fn vendor(&self) -> &'static Vendor;
 
-    /// Fills in the defaults of a new entry.
+    /// Fills in the vendor's defaults in a new entry.
     fn entry(&self, new: ModelSpec) -> ModelSpec {
         new
     }
 
-    /// The URL of the call, at the server of this base URL.
+    /// The URL of a call to the server at `endpoint`.
     fn url(&self, endpoint: &Endpoint, spec: &ModelSpec, delivery: Delivery) -> String;
 
-    /// The header that carries the key: name, and what stands before the key in its value.
+    /// The header that carries the key: its name, and the prefix of the key in its value.
     fn key_header(&self) -> (&'static str, &'static str);
 
-    /// Further headers of a call.
+    /// Additional headers of a call.
     fn headers(&self, _spec: &ModelSpec) -> &'static [(&'static str, &'static str)] {
         &[]
     }
 
-    /// The header that names the tier of service, if it is not in the JSON.
+    /// The response header that names the service tier; `None` if the answer's JSON does.
     fn tier_header(&self) -> Option<&'static str> {
         None
     }
 
-    /// Returns whether it streams lines of JSON, whatever the content type.
+    /// Returns whether answers are streamed as lines of JSON, whatever their content type.
     fn streams_lines(&self) -> bool {
         false
     }
 
-    /// The path of the list of models that a key may ask, in pages of Anthropic's form or as a whole.
+    /// The path that lists the models available to a key, as a whole or in pages like Anthropic's.
     fn models_path(&self) -> &'static str {
         "/models"
     }
@@ -90,7 +90,7 @@ pub(super) trait Wire: Sync {
         out: &mut dyn Write,
     ) -> serde_json::Result<()>;
 
-    /// Puts the pieces of a streamed answer together.
+    /// Creates the assembler for a streamed answer.
     fn assembler(&self) -> Box<dyn Assembler>;
 
     /// Reads the JSON of an answer with status 200.
@@ -99,7 +99,7 @@ pub(super) trait Wire: Sync {
     /// Reads the `error` of an answer; missing fields stay at their defaults.
     fn vendor_error(&self, error: &Value) -> VendorError;
 
-    /// The same, where it may be a mere sentence, as with some servers.
+    /// Reads an `error` that may be a plain sentence, as some servers send.
     fn told(&self, error: &Value) -> VendorError {
         match text(error) {
             Some(sentence) => VendorError {
@@ -110,18 +110,18 @@ pub(super) trait Wire: Sync {
         }
     }
 
-    /// Returns advice for an error of this status and the vendor's code, where it differs from other vendors'.
+    /// Returns advice for an error with this status and vendor's code, if it differs from other vendors'.
     fn hint(&self, _status: u16, _code: Option<&str>) -> Option<&'static str> {
         None
     }
 
-    /// Reads the JSON of an error's answer, which the vendors sometimes wrap in an array.
+    /// Reads the JSON of a failed call's answer, which vendors sometimes wrap in an array.
     fn read_failure(&self, json: &[u8]) -> VendorError {
         let answer: Value = serde_json::from_slice(without_mark(json)).unwrap_or_default();
         self.told(&answer.get(0).unwrap_or(&answer)["error"])
     }
 
-    /// Refuses an answer that is an error, though its status says that all is well.
+    /// Rejects an answer that reports an error despite a status of success.
     fn check(&self, error: &Value) -> Result<(), ModelError> {
         if error.is_null() {
             return Ok(());
@@ -130,28 +130,28 @@ pub(super) trait Wire: Sync {
     }
 }
 
-/// Puts a streamed answer together, so that it is the same as one that came whole.
+/// Assembles a streamed answer into the JSON of one that came whole.
 pub(super) trait Assembler {
-    /// Takes the data of an event, and tells `listener` what text is in it.
+    /// Processes the data of an event, and passes its text to `listener`.
     ///
     /// # Errors
-    /// When the event reports an error, or is not of the vendor's form.
+    /// When the event reports an error, or does not have the vendor's form.
     fn event(&mut self, data: &[u8], listener: &dyn Listener) -> Result<(), ModelError>;
 
-    /// Returns whether nothing more is to come, though the connection may stay open.
+    /// Returns whether the answer is over, even if the connection stays open.
     fn is_over(&self) -> bool {
-        // Only the end of the stream tells.
+        // By default, only the end of the stream ends the answer.
         false
     }
 
-    /// Returns whether the reply is whole: only the usage and the end may still come.
+    /// Returns whether the reply is whole: only the usage and the end of the stream may follow.
     fn is_whole(&self) -> bool;
 
-    /// The whole answer's JSON; `None` where the stream ended before it was whole.
+    /// Returns the JSON of the whole answer; `None` if the stream ended too early.
     fn finish(self: Box<Self>) -> Option<Vec<u8>>;
 }
 
-/// An object without those of `fields` that are null.
+/// Removes those of an object's fields that are null.
 pub(super) fn object(mut fields: Value) -> Value {
     if let Value::Object(fields) = &mut fields {
         fields.retain(|_, value| !value.is_null());
@@ -159,17 +159,17 @@ pub(super) fn object(mut fields: Value) -> Value {
     fields
 }
 
-/// The elements of an array.
+/// Iterates over the elements of a JSON array; anything else counts as empty.
 pub(super) fn elements(array: &Value) -> impl Iterator<Item = &Value> {
     array.as_array().into_iter().flatten()
 }
 
-/// The first of several answers that a vendor could have been asked for.
+/// The alternative with index 0, since vendors can be asked for several.
 pub(super) fn first(answers: &Value) -> Option<&Value> {
     elements(answers).find(|answer| answer["index"].as_u64().unwrap_or(0) == 0)
 }
 
-/// Replaces the fields that earlier pieces of a stream told by those that this one tells.
+/// Overwrites the fields of `known` with those of `told` that are not null.
 pub(super) fn update(known: &mut Value, told: &Value) {
     for (name, value) in told.as_object().into_iter().flatten() {
         if !value.is_null() {
@@ -182,12 +182,12 @@ pub(super) fn text(value: &Value) -> Option<String> {
     value.as_str().map(str::to_owned)
 }
 
-/// A count of tokens; what is not a whole number counts as none, since a reply is not worse for it.
+/// Reads a count of tokens. Anything but a whole number counts as 0, since the reply is no worse for it.
 pub(super) fn count(value: &Value) -> u64 {
     value.as_u64().unwrap_or(0)
 }
 
-/// Parses an answer, or says what is in its place.
+/// Parses an answer, or describes what came in its place.
 pub(super) fn parse_answer<'a, T: serde::Deserialize<'a>>(json: &'a [u8]) -> Result<T, ModelError> {
     let json = without_mark(json);
     if json.trim_ascii().is_empty() {

@@ -1,6 +1,6 @@
 //! The events of a run, as data, and the reporters that receive them.
 //!
-//! Pure. An event has all of its text, so it can cross a channel to another thread.
+//! Pure. An event owns all of its text, so that it can be sent to another thread.
 
 use std::time::Duration;
 
@@ -20,12 +20,12 @@ use crate::secret::Redactor;
 use crate::sys::counter::Counter;
 use crate::sys::diff::Stat;
 
-/// Something that happened, with all of its text: it can cross a channel to another thread. Programs read it as
-/// `json` writes it.
+/// Something that happened in a run. It owns all of its text, so that it can be sent to another thread, and is
+/// serialized for programs that read the output as JSON.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Event {
-    /// The run has its folder.
+    /// The run's folder was created.
     Started {
         /// The folder, relative to the project's root.
         log: String,
@@ -33,49 +33,49 @@ pub enum Event {
     /// The model is being asked.
     #[serde(skip)]
     Asking {
-        /// The call that it is asked for.
+        /// The identity of the call.
         step: StepId,
         /// The model's name, as `--model` takes it.
         model: String,
-        /// The size of the prompt, where that was counted.
+        /// The estimated size of the prompt, if it was counted.
         prompt: Option<Size>,
         /// The run's cost so far.
         spent: Usd,
     },
-    /// A piece of a streamed reply has come.
+    /// A piece of a streamed reply has arrived.
     Receiving {
-        /// The piece; of a thought as of an answer.
+        /// The piece, of thinking or of the answer.
         #[serde(skip)]
         piece: String,
-        /// True if the model thinks it, rather than says it.
+        /// True if the piece is thinking, not part of the answer.
         #[serde(skip)]
         is_thought: bool,
-        /// The approximate number of tokens of the answer.
+        /// The approximate number of tokens of the answer so far.
         output_tokens: u64,
-        /// The number of tokens of the thoughts, as far as the model shows them.
+        /// The approximate number of tokens of thinking so far, if the model shows any.
         thought_tokens: u64,
-        /// The run's approximate cost so far, this call included.
+        /// The run's approximate cost so far, including this call.
         spent: Usd,
     },
-    /// A try failed; the next one follows.
+    /// A try failed, and another one follows.
     Retrying {
         /// The number of the next try.
         next_try: u32,
-        /// The time until then.
+        /// The time until the next try.
         #[serde(serialize_with = "seconds")]
         wait: Duration,
-        /// The reason the last one failed.
+        /// The reason for the failure.
         reason: String,
     },
-    /// The reply is there.
+    /// The reply is complete.
     Answered {
         /// The model's name, as `--model` takes it.
         model: String,
-        /// The tokens it used, where the vendor reports them.
+        /// The tokens used, if the vendor reports them.
         usage: Option<Usage>,
-        /// The cost of those, where the price is known.
+        /// The cost of those tokens, if the price is known.
         cost: Option<Usd>,
-        /// The tier of service, where it is not the standard one, or another one was wanted.
+        /// The service tier, if it is not the standard one, or a different one was requested.
         #[serde(skip_serializing_if = "Option::is_none")]
         tier: Option<Tier>,
         /// The time it took.
@@ -85,80 +85,80 @@ pub enum Event {
     /// The reply's text around its edits.
     #[serde(skip)]
     Prose(String),
-    /// The reply's edits are on the disk.
+    /// The reply's edits are on disk.
     Applied(EditsRecord),
-    /// More than one file is being changed, or taken back.
+    /// Several files are being changed or restored.
     #[serde(skip)]
     Progress {
         /// A description of the operation.
         message: String,
-        /// The number of files that are done by now.
+        /// The number of files that are done so far.
         done: Counter,
-        /// Of how many.
+        /// The total number of files.
         total: u64,
     },
-    /// The edits that a run had applied were taken back.
+    /// The edits that a run had applied were undone.
     PutBack(EditsRecord),
     /// Builds are not sandboxed.
     Uncontained {
         /// The reason there is no sandbox.
         reason: String,
     },
-    /// build.sh is running.
+    /// `build.sh` is running.
     Building {
         /// The run's cost so far.
         spent: Usd,
     },
-    /// build.sh has ended.
+    /// `build.sh` has ended.
     Built {
-        /// A description of how it ended.
+        /// A description of the outcome.
         status: String,
         /// True if it passed.
         passed: bool,
-        /// The reasons it failed: a few lines of its output.
+        /// The reasons for a failure: a few lines of the output.
         #[serde(skip)]
         reasons: Vec<String>,
         /// The time it took.
         #[serde(rename = "seconds", serialize_with = "seconds")]
         took: Duration,
     },
-    /// The user should look at something.
+    /// A warning for the user.
     Warning(String),
-    /// The run is over and has changed something: what a reviewer reads first.
+    /// The run is over and has changed something: the summary that a reviewer reads first.
     Reviewed {
         /// All warnings of the run.
         warnings: Vec<String>,
-        /// The number of warnings that were shown before.
+        /// The number of warnings that were shown earlier.
         #[serde(skip)]
         told: usize,
-        /// The change in lines, file by file.
+        /// The changed lines, file by file.
         #[serde(rename = "files")]
         stat: Stat,
     },
-    /// The user should know of something.
+    /// A notice for the user.
     Notice(String),
-    /// The user has been asked, and has answered: they have seen both.
+    /// The user was asked and has answered, and so has seen both texts.
     #[serde(skip)]
     Heard {
         /// The question, as shown before the answer.
         question: String,
-        /// The answer; `None`: there was none.
+        /// The answer; `None` if there was none.
         answer: Option<String>,
     },
-    /// The session's status, before the user is asked again.
+    /// The session's status, shown before the user is asked again.
     #[serde(skip)]
     Status(String),
-    /// Output that the user asked for: a diff, a list.
+    /// Output that the user asked for, such as a diff or a list.
     #[serde(skip)]
     Shown(String),
-    /// A command given at the terminal has succeeded.
+    /// A command given at the terminal succeeded.
     Finished {
         /// A summary of the result.
         summary: String,
         /// The run's folder, relative to the project's root.
         log: Option<String>,
     },
-    /// A command given at the terminal has failed.
+    /// A command given at the terminal failed.
     Failed {
         /// The error message.
         error: String,
@@ -167,21 +167,21 @@ pub enum Event {
         /// The run's folder, relative to the project's root.
         log: Option<String>,
     },
-    /// An agent works in a session.
+    /// An agent's session has begun or was resumed.
     Session {
-        /// The session's id, by which it is resumed.
+        /// The session's id, by which it can be resumed.
         id: String,
-        /// True if it goes on with an earlier one.
+        /// True if an earlier session was resumed.
         resumed: bool,
     },
-    /// An agent has said what it thinks.
+    /// An agent's thoughts, as stated in its reply.
     Thoughts(String),
-    /// An agent's text outside the form of its replies.
+    /// An agent's text outside the format of its replies.
     #[serde(skip)]
     Words(String),
-    /// An agent's task list has changed.
+    /// An agent's task list changed.
     Tasks(Vec<Task>),
-    /// An agent's todo list has changed.
+    /// An agent's todo list changed.
     Todos(Vec<Todo>),
     /// An agent uses a tool.
     Tool {
@@ -189,38 +189,38 @@ pub enum Event {
         name: String,
         /// The tool's input, in readable form.
         input: String,
-        /// The same as the model wrote it.
+        /// The tool's input, as the model wrote it.
         #[serde(skip)]
         arguments: Value,
-        /// The main argument: a path, a command, a question.
+        /// The main argument, such as a path, a command or a question.
         #[serde(skip)]
         subject: String,
-        /// The category of what the tool works on, where it is known.
+        /// The category of what the tool works on, if known.
         #[serde(skip)]
         category: Option<Category>,
-        /// True if it talks with the user: what moves on the screen would disturb their typing.
+        /// True if the tool talks with the user, whose typing would be disturbed by an animation.
         #[serde(skip)]
         asks: bool,
         /// The verb for the tool's action.
         #[serde(skip)]
         verb: Verb,
     },
-    /// The command that a tool runs has printed something.
+    /// The command that a tool runs has printed this text.
     #[serde(skip)]
     Printed(String),
-    /// A tool has changed a file.
+    /// A tool changed a file.
     #[serde(skip)]
     Changed {
         /// The change, as a unified diff.
         diff: String,
     },
-    /// A tool has ended.
+    /// A tool has finished.
     ToolResult {
         /// The tool's name.
         name: String,
         /// The result, as the model receives it.
         text: String,
-        /// The same for a person, in a few words.
+        /// The result for a person, in a few words.
         #[serde(skip)]
         brief: Option<String>,
         /// The warnings for the user, which stand in the text, too.
@@ -231,47 +231,47 @@ pub enum Event {
         verb: Verb,
         /// True if the tool failed.
         failed: bool,
-        /// The way the command that it ran ended.
+        /// The outcome of the command that it ran.
         #[serde(skip)]
         command: CommandEnd,
-        /// True if the agent says by it that it is done.
+        /// True if the agent uses the tool to say that it is done.
         #[serde(skip)]
         is_end: bool,
         /// The time it took.
         #[serde(rename = "seconds", serialize_with = "seconds")]
         took: Duration,
     },
-    /// A reply is not of the protocol's form; the model is told.
+    /// A reply does not have the form that the protocol requires; the model is told.
     Malformed {
-        /// A description of the mistake and its place.
+        /// A description of the mistake and its position.
         fault: String,
-        /// The number of failures in a row, this one included.
+        /// The number of consecutive failures, this one included.
         failures: u32,
-        /// The maximum number of failures in a row.
+        /// The maximum number of consecutive failures.
         allowed: u32,
     },
     /// A tool server has answered.
     Connected {
-        /// Its address, without a query: that may be a key.
+        /// Its address, without the query, which may contain a key.
         server: String,
         /// The version of its protocol.
         protocol: String,
     },
-    /// An agent on a remote branch is being waited for; told each time that the server was asked how it stands.
+    /// An agent on a remote branch is still working; reported each time the server is polled.
     Waiting {
-        /// The agent.
+        /// The agent's name.
         agent: String,
         /// The branch's id.
         branch: String,
         /// The branch's status, in the server's words.
         status: String,
-        /// The time since it was started.
+        /// The time since the agent was started.
         #[serde(serialize_with = "seconds")]
         waited: Duration,
     },
-    /// An agent on a remote branch has come to its end.
+    /// An agent on a remote branch has finished.
     BranchEnded {
-        /// The agent.
+        /// The agent's name.
         agent: String,
         /// The branch's id.
         branch: String,
@@ -281,26 +281,26 @@ pub enum Event {
         #[serde(rename = "seconds", serialize_with = "seconds")]
         took: Duration,
     },
-    /// An independent agent begins to judge the work.
+    /// An independent agent begins to audit the work.
     Auditing,
-    /// The work was judged.
+    /// The audit has ended.
     Audited {
-        /// True if it passed.
+        /// True if the work passed.
         passed: bool,
         /// The auditor's text.
         text: String,
     },
     /// A conversation that had grown too long was replaced by a summary.
     Compressed {
-        /// Its tokens before.
+        /// The number of its tokens before.
         tokens_before: u64,
-        /// Its tokens now.
+        /// The number of its tokens now.
         tokens_after: u64,
     },
 }
 
 impl Event {
-    /// The same without what `redactor` knows, as far as it tells of an agent's work.
+    /// Returns a copy with secrets redacted in the texts of an agent's work.
     #[must_use]
     pub fn redacted(&self, redactor: &Redactor) -> Self {
         let mut event = self.clone();
@@ -339,25 +339,25 @@ impl Event {
     }
 }
 
-/// Hears what happens.
+/// Receives the events of a run.
 pub trait Reporter {
-    /// Tells of what has just happened.
+    /// Reports an event.
     fn event(&self, event: &Event);
 
-    /// Returns whether somebody looks on while things happen, so that counting along is worth the while.
+    /// Returns whether someone is watching, so that showing progress is worthwhile.
     fn is_live(&self) -> bool;
 
-    /// Returns the number of columns a result may take; `None`: as many as it likes.
+    /// Returns the maximum width of a result, in columns; `None` if there is no limit.
     fn columns(&self) -> Option<usize> {
         None
     }
 }
 
-/// Tells another what happens, without what this redactor knows.
+/// Passes events to another reporter, with secrets redacted.
 pub struct WithoutKeys<'r> {
     /// The reporter that receives the events.
     pub inner: &'r dyn Reporter,
-    /// Knows the keys.
+    /// Redacts the keys.
     pub redactor: &'r Redactor,
 }
 

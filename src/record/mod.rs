@@ -1,14 +1,14 @@
-//! A run as data, and the folder that keeps it.
+//! A run as data, and the folder that stores it.
 //!
 //! | part | what it is for |
 //! |---|---|
-//! | [`result`] | `result.json`, as the contract lays it down; a changed meaning raises `SCHEMA` |
-//! | `step` | one step: a call to the model and what came of it |
+//! | [`result`] | `result.json`, as the contract defines it; a change in meaning raises `SCHEMA` |
+//! | `step` | one step: a call to the model and its outcome |
 //! | [`run_log`], [`run_files`] | writing a run's folder, and the names of its files |
 //! | [`replay`] | a model that answers from such a folder |
 //! | [`orchestration`] | an orchestration's report and branches |
-//! | [`tool`] | what a tool does, and how the command came out that it ran |
-//! | [`tasks`], [`verdict`] | an agent's task list, and what an auditor says of its work |
+//! | [`tool`] | the action of a tool, and how the command that it ran ended |
+//! | [`tasks`], [`verdict`] | an agent's task list, and an auditor's judgement of its work |
 //!
 //! Writes below `logs/` and nowhere else.
 

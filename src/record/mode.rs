@@ -1,4 +1,4 @@
-//! The mode of an agent at the terminal: the freedom it has to act. Plain data.
+//! The mode of an agent at the terminal: how freely it may act. Plain data.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -21,10 +21,10 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// All of them, in the order in which a user goes through them.
+    /// All modes, in the order in which the user cycles through them.
     pub const ALL: [Self; 3] = [Self::Regular, Self::AutoPilot, Self::Planning];
 
-    /// Its name, as people read it.
+    /// The mode's name, as shown to users.
     pub fn title(self) -> &'static str {
         match self {
             Self::Regular => "Regular",
@@ -33,7 +33,7 @@ impl Mode {
         }
     }
 
-    /// The one that follows it: after the last, the first.
+    /// The mode that follows; the first one follows the last.
     pub fn next(self) -> Self {
         match self {
             Self::Regular => Self::AutoPilot,
@@ -43,14 +43,14 @@ impl Mode {
     }
 }
 
-/// The mode of an agent that is at work, which its user may change at any time. Cloning is cheap; all clones are one.
+/// The mode of a running agent, which its user may change at any time. Cloning is cheap, and clones share one mode.
 #[derive(Debug, Clone, Default)]
 pub struct SharedMode(Arc<AtomicU8>);
 
 const THERE_ARE: &str = "there are regular, auto-pilot and planning";
 
 impl SharedMode {
-    /// One that begins so.
+    /// Creates a shared mode that starts as `mode`.
     #[must_use]
     pub fn new(mode: Mode) -> Self {
         let shared = Self::default();
@@ -65,7 +65,7 @@ impl SharedMode {
         Mode::ALL.get(index).copied().unwrap_or_default()
     }
 
-    /// Switches to the mode of this name; what there is to say of it, also where there is no name.
+    /// Switches to the mode with this name, if there is one, and returns a message for the user.
     #[must_use]
     pub fn switch(&self, name: &str) -> String {
         let name = name.to_ascii_lowercase();

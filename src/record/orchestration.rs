@@ -1,37 +1,37 @@
-//! An orchestration as data: its report, the branches that it came by, and what a replay of it has to know.
+//! An orchestration as data: its report, its branches, and the settings that a replay needs.
 //!
-//! The report stands in `result.json`; of a run that was killed, `lineage.json` tells how far it came.
+//! The report is part of `result.json`; if the run was killed, `lineage.json` shows how far it got.
 
 use serde::{Deserialize, Serialize};
 
 use super::seconds::Seconds;
 use crate::model::Provider;
 
-/// The tool that has an agent work on a new branch.
+/// The tool that starts an agent on a new branch.
 pub const EXECUTE_AGENT: &str = "execute_agent";
-/// The tool that reads a file of a branch.
+/// The tool that reads a file from a branch.
 pub const READ_ARTIFACT: &str = "read_artifact";
 
-/// The way an orchestration has ended.
+/// The outcome of an orchestration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OrchestrationStatus {
-    /// A review has passed the work, and it was published, unless it was not to be.
+    /// A review passed the work, and it was published if that was requested.
     Completed,
-    /// No review has passed the work, and there may be no more of them.
+    /// No review passed the work, and the maximum number of reviews was reached.
     IterationLimit,
-    /// An agent was not done in the time that it had.
+    /// An agent did not finish in the time allowed.
     Timeout,
     /// The work could not be published.
     PublishFailed,
-    /// The work could not go on.
+    /// The work could not continue.
     Failed,
-    /// A signal came.
+    /// A signal interrupted the run.
     Interrupted,
 }
 
 impl OrchestrationStatus {
-    /// Its word in the report.
+    /// The status's name in the report.
     pub fn word(self) -> &'static str {
         match self {
             Self::Completed => "completed",
@@ -43,19 +43,19 @@ impl OrchestrationStatus {
         }
     }
 
-    /// Returns whether the task is done: work that no review has passed, or that could not be published, is not.
+    /// Returns whether the task is done. Work that no review passed, or that could not be published, is not.
     pub fn is_finished(self) -> bool {
         self == Self::Completed
     }
 }
 
-/// The verdict of a review: that of the first line of its log that has one.
+/// A review's verdict, taken from the first line of its log that has one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReviewVerdict {
-    /// There is nothing that must be fixed.
+    /// Nothing has to be fixed.
     Clean,
-    /// There is.
+    /// Something has to be fixed.
     Issues,
 }
 
@@ -69,80 +69,80 @@ impl ReviewVerdict {
     }
 }
 
-/// A branch that an agent has worked on.
+/// A branch that an agent worked on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BranchRecord {
-    /// Its id on the server.
+    /// The branch's id on the server.
     pub id: String,
-    /// The id of the branch that it began as.
+    /// The id of the branch that it was created from.
     pub parent: String,
     /// The agent: `claude_code` or `codex`.
     pub agent: String,
     /// The status last reported by the server; "" if it has not been asked yet.
     pub status: String,
-    /// The time spent waiting for it.
+    /// The time spent waiting for the branch.
     pub seconds: Seconds,
-    /// The verdict in its review's log; left out where it is no review, or the log has no verdict or was not read.
+    /// The verdict in a review's log; left out if this is no review, or its log has no verdict or was not read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<ReviewVerdict>,
 }
 
-/// The branches of a run so far: the whole of `lineage.json`.
+/// The branches of a run so far, which is the content of `lineage.json`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Lineage {
     /// The branch that the run began from.
     pub start_branch_id: String,
-    /// The last one that succeeded, or the one that the run began from.
+    /// The last branch that succeeded, or else the one that the run began from.
     pub latest_branch_id: String,
-    /// The one that is being waited for; null where none is.
+    /// The branch that is being waited for; null if there is none.
     pub waiting_for: Option<String>,
-    /// The agent that is being started, on a branch whose id is not known yet; left out where none is.
+    /// The agent that is being started, on a branch whose id is not known yet; left out if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub starting: Option<String>,
-    /// The number of reviews that have come back.
+    /// The number of completed reviews.
     pub iterations: u32,
-    /// All that were made, in their order.
+    /// All branches that were created, in order.
     pub branches: Vec<BranchRecord>,
 }
 
-/// The report of an orchestration, as it is printed in its end.
+/// The report of an orchestration, as printed at its end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OrchestrationRecord {
     /// The user's request.
     pub task: String,
-    /// A summary of the work, in the model's words; the program's own where it has none.
+    /// A summary of the work, in the model's words or, if there are none, the program's.
     pub summary: String,
-    /// The way it has ended.
+    /// The outcome.
     pub status: OrchestrationStatus,
-    /// True if it is done.
+    /// True if the task is done.
     pub is_finished: bool,
     /// The branch that it began from.
     pub start_branch_id: String,
-    /// The last one that succeeded, the one that has published included.
+    /// The last branch that succeeded, which may be the one that published.
     pub latest_branch_id: String,
-    /// Instructions for the user: the next steps.
+    /// Instructions for the user on the next steps.
     pub instructions: String,
-    /// The publishing agent's report; left out where nothing was published.
+    /// The publishing agent's report; left out if nothing was published.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub publish_report: Option<String>,
-    /// The branch that has published; left out where nothing was.
+    /// The branch that published the work; left out if nothing was published.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub publish_pantheon_branch_id: Option<String>,
-    /// The reason nothing was published; left out where that was not tried, or has succeeded.
+    /// The reason that publishing failed; left out if it was not attempted, or succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub publish_error: Option<String>,
-    /// The number of reviews that have come back.
+    /// The number of completed reviews.
     pub iterations: u32,
     /// The run's folder.
     pub log: String,
-    /// All branches that were made, in their order.
+    /// All branches that were created, in order.
     pub branches: Vec<BranchRecord>,
 }
 
-/// The settings of an orchestration. A replay keeps to the same.
+/// The settings of an orchestration, which a replay reuses.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OrchestrationSettings {
-    /// The model's name: a replay's table of models may not know it.
+    /// The model's name, since a replay's table of models may lack it.
     pub model: String,
     /// The wire format of its answers.
     pub provider: Provider,
@@ -154,20 +154,20 @@ pub struct OrchestrationSettings {
     pub workspace_dir: String,
     /// True if the work is published in the end.
     pub publishes: bool,
-    /// The intervals and the time limit of asking for a branch.
+    /// The intervals and the time limit for polling a branch.
     pub polling: Polling,
 }
 
-/// The intervals at which a branch is asked for, and the time limit.
+/// The intervals at which a branch is polled, and the time limit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Polling {
-    /// The first wait.
+    /// The first interval.
     pub initial: Seconds,
-    /// The longest wait.
+    /// The longest interval.
     pub max: Seconds,
-    /// The time an agent may take.
+    /// The time limit for an agent.
     pub timeout: Seconds,
-    /// By how much each wait is longer than the one before; above 1.
+    /// The factor by which the interval grows each time; above 1.
     pub factor: f64,
 }
 

@@ -1,30 +1,30 @@
-//! A question to the user before an agent acts, and the user's answer. Plain data: it can cross to another thread.
+//! A question to the user before an agent acts, and the user's answer. Plain data that can be sent to another thread.
 
 /// A request for permission.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Question {
-    /// All of it in a sentence.
+    /// The whole question, as a sentence.
     pub sentence: String,
-    /// The tool that is to be used.
+    /// The tool that the agent wants to use.
     pub tool: String,
-    /// The path or the command that it is about; "" where there is none.
+    /// The path or command concerned; empty if there is none.
     pub subject: String,
     /// The reasons for asking, each in a word or two: `overwrites`, `deletes`.
     pub reasons: Vec<String>,
-    /// True if a yes may be for good: what is asked about always is allowed but once.
+    /// True if a yes may be permanent; actions that are always asked about are allowed only once.
     pub may_last: bool,
-    /// Of a command, the prefixes of the rules that a yes for good writes; none: it is for the tool.
+    /// For a command, the prefixes of the rules that a permanent yes adds; without any, it applies to the tool.
     pub rules: Vec<String>,
-    /// The same in words; "": there are none.
+    /// The rules in words; empty if there are none.
     pub lasting: String,
-    /// True if a no may be for good, too: the tool is never used in this project then.
+    /// True if a no may be permanent too, so that the tool is never used in this project again.
     pub may_forbid: bool,
-    /// True if somebody is there who can be told what to do instead.
+    /// True if a user is present who can say what to do instead.
     pub may_redirect: bool,
 }
 
 impl From<String> for Question {
-    /// A question that is nothing but a sentence.
+    /// Creates a question that consists of a sentence alone.
     fn from(sentence: String) -> Self {
         Self {
             sentence,
@@ -36,11 +36,11 @@ impl From<String> for Question {
 /// The user's answer to a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// It may be done.
+    /// The action is allowed.
     Yes,
-    /// It may not.
+    /// The action is not allowed.
     No,
-    /// It may not, and this is to be done instead.
+    /// The action is not allowed, and the text says what to do instead.
     Instead(String),
 }
 
@@ -48,7 +48,7 @@ pub enum Answer {
 const INSTEAD: &str = "no: ";
 
 impl Answer {
-    /// The answer that somebody has written; what is none is no.
+    /// Parses a written answer; anything unrecognized means No.
     pub fn read(written: &str) -> Self {
         match written.trim().to_ascii_lowercase().as_str() {
             "y" | "yes" => Self::Yes,
@@ -58,7 +58,7 @@ impl Answer {
         }
     }
 
-    /// The same as [`read`](Self::read) reads it.
+    /// Formats the answer the way [`read`](Self::read) parses it.
     pub fn written(&self) -> String {
         match self {
             Self::Yes => "yes".to_owned(),
@@ -71,9 +71,9 @@ impl Answer {
 /// The user's decision on a request for permission.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
-    /// True if it may be done now.
+    /// The answer for this time.
     pub answer: Answer,
-    /// True if that holds for the tool in this project from now on.
+    /// True if the answer applies to the tool in this project from now on.
     pub is_for_good: bool,
 }
 

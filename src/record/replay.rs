@@ -1,4 +1,4 @@
-//! Replies from the folder of an earlier run, in place of a vendor.
+//! Replays the replies in the folder of an earlier run, in place of a vendor.
 //!
 //! Reads that folder and nothing else; needs neither network nor key.
 
@@ -15,43 +15,43 @@ use crate::record::result::{AgentRecord, RunRecord};
 use crate::record::run_files::{self, Artifact};
 use crate::sys::files::{self, IfThere as _, Links, MIB};
 
-/// No file of a recording is larger, in bytes: as large as an answer may be.
+/// Maximum size of a recording's file, in bytes; an answer may be as large.
 const LARGEST: u64 = 256 * MIB;
 
-/// A recorded run: where it lies, and which models it was made with.
+/// A recorded run: its folder, and the models that it was made with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recording {
     folder: PathBuf,
-    /// The models that have answered, step by step.
+    /// The models that answered, by step.
     steps: Vec<(StepId, String)>,
-    /// The tiers of service in which they have, where those are recorded.
+    /// The service tiers that answered, by step, if recorded.
     tiers: Vec<(StepId, Tier)>,
-    /// The model of the first query.
+    /// The model asked in the first query.
     first: Option<String>,
-    /// The model of the repairs.
+    /// The model that made the repairs.
     repair: Option<String>,
-    /// The servers that were not the vendors', by model.
+    /// The servers other than the vendors' own, by model.
     base_urls: BTreeMap<String, String>,
 }
 
-/// Reasons a folder cannot be replayed.
+/// Errors from replaying a recorded run.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum RecordingProblem {
-    /// There is no such folder.
+    /// The folder does not exist.
     #[error("there is no recorded run at `{}`", .0.display())]
     #[diagnostic(
         code("usage"),
         help("name a folder below `logs`, by its path or its name")
     )]
     Missing(PathBuf),
-    /// The run is none of `orchestrate`.
+    /// The run was not made by `orchestrate`.
     #[error("the recorded run `{}` is no orchestration", .0.display())]
     #[diagnostic(
         code("usage"),
         help("`code-commit log` lists the runs: name one of `orchestrate`")
     )]
     NoOrchestration(PathBuf),
-    /// The run was made with another model than the one asked for.
+    /// The run was made with a model other than the requested one.
     #[error("the recorded run `{}` was made with `{recorded}`, not with `{asked}`", .folder.display())]
     #[diagnostic(
         code("usage"),
@@ -60,9 +60,9 @@ pub enum RecordingProblem {
     OtherModel {
         /// The run's folder.
         folder: PathBuf,
-        /// The model that it was made with.
+        /// The model that the run was made with.
         recorded: String,
-        /// The model that was asked for.
+        /// The requested model.
         asked: String,
     },
     /// The run was made with a model that is not in the table.
@@ -75,7 +75,7 @@ pub enum RecordingProblem {
 }
 
 impl Recording {
-    /// Finds the run `name`, as a path relative to `root` or as a folder's name below `logs`.
+    /// Finds the run called `name`: a path relative to `root`, or the name of a folder in `logs`.
     ///
     /// # Errors
     /// When there is no such folder.
@@ -111,30 +111,30 @@ impl Recording {
         })
     }
 
-    /// The model of the first query, where it is recorded.
+    /// The model of the first query, if recorded.
     pub fn first_model(&self) -> Option<&str> {
         self.first.as_deref()
     }
 
-    /// The model that was asked first for this purpose, where that is recorded.
+    /// The first model that was asked for this purpose, if recorded.
     pub fn model_of(&self, purpose: &Purpose) -> Option<&str> {
         let mut steps = self.steps.iter();
         let step = steps.find(|(id, _)| id.purpose == *purpose);
         step.map(|(_, model)| model.as_str())
     }
 
-    /// The steps that a model has answered.
+    /// The steps that the model answered.
     pub fn steps_of(&self, model: &str) -> Vec<StepId> {
         let steps = self.steps.iter().filter(|(_, answered)| answered == model);
         steps.map(|(id, _)| id.clone()).collect()
     }
 
-    /// The models that have answered, each once.
+    /// The models that answered, without duplicates.
     pub fn models(&self) -> BTreeSet<&str> {
         self.steps.iter().map(|(_, model)| model.as_str()).collect()
     }
 
-    /// The number of the last repair allowed: as many as there were, where a run that was resumed had more.
+    /// The number of the last repair allowed: the usual limit, or more if a resumed run had more.
     pub fn repairs(&self) -> u16 {
         let repairs = self.steps.iter().map(|(id, _)| id);
         let repairs = repairs.filter(|id| id.purpose == Purpose::REPAIR);
@@ -142,12 +142,12 @@ impl Recording {
         last.max(REPAIRS)
     }
 
-    /// Returns the number of times a query was asked again, because the reply was rejected.
+    /// Returns how many queries were repeats, sent because a reply was rejected.
     pub fn reasks(&self) -> usize {
         self.steps.iter().filter(|(id, _)| id.reask > 0).count()
     }
 
-    /// The server that a model was asked at, where that was not its vendor's.
+    /// The server that the model was asked at, if it was not the vendor's own.
     pub fn base_url(&self, model: &str) -> Option<&str> {
         self.base_urls.get(model).map(String::as_str)
     }
@@ -157,7 +157,7 @@ impl Recording {
         let read = |name| files::read(&self.folder.join(name), Links::Refused, LARGEST).ok();
         let record = read(run_files::RESULT);
         let record = record.and_then(|json| serde_json::from_slice::<RunRecord>(&json).ok());
-        // A run that was killed has no result.
+        // A run that was killed has no `result.json`.
         let killed = || serde_json::from_slice(&read(run_files::AGENT)?).ok();
         record.and_then(|record| record.agent).or_else(killed)
     }
@@ -167,11 +167,11 @@ impl Recording {
         &self.folder
     }
 
-    /// The model to replay `purpose` with: the recorded one, which is also the only one that may be asked
-    /// for; `None` where none is recorded.
+    /// The model to replay `purpose` with: the recorded one, which is also the only one that may be requested; `None`
+    /// if none is recorded.
     ///
     /// # Errors
-    /// When another one is asked for, or the recorded one is not known.
+    /// When another one is requested, or the recorded one is not in the table.
     pub fn model<'t>(
         &self,
         purpose: &Purpose,
@@ -179,7 +179,7 @@ impl Recording {
         table: &'t ModelTable,
     ) -> Result<Option<&'t ModelSpec>, RecordingProblem> {
         let repair = self.repair.as_ref().filter(|_| *purpose == Purpose::REPAIR);
-        // A fallback has answered for the first one.
+        // If the fallback of the first model made the repair, the first model is the one that was asked.
         let first = self.first.as_deref().and_then(|first| table.named(first));
         let fallback = first.and_then(|first| first.fallback.as_ref());
         let repair = repair.filter(|repair| Some(*repair) != fallback);
@@ -221,7 +221,7 @@ struct RecordedStep {
 }
 
 impl RecordedModels {
-    /// By `result.json`; of a run that was killed, which has none, by its steps.
+    /// Reads `result.json` or, for a killed run, which has none, the steps.
     fn read(folder: &Path) -> Self {
         let read = |name| files::read(&folder.join(name), Links::Refused, LARGEST);
         let result = read(run_files::RESULT).unwrap_or_default();
@@ -239,7 +239,7 @@ impl RecordedModels {
     }
 }
 
-/// Gives the recorded replies.
+/// A model that returns recorded replies.
 #[derive(Debug)]
 pub struct ReplayModel {
     folder: PathBuf,
@@ -248,7 +248,7 @@ pub struct ReplayModel {
 }
 
 impl ReplayModel {
-    /// Replays `recording`, read as answers of `spec`.
+    /// Replays `recording`, whose answers are read as those of `spec`.
     pub fn new(recording: &Recording, spec: ModelSpec) -> Self {
         Self {
             folder: recording.folder.clone(),
@@ -263,7 +263,7 @@ impl ReplayModel {
         read.map_err(|source| ModelError::Unreadable { path, source })
     }
 
-    /// The response file's text, and the error that it holds in place of a reply.
+    /// Returns the text of the response file, and the error that it contains if there was no reply.
     fn recorded(&self, step: &StepId) -> Result<(String, Option<ModelError>), ModelError> {
         let text = self.read_file(step, Artifact::ResponseText)?;
         let text = String::from_utf8_lossy(&text.unwrap_or_default()).into_owned();
@@ -295,9 +295,9 @@ impl Model for ReplayModel {
     fn read(&self, step: &StepId, answer: &[u8]) -> Result<Reply, ModelError> {
         let reply = self.spec.provider.read_reply(answer);
         match (reply, self.recorded(step)?) {
-            // A reply whose own words begin like an error.
+            // The reply's own text happens to begin like an error.
             (Ok(reply), (text, Some(_))) if *reply.text == text => Ok(reply),
-            // The error that is read again knows its details; a status only the recorded words know.
+            // An error read from the answer has more detail; an HTTP status is known only from the recorded message.
             (Err(error), (_, Some(recorded))) if error.to_string() == recorded.to_string() => {
                 Err(error)
             }

@@ -1,4 +1,4 @@
-//! `result.json`, as the contract lays it down. Plain data.
+//! The content of `result.json`, as the contract defines it. Plain data.
 
 use crate::record::mode::Mode;
 use std::borrow::Cow;
@@ -18,45 +18,44 @@ use crate::model::usage::Usage;
 use crate::record::orchestration::{OrchestrationRecord, OrchestrationSettings};
 use crate::sys::exit::Exit;
 
-/// The version of the record's meaning.
+/// The version of the record, which is raised when the meaning of a field changes.
 pub const SCHEMA: u32 = 1;
 
 /// The record of an agent's run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AgentRecord {
-    /// The session's id; null where the conversation was not kept.
+    /// The session's id; null if the conversation was not stored.
     pub session: Option<String>,
-    /// The user's request; null where the run went on with an earlier one.
+    /// The user's request; null if the run continued an earlier one.
     pub request: Option<String>,
-    /// True if the user was there to answer.
+    /// True if a user was present to answer.
     pub interactive: bool,
-    /// The user's answers to the agent's questions, in their order; null for one that was not answered.
+    /// The user's answers to the agent's questions, in order; null for a question that was not answered.
     pub answers: Vec<Option<String>>,
-    /// The questions that these are answers to; left out in runs of before.
+    /// The questions that were answered; left out in older runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub questions: Vec<String>,
-    /// The agent's last words; left out where it did not get to them.
+    /// The agent's final answer; left out if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
     /// The agent's limits.
     pub limits: LimitsRecord,
-    /// The text of the project's `AGENTS.md`; left out where there was none.
+    /// The text of the project's `AGENTS.md`; left out if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conventions: Option<String>,
-    /// The index in the earlier conversation where the messages about the request begin; left out where that is at
-    /// once.
+    /// The index in the earlier conversation at which the messages about the request begin; left out if 0.
     #[serde(default, skip_serializing_if = "is_at_once")]
     pub from: usize,
     /// The settings of an orchestration; left out in other runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub orchestration: Option<OrchestrationSettings>,
-    /// The agent's mode when the run began; left out where that cannot be chosen.
+    /// The agent's mode at the start of the run; left out if it cannot be chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
 }
 
 impl AgentRecord {
-    /// Returns the questions to the user, as far as they are known, and the answers.
+    /// Returns the questions to the user, where known, with their answers.
     pub fn asked(&self) -> impl Iterator<Item = (Option<&str>, Option<&str>)> {
         let answers = self.answers.iter().enumerate();
         answers.map(|(nth, answer)| {
@@ -74,21 +73,21 @@ fn is_at_once(from: &usize) -> bool {
     *from == 0
 }
 
-/// A plan, as it was in the end of a run.
+/// A plan, as it was at the end of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanRecord {
-    /// The path of its document.
+    /// The path of the plan's document.
     pub document: String,
     /// The state of the plan: `planning`, `in_progress`, `blocked`, `completed` or `failed`.
     pub status: Cow<'static, str>,
-    /// Its steps, in their order.
+    /// The plan's steps, in order.
     pub steps: Vec<PlanStepRecord>,
 }
 
 /// A step of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanStepRecord {
-    /// Its number, from 1 on.
+    /// The step's number, counted from 1.
     pub step: usize,
     /// A description of the step.
     pub description: String,
@@ -98,33 +97,33 @@ pub struct PlanStepRecord {
     pub status: Cow<'static, str>,
 }
 
-/// The placeholder for an answer that was not given.
+/// The placeholder for a missing answer.
 pub const NO_ANSWER: &str = "(nothing)";
 
-/// The limits of an agent. A replay keeps to the same.
+/// The limits of an agent, which a replay reuses.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LimitsRecord {
-    /// No more tokens of a conversation are sent: what is beyond is summed up or left out, or ends the work; null where
-    /// nobody knows how many the model takes.
+    /// The maximum number of tokens of a conversation that are sent: the rest is summarized or left out, or ends the
+    /// work. Null if the model's limit is unknown.
     pub max_context_tokens: Option<u64>,
-    /// The number of failures in a row that end the work, with a user at hand.
+    /// The number of consecutive failures that ends the work if a user is present.
     pub max_retries: u32,
-    /// The same without one, and in audits.
+    /// The number of consecutive failures that ends the work without a user, and in audits.
     pub max_retries_automated: u32,
     /// The maximum number of calls to the model.
     pub max_loops: u16,
-    /// A command that takes longer goes on in the background, or is ended; left out where none is run.
+    /// The time after which a command goes on in the background or is ended; left out if no commands are run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command_timeout: Option<Seconds>,
 }
 
 impl LimitsRecord {
-    /// Returns the time a command may take.
+    /// Returns the time limit for a command.
     pub fn command_timeout(&self) -> Duration {
         self.command_timeout.unwrap_or_default().0
     }
 
-    /// Returns the number of tokens of a conversation that are sent at the most.
+    /// Returns the maximum number of tokens of a conversation that are sent.
     pub fn context(&self) -> u64 {
         self.max_context_tokens.unwrap_or(u64::MAX)
     }
@@ -133,11 +132,11 @@ impl LimitsRecord {
 /// The size of a run's change, as `git diff --shortstat` counts it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatRecord {
-    /// The number of files that have changed.
+    /// The number of files changed.
     pub files: u64,
-    /// Lines that are new.
+    /// The number of lines added.
     pub added: u64,
-    /// Lines that are gone.
+    /// The number of lines removed.
     pub removed: u64,
 }
 
@@ -146,18 +145,18 @@ pub struct StatRecord {
 pub struct SectionRecord {
     /// The title that the prompt asks for.
     pub title: Cow<'static, str>,
-    /// The heading's line, counted from 1; null where the section is missing.
+    /// The line of the section's heading, counted from 1; null if the section is missing.
     pub first_line: Option<usize>,
     /// The section's last line.
     pub last_line: Option<usize>,
 }
 
-/// The exit of the process.
+/// The exit status of the process.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExitRecord {
     /// The exit code.
     pub code: u8,
-    /// Its name in the contract.
+    /// The code's name in the contract.
     pub name: Cow<'static, str>,
 }
 
@@ -174,15 +173,15 @@ impl From<Exit> for ExitRecord {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TreeState {
-    /// They are as they were.
+    /// The files are as they were.
     #[default]
     Unchanged,
     /// At least one reply was applied.
     Changed,
-    /// The same, and what was saved of the files before is gone.
+    /// At least one reply was applied, and the saved copies of the earlier files are gone.
     #[serde(rename = "changed", skip_deserializing)]
     Lost,
-    /// The applied edits were taken back.
+    /// The applied edits were undone.
     PutBack,
 }
 
@@ -190,15 +189,15 @@ pub enum TreeState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunEdits {
-    /// None of them has any edits.
+    /// None of the replies has any edits.
     None,
-    /// Their edits, and what builds made of them, leave every file as it was.
+    /// The replies' edits, together with the changes made by builds, leave every file as it was.
     Same,
-    /// They changed files; `tree` tells whether that was taken back.
+    /// The replies changed files; `tree` says whether the changes were undone.
     Made,
 }
 
-/// A hint, followed by the state of the project's files unless they are unchanged.
+/// Appends the state of the project's files to a hint, unless they are unchanged.
 pub fn hint(hint: Option<String>, tree: TreeState) -> Option<String> {
     let tree = match tree {
         TreeState::Unchanged => return hint,
@@ -223,43 +222,44 @@ pub struct ErrorRecord {
     pub hint: Option<String>,
 }
 
-/// The whole of `result.json`.
+/// The content of `result.json`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
-    /// The version of this form: [`SCHEMA`].
+    /// The version of this format: [`SCHEMA`].
     pub schema: u32,
     /// The program's version.
     pub version: Cow<'static, str>,
-    /// `commit`, `consistency`, `dev`, `plan`, `orchestrate` or `undo`; in what is printed of a command without a run, its name.
+    /// `commit`, `consistency`, `dev`, `plan`, `orchestrate` or `undo`; in the output of a command without a run, its
+    /// name.
     pub workflow: Cow<'static, str>,
-    /// The way the run ended.
+    /// The exit status of the run.
     pub exit: ExitRecord,
     /// The state of the project's files.
     #[serde(default)]
     pub tree: TreeState,
-    /// The net effect of the replies; only in a commit's run that has got a reply to apply.
+    /// The net effect of the replies; only in a commit's run that received a reply to apply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edits: Option<RunEdits>,
-    /// The model that was asked for.
+    /// The requested model.
     pub model: Option<String>,
-    /// The servers that were asked, by model, where they are not the vendors' own.
+    /// The servers that were asked, by model, if they are not the vendors' own.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub base_urls: BTreeMap<String, String>,
-    /// The version that answered, by the vendor's word.
+    /// The version of the model that answered, as reported by the vendor.
     pub model_version: Option<String>,
-    /// The time when the run began.
+    /// The time at which the run began.
     #[serde(serialize_with = "local_time")]
     pub started: DateTime<FixedOffset>,
     /// The time it took.
     pub seconds: Seconds,
-    /// The total cost of the calls; null where the cost of one is not known.
+    /// The total cost of the calls; null if the cost of one is unknown.
     pub cost: Option<Usd>,
-    /// The size of the change, in lines; null where nothing was changed.
+    /// The size of the change, in lines; null if nothing was changed.
     pub stat: Option<StatRecord>,
-    /// The build before anything was sent; absent where there was none.
+    /// The build before anything was sent; absent if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<BuildRecord>,
-    /// The steps in their order. Here, of their actions only what they were and whether they failed.
+    /// The steps, in order. Their actions are reduced to the tool's name and whether it failed.
     #[serde(rename = "attempts", serialize_with = "crate::record::step::brief")]
     pub steps: Vec<Step>,
     /// The report's sections; only in a consistency report.
@@ -268,7 +268,7 @@ pub struct RunRecord {
     /// The record of an agent's work; only in an agent's run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentRecord>,
-    /// The plan that an agent worked by, as it was in the end; only where there is one.
+    /// The plan that an agent followed, as it was at the end; only if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<PlanRecord>,
     /// An orchestration's report; only in its run.
@@ -281,7 +281,7 @@ pub struct RunRecord {
 }
 
 impl RunRecord {
-    /// The record of a run of which nothing else is known yet.
+    /// Creates the record of a run of which nothing else is known yet.
     pub fn new(workflow: &'static str, exit: Exit, started: DateTime<FixedOffset>) -> Self {
         Self {
             schema: SCHEMA,
@@ -293,7 +293,7 @@ impl RunRecord {
         }
     }
 
-    /// Notes why the run failed.
+    /// Records why the run failed.
     pub fn end_with(&mut self, exit: Exit, message: &impl Display, advice: Option<String>) {
         self.exit = exit.into();
         self.error = Some(ErrorRecord {
@@ -302,24 +302,24 @@ impl RunRecord {
         });
     }
 
-    /// The tokens of all calls together; `None` where no vendor tells.
+    /// The tokens of all calls together; `None` if no vendor reports them.
     pub fn usage(&self) -> Option<Usage> {
         let used = self.steps.iter().filter_map(|step| step.usage);
         used.reduce(Usage::plus)
     }
 
-    /// Returns the total cost of the calls; `None` where the cost of one is not known.
+    /// Returns the total cost of the calls; `None` if the cost of one is unknown.
     pub fn total_cost(&self) -> Option<Usd> {
         self.steps.iter().map(|step| step.cost).sum()
     }
 
-    /// Returns the number of repairs that were tried.
+    /// Returns the number of repairs that were attempted.
     pub fn repairs(&self) -> usize {
         let is_repair = |step: &&Step| step.purpose == Purpose::REPAIR && step.reask == 0;
         self.steps.iter().filter(is_repair).count()
     }
 
-    /// Returns the number of queries that were asked again, because the reply was rejected.
+    /// Returns how many queries were repeats, sent because a reply was rejected.
     pub fn reasks(&self) -> usize {
         self.steps.iter().filter(|step| step.reask > 0).count()
     }

@@ -1,77 +1,76 @@
-//! The names of a run's files: the contract's table, in one place. Pure.
+//! The names of a run's files, as listed in the contract. Pure.
 
 use crate::model::{Purpose, StepId};
 
 /// The record of the whole run.
 pub const RESULT: &str = "result.json";
-/// The conversation before an agent's run, where it goes on with a session.
+/// The earlier conversation of an agent's run that continues a session.
 pub const CONVERSATION: &str = "conversation.json";
-/// An agent's request, and the user's answers so far: the record has them as well, but a run that was killed has none.
+/// An agent's request, and the user's answers so far. The record has them as well, but a killed run has no record.
 pub const AGENT: &str = "agent.json";
-/// The plan as it was when the run of an agent began that works by one.
+/// The plan at the start of an agent's run, if the agent follows one.
 pub const PLAN: &str = "plan_doc.md";
-/// The run's steps, a line of JSON each, written as they happen; a later line about a step takes the place of an
-/// earlier one.
+/// The run's steps as lines of JSON, written as they happen; a later line about a step replaces an earlier one.
 pub const STEPS: &str = "steps.jsonl";
-/// The branches of an orchestration, written anew whenever they change.
+/// The branches of an orchestration, rewritten whenever they change.
 pub const LINEAGE: &str = "lineage.json";
-/// An orchestration's requests to its tool server and the answers, a line of JSON each.
+/// An orchestration's requests to its tool server and the answers, as lines of JSON.
 pub const MCP: &str = "mcp.jsonl";
 /// The log of the build before anything was sent; in `logs` until the run has its folder.
 pub const BASELINE: &str = "baseline-build.txt";
-/// A build's changes to the files that no build may change.
+/// A build's changes to files that no build may change.
 pub const GATE: &str = "gate.diff";
-/// The first line of a response file that holds an error in place of a reply.
+/// The first line of a response file that contains an error instead of a reply.
 pub const ERROR_LINE: &str = "ERROR\n";
 
-/// The workflow that takes no lock, as folders are named after it.
+/// The workflow that takes no lock, by its name in folders.
 pub const ORCHESTRATE: &str = "orchestrate";
 
-/// The workflow that a run's folder is named after: runs of one second have numbers behind it.
+/// Returns the workflow that a run's folder is named after. Runs of the same second have a number appended.
 pub fn workflow(folder: &str) -> &str {
     folder.trim_matches(|c: char| c == '-' || c.is_ascii_digit())
 }
 
-/// Returns whether the run in this folder holds the project while it goes on, so that nobody else's does.
+/// Returns whether the run in this folder locks the project while it lasts, so that no other run can.
 pub fn holds_project(folder: &str) -> bool {
     workflow(folder) != ORCHESTRATE
 }
 
-/// The suffix of a query's name where the query is asked again, before the number.
+/// The suffix of a repeated query's name, followed by its number.
 const AGAIN: &str = "-reask-";
 
 /// A file that a step leaves behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Artifact {
-    /// The query as it was sent.
+    /// The query, as it was sent.
     Query,
-    /// The reply's text, or the error in its place.
+    /// The reply's text, or an error in its place.
     ResponseText,
     /// The vendor's whole answer.
     ResponseJson,
-    /// The build's exit code and output; of an agent's step, in runs of before, the tool's input and what came of it.
+    /// The build's exit code and output; for an agent's step in older runs, the tool's input and result.
     Build,
-    /// The output of the first, second … command that an agent's step ran: its beginning and its end.
+    /// The beginning and end of the output of an agent's command, by the command's number in the step, from 1 on.
     Output(u32),
 }
 
-/// The file's name in the run's folder.
+/// Returns the file's name in the run's folder.
 pub fn name(step: &StepId, artifact: Artifact) -> String {
     let number = step.number;
     let again = match step.reask {
         0 => String::new(),
         nth => format!("{AGAIN}{nth}"),
     };
-    // A rejected reply is not built, so that a query has one build however often it is asked.
+    // A rejected reply is not built, so a query has only one build, however often it is repeated.
     let (query, build) = match step.purpose.name() {
         "initial" => (format!("initial-query{again}"), "initial-build".to_owned()),
         "repair" => (
             format!("repair-query-{number}{again}"),
             format!("repair-query-{number}-build"),
         ),
-        // A report has no build; the name is there so that the table is whole.
+        // A report has no build; the name only completes the table.
         "report" => ("query".to_owned(), "build".to_owned()),
-        // The number goes first, so that a folder that is sorted by name tells the story in its order.
+        // The number comes first, so that sorting a folder by name gives the order of events.
         purpose => (
             format!("{number:04}-{purpose}"),
             format!("{number:04}-{purpose}-tool"),
@@ -87,7 +86,7 @@ pub fn name(step: &StepId, artifact: Artifact) -> String {
     }
 }
 
-/// The step whose query has this file name.
+/// Returns the step whose query has this file name.
 pub fn asked(file: &str) -> Option<StepId> {
     let stem = file.strip_suffix(".txt")?;
     let (stem, reask) = match stem.split_once(AGAIN) {

@@ -1,7 +1,7 @@
-//! The folder of a run: every step's file, written when the step happens, and the record at the end.
+//! The folder of a run: a file for each step, written as it happens, and the record at the end.
 //!
-//! Writes below `logs/` and nowhere else. Guarantees that no key is in any of its files, that no run
-//! writes into another's folder, and that no link that somebody planted is followed.
+//! Writes below `logs/` and nowhere else. Guarantees that no key is in any of its files, that no run writes into
+//! another's folder, and that planted links are not followed.
 
 mod build_log;
 
@@ -32,17 +32,17 @@ use crate::sys::parallel::MUCH_TEXT;
 
 pub use self::build_log::{BuildLog, BuildOutput};
 
-/// An ignore file, and what git passes everything over by that lies beside it.
+/// The name of an ignore file, and the content that makes git ignore everything beside it.
 const IGNORE_FILE: &str = ".gitignore";
 const IGNORE_ALL: &[u8] = b"*\n";
 
-/// The length of a piece of a line of JSON that is searched for keys at once, in bytes.
+/// The size of the pieces in which a line of JSON is searched for keys, in bytes.
 const LINE_PIECE: usize = 64 << 10;
 
-/// A file of the run could not be written.
+/// The error from writing a file of the run.
 pub type LogError = PathError;
 
-/// The writer of a run's folder.
+/// Writes a run's folder.
 #[derive(Debug, Clone)]
 pub struct RunLog<'r> {
     folder: Arc<RunFolder>,
@@ -53,10 +53,10 @@ pub struct RunLog<'r> {
 }
 
 impl<'r> RunLog<'r> {
-    /// Makes the folder of a run of `workflow` that starts at `now`, and `logs` where it is missing.
+    /// Creates the folder of a run of `workflow` that starts at `now`, and `logs` if it is missing.
     ///
     /// # Errors
-    /// When it cannot be made, or `logs` is no directory.
+    /// When the folder cannot be created, or `logs` is not a directory.
     pub fn create(
         root: &Path,
         now: DateTime<FixedOffset>,
@@ -75,7 +75,7 @@ impl<'r> RunLog<'r> {
         })
     }
 
-    /// The folder itself.
+    /// The run's folder.
     pub fn folder(&self) -> Arc<RunFolder> {
         Arc::clone(&self.folder)
     }
@@ -98,7 +98,7 @@ impl<'r> RunLog<'r> {
         self.write(step, Artifact::Query, |out| write!(out, "{prompt}"))
     }
 
-    /// Logs the vendor's answer as it came.
+    /// Logs the vendor's answer as it arrived.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -116,7 +116,7 @@ impl<'r> RunLog<'r> {
         })
     }
 
-    /// Logs an error in the place of the reply.
+    /// Logs an error in place of the reply.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -132,10 +132,10 @@ impl<'r> RunLog<'r> {
         })
     }
 
-    /// Logs something of this many bytes: at once, or while something else is done where they are many.
+    /// Logs data of `bytes` bytes: immediately if it is short, otherwise on another thread.
     ///
     /// # Errors
-    /// When it cannot be written at once, or no thread is to be had for it.
+    /// When it cannot be written immediately, or no thread can be started.
     pub fn in_background<'s>(
         &'s self,
         scope: &'s Scope<'s, '_>,
@@ -160,10 +160,10 @@ impl<'r> RunLog<'r> {
         BuildLog::new(file.map_err(failed(&path))?, path, self.redactor)
     }
 
-    /// Opens the log of a build that comes before a run, in `logs`. That of an earlier one goes.
+    /// Opens the log of the build before a run, in `logs`. It replaces that of an earlier run.
     ///
     /// # Errors
-    /// When the file cannot be written, or `logs` is no directory.
+    /// When the file cannot be written, or `logs` is not a directory.
     pub fn baseline(root: &Path, redactor: &'r Redactor) -> Result<BuildLog<'r>, LogError> {
         let logs = root.join(LOGS);
         let path = logs.join(run_files::BASELINE);
@@ -176,8 +176,7 @@ impl<'r> RunLog<'r> {
         BuildLog::new(file, path, redactor)
     }
 
-    /// Logs a tool that an agent has used: what it was given, and what came of it. There may be several
-    /// in a step.
+    /// Logs a tool that an agent used, with its input and result. A step may use several.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -195,16 +194,16 @@ impl<'r> RunLog<'r> {
         )
     }
 
-    /// The file for the output of a command that an agent runs: the `nth` one of the step, from 1 on.
+    /// The path for the output of the `nth` command that an agent runs in a step, counted from 1.
     pub fn command_output(&self, step: &StepId, nth: u32) -> PathBuf {
         let artifact = Artifact::Output(nth);
         self.folder.path().join(run_files::name(step, artifact))
     }
 
-    /// Makes the folder again if it is gone. Returns whether it was.
+    /// Creates the folder again if it is gone, and returns whether it was.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// When it cannot be created.
     pub fn restore(&self) -> Result<bool, LogError> {
         let path = self.folder.path();
         if path.symlink_metadata().is_ok() {
@@ -220,7 +219,7 @@ impl<'r> RunLog<'r> {
         Ok(true)
     }
 
-    /// Notes a step as far as it has come: a later line about it takes the place of an earlier one.
+    /// Logs the current state of a step; a later line about the step replaces an earlier one.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -228,12 +227,12 @@ impl<'r> RunLog<'r> {
         self.line(run_files::STEPS, step)
     }
 
-    /// Writes `record` as a line of JSON behind what the file `name` has.
+    /// Appends `record`, as a line of JSON, to the file `name`.
     ///
     /// # Errors
     /// When the file cannot be written.
     pub fn line(&self, name: &str, record: &impl Serialize) -> Result<(), LogError> {
-        // A build may have put something else there, which is not waited for, nor written through.
+        // A build may have put a link or a pipe there, for example, which must not be followed or waited for.
         let open = |folder: &File, name: &str| match append_in(folder, name) {
             Err(error) if is_no_file(&error) => {
                 unlinkat(folder, name, AtFlags::empty())?;
@@ -242,7 +241,7 @@ impl<'r> RunLog<'r> {
             opened => opened,
         };
         self.write_to(name, open, |out| {
-            // In few pieces: each is searched for keys. In one, a long answer would be in memory twice.
+            // Each piece is searched for keys, so few are better; a single one would hold a long answer in memory twice.
             let mut out = BufWriter::with_capacity(LINE_PIECE, out);
             serde_json::to_writer(&mut out, record)?;
             out.write_all(b"\n")?;
@@ -250,7 +249,7 @@ impl<'r> RunLog<'r> {
         })
     }
 
-    /// Writes `record` as the file `name`, whatever stands there.
+    /// Writes `record` as the file `name`, replacing anything there.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -261,7 +260,7 @@ impl<'r> RunLog<'r> {
         })
     }
 
-    /// Writes `text`, less what looks like credentials, as the file `name`, whatever stands there.
+    /// Writes `text`, without anything that looks like a credential, as the file `name`, replacing anything there.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -278,14 +277,14 @@ impl<'r> RunLog<'r> {
         name: &str,
         content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), LogError> {
-        // Renamed over whatever stands there: a build may have tried to be faster.
+        // The file is renamed into place, which replaces anything that a build may have put there.
         let written = self.folder.open().and_then(|folder| {
             replace_in(&folder, &folder, name, |file| self.redacted(file, content))
         });
         written.map_err(failed(&self.folder.path().join(name)))
     }
 
-    /// Has git pass the folder over, where it does not do so by itself.
+    /// Makes git ignore the folder if it does not do so already.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -333,10 +332,10 @@ fn failed(path: &Path) -> impl FnOnce(io::Error) -> LogError {
     PathError::of("write", path)
 }
 
-/// Makes a directory that git ignores, by a `.gitignore` of its own, unless it is there.
+/// Creates a directory with a `.gitignore` that makes git ignore it, unless the directory exists.
 ///
 /// # Errors
-/// When it cannot be made.
+/// When it cannot be created.
 pub fn make_ignored_directory(path: &Path) -> Result<(), LogError> {
     let make = || {
         if make_directory(path)? {
@@ -348,8 +347,8 @@ pub fn make_ignored_directory(path: &Path) -> Result<(), LogError> {
     make().map_err(failed(path))
 }
 
-/// Removes what killed runs have not moved into its place. For whoever holds the project; a run that has its record has
-/// left nothing, and one that does not hold the project may still go on.
+/// Removes temporary files left by killed runs. The caller must hold the project. A run that has its record left none,
+/// and a run that does not hold the project may still be going on.
 pub fn sweep(root: &Path) {
     let (logs, config) = (root.join(LOGS), root.join(CONFIG));
     let mut directories = vec![logs.clone(), config.clone()];
@@ -361,12 +360,12 @@ pub fn sweep(root: &Path) {
         }
     }
     for directory in directories {
-        // What stays is told by its name, and harms nobody.
+        // A file that stays is recognizable by its name, and does no harm.
         let _ = atomic_file::sweep(&directory, None);
     }
 }
 
-/// Makes a file that must not exist: neither a link nor another run's file is written to.
+/// Creates a file that must not exist yet, so that neither a link nor another run's file is written to.
 fn create(folder: &File, name: &str) -> io::Result<File> {
     create_new_in(folder, name, 0o666)
 }

@@ -1,15 +1,15 @@
-//! Durations as the records have them. Plain data.
+//! Durations as written in records. Plain data.
 
 use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// A duration that is written as seconds, to the millisecond.
+/// A duration that is serialized in seconds, to the millisecond.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Seconds(pub Duration);
 
-/// Writes tenths of a second, without the unit.
+/// Formats the duration in seconds with one decimal, without the unit.
 impl fmt::Display for Seconds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:.1}", self.0.as_secs_f64())
@@ -30,7 +30,7 @@ impl<'de> Deserialize<'de> for Seconds {
     }
 }
 
-/// Writes a duration as [`Seconds`].
+/// Serializes a duration as [`Seconds`].
 pub fn seconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     Seconds(*duration).serialize(serializer)
 }

@@ -1,8 +1,8 @@
-//! One step of a run: a call to the model and what came of it. Plain data.
+//! One step of a run: a call to the model and its outcome. Plain data.
 //!
-//! A run is a list of steps, whatever its workflow. What shows a run (page, story, summary, events) is told by them
-//! what happened, and shows the texts of replies and builds from their own files. A run's folder holds the steps in
-//! `steps.jsonl`, with the inputs and results of an agent's tools, and in `result.json` without these.
+//! A run is a list of steps, whatever its workflow. Code that shows a run (page, story, summary, events) learns from
+//! them what happened, and reads the texts of replies and builds from their own files. A run's folder stores the steps
+//! in `steps.jsonl`, with the inputs and results of an agent's tools, and in `result.json` without these.
 
 use std::borrow::Cow;
 
@@ -17,14 +17,14 @@ use crate::model::{Purpose, StepId, Tier};
 use crate::project::changed_files::EditsRecord;
 use std::fmt::{self, Display};
 
-/// The way build.sh ended.
+/// The outcome of `build.sh`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BuildRecord {
-    /// Its exit code; null where a signal ended it.
+    /// The exit code; null if a signal ended the build.
     pub code: Option<i32>,
     /// The signal that ended it.
     pub signal: Option<i32>,
-    /// True if it was ended because its time was over.
+    /// True if the build was ended because its time was up.
     #[serde(default)]
     pub timed_out: bool,
     /// The time it ran.
@@ -35,14 +35,14 @@ pub struct BuildRecord {
 }
 
 impl BuildRecord {
-    /// Returns whether it ended as it was to.
+    /// Returns whether the build succeeded.
     pub fn passed(&self) -> bool {
         self.code == Some(0)
     }
 }
 
 impl Display for BuildRecord {
-    /// Returns how it ended: `passed`, `exit code 1`, `signal 9`, `timed out`.
+    /// Formats the outcome: `passed`, `exit code 1`, `signal 9`, `timed out`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.code, self.signal) {
             (Some(0), _) => f.write_str("passed"),
@@ -53,7 +53,7 @@ impl Display for BuildRecord {
     }
 }
 
-/// A part of a prompt, and how large it is.
+/// A part of a prompt or reply, and its size.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartRecord {
     /// `system`, `build.sh output`, `query`, `codebase` or `file replacements`.
@@ -62,50 +62,50 @@ pub struct PartRecord {
     pub bytes: u64,
 }
 
-/// A call to the model and what came of it. What did not happen is null.
+/// A call to the model and its outcome. Fields for what did not happen are null.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Step {
     /// The purpose of the call to the model.
     #[serde(rename = "kind")]
     pub purpose: Purpose,
-    /// The number of the repair, from 1 on, or of an agent's call, from 1 on; else 0.
+    /// The number of the repair or of an agent's call, counted from 1; otherwise 0.
     pub number: u16,
-    /// The number of replies to this query that were rejected before, so that it was asked again.
+    /// The number of earlier replies to this query that were rejected, each of which caused it to be repeated.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub reask: u16,
-    /// The model that was asked.
+    /// The requested model.
     pub model: Option<String>,
-    /// The model that has answered, by its vendor's word, where that is another one.
+    /// The model that answered, by its vendor's name, if it is a different one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub served: Option<String>,
-    /// The tier of service that has answered, where it is not the standard one, or another one was wanted.
+    /// The service tier that answered, if it is not the standard one, or a different one was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tier: Option<Tier>,
-    /// The parts of the prompt, in their order.
+    /// The parts of the prompt, in order.
     #[serde(default)]
     pub prompt: Vec<PartRecord>,
-    /// The parts of the reply, in their order: `text`, `call`.
+    /// The parts of the reply, in order: `text`, `call`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reply: Vec<PartRecord>,
     /// The time the model took, retries included.
     pub seconds: Seconds,
     /// The vendor's finish reason.
     pub finish: Option<String>,
-    /// The tokens that the call took, as the vendor counts them.
+    /// The tokens that the call used, as counted by the vendor.
     pub usage: Option<Usage>,
-    /// The cost of the call, by the model's price; null where the price or the tokens are not known.
+    /// The cost of the call, at the model's price; null if the price or the tokens are unknown.
     pub cost: Option<Usd>,
-    /// The folder of the run that the reply was taken from, since this one resumes that; it was paid there.
+    /// The folder of the run that this one resumes, if the reply was taken from there; that run paid for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<String>,
-    /// True if the reply's edits were on the disk already.
+    /// True if the reply's edits were already on disk.
     #[serde(
         rename = "on_disk",
         default,
         skip_serializing_if = "std::ops::Not::not"
     )]
     pub is_on_disk: bool,
-    /// The reason nothing of the reply was applied, with all of its mistakes.
+    /// The reason that nothing of the reply was applied, with all of its mistakes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rejected: Option<String>,
     /// The files that the reply changed.
@@ -115,13 +115,13 @@ pub struct Step {
     /// An agent's thoughts on its work, from the reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thoughts: Option<String>,
-    /// The words with which an agent has ended its work, in the place of a tool.
+    /// The agent's final answer, given instead of using a tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
-    /// True if the step ends an audit, and the audit passes the work.
+    /// The verdict of the audit that this step ends: true if the work passes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passed: Option<bool>,
-    /// The tools that an agent used, in their order.
+    /// The tools that an agent used, in order.
     #[serde(rename = "tools", default, skip_serializing_if = "Vec::is_empty")]
     pub actions: Vec<Action>,
 }
@@ -134,22 +134,22 @@ fn is_zero(number: &u16) -> bool {
     *number == 0
 }
 
-/// A tool that an agent used, and what came of it. Everything but the name and the failure is left out of
-/// `result.json`, and in runs of before.
+/// A tool that an agent used, and its outcome. Everything but the name and the failure is left out of `result.json`,
+/// and was left out of older runs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Action {
     /// The tool's name.
     #[serde(rename = "name")]
     pub tool: Cow<'static, str>,
-    /// True if it failed.
+    /// True if the tool failed.
     pub failed: bool,
-    /// The call's id, by which its result is told.
+    /// The call's id, which its result refers to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// The tool's input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Value>,
-    /// The result, as the model received it.
+    /// The result, as sent to the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
     /// The exit code of the command that it ran.
@@ -158,13 +158,13 @@ pub struct Action {
     /// The time it took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<Seconds>,
-    /// The change to the project's files, as a unified diff; none where that would be very long.
+    /// The change to the project's files, as a unified diff; left out if it would be very long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
 }
 
 impl Step {
-    /// A step of which no more is known yet.
+    /// Creates a step of which nothing else is known yet.
     pub fn new(id: StepId, model: &str, prompt: Vec<PartRecord>) -> Self {
         Self {
             purpose: id.purpose,
@@ -176,7 +176,7 @@ impl Step {
         }
     }
 
-    /// One that the program takes by itself, which costs nothing.
+    /// Creates a step that the program takes itself, at no cost.
     pub fn own(id: StepId) -> Self {
         Self {
             purpose: id.purpose,
@@ -186,7 +186,7 @@ impl Step {
         }
     }
 
-    /// Returns whether the program has taken it by itself: no model was asked, and that it cost nothing is known.
+    /// Returns whether the program took the step itself: no model was asked, and the cost is known to be zero.
     pub fn is_own(&self) -> bool {
         self.model.is_none() && self.cost == Some(Usd::ZERO)
     }
@@ -200,12 +200,12 @@ impl Step {
         }
     }
 
-    /// Returns whether an agent took it: it used tools, or ended in a verdict or a summary.
+    /// Returns whether an agent took the step: it used tools, or ended in a verdict or a summary.
     pub fn is_agents(&self) -> bool {
         !self.purpose.is_workflows()
     }
 
-    /// The files that it changed, each with what was done to it: `wrote` or `removed`.
+    /// The files that the step changed, each with the action taken: `wrote` or `removed`.
     pub fn changed_files(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.edits.iter().flat_map(|edits| {
             let written = edits.written.iter().map(|path| ("wrote", path.as_str()));
@@ -213,7 +213,7 @@ impl Step {
         })
     }
 
-    /// Leaves out what only `steps.jsonl` holds.
+    /// Removes the fields that only `steps.jsonl` stores.
     pub fn shorten(&mut self) {
         (self.thoughts, self.answer) = (None, None);
         for action in &mut self.actions {
@@ -227,18 +227,18 @@ impl Step {
 }
 
 impl Action {
-    /// Returns whether it came to nothing: it failed, or the command that it ran did.
+    /// Returns whether it was unsuccessful: it failed, or the command that it ran did.
     pub fn is_bad(&self) -> bool {
         self.failed || self.exit_code.is_some_and(|code| code != 0)
     }
 
-    /// The input as a person reads it.
+    /// Formats the input for a person.
     pub fn input_text(&self) -> String {
         self.input.as_ref().map(input_text).unwrap_or_default()
     }
 }
 
-/// The steps as `result.json` has them.
+/// Serializes the steps in the short form of `result.json`.
 pub(super) fn brief<S: Serializer>(steps: &[Step], out: S) -> Result<S::Ok, S::Error> {
     out.collect_seq(steps.iter().map(|step| {
         let mut step = step.clone();
@@ -247,8 +247,8 @@ pub(super) fn brief<S: Serializer>(steps: &[Step], out: S) -> Result<S::Ok, S::E
     }))
 }
 
-/// Formats a tool's input for a person: each argument below the other, those of one line first; texts as they are, and
-/// the rest as JSON.
+/// Formats a tool's input for a person: one argument below the other, single lines first; strings as they are, and
+/// everything else as JSON.
 pub fn input_text(input: &Value) -> String {
     let text = |value: &Value| match value {
         Value::String(text) => text.clone(),

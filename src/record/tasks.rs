@@ -1,4 +1,4 @@
-//! An agent's task list. Plain data that stages share.
+//! An agent's task list. Plain data, shared by the stages.
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -12,16 +12,16 @@ use crate::sys::text::regex;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TaskStatus {
-    /// Not begun yet: `[ ]`
+    /// Not started: `[ ]`
     Pending,
-    /// Under way: `[~]`
+    /// In progress: `[~]`
     InProgress,
     /// Done: `[x]`
     Complete,
 }
 
 impl TaskStatus {
-    /// Its sign in a list.
+    /// The status's sign in a list.
     fn sign(self) -> &'static str {
         match self {
             Self::Pending => "[ ]",
@@ -31,7 +31,7 @@ impl TaskStatus {
     }
 }
 
-/// A task of the list. Shown as in a list: `[x] Install it`.
+/// A task of the list, displayed as `[x] Install it`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
     /// The task's progress.
@@ -41,8 +41,8 @@ pub struct Task {
 }
 
 impl Task {
-    /// The task of a line like `[x] Install it`, a bullet or a number before it or not; `None` where it is none. Some
-    /// models have signs of their own; their tasks must not be lost.
+    /// Parses a line such as `[x] Install it`, with or without a bullet or number before it; `None` if it is not a
+    /// task. Signs that only some models use are accepted too, so that no task is lost.
     pub fn parse(line: &str) -> Option<Self> {
         let found = TASK.captures(line)?;
         let status = match (found.name("complete"), found.name("active")) {
@@ -56,7 +56,7 @@ impl Task {
     }
 }
 
-/// A link has its address right behind the brackets.
+/// Matches a task. A parenthesis right after the brackets would make it a link.
 static TASK: LazyLock<Regex> = LazyLock::new(|| {
     regex(concat!(
         r"^\s*(?:(?:[-*+]+|\d+[.)])\s*)?\[\s*(?:",

@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TodoStatus {
-    /// Nothing of it is done.
+    /// The work has not started.
     #[default]
     Pending,
-    /// It is being done; of a list, one at the most.
+    /// The work is in progress; at most one todo of a list is.
     InProgress,
-    /// It is done.
+    /// The work is done.
     Completed,
 }
 
-/// Something that is to be done.
+/// A todo of the list.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Todo {
@@ -23,13 +23,13 @@ pub struct Todo {
     pub content: String,
     /// The todo's progress.
     pub status: TodoStatus,
-    /// The same while it is being done: `Running the tests`; `None`: as it is.
+    /// The description while it is in progress: `Running the tests`; `None`: `content`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active_form: Option<String>,
 }
 
 impl Todo {
-    /// Returns the text to show for it in its present state.
+    /// Returns the description to show in its current state.
     pub fn shown(&self) -> &str {
         match (&self.active_form, self.status) {
             (Some(active), TodoStatus::InProgress) => active,

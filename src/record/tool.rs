@@ -1,10 +1,10 @@
-//! A tool's use as data: what was done, and how the command that it ran came out. What shows a run reads these, and no
-//! words of a result.
+//! The use of a tool as data: the action, and how the command that it ran ended. Code that shows a run relies on these,
+//! and never parses the text of a result.
 
 /// The verb for a tool's action, as shown to a person.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Verb {
-    /// Nothing that has a word of its own: the tool's name stands in its place.
+    /// An action without a verb of its own, shown by the tool's name.
     #[default]
     Use,
     Read,
@@ -14,18 +14,18 @@ pub enum Verb {
     Edit,
     Delete,
     Run,
-    /// Looks at a process in the background.
+    /// Looks at a background process.
     Watch,
     ListProcesses,
     EndProcess,
-    /// Replaces a list that is shown by itself.
+    /// Replaces a list that is displayed separately.
     Note,
     /// Asks the user, who has seen the question.
     Ask,
 }
 
 impl Verb {
-    /// The words for it while it is under way and once it is done; `name` is the tool's.
+    /// The words for an action in progress and for one that is done; `name` is the tool's.
     pub fn words(self, name: &str) -> (&str, &str) {
         match self {
             Self::Use | Self::Ask => (name, name),
@@ -44,22 +44,22 @@ impl Verb {
     }
 }
 
-/// The way the command that a tool ran has ended.
+/// The outcome of the command that a tool ran.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum CommandEnd {
-    /// The tool ran none.
+    /// The tool ran no command.
     #[default]
     None,
-    /// It has ended with this exit code.
+    /// The command ended with this exit code.
     Exited(i32),
-    /// It was ended: by a signal, or because its time was over.
+    /// The command was ended by a signal, or because its time was up.
     Killed,
-    /// It goes on in the background.
+    /// The command goes on in the background.
     InBackground,
 }
 
 impl CommandEnd {
-    /// The exit code, where the command has one.
+    /// The exit code, if the command has one.
     pub fn code(self) -> Option<i32> {
         match self {
             Self::Exited(code) => Some(code),
@@ -67,7 +67,7 @@ impl CommandEnd {
         }
     }
 
-    /// Returns whether the command has failed.
+    /// Returns whether the command failed.
     pub fn is_failure(self) -> bool {
         !matches!(self, Self::None | Self::InBackground | Self::Exited(0))
     }

@@ -1,7 +1,7 @@
-//! Verdicts of an auditor: read from the last `Overall:` line, and from the rows of the tables. Pure.
+//! Parses an auditor's verdict from the last `Overall:` line and the rows of its tables. Pure.
 //!
-//! Guarantees that nothing passes but what such a line passes, and that under a row that says FAIL not even
-//! that does. What stands in a code fence is quoted, unless the whole answer is one.
+//! Guarantees that work passes only if that line says so and no row says FAIL. Text in a code fence is a quotation,
+//! unless the whole answer is in one.
 
 #[cfg(test)]
 mod tests;
@@ -17,14 +17,14 @@ pub const FORM: &str = "when you know enough, end your answer, in the place of a
 pub struct Verdict {
     /// True if the work is accepted.
     pub passed: bool,
-    /// Instructions for the one who did the work. Never blank where the work is not accepted.
+    /// Instructions for the agent that did the work; never blank if the work is not accepted.
     pub feedback: String,
-    /// A report for the reader of the auditor's checks: the text in front of the verdict. May be blank.
+    /// The report on the auditor's checks: the text before the verdict. May be blank.
     pub seen: String,
 }
 
 impl Verdict {
-    /// Formats it for a reader; for accepted work, with the report of the checks.
+    /// Formats the verdict for a reader; for accepted work, with the report on the checks.
     pub fn told(&self) -> String {
         match (self.passed, self.seen.as_str(), self.feedback.as_str()) {
             (true, "", "") => "The work is accepted.".to_owned(),
@@ -34,7 +34,7 @@ impl Verdict {
     }
 }
 
-/// Reads an auditor's answer.
+/// Parses an auditor's answer.
 ///
 /// # Errors
 /// A description of what is missing or unclear, for the auditor.
@@ -54,7 +54,7 @@ pub fn read(text: &str) -> Result<Verdict, String> {
     let mut feedback = feedback(&lines[at + 1..]);
     let passed = said && failed.is_empty();
     if !passed && !failed.is_empty() {
-        // Where the words praise the work, this is why it comes back.
+        // The failed checks are the reason for the verdict, even if the text praises the work.
         feedback = format!("These checks failed:\n{}\n\n{feedback}", joined(&failed));
         feedback.truncate(feedback.trim_end().len());
     } else if !passed && feedback.is_empty() {
@@ -74,13 +74,13 @@ pub fn read(text: &str) -> Result<Verdict, String> {
 #[derive(Debug, Clone, Copy)]
 struct AnswerLine<'t> {
     text: &'t str,
-    /// True if it stands outside code fences.
+    /// True if the line is outside code fences.
     is_outside: bool,
 }
 
 impl AnswerLine<'_> {
-    /// Returns whether it is a table's row in which a cell says FAIL: at its beginning and in capitals, or as its only
-    /// word. Others may tell of failures that are handled.
+    /// Returns whether the line is a table row with a cell that says FAIL: at its start and in capitals, or as its only
+    /// word. Other cells may describe failures that are handled.
     fn is_failed_row(&self) -> bool {
         let is_row = self.is_outside && self.text.trim_start().starts_with('|');
         let mut cells = self.text.split('|').map(words);
@@ -93,7 +93,7 @@ impl AnswerLine<'_> {
     }
 }
 
-/// The lines, and which stand in fences; of an answer that is one fenced block, the lines in it.
+/// Splits an answer into lines, noting which are in code fences. Strips the fence from an answer that is one block.
 fn lines(text: &str) -> Vec<AnswerLine<'_>> {
     let mut fences = FenceScanner::default();
     let lines = text.trim_matches(['\n', '\r', '\u{feff}']).lines();
@@ -117,7 +117,7 @@ fn lines(text: &str) -> Vec<AnswerLine<'_>> {
     lines.collect()
 }
 
-/// Returns the text behind a label and its colon, less the marks of bold text.
+/// Returns the text after a label and its colon, without the markers of bold text.
 fn value(line: &AnswerLine<'_>, label: &str) -> Option<String> {
     let plain = line.text.replace("**", "").replace("__", "");
     let plain = plain.trim_start_matches(['#', '-', '*', '_', ' ', '\t']);
@@ -126,7 +126,7 @@ fn value(line: &AnswerLine<'_>, label: &str) -> Option<String> {
     (line.is_outside && start.eq_ignore_ascii_case(label)).then(|| value.trim().to_owned())
 }
 
-/// Reads the first word, with or without marks, if the words behind it do not say that work fails.
+/// Reads the first word as PASS or FAIL, ignoring punctuation; `None` if that is unclear or a later word says FAIL.
 fn passes(value: &str) -> Option<bool> {
     let words = words(value);
     match words.as_slice() {

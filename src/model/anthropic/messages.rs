@@ -1,7 +1,7 @@
-//! The messages of a request, in the form that Anthropic's API insists on. Pure.
+//! Converts a request's messages to the form that Anthropic's API requires. Pure.
 //!
-//! Guarantees of whatever conversation: user and assistant take turns, the user first and last; no text is blank; and
-//! behind each message with calls comes one that begins with exactly one result for each of them.
+//! Guarantees for any conversation that user and assistant alternate, the user first and last; that no text is blank;
+//! and that a message with calls is followed by one that begins with exactly one result for each of them.
 
 #[cfg(test)]
 mod tests;
@@ -15,29 +15,29 @@ use serde_json::{Value, json};
 use crate::model::message::{Call, CallResult, Image, Message, Part, Role, Thought, Words};
 use crate::model::openai::plain_name;
 
-/// The number of messages that may end with a mark of the cache; a further one stands behind the system's.
+/// Number of messages that may end with a cache mark; one more mark follows the system messages.
 const MARKS: usize = 3;
 
-/// The stand-in for an unknown result.
+/// The text sent in place of an unknown result.
 const NO_RESULT: &str = "No result is known.";
-/// The user's words where the model would speak first.
+/// The user's text before a conversation that the model would begin.
 const BEFORE: &str = "(The beginning of the conversation is left out.)";
-/// The user's words where the model spoke last.
+/// The user's text after a conversation that the model would end.
 const GO_ON: &str = "Go on.";
 
-/// One side's content until the other's turn.
+/// One side's content until it is the other's turn.
 #[derive(Debug, Serialize)]
 pub struct Turn<'a> {
     role: &'static str,
     content: Vec<Block<'a>>,
 }
 
-/// A piece of a message.
+/// A content block of a message.
 #[derive(Debug, Serialize)]
 pub struct Block<'a> {
     #[serde(flatten)]
     content: Content<'a>,
-    /// That what is sent up to here is to be cached.
+    /// Present if everything sent up to here should be cached.
     #[serde(skip_serializing_if = "Option::is_none")]
     cache_control: Option<CacheControl>,
 }
@@ -104,14 +104,14 @@ impl<'a> Block<'a> {
     fn result(id: String, text: &'a str, is_error: bool) -> Self {
         Self::new(Content::ToolResult {
             tool_use_id: id,
-            // Blank text is refused.
+            // The API rejects blank text.
             content: if text.trim().is_empty() { "" } else { text },
             is_error,
         })
     }
 
     fn mark(&mut self) {
-        // The API refuses marks on thoughts.
+        // The API rejects marks on thinking blocks.
         if !matches!(
             self.content,
             Content::Thinking { .. } | Content::RedactedThinking { .. }
@@ -121,19 +121,19 @@ impl<'a> Block<'a> {
     }
 }
 
-/// Where the cache is to end.
+/// The places of the cache marks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Marks {
-    /// Nothing is to be cached.
+    /// Nothing is cached.
     Nowhere,
-    /// Behind the system and where the messages have marks.
+    /// One mark follows the system messages; the others are where messages have them.
     Explicit,
-    /// Behind the system and the last messages of the user: where earlier requests ended, those to come find the cache.
+    /// Marks follow the system messages and the user's last turns: where a request ended, the next finds the cache.
     Rolling,
 }
 
 impl Marks {
-    /// Where it is to end for these messages; `goes_on` says whether later requests begin with all of them.
+    /// Chooses the places for these messages; `goes_on` says whether later requests begin with all of them.
     pub fn of(messages: &[Message<'_>], goes_on: bool) -> Self {
         match goes_on {
             _ if messages.iter().any(Message::is_marked) => Self::Explicit,
@@ -143,7 +143,7 @@ impl Marks {
     }
 }
 
-/// Returns the system messages, as the blocks that stand at the top.
+/// Returns the system messages, as the blocks at the top of the request.
 pub fn system<'a>(messages: &'a [Message<'_>], marks: Marks) -> Vec<Block<'a>> {
     let system = messages.iter();
     let system = system.filter(|message| message.role == Role::System);
@@ -157,8 +157,8 @@ pub fn system<'a>(messages: &'a [Message<'_>], marks: Marks) -> Vec<Block<'a>> {
     blocks
 }
 
-/// Returns the other messages as turns. Without tools in the request, the API takes no calls and no results: they are
-/// told in words.
+/// Returns the other messages as turns. Without tools in the request, the API accepts neither calls nor results, so
+/// they become text.
 pub fn turns<'a>(messages: &'a [Message<'_>], has_tools: bool, marks: Marks) -> Vec<Turn<'a>> {
     let mut writer = Writer {
         has_tools,
@@ -183,7 +183,7 @@ enum Side {
     Model,
 }
 
-/// The parts that can be sent, by whose turn it is.
+/// Groups the parts that can be sent by whose turn it is.
 fn sides<'a>(messages: &'a [Message<'_>]) -> Vec<(Side, Vec<&'a Part<'a>>)> {
     let mut sides: Vec<(Side, Vec<&Part<'_>>)> = Vec::new();
     for message in messages {
@@ -212,7 +212,7 @@ fn sides<'a>(messages: &'a [Message<'_>]) -> Vec<(Side, Vec<&'a Part<'a>>)> {
     sides
 }
 
-/// Takes thoughts away behind which the model has said nothing: the API refuses a message that ends so.
+/// Drops the model's last thinking blocks if nothing follows them: the API rejects a message that ends with one.
 fn end_models(sides: &mut Vec<(Side, Vec<&Part<'_>>)>) {
     let Some((Side::Model, parts)) = sides.last_mut() else {
         return;
@@ -244,20 +244,20 @@ fn may_say(side: Side, part: &Part<'_>) -> bool {
     }
 }
 
-/// A call that waits for its result: its id in the conversation, and the one that is sent.
+/// A call that waits for its result: its id in the conversation, and the id that is sent.
 type Open<'a> = (&'a str, String);
 
 struct Writer<'a> {
     has_tools: bool,
     turns: Vec<Turn<'a>>,
-    /// The ids of all calls so far: each is sent once.
+    /// The ids of all calls so far; each is sent only once.
     ids: HashSet<String>,
-    /// The blocks with marks, each by its turn and place.
+    /// The blocks with cache marks, by turn and position.
     marked: Vec<(usize, usize)>,
 }
 
 impl<'a> Writer<'a> {
-    /// Writes what one side says, after what has left these calls `open`; gives those that are open now.
+    /// Writes one side's turn, given the calls that are still `open`. Returns those that are open afterwards.
     fn turn(&mut self, side: Side, parts: &[&'a Part<'a>], open: Vec<Open<'a>>) -> Vec<Open<'a>> {
         let is_models = side == Side::Model;
         if is_models && self.turns.is_empty() {
@@ -270,7 +270,7 @@ impl<'a> Writer<'a> {
             _ => None,
         });
         let mut results: Vec<&CallResult> = results.collect();
-        // Results come first, whatever was said between them.
+        // Results must come first, whatever was said between them.
         for (id, sent) in open {
             let found = results.iter().position(|result| result.id == id);
             content.push(match found.map(|at| results.remove(at)) {
@@ -291,7 +291,7 @@ impl<'a> Writer<'a> {
                     content.push(Block::new(tool_use(call, id)));
                 }
                 Part::Result(result) => {
-                    // What answers no call.
+                    // A result that answers no call is sent as text.
                     if results.iter().any(|other| std::ptr::eq(*other, result)) {
                         content.push(Block::own(part.to_string()));
                     }
@@ -303,7 +303,7 @@ impl<'a> Writer<'a> {
         now_open
     }
 
-    /// Ends with a turn of the user's.
+    /// Ends the conversation with a turn of the user.
     fn close(&mut self, open: Vec<Open<'a>>) {
         if self.turns.last().is_some_and(|last| last.role == "user") {
             return;
@@ -322,7 +322,7 @@ impl<'a> Writer<'a> {
         self.turns.push(Turn { role, content });
     }
 
-    /// The id by which a call is sent: made of what the API takes, and no other call's.
+    /// The id that a call is sent with: unique, and made of characters that the API accepts.
     fn id(&mut self, id: &str) -> String {
         let plain = plain_name(id);
         let mut sent = plain.clone();
@@ -349,14 +349,14 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// A text, if there is any in it.
+/// Converts a text part to a block; `None` if it is blank.
 fn words<'a>(part: &'a Part<'a>) -> Option<Block<'a>> {
     let is_text = matches!(part, Part::Text(_)) && may_say(Side::User, part);
     let text = Said::Words(Words::of(std::slice::from_ref(part)));
     is_text.then(|| Block::new(Content::Text { text }))
 }
 
-/// Returns the block of a part that is neither a text nor a result nor a mark.
+/// Returns the block of a part that is not a text, a result or a mark.
 fn seen<'a>(part: &'a Part<'a>) -> Option<Block<'a>> {
     let content = match part {
         Part::Image(Image { media_type, data }) => Content::Image {
@@ -376,7 +376,7 @@ fn seen<'a>(part: &'a Part<'a>) -> Option<Block<'a>> {
 fn tool_use(call: &Call, id: String) -> Content<'_> {
     let input = match &call.input {
         object @ Value::Object(_) => Cow::Borrowed(object),
-        // The API takes objects alone; this is how its vendor has the model told of anything else.
+        // The API accepts only objects; the vendor passes anything else to the model in this form.
         Value::String(written) => Cow::Owned(json!({"INVALID_JSON": written})),
         other => Cow::Owned(json!({"INVALID_JSON": other.to_string()})),
     };

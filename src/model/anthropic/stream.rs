@@ -1,4 +1,4 @@
-//! A streamed answer of Anthropic's, put together. Pure.
+//! Assembles Anthropic's streamed answers. Pure.
 
 use std::collections::BTreeMap;
 
@@ -8,30 +8,30 @@ use crate::model::openai::arguments;
 use crate::model::wire::{Assembler, parse_answer, text, update};
 use crate::model::{Listener, ModelError, Provider};
 
-/// A message as far as it has been streamed.
+/// A message, as far as it has been received.
 #[derive(Default)]
 pub struct MessageStream {
     /// The message's top-level fields besides its blocks and usage.
     message: Value,
     usage: Value,
     blocks: BTreeMap<u64, PartialBlock>,
-    /// True if its end has come.
+    /// True if the end of the message was received.
     done: bool,
 }
 
-/// A block of which so much has come.
+/// A content block, as far as it has been received.
 #[derive(Default)]
 struct PartialBlock {
     /// The block as its start event gives it.
     start: Value,
-    /// Its text, its thoughts, or the JSON of its input.
+    /// Its text, its thinking, or the JSON of its input.
     said: String,
     signature: String,
 }
 
 impl Assembler for MessageStream {
     fn event(&mut self, data: &[u8], listener: &dyn Listener) -> Result<(), ModelError> {
-        // What comes behind the end is no part of the answer.
+        // Anything after the end is not part of the answer.
         if self.done {
             return Ok(());
         }
@@ -71,7 +71,7 @@ impl Assembler for MessageStream {
                 update(&mut self.usage, &event["usage"]);
             }
             "message_stop" => self.done = true,
-            // More kinds may come: the vendor asks to pass over them.
+            // The vendor may add kinds of events, and asks clients to ignore unknown ones.
             _ => {}
         }
         Ok(())
@@ -121,7 +121,7 @@ impl PartialBlock {
                 let (id, name) = (&start["id"], &start["name"]);
                 let given = &start["input"];
                 let input = match arguments(&self.said.into()) {
-                    // Some servers give it at once.
+                    // Some servers send the whole input in the start event.
                     none if none == json!({}) && given.is_object() => given.clone(),
                     input => input,
                 };

@@ -1,14 +1,14 @@
-//! The server that `OLLAMA_HOST` names, in every spelling that Ollama itself takes. Pure.
+//! Parses `OLLAMA_HOST` in every spelling that Ollama itself accepts. Pure.
 //!
-//! After `envconfig.Host` of Ollama, but for a port that is none: Ollama takes the usual one in its place, which may be
+//! Follows Ollama's `envconfig.Host` except for an invalid port: Ollama falls back on the default port, which may be
 //! another server's.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The port of Ollama's server.
+/// The default port of Ollama's server.
 const PORT: u16 = 11434;
 
-/// The base URL of the server; `None` where the value names none.
+/// Returns the base URL of the server; `None` if the value does not name one.
 pub fn base_url(value: &str) -> Option<String> {
     let value = value.trim().trim_matches(['"', '\'']).trim();
     let (scheme, rest, port) = match value.split_once("://") {
@@ -24,7 +24,7 @@ pub fn base_url(value: &str) -> Option<String> {
     Some(format!("{scheme}://{host}:{port}{slash}{path}"))
 }
 
-/// The host, as a URL has it, and the port, or else the `usual` one.
+/// Returns the host in the form of a URL, and the port, or else the `usual` one.
 fn host_and_port(server: &str, usual: u16) -> Option<(String, u16)> {
     if let Ok(address) = server.parse::<Ipv6Addr>() {
         return Some((reachable(address.into()), usual));
@@ -42,13 +42,13 @@ fn host_and_port(server: &str, usual: u16) -> Option<(String, u16)> {
     match host.parse::<Ipv4Addr>() {
         Ok(address) => Some((reachable(address.into()), port)),
         Err(_) if host.is_empty() => Some((Ipv4Addr::LOCALHOST.to_string(), port)),
-        // A port alone has a colon in front; a number is no name.
+        // A port alone would follow a colon, and a number is not a host name.
         Err(_) if host.contains(':') || host.bytes().all(|byte| byte.is_ascii_digit()) => None,
         Err(_) => Some((host.to_owned(), port)),
     }
 }
 
-/// An address as part of a URL. A server that listens at all addresses is reached at this machine's own.
+/// Formats an address for a URL. A server that listens on all addresses is reached through loopback.
 fn reachable(address: IpAddr) -> String {
     match address {
         IpAddr::V4(address) if address.is_unspecified() => Ipv4Addr::LOCALHOST.to_string(),

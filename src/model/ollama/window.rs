@@ -1,31 +1,31 @@
-//! The context that Ollama loads a model with, and the prompt's share of it. Pure.
+//! The context size that Ollama loads a model with, and the share of it that a prompt may use. Pure.
 //!
-//! Ollama loads a model anew whenever `num_ctx` changes, so that it is a matter of the model's entry and of nothing else.
+//! Ollama reloads a model whenever `num_ctx` changes, so the value depends on the model's entry alone.
 
 use crate::model::{ModelSpec, Provider};
 
-/// The most tokens of context that are loaded, unless the entry says `numCtx`: they take memory, used or not.
+/// Maximum context loaded unless the entry sets `numCtx`, in tokens: it takes up memory, used or not.
 const LARGEST_CONTEXT: u64 = 32_768;
-/// The same where nothing is known of a model: about what 7B models run with beside other programs on 8 GB.
+/// Context loaded if the window is unknown, in tokens: about what 7B models run with beside other programs on 8 GB.
 const USUAL_CONTEXT: u64 = 8_192;
 
-/// Returns the number of tokens of context that Ollama loads the model with: its entry's `numCtx`, or else its window,
-/// within limits.
+/// Returns the size of the context that Ollama loads the model with, in tokens: its entry's `numCtx`, or else its
+/// context window, within limits.
 pub fn num_ctx(spec: &ModelSpec) -> u64 {
     let by_window = spec.context_window.unwrap_or(USUAL_CONTEXT);
     let known = spec.num_ctx.map(u64::from);
     known.unwrap_or(by_window.min(LARGEST_CONTEXT))
 }
 
-/// Returns the limit on an answer's tokens: `wanted`, or else a quarter of the context. Without a limit, a model that
-/// is held to a schema can print blanks for ever.
+/// Returns the limit on an answer's tokens: `wanted`, or else a quarter of the context. Without a limit, a model
+/// constrained to a schema can emit whitespace forever.
 pub fn num_predict(spec: &ModelSpec, wanted: Option<u32>) -> u64 {
     wanted.map_or(num_ctx(spec) / 4, u64::from).max(1)
 }
 
 impl ModelSpec {
-    /// Returns the limit on a prompt's tokens, or `None` if unknown. For Ollama's models it is the loaded context less
-    /// the answer; a model whose answers may fill all of it has half of it for the prompt.
+    /// Returns the limit on a prompt's tokens; `None` if unknown. For Ollama it is the loaded context less the longest
+    /// answer, but at least half of the context.
     pub fn prompt_window(&self) -> Option<u64> {
         if self.provider != Provider::Ollama {
             return self.context_window;

@@ -1,4 +1,4 @@
-//! The form of `models.json`: what may stand in it. Pure.
+//! The format of `models.json`. Pure.
 
 use std::sync::LazyLock;
 
@@ -17,7 +17,7 @@ use crate::model::{
 use crate::sys::positions::Entries;
 use crate::sys::text::regex;
 
-/// A duration in Ollama's API: what Go's `time.ParseDuration` takes.
+/// A duration as Ollama's API accepts it: the format of Go's `time.ParseDuration`.
 static DURATION: LazyLock<Regex> =
     LazyLock::new(|| regex(r"^[-+]?(0|((\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h))+)$"));
 
@@ -27,7 +27,7 @@ pub struct File<'a> {
     /// The models' entries, by name.
     #[serde(borrow, default)]
     pub models: Entries<'a>,
-    /// Which is asked for what.
+    /// The rules that select a model for each task.
     #[serde(borrow, default)]
     pub selection_rules: Option<&'a RawValue>,
 }
@@ -41,7 +41,7 @@ pub struct Rules<'a> {
     pub by_task_type: Option<&'a RawValue>,
 }
 
-/// A model's entry. What is left out stays as it is built in, or is not known.
+/// A model's entry. Fields left out keep their built-in values, or are unknown.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ModelEntry {
@@ -51,7 +51,7 @@ pub struct ModelEntry {
     #[serde(default, deserialize_with = "base_url")]
     base_url: Option<String>,
     api_version: Option<String>,
-    /// `null` is a model without, as opposed to nothing said.
+    /// `Some(None)`, written as `null`, is a model without a key file; `None` is a field left out.
     #[serde(default, deserialize_with = "key_file")]
     #[expect(clippy::option_option, reason = "null is not the same as left out")]
     key_file: Option<Option<String>>,
@@ -80,10 +80,10 @@ pub struct ModelEntry {
 }
 
 impl ModelEntry {
-    /// Changes `spec` as a file in that place says; prices are those of `today`.
+    /// Applies the entry, from a file in `place`, to `spec`, with the prices of `today`.
     pub fn write_to(self, spec: &mut ModelSpec, place: Place, today: NaiveDate) {
         if place == Place::Home && self.base_url.is_none() && spec.base_url.is_none() {
-            // There, keys are those of the user's accounts.
+            // In the home directory, keys are those of the user's accounts.
             spec.key_file =
                 spec.key_file
                     .take()
@@ -93,7 +93,7 @@ impl ModelEntry {
             spec.base_url_from = place;
         }
         if let Some(id) = self.id {
-            // Another model has another price.
+            // A different model has a different price.
             spec.price = spec.price.filter(|_| spec.id == id);
             spec.id = id;
         }
@@ -103,7 +103,7 @@ impl ModelEntry {
         spec.context_window = self.context_window.or(spec.context_window);
         spec.max_output_tokens = self.max_output_tokens.or(spec.max_output_tokens);
         spec.reasoning_effort = self.reasoning_effort.or(spec.reasoning_effort);
-        // Who sets how freely it chooses its words asks it as before it could think.
+        // An entry that sets a temperature turns thinking off, unless it sets that as well.
         let thinks = spec.thinking.filter(|_| self.temperature.is_none());
         spec.thinking = self.thinking.or(thinks);
         spec.temperature = self.temperature.or(spec.temperature);
@@ -126,13 +126,13 @@ impl ModelEntry {
         };
     }
 
-    /// The price of `today`.
+    /// The entry's price as of `today`.
     pub fn price(self, today: NaiveDate) -> Option<Price> {
         self.price?.on(today)
     }
 }
 
-/// A vendor's name for a model. It becomes part of a URL, and is no `null`.
+/// Reads a vendor's name for a model, which becomes part of a URL. It must not be `null`.
 fn id<'de, D: Deserializer<'de>>(input: D) -> Result<Option<String>, D::Error> {
     let id = String::deserialize(input)?;
     if is_name(&id) {
@@ -144,7 +144,7 @@ fn id<'de, D: Deserializer<'de>>(input: D) -> Result<Option<String>, D::Error> {
     )))
 }
 
-/// A number of tokens.
+/// Reads a positive number of tokens.
 fn tokens<'de, D: Deserializer<'de>, T: TryFrom<u64>>(input: D) -> Result<Option<T>, D::Error> {
     let Some(value) = Option::<Value>::deserialize(input)? else {
         return Ok(None);
@@ -158,7 +158,7 @@ fn tokens<'de, D: Deserializer<'de>, T: TryFrom<u64>>(input: D) -> Result<Option
     })
 }
 
-/// Reads a temperature: from 0 to 2, as the vendors have it.
+/// Reads a temperature from 0 to 2, the range that vendors accept.
 fn temperature<'de, D: Deserializer<'de>>(input: D) -> Result<Option<f64>, D::Error> {
     let degrees = Option::deserialize(input)?;
     if degrees.is_none_or(|degrees| (0.0..=2.0).contains(&degrees)) {
@@ -167,7 +167,7 @@ fn temperature<'de, D: Deserializer<'de>>(input: D) -> Result<Option<f64>, D::Er
     Err(D::Error::custom("a temperature is a number from 0 to 2"))
 }
 
-/// Reads a display name of one line.
+/// Reads a display name, which must be a single line.
 fn display_name<'de, D: Deserializer<'de>>(input: D) -> Result<Option<String>, D::Error> {
     let name: Option<String> = Option::deserialize(input)?;
     let is_line = |name: &String| !name.trim().is_empty() && !name.contains(char::is_control);
@@ -177,7 +177,7 @@ fn display_name<'de, D: Deserializer<'de>>(input: D) -> Result<Option<String>, D
     Err(D::Error::custom("a `displayName` is one line of text"))
 }
 
-/// Seconds or a duration; a negative one is for ever.
+/// Reads a number of seconds or a duration; a negative value means forever.
 fn keep_alive<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Value>, D::Error> {
     let Some(value) = Option::<Value>::deserialize(input)? else {
         return Ok(None);
@@ -191,7 +191,7 @@ fn keep_alive<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Value>, D::E
     )))
 }
 
-/// A server that calls without a key may go to; whether one may travel there, the whole entry tells.
+/// Reads a URL that is valid for calls without a key. Calls with a key are checked with the entry as a whole.
 fn base_url<'de, D: Deserializer<'de>>(input: D) -> Result<Option<String>, D::Error> {
     let url: Option<String> = Option::deserialize(input)?;
     if let Some(url) = &url {
@@ -200,14 +200,14 @@ fn base_url<'de, D: Deserializer<'de>>(input: D) -> Result<Option<String>, D::Er
     Ok(url)
 }
 
-/// A file right in `agent-config`.
+/// Reads the name of a file directly in `agent-config`.
 #[expect(clippy::option_option, reason = "null is not the same as left out")]
 fn key_file<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Option<String>>, D::Error> {
     let Some(file) = Option::<String>::deserialize(input)? else {
         return Ok(Some(None));
     };
     let name = file.strip_prefix("agent-config/").unwrap_or(&file);
-    // A key has no dot and an ending; a file's name does.
+    // A file's name has a dot and an extension; a key does not.
     let plain = is_name(name) && !name.contains(['/', ':']) && !name.starts_with('.');
     let is_file = name.rsplit_once('.').is_some_and(|(_, end)| end.len() <= 8);
     let is_own = ["models.json", "query.txt", "codeRollup.txt"].contains(&name);
@@ -233,9 +233,9 @@ struct PriceEntry {
     cached_input: Option<Usd>,
     cache_write: Option<Usd>,
     long_prompt: Option<LongPromptEntry>,
-    /// The last day of this price.
+    /// The last day on which this price applies.
     until: Option<NaiveDate>,
-    /// The price from then on; not known, where it is left out.
+    /// The price after that day; unknown if left out.
     then: Option<Box<PriceEntry>>,
 }
 

@@ -1,4 +1,4 @@
-//! Puts an entry into the text of `models.json`, and leaves the rest of the text as it is. Pure.
+//! Inserts an entry into the text of `models.json`, leaving the rest of the text as it is. Pure.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -10,16 +10,16 @@ struct Whole<'a> {
     models: Option<&'a RawValue>,
 }
 
-/// `json`, a table that can be read, with an entry of this name at the end of its models.
+/// Returns `json`, the text of a valid table, with an entry called `name` at the end of its models.
 ///
 /// # Errors
-/// When either is no JSON.
+/// When either text is not valid JSON.
 pub fn with_entry(json: &str, name: &str, entry: &str) -> serde_json::Result<String> {
     let whole: Whole<'_> = serde_json::from_str(json)?;
     let entry: Value = serde_json::from_str(entry)?;
     let entry = serde_json::to_string_pretty(&entry)?.replace('\n', "\n    ");
     let entry = format!("\n    \"{name}\": {entry}\n  ");
-    // Each is a text that ends where the entry, or an object with it, is to stand.
+    // The entry, or a new object with it, goes between `before` and `after`.
     let (before, added, after) = if let Some(models) = whole.models {
         let begin = (models.get().as_ptr() as usize).saturating_sub(json.as_ptr() as usize);
         let (before, after) = json.split_at(begin + models.get().len() - 1);

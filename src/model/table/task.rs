@@ -20,14 +20,14 @@ pub enum TaskType {
     Coding,
     /// The plan agent's summary of what was done.
     Summarization,
-    /// The plan agent's format knows it; nothing is asked for it.
+    /// Part of the plan agent's format; no call is made for it.
     Architecture,
-    /// The same.
+    /// Part of the plan agent's format; no call is made for it.
     Refactoring,
 }
 
 impl TaskType {
-    /// All of them, by their names in `byTaskType`.
+    /// All tasks, with their names in `byTaskType`.
     pub const ALL: [(&'static str, Self); 8] = [
         ("commit", Self::Commit),
         ("repair", Self::Repair),
@@ -39,7 +39,7 @@ impl TaskType {
         ("refactoring", Self::Refactoring),
     ];
 
-    /// Returns the purpose of that task's calls, if it belongs to the commit workflow or its report.
+    /// Returns the purpose of the task's calls, if it belongs to the commit workflow or its report.
     pub fn workflows_purpose(self) -> Option<Purpose> {
         match self {
             Self::Commit => Some(Purpose::INITIAL),
@@ -49,13 +49,13 @@ impl TaskType {
         }
     }
 
-    /// The task of the commit workflow and its report that a model is called for so.
+    /// Returns the task of calls with this purpose, if it belongs to the commit workflow or its report.
     pub fn of_workflow(purpose: &Purpose) -> Option<Self> {
         let mut all = Self::ALL.into_iter().map(|(_, task)| task);
         all.find(|task| task.workflows_purpose().as_ref() == Some(purpose))
     }
 
-    /// Its name in `byTaskType`.
+    /// The task's name in `byTaskType`.
     pub fn word(self) -> &'static str {
         Self::ALL[self as usize].0
     }

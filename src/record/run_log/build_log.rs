@@ -1,7 +1,7 @@
-//! The log of a build: how it ended, and what it printed.
+//! The log of a build: its outcome and its output.
 //!
-//! Writes one file, and reads none. Guarantees that no key and nothing that looks like a credential is in it or in what
-//! goes into a prompt, and that both are bounded, whatever a build prints.
+//! Writes one file, and reads none. Guarantees that neither the log nor the output in a prompt contains a key or
+//! anything that looks like a credential, and that both are bounded, whatever a build prints.
 
 use std::fs::File;
 use std::io::{self, Seek as _, SeekFrom, Write};
@@ -15,29 +15,29 @@ use crate::sys::excerpt::text::bounded;
 
 /// The first line of a build's log until the build has ended.
 const UNFINISHED: &str = "unfinished: the build was still running when this was written";
-/// The first line's length, with its newline. It is written before the output and overwritten after
-/// it, so that output of any length need not be moved; hence the blanks at its end.
+/// The first line's length, with its newline. It is written before the output and overwritten afterwards, so that
+/// output of any length can stay in place; hence the padding with spaces.
 const FIRST_LINE: usize = 80;
 
 fn first_line(status: &str) -> Vec<u8> {
-    // Only ASCII, so that characters are as many as bytes.
+    // In ASCII, there are as many characters as bytes.
     let status = status.replace(|c: char| c.is_ascii_control(), " ");
     let status = status.replace(|c: char| !c.is_ascii(), "?");
     let width = FIRST_LINE - 1;
     format!("{status:<width$.width$}\n").into_bytes()
 }
 
-/// The longest log of a build, in bytes: the largest that is read again.
+/// Maximum size of a build's log, in bytes; larger files are not read again.
 const LOG_LIMIT: u64 = 64 << 20;
-/// So much of the output it takes as it comes. What is beyond has its end there, when the build has ended, behind a
-/// line that says how much is missing.
+/// Limit on the output that is written as it arrives, in bytes. Once the build has ended, the end of longer output
+/// follows, after a line that says how much is missing.
 const LOG_HEAD: u64 = LOG_LIMIT - (FIRST_LINE + LEFT_OUT + Excerpt::HALF) as u64;
-/// Room for that line.
+/// Space for that line, in bytes.
 const LEFT_OUT: usize = 64;
-/// The longest output for a prompt, in bytes: one that was too long, with the line that says so.
+/// Maximum size of the output in a prompt, in bytes: that of an excerpt, with the line that says it was cut.
 const PROMPT_LIMIT: usize = Excerpt::LIMIT + LEFT_OUT;
 
-/// The log of a build that is running: the output as it comes, less the keys and what looks like credentials.
+/// The log of a running build: the output as it arrives, without keys and anything that looks like a credential.
 #[derive(Debug)]
 pub struct BuildLog<'r> {
     redactor: &'r Redactor,
@@ -50,15 +50,15 @@ pub struct BuildLog<'r> {
 pub struct BuildOutput {
     /// The output for the next prompt.
     pub text: String,
-    /// The kinds of secrets that were taken out of it, and out of the log.
+    /// The kinds of secrets that were removed from it, and from the log.
     pub redacted: Vec<&'static str>,
 }
 
-/// The output on its two ways: its beginning to the disk, its two ends to the next prompt.
+/// The output's two destinations: its beginning goes to disk, and its beginning and end to the next prompt.
 #[derive(Debug)]
 struct Copies {
     file: File,
-    /// The room left in the file in bytes, its length so far, and whether a line ends there.
+    /// The space left in the file in bytes, the length written so far, and whether that ends a line.
     room: u64,
     kept: u64,
     ends_line: bool,
@@ -76,18 +76,18 @@ impl Copies {
         }
     }
 
-    /// Gives the file the end of the output, and the next prompt both.
+    /// Writes the end of the output to the file, and returns the excerpt for the next prompt.
     fn finish(mut self) -> io::Result<(File, String)> {
         let rest = self.excerpt.clone().rest(self.kept, self.ends_line);
         self.file.write_all(&rest)?;
-        // What is not UTF-8 has become longer; control characters would when they are sent.
+        // Replacing invalid UTF-8 has lengthened the text, and escaping control characters will.
         let text = bounded(&self.excerpt.into_text(), PROMPT_LIMIT);
         Ok((self.file, text))
     }
 }
 
 impl Write for Copies {
-    /// Takes everything: a build that prints without end goes on all the same.
+    /// Accepts everything, so that even a build that prints without end can go on.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let room = usize::try_from(self.room).unwrap_or(usize::MAX);
         let kept = &bytes[..bytes.len().min(room)];
@@ -104,7 +104,7 @@ impl Write for Copies {
 }
 
 impl<'r> BuildLog<'r> {
-    /// Begins one in this empty file, which is at `path`.
+    /// Begins the log in the empty `file`, whose path is `path`.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -123,7 +123,7 @@ impl<'r> BuildLog<'r> {
         })
     }
 
-    /// Writes how the build ended into the first line, and gives the output for the next prompt.
+    /// Writes the build's outcome into the first line, and returns the output for the next prompt.
     ///
     /// # Errors
     /// When the file cannot be written.
