@@ -241,7 +241,7 @@ impl<'r> RunLog<'r> {
             opened => opened,
         };
         self.write_to(name, open, |out| {
-            // Each piece is searched for keys, so few are better; a single one would hold a long answer in memory twice.
+            // Each piece is searched for keys, so few are better; a single one would hold long answers in memory twice.
             let mut out = BufWriter::with_capacity(LINE_PIECE, out);
             serde_json::to_writer(&mut out, record)?;
             out.write_all(b"\n")?;
