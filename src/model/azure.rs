@@ -42,7 +42,7 @@ pub fn azure_spec(endpoint: &Endpoint, deployment: &str, api_version: Option<&st
 /// Checks that the names that become part of the URL need no escaping there.
 ///
 /// # Errors
-/// When one of them does.
+/// When one of the names needs escaping.
 pub(super) fn check(spec: &ModelSpec) -> Result<(), String> {
     if !is_plain(&spec.id) {
         return Err(format!(

@@ -30,7 +30,7 @@ struct File<'a> {
     models: Entries<'a>,
 }
 
-/// Known facts about a model.
+/// The known facts about a model.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Known {

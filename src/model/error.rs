@@ -124,7 +124,7 @@ pub enum ModelError {
     /// No server listens at the given address on this machine.
     #[error("no model's server listens at `{url}`: {reason}")]
     NobodyListens { url: String, reason: String },
-    /// The server's certificate was not accepted.
+    /// No secure connection could be made, for instance because of the server's certificate.
     #[error("no secure connection to `{host}`: {reason}")]
     Tls { host: String, reason: String },
     /// A failure that retrying does not fix: not HTTP, or a request that cannot be built.
@@ -153,7 +153,7 @@ pub enum ModelError {
     /// The answer is not a JSON object: it is compressed, not UTF-8, or an array.
     #[error("the model's answer {0}")]
     Malformed(String),
-    /// The answer is not JSON, or not JSON of the vendor's form.
+    /// The answer is not JSON, or does not have the vendor's form.
     #[error(
         "the model's answer {}: {source}; it begins `{snippet}`",
         if .source.is_eof() { "ends in the middle of its JSON" } else { "is not the JSON that was expected" }
@@ -170,7 +170,7 @@ pub enum ModelError {
     /// The prompt was blocked.
     #[error("the model's vendor blocked the prompt: `{0}`")]
     Blocked(String),
-    /// The model refused.
+    /// The model refused to answer.
     #[error("the model refused to answer: {0}")]
     Refused(String),
     /// The answer has no candidate, or one without text.
@@ -546,7 +546,7 @@ impl ModelError {
     }
 }
 
-/// Returns the advice for a model that the server does not know.
+/// Returns the advice for a model that is unknown to the server.
 fn not_found(model: &str, in_table: Option<&str>) -> String {
     const HINT: &str = "the vendor does not know the model or the address: has the model been retired, or is the \
                         base URL wrong?";

@@ -141,7 +141,7 @@ pub fn with_repairs(
 /// Errors from a call that may cost more than is left.
 #[derive(Debug, Clone, PartialEq, thiserror::Error, miette::Diagnostic)]
 pub enum OverBudget {
-    /// The prompt leaves too little for an answer.
+    /// The prompt leaves too little money for an answer.
     #[error(
         "the next call may cost more than is left: {spent} of {limit} is spent, and the prompt alone has about \
          {prompt_tokens} tokens"

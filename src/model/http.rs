@@ -376,7 +376,7 @@ impl Model for HttpModel<'_> {
     }
 }
 
-/// The framing of a streamed answer.
+/// The framing of a streamed answer: server-sent events, or lines.
 enum Pieces {
     Events(Events),
     Lines(Lines),

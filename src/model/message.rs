@@ -237,7 +237,7 @@ pub enum Part<'a> {
 }
 
 impl fmt::Display for Part<'_> {
-    /// Formats the part as logs show it.
+    /// Formats the part for logs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(text) => write!(f, "{text}"),
@@ -399,7 +399,7 @@ impl Serialize for Words<'_> {
 }
 
 impl fmt::Display for Message<'_> {
-    /// Formats the message as logs show it.
+    /// Formats the message for logs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut joint = "";
         for part in &self.parts {

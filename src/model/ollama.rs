@@ -126,7 +126,7 @@ impl Wire for Ollama {
     ) -> serde_json::Result<()> {
         let form = &request.form;
         let schema = form.schema.as_ref();
-        // The API has no way to describe tools that may not be called.
+        // The API cannot describe tools without allowing calls.
         let tools = form.tools.iter();
         let tools = tools.filter(|_| form.tool_choice == ToolChoice::Auto);
         let tools: Vec<Value> = tools.map(openai::body_tool).collect();

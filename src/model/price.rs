@@ -30,7 +30,7 @@ impl Usd {
     /// Zero dollars.
     pub const ZERO: Self = Self(0.0);
 
-    /// The amount as a number.
+    /// The amount, as a plain number.
     #[must_use]
     pub fn dollars(self) -> f64 {
         self.0

@@ -33,7 +33,7 @@ impl RawReply<'_> {
     /// Checks that the reply is whole, and builds it.
     ///
     /// # Errors
-    /// When it is not whole.
+    /// When the reply is not whole.
     pub fn checked(self) -> Result<Reply, ModelError> {
         let Some(finish) = self.finish.as_deref().map(one_line) else {
             return Err(ModelError::Unfinished);

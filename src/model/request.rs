@@ -51,7 +51,7 @@ pub enum Category {
 pub struct ToolSchema {
     /// The name that the model calls it by.
     pub name: String,
-    /// The description, for the model.
+    /// The description that the model reads.
     pub description: String,
     /// The JSON schema of its input, which is an object.
     pub schema: Value,
@@ -76,7 +76,7 @@ pub struct Request<'a> {
     pub once: bool,
 }
 
-/// The form in which a vendor sends its answer.
+/// The way in which a vendor sends its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delivery {
     /// In one piece, once it is whole.

@@ -113,7 +113,7 @@ pub enum ServerProblem {
     Interrupted(#[from] Interrupted),
 }
 
-/// Describes the installed models; only the first of them if there are many.
+/// Describes the installed models, naming only the first [`NAMED`] of them.
 fn named(models: &[String]) -> String {
     let names: Vec<String> = models
         .iter()
@@ -154,7 +154,7 @@ struct Tag {
     model: Option<String>,
 }
 
-/// The server of a vendor's API, as a client sees it.
+/// A client of a vendor's API server.
 pub struct VendorServer {
     pub(super) wire: &'static dyn Wire,
     pub(super) client: HttpClient,
@@ -385,7 +385,7 @@ fn is_same(installed: &str, asked: &str) -> bool {
     plain(installed) == plain(asked)
 }
 
-/// Returns whether an id needs no escaping in a URL.
+/// Returns whether a model's id needs no escaping in a URL.
 fn is_plain(id: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
     !id.is_empty() && id.chars().all(plain)

@@ -26,7 +26,7 @@ pub struct ModelSpec {
     pub api_version: Option<String>,
     /// The name of its key file in `agent-config`; `None` if it needs no key.
     pub key_file: Option<String>,
-    /// The limit on a prompt's tokens, or `None` if unknown.
+    /// The maximum number of tokens in a prompt; `None` if unknown.
     pub context_window: Option<u64>,
     /// The maximum number of tokens in an answer, thinking included; `None`: the server decides.
     pub max_output_tokens: Option<u32>,
@@ -43,7 +43,7 @@ pub struct ModelSpec {
     pub tier: Tier,
     /// The order of its prompts' sections; agents' prompts have an order of their own.
     pub prompt_order: PromptOrder,
-    /// Its price, or `None` if unknown.
+    /// Its price; `None` if unknown.
     pub price: Option<Price>,
     /// The name of the model to ask when this one is overloaded.
     pub fallback: Option<String>,
@@ -152,7 +152,7 @@ pub enum Provider {
     Gemini,
     /// OpenAI's chat completions, and servers compatible with them.
     OpenAi,
-    /// Ollama's own API, on the user's machine.
+    /// Ollama's own API, usually on the user's machine.
     Ollama,
     /// Chat completions of a deployment in the user's Azure resource.
     Azure,
@@ -163,7 +163,7 @@ pub enum Provider {
 /// Facts about a vendor that do not concern its wire format.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Vendor {
-    /// The provider's name in files.
+    /// The provider's name in configuration files.
     pub word: &'static str,
     /// The vendor's name, as shown to users.
     pub name: &'static str,

@@ -29,7 +29,7 @@ fn name<'d, D: Deserializer<'d>>(input: D) -> Result<Cow<'static, str>, D::Error
 }
 
 impl Purpose {
-    /// A commit's first query.
+    /// The first query of a commit.
     pub const INITIAL: Self = Self::new("initial");
     /// A repair query of a commit.
     pub const REPAIR: Self = Self::new("repair");
@@ -47,7 +47,7 @@ impl Purpose {
     pub const COMPRESSION: Self = Self::new("compression");
     /// The plan agent's list of steps.
     pub const PLAN: Self = Self::new("plan");
-    /// The plan agent's summary of what was done.
+    /// The plan agent's summary of its work.
     pub const SUMMARY: Self = Self::new("summary");
     /// The publication of an orchestration's result, a step that the program takes itself.
     pub const PUBLISH: Self = Self::new("publish");
@@ -88,7 +88,7 @@ pub struct StepId {
 }
 
 impl StepId {
-    /// A commit's first query.
+    /// The first query of a commit.
     pub const INITIAL: Self = Self::new(Purpose::INITIAL, 0);
     /// The one query of a consistency report.
     pub const REPORT: Self = Self::new(Purpose::REPORT, 0);

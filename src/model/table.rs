@@ -32,7 +32,7 @@ const BUILT_IN: &str = include_str!("table/built_in.json");
 /// Anthropic's models, and the default of the agent `chat`.
 pub(crate) const CHAT_MODELS: &str = include_str!("anthropic/models.json");
 
-/// A file of models.
+/// A file that defines models.
 #[derive(Debug, Clone, Copy)]
 pub struct TableFile<'f> {
     /// The file's location.
@@ -68,7 +68,7 @@ pub struct TableProblem {
     pub mistake: Misplaced,
 }
 
-/// Neither a rule nor a default selects a model.
+/// The error if neither a rule nor a default selects a model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no model is selected for `{}`: known are {known}", .task.word())]
 pub struct Unselected {
@@ -180,7 +180,7 @@ impl ModelTable {
     /// The built-in models, changed and added to by `json`, the content of the project's `models.json`.
     ///
     /// # Errors
-    /// When it contains a mistake.
+    /// When `json` contains a mistake.
     pub fn parse(json: &str, today: NaiveDate) -> Result<Self, TableProblem> {
         let project = TableFile {
             place: Place::Project,
@@ -296,7 +296,7 @@ impl ModelTable {
     /// The model selected for a task of the agent `plan`.
     ///
     /// # Errors
-    /// When there is neither a rule for it nor a default in plan's own table.
+    /// When the task has no rule, and plan's own table no default.
     pub fn for_task(&self, task: TaskType) -> Result<&ModelSpec, Unselected> {
         let name = self.by_task.get(&task);
         let name = name.or(self.defaults.get(&Place::Plan));

@@ -41,7 +41,7 @@ impl Usage {
         }
     }
 
-    /// Returns the tokens billed as output: the answer and the thoughts.
+    /// Returns the tokens billed as output: those of the answer and of thinking.
     pub fn answered(&self) -> u64 {
         self.output_tokens.saturating_add(self.thought_tokens)
     }

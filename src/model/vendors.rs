@@ -20,7 +20,7 @@ impl Provider {
         self.wire().vendor()
     }
 
-    /// The provider with this name in files.
+    /// The provider with this name in configuration files.
     pub fn named(word: &str) -> Option<Self> {
         let mut all = Self::ALL.into_iter();
         all.find(|provider| provider.vendor().word == word)
@@ -34,7 +34,7 @@ impl Provider {
     /// Reads the JSON of an answer with status 200.
     ///
     /// # Errors
-    /// When it is not a whole reply.
+    /// When the answer is not a whole reply.
     pub fn read_reply(self, answer: &[u8]) -> Result<Reply, ModelError> {
         self.wire().read_reply(answer)
     }

@@ -41,7 +41,7 @@ pub trait Model {
     /// Reads the answer to the call `step`.
     ///
     /// # Errors
-    /// When it is not a whole reply.
+    /// When the answer is not a whole reply.
     fn read(&self, step: &StepId, answer: &[u8]) -> Result<Reply, ModelError>;
 }
 

@@ -30,12 +30,12 @@ pub enum Event {
         /// The folder, relative to the project's root.
         log: String,
     },
-    /// The model is being asked.
+    /// A request is being sent to the model.
     #[serde(skip)]
     Asking {
         /// The identity of the call.
         step: StepId,
-        /// The model's name, as `--model` takes it.
+        /// The model's name, as passed to `--model`.
         model: String,
         /// The estimated size of the prompt, if it was counted.
         prompt: Option<Size>,
@@ -69,7 +69,7 @@ pub enum Event {
     },
     /// The reply is complete.
     Answered {
-        /// The model's name, as `--model` takes it.
+        /// The model's name, as passed to `--model`.
         model: String,
         /// The tokens used, if the vendor reports them.
         usage: Option<Usage>,
@@ -78,7 +78,7 @@ pub enum Event {
         /// The service tier, if it is not the standard one, or a different one was requested.
         #[serde(skip_serializing_if = "Option::is_none")]
         tier: Option<Tier>,
-        /// The time it took.
+        /// The duration.
         #[serde(rename = "seconds", serialize_with = "seconds")]
         took: Duration,
     },
@@ -101,7 +101,7 @@ pub enum Event {
     PutBack(EditsRecord),
     /// Builds are not sandboxed.
     Uncontained {
-        /// The reason there is no sandbox.
+        /// The reason that there is no sandbox.
         reason: String,
     },
     /// `build.sh` is running.
@@ -118,7 +118,7 @@ pub enum Event {
         /// The reasons for a failure: a few lines of the output.
         #[serde(skip)]
         reasons: Vec<String>,
-        /// The time it took.
+        /// The duration.
         #[serde(rename = "seconds", serialize_with = "seconds")]
         took: Duration,
     },
@@ -218,12 +218,12 @@ pub enum Event {
     ToolResult {
         /// The tool's name.
         name: String,
-        /// The result, as the model receives it.
+        /// The result, as sent to the model.
         text: String,
         /// The result for a person, in a few words.
         #[serde(skip)]
         brief: Option<String>,
-        /// The warnings for the user, which stand in the text, too.
+        /// The warnings for the user, which are also part of the text.
         #[serde(skip)]
         warnings: Vec<String>,
         /// The verb for the tool's action.
@@ -237,7 +237,7 @@ pub enum Event {
         /// True if the agent uses the tool to say that it is done.
         #[serde(skip)]
         is_end: bool,
-        /// The time it took.
+        /// The duration.
         #[serde(rename = "seconds", serialize_with = "seconds")]
         took: Duration,
     },
@@ -250,11 +250,11 @@ pub enum Event {
         /// The maximum number of consecutive failures.
         allowed: u32,
     },
-    /// A tool server has answered.
+    /// A tool server was connected.
     Connected {
-        /// Its address, without the query, which may contain a key.
+        /// The server's address, without its query, which may contain a key.
         server: String,
-        /// The version of its protocol.
+        /// The version of the server's protocol.
         protocol: String,
     },
     /// An agent on a remote branch is still working; reported each time the server is polled.
@@ -277,7 +277,7 @@ pub enum Event {
         branch: String,
         /// The branch's status, in the server's words.
         status: String,
-        /// The time it took.
+        /// The duration.
         #[serde(rename = "seconds", serialize_with = "seconds")]
         took: Duration,
     },

@@ -60,7 +60,7 @@ pub enum ReviewVerdict {
 }
 
 impl ReviewVerdict {
-    /// Its word in the log.
+    /// The verdict's word in the log.
     pub fn word(self) -> &'static str {
         match self {
             Self::Clean => "CLEAN",
@@ -78,7 +78,7 @@ pub struct BranchRecord {
     pub parent: String,
     /// The agent: `claude_code` or `codex`.
     pub agent: String,
-    /// The status last reported by the server; "" if it has not been asked yet.
+    /// The status last reported by the server; empty if it has not been polled yet.
     pub status: String,
     /// The time spent waiting for the branch.
     pub seconds: Seconds,
@@ -116,7 +116,7 @@ pub struct OrchestrationRecord {
     pub status: OrchestrationStatus,
     /// True if the task is done.
     pub is_finished: bool,
-    /// The branch that it began from.
+    /// The branch that the run began from.
     pub start_branch_id: String,
     /// The last branch that succeeded, which may be the one that published.
     pub latest_branch_id: String,
@@ -144,15 +144,15 @@ pub struct OrchestrationRecord {
 pub struct OrchestrationSettings {
     /// The model's name, since a replay's table of models may lack it.
     pub model: String,
-    /// The wire format of its answers.
+    /// The provider, whose wire format its answers have.
     pub provider: Provider,
-    /// The branch that it begins from.
+    /// The branch that the run begins from.
     pub parent_branch_id: String,
     /// The project on the server.
     pub project_name: String,
     /// The directory that the agents work in.
     pub workspace_dir: String,
-    /// True if the work is published in the end.
+    /// True if the work is published at the end.
     pub publishes: bool,
     /// The intervals and the time limit for polling a branch.
     pub polling: Polling,

@@ -1,6 +1,6 @@
 //! Replays the replies in the folder of an earlier run, in place of a vendor.
 //!
-//! Reads that folder and nothing else; needs neither network nor key.
+//! Reads that folder and nothing else. Needs neither network nor key.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -78,7 +78,7 @@ impl Recording {
     /// Finds the run called `name`: a path relative to `root`, or the name of a folder in `logs`.
     ///
     /// # Errors
-    /// When there is no such folder.
+    /// When the folder does not exist.
     pub fn find(root: &Path, logs: &Path, name: &Path) -> Result<Self, RecordingProblem> {
         let mut folders = [root.join(name), logs.join(name)].into_iter();
         let folder = folders.find(|folder| folder.is_dir());
@@ -171,7 +171,7 @@ impl Recording {
     /// if none is recorded.
     ///
     /// # Errors
-    /// When another one is requested, or the recorded one is not in the table.
+    /// When a different model is requested, or the recorded one is not in the table.
     pub fn model<'t>(
         &self,
         purpose: &Purpose,

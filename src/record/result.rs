@@ -91,7 +91,7 @@ pub struct PlanStepRecord {
     pub step: usize,
     /// A description of the step.
     pub description: String,
-    /// The tool that it needs; `analyze` where it needs none.
+    /// The tool that it needs; `analyze` if it needs none.
     pub tool: String,
     /// The state of the step: `todo`, `active`, `done`, `failed` or `skipped`.
     pub status: Cow<'static, str>,
@@ -129,7 +129,7 @@ impl LimitsRecord {
     }
 }
 
-/// The size of a run's change, as `git diff --shortstat` counts it.
+/// The size of a run's change, as counted by `git diff --shortstat`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatRecord {
     /// The number of files changed.
@@ -143,7 +143,7 @@ pub struct StatRecord {
 /// A section of the consistency report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SectionRecord {
-    /// The title that the prompt asks for.
+    /// The section's title, as the prompt specifies it.
     pub title: Cow<'static, str>,
     /// The line of the section's heading, counted from 1; null if the section is missing.
     pub first_line: Option<usize>,
@@ -213,10 +213,10 @@ pub fn hint(hint: Option<String>, tree: TreeState) -> Option<String> {
     Some(hint.map_or(tree.to_owned(), |hint| format!("{hint}; {tree}")))
 }
 
-/// An error, as it was printed.
+/// An error, as printed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorRecord {
-    /// The error message, in a sentence.
+    /// The error message.
     pub message: String,
     /// A suggestion for the user.
     pub hint: Option<String>,
@@ -250,7 +250,7 @@ pub struct RunRecord {
     /// The time at which the run began.
     #[serde(serialize_with = "local_time")]
     pub started: DateTime<FixedOffset>,
-    /// The time it took.
+    /// The duration of the run.
     pub seconds: Seconds,
     /// The total cost of the calls; null if the cost of one is unknown.
     pub cost: Option<Usd>,
@@ -276,7 +276,7 @@ pub struct RunRecord {
     pub orchestration: Option<OrchestrationRecord>,
     /// Warnings that the user should look at.
     pub warnings: Vec<String>,
-    /// The error the run failed with.
+    /// The error that the run failed with.
     pub error: Option<ErrorRecord>,
 }
 

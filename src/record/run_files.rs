@@ -16,7 +16,7 @@ pub const STEPS: &str = "steps.jsonl";
 pub const LINEAGE: &str = "lineage.json";
 /// An orchestration's requests to its tool server and the answers, as lines of JSON.
 pub const MCP: &str = "mcp.jsonl";
-/// The log of the build before anything was sent; in `logs` until the run has its folder.
+/// The log of the build before anything is sent; in `logs` until the run has a folder.
 pub const BASELINE: &str = "baseline-build.txt";
 /// A build's changes to files that no build may change.
 pub const GATE: &str = "gate.diff";
@@ -39,7 +39,7 @@ pub fn holds_project(folder: &str) -> bool {
 /// The suffix of a repeated query's name, followed by its number.
 const AGAIN: &str = "-reask-";
 
-/// A file that a step leaves behind.
+/// A file that a step writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Artifact {
     /// The query, as it was sent.

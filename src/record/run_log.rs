@@ -48,7 +48,7 @@ pub struct RunLog<'r> {
     folder: Arc<RunFolder>,
     name: String,
     redactor: &'r Redactor,
-    /// True if the folder has an ignore file of its own.
+    /// True if the folder has its own ignore file.
     is_kept_from_git: bool,
 }
 
@@ -135,7 +135,7 @@ impl<'r> RunLog<'r> {
     /// Logs data of `bytes` bytes: immediately if it is short, otherwise on another thread.
     ///
     /// # Errors
-    /// When it cannot be written immediately, or no thread can be started.
+    /// When immediate writing fails, or no thread can be started.
     pub fn in_background<'s>(
         &'s self,
         scope: &'s Scope<'s, '_>,
@@ -203,7 +203,7 @@ impl<'r> RunLog<'r> {
     /// Creates the folder again if it is gone, and returns whether it was.
     ///
     /// # Errors
-    /// When it cannot be created.
+    /// When it or its ignore file cannot be created.
     pub fn restore(&self) -> Result<bool, LogError> {
         let path = self.folder.path();
         if path.symlink_metadata().is_ok() {
@@ -241,7 +241,7 @@ impl<'r> RunLog<'r> {
             opened => opened,
         };
         self.write_to(name, open, |out| {
-            // Each piece is searched for keys, so few are better; a single one would hold a long answer in memory twice.
+            // Each piece is searched for keys, so few are better; a single one would hold long answers in memory twice.
             let mut out = BufWriter::with_capacity(LINE_PIECE, out);
             serde_json::to_writer(&mut out, record)?;
             out.write_all(b"\n")?;
@@ -335,7 +335,7 @@ fn failed(path: &Path) -> impl FnOnce(io::Error) -> LogError {
 /// Creates a directory with a `.gitignore` that makes git ignore it, unless the directory exists.
 ///
 /// # Errors
-/// When it cannot be created.
+/// When it or its ignore file cannot be created.
 pub fn make_ignored_directory(path: &Path) -> Result<(), LogError> {
     let make = || {
         if make_directory(path)? {

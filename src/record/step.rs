@@ -22,14 +22,14 @@ use std::fmt::{self, Display};
 pub struct BuildRecord {
     /// The exit code; null if a signal ended the build.
     pub code: Option<i32>,
-    /// The signal that ended it.
+    /// The signal that ended the build.
     pub signal: Option<i32>,
     /// True if the build was ended because its time was up.
     #[serde(default)]
     pub timed_out: bool,
-    /// The time it ran.
+    /// The duration of the build.
     pub seconds: Seconds,
-    /// The sandbox mode it ran in.
+    /// The sandbox mode that the build ran in.
     #[serde(default)]
     pub sandbox: SandboxMode,
 }
@@ -58,7 +58,7 @@ impl Display for BuildRecord {
 pub struct PartRecord {
     /// `system`, `build.sh output`, `query`, `codebase` or `file replacements`.
     pub part: Cow<'static, str>,
-    /// Its length in bytes, as UTF-8.
+    /// The part's length in bytes, as UTF-8.
     pub bytes: u64,
 }
 
@@ -110,7 +110,7 @@ pub struct Step {
     pub rejected: Option<String>,
     /// The files that the reply changed.
     pub edits: Option<EditsRecord>,
-    /// The build that followed.
+    /// The build that followed the edits.
     pub build: Option<BuildRecord>,
     /// An agent's thoughts on its work, from the reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -155,7 +155,7 @@ pub struct Action {
     /// The exit code of the command that it ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// The time it took.
+    /// The time that the tool took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<Seconds>,
     /// The change to the project's files, as a unified diff; left out if it would be very long.
@@ -191,7 +191,7 @@ impl Step {
         self.model.is_none() && self.cost == Some(Usd::ZERO)
     }
 
-    /// Returns the call's id within the run.
+    /// Returns the call's identifier within the run.
     pub fn id(&self) -> StepId {
         StepId {
             purpose: self.purpose.clone(),

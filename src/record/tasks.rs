@@ -31,7 +31,7 @@ impl TaskStatus {
     }
 }
 
-/// A task of the list, displayed as `[x] Install it`.
+/// A task on the list, displayed as `[x] Install it`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
     /// The task's progress.

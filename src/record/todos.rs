@@ -9,13 +9,13 @@ pub enum TodoStatus {
     /// The work has not started.
     #[default]
     Pending,
-    /// The work is in progress; at most one todo of a list is.
+    /// The work is in progress; at most one todo on a list is.
     InProgress,
     /// The work is done.
     Completed,
 }
 
-/// A todo of the list.
+/// A todo on the list.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Todo {

@@ -20,7 +20,7 @@ pub enum Verb {
     EndProcess,
     /// Replaces a list that is displayed separately.
     Note,
-    /// Asks the user, who has seen the question.
+    /// Asks the user, who sees the question itself.
     Ask,
 }
 

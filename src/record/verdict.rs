@@ -8,7 +8,7 @@ mod tests;
 
 use crate::sys::fences::{Fence, FenceLine, FenceScanner};
 
-/// The form of the verdict, explained to the auditor.
+/// The format of a verdict, as explained to the auditor.
 pub const FORM: &str = "when you know enough, end your answer, in the place of a tool, with a line `Overall: PASS` or \
                         a line `Overall: FAIL`, outside code fences, and a line `Feedback: ...` under it";
 
@@ -70,7 +70,7 @@ pub fn read(text: &str) -> Result<Verdict, String> {
     })
 }
 
-/// A line of the answer.
+/// A line of an auditor's answer.
 #[derive(Debug, Clone, Copy)]
 struct AnswerLine<'t> {
     text: &'t str,
@@ -146,7 +146,7 @@ fn is_one(word: &str, words: [&str; 2]) -> bool {
     words.iter().any(|other| word.eq_ignore_ascii_case(other))
 }
 
-/// The words; a sign that stands for a failure is one.
+/// Splits text into words; a symbol for failure becomes the word `FAIL`.
 fn words(text: &str) -> Vec<String> {
     let text = text.replace(['❌', '✗', '✘', '✖', '❎', '🔴'], " FAIL ");
     let words = text.split(|c: char| !c.is_alphanumeric());
@@ -154,7 +154,7 @@ fn words(text: &str) -> Vec<String> {
     words.map(str::to_owned).collect()
 }
 
-/// Returns the text behind `Feedback:`, to the end; without that, all that is there.
+/// Returns the text after `Feedback:`, to the end; without that label, all lines.
 fn feedback(lines: &[AnswerLine<'_>]) -> String {
     let labelled = |line| value(line, "feedback");
     let at = lines.iter().position(|line| labelled(line).is_some());

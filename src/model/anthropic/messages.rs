@@ -121,7 +121,7 @@ impl<'a> Block<'a> {
     }
 }
 
-/// The places of the cache marks.
+/// The positions of the cache marks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Marks {
     /// Nothing is cached.
@@ -133,7 +133,7 @@ pub enum Marks {
 }
 
 impl Marks {
-    /// Chooses the places for these messages; `goes_on` says whether later requests begin with all of them.
+    /// Chooses the positions for these messages; `goes_on` says whether later requests begin with all of them.
     pub fn of(messages: &[Message<'_>], goes_on: bool) -> Self {
         match goes_on {
             _ if messages.iter().any(Message::is_marked) => Self::Explicit,

@@ -11,7 +11,7 @@ use crate::model::{Listener, ModelError, Provider};
 /// A message, as far as it has been received.
 #[derive(Default)]
 pub struct MessageStream {
-    /// The message's top-level fields besides its blocks and usage.
+    /// The message's top-level fields other than its blocks and usage.
     message: Value,
     usage: Value,
     blocks: BTreeMap<u64, PartialBlock>,
@@ -22,7 +22,7 @@ pub struct MessageStream {
 /// A content block, as far as it has been received.
 #[derive(Default)]
 struct PartialBlock {
-    /// The block as its start event gives it.
+    /// The block, as given by its start event.
     start: Value,
     /// Its text, its thinking, or the JSON of its input.
     said: String,

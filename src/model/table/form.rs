@@ -214,7 +214,7 @@ fn key_file<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Option<String>
     if plain && is_file && !is_own && name.len() <= 64 {
         return Ok(Some(Some(name.to_owned())));
     }
-    // The value is not shown: it may be the key itself.
+    // The value is not shown, since it may be the key itself.
     Err(D::Error::custom(
         "`keyFile` is the plain name of a file in `agent-config`, like `my-key.txt`",
     ))

@@ -8,17 +8,17 @@ use crate::model::Purpose;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TaskType {
-    /// A commit's first query.
+    /// The first query of a commit.
     Commit,
-    /// A commit's repair.
+    /// A repair query of a commit.
     Repair,
     /// The consistency report.
     Consistency,
     /// The plan agent's list of steps.
     Planning,
-    /// The steps of the plan agent; not those of `dev`.
+    /// The steps of the plan agent, but not those of `dev`.
     Coding,
-    /// The plan agent's summary of what was done.
+    /// The plan agent's summary of its work.
     Summarization,
     /// Part of the plan agent's format; no call is made for it.
     Architecture,

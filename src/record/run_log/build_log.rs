@@ -13,7 +13,7 @@ use crate::secret::{RedactingWriter, Redactor};
 use crate::sys::excerpt::Excerpt;
 use crate::sys::excerpt::text::bounded;
 
-/// The first line of a build's log until the build has ended.
+/// The first line of a build's log while the build is running.
 const UNFINISHED: &str = "unfinished: the build was still running when this was written";
 /// The first line's length, with its newline. It is written before the output and overwritten afterwards, so that
 /// output of any length can stay in place; hence the padding with spaces.
@@ -50,7 +50,7 @@ pub struct BuildLog<'r> {
 pub struct BuildOutput {
     /// The output for the next prompt.
     pub text: String,
-    /// The kinds of secrets that were removed from it, and from the log.
+    /// The kinds of secrets that were removed from the output and the log.
     pub redacted: Vec<&'static str>,
 }
 
