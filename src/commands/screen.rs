@@ -190,7 +190,7 @@ pub struct Screen {
     is_own_call: Cell<bool>,
     /// The part of the current reply received so far, without thoughts.
     begun: RefCell<String>,
-    /// Tokens of that part that the status bar already includes.
+    /// Tokens of the current reply that the status bar already includes.
     came: Cell<u64>,
     /// True if the user wants to leave.
     has_left: Cell<bool>,

@@ -72,7 +72,7 @@ fn headless(
     let own = request.map(own_command).transpose()?.flatten();
     let chosen = models::choose(context, &options.choice, None, None)?;
     let redactor = context.redactor.and(chosen.key.exposed());
-    // The outer reporter does not know a key that was printed by a program.
+    // The outer reporter does not know a key that a program has supplied.
     let reporter = WithoutKeys {
         inner: context.reporter,
         redactor: &redactor,
