@@ -1,6 +1,6 @@
-//! The project that a command is about, and what its user names from where they are.
+//! Finds the project of a command and resolves the paths that its user gives.
 //!
-//! Looks at directories, and changes nothing.
+//! Only reads directories; changes nothing.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,19 +19,19 @@ use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::sys::files::open_directory;
 
-/// The project that a command is about, as seen from the current directory.
+/// The project of a command, and its position relative to the current directory.
 pub struct ProjectPlace {
     here: PathBuf,
     found: FoundRoot,
-    /// The notice about it; `None` where the user stands in it or names it.
+    /// Notice that names the project; `None` if the user is in its root or names it.
     said: Option<String>,
-    /// The named path that is no directory.
+    /// Value of `--root` that is not a usable directory.
     wrong: Option<(PathBuf, io::ErrorKind)>,
 }
 
 impl ProjectPlace {
-    /// The directory that `--root` names; else the one that is found from `here`, an absolute directory. Commands
-    /// that need no project are about the current directory.
+    /// Takes the directory given by `--root`, or else searches for the project from `here`, an absolute directory.
+    /// Commands that need no project use the current directory.
     pub fn find(cli: &Cli, here: &Path) -> Self {
         let is_here = matches!(
             cli.command,
@@ -73,12 +73,12 @@ impl ProjectPlace {
         }
     }
 
-    /// The project's root.
+    /// Returns the project's root.
     pub fn root(&self) -> &Path {
         &self.found.root
     }
 
-    /// The directory whose sessions an agent goes on with: the one that the user names or stands in.
+    /// The directory whose sessions an agent resumes: the one given by `--root`, or the current one.
     pub fn working_directory(&self) -> &Path {
         if self.said.is_some() {
             &self.here
@@ -87,10 +87,10 @@ impl ProjectPlace {
         }
     }
 
-    /// Names the project where the user may not know which one it is.
+    /// Tells the user which project is used, unless that is obvious.
     ///
     /// # Errors
-    /// When the user has named what is none.
+    /// When `--root` does not name a directory.
     pub fn enter(&self, context: &Context<'_>) -> Result<(), Failure> {
         if let Some((path, kind)) = self.wrong.clone() {
             let source = kind.into();
@@ -111,14 +111,15 @@ impl ProjectPlace {
         Ok(())
     }
 
-    /// The same command line, with the paths in it as seen from the root: the user names them from where they are.
+    /// Returns the command line with its paths, which the user gives relative to the current directory, made valid from
+    /// the root.
     pub fn resolve(&self, cli: &Cli) -> Cli {
         let mut cli = cli.clone();
         if self.is_here() {
             return cli;
         }
         let from_here = |path: &mut PathBuf| *path = self.here.join(&*path);
-        // What is not a path may be a run's name.
+        // A value that is not an existing path may be the name of a run.
         let run_from_here = |run: &mut PathBuf| {
             if self.here.join(&*run).exists() {
                 from_here(run);
@@ -156,7 +157,7 @@ impl ProjectPlace {
         cli
     }
 
-    /// Returns the command's outcome with the run's folder relative to the current directory.
+    /// Returns the command's outcome with the path of the run's folder relative to the current directory.
     pub fn seen_from(&self, done: Result<Outcome, Failure>) -> Result<Outcome, Failure> {
         let way = place::relative(&self.here, self.root());
         let seen = |log: String| {
@@ -181,7 +182,7 @@ impl ProjectPlace {
     }
 }
 
-/// A directory that can be entered, links resolved.
+/// Resolves the links of a directory's path, after checking that it can be opened.
 fn directory(path: &Path) -> io::Result<PathBuf> {
     open_directory(path)?;
     path.canonicalize()

@@ -1,7 +1,7 @@
-//! The screen, as the engine sees it: what happens is shown there, and the user answers there.
+//! The agent's side of the screen: sends events to it and receives the user's answers.
 //!
-//! Starts the screen's thread; besides, touches nothing but the two channels. Guarantees that nothing waits for the
-//! screen but where the user is asked.
+//! Starts the screen's thread and otherwise touches only the two channels. Guarantees that the agent waits for the
+//! screen only when it asks the user something.
 
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
@@ -30,33 +30,33 @@ use crate::ui::tui::clipboard::Clipboard;
 use crate::ui::tui::terminal::{self, ScreenOptions};
 use crate::ui::tui::{CommandHint, Connection, FromScreen, Menu, Status, Submission, ToScreen};
 
-/// Lines of the last answer that stand on the normal screen at the end.
+/// Lines of the last answer printed to the normal screen on exit.
 const LINES_AT_END: usize = 24;
 
-/// About so many characters are a token.
+/// Approximate number of characters per token.
 const TOKEN: u64 = 4;
 
-/// By how many tokens a reply grows before the status bar says so.
+/// Tokens by which a reply must grow before the status bar is updated.
 const SEEN_TO_GROW: u64 = 50;
 
 /// The initial state of a conversation at the screen.
 pub struct ScreenSetup {
     /// The first request, sent as if it had been typed.
     pub first: Option<Submission>,
-    /// The mode, where the agent has modes; else its steps are shown, and not its replies as they come.
+    /// The mode, for agents with modes; with `None`, steps are shown instead of replies as they stream.
     pub mode: Option<SharedMode>,
-    /// True if the wheel scrolls.
+    /// True if the mouse wheel scrolls.
     pub mouse: bool,
-    /// The file of what was typed in earlier sessions, in the agent's home.
+    /// File with the input history, in the agent's home.
     pub history: PathBuf,
 }
 
-/// Shows the screen, on a thread of its own, while `talk` goes on; what `talk` leaves as a farewell stands on the
-/// terminal in the end, however that comes. The engine stays on this thread: commands live only as long as the thread
-/// that started them.
+/// Shows the screen on a thread of its own while `talk` runs. What `talk` writes to its second argument is printed to
+/// the terminal on exit, however the run ends. The engine stays on this thread because commands live only as long as
+/// the thread that started them.
 ///
 /// # Errors
-/// Those of `talk`; when the terminal fails, or a signal has ended it.
+/// Returns the error of `talk`, or one if the terminal fails or a signal ends it.
 pub fn at_screen<T>(
     context: &Context<'_>,
     setup: ScreenSetup,
@@ -93,22 +93,22 @@ pub fn at_screen<T>(
         let talked = talk(&screen, &mut farewell);
         screen.tell(ToScreen::End { farewell });
         let shown = drawn.join();
-        // It does not come to this in a release build, which aborts.
+        // Unreachable in release builds, which abort on panic.
         let shown = shown.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked));
-        // A screen that fails stops the engine: that it was stopped says less.
+        // A failing screen also stops the engine; the screen's error says more than the engine's.
         shown.map_err(InputError::from)?;
         talked
     })
 }
 
-/// The user at the screen, for an agent that asks for a line at a time.
+/// Reads lines from the user at the screen, for agents that ask for one line at a time.
 pub struct ScreenLines {
     screen: Rc<Screen>,
     interrupt: Interrupt,
 }
 
 impl ScreenLines {
-    /// The one at this screen, whose stops `interrupt` hears.
+    /// Reads from this screen; `interrupt` receives the user's requests to stop.
     pub fn new(screen: &Rc<Screen>, interrupt: &Interrupt) -> Self {
         Self {
             screen: Rc::clone(screen),
@@ -116,7 +116,7 @@ impl ScreenLines {
         }
     }
 
-    /// An answer, which does not come where the user stops the work or leaves.
+    /// Converts an answer; an error means that the user stopped the work or left.
     fn answered<T>(&self, answer: Result<T, Error>) -> Result<T, InputError> {
         let signal = Signal::Int;
         let stopped = InputError::Interrupted(Interrupted { signal });
@@ -186,22 +186,22 @@ pub struct Screen {
     receiver: Receiver<FromScreen>,
     /// The contents of the status bar.
     status: RefCell<Status>,
-    /// True if the model is asked for the conversation itself, and not for a part that another agent works on.
+    /// True if the current call belongs to the conversation itself rather than to another agent's part.
     is_own_call: Cell<bool>,
     /// The part of the current reply received so far, without thoughts.
     begun: RefCell<String>,
-    /// Its tokens counted in the status bar so far.
+    /// Tokens of the current reply that the status bar already includes.
     came: Cell<u64>,
     /// True if the user wants to leave.
     has_left: Cell<bool>,
-    /// The last answer.
+    /// The last answer, printed on exit.
     last_words: RefCell<String>,
-    /// Redacts the keys.
+    /// Redacts keys.
     redactor: RefCell<Redactor>,
 }
 
 impl Screen {
-    /// The screen behind these channels.
+    /// Creates the engine's side of these channels.
     pub fn new(sender: ScreenSender, receiver: Receiver<FromScreen>) -> Self {
         Self {
             sender,
@@ -221,7 +221,7 @@ impl Screen {
         self.redactor.borrow().text(&self.begun.take()).into_owned()
     }
 
-    /// The end of the last answer, for the normal screen.
+    /// Returns the end of the last answer, for the normal screen.
     pub fn last_words(&self) -> String {
         let words = self.last_words.borrow();
         let lines: Vec<&str> = words.trim_end().lines().collect();
@@ -229,17 +229,17 @@ impl Screen {
         last.iter().map(|line| format!("{line}\n")).collect()
     }
 
-    /// Redacts these keys from now on.
+    /// Uses this redactor from now on.
     pub fn redact_with(&self, redactor: &Redactor) {
         self.redactor.replace(redactor.clone());
     }
 
-    /// Sends an event to the screen.
+    /// Sends a message to the screen.
     pub fn tell(&self, told: ToScreen) {
         self.sender.send(told);
     }
 
-    /// The program's own words, Markdown.
+    /// Shows a message of the program itself, in Markdown.
     pub fn say(&self, words: impl Into<String>) {
         self.tell(ToScreen::Said(words.into()));
     }
@@ -250,17 +250,17 @@ impl Screen {
             match self.receiver.recv() {
                 Ok(FromScreen::Line(submission)) => return Some(submission),
                 Ok(FromScreen::Leave) | Err(_) => return None,
-                // The question that it answers is gone.
+                // The question to which this replies is no longer shown.
                 Ok(FromScreen::Answered(_) | FromScreen::Chosen(_) | FromScreen::Typed(_)) => {}
             }
         }
         None
     }
 
-    /// Has the user choose an entry; `None` if they choose none.
+    /// Lets the user choose an entry; `None` if they cancel.
     ///
     /// # Errors
-    /// When they leave instead.
+    /// When the user leaves instead.
     pub fn choose(&self, menu: Menu) -> Result<Option<usize>, Error> {
         self.answer(ToScreen::Choose(menu), |answer| match answer {
             FromScreen::Chosen(chosen) => Some(chosen),
@@ -268,10 +268,10 @@ impl Screen {
         })
     }
 
-    /// Has the user type a line; `None` if they cancel.
+    /// Lets the user type a line; `None` if they cancel.
     ///
     /// # Errors
-    /// When they leave instead.
+    /// When the user leaves instead.
     pub fn typed(&self, prompt: &str, is_secret: bool) -> Result<Option<String>, Error> {
         let prompt = prompt.to_owned();
         self.answer(
@@ -283,7 +283,7 @@ impl Screen {
         )
     }
 
-    /// Asks whether something is done.
+    /// Asks the user to confirm or refuse an action.
     ///
     /// # Errors
     /// When the user leaves instead.
@@ -301,14 +301,14 @@ impl Screen {
         })
     }
 
-    /// Changes what the status bar shows.
+    /// Changes the contents of the status bar.
     pub fn status(&self, change: impl FnOnce(&mut Status)) {
         let mut status = self.status.borrow_mut();
         change(&mut status);
         self.tell(ToScreen::Status(status.clone()));
     }
 
-    /// Asks something; what the user answers.
+    /// Asks something and waits for the matching answer.
     fn answer<T>(
         &self,
         asked: ToScreen,
@@ -351,7 +351,7 @@ impl Screen {
                     self.begun.borrow_mut().push_str(piece);
                 }
                 let came = output_tokens + thought_tokens;
-                // Not for each piece: they are many.
+                // Pieces are too many to update the status bar for each.
                 if came >= self.came.get() + SEEN_TO_GROW {
                     let more = came - self.came.replace(came);
                     self.status(|status| status.used = status.used.saturating_add(more));

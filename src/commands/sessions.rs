@@ -1,4 +1,4 @@
-//! The list of an agent's sessions, and the files of a home in the user's editor.
+//! Lists an agent's sessions and opens files of its home in the user's editor.
 
 use std::path::Path;
 
@@ -13,19 +13,19 @@ use crate::sys::text::{escaped, truncated};
 use crate::ui::columns::{self, Align::Left};
 use crate::ui::editor;
 
-/// Days after which unused sessions are removed: never.
+/// Retention of sessions, in days: 0 keeps them all.
 pub const KEEPS_ALL: u32 = 0;
-/// Columns of a prompt that are shown.
+/// Maximum width of a prompt, in columns.
 const PROMPT_WIDTH: usize = 60;
-/// Columns of a directory that is shown by its name.
+/// Maximum width of a directory shown by name only, in columns.
 const NAME_WIDTH: usize = 16;
 /// Index of the directory in a row.
 const DIRECTORY: usize = 3;
 
-/// The sessions of an agent with this home, without those that were not used for `days` days; 0: all of them.
+/// Opens the session store of this home and removes sessions unused for `days` days; 0 keeps them all.
 ///
 /// # Errors
-/// When the directory cannot be made.
+/// When the directory cannot be created.
 pub fn store<'c, F: SessionForm>(
     context: &'c Context<'_>,
     agent: &'static AgentHome,
@@ -36,7 +36,7 @@ pub fn store<'c, F: SessionForm>(
     if !F::IS_FOLDER
         && let Err(problem) = store.clean(context.clock.now().to_utc(), days)
     {
-        // Old sessions are no reason to refuse a new one.
+        // Failing to remove old sessions is no reason to refuse a new one.
         context.warn(problem.to_string());
     }
     Ok(store)
@@ -62,7 +62,7 @@ pub fn list<F: SessionForm>(
     ))
 }
 
-/// Opens a settings file in the user's editor, and has `check` look at the result.
+/// Opens a settings file in the user's editor, then validates the result with `check`.
 ///
 /// # Errors
 /// When there is no editor, or the settings cannot be used.
@@ -80,7 +80,8 @@ pub fn edit(
     )))
 }
 
-/// The sessions of this directory but `own`, the newest first: the id of each, and a line that tells of it.
+/// Returns the other sessions of this directory, newest first, each with its id and a one-line description. `own` is
+/// left out.
 ///
 /// # Errors
 /// When they cannot be read.
@@ -98,16 +99,16 @@ pub fn others<F: SessionForm>(
         .collect())
 }
 
-/// Time, state and prompt of a session, on one line.
+/// Formats time, state and prompt of a session on one line.
 fn line<F: SessionForm>(session: &SessionSummary, zone: FixedOffset) -> String {
     let [_, time, state, _, prompt] = cells::<F>(session, zone);
-    // The problem of a damaged one is no prompt.
+    // For a damaged session, the cell holds the error instead of a prompt.
     let prompt = if session.outline.is_ok() { &prompt } else { "" };
     format!("{time}  {state:<11}  {prompt}")
 }
 
-/// A table with a line for each session, in their order; times are those of `zone`. Where it does not fit in so many
-/// `columns`, of the directories only the names are left, and the request keeps its room.
+/// Formats the sessions as a table in the given order, with times in `zone`. If the table is wider than `columns`,
+/// directories are shortened to their names, which leaves room for the prompt.
 fn text<F: SessionForm>(
     sessions: &[SessionSummary],
     zone: FixedOffset,
@@ -154,7 +155,7 @@ fn cells<F: SessionForm>(session: &SessionSummary, zone: FixedOffset) -> [String
     ]
 }
 
-/// A directory by its name alone: `…/name`, not too long.
+/// Shortens a directory to its name, `…/name`, truncated if it is too long.
 fn name_of(directory: &str) -> String {
     match directory.trim_end_matches('/').rsplit_once('/') {
         Some((above, name)) if !above.is_empty() => {

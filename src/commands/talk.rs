@@ -1,7 +1,7 @@
-//! The talk of a user with an agent: requests and slash commands, one after another, on the screen or by lines.
+//! A user's conversation with an agent: requests and slash commands, one after another, on the screen or line by line.
 //!
-//! Ctrl-C stops what is being done and returns to the prompt; by lines a second one, at once after the first or before
-//! what is being done has stopped, ends. What fails is told and does not end the talk.
+//! Ctrl-C stops the current work and returns to the prompt. In line mode a second Ctrl-C ends the program if it follows
+//! immediately or arrives before the work has stopped. Failures are reported and do not end the conversation.
 
 pub(crate) mod slash;
 pub(crate) mod tally;
@@ -25,104 +25,104 @@ use crate::sys::interrupt::{Interrupted, Signal};
 use crate::ui::input::{Typed, User};
 use crate::ui::tui::{CommandHint, Connection, Menu, Status, Submission};
 
-/// A second Ctrl-C that comes within this time is meant for the program.
+/// A second Ctrl-C within this time ends the program.
 const AT_ONCE: Duration = Duration::from_secs(2);
 /// The hint for a user who has stopped the work.
 const INSTEAD: &str = "say what is to be done instead; Ctrl-C again ends";
 /// The maximum number of sessions offered for a choice.
 const LISTED: usize = 50;
 
-/// An agent that a user talks with.
+/// An agent that a user can talk to.
 pub trait Talker {
-    /// The commands of the program that it has.
+    /// The built-in commands that it supports.
     const COMMANDS: &'static [Slash];
-    /// The prompt before a line.
+    /// The prompt at the start of a line.
     const PROMPT: &'static str;
 
-    /// Returns whether what was asked for before is not done.
+    /// Returns `true` if the previous request is unfinished.
     ///
     /// # Errors
-    /// When that cannot be read.
+    /// When the session cannot be read.
     fn has_more_to_do(&self) -> Result<bool, Failure>;
 
-    /// The facts about its session.
+    /// Returns the facts about its session.
     fn standing(&self) -> Standing;
 
-    /// The commands that its user has written.
+    /// Returns the commands that its user has defined.
     fn own_commands(&self) -> Vec<CommandHint> {
         Vec::new()
     }
 
-    /// Takes a line before it is read as a command or request; `None` where that was all.
+    /// Inspects a line before it is read as a command or request; `None` if it is handled completely.
     ///
     /// # Errors
-    /// When what it says fails.
+    /// When handling the line fails.
     fn hear(&mut self, line: Submission) -> Result<Option<Submission>, Failure> {
         Ok(Some(line))
     }
 
-    /// Shows what there is before the next line.
+    /// Shows pending information before the next line is read.
     fn show(&self, _talk: &Talk<'_>) {}
 
-    /// Works on a request, or goes on with what was asked for before.
+    /// Works on a request; `None` continues the previous one.
     ///
     /// # Errors
-    /// When it is not done.
+    /// When the work fails.
     fn attend(
         &mut self,
         talk: &mut Talk<'_>,
         request: Option<Submission>,
     ) -> Result<Outcome, Failure>;
 
-    /// Tells how a request or a command has ended; whether the user has stopped it.
+    /// Reports how a request or command ended. Returns `true` if the user stopped it.
     ///
     /// # Errors
-    /// The failure, where the user wants to leave.
+    /// Returns the failure if the user wants to leave.
     fn ended(&self, talk: &Talk<'_>, done: Result<Outcome, Failure>) -> Result<bool, Failure> {
         tell(talk.context, done, talk.user)
     }
 
-    /// Notes that the changes of this run were undone.
+    /// Records that the changes of this run were undone.
     ///
     /// # Errors
-    /// When that cannot be kept.
+    /// When that cannot be saved.
     fn undone(&mut self, _run: String) -> Result<(), Failure> {
         Ok(())
     }
 
-    /// The other sessions of this directory, the newest first: the id of each, and a line that tells of it.
+    /// Returns the other sessions of this directory, newest first, each with its id and a one-line description.
     ///
     /// # Errors
     /// When they cannot be read.
     fn sessions(&self) -> Result<Vec<(String, String)>, Failure>;
 
-    /// Goes on with another session, or with a new one; what is said of that.
+    /// Switches to another session or a new one, and returns the message for the user.
     ///
     /// # Errors
-    /// When it cannot be opened or made.
+    /// When it cannot be opened or created.
     fn change_session(&mut self, which: SessionChoice) -> Result<String, Failure>;
 
-    /// The models to choose from.
+    /// Returns the models to choose from.
     ///
     /// # Errors
-    /// When the user has stopped it.
+    /// When the user interrupts it.
     fn models(&mut self) -> Result<Menu, Failure>;
 
     /// Switches to the model of this name.
     ///
     /// # Errors
-    /// When there is none of that name, or it lacks something.
+    /// When the model is unknown or its configuration is incomplete.
     fn choose_model(&mut self, name: &str) -> Result<(), Failure>;
 
-    /// The usage so far, in words.
+    /// Describes the usage so far.
     ///
     /// # Errors
-    /// When that cannot be read.
+    /// When the usage cannot be read.
     fn cost(&self, tally: &Tally) -> Result<String, Failure> {
         Ok(tally.cost(self.standing().tokens))
     }
 
-    /// Does what another of its commands says; `None` where nothing is said of that.
+    /// Executes one of its other commands. Returns the message for the user, if any.
     ///
     /// # Errors
     /// When it fails.
@@ -135,7 +135,7 @@ pub trait Talker {
         Ok(None)
     }
 
-    /// Carries out a command that the user has written.
+    /// Executes a command that the user has defined.
     ///
     /// # Errors
     /// When it fails.
@@ -148,44 +148,45 @@ pub trait Talker {
         Ok(())
     }
 
-    /// Returns whether the talk ends here, for it to be set up anew.
+    /// Returns `true` if the conversation ends here so that it can be set up again.
     fn is_over(&self) -> bool {
         false
     }
 }
 
-/// The facts about an agent's session that its user is told.
+/// The facts about an agent's session that are shown to its user.
 #[derive(Debug, Default)]
 pub struct Standing {
     /// The session's id; `None` before its first request.
     pub session: Option<String>,
-    /// The model that is asked.
+    /// The current model.
     pub model: String,
-    /// The name of its vendor.
+    /// The name of the model's vendor.
     pub vendor: &'static str,
-    /// The tokens that the model takes.
+    /// The size of the model's context window, in tokens.
     pub window: u64,
-    /// The tokens that the session has taken.
+    /// The tokens that the session has used.
     pub tokens: u64,
-    /// The tokens of the conversation; `None`: as the last call has counted them, which a line tells behind each request.
+    /// Tokens of the conversation; `None` to use the count of the last call, which a status line shows after each
+    /// request.
     pub used: Option<u64>,
 }
 
-/// A talk under way.
+/// A conversation in progress.
 pub struct Talk<'t> {
-    /// The surroundings.
+    /// The context of the command.
     pub context: &'t Context<'t>,
     /// The user.
     pub user: &'t User,
     /// The usage so far, and the runs that can be undone.
     pub tally: Tally,
-    /// The time when the user asked to stop, if nothing else has come since.
+    /// Time of the last request to stop; `None` after any other input.
     stopped: Option<Duration>,
     connection: Connection,
 }
 
 impl<'t> Talk<'t> {
-    /// A talk that begins with this user.
+    /// Starts a conversation with this user.
     pub fn new(context: &'t Context<'t>, user: &'t User) -> Self {
         Self {
             context,
@@ -196,10 +197,10 @@ impl<'t> Talk<'t> {
         }
     }
 
-    /// Talks until the user ends it, or the agent is to be set up anew.
+    /// Runs until the user ends the conversation, or the agent has to be set up again.
     ///
     /// # Errors
-    /// When the user has ended it by Ctrl-C, or cannot be asked.
+    /// When the user ends it with Ctrl-C, or no input can be read.
     pub fn run<T: Talker>(&mut self, agent: &mut T) -> Result<(), Failure> {
         self.remember_changes(agent);
         if agent.has_more_to_do()? {
@@ -224,7 +225,7 @@ impl<'t> Talk<'t> {
         Ok(())
     }
 
-    /// Does what a line says; the outcome where it was a request. Breaks where it ends the talk.
+    /// Executes a line. Returns the outcome if it was a request, and breaks if it ends the conversation.
     fn take<T: Talker>(
         &mut self,
         agent: &mut T,
@@ -253,7 +254,7 @@ impl<'t> Talk<'t> {
         Ok(ControlFlow::Continue(None))
     }
 
-    /// Counts what a request has taken.
+    /// Adds the usage of a request to the tally.
     pub fn count(&mut self, done: &Result<Outcome, Failure>) {
         let (record, log) = match done {
             Ok(outcome) => (&outcome.record, &outcome.log),
@@ -264,7 +265,7 @@ impl<'t> Talk<'t> {
         }
     }
 
-    /// Counts what a command has taken, which leaves the last request the last one.
+    /// Adds the usage of a command to the tally, without replacing the last request.
     pub fn spend(&mut self, done: &Result<Outcome, Failure>) {
         let record = match done {
             Ok(outcome) => &outcome.record,
@@ -275,7 +276,7 @@ impl<'t> Talk<'t> {
         }
     }
 
-    /// Tells how a request, or a command that failed, has ended.
+    /// Reports how a request, or a command that failed, ended.
     fn end<T: Talker>(&mut self, agent: &T, done: Result<Outcome, Failure>) -> Result<(), Failure> {
         let is_models = |failure: &Failure| failure.error.exit() == Exit::ModelFailed;
         self.connection = if done.as_ref().is_err_and(is_models) {
@@ -285,14 +286,14 @@ impl<'t> Talk<'t> {
         };
         if agent.ended(self, done)? {
             self.stopped = Some(self.context.clock.elapsed());
-            // What was typed ahead was not meant to begin now.
+            // Input typed ahead was not meant to run after an interruption.
             self.user.borrow_mut().forget_typed_ahead();
         }
         self.show_status(agent);
         Ok(())
     }
 
-    /// Says the answer to a command.
+    /// Shows the answer to a command.
     pub fn say(&self, words: &str) {
         if !self.user.borrow_mut().say(words) {
             self.context.notice(words);
@@ -324,7 +325,7 @@ impl<'t> Talk<'t> {
         }))
     }
 
-    /// Takes back what the last request has changed that was not taken back yet.
+    /// Undoes the most recent run of this session that changed files and has not been undone.
     fn undo<T: Talker>(&mut self, agent: &mut T) -> Result<String, Failure> {
         let Some(run) = self.tally.changed.last().cloned() else {
             let said = "nothing was changed here that is still there; `code-commit undo` takes back earlier runs";
@@ -373,7 +374,7 @@ impl<'t> Talk<'t> {
         Ok(format!("`{}` is asked from now on", agent.standing().model))
     }
 
-    /// Lists the sessions of this directory, and goes on with the one that the user chooses.
+    /// Lists the sessions of this directory and resumes the one that the user chooses.
     fn resume<T: Talker>(&mut self, agent: &mut T, number: &str) -> Result<String, Failure> {
         let mut sessions = agent.sessions()?;
         sessions.truncate(LISTED);
@@ -393,7 +394,7 @@ impl<'t> Talk<'t> {
         self.change_session(agent, SessionChoice::Named(id.clone()))
     }
 
-    /// The number of the session that the user has named, or chooses now.
+    /// Returns the number of the session that the user named or chooses now; `None` if they cancel.
     fn chosen_session(
         &self,
         sessions: &[(String, String)],
@@ -418,7 +419,7 @@ impl<'t> Talk<'t> {
         let lines = lines.map(|((_, line), nth)| format!("{nth:>3}  {line}\n"));
         self.context.notice(lines.collect::<String>().trim_end());
         let typed = user.line("session> ")?;
-        // Whether it came as a key or as a signal.
+        // Ctrl-C can arrive as a key or as a signal; clears the signal.
         let _ = self.context.interrupt.take();
         Ok(match typed {
             Typed::Line(line) => Some(line.trim().to_owned()).filter(|line| !line.is_empty()),
@@ -437,15 +438,15 @@ impl<'t> Talk<'t> {
         Ok(said)
     }
 
-    /// Finds what the session's requests have changed that is still there.
+    /// Finds the session's runs whose changes can still be undone.
     pub fn remember_changes<T: Talker>(&mut self, agent: &T) {
         let session = agent.standing().session;
         let found = session.map(|id| last::changed_in(self.context, &id));
-        // Runs that cannot be read are no reason not to go on.
+        // Unreadable runs must not prevent the conversation.
         (self.tally.changed, self.tally.is_latest) = found.and_then(Result::ok).unwrap_or_default();
     }
 
-    /// Shows how things stand, by lines too.
+    /// Shows the status, in line mode too.
     fn show_status<T: Talker>(&self, agent: &T) {
         self.show_status_bar(agent);
         let standing = agent.standing();
@@ -462,7 +463,7 @@ impl<'t> Talk<'t> {
         }
     }
 
-    /// Shows how things stand on the screen.
+    /// Shows the status on the screen.
     pub fn show_status_bar<T: Talker>(&self, agent: &T) {
         let standing = agent.standing();
         let status = Status {
@@ -477,12 +478,11 @@ impl<'t> Talk<'t> {
     }
 }
 
-/// Returns the next line that the user types and that says something, or `None` if they end the input. `stopped` is the
-/// time of their last request to stop, if nothing else has come since: a second one at once means that they want to
-/// leave.
+/// Returns the next non-blank line that the user types, or `None` at the end of input. `stopped` is the time of their
+/// last request to stop, if no other input followed: a second one shortly after means that they want to leave.
 ///
 /// # Errors
-/// When they do, or cannot be asked.
+/// When the user leaves, or no input can be read.
 fn next_line(
     context: &Context<'_>,
     user: &User,
@@ -500,7 +500,7 @@ fn next_line(
             }
             Typed::End => return Ok(None),
             Typed::Interrupted => {
-                // Whether it came as a key or as a signal.
+                // Ctrl-C can arrive as a key or as a signal; clears the signal.
                 let _ = context.interrupt.take();
                 let now = context.clock.elapsed();
                 let at_once = |at: Duration| now.saturating_sub(at) <= AT_ONCE;
@@ -515,10 +515,10 @@ fn next_line(
     }
 }
 
-/// Reports the end of a piece of work; whether the user has stopped it.
+/// Reports how a piece of work ended. Returns `true` if the user stopped it.
 ///
 /// # Errors
-/// The failure, where the user wants to leave.
+/// Returns the failure if the user wants to leave.
 fn tell(
     context: &Context<'_>,
     done: Result<Outcome, Failure>,
@@ -532,11 +532,11 @@ fn tell(
         Err(failure) => failure,
     };
     let taken = context.interrupt.take();
-    // Who asks twice wants to leave, but at the screen, which has another key for that; and a SIGTERM is not taken back.
+    // A second Ctrl-C means leaving, except on the screen, which has another key for that; SIGTERM always does.
     if taken > 1 && !user.borrow().is_screen() || taken == 0 && context.interrupt.check().is_err() {
         return Err(failure);
     }
-    // At a question of the agent's, it comes as a key.
+    // At a question, Ctrl-C arrives as a key.
     let is_stopped = taken > 0 || matches!(failure.error.exit(), Exit::Interrupted(_));
     let (error, hint) = if is_stopped {
         let hint = result::hint(Some(INSTEAD.to_owned()), failure.tree);
@@ -549,11 +549,11 @@ fn tell(
     Ok(is_stopped)
 }
 
-/// The commands where words are asked for, and nothing else can be done.
+/// The only commands available while the agent waits for an answer in words.
 const AT_QUESTION: &[Slash] = &[Slash::Exit, Slash::Help];
 
-/// Reads a line that answers a question in words; `None` for a command that was answered, after which the question is to
-/// be asked again.
+/// Interprets a line typed in answer to a question. Returns `None` if it was a command, which is answered here; the
+/// question must then be asked again.
 pub fn answer(context: &Context<'_>, line: String) -> Option<Typed> {
     match slash::read(&line, AT_QUESTION, &[]) {
         SlashLine::Request | SlashLine::Own(..) => return Some(Typed::Line(line)),
@@ -564,12 +564,12 @@ pub fn answer(context: &Context<'_>, line: String) -> Option<Typed> {
     None
 }
 
-/// The commands where words are asked for, for who types one.
+/// The commands available at a question, for completion.
 pub fn hints_at_question() -> Vec<CommandHint> {
     slash::listed(AT_QUESTION, &[])
 }
 
-/// The models of the table to choose from, of which the one called `now` is marked.
+/// Builds a menu of the models in the table, with the one called `now` selected.
 pub fn model_menu(context: &Context<'_>, now: &str) -> Menu {
     let models = context.models.as_ref().map_or(&[][..], ModelTable::models);
     let items = models.iter().map(|spec| {

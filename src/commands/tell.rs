@@ -13,8 +13,8 @@ use crate::ui::pager::Pager;
 use crate::ui::{Output, OutputFormat, json};
 use chrono::{DateTime, FixedOffset};
 
-/// Reports the outcome and returns the exit code. `started` is the time when the command was; `pager` finds the program
-/// that shows a long text.
+/// Reports the outcome and returns the exit code. `started` is the time when the command started; `pager` finds the
+/// program that shows long texts.
 pub fn tell(
     cli: &Cli,
     output: &Output<'_>,
@@ -28,11 +28,11 @@ pub fn tell(
     }
 }
 
-/// The outcome without what is told by the way, where the user wants it quiet.
+/// Drops secondary information from the outcome if the user passed `--quiet`.
 fn only_the_result(cli: &Cli, mut outcome: Outcome) -> Outcome {
     if cli.output.quiet {
         outcome.next = None;
-        // The table was not asked for, unless it is to say what to leave out.
+        // The table is optional, unless `--budget` needs it to say what to leave out.
         if matches!(&cli.command, Some(Command::Rollup(rollup)) if rollup.budget.is_none()) {
             outcome.text = None;
         }
@@ -60,7 +60,7 @@ fn succeeded(
         && output.format() == OutputFormat::Text
         && let Some(log) = outcome.log.take()
     {
-        // What was asked for is the answer alone.
+        // Standard output must contain nothing but the answer.
         output.event(&Event::Notice(format!("log: {log}")));
     }
     let text = result_text(&outcome);
@@ -76,11 +76,11 @@ fn succeeded(
     };
     let problem = format!("cannot write to stdout: {error}");
     if is_run && report.is_none() && !is_answer && output.format() == OutputFormat::Text {
-        // What a run has done is done, and its record says so.
+        // The run succeeded regardless, and its record says so.
         output.event(&Event::Warning(problem));
         return Exit::Done;
     }
-    // A program that has asked for the record, or the answer, must not take half of it for the whole.
+    // A program that asked for the record or the answer must not mistake half of it for the whole.
     let hint = is_run.then_some("what the run has done is done: its folder has the same record");
     output.error(&problem, hint, log.as_deref(), || Value::Null);
     Exit::LocalIo
@@ -97,17 +97,17 @@ fn failed(
     } = failure;
     let exit = error.exit();
     if let (Some(text), OutputFormat::Text) = (&failure.text, output.format()) {
-        // Whether that could be written matters less than the error that follows.
+        // Failing to write this matters less than the error that follows.
         let _ = output.result(&format!("{text}\n"), || Value::Null);
     }
     if let (Some(report), OutputFormat::Text) = (&failure.report, output.format())
         && let Err(error) = output.report(report, || Value::Null)
     {
-        // The exit code tells of the failure: that is more than that it could not be told.
+        // The exit code reports the original failure, which matters more than the write error.
         let problem = format!("cannot write to stdout: {error}; the run's folder has the same");
         output.event(&Event::Warning(problem));
     }
-    // Programs get the long form.
+    // Programs get the long form of the error.
     let told = format!("{error:#}");
     output.error(&told, failure.hint().as_deref(), log.as_deref(), || {
         let unstarted = || {
@@ -121,9 +121,9 @@ fn failed(
     exit
 }
 
-/// Returns the result, a summary of the work, and the places to look.
+/// Returns the text for stdout: the result, a summary of the work, the log's path, and a suggested next step.
 fn result_text(outcome: &Outcome) -> String {
-    // An answer was told already.
+    // An answer has already been printed.
     let said = Some(&outcome.summary).filter(|said| !said.is_empty() && !outcome.is_answer);
     let log = outcome.log.as_ref().map(|log| format!("log: {log}"));
     let lines = [

@@ -1,5 +1,4 @@
-//! Everything an agent starts with: settings, session, model, and a place where
-//! its commands run.
+//! Everything an agent needs to start: settings, session, model, and the runner of its commands.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -47,16 +46,16 @@ use crate::ui::input::User;
 /// Choice of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionChoice {
-    /// A new one.
+    /// Starts a new session.
     New,
-    /// The last one of the directory.
+    /// Resumes the directory's last session.
     Last,
-    /// The one of this id.
+    /// The session with this id, created if it does not exist.
     Named(String),
 }
 
 impl SessionChoice {
-    /// The one of this id, where there is an id; else the last or a new one.
+    /// Returns the session with this id, if given; otherwise the last one if `resumes`, else a new one.
     pub fn of(id: Option<impl ToString>, resumes: bool) -> Self {
         match id {
             Some(id) => Self::Named(id.to_string()),
@@ -69,8 +68,7 @@ impl SessionChoice {
 /// Options of an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentOptions {
-    /// The task. A blank request goes on with what was asked for before; `None`: the user says it at
-    /// the terminal.
+    /// The task. A blank one continues the previous request; `None` if the user enters it at the terminal.
     pub request: Option<String>,
     /// The session.
     pub session: SessionChoice,
@@ -85,71 +83,71 @@ pub struct AgentOptions {
 }
 
 impl AgentOptions {
-    /// Returns `true` if no user takes part.
+    /// Returns `true` if the agent runs without a user.
     pub fn is_headless(&self) -> bool {
         self.request.is_some() || self.choice.replay.is_some()
     }
 }
 
-/// Keeps the conversation and the progress of a run.
+/// Stores the conversation and the progress of a run.
 pub trait Keeping {
-    /// The session's name.
+    /// The session's id.
     fn id(&self) -> String;
 
-    /// The conversation.
+    /// Returns the conversation so far.
     fn conversation(&self) -> Conversation;
 
-    /// Index of the first message of the request under way, if the profile needs it.
+    /// Index of the current request's first message; 0 if the profile does not need it.
     fn from(&self) -> usize {
         0
     }
 
-    /// A further request follows: what is done, is not asked for any more.
+    /// Prepares for a new request, so that a finished one is not taken up again.
     fn settle(&self);
 
     /// Records the progress of the work.
     ///
     /// # Errors
-    /// When that cannot be kept.
+    /// When saving fails.
     fn note_state(&self, state: SessionState) -> Result<(), Error>;
 
-    /// Keeps what was said by an agent of this purpose and to it.
+    /// Saves the conversation of an agent with this purpose.
     ///
     /// # Errors
-    /// When that cannot be kept.
+    /// When saving fails.
     fn keep(&self, purpose: &Purpose, conversation: &Conversation) -> Result<(), Error>;
 
-    /// Records the usage that the vendor reports for a call for an agent of this purpose.
+    /// Records the usage that the vendor reports for a call by an agent with this purpose.
     fn answered(&self, _purpose: &Purpose, _usage: &Usage) {}
 
-    /// Notes that a tool was used, or was to be; the effect is that of the tool, where an agent has called one.
+    /// Records a tool use, executed or only attempted; `effect` is the tool's, if an agent called one.
     fn acted(&self, _action: &Action, _effect: Option<Effect>) {}
 
-    /// Notes that the agents' tools have changed these files, by their paths from the root.
+    /// Records that the agents' tools changed these files, given by their paths relative to the root.
     fn wrote(&self, _paths: &[String]) {}
 
-    /// Records the tokens of a call for an agent of this purpose.
+    /// Records the tokens of a call by an agent with this purpose.
     fn count(&self, _purpose: &Purpose, _tokens: u64) {}
 
-    /// Notes that the conversation was compressed.
+    /// Records that the conversation was compressed.
     fn compressed(&self, _purpose: &Purpose, _compressed: Compressed) {}
 }
 
-/// The session that a run's conversation is kept in.
+/// The session in which a run's conversation is stored.
 pub struct KeptSession<'s> {
     /// The conversation, which grows as the agent works.
     pub session: RefCell<Session<SessionFile>>,
     /// The store.
     pub store: SessionStore<'s, SessionFile>,
-    /// Gives the time of a save.
+    /// Clock for the times of saves.
     pub clock: &'s dyn Clock,
 }
 
 impl KeptSession<'_> {
-    /// Changes the session, and keeps it.
+    /// Changes the session and saves it.
     ///
     /// # Errors
-    /// When it cannot be kept.
+    /// When saving fails.
     pub fn change(&self, change: impl FnOnce(&mut Session<SessionFile>)) -> Result<(), Error> {
         let mut session = self.session.borrow_mut();
         change(&mut session);
@@ -181,7 +179,7 @@ impl Keeping for KeptSession<'_> {
     }
 
     fn keep(&self, purpose: &Purpose, conversation: &Conversation) -> Result<(), Error> {
-        // What an auditor or a helper says to itself is in the run's folder.
+        // Conversations of auditors and helpers are recorded in the run's folder only.
         if *purpose != Purpose::STEP {
             return Ok(());
         }
@@ -205,7 +203,7 @@ impl Keeping for KeptSession<'_> {
     }
 }
 
-/// Everything an agent with sessions starts with.
+/// Everything an agent with sessions needs to start.
 pub struct Workspace<'c> {
     /// Limits of a run.
     pub limits: LimitsRecord,
@@ -213,41 +211,41 @@ pub struct Workspace<'c> {
     pub models: Models<'c>,
     /// The session.
     pub kept: KeptSession<'c>,
-    /// The agent's processes. Ended with the workspace.
+    /// The agent's processes, which end with the workspace.
     pub processes: RefCell<Processes<'c>>,
     /// Access outside the current directory.
     pub outside: Outside,
-    /// The commands that the user allows an auditor, each as its words.
+    /// Commands that the user lets an auditor run, each split into words.
     pub audit_commands: Vec<Vec<String>>,
-    /// Paths that are closed to agents, links resolved.
+    /// Paths that agents may not access, with links resolved.
     pub closed: Vec<PathBuf>,
-    /// The record of the run that is replayed, if any.
+    /// Record of the replayed run, if any.
     pub recorded: Option<AgentRecord>,
-    /// Warning for the record if commands are not sandboxed, though they should be.
+    /// Warning for the record if commands should be sandboxed but are not.
     pub uncontained: Option<String>,
 }
 
-/// The parts of a workspace that a system brings.
+/// The system-specific parts of a workspace.
 pub struct Parts<'p, 'c> {
-    /// The system's home, and its directory.
+    /// The system's home and the path of its directory.
     pub home: (&'static AgentHome, &'p Path),
     /// Days after which unused sessions are removed; 0 for never.
     pub retention_days: u32,
-    /// The file of the home that commands do not see.
+    /// File in the home directory that commands cannot see.
     pub key_file: &'p str,
     /// The models that the agents ask.
     pub models: Models<'c>,
     /// Limits of a run.
     pub limits: LimitsRecord,
-    /// Paths that are closed to agents, links resolved.
+    /// Paths that agents may not access, with links resolved.
     pub closed: Vec<PathBuf>,
 }
 
 impl<'c> Workspace<'c> {
-    /// Sets it up for `dev`.
+    /// Opens a workspace for `dev`.
     ///
     /// # Errors
-    /// When something is missing or wrong: a key that git does not ignore or tracks, settings, model, session, sandbox.
+    /// When git tracks or does not ignore a key file, or the settings, model, session or sandbox cannot be used.
     pub fn open(context: &'c Context<'c>, options: &AgentOptions) -> Result<Self, Error> {
         check_keys(context)?;
         let (home, settings) = settings(context)?;
@@ -278,7 +276,7 @@ impl<'c> Workspace<'c> {
         })
     }
 
-    /// Opens the session and prepares commands.
+    /// Opens the session and prepares the runner of commands.
     ///
     /// # Errors
     /// When the session or the sandbox cannot be used.
@@ -314,11 +312,10 @@ impl<'c> Workspace<'c> {
         })
     }
 
-    /// Goes back to where the run began that is to be replayed, if any; what was asked for in it, and what the
-    /// user answered.
+    /// Rewinds to the start of the run to replay, if any, and returns its request and the user's answers.
     ///
     /// # Errors
-    /// When there is no such run, or nothing was asked for in it.
+    /// When the run does not exist or contains no request.
     pub fn replay(
         &mut self,
         context: &Context<'_>,
@@ -344,10 +341,10 @@ impl<'c> Workspace<'c> {
         )))
     }
 
-    /// Content of the project's `AGENTS.md`, if there is one; of a recorded run, as it was then.
+    /// Content of the project's `AGENTS.md`, if it exists; in a replay, the recorded content.
     ///
     /// # Errors
-    /// The reason why it cannot be used.
+    /// When the file cannot be used, with the reason.
     pub fn conventions(&self, context: &Context<'_>) -> Result<Option<String>, String> {
         if let Some(recorded) = &self.recorded {
             let text = recorded.conventions.clone();
@@ -358,10 +355,10 @@ impl<'c> Workspace<'c> {
         Ok(text.map(|text| context.redactor.text(&text).into_owned()))
     }
 
-    /// Switches `dev` to another model: one of the table, or the user's own again.
+    /// Switches `dev` to another model: one from the model table or the one from the user's settings.
     ///
     /// # Errors
-    /// When there is none of that name, or it lacks something.
+    /// When the model is unknown or its configuration is incomplete.
     pub fn choose_model(
         &mut self,
         context: &'c Context<'c>,
@@ -380,7 +377,7 @@ impl<'c> Workspace<'c> {
         Ok(())
     }
 
-    /// Asks these models from now on, with at most `limit` tokens.
+    /// Switches to these models, with at most `limit` tokens per conversation.
     pub fn set_models(&mut self, models: Models<'c>, limit: Option<u64>) {
         self.models = models;
         self.limits.max_context_tokens = limit;
@@ -388,10 +385,10 @@ impl<'c> Workspace<'c> {
         session.file.model.clone_from(&self.models.first.spec.name);
     }
 
-    /// Goes on with another session, or with a new one.
+    /// Switches to another session, or to a new one.
     ///
     /// # Errors
-    /// When it cannot be opened or made; the session is then the same as before.
+    /// When it cannot be opened or created; the current session then stays open.
     pub fn change_session(
         &mut self,
         context: &Context<'_>,
@@ -402,21 +399,21 @@ impl<'c> Workspace<'c> {
         Ok(())
     }
 
-    /// Tests if the session has a request.
+    /// Returns `true` if the session has a request.
     pub fn is_begun(&self) -> bool {
         !self.kept.session.borrow().conversation.history.is_empty()
     }
 
-    /// Tests if the session has an unfinished request.
+    /// Returns `true` if the session has an unfinished request.
     pub fn has_more_to_do(&self) -> bool {
         self.is_begun() && self.kept.session.borrow().file.state != SessionState::Complete
     }
 }
 
-/// Checks that git ignores the keys and does not track them.
+/// Checks that git ignores the key files and does not track them.
 ///
 /// # Errors
-/// When it does.
+/// When git tracks a key file or does not ignore it.
 pub fn check_keys(context: &Context<'_>) -> Result<(), NotReady> {
     let project = &context.project;
     project
@@ -425,24 +422,24 @@ pub fn check_keys(context: &Context<'_>) -> Result<(), NotReady> {
         .map_err(NotReady::of)
 }
 
-/// The runner of an agent's commands, with `key_file` hidden from them besides the project's own keys; and what the
-/// run's record is to say where they are not sandboxed, though they should be.
+/// Creates the runner of an agent's commands, which hides `key_file` from them as well as the project's own keys. Also
+/// returns a warning for the run's record if the commands should be sandboxed but are not.
 ///
 /// # Errors
-/// When there is no strict sandbox, or the directories that are to be out of git's sight cannot be made.
+/// When a strict sandbox is not available, or the directories that git must ignore cannot be created.
 pub fn processes<'c>(
     context: &'c Context<'_>,
     mode: SandboxMode,
     hosts: &[AllowedHost],
     key_file: &Path,
 ) -> Result<(Processes<'c>, Option<String>), Error> {
-    // Many a project is not set up for this program, and an agent commits what git does not ignore.
+    // A project may not be set up for this program yet, and agents commit whatever git does not ignore.
     for directory in [context.project.config(), context.project.logs()] {
         make_ignored_directory(&directory)?;
     }
     let (sandbox, uncontained) = builds::command_sandbox(context, mode, key_file)?;
     let sandbox = sandbox.map(|sandbox| sandbox.with_hosts(hosts));
-    // Where that is refused, fewer are found of those that hide.
+    // Without a subreaper, daemonised processes may escape cleanup.
     let _ = subreaper::install();
     let processes = Processes::new(SpawnOptions {
         root: context.project.root(),
@@ -460,13 +457,13 @@ pub fn processes<'c>(
     Ok((processes, uncontained))
 }
 
-/// Limit of a conversation, in tokens.
+/// Returns the limit of a conversation, in tokens.
 fn context_limit(settings: &Settings, models: &Models<'_>) -> u64 {
     let window = models.first.spec.prompt_window().unwrap_or(u64::MAX);
     settings.max_context_tokens.min(window)
 }
 
-/// Asks a user at a screen for leave to do what a preview shows; fails when the run is over.
+/// Asks the user at a screen for permission, showing a preview if given; fails when the run is over.
 pub type Ask<'a> = &'a dyn Fn(&Question, Option<&str>) -> Result<Answer, Error>;
 
 /// Source of answers to an agent's questions.
@@ -477,25 +474,25 @@ pub enum AnswerSource<'i> {
     Screen(Ask<'i>),
     /// A recorded run.
     Recorded(RefCell<RecordedAnswers>),
-    /// Nobody is there.
+    /// No one can answer: the run is headless.
     Nowhere,
 }
 
-/// The questions of a recorded run, where they are known, and their answers, as far as they were not given again.
+/// Recorded questions, where known, and their answers, without those already used.
 pub struct RecordedAnswers(VecDeque<(Option<String>, Option<String>)>);
 
 impl RecordedAnswers {
-    /// The answer to this question. One that was not asked in the run has none: another's yes is not its own.
+    /// Takes the recorded answer to this question; `None` if the run did not ask it, as other answers do not apply.
     pub fn to(&mut self, question: &str) -> Option<String> {
         let is_it = |asked: &Option<String>| asked.as_deref().is_none_or(|asked| asked == question);
         let at = self.0.iter().position(|(asked, _)| is_it(asked))?;
-        // Those before it are asked no more: what they were about has gone another way.
+        // Earlier questions are skipped: the replay has taken another path there.
         self.0.drain(..=at).next_back()?.1
     }
 }
 
 impl AnswerSource<'_> {
-    /// The answers of a recorded run.
+    /// Creates a source with a recorded run's answers.
     pub fn recorded(record: &AgentRecord) -> Self {
         if !record.interactive {
             return Self::Nowhere;
@@ -508,15 +505,15 @@ impl AnswerSource<'_> {
         Self::Recorded(RefCell::new(RecordedAnswers(asked.collect())))
     }
 
-    /// Tests if the agent may ask questions.
+    /// Returns `true` if the agent may ask questions.
     pub fn are_there(&self) -> bool {
         !matches!(self, Self::Nowhere)
     }
 }
 
-/// The beginning of a run that is replayed.
+/// The initial state of a replayed run.
 pub struct Recorded {
-    /// The run.
+    /// The recording of the run.
     pub recording: Recording,
     /// The request, the limits and the answers.
     pub record: AgentRecord,
@@ -524,16 +521,16 @@ pub struct Recorded {
     pub conversation: Conversation,
 }
 
-/// The run that is to be replayed, if any.
+/// Finds the run to replay, if any.
 ///
 /// # Errors
-/// When there is no such run, or nothing was asked for in it.
+/// When the run does not exist or contains no request.
 pub fn recorded(context: &Context<'_>, choice: &ModelChoice) -> Result<Option<Recorded>, Error> {
     let Some(recording) = selection::find_recording(context, choice)? else {
         return Ok(None);
     };
     let record = recording.agent().ok_or(CommandError::NothingAsked)?;
-    // It may be as large as a session. A run that began a session has none.
+    // The file may be as large as a session. It is missing if the run began a session.
     let path = recording.folder().join(CONVERSATION);
     let conversation = files::read(&path, Links::Refused, session::LARGEST)
         .ok()
@@ -546,19 +543,19 @@ pub fn recorded(context: &Context<'_>, choice: &ModelChoice) -> Result<Option<Re
     }))
 }
 
-/// The directory of a system's home.
+/// Returns the directory of a system's home.
 ///
 /// # Errors
-/// When no variable says so.
+/// When the environment does not determine it.
 pub fn home(context: &Context<'_>, agent: &AgentHome) -> Result<PathBuf, Error> {
     let home = agent.directory(context.environment, System::current());
     Ok(home.map_err(NotReady::of)?)
 }
 
-/// Home of `dev`, and the user's settings in it.
+/// Returns `dev`'s home directory and the settings in it, creating the settings if they are missing.
 ///
 /// # Errors
-/// When the settings are wrong, or cannot be read or made.
+/// When the settings are invalid, or cannot be read or created.
 pub fn settings(context: &Context<'_>) -> Result<(PathBuf, Settings), Error> {
     let home = home(context, &DEV)?;
     let (settings, created) = Settings::load(&home, context.environment).map_err(NotReady::of)?;
@@ -574,7 +571,7 @@ pub fn settings(context: &Context<'_>) -> Result<(PathBuf, Settings), Error> {
     Ok((home, settings))
 }
 
-/// The paths of these files in a system's home, and what they lead to where they are links.
+/// Returns the paths of these files in a system's home, and their targets if they are links.
 pub fn own_paths(home: &Path, names: &[&str]) -> Vec<PathBuf> {
     let resolved = |path: PathBuf| path.canonicalize().unwrap_or(path);
     let home = resolved(home.to_path_buf());
@@ -583,10 +580,10 @@ pub fn own_paths(home: &Path, names: &[&str]) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The session that is meant, or a new one.
+/// Opens the chosen session, or creates a new one.
 ///
 /// # Errors
-/// When there is no such session, or it cannot be used or made.
+/// When the session does not exist, or cannot be used or created.
 pub fn open_session(
     context: &Context<'_>,
     store: &SessionStore<'_, SessionFile>,

@@ -1,4 +1,4 @@
-//! Writing of the project's files by an agent's tools, held against the policy for agents.
+//! Writes the project's files for an agent's tools, subject to the policy for agents.
 
 use std::iter;
 
@@ -11,7 +11,7 @@ use crate::record::event::Event;
 use crate::sys::diff::{self, FileChange};
 use crate::sys::files::IfThere as _;
 
-/// A longer diff of what a tool changed is not recorded, in bytes: its input is.
+/// Maximum size of a recorded diff, in bytes. The tool's input is recorded in any case.
 const LONGEST_DIFF: usize = 256 << 10;
 
 impl Files for AgentRun<'_> {
@@ -40,7 +40,7 @@ impl Files for AgentRun<'_> {
         for (path, before) in paths.into_iter().zip(before) {
             written.entry(path).or_insert(before);
         }
-        // A file may be written again and again.
+        // A file may be written repeatedly, with the same warning each time.
         for warning in edits.warnings() {
             if !run.record.warnings.contains(warning) {
                 run.warn(warning.clone());
@@ -58,8 +58,8 @@ impl Files for AgentRun<'_> {
     }
 }
 
-/// Unified diff of a tool's edits; none if it is very long, or empty. A file that could not be read before
-/// shows as nothing.
+/// Returns the unified diff of a tool's edits; `None` if it is empty or too long. A file that could not be read before
+/// is treated as missing.
 fn diff_of(edits: &[PathEdit], before: impl Iterator<Item = Option<Vec<u8>>>) -> Option<String> {
     let changes = edits.iter().zip(before).map(|((path, kind), before)| {
         let after = match kind {
@@ -73,7 +73,7 @@ fn diff_of(edits: &[PathEdit], before: impl Iterator<Item = Option<Vec<u8>>>) ->
 }
 
 impl AgentRun<'_> {
-    /// Guard against lost lines: they may have moved to what the part has written before.
+    /// Creates the guard against lost lines, which may have moved to files that the part wrote earlier.
     fn guard(&self) -> LossGuard {
         let written = self.worktree.iter().flat_map(|worktree| {
             let (tree, written) = (worktree.tree.borrow(), worktree.written.borrow());
@@ -91,7 +91,7 @@ impl AgentRun<'_> {
         }
     }
 
-    /// Holds files against the policy for agents.
+    /// Verifies edits against the policy for agents.
     fn verified(&self, edits: Vec<PathEdit>) -> Result<VerifiedEdits, ToolError> {
         let load = PathPolicy::load_for_agent(self.context.project.root(), self.context.program);
         let verified = load.and_then(|policy| {

@@ -1,4 +1,4 @@
-//! A run that agents work in, for every system: the engine's host, its conversation, and the project's files.
+//! The run in which agents work, common to all systems: the engine's host, its conversation, and the project's files.
 
 mod files;
 mod part;

@@ -1,5 +1,5 @@
-//! A part of an agent's work that is proved by itself: what it has written, whether the project builds with that, and
-//! taking it back.
+//! A part of an agent's work that is verified separately: the files it has written, the build with them, and reverting
+//! them.
 
 use super::run::AgentRun;
 use crate::agent::tool::ToolError;
@@ -21,22 +21,22 @@ pub struct FailedBuild {
     pub status: String,
     /// Output, without its middle if long.
     pub output: String,
-    /// The file with all of it, relative to the root.
+    /// File with the complete output, relative to the root.
     pub log: String,
 }
 
 impl AgentRun<'_> {
-    /// Begins a part: what is written from now on is its own.
+    /// Begins a part, to which all files written from now on belong.
     pub fn begin_part(&self) {
         if let Some(worktree) = &self.worktree {
             worktree.written.take();
         }
     }
 
-    /// Builds what is there now, in the step that was made last.
+    /// Builds the project in its current state, as part of the most recent step. Returns the failure, if any.
     ///
     /// # Errors
-    /// When it cannot be built, the build changes what it is judged by, or the run may change nothing.
+    /// When the build cannot run, it changes files that it is judged by, or the run may not change files.
     pub fn build(&self, how: Baseline<'_>) -> Result<Option<FailedBuild>, Error> {
         let worktree = self.worktree()?;
         let mut run = self.run.borrow_mut();
@@ -51,10 +51,10 @@ impl AgentRun<'_> {
         }))
     }
 
-    /// Takes back what the part has written, all or nothing.
+    /// Reverts the files that the part has written, all or nothing, without those that were not text or not readable.
     ///
     /// # Errors
-    /// When it cannot be taken back, or the run may change nothing.
+    /// When reverting fails, or the run may not change files.
     pub fn revert_part(&self) -> Result<(), Error> {
         let worktree = self.worktree()?;
         let (mut reverted, mut left) = (Vec::new(), Vec::new());

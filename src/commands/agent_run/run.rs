@@ -1,8 +1,8 @@
-//! A run that agents work in, common to every agent.
+//! A run in which agents work, common to every agent.
 //!
-//! Is the [`Host`] of the agents, and what their tools need of the run: `worktree` writes files, where the run may
-//! change any; questions go to the user. A run that may not neither reads nor changes anything of the project but its
-//! own folder in `logs`.
+//! Implements [`Host`] for the agents, and provides what their tools need from the run: `worktree` writes files, if the
+//! run may change any, and questions go to the user. A run that may not change files neither reads nor changes anything
+//! in the project except its own folder in `logs`.
 
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
@@ -38,23 +38,23 @@ use crate::sys::error::Error;
 use crate::sys::exit::Exit;
 use crate::sys::interrupt::Interrupted;
 
-/// Limit of a reply's calls that go to `steps.jsonl` at once; the rest follow when the step is over.
+/// Number of a reply's calls that are written to `steps.jsonl` immediately; the rest follow when the step is over.
 const LOGGED_AT_ONCE: usize = 8;
 
 /// Introduction of the project's conventions.
 const CONVENTIONS: &str = include_str!("../../../prompts/conventions.txt").trim_ascii_end();
 
-/// Parts of a run that the profile brings.
+/// The profile-specific parts of a run.
 pub struct AgentSetup<'s> {
     /// The command's name, in `result.json` and in the folder's name.
     pub name: &'static str,
-    /// Finds the hint of what ends the run.
+    /// Returns the hint for an error that ends the run.
     pub advice: Advice,
     /// The models that the agents ask.
     pub models: &'s Models<'s>,
     /// Limits of the run.
     pub limits: LimitsRecord,
-    /// Keeps the conversation; `None` to drop it with the run.
+    /// Stores the conversation; `None` to discard it after the run.
     pub session: Option<&'s dyn Keeping>,
     /// Source of answers to the agents' questions.
     pub answers: AnswerSource<'s>,
@@ -62,9 +62,9 @@ pub struct AgentSetup<'s> {
     pub warnings: Vec<String>,
     /// Content of the project's `AGENTS.md`.
     pub conventions: Option<String>,
-    /// `true` to end the work at the user's no; else the agent is told.
+    /// `true` to end the work when the user says no; otherwise the agent is told.
     pub stops_at_no: bool,
-    /// `true` for agents that may change the project's files: that takes its lock.
+    /// `true` for agents that may change the project's files, which requires its lock.
     pub changes_files: bool,
     /// Settings of an orchestration.
     pub orchestration: Option<OrchestrationSettings>,
@@ -72,22 +72,22 @@ pub struct AgentSetup<'s> {
     pub mode: Option<Mode>,
 }
 
-/// A run that agents work in.
+/// A run in which agents work.
 pub struct AgentRun<'c> {
     pub(super) context: &'c Context<'c>,
     setup: AgentSetup<'c>,
     pub(super) run: RefCell<Run<'c>>,
     /// The project's files; `None` if the agents have no access to them.
     pub(super) worktree: Option<Worktree<'c>>,
-    /// The call that was made last.
+    /// The most recent call.
     pub(super) latest: RefCell<StepId>,
-    /// Number of commands since.
+    /// Number of commands since that call.
     commands: Cell<u32>,
 }
 
 impl<'c> AgentRun<'c> {
-    /// Makes the run's folder, and notes what it is about: a request of the user's, or, without one, what
-    /// was asked for before.
+    /// Creates the run's folder and records what the run works on: a request of the user, or, without one, the previous
+    /// requests.
     pub fn start(
         context: &'c Context<'c>,
         setup: AgentSetup<'c>,
@@ -133,20 +133,20 @@ impl<'c> AgentRun<'c> {
         })
     }
 
-    /// The project's files.
+    /// Returns the project's files.
     ///
     /// # Errors
-    /// When they are not for the agents.
+    /// When the agents have no access to them.
     pub(super) fn worktree(&self) -> Result<&Worktree<'c>, Error> {
         Ok(self.worktree.as_ref().ok_or(CommandError::NoWorktree)?)
     }
 
-    /// Tests if the agent may ask questions.
+    /// Returns `true` if the agent may ask questions.
     pub fn is_interactive(&self) -> bool {
         self.setup.answers.are_there()
     }
 
-    /// These instructions, and behind them what the project asks of agents, if anything.
+    /// Appends the project's conventions for agents, if any, to these instructions.
     pub fn with_conventions(&self, instructions: &str) -> String {
         let Some(conventions) = &self.setup.conventions else {
             return instructions.to_owned();
@@ -156,7 +156,7 @@ impl<'c> AgentRun<'c> {
         format!("{instructions}\n{CONVENTIONS}\n\n{conventions}\n")
     }
 
-    /// The engine's view of the run.
+    /// Returns the engine's view of the run.
     pub fn env(&self) -> Env<'_> {
         Env {
             host: self,
@@ -167,7 +167,7 @@ impl<'c> AgentRun<'c> {
         }
     }
 
-    /// Failures in a row that end the work.
+    /// Number of consecutive failures that ends the work.
     pub fn tries(&self) -> u32 {
         if self.is_interactive() {
             self.setup.limits.max_retries
@@ -176,12 +176,12 @@ impl<'c> AgentRun<'c> {
         }
     }
 
-    /// Failures in a row that end the work of an agent that nobody can help.
+    /// Number of consecutive failures that ends the work of an agent that cannot ask the user.
     pub fn unattended_tries(&self) -> u32 {
         self.setup.limits.max_retries_automated
     }
 
-    /// Path for the output of the next command.
+    /// Returns the path for the output of the next command.
     pub fn command_output(&self) -> PathBuf {
         let nth = self.commands.get() + 1;
         self.commands.set(nth);
@@ -191,7 +191,7 @@ impl<'c> AgentRun<'c> {
             .command_output(&self.latest.borrow(), nth)
     }
 
-    /// Lets agents work on the session's conversation, or on a new one, and notes what has become of it.
+    /// Lets agents work on the session's conversation, or on a new one, and records how that ends.
     pub fn work(
         &self,
         work: impl FnOnce(&mut Conversation) -> Result<String, AgentError>,
@@ -216,7 +216,7 @@ impl<'c> AgentRun<'c> {
             }
             Err(_) => (SessionState::Failed, result),
         };
-        // Why the work has ended comes before whether that could be noted.
+        // The reason why the work ended takes precedence over a failure to record it.
         let noted = self.note_state(state);
         result.and_then(|words| noted.map(|()| words))
     }
@@ -231,22 +231,23 @@ impl<'c> AgentRun<'c> {
         self.run.borrow_mut().warn(text);
     }
 
-    /// The files that the agents have changed.
+    /// Returns the files that the agents have changed.
     pub fn changed(&self) -> Vec<String> {
         let tree = self.worktree.as_ref().map(|tree| tree.tree.borrow());
         let changed = tree.iter().flat_map(|tree| tree.changed());
         changed.map(str::to_owned).collect()
     }
 
-    /// Calls `with` with the run, to keep something in its record or its folder.
+    /// Calls `with` with the run, to add to its record or its folder.
     pub fn with<T>(&self, with: impl FnOnce(&mut Run<'c>) -> T) -> T {
         with(&mut self.run.borrow_mut())
     }
 
-    /// Uses a tool in a step of the run's own, which no model has asked for. It takes the next number, and no call.
+    /// Uses a tool in a step of the run itself, which no model requested. The step takes the next number without a
+    /// call.
     ///
     /// # Errors
-    /// When the tool's failure ends the work, or it cannot be logged.
+    /// When the tool's failure ends the work, or the step cannot be logged.
     pub fn own_step(
         &self,
         purpose: Purpose,
@@ -283,10 +284,10 @@ impl<'c> AgentRun<'c> {
         }
     }
 
-    /// Asks the user whether something may be done.
+    /// Asks the user for permission.
     ///
     /// # Errors
-    /// When the run is over, as by a no where that ends the work.
+    /// When the run is over, for example because the user's no ends the work.
     pub fn asks(&self, question: &str) -> Result<bool, AgentError> {
         let question = Question::from(question.to_owned());
         Ok(Host::confirm(self, &question, None)? == Answer::Yes)
@@ -305,7 +306,7 @@ impl<'c> AgentRun<'c> {
         outcome
     }
 
-    /// The number of the next call, if there may be one.
+    /// Returns the number of the next call, or an error if the limit is reached.
     fn next_call(&self) -> Result<u16, AgentError> {
         let made = self.latest.borrow().number;
         let next = made
@@ -314,7 +315,7 @@ impl<'c> AgentRun<'c> {
         next.ok_or(AgentError::LoopLimit { loops: made.into() })
     }
 
-    /// Asks the model, and counts what that took.
+    /// Calls the model and records the usage.
     fn call(&self, purpose: &Purpose, prompt: Prompt<'_>) -> Result<Reply, Error> {
         let step = StepId::new(purpose.clone(), self.next_call()?);
         self.latest.replace(step.clone());
@@ -323,11 +324,11 @@ impl<'c> AgentRun<'c> {
         let text = prompt.to_string();
         let before = run.record.steps.len();
         let asked = run.ask(self.setup.models, &step, prompt, |_| ());
-        // A call that was not made has none.
+        // No step exists for a call that was not made.
         let made = run.record.steps.get(before);
         let tokens = match (made.and_then(|made| made.usage), &asked) {
             (Some(used), _) => used.input_tokens.saturating_add(used.answered()),
-            // Not every server tells; this is what the spinner counts by.
+            // Not every server reports usage; the spinner uses the same estimate.
             (None, Ok((reply, ()))) => tokens::count(&text) + tokens::count(&reply.text),
             (None, Err(_)) => 0,
         };
@@ -339,7 +340,7 @@ impl<'c> AgentRun<'c> {
         }
         let mut reply = asked.map(|(reply, ())| reply)?;
         if self.worktree.is_none() {
-            // Only a file may have to have a key in it.
+            // Only when writing files may a call need the real keys.
             reply.calls = reply
                 .calls
                 .iter()
@@ -349,7 +350,7 @@ impl<'c> AgentRun<'c> {
         Ok(reply)
     }
 
-    /// Keeps what came of a tool.
+    /// Records the result of a tool use.
     fn acted(&self, mut action: Action, effect: Option<Effect>) -> Result<(), Error> {
         if let Some(kept) = self.setup.session {
             kept.acted(&action, effect);
@@ -378,7 +379,7 @@ impl<'c> AgentRun<'c> {
             step.actions.push(action);
             calls = step.actions.len();
         });
-        // Each time, all of the step is written: of very many calls, that would be much.
+        // Each call rewrites the whole step, which would be too slow for very many calls.
         if calls <= LOGGED_AT_ONCE {
             run.log_step()?;
         }
@@ -419,7 +420,7 @@ impl Host for AgentRun<'_> {
     fn confirm(&self, question: &Question, preview: Option<&str>) -> Result<Answer, AgentError> {
         let answer = match &self.setup.answers {
             AnswerSource::Screen(ask) => {
-                // Who has stopped the agent is asked nothing more, and what they answered counts no more.
+                // A user who has stopped the agent is not asked again, and a late answer is ignored.
                 self.check()?;
                 let answer = ask(question, preview)?;
                 self.check()?;
@@ -462,7 +463,7 @@ impl User for AgentRun<'_> {
 }
 
 impl AgentRun<'_> {
-    /// The answer to a question, unless a no ends the work.
+    /// Returns the answer, or an error if it is a no that ends the work.
     fn rejected(&self, question: &Question, answer: Answer) -> Result<Answer, AgentError> {
         match answer {
             Answer::No if self.setup.stops_at_no => Err(AgentError::Rejected {
@@ -472,15 +473,15 @@ impl AgentRun<'_> {
         }
     }
 
-    /// The user's answer to what the prompt asks.
+    /// Returns the user's answer to this prompt.
     pub fn answer(&self, prompt: &str) -> Result<Option<String>, Error> {
         self.answer_to(prompt, prompt)
     }
 
-    /// The user's answer to the question that is on the screen.
+    /// Returns the user's answer to a question that has already been shown.
     fn answer_to(&self, question: &str, prompt: &str) -> Result<Option<String>, Error> {
         let answer = match &self.setup.answers {
-            // Questions in words are no screen's.
+            // Questions that need an answer in words are not asked on the screen.
             AnswerSource::Nowhere | AnswerSource::Screen(_) => None,
             AnswerSource::Recorded(answers) => {
                 let question = self.context.redactor.text(question);
@@ -496,7 +497,7 @@ impl AgentRun<'_> {
         Ok(answer)
     }
 
-    /// Notes what the user was asked, and has answered behind this prompt.
+    /// Records a question and the answer that the user gave at `prompt`.
     fn heard(&self, question: &str, prompt: &str, answer: Option<&str>) -> Result<(), Error> {
         self.context.reporter.event(&Event::Heard {
             question: prompt.to_owned(),

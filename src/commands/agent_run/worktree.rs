@@ -1,5 +1,5 @@
-//! The project's files, in a run whose agents may change them: written by the verified apply of `commit`, so that they
-//! can be undone.
+//! The project's files, in a run whose agents may change them. Changes go through the verified apply of `commit`, so
+//! that they can be undone.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -11,24 +11,24 @@ use crate::run::context::Context;
 use crate::run::tree::RunTree;
 use crate::sys::text::escaped;
 
-/// The files that a part has written, as they were before it, where that could be read; an inner `None` means that the
-/// file did not exist.
+/// Files written by a part, with their content before it: the outer `None` means that it could not be read, the inner
+/// one that the file did not exist.
 pub type Written = BTreeMap<String, Option<Option<Vec<u8>>>>;
 
-/// The project's files, and what the run has made of them.
+/// The project's files and the run's changes to them.
 pub struct Worktree<'c> {
-    /// Applies what is written.
+    /// Applies edits.
     pub tree: RefCell<RunTree<'c>>,
-    /// Files changed before the run, as far as that is known.
+    /// Files that differed from git's index or were untracked before the run; `None` if unknown.
     before: Option<Vec<String>>,
-    /// Diff of the tool that is being used.
+    /// Diff of the current tool use.
     pub diff: RefCell<Option<String>>,
     /// Files that the current part of the work has written.
     pub written: RefCell<Written>,
 }
 
 impl<'c> Worktree<'c> {
-    /// The files before the run.
+    /// Records the state of the files before the run.
     pub fn new(context: &'c Context<'c>, run: &Run<'_>) -> Self {
         Self {
             tree: RefCell::new(RunTree::new(context, run)),
@@ -38,12 +38,12 @@ impl<'c> Worktree<'c> {
         }
     }
 
-    /// Records what a command has made of the files that the run has changed.
+    /// Records what a command did to the files that the run has changed.
     pub fn observe(&self, run: &mut Run<'_>) {
         self.tree.borrow_mut().observe(run);
     }
 
-    /// Files changed in the project, in this run and before it, for who judges the work.
+    /// Lists the files changed in this run and before it, for the auditor.
     pub fn told(&self) -> String {
         let changed = closing::changed_so_far(&self.tree.borrow());
         let changed = listed(&changed);
@@ -68,7 +68,7 @@ impl<'c> Worktree<'c> {
     }
 }
 
-/// No more lines than this of what was changed, or `nothing`, where there are none.
+/// Lists at most 200 changes, one per line, or `(nothing)`.
 fn listed(lines: &[String]) -> String {
     const MOST: usize = 200;
     let mut told: Vec<String> = lines.iter().take(MOST).map(|line| escaped(line)).collect();

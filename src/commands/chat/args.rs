@@ -1,4 +1,4 @@
-//! The command line of `chat`.
+//! Command-line arguments of `chat`.
 
 use std::time::Duration;
 
@@ -63,7 +63,7 @@ pub struct ChatArgs {
 }
 
 impl ChatArgs {
-    /// The mode that the flags ask for, if any.
+    /// Returns the mode selected by the flags, if any.
     pub fn first_mode(&self) -> Option<Mode> {
         self.auto_pilot.then_some(Mode::AutoPilot).or(self.mode)
     }

@@ -1,6 +1,6 @@
-//! Attachments to a request: the files that it names, and the expansion of the user's own commands.
+//! Attachments to a request: the files that it names, and the expansion of user-defined commands.
 //!
-//! Reads files and runs commands by the agent's own tools, so that the same is closed to both.
+//! Reads files and runs commands with the agent's own tools, so that the same restrictions apply.
 
 use super::commands::Piece;
 use super::place::ChatPlace;
@@ -19,8 +19,8 @@ use crate::sys::numbers::counted;
 use crate::ui::tui::Submission;
 use crate::ui::tui::attachment::named_paths;
 
-/// A request, with the files that it names by `@path` behind it. A file that cannot be read is told of, and the request
-/// goes without it.
+/// Builds a request with the files that it names by `@path` attached. A file that cannot be read causes a warning and
+/// is left out.
 pub fn request(place: &ChatPlace<'_>, submission: &Submission) -> UserRequest {
     let paths = named(&submission.text).into_iter();
     let mut missing = Vec::new();
@@ -54,8 +54,8 @@ pub fn request(place: &ChatPlace<'_>, submission: &Submission) -> UserRequest {
     }
 }
 
-/// Returns a file as the model is shown it, read by the agent's own tool, or a sentence on why it is not shown. `None` if there
-/// is no such file: the word is no path.
+/// Reads a file with the agent's own tool and formats it for the model; an inner error is the reason why it is not
+/// attached. `None` if the file does not exist: the word is not a path.
 fn shown_file(place: &ChatPlace<'_>, path: &str) -> Option<Result<String, String>> {
     let root = place.context.project.root();
     if !root.join(path).exists() {
@@ -82,7 +82,7 @@ fn shown_file(place: &ChatPlace<'_>, path: &str) -> Option<Result<String, String
     })
 }
 
-/// The paths that a text names by an `@`, each once.
+/// Returns the paths that a text names by an `@`, without duplicates.
 fn named(text: &str) -> Vec<&str> {
     let mut paths: Vec<&str> = Vec::new();
     for named in named_paths(text) {
@@ -93,11 +93,11 @@ fn named(text: &str) -> Vec<&str> {
     paths
 }
 
-/// Returns the request that one of the user's own commands stands for, or a sentence on why it is not carried out.
-/// Without a screen, nobody is there to allow what would be asked about.
+/// Expands a user-defined command into a request; the inner error is the reason why it is not carried out. Without a
+/// screen, anything that needs the user's permission is refused.
 ///
 /// # Errors
-/// When a command that it has run cannot be.
+/// When one of its shell commands fails to run.
 pub fn expand(
     place: &mut ChatPlace<'_>,
     screen: Option<&Screen>,
@@ -115,7 +115,7 @@ pub fn expand(
     let is_trusted = place.permissions.borrow().trusts(command);
     let now = place.mode.get();
     if let Some(mode) = mode.filter(|mode| *mode != now) {
-        // What a project brings along allows itself nothing.
+        // A project's file must not give itself more freedom.
         let is_freer = mode == Mode::AutoPilot || now == Mode::Planning;
         if is_freer && is_projects && !may_switch(screen, name, mode)? {
             let title = mode.title();
@@ -132,7 +132,7 @@ pub fn expand(
                 match shown_file(place, &path) {
                     Some(Ok(shown)) => asked.shown.push(shown),
                     Some(Err(problem)) => return Ok(Err(format!("`{path}`: {problem}"))),
-                    // It is but a word.
+                    // The word is not a path.
                     None => {}
                 }
                 asked.text.push_str(&format!("@{path}"));
@@ -148,7 +148,7 @@ pub fn expand(
     Ok(Ok(asked))
 }
 
-/// Returns `true` if a command of the project's may switch to this mode.
+/// Asks the user if a command of the project may switch to this mode.
 fn may_switch(screen: Option<&Screen>, name: &str, mode: Mode) -> Result<bool, Failure> {
     let Some(screen) = screen else {
         return Ok(false);

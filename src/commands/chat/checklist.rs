@@ -1,19 +1,19 @@
-//! The checklist that a plan ends in, as a todo list. Pure.
+//! Converts the checklist at the end of a plan to a todo list. Pure.
 
 use crate::record::todos::{Todo, TodoStatus};
 
-/// No plan has more steps.
+/// Maximum number of steps in a plan.
 const MOST: usize = 100;
 
-/// The todo list of a reply that ends in a Markdown checklist: lines like `- [ ] Run the tests`, nested or not, behind
-/// which nothing stands. `None` where it does not, or where nothing of it is left to do.
+/// Returns the todo list of a reply that ends in a Markdown checklist: lines like `- [ ] Run the tests`, nested or not,
+/// with no text after them. `None` if there is no such list, or everything on it is done.
 pub fn checklist(reply: &str) -> Option<Vec<Todo>> {
     let mut todos: Vec<Todo> = Vec::new();
     for line in reply.trim_end().lines().rev() {
         let goes_on = line.trim().is_empty() || line.starts_with([' ', '\t']);
         match item(line) {
             Some(todo) => todos.push(todo),
-            // Between items, and indented below one, more may stand.
+            // Blank lines between items and indented text below them are allowed.
             None if goes_on => {}
             None => break,
         }
@@ -24,7 +24,7 @@ pub fn checklist(reply: &str) -> Option<Vec<Todo>> {
     Some(todos).filter(|todos| is_whole && todos.iter().any(is_open))
 }
 
-/// The todo of a line like `- [x] Run the tests` or `1. [ ] **Build**`.
+/// Parses a line like `- [x] Run the tests` or `1. [ ] **Build**`.
 fn item(line: &str) -> Option<Todo> {
     let line = line.trim();
     let digits = line.trim_start_matches(|c: char| c.is_ascii_digit());

@@ -1,7 +1,7 @@
-//! The agent at the terminal, `chat`: a user talks with it in a full screen, or asks it one thing headless.
+//! The terminal agent, `chat`: a user talks to it in a full screen, or sends it a single request without a terminal.
 //!
-//! A profile: which parts of the engine it is made of. What it has is set up by `place`, what it works on by `request`,
-//! and what a user does at the screen is heard by `talk`.
+//! A profile: it selects the parts of the engine that make up the agent. `place` sets up its resources, `request` works
+//! on a request, and `talk` handles the user's input at the screen.
 
 use std::rc::Rc;
 
@@ -28,13 +28,13 @@ use crate::ui::input::InputError;
 use crate::ui::is_dumb;
 use crate::ui::tui::{Submission, ToScreen, attachment};
 
-/// History of the prompt, in the home.
+/// File with the input history, in the agent's home.
 const HISTORY: &str = "history.jsonl";
 
-/// Talks with the user, or answers one request.
+/// Talks to the user, or answers a single request.
 ///
 /// # Errors
-/// When something is missing; headless, when the request was not done.
+/// When something is missing, or, without a terminal, when the request fails.
 pub fn chat(
     context: &Context<'_>,
     options: &AgentOptions,
@@ -59,7 +59,7 @@ pub fn chat(
     interactive(context, options, first, &mode)
 }
 
-/// Answers one request.
+/// Answers a single request without a terminal.
 fn headless(
     context: &Context<'_>,
     options: &AgentOptions,
@@ -72,7 +72,7 @@ fn headless(
     let own = request.map(own_command).transpose()?.flatten();
     let chosen = models::choose(context, &options.choice, None, None)?;
     let redactor = context.redactor.and(chosen.key.exposed());
-    // Who prints does not know a key that a program has told.
+    // The outer reporter does not know a key that a program has supplied.
     let reporter = WithoutKeys {
         inner: context.reporter,
         redactor: &redactor,
@@ -94,7 +94,7 @@ fn headless(
     let (request, answers) = recorded.unwrap_or_else(asked);
     let asked = if let Some((name, argument)) = own {
         let expanded = expanded(&mut place, name, argument);
-        // Its commands may have changed them.
+        // The expanded command may have changed the permissions.
         proposals::keep_permissions(&place);
         Some(expanded?)
     } else {
@@ -114,8 +114,8 @@ fn headless(
     })
 }
 
-/// The name of the user's own command that a request is, and what stands behind it. What only the screen does is no
-/// request: a key behind `/login` must not get anywhere.
+/// Returns the user-defined command that a request calls, and its argument. Commands of the screen are refused: a key
+/// after `/login` must not be sent to the model.
 fn own_command(request: &str) -> Result<Option<(&str, &str)>, ChatError> {
     let request = request.trim();
     if request.starts_with('!') {
@@ -130,7 +130,7 @@ fn own_command(request: &str) -> Result<Option<(&str, &str)>, ChatError> {
     Ok(Some((name, argument)))
 }
 
-/// The request that one of the user's own commands stands for, by the model that it names.
+/// Expands a user-defined command into a request, after switching to the model that it names.
 fn expanded(place: &mut ChatPlace<'_>, name: &str, argument: &str) -> Result<UserRequest, Failure> {
     let Some(command) = place.command(name) else {
         let name = outgoing::censored(name);
@@ -146,13 +146,13 @@ fn expanded(place: &mut ChatPlace<'_>, name: &str, argument: &str) -> Result<Use
     })
 }
 
-/// A request that was not typed at the screen, with the pictures that it names.
+/// Converts a request that was not typed at the screen, attaching the images that it names.
 fn submission(context: &Context<'_>, text: &str) -> Result<Submission, Error> {
     let submission = attachment::with_images(text, &[], context.project.root());
     Ok(submission.map_err(ChatError::from)?)
 }
 
-/// Talks at the screen.
+/// Talks to the user at the screen.
 fn interactive(
     context: &Context<'_>,
     options: &AgentOptions,
@@ -173,8 +173,8 @@ fn interactive(
     Ok(Outcome::default())
 }
 
-/// Talks, and sets up all anew where the account is another one. `farewell` is what stands on the terminal in the end,
-/// however that comes.
+/// Talks to the user, and sets everything up again when the account changes. `farewell` is printed to the terminal on
+/// exit, however the run ends.
 fn talk_until_left(
     context: &Context<'_>,
     options: &AgentOptions,
@@ -184,7 +184,7 @@ fn talk_until_left(
 ) -> Result<(), Failure> {
     let mut options = options.clone();
     let (mut briefing, mut permissions, mut account) = (None, None, None);
-    // With what the vendor's list has added, for the model that was chosen of it.
+    // Includes the vendor's list of models, in case the user has chosen a model from it.
     let mut table = None;
     let context = &Context {
         reporter: &**screen,
@@ -236,7 +236,7 @@ pub fn sessions(context: &Context<'_>) -> Result<Outcome, Failure> {
     listing::list::<SessionFile>(context, &CHAT, &login::home(context)?, KEEPS_ALL)
 }
 
-/// Opens `settings.json` in the user's editor, and sees whether what they made of it can be used.
+/// Opens `settings.json` in the user's editor, and checks the result.
 ///
 /// # Errors
 /// When there is no editor, or the settings cannot be used.

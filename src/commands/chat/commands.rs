@@ -1,8 +1,8 @@
-//! Slash commands that users write: Markdown files with frontmatter, and what becomes of their arguments.
+//! User-defined slash commands: Markdown files with frontmatter, and the substitution of their arguments.
 //!
-//! Reads the files below `.agent/commands` of the project, then those of the user's home, and runs nothing. Guarantees
-//! that what stands in arguments is text: only what a file itself says names another file or a command, and a command
-//! is the file's, letter by letter.
+//! Reads the files below `.agent/commands` of the project, then those of the user's home; runs nothing. Guarantees that
+//! arguments are plain text: only the file itself can name other files or commands, and commands are taken from the
+//! file verbatim.
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -18,17 +18,17 @@ use crate::sys::fences::Fence;
 use crate::sys::files::Links;
 use crate::sys::text::{escaped, line_end, one_line, regex};
 
-/// The folder with the commands, in a project's folder for agents and in the user's.
+/// The folder for commands, inside the agent folder of a project and of the user.
 pub const FOLDER: &str = "commands";
-/// Ending of a command's file name.
+/// File name extension of commands.
 const ENDING: &str = ".md";
-/// Limits of the commands read from a folder, and of its depth.
+/// Limits of the number of commands read from a folder, and of its depth.
 const MOST: usize = 500;
 const DEEPEST: usize = 4;
-/// Limit of a description that is the first line of a file.
+/// Limit of a description taken from the first line of a file, in characters.
 const LONGEST: usize = 100;
 
-/// The program's own commands in a chat.
+/// The built-in commands in a chat.
 pub const COMMANDS: &[Slash] = &[
     Slash::Clear,
     Slash::Command,
@@ -49,58 +49,58 @@ pub const COMMANDS: &[Slash] = &[
     Slash::Undo,
 ];
 
-/// Tests for a command of the program's own.
+/// Returns `true` if this is the name of a built-in command.
 pub fn is_known(name: &str) -> bool {
     slash::named(name, COMMANDS).is_some()
 }
 
-/// A command that users have written.
+/// A user-defined command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandFile {
-    /// Its name, without the slash: `git:commit` is `git/commit.md`.
+    /// Name without the slash, such as `git:commit` for `git/commit.md`.
     pub name: String,
-    /// Description, for the list at the prompt.
+    /// Description for the completion list.
     pub description: String,
-    /// Description of its arguments; may be blank.
+    /// Description of the arguments; may be blank.
     pub argument_hint: String,
-    /// The model that is to be asked.
+    /// The model to use, if specified.
     pub model: Option<String>,
-    /// The mode in which it is to be carried out.
+    /// The mode in which to run it, if specified.
     pub mode: Option<Mode>,
     /// The path from the root and the content of a project's command; `None` for the user's own.
     source: Option<(String, String)>,
     template: String,
 }
 
-/// A piece of what a command says to the model.
+/// A piece of an expanded command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
-    /// Words.
+    /// Plain text.
     Text(String),
     /// The content of the file at this path.
     File(String),
     /// The output of a command.
     Command {
-        /// The command, as the file has it.
+        /// The command, exactly as in the file.
         command: String,
-        /// Text typed behind the name: the variable `ARGUMENTS` for the command's shell.
+        /// Text typed after the name: the variable `ARGUMENTS` in the command's shell.
         arguments: String,
     },
 }
 
 impl CommandFile {
-    /// The path from the project's root and the bytes of a project's command; `None` for the user's own.
+    /// Returns the path from the project's root and the content of a project's command; `None` for the user's own.
     pub fn source(&self) -> Option<(&str, &[u8])> {
         let (path, content) = self.source.as_ref()?;
         Some((path, content.as_bytes()))
     }
 
-    /// `true` for a command of the project's, `false` for one of the user's own.
+    /// Returns `true` for a command of the project, `false` for one of the user's own.
     pub fn is_projects(&self) -> bool {
         self.source.is_some()
     }
 
-    /// The commands that it runs.
+    /// Returns the shell commands that it runs.
     pub fn commands(&self) -> Vec<String> {
         let commands = self.expand("").into_iter().filter_map(|piece| match piece {
             Piece::Command { command, .. } => Some(command),
@@ -109,8 +109,7 @@ impl CommandFile {
         commands.collect()
     }
 
-    /// Expands the command with the arguments typed after its name. Where the command has no place for them, they are
-    /// appended.
+    /// Expands the command with the arguments typed after its name. Without a placeholder for them, they are appended.
     pub fn expand(&self, arguments: &str) -> Vec<Piece> {
         let arguments = arguments.trim();
         let words = shlex::split(arguments);
@@ -129,7 +128,7 @@ impl CommandFile {
         expansion.pieces
     }
 
-    /// The command that a file holds, and what is odd about it.
+    /// Parses a command's file. Also returns warnings about unknown keys.
     fn parse(
         name: String,
         source: Option<(String, String)>,
@@ -184,7 +183,7 @@ impl CommandFile {
     }
 }
 
-/// The frontmatter and what stands behind it.
+/// Splits a file into the frontmatter and the text after it.
 fn split_front(text: &str) -> Result<(&str, &str), String> {
     let is_mark = |line: &str| line.trim_end() == "---";
     let mut lines = text.split_inclusive('\n');
@@ -202,7 +201,7 @@ fn split_front(text: &str) -> Result<(&str, &str), String> {
     Err("its frontmatter does not end: a line `---` is missing".to_owned())
 }
 
-/// The value without quotes around it.
+/// Strips one pair of quotes, if the value is enclosed in them.
 fn unquoted(value: &str) -> &str {
     let quotes = ['"', '\''].into_iter();
     let mut inner = quotes.filter_map(|quote| value.strip_prefix(quote)?.strip_suffix(quote));
@@ -215,13 +214,13 @@ static SIGN: LazyLock<Regex> = LazyLock::new(|| {
         r#"(?P<before>^|[\s(\["'])(?:!`(?P<command>[^`\n]+)`|@(?P<path>[^\s`]+))|\$(?:ARGUMENTS\b|[0-9]+)"#,
     )
 });
-/// Placeholders of arguments alone; `$100` is none.
+/// Placeholders of arguments alone; `$100` is not one.
 static ARGUMENT: LazyLock<Regex> = LazyLock::new(|| regex(r"\$(?P<name>ARGUMENTS\b|[0-9]+)"));
 
-/// Characters that end a sentence, not a path.
+/// Characters that end a sentence rather than a path.
 const BEHIND_PATH: [char; 10] = ['.', ',', ';', ':', '!', '?', ')', ']', '"', '\''];
 
-/// A template on its way to pieces.
+/// A template that is being expanded.
 struct Expansion<'a> {
     arguments: &'a str,
     words: Vec<String>,
@@ -259,7 +258,7 @@ impl Expansion<'_> {
         self.text(template.get(from..).unwrap_or_default());
     }
 
-    /// The text with the arguments in it.
+    /// Replaces the placeholders in a text with the arguments.
     fn filled(&mut self, text: &str) -> String {
         let filled = ARGUMENT.replace_all(text, |found: &Captures<'_>| {
             let value = match found["name"].as_bytes() {
@@ -285,16 +284,16 @@ impl Expansion<'_> {
     }
 }
 
-/// The commands of the project in `root` and those of the user whose folder for agents `home` is, by their names; of
-/// two of one name, the project's. And warnings of files that cannot be used. Commands of the program's own keep their
-/// names.
+/// Loads the commands of the project at `root` and those of the user, whose folder for agents is `home`, sorted by
+/// name. If both have the same name, the project's wins. Names of built-in commands cannot be redefined. Also returns
+/// warnings about unusable files.
 pub fn load(root: &Path, home: &Path) -> (Vec<CommandFile>, Vec<String>) {
     let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
     let projects = Folder::load(&root.join(AGENT_FOLDER).join(FOLDER), Some(root));
     let own = Folder::load(&home.join(FOLDER), None);
     let mut warnings = [projects.warnings, own.warnings].concat();
     let mut commands = [projects.commands, own.commands].concat();
-    // The sort is stable.
+    // The sort is stable, so a project's command stays before the user's of the same name.
     commands.sort_by(|one, other| one.name.cmp(&other.name));
     commands.dedup_by(|later, earlier| later.name == earlier.name);
     commands.retain(|command| {
@@ -310,10 +309,10 @@ pub fn load(root: &Path, home: &Path) -> (Vec<CommandFile>, Vec<String>) {
     (commands, warnings)
 }
 
-/// A folder of commands on its way to be read.
+/// A folder of commands that is being read.
 #[derive(Default)]
 struct Folder {
-    /// The project's root, where it is the project's: what lies beyond that is not read.
+    /// The project's root, for its own folder: files beyond the root are not read.
     root: Option<PathBuf>,
     commands: Vec<CommandFile>,
     warnings: Vec<String>,
@@ -346,7 +345,7 @@ impl Folder {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             let stem = name.strip_suffix(ENDING).unwrap_or(&name);
             if path.is_dir() {
-                // A link may lead back up.
+                // Links are skipped, as they may lead to a parent directory.
                 if is_part(&name) && depth < DEEPEST && !path.is_symlink() {
                     self.read(&path, &format!("{prefix}{name}:"), depth + 1);
                 }
@@ -381,7 +380,7 @@ impl Folder {
         Ok(())
     }
 
-    /// Path, links followed; a project's must lie in it.
+    /// Resolves the links of a path; a project's path must lie inside the project.
     fn place(&self, path: &Path) -> Result<PathBuf, String> {
         let place = path.canonicalize().map_err(|error| error.to_string())?;
         match &self.root {
@@ -399,18 +398,18 @@ impl Folder {
     }
 }
 
-/// Characters of a command's name.
+/// Rule for the names of commands.
 pub const NAMES: &str =
     "a command's name is small letters, digits, `_` and `-`, a letter or a digit first";
 
-/// Tests for the name of a command, or of a folder of commands.
+/// Returns `true` for a valid name of a command, or of a folder of commands.
 fn is_part(name: &str) -> bool {
     let is_letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     name.starts_with(is_letter) && name.chars().all(|c| is_letter(c) || c == '_' || c == '-')
 }
 
-/// The file of a command, from the project's root on: `.agent/commands/git/commit.md` of `git:commit`. `None` where that
-/// is no name, or the program's own.
+/// Returns the path of a command's file, relative to the project's root: `.agent/commands/git/commit.md` for
+/// `git:commit`. `None` if the name is invalid or that of a built-in command.
 pub fn file_for(name: &str) -> Option<String> {
     let parts: Vec<&str> = name.split(':').collect();
     let is_name = parts.iter().all(|part| is_part(part)) && parts.len() <= DEEPEST + 1;
@@ -418,7 +417,7 @@ pub fn file_for(name: &str) -> Option<String> {
     (is_name && !is_known(name)).then_some(file)
 }
 
-/// The file that a reply consists of: a fence around all of it is taken off.
+/// Returns the file in a reply: a fence around the whole reply is removed.
 pub fn template(reply: &str) -> String {
     let reply = reply.trim();
     let inner = || {

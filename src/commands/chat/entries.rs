@@ -1,4 +1,4 @@
-//! A conversation as the screen shows it, and what stands of it on the normal screen in the end. Pure.
+//! Converts a conversation to the entries shown on the screen, and shortens text for the normal screen. Pure.
 
 use std::collections::HashMap;
 
@@ -16,24 +16,24 @@ const CUT_SHORT: &str = "cut short: it has no result";
 
 /// The note to the model after a reply that was stopped.
 pub const STOPPED: &str = "The user has stopped your last reply here.";
-/// The note to the user about it.
+/// The corresponding note to the user.
 pub const STOPPED_SHOWN: &str = "Agent stopped by user";
 
-/// The arguments that name a call's subject; the first one present counts.
+/// The arguments that describe a call; the first one present is shown.
 const SUBJECTS: [&str; 4] = ["command", "pattern", "path", "description"];
 
 /// The number of lines of the last reply left on the normal screen at the end, within `BYTES_AT_END` bytes.
 const LINES_AT_END: usize = 24;
 const BYTES_AT_END: usize = 4000;
 
-/// A conversation as a screen shows it.
+/// Converts a conversation to entries.
 pub fn entries(conversation: &Conversation) -> Vec<Entry> {
     let history = conversation.earlier.iter().chain(&conversation.history);
     let mut entries = Vec::new();
     let mut calls: HashMap<&str, usize> = HashMap::new();
     for said in history {
         match (said.role, &said.tool) {
-            // What stands between tags is not for people.
+            // Tagged messages are meant for the model only.
             _ if said.is_tagged => {}
             (Role::User, _) => entries.push(Entry::User(said.content.clone())),
             (Role::Assistant, _) => {
@@ -72,7 +72,7 @@ fn replied(said: &HistoryMessage) -> impl Iterator<Item = Entry> {
     let calls = said.calls.iter().map(|call| Entry::Tool {
         name: call.name.clone(),
         subject: subject(&call.input),
-        // Until its result says otherwise.
+        // Applies unless a result follows.
         result: CUT_SHORT.to_owned(),
         failed: true,
     });
@@ -94,7 +94,7 @@ fn answer(entry: &mut Entry, said: &HistoryMessage) {
     }
 }
 
-/// The end of a text, about as much as a screen shows.
+/// Returns the end of a text, about one screenful.
 pub fn ending(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let (before, last) = lines.split_at(lines.len().saturating_sub(LINES_AT_END));

@@ -1,4 +1,4 @@
-//! Errors of the agent at the terminal, with their exit codes and hints. Pure.
+//! Errors of the terminal agent, with their exit codes and hints. Pure.
 
 use super::permissions::NotPermitted;
 use crate::agent::AgentError;
@@ -9,10 +9,10 @@ use crate::secret::KeyProblem;
 use crate::sys::error::Error;
 use crate::ui::tui::attachment::ImageProblem;
 
-/// Errors of the agent at the terminal.
+/// Errors of the terminal agent.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum ChatError {
-    /// The model that was asked for is not in its table.
+    /// The requested model is not in the table.
     #[error("there is no model `{name}`: known are {known}")]
     #[diagnostic(
         code("usage"),
@@ -21,10 +21,10 @@ pub enum ChatError {
     UnknownModel {
         /// The requested name.
         name: String,
-        /// The names of those that are known.
+        /// The names of the known models.
         known: String,
     },
-    /// Its vendor does not serve the model any more.
+    /// The vendor no longer serves the model.
     #[error("the model `{name}` is retired: `{successor}` is its successor")]
     #[diagnostic(
         code("usage"),
@@ -36,7 +36,7 @@ pub enum ChatError {
         /// The vendor's replacement for it.
         successor: &'static str,
     },
-    /// The model's entry has its tools called in another form.
+    /// The model's entry selects a form of tool calls other than the native one.
     #[error(
         "the model `{0}` has no native tool calls, by the `tools` of its entry, and `chat` makes no others"
     )]
@@ -47,7 +47,7 @@ pub enum ChatError {
         )
     )]
     NoNativeTools(String),
-    /// Its vendor has no tiers of service.
+    /// The vendor has no service tiers.
     #[error("`--tier` is not for Anthropic's models: they are served in one tier")]
     #[diagnostic(code("usage"), help("leave it out"))]
     NoTiers,
@@ -65,7 +65,7 @@ pub enum ChatError {
         help("give the API key alone, as the vendor's console shows it")
     )]
     NotAKey(#[from] KeyProblem),
-    /// A key, or something else, stands on the command line.
+    /// The command line contains an argument, which may be a key.
     #[error(
         "`chat login` takes no key as an argument: other processes and the shell's history would have it"
     )]
@@ -76,7 +76,7 @@ pub enum ChatError {
         )
     )]
     KeyAsArgument,
-    /// The vendor does not take the key.
+    /// The vendor rejects the key.
     #[error("the key is refused: {reason}")]
     #[diagnostic(
         code("model-failed"),
@@ -88,19 +88,19 @@ pub enum ChatError {
         /// The vendor's message.
         reason: String,
     },
-    /// Calls of the agent's were refused, since nobody was there to ask.
+    /// Calls of the agent were refused because no user was present to allow them.
     #[error(transparent)]
     #[diagnostic(transparent)]
     NotPermitted(#[from] NotPermitted),
-    /// A picture that the request names cannot be attached.
+    /// An image that the request names cannot be attached.
     #[error(transparent)]
     #[diagnostic(code("usage"), help("without the `@`, the request only names it"))]
     Image(#[from] ImageProblem),
-    /// The request is a command that only the screen knows; what stands behind its name may be a key.
+    /// The request is a command of the screen; the rest of it, which may contain a key, is not shown.
     #[error("`{0}` is a command of the screen")]
     #[diagnostic(code("usage"), help("{}", outside(.0)))]
     ScreenCommand(String),
-    /// The request is a command that nobody has written.
+    /// The request is an unknown command.
     #[error("there is no command `/{0}`")]
     #[diagnostic(
         code("usage"),
@@ -109,7 +109,7 @@ pub enum ChatError {
         )
     )]
     UnknownCommand(String),
-    /// One of the user's own commands wants what it may not.
+    /// A user-defined command needs something that is not allowed.
     #[error("`/{name}` is not carried out: {problem}")]
     #[diagnostic(
         code("not-permitted"),
@@ -118,12 +118,12 @@ pub enum ChatError {
         )
     )]
     NotExpanded {
-        /// The command.
+        /// The name of the command.
         name: String,
         /// The reason.
         problem: String,
     },
-    /// A full-screen terminal is wanted, and there is none.
+    /// No full-screen terminal is available.
     #[error("`chat` needs a terminal: {0}")]
     #[diagnostic(
         code("not-ready"),
@@ -132,7 +132,7 @@ pub enum ChatError {
     NoTerminal(&'static str),
 }
 
-/// The way to what a command of the screen does.
+/// Returns the way to do without the screen what one of its commands does.
 fn outside(command: &str) -> &'static str {
     match command {
         "/login" => "`code-commit chat login` signs in, and reads the key from standard input",
@@ -142,7 +142,7 @@ fn outside(command: &str) -> &'static str {
     }
 }
 
-/// The hint of an error that other agents have, too: the agent at the terminal has settings of its own.
+/// Returns the hint for errors shared with other agents, adapted to the settings of `chat`.
 pub(crate) fn hint_in_chat(error: &Error) -> Option<String> {
     let hint = match AgentError::of(error) {
         Some(AgentError::Model(error)) => return Some(model_hint(error)),

@@ -1,17 +1,17 @@
-//! The system prompt, a part for each mode. Pure.
+//! The system prompt, with a section for each mode. Pure.
 //!
-//! Guarantees that the prompt is the same from call to call: all modes are in it, and a reminder tells which one holds.
-//! No clock and no counter is in it.
+//! Guarantees that the prompt is the same for every call: it covers all modes, while a reminder says which one is
+//! active. It contains no clock and no counter.
 
 use std::path::Path;
 
 use crate::sys::text::escaped;
 
-/// All of it but what it works on.
+/// The prompt without the section on the environment.
 const SYSTEM: &str = include_str!("../../../prompts/chat_system.txt");
 
-/// The system prompt for work in a project with this root, in this directory, in a git `repository` or not, with a user
-/// to answer if `is_attended`.
+/// Builds the system prompt for work in `directory` of the project at `project`, in a git `repository` or not. If
+/// `is_attended`, a user can answer questions.
 pub fn system_prompt(
     project: &Path,
     directory: &Path,

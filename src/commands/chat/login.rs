@@ -1,7 +1,7 @@
-//! Signing in and out, by a slash command or on the command line, and the key that an agent at the terminal works with.
+//! Signing in and out, by slash command or on the command line, and selection of the key for the terminal agent.
 //!
-//! Reads and writes the accounts, and asks the vendor whether a key is one. Guarantees that a key which is refused is
-//! not stored, and that nothing that is said shows one.
+//! Reads and writes the accounts, and asks the vendor if a key is valid. Guarantees that a rejected key is not stored,
+//! and that no message shows a key.
 
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,7 @@ mod tests;
 /// The prompt for a key.
 const PROMPT: &str = "API key: ";
 
-/// The key for the model of a session, and those that are to be redacted besides.
+/// The key for the model of a session, and the other keys to redact.
 #[derive(Debug, Clone)]
 pub struct ChatKey {
     found: Result<Option<FoundKey>, NoKey>,
@@ -34,30 +34,30 @@ pub struct ChatKey {
 }
 
 impl ChatKey {
-    /// All keys that are known.
+    /// Returns all known keys.
     pub fn exposed(&self) -> impl Iterator<Item = &str> {
         let found = self.found().map(|found| &found.key);
         found.into_iter().chain(&self.others).map(ApiKey::expose)
     }
 
-    /// The key, if there is one.
+    /// Returns the key, if there is one.
     pub fn found(&self) -> Option<&FoundKey> {
         self.found.as_ref().ok()?.as_ref()
     }
 
-    /// Checks that there is a key, if the model needs one.
+    /// Checks that a key exists if the model needs one.
     ///
     /// # Errors
-    /// When there is none: the project is not ready.
+    /// When it does not: the project is not ready.
     pub fn required(&self) -> Result<(), Error> {
         let missing = self.found.as_ref().err();
         missing.map_or(Ok(()), |problem| Err(problem.clone().ending()))
     }
 
-    /// Checks that the redactor knows the key: one that a command has printed since then is not.
+    /// Checks that the redactor knows the key, unlike one that a command has printed since the redactor was created.
     ///
     /// # Errors
-    /// When it does not.
+    /// When the redactor does not know it.
     pub fn known_to(self, redactor: &Redactor) -> Result<Self, Error> {
         match self.found() {
             Some(FoundKey {
@@ -73,11 +73,11 @@ impl ChatKey {
     }
 }
 
-/// The key for a model: that of the account which the user has chosen in the session, or else the one that
-/// [`keys::find`] finds. None is looked for where replies are replayed.
+/// Selects the key for a model: that of the account chosen by the user in the session, or else the one found by
+/// [`keys::find`]. Replays need no key.
 ///
 /// # Errors
-/// When the accounts cannot be used, or a signal came. That there is no key is no error.
+/// When the accounts cannot be used, or a signal arrives. A missing key is not an error.
 pub fn key(
     context: &Context<'_>,
     choice: &ModelChoice,
@@ -124,11 +124,10 @@ fn by_rule(
     }
 }
 
-/// Does what stands behind `/login`: a key is checked and stored, for the account that `--account` names there; a name
-/// is switched to.
+/// Executes `/login`: checks and stores a key, for the account given by `--account`, or switches to the account named.
 ///
 /// # Errors
-/// When the key is refused, there is no such account, or the accounts cannot be used.
+/// When the key is rejected, the account does not exist, or the accounts cannot be used.
 pub fn log_in(context: &Context<'_>, argument: &str, usual: Provider) -> Result<Said, Error> {
     match LoginArgument::read(argument).map_err(ChatError::from)? {
         LoginArgument::Key {
@@ -143,10 +142,10 @@ pub fn log_in(context: &Context<'_>, argument: &str, usual: Provider) -> Result<
     }
 }
 
-/// Checks a key with its vendor, and stores it.
+/// Checks a key with its vendor and stores it.
 ///
 /// # Errors
-/// Those of [`log_in`].
+/// Same as for [`log_in`].
 pub fn log_in_with(
     context: &Context<'_>,
     key: &str,
@@ -158,7 +157,7 @@ pub fn log_in_with(
     store(&home(context)?, context.environment, account, key, &check)
 }
 
-/// The vendor whose keys begin so; `None` if that is not known.
+/// Recognises the vendor of a key by its prefix; `None` if unknown.
 pub fn provider_of(key: &str) -> Option<Provider> {
     let prefixes = [
         ("sk-ant-", Provider::Anthropic),
@@ -173,7 +172,7 @@ pub fn provider_of(key: &str) -> Option<Provider> {
         .map(|(_, provider)| provider)
 }
 
-/// Does what `/logout` says: removes the account that counts.
+/// Executes `/logout`: removes the active account.
 ///
 /// # Errors
 /// When the accounts cannot be used.
@@ -181,7 +180,7 @@ pub fn log_out(context: &Context<'_>) -> Result<Said, Error> {
     sign_out(&home(context)?, context.environment)
 }
 
-/// The accounts.
+/// Loads the accounts.
 ///
 /// # Errors
 /// When they cannot be used.
@@ -189,17 +188,17 @@ pub fn accounts(context: &Context<'_>) -> Result<Accounts, Error> {
     load(&home(context)?)
 }
 
-/// Signs in with the key that standard input has, or that somebody types there unseen.
+/// Signs in with a key read from standard input, or typed there without echo.
 ///
 /// # Errors
-/// Those of [`log_in`], or when there is no key.
+/// Same as for [`log_in`], and when no key is given.
 pub fn login(
     context: &Context<'_>,
     account: Option<&str>,
     provider: Option<Provider>,
     is_terminal: bool,
 ) -> Result<Outcome, Failure> {
-    // Nobody is to type a key for nothing.
+    // Everything else is checked before the user has to type a key.
     check_name(account.unwrap_or(DEFAULT))
         .map_err(ChatError::from)
         .map_err(Error::from)?;
@@ -220,7 +219,7 @@ pub fn login(
     Ok(log_in_with(context, &line, account, provider)?.outcome())
 }
 
-/// Removes the account that counts.
+/// Removes the active account.
 ///
 /// # Errors
 /// When the accounts cannot be used.
@@ -234,12 +233,12 @@ pub fn logout(context: &Context<'_>) -> Result<Outcome, Failure> {
 pub struct Said {
     done: String,
     warnings: Vec<String>,
-    /// The account that pays from then on, if somebody has signed in.
+    /// The account used from now on, if the user has signed in.
     pub account: Option<String>,
 }
 
 impl Said {
-    /// The message as Markdown.
+    /// Formats the message as Markdown.
     pub fn markdown(&self) -> String {
         let sentences =
             std::iter::once(&*self.done).chain(self.warnings.iter().map(|said| &**said));
@@ -294,7 +293,7 @@ impl<'a> LoginArgument<'a> {
     }
 }
 
-/// Stores a key, unless `check` refuses it; that it could not be checked is a reason to warn.
+/// Stores a key unless `check` rejects it; if it could not be checked, a warning says so.
 fn store(
     home: &Path,
     environment: &Environment,
@@ -371,13 +370,13 @@ fn sign_out(home: &Path, environment: &Environment) -> Result<Said, Error> {
     })
 }
 
-/// The variable whose key goes before an account's.
+/// Returns the variable whose key takes precedence over an account's.
 fn overriding(environment: &Environment, provider: Provider) -> Option<&'static str> {
     let mut variables = provider.vendor().key_variables.iter().copied();
     variables.find(|variable| environment.os(variable).is_some())
 }
 
-/// Changes the accounts while no other process does.
+/// Changes the accounts while holding their lock.
 fn change<T>(
     home: &Path,
     change: impl FnOnce(&mut Accounts) -> Result<T, Error>,
@@ -389,20 +388,20 @@ fn change<T>(
     if accounts != loaded {
         accounts.save()?;
     }
-    // One that stays is locked by nobody.
+    // A lock file left behind locks nothing.
     let _ = lock.remove();
     Ok(changed)
 }
 
-/// The agent's home directory.
+/// Returns the agent's home directory.
 ///
 /// # Errors
-/// When no variable says so.
+/// When the environment does not determine it.
 pub fn home(context: &Context<'_>) -> Result<PathBuf, Error> {
     workspace::home(context, &CHAT)
 }
 
-/// The accounts, where nobody has seen them yet: that others could read them is told.
+/// Loads the accounts for the first time, and warns if other users could read them.
 fn opened(context: &Context<'_>) -> Result<Accounts, Error> {
     let accounts = accounts(context)?;
     if let Some(warning) = &accounts.warning {
@@ -415,9 +414,9 @@ fn load(home: &Path) -> Result<Accounts, Error> {
     Ok(Accounts::load(home).map_err(NotReady::of)?)
 }
 
-/// Asks the vendor for its models, which it tells whoever has a key; gives the reason if it cannot be asked.
+/// Checks a key by asking the vendor for its models. Returns the reason if that is not possible.
 fn check(context: &Context<'_>, provider: Provider, key: &ApiKey) -> Result<Option<String>, Error> {
-    // A resource in Azure has an address of its own, which an account does not name.
+    // A resource in Azure has an address of its own, which an account does not include.
     if provider == Provider::Azure {
         return Ok(Some("Azure's servers are its users' own".to_owned()));
     }
@@ -432,10 +431,10 @@ fn check(context: &Context<'_>, provider: Provider, key: &ApiKey) -> Result<Opti
     }
 }
 
-/// The vendor's server, or the one that the environment names.
+/// Returns the vendor's server, or the one given by the environment.
 ///
 /// # Errors
-/// When its address is none.
+/// When its address is invalid.
 pub fn server(
     context: &Context<'_>,
     provider: Provider,

@@ -1,7 +1,7 @@
-//! `code-commit chat`: the agent at the terminal.
+//! `code-commit chat`: the terminal agent.
 //!
-//! Holds everything that is the agent's own: accounts and sign-in, settings, permissions and trust, instructions, slash
-//! commands, and the conversation at the screen. The loop, the tools and the history are [`crate::agent`]'s.
+//! Contains everything specific to this agent: accounts and sign-in, settings, permissions and trust, instructions,
+//! slash commands, and the conversation at the screen. The loop, the tools and the history are in [`crate::agent`].
 
 pub(crate) mod args;
 pub(crate) mod attach;

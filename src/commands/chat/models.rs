@@ -1,6 +1,6 @@
-//! The models that the agent at the terminal can ask, and the one that it asks.
+//! The models available to the terminal agent, and the selection of one.
 //!
-//! Reads `models.json` in the agent's home, and makes it where it is missing. Sends nothing.
+//! Reads `models.json` in the agent's home, creating it if it is missing. Sends nothing.
 
 use std::path::Path;
 
@@ -24,13 +24,13 @@ use crate::ui::tui::Menu;
 #[cfg(test)]
 mod tests;
 
-/// The maximum length of a name from a server when shown, in characters.
+/// The maximum length of a display name from a server, in characters.
 const SHOWN: usize = 60;
 
-/// The table of models; the user's file in the agent's home is made where it is missing.
+/// Returns the table of models, and creates the user's file in the agent's home if it is missing.
 ///
 /// # Errors
-/// When a file cannot be read or made, or there is a mistake in one.
+/// When a file is invalid, or cannot be read or created.
 pub fn table(context: &Context<'_>, home: &Path) -> Result<ModelTable, Error> {
     let table = context.models.as_ref();
     let table = table.map_err(|problem| NotReady::of(problem.clone()))?;
@@ -41,10 +41,10 @@ pub fn table(context: &Context<'_>, home: &Path) -> Result<ModelTable, Error> {
     Ok(table.clone().for_chat())
 }
 
-/// The table's entry of that name; without one, the default's.
+/// Returns the table's entry of this name; without a name, the default entry.
 ///
 /// # Errors
-/// When there is none of that name, or no longer, or its entry has a form of calls other than the vendor's.
+/// When the model is unknown or retired, or its entry selects non-native tool calls.
 pub fn selected(table: &ModelTable, name: Option<&str>) -> Result<ModelSpec, Error> {
     let known = name.map_or(Some(table.chats_default()), |name| table.named(name));
     let name = name.unwrap_or_default().to_owned();
@@ -64,21 +64,21 @@ pub fn selected(table: &ModelTable, name: Option<&str>) -> Result<ModelSpec, Err
 
 /// The model of a session, before it is set up.
 pub struct ChosenModel {
-    /// The models that there are.
+    /// The available models.
     pub table: ModelTable,
-    /// The one to ask.
+    /// The model to ask.
     pub spec: ModelSpec,
-    /// The key to ask it with.
+    /// The key for its server.
     pub key: ChatKey,
     /// The account that the user has chosen in the session, if any.
     pub account: Option<String>,
 }
 
-/// The model that `choice` names, or that was recorded, or else the default, and the key for it, of the `account` if
-/// the user has chosen one. Without a `table`, that of the project and its user holds.
+/// Selects the model named by `choice`, or else the recorded one, or the default, together with its key, which is that
+/// of `account` if the user has chosen one. Without a `table`, that of the project and its user applies.
 ///
 /// # Errors
-/// When there is no such model, or a file cannot be used. A missing key is no error.
+/// When the model does not exist, or a file cannot be used. A missing key is not an error.
 pub fn choose(
     context: &Context<'_>,
     choice: &ModelChoice,
@@ -99,10 +99,10 @@ pub fn choose(
     })
 }
 
-/// The way to this model with this key. Without a key, it must not be asked.
+/// Sets up access to this model with this key. Without a key, the model must not be called.
 ///
 /// # Errors
-/// When its server has no address, or something else is missing.
+/// When the address of its server or something else is missing.
 pub fn models<'c>(
     context: &Context<'c>,
     choice: &ModelChoice,
@@ -117,8 +117,8 @@ pub fn models<'c>(
     selection::one_model(context, choice, recording.as_ref(), spec, key)
 }
 
-/// The models to choose from, in the table's order, with what the vendor's list has to say of them, if it is known; the
-/// one of the name `now` is marked.
+/// Builds the menu of models in the table's order, with details from the vendor's list if it is known. The model called
+/// `now` is selected.
 pub fn menu(table: &ModelTable, listed: Option<&[ListedModel]>, now: &str) -> Menu {
     let models = table.models();
     let items = models.iter();
@@ -136,7 +136,7 @@ fn description(spec: &ModelSpec, listed: Option<&[ListedModel]>) -> String {
         listed.find(|model| served::is_same(&spec.id, &model.id))
     });
     let name = match by_vendor {
-        // Its server may have others.
+        // A server with its own `base_url` may offer other models.
         Some(None) if spec.base_url.is_none() && spec.provider == Provider::Anthropic => {
             Some("not offered for this key".to_owned())
         }
@@ -152,19 +152,19 @@ fn description(spec: &ModelSpec, listed: Option<&[ListedModel]>) -> String {
         let price = priced(&long.rates);
         format!("{price} above {}", short(long.above))
     });
-    // What is compared goes first: the rest is cut where there is little room.
+    // The values to compare come first, as the end is cut off if there is little room.
     let told = [window, usual, long, name];
     told.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// The prices of prompt and answer: `$2/$10`.
+/// Formats the prices of prompt and answer, such as `$2/$10`.
 fn priced(rates: &Rates) -> String {
     let [input, output] = [rates.input, rates.output].map(|usd| usd.to_string());
     let whole = |usd: &str| usd.trim_end_matches(".00").to_owned();
     format!("{}/{}", whole(&input), whole(&output))
 }
 
-/// A round number of tokens: `1M`, `128k`.
+/// Abbreviates a round number of tokens, such as `1M` or `128k`.
 fn short(tokens: u64) -> String {
     match tokens {
         0 => "0".to_owned(),

@@ -1,4 +1,5 @@
-//! Redaction of likely credentials before they go to the vendor: in tool results, attached files, output, pastes. Pure.
+//! Redaction of likely credentials before they are sent to the vendor, in tool results, attached files, output and
+//! pastes. Pure.
 
 use std::io::Write as _;
 
@@ -7,21 +8,21 @@ use crate::secret::credentials::{Censor, kinds};
 /// The beginning of a redaction mark, before the kind of credential.
 const OURS: &str = "[redacted: ";
 
-/// `text` with `[redacted: KIND]` in the place of each credential.
+/// Replaces each credential in `text` with `[redacted: KIND]`.
 pub fn censored(text: &str) -> String {
     let mut censor = Censor::marking(Vec::new(), OURS);
-    // A vector takes all that it is given.
+    // Writing to a vector cannot fail.
     let _ = censor.write_all(text.as_bytes());
     let written = censor.finish().map(|(written, _)| written);
     let written = written.unwrap_or_default();
     in_our_words(String::from_utf8_lossy(&written).into_owned())
 }
 
-/// Checks that `text` may be written: it must not have a mark that stands for a credential kept from the model, unless
-/// the mark was in the text that it replaces.
+/// Checks that `text` may be written to a file: it must not contain the mark of a redacted credential, unless the
+/// replaced text contained it as well.
 ///
 /// # Errors
-/// A hint to the model on what to do instead.
+/// A hint for the model about what to do instead.
 pub fn check_marks(text: &str, before: &str) -> Result<(), String> {
     let marks = kinds().map(|kind| format!("{OURS}{kind}]"));
     let mut new = marks.filter(|mark| text.contains(mark.as_str()) && !before.contains(mark));
@@ -34,7 +35,7 @@ pub fn check_marks(text: &str, before: &str) -> Result<(), String> {
     }
 }
 
-/// Rewrites the marks of other redactors in the output of commands as this module's own.
+/// Replaces the marks of other redactors in the output of commands with this module's own.
 fn in_our_words(mut text: String) -> String {
     const THEIRS: &str = "[REDACTED: ";
     if text.contains(THEIRS) {

@@ -1,8 +1,7 @@
-//! Permissions of the agent at the terminal: by its mode, by what the user has allowed for good, and by what harm a
-//! call may do.
+//! Permissions of the terminal agent, by its mode, the user's permanent choices, and the harm that a call may do.
 //!
-//! Reads what it is given, and decides; notes what nobody was there to allow. Guarantees that outside of Auto-Pilot
-//! nothing that may delete, overwrite or commit is done unasked, and that in Planning nothing is done at all.
+//! Decides on calls, and records those that no user was present to allow. Guarantees that outside of Auto-Pilot nothing
+//! that may delete, overwrite or commit happens without asking, and that in Planning nothing is executed.
 
 pub mod file;
 pub mod untrusted;
@@ -25,15 +24,15 @@ use crate::record::question::{Answer, Question, Verdict};
 use crate::sys::numbers::counted;
 use crate::sys::text::one_line;
 
-/// Length of a command or path in a sentence, in characters; the question has it whole.
+/// Length to which a command or path is cut in a sentence, in characters; the question contains all of it.
 const IN_SENTENCE: usize = 200;
 
 /// Answer to every call in Planning.
 const PLANNING: &str = "this is Planning mode: nothing is executed, not even a tool that looks; describe in the plan \
                         what is to be done";
 
-/// The paths that no file tool reaches, links resolved: what is allowed in the project, the user's own commands there,
-/// which run commands, and the agent's home with its keys.
+/// Returns the paths that no file tool can access, with links resolved: the project's permissions, its slash commands,
+/// which can run shell commands, and the agent's home with its keys.
 pub fn closed_paths(root: &Path, home: &Path) -> Vec<PathBuf> {
     let paths = [
         root.join(FILE),
@@ -43,31 +42,31 @@ pub fn closed_paths(root: &Path, home: &Path) -> Vec<PathBuf> {
     paths.map(|path| resolved(&path)).to_vec()
 }
 
-/// Permissions of the agent at the terminal.
+/// Permissions of the terminal agent.
 #[derive(Clone, Copy)]
 pub struct ChatPermissions<'a> {
     /// The mode, which the user may change at any time.
     pub mode: &'a SharedMode,
     /// Permanent permissions in the project.
     pub file: &'a RefCell<PermissionFile>,
-    /// `true` to let the file allow calls; else they are asked about.
+    /// `true` if the file may allow calls; otherwise they are asked about.
     pub counts: bool,
     /// The project's root, links resolved, in which commands run.
     pub root: &'a Path,
-    /// Knows what the session has written.
+    /// Knows which files the session has written.
     pub briefing: &'a RefCell<Briefing>,
-    /// Calls refused because nobody is there to be asked; `None` with a user at hand.
+    /// Calls refused because there is no user to ask; `None` if there is one.
     pub headless: Option<&'a RefCell<NotPermitted>>,
 }
 
-/// The calls that nobody was there to allow.
+/// The calls refused because no user was present to allow them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
 #[error("{} not permitted: nobody was there to allow {}", counted(.calls.len() as u64, "call"), .calls.join(", "))]
 #[diagnostic(code("not-permitted"), help("{}; `--auto-pilot` lets the agent do everything", self.way_out()))]
 pub struct NotPermitted {
-    /// Each as its tool, what it was about, and why it would have been asked about, on one line.
+    /// Tool, subject and reasons for asking of each call, on one line.
     pub calls: Vec<String>,
-    /// `true` if one of them is asked about whatever is allowed.
+    /// `true` if one of them would be asked about regardless of what is allowed.
     pub is_asked_always: bool,
 }
 
@@ -127,7 +126,7 @@ impl Permissions for ChatPermissions<'_> {
 }
 
 impl ChatPermissions<'_> {
-    /// The command that a call runs, or `None`.
+    /// Returns the assessed command that a call runs; `None` if it runs none.
     fn judged(&self, call: &ToolCall) -> Option<JudgedCommand> {
         let command = call.of_kind(ParameterKind::Command).next()?;
         Some(judge(command, &|path| self.state_of(path)))
@@ -147,7 +146,7 @@ impl ChatPermissions<'_> {
         }
     }
 
-    /// The prefixes by which all of a command would be allowed, as far as there are no rules for that.
+    /// Returns the prefixes that would allow the whole command, without those that are already allowed.
     fn new_rules(&self, command: &JudgedCommand) -> Vec<String> {
         let file = self.file.borrow();
         let mut rules = Vec::new();
@@ -161,7 +160,7 @@ impl ChatPermissions<'_> {
     }
 }
 
-/// Reasons to ask about a call whatever is allowed.
+/// Returns the reasons to ask about a call regardless of what is allowed.
 fn reasons(call: &ToolCall, command: Option<&JudgedCommand>) -> Vec<&'static str> {
     let mut reasons = call.hazards.clone();
     let judged = command.iter().flat_map(|command| &command.reasons);
@@ -169,8 +168,8 @@ fn reasons(call: &ToolCall, command: Option<&JudgedCommand>) -> Vec<&'static str
     reasons
 }
 
-/// The command or the path that a call is about, and what is searched for there; else the first thing that the tool
-/// takes.
+/// Returns the command or path that a call is about, for a search with its pattern; otherwise the tool's first
+/// argument.
 fn subject(call: &ToolCall) -> String {
     let mut commands = call.of_kind(ParameterKind::Command);
     let mut paths = call.of_kind(ParameterKind::Path);
@@ -205,7 +204,7 @@ fn question(call: &ToolCall, reasons: &[&'static str], rules: Vec<String>) -> Qu
     }
 }
 
-/// A call on one line: ``execute_command `rm x` (deletes)``.
+/// Formats a call on one line, such as ``execute_command `rm x` (deletes)``.
 fn told(call: &ToolCall, reasons: &[&'static str]) -> String {
     let shown = match &*subject(call) {
         "" => String::new(),
@@ -214,7 +213,7 @@ fn told(call: &ToolCall, reasons: &[&'static str]) -> String {
     format!("{}{shown}{}", call.tool.name, why(reasons))
 }
 
-/// The reasons behind a call: ` (deletes)`.
+/// Formats the reasons after a call, such as ` (deletes)`.
 fn why(reasons: &[&'static str]) -> String {
     match reasons {
         [] => String::new(),
@@ -234,7 +233,7 @@ pub fn words_of(choice: &Choice) -> String {
     }
 }
 
-/// Permanent choice in a verdict; `None` if it holds but once.
+/// Returns the permanent choice in a verdict; `None` if it applies only once.
 pub fn remembered(question: &Question, verdict: &Verdict) -> Option<Choice> {
     let tool = || question.tool.clone();
     let (choice, may_last) = match verdict.answer {

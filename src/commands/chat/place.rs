@@ -1,7 +1,7 @@
-//! Everything the agent at the terminal starts with: settings, models, session, permissions, context, commands.
+//! Everything the terminal agent needs: settings, models, session, permissions, context, commands.
 //!
-//! Reads the files of the user's and of the project's that it is told of, makes the home, and asks the vendor's server
-//! which models there are to choose from.
+//! Reads files of the user and of the project, creates the agent's home, and asks the vendor's server for the list of
+//! its models.
 
 use std::cell::RefCell;
 use std::fs;
@@ -45,30 +45,30 @@ use crate::run::not_ready::NotReady;
 use crate::sys::error::Error;
 use crate::ui::tui::{CommandHint, Entry, Menu};
 
-/// Limit of replies in a row that are not understood.
+/// Limit of consecutive unintelligible replies.
 const TRIES: u32 = 5;
-/// Limit of a request's calls to the model.
+/// Limit of a request's model calls.
 const MOST_LOOPS: u16 = 500;
-/// Time that a stopped command has to end by itself: the user waits for it.
+/// Time that a stopped command has to exit by itself, while the user waits.
 const GRACE: Duration = Duration::from_millis(300);
-/// Time after which a command goes on in the background, unless its call says otherwise.
+/// Time after which a command continues in the background, unless its call says otherwise.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(120);
-/// The window of a model whose entry says none, in tokens.
+/// The window of a model whose entry does not give one, in tokens.
 const USUAL_WINDOW: u64 = 200_000;
 
 /// Reads the user's settings.
 ///
 /// # Errors
-/// When there is a mistake in it.
+/// When the file cannot be read or is invalid.
 pub fn settings(home: &Path) -> Result<ChatSettings, Error> {
     Ok(ChatSettings::load(home).map_err(NotReady::of)?)
 }
 
 /// Everything the agent works with.
 pub struct ChatPlace<'c> {
-    /// The program's surroundings.
+    /// The context of the command.
     pub context: &'c Context<'c>,
-    /// The choice of a model on the command line.
+    /// The model options on the command line.
     choice: ModelChoice,
     /// Session, models, limits and processes.
     pub base: Workspace<'c>,
@@ -76,11 +76,11 @@ pub struct ChatPlace<'c> {
     pub home: PathBuf,
     /// The user's settings.
     pub settings: ChatSettings,
-    /// The models that there are.
+    /// The available models.
     pub table: ModelTable,
-    /// The account that pays for the model that is asked.
+    /// The key for the current model.
     key: ChatKey,
-    /// The account that the user has chosen in the session.
+    /// The account that the user has chosen in the session, if any.
     account: Option<String>,
     /// Measures the use of the model's window.
     pub meter: Meter,
@@ -94,9 +94,9 @@ pub struct ChatPlace<'c> {
     root: PathBuf,
     /// Permanent permissions.
     pub permissions: RefCell<PermissionFile>,
-    /// Calls that nobody was there to allow.
+    /// Calls refused because no user was present to allow them.
     pub refused: RefCell<NotPermitted>,
-    /// The commands that the user has written.
+    /// The user-defined commands.
     pub commands: Vec<CommandFile>,
     /// `true` to send what looks like credentials.
     pub allow_secrets: bool,
@@ -122,7 +122,7 @@ impl Keeping for ChatPlace<'_> {
     }
 
     fn keep(&self, purpose: &Purpose, conversation: &Conversation) -> Result<(), Error> {
-        // A call may follow: what was changed before is nothing that it has changed.
+        // A tool call may follow: changes made before it must not be taken for its own.
         self.briefing.borrow_mut().look();
         if *purpose != Purpose::STEP {
             return Ok(());
@@ -165,10 +165,10 @@ impl Keeping for ChatPlace<'_> {
 }
 
 impl<'c> ChatPlace<'c> {
-    /// Sets it up, with the model that was chosen.
+    /// Sets everything up, with the model that was chosen.
     ///
     /// # Errors
-    /// When something is missing or wrong: settings, models, permissions, session, sandbox.
+    /// When settings, models, permissions, session, key files or sandbox cannot be used.
     pub fn open(
         context: &'c Context<'c>,
         options: &AgentOptions,
@@ -193,11 +193,11 @@ impl<'c> ChatPlace<'c> {
         if options.is_headless() && mode.get() == Mode::Regular {
             warnings.extend(Untrusted::find(&permissions, &commands).warning());
         }
-        // Who can be asked for a key may come without.
+        // A user at the screen can still enter a key later.
         if options.request.is_some() {
             key.required()?;
         }
-        // A command must not make it; one that is there is closed to what is sandboxed.
+        // A sandbox closes the directory only if it exists, and a command must not create it.
         if options.sandbox != SandboxMode::Off {
             let _ = fs::create_dir(root.join(AGENT_FOLDER));
         }
@@ -246,7 +246,7 @@ impl<'c> ChatPlace<'c> {
         Ok(place)
     }
 
-    /// Takes up the session that is open now.
+    /// Adopts the state of the session that is open now.
     fn take_up(&mut self) {
         let thinker = self.thinker();
         let session = self.base.kept.session.get_mut();
@@ -265,10 +265,10 @@ impl<'c> ChatPlace<'c> {
         identity.map_or_else(|| model.clone(), |identity| format!("{identity} {model}"))
     }
 
-    /// Checks that there is a key, if one is needed.
+    /// Checks that a key exists if one is needed.
     ///
     /// # Errors
-    /// When there is none.
+    /// When the key is missing.
     pub fn check_key(&self) -> Result<(), Error> {
         if self.base.models.is_replay {
             return Ok(());
@@ -276,13 +276,13 @@ impl<'c> ChatPlace<'c> {
         self.key.required()
     }
 
-    /// Updates the todo list, and shows it.
+    /// Replaces the todo list, and shows it.
     pub fn update_todos(&self, todos: Vec<Todo>) {
         self.context.reporter.event(&Event::Todos(todos.clone()));
         self.todos.replace(todos);
     }
 
-    /// Shows the warnings, below the conversation so far.
+    /// Shows the warnings after the conversation so far.
     pub fn tell_warnings(&self) {
         self.base.models.tell_base_urls(self.context);
         for warning in &self.warnings {
@@ -290,10 +290,10 @@ impl<'c> ChatPlace<'c> {
         }
     }
 
-    /// The user has taken back what the last request has changed in these files.
+    /// Records that the user has undone the last request's changes to these files.
     ///
     /// # Errors
-    /// When that cannot be kept.
+    /// When that cannot be saved.
     pub fn undone(&self, paths: &[String]) -> Result<(), Error> {
         self.briefing.borrow_mut().undone(paths);
         let known = self.briefing.borrow().known();
@@ -302,10 +302,10 @@ impl<'c> ChatPlace<'c> {
             .change(|session| session.file.briefing = known)
     }
 
-    /// Keeps the beginning of a reply that was stopped; "" if there is none.
+    /// Saves the beginning of a reply that was stopped; does nothing if it is blank.
     ///
     /// # Errors
-    /// When that cannot be kept.
+    /// When that cannot be saved.
     pub fn keep_begun(&self, begun: &str) -> Result<(), Error> {
         let begun = begun.trim();
         if begun.is_empty() {
@@ -317,44 +317,44 @@ impl<'c> ChatPlace<'c> {
         })
     }
 
-    /// Size of the model's window, in tokens.
+    /// Returns the size of the model's window, in tokens.
     pub fn window(&self) -> u64 {
         let window = self.base.limits.max_context_tokens;
         window.unwrap_or(USUAL_WINDOW)
     }
 
-    /// Tokens that the conversation takes of it.
+    /// Returns the number of tokens of the window that the conversation uses.
     pub fn used(&self) -> u64 {
         let session = self.base.kept.session.borrow();
         match self.meter.used(&session.conversation) {
-            // The vendor has counted nothing yet.
+            // The vendor has not reported any usage yet.
             0 => tokens_of(&sent(&session.conversation)),
             counted => counted,
         }
     }
 
-    /// Identity of the account that pays, if there is one.
+    /// Returns the identity of the account whose key is used, if there is one.
     pub fn account(&self) -> Option<String> {
         self.key.found().map(FoundKey::identity)
     }
 
-    /// The conversation, for the screen.
+    /// Returns the conversation as shown on the screen.
     pub fn transcript(&self) -> Vec<Entry> {
         entries(&self.base.kept.session.borrow().conversation)
     }
 
-    /// The agent's last words, if it has said any.
+    /// Returns the agent's last reply to the latest request, if any.
     pub fn last_words(&self) -> Option<String> {
         let session = self.base.kept.session.borrow();
         let history = session.conversation.history.iter().rev();
-        // What answers an earlier request does not answer this one.
+        // Replies to earlier requests do not count.
         let mut since = history.take_while(|said| said.role != Role::User || said.is_tagged);
         let said =
             since.find(|said| said.role == Role::Assistant && !said.content.trim().is_empty())?;
         Some(said.content.clone())
     }
 
-    /// Text left on the terminal: the last exchange, and the command to resume.
+    /// Returns the text left on the terminal: the last exchange, and the command that resumes the session.
     pub fn farewell(&self) -> String {
         let session = self.base.kept.session.borrow();
         let Some(request) = session.conversation.requests.last() else {
@@ -370,7 +370,7 @@ impl<'c> ChatPlace<'c> {
         )
     }
 
-    /// The user's own commands, for who types one.
+    /// Returns the user-defined commands, for help and completion.
     pub fn own_commands(&self) -> Vec<CommandHint> {
         let own = self.commands.iter().map(|command| CommandHint {
             name: command.name.clone(),
@@ -380,12 +380,12 @@ impl<'c> ChatPlace<'c> {
         own.collect()
     }
 
-    /// The user's own command of this name.
+    /// Returns the user-defined command of this name.
     pub fn command(&self, name: &str) -> Option<&CommandFile> {
         self.commands.iter().find(|command| command.name == name)
     }
 
-    /// Reads the user's commands anew, and warns of what is none and was one, or was not there, before.
+    /// Reads the user-defined commands again, and warns about unusable files, each only once.
     pub fn reload_commands(&mut self) {
         let (commands, bad) = commands::load(&self.root, &self.home);
         for warning in bad {
@@ -397,24 +397,24 @@ impl<'c> ChatPlace<'c> {
         self.commands = commands;
     }
 
-    /// All that was said, as a text.
+    /// Returns the whole conversation as text.
     pub fn transcript_text(&self) -> String {
         let session = self.base.kept.session.borrow();
         let Conversation {
             earlier, history, ..
         } = &session.conversation;
-        // What stands between tags is not for people.
+        // Tagged messages are meant for the model only.
         let said = earlier.iter().chain(history).filter(|said| !said.is_tagged);
         transcript(said, usize::MAX)
     }
 
-    /// The models to choose from, those besides that the vendor tells of, where it does.
+    /// Returns the models to choose from, including those that the vendor lists, if it can be asked.
     ///
     /// # Errors
-    /// When the user has stopped it.
+    /// When the user interrupts it.
     pub fn model_menu(&mut self) -> Result<Menu, Error> {
         let asked = &self.base.models.first.spec;
-        // What the vendor adds is told where it can be had.
+        // Without the vendor's list, the table alone is enough.
         let found = self.key.found();
         let found = found.filter(|_| asked.provider == Provider::Anthropic);
         let listed = found.and_then(|found| {
@@ -431,7 +431,7 @@ impl<'c> ChatPlace<'c> {
     /// Switches to another model.
     ///
     /// # Errors
-    /// When there is none of that name, or it is retired.
+    /// When the model is unknown or retired, or its key cannot be used.
     pub fn choose_model(&mut self, name: &str) -> Result<(), Error> {
         let context = self.context;
         let choice = ModelChoice {
@@ -451,17 +451,17 @@ impl<'c> ChatPlace<'c> {
         Ok(())
     }
 
-    /// Goes on with another session, or with a new one.
+    /// Switches to another session, or to a new one.
     ///
     /// # Errors
-    /// When it cannot be opened or made; the session is then the same as before.
+    /// When it cannot be opened or created; the current session then stays open.
     pub fn change_session(&mut self, which: SessionChoice) -> Result<(), Error> {
         self.base.change_session(self.context, which)?;
         self.take_up();
         Ok(())
     }
 
-    /// The agent's permissions.
+    /// Returns the agent's permissions.
     pub fn permitted(&self, is_headless: bool) -> ChatPermissions<'_> {
         ChatPermissions {
             mode: &self.mode,

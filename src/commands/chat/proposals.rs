@@ -1,4 +1,4 @@
-//! Proposals of the agent that the user looks at before they count: a summary, `AGENTS.md`, a slash command.
+//! Proposals of the agent that the user reviews before they take effect: a summary, `AGENTS.md`, a slash command.
 
 use serde_json::json;
 
@@ -19,19 +19,19 @@ use crate::sys::diff::{self, FileChange};
 use crate::sys::error::Error;
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
 
-/// The tool by which files are written.
+/// The tool that writes files.
 const TOOL: &str = "write_file";
-/// Instructions of `/compact`.
+/// Instructions for `/compact`.
 const SUMMARY: &str = include_str!("../../../prompts/chat_compact.txt");
-/// Request of `/init`.
+/// Request sent by `/init`.
 pub const INIT: &str = include_str!("../../../prompts/chat_init.txt");
-/// Request of `/command`.
+/// Request sent by `/command`.
 const COMMAND: &str = include_str!("../../../prompts/chat_command.txt");
 
 /// Replaces the conversation with a summary.
 ///
 /// # Errors
-/// When there is none.
+/// When no summary can be made.
 pub fn compact(place: &ChatPlace<'_>, focus: &str) -> Result<String, Failure> {
     if !place.base.is_begun() {
         return Ok("there is nothing to compact yet".to_owned());
@@ -45,19 +45,19 @@ pub fn compact(place: &ChatPlace<'_>, focus: &str) -> Result<String, Failure> {
     Ok(outcome.summary)
 }
 
-/// The model's proposal for a slash command of this name.
+/// Returns the model's proposal for a slash command of this name.
 ///
 /// # Errors
-/// When it writes nothing.
+/// When the model does not write one.
 pub fn command(place: &ChatPlace<'_>, name: &str, description: &str) -> Result<String, Failure> {
     let request = format!("{COMMAND}\nName: {name}\nDescription: {description}\n");
     proposed(place, &format!("/command {name}"), &request)
 }
 
-/// The file that the model writes in answer to a request of its own, after it has looked around.
+/// Has the model explore the project and write a file, as a request of the program. Returns the file.
 ///
 /// # Errors
-/// When it writes nothing.
+/// When the model does not write one.
 pub fn proposed(place: &ChatPlace<'_>, about: &str, request: &str) -> Result<String, Failure> {
     let outcome = request::aside(place, about, false, |agent, _| {
         let mut conversation = Conversation::default();
@@ -66,7 +66,8 @@ pub fn proposed(place: &ChatPlace<'_>, about: &str, request: &str) -> Result<Str
     Ok(commands::template(&outcome.summary))
 }
 
-/// Shows a proposed file of the project, writes it if the user agrees, and reports what was done. It can be undone.
+/// Shows a proposed file of the project, writes it if the user agrees, and reports the outcome. The change can be
+/// undone.
 ///
 /// # Errors
 /// When it cannot be read or written, or the user leaves.
@@ -109,7 +110,7 @@ pub fn offer(
     Ok(outcome.summary)
 }
 
-/// Puts permissions back that a command has changed: nobody is there to look at them.
+/// Restores permissions that a command has changed while no user was present to review the change.
 pub fn keep_permissions(place: &ChatPlace<'_>) {
     let permissions = place.permissions.borrow();
     if permissions.changed_on_disk().is_none() {
@@ -125,11 +126,11 @@ pub fn keep_permissions(place: &ChatPlace<'_>) {
     });
 }
 
-/// Asks about permissions that somebody else has changed since they were read: they hold when the user agrees, and are
-/// put back when not, or when the user leaves.
+/// Asks about permissions that have changed on disk since they were read: they take effect if the user agrees, and are
+/// restored otherwise, or if the user leaves.
 ///
 /// # Errors
-/// When they cannot be used or put back, or the user leaves.
+/// When they cannot be used or restored, or the user leaves.
 pub fn look_at_permissions(place: &ChatPlace<'_>, screen: &Screen) -> Result<(), Error> {
     let changed = place.permissions.borrow().changed_on_disk();
     let Some((diff, file)) = changed else {

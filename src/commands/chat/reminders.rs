@@ -1,4 +1,4 @@
-//! Reminders of the current state. Pure: the conversation itself tells what the model was told already.
+//! Reminders of the current state. Pure: the conversation shows which ones the model has already received.
 
 use clap::ValueEnum as _;
 
@@ -8,14 +8,14 @@ use crate::record::mode::Mode;
 use crate::record::todos::{Todo, TodoStatus};
 use crate::sys::text::one_line;
 
-/// After how many calls of tools a todo list that was not touched is stale.
+/// Number of tool calls after which a todo list that was not updated is stale.
 const STALE: usize = 10;
-/// Limit of the files that are named.
+/// Maximum number of names listed.
 const NAMED: usize = 20;
-/// Limit of a path's length.
+/// Maximum length of a path, in characters.
 const LONGEST_PATH: usize = 200;
 
-/// The tool that touches the todo list.
+/// The tool that updates the todo list.
 const UPDATE_TODOS: &str = "update_todos";
 
 const EMPTY_LIST: &str = "The todo list is empty. Where the request takes three steps or more, write them down with \
@@ -23,7 +23,7 @@ const EMPTY_LIST: &str = "The todo list is empty. Where the request takes three 
 const STALE_LIST: &str = "The todo list has not been touched for a while. Bring it up to date with update_todos where it \
                           does not tell any more what is done and what is under way. Do not mention this to the user.";
 
-/// Reminder of the mode from now on.
+/// Returns the reminder that this mode applies from now on.
 fn told_of(mode: Mode) -> &'static str {
     match mode {
         Mode::Regular => {
@@ -41,7 +41,7 @@ fn told_of(mode: Mode) -> &'static str {
     }
 }
 
-/// Reminders of the mode and of the todo list that the next call is due, behind what was `said`.
+/// Returns the reminders of mode and todo list due in the next call, in view of what was `said` before.
 pub fn due(mode: Mode, todos: &[Todo], said: &[HistoryMessage]) -> Vec<HistoryMessage> {
     let modes = Mode::value_variants().iter();
     let modes: Vec<_> = modes
@@ -77,7 +77,7 @@ pub fn due(mode: Mode, todos: &[Todo], said: &[HistoryMessage]) -> Vec<HistoryMe
     due
 }
 
-/// A reminder that names these files, processes or commands; `None` if there are none.
+/// Creates a reminder that lists these files, processes or commands; `None` if there are none.
 pub fn naming(words: &str, names: &[String]) -> Option<HistoryMessage> {
     let named = names.iter().take(NAMED);
     let named = named.map(|name| format!("\n- {}", one_line(name, LONGEST_PATH)));

@@ -1,4 +1,4 @@
-//! One request: a run in which the agent works on it, with the parts that make it this agent.
+//! Work on a single request: a run, and the parts that make up this agent.
 
 use std::path::PathBuf;
 
@@ -34,13 +34,13 @@ use crate::sys::exit::Exit;
 
 /// The command's name.
 const NAME: &str = "chat";
-/// Failures of tools in a row that end a request.
+/// Number of consecutive tool failures that ends a request.
 const TOOL_TRIES: u32 = 25;
 
-/// Asks at the screen, and keeps what holds for good.
+/// Asks the user at the screen, and saves a permanent choice.
 ///
 /// # Errors
-/// When the user leaves, or what holds for good cannot be kept.
+/// When the user leaves, or their trust cannot be saved.
 pub fn ask(
     place: &ChatPlace<'_>,
     screen: &Screen,
@@ -49,7 +49,7 @@ pub fn ask(
     preview: Option<&str>,
 ) -> Result<Answer, Error> {
     let verdict = screen.ask(question.clone(), preview.map(str::to_owned))?;
-    // What the user has saved meanwhile is nothing that the call has changed.
+    // Changes that the user has made meanwhile must not be taken for those of the call.
     place.briefing.borrow_mut().look();
     if let Some(choice) = remembered(question, &verdict) {
         trusting::ask_before(place, screen, &choice)?;
@@ -68,7 +68,7 @@ pub fn ask(
 /// Works on a request in a run of its own.
 ///
 /// # Errors
-/// When it was not done.
+/// When the request fails.
 pub fn work(
     place: &ChatPlace<'_>,
     answers: AnswerSource<'_>,
@@ -100,8 +100,8 @@ pub fn work(
     })
 }
 
-/// Tests if a request and its replies leave the conversation: what the vendor does not answer, or does not
-/// take, it would not with the next request either.
+/// Returns `true` if a request and its replies must leave the conversation: what the vendor refuses or rejects now, it
+/// would refuse or reject again with the next request.
 fn is_taken_out(error: &AgentError, since: &[HistoryMessage]) -> bool {
     let is_unanswered = !since.iter().any(|said| said.role == Role::Assistant);
     match error {
@@ -114,7 +114,7 @@ fn is_taken_out(error: &AgentError, since: &[HistoryMessage]) -> bool {
     }
 }
 
-/// The commands that the agent has run, by what was said.
+/// Returns the commands in these messages that the agent has run without failure.
 fn commands(said: &[HistoryMessage]) -> Vec<String> {
     let done = said.iter().filter(|said| !said.is_failed);
     let done: Vec<&String> = done.filter_map(|said| said.call.as_ref()).collect();
@@ -124,8 +124,8 @@ fn commands(said: &[HistoryMessage]) -> Vec<String> {
     commands.map(str::to_owned).collect()
 }
 
-/// Does something in a run: what nobody was there to allow makes it one that was not permitted. What it has spent counts
-/// for the account.
+/// Works in a run, which fails as not permitted if calls were refused because no user was present. Its spending is
+/// added to the account's.
 fn in_run(
     place: &ChatPlace<'_>,
     setup: AgentSetup<'_>,
@@ -161,7 +161,7 @@ fn in_run(
     })
 }
 
-/// Setup of a run of this agent; `keeps`: in the session.
+/// Returns the setup of a run of this agent; if `keeps`, the conversation is saved in the session.
 fn setup<'s>(place: &'s ChatPlace<'_>, answers: AnswerSource<'s>, keeps: bool) -> AgentSetup<'s> {
     AgentSetup {
         advice: hint_in_chat,
@@ -179,7 +179,7 @@ fn setup<'s>(place: &'s ChatPlace<'_>, answers: AnswerSource<'s>, keeps: bool) -
     }
 }
 
-/// The agent, made of its parts, for as long as `work` takes.
+/// Assembles the agent from its parts and passes it to `work`.
 fn with_agent<T>(
     place: &ChatPlace<'_>,
     run: &AgentRun<'_>,
@@ -189,7 +189,7 @@ fn with_agent<T>(
     let root = place.context.project.root();
     let output_files = || run.command_output();
     let todos = |list: Vec<Todo>| place.update_todos(list);
-    // What is in a file is no word of the program's own.
+    // Text in a file must not pass for a reminder of the program.
     let censor = |text: &str| without_reminders(&censored(place, text));
     let env = Env {
         censor: Some(&censor),
@@ -203,7 +203,7 @@ fn with_agent<T>(
         instead: None,
     };
     let memory = memory(place, &place.meter);
-    // A helper's conversation is another.
+    // A helper has a conversation of its own.
     let helper_meter = Meter::default();
     let helper_memory = self::memory(place, &helper_meter);
     let helper = Agent {
@@ -212,7 +212,7 @@ fn with_agent<T>(
             instructions: instructions(place.context, is_headless),
             context: place.briefing.borrow_mut().prompt().into_iter().collect(),
             tools: tools(place, run, &output_files, &todos, None).toolbox(),
-            // In Planning, all tools are described all the same.
+            // All tools are described in Planning as well.
             tool_choice: match place.mode.get() {
                 Mode::Planning => ToolChoice::None,
                 Mode::Regular | Mode::AutoPilot => ToolChoice::Auto,
@@ -249,11 +249,11 @@ fn with_agent<T>(
     work(&agent)
 }
 
-/// Has the agent do something beside the user's requests, by the tools that only look; `keeps`: what is said in the
-/// session is another then.
+/// Lets the agent do something besides the user's requests, with the read-only tools; if `keeps`, the changed
+/// conversation is saved in the session.
 ///
 /// # Errors
-/// When it was not done.
+/// When the work fails.
 pub fn aside(
     place: &ChatPlace<'_>,
     about: &str,
@@ -266,7 +266,7 @@ pub fn aside(
         with_agent(place, run, false, |agent| {
             let output_files = || run.command_output();
             let meter = Meter::default();
-            // Nothing is asked, and what is never allowed is not.
+            // Asks nothing, but still refuses what the user never allows.
             let mode = SharedMode::new(Mode::AutoPilot);
             let permissions = ChatPermissions {
                 mode: &mode,
@@ -298,10 +298,10 @@ pub fn aside(
     })
 }
 
-/// Does something in a run of its own for which no model is asked.
+/// Works in a run of its own that calls no model.
 ///
 /// # Errors
-/// When it was not done.
+/// When the work fails.
 pub fn by_itself(
     place: &ChatPlace<'_>,
     about: &str,
@@ -311,7 +311,7 @@ pub fn by_itself(
     in_run(place, setup, Some(about), work)
 }
 
-/// Memory of a conversation whose size this meter knows.
+/// Creates the memory of a conversation that is measured by this meter.
 fn memory<'m>(place: &ChatPlace<'_>, meter: &'m Meter) -> Truncate<'m> {
     Truncate {
         window: place.window(),
@@ -320,7 +320,7 @@ fn memory<'m>(place: &ChatPlace<'_>, meter: &'m Meter) -> Truncate<'m> {
     }
 }
 
-/// The agent's system prompt, as it is sent.
+/// Returns the agent's system prompt as it is sent.
 pub fn system(agent: &Agent<'_>) -> Vec<String> {
     let brief = (agent.brief)();
     std::iter::once(brief.instructions)
@@ -328,7 +328,7 @@ pub fn system(agent: &Agent<'_>) -> Vec<String> {
         .collect()
 }
 
-/// The agent's tools.
+/// Returns the agent's tools.
 pub fn tools<'p, 'c: 'p>(
     place: &'p ChatPlace<'c>,
     run: &'p AgentRun<'_>,
@@ -350,7 +350,7 @@ pub fn tools<'p, 'c: 'p>(
     }
 }
 
-/// The agent's instructions.
+/// Returns the agent's instructions.
 fn instructions(context: &Context<'_>, is_headless: bool) -> String {
     let (root, directory) = (context.project.root(), context.directory);
     let mut above = directory.ancestors();
@@ -358,7 +358,7 @@ fn instructions(context: &Context<'_>, is_headless: bool) -> String {
     system_prompt(root, directory, is_repository, !is_headless)
 }
 
-/// Reminders since the last step.
+/// Returns the reminders due since the last step.
 fn reminders(place: &ChatPlace<'_>) -> Vec<HistoryMessage> {
     let session = place.base.kept.session.borrow();
     let mut briefing = place.briefing.borrow_mut();
@@ -373,14 +373,14 @@ fn reminders(place: &ChatPlace<'_>) -> Vec<HistoryMessage> {
     next
 }
 
-/// About how many tokens a request has, with what is shown with it.
+/// Estimates the number of tokens of a request, including its attachments.
 pub fn tokens_of(asked: &UserRequest) -> u64 {
     let mut alone = Conversation::default();
     alone.ask(asked.clone());
     truncate::tokens_of(&alone.history)
 }
 
-/// A text without what looks like a credential, unless the user wants that sent.
+/// Redacts keys in a text, and what looks like credentials, unless the user allows sending that.
 pub fn censored(place: &ChatPlace<'_>, text: &str) -> String {
     let text = place.context.redactor.text(text);
     if place.allow_secrets {

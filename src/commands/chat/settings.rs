@@ -1,7 +1,7 @@
-//! Settings of the agent at the terminal: `settings.json` in its home, which need not be there.
+//! Settings of the terminal agent: `settings.json` in its home, which is optional.
 //!
-//! Reads that file. Guarantees that every value makes sense, and that a mistake is told with its place and what is
-//! expected there.
+//! Reads only that file. Guarantees that every value is valid, and that a mistake is reported with its position and the
+//! expected value.
 
 #[cfg(test)]
 mod tests;
@@ -16,18 +16,18 @@ use crate::sys::home_file::{self, HomeFileProblem};
 
 /// The file, in the agent's home.
 pub const FILE: &str = "settings.json";
-/// The file for who has none: what holds without it.
+/// Initial content of the file, equal to the defaults.
 pub const DEFAULTS: &str = "{\n  \"compactThreshold\": 80,\n  \"ui\": { \"mouse\": true }\n}\n";
-/// Effect of removing the file.
+/// Effect of removing the file, for error messages.
 const WITHOUT: &str = "the defaults count then";
-/// The least and the most per cent of a window at which a conversation is compacted.
+/// Allowed range of the compaction threshold, in per cent of a model's window.
 const THRESHOLDS: RangeInclusive<u8> = 60..=90;
 
-/// Settings of the agent at the terminal.
+/// Settings of the terminal agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct ChatSettings {
-    /// The per cent of a model's window at which a conversation is compacted.
+    /// Share of a model's window at which a conversation is compacted, in per cent.
     #[serde(deserialize_with = "threshold")]
     pub compact_threshold: u8,
     /// Settings of the screen.
@@ -38,7 +38,7 @@ pub struct ChatSettings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct UiSettings {
-    /// `true` for a screen that handles the mouse; else the terminal does.
+    /// `true` if the screen handles the mouse; otherwise the terminal does.
     pub mouse: bool,
 }
 
@@ -58,10 +58,10 @@ impl Default for UiSettings {
 }
 
 impl ChatSettings {
-    /// The settings in this home.
+    /// Loads the settings in this home, or the defaults if the file does not exist.
     ///
     /// # Errors
-    /// When the file cannot be read, or there is a mistake in it.
+    /// When the file cannot be read or contains a mistake.
     pub fn load(home: &Path) -> Result<Self, HomeFileProblem> {
         let loaded = home_file::load_json(&home.join(FILE), WITHOUT)?;
         Ok(loaded.unwrap_or_default())

@@ -1,4 +1,4 @@
-//! Commands that run for the user: by the agent's own tool, in the same sandbox, and shown to the model.
+//! Commands run for the user, by the agent's own tool and in the same sandbox, with their output shown to the model.
 
 use serde_json::json;
 
@@ -20,12 +20,12 @@ use crate::record::question::{Answer, Question};
 use crate::run::outcome::Failure;
 use crate::sys::error::Error;
 
-/// Runs a command that the user has typed behind `!`; the model sees it with the next request.
+/// Runs a command that the user has typed after `!`; the model sees it with the next request.
 ///
 /// # Errors
 /// When it cannot be run.
 pub fn run_for_user(place: &ChatPlace<'_>, command: &str) -> Result<(), Failure> {
-    // It runs as it was typed; what looks like a credential in it is told to nobody.
+    // The command runs as typed, but what looks like a credential in it is never shown or sent.
     let shown = &*censored(place, command);
     let about = format!("!{shown}");
     let outcome = by_itself(place, &about, |run, conversation| {
@@ -38,7 +38,7 @@ pub fn run_for_user(place: &ChatPlace<'_>, command: &str) -> Result<(), Failure>
         place.context.interrupt.check()?;
         Ok(text)
     })?;
-    // How it ended stands beside the command already.
+    // The first line says how the command ended, which is already shown beside it.
     let printed = outcome.summary.split_once('\n');
     let printed = printed.map_or("", |(_, printed)| printed.trim_end());
     if !printed.is_empty() {
@@ -50,12 +50,12 @@ pub fn run_for_user(place: &ChatPlace<'_>, command: &str) -> Result<(), Failure>
     Ok(())
 }
 
-/// Returns the output of a shell command inside one of the user's own commands, run with these arguments in the
-/// variable `ARGUMENTS`, or a sentence on why it has printed nothing. It is allowed, asked about and refused as the
-/// agent's commands are; without a screen, nobody is there to be asked.
+/// Runs a shell command of a user-defined command, with the arguments in the variable `ARGUMENTS`, and returns its
+/// output or the reason why there is none. It needs the same permissions as the agent's commands; without a screen, the
+/// user cannot be asked.
 ///
 /// # Errors
-/// When it cannot be run, or nobody is there to allow it.
+/// When it cannot be run, or no user is present to allow it.
 pub fn output_of(
     place: &ChatPlace<'_>,
     screen: Option<&Screen>,
@@ -95,12 +95,12 @@ pub fn output_of(
             return Err(Error::from(ChatError::NotPermitted(refused)).into());
         }
     };
-    // While it was asked, less may have become allowed.
+    // Permissions may have become stricter while the user was asked.
     let decided_now = permitted.decide(&call);
     if decided != Answer::Yes || matches!(decided_now, Permission::Refused(_)) {
         return Ok(Err(format!("`{command}` was not allowed")));
     }
-    // Only a text with a NUL in it cannot be quoted.
+    // Quoting fails only for text that contains a NUL.
     let Ok(quoted) = shlex::try_quote(arguments) else {
         return Ok(Err("its arguments have a NUL character in them".to_owned()));
     };
@@ -109,13 +109,13 @@ pub fn output_of(
         run_in(place, run, &with_arguments, command)
     })?;
     place.context.interrupt.check().map_err(AgentError::from)?;
-    // That it went well, its output says by itself.
+    // A successful exit code is left out: the output speaks for itself.
     let output = outcome.summary.strip_prefix("exit code: 0\n");
     let output = output.unwrap_or(&outcome.summary).trim_end();
     Ok(Ok(output.to_owned()))
 }
 
-/// Runs a command in a run of its own, and gives what it has printed; `shown` is what people see of it.
+/// Runs a command in this run and returns its output; `shown` is the text of the command as users see it.
 fn run_in(
     place: &ChatPlace<'_>,
     run: &AgentRun<'_>,

@@ -1,7 +1,7 @@
-//! Spending of the accounts of the agent at the terminal: their sums are in `spent.json` in the agent's home.
+//! Spending of the terminal agent's accounts: the totals are in `spent.json` in the agent's home.
 //!
-//! Reads and writes that file, which is its user's alone and knows an account only by what tells its key from others.
-//! Guarantees that programs which end runs at the same instant are all counted.
+//! Reads and writes that file, which is private to its user and identifies accounts without containing their keys.
+//! Guarantees that runs which end at the same instant are all counted.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,18 +19,18 @@ use crate::sys::home_file::{self, HomeFileProblem};
 
 /// The file, in the agent's home.
 pub const FILE: &str = "spent.json";
-/// Locked while it is written.
+/// Lock held while the file is written.
 const LOCK: &str = "spent.lock";
-/// The consequence of removing the file with the sums.
+/// Effect of removing the file, for error messages.
 const WITHOUT: &str = "they begin at nothing then";
 
-/// The sums of all accounts.
+/// The totals of all accounts.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Sums {
     accounts: BTreeMap<String, Spent>,
 }
 
-/// Records the spending of a run, unless its replies were recorded.
+/// Records the spending of a run, unless its replies were replayed.
 pub fn count(place: &ChatPlace<'_>, record: &RunRecord) {
     let spent = Spent::in_run(record);
     let account = place.account().filter(|_| !place.base.models.is_replay);
@@ -43,10 +43,10 @@ pub fn count(place: &ChatPlace<'_>, record: &RunRecord) {
     }
 }
 
-/// Returns the spending of the session and of the account, in words.
+/// Describes the spending of the session and of the account.
 ///
 /// # Errors
-/// When that cannot be read.
+/// When the totals cannot be read.
 pub fn told(place: &ChatPlace<'_>) -> Result<String, Error> {
     let session = Spent {
         tokens: place.base.kept.session.borrow().file.total_tokens,
@@ -66,7 +66,7 @@ fn by(home: &Path, account: &str) -> Result<Spent, HomeFileProblem> {
     Ok(sums.accounts.get(account).copied().unwrap_or_default())
 }
 
-/// Adds to the spending of the account with this identity. A file with a mistake in it stays as it is.
+/// Adds to the spending of the account with this identity. An invalid file is left as it is.
 fn add(home: &Path, account: &str, spent: Spent) -> Result<(), Box<dyn std::error::Error>> {
     let lock = FileLock::wait(&home.join(LOCK))?;
     let mut sums = load(home)?;

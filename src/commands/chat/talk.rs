@@ -1,4 +1,4 @@
-//! Talks with the user at the screen: requests, slash commands and commands for the shell, one after another.
+//! The conversation with the user at the screen: requests, slash commands and shell commands, one after another.
 //!
 //! Failures are shown on the screen and do not end the conversation.
 
@@ -34,27 +34,27 @@ use crate::ui::input::User;
 use crate::ui::tui::history::is_secret;
 use crate::ui::tui::{CommandHint, Menu, Submission, ToScreen};
 
-/// The end of a talk.
+/// The outcome of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TalkEnd {
     /// The user has left.
     Left,
-    /// All is to be set up anew with another account: this one, or that of the accounts' file.
+    /// Everything must be set up again, with this account; `None` selects one by the usual rules.
     Reopen(Option<String>),
 }
 
-/// The agent that a user talks with at the screen.
+/// The agent that a user talks to at the screen.
 struct Chat<'t, 'c> {
     place: &'t mut ChatPlace<'c>,
     screen: &'t Screen,
-    /// The end of the talk, as far as it is known.
+    /// The outcome so far; [`TalkEnd::Left`] unless something else was decided.
     end: TalkEnd,
 }
 
-/// Talks until the user ends it, or everything is to be set up anew.
+/// Talks until the user leaves, or everything has to be set up again.
 ///
 /// # Errors
-/// When a signal came that lasts.
+/// When a signal ends the program.
 pub fn talk(place: &mut ChatPlace<'_>, screen: &Rc<Screen>) -> Result<TalkEnd, Failure> {
     let context = place.context;
     let user: User = RefCell::new(Box::new(ScreenLines::new(screen, context.interrupt)));
@@ -69,7 +69,7 @@ pub fn talk(place: &mut ChatPlace<'_>, screen: &Rc<Screen>) -> Result<TalkEnd, F
     trusting::ask_at_start(chat.place, screen)?;
     talk.run(&mut chat)?;
     if chat.is_over() {
-        // What a command has made of the permissions must not count unseen.
+        // Changes that a command has made to the permissions must not take effect unseen.
         proposals::look_at_permissions(chat.place, screen)?;
     }
     Ok(chat.end)
@@ -91,7 +91,7 @@ impl Talker for Chat<'_, '_> {
             vendor: spec.provider.vendor().name,
             window: self.place.window(),
             tokens: self.place.base.kept.session.borrow().file.total_tokens,
-            // What was done beside the conversation counts for nothing in it.
+            // Calls made besides the conversation do not count towards its size.
             used: Some(self.place.used()),
         }
     }
@@ -112,7 +112,7 @@ impl Talker for Chat<'_, '_> {
             request::censored(self.place, text)
         };
         if line.text.starts_with('/') {
-            // They may have been written since.
+            // The command files may have changed since.
             self.place.reload_commands();
         }
         Ok(Some(line))
@@ -228,7 +228,7 @@ impl Talker for Chat<'_, '_> {
         }))
     }
 
-    /// Carries out one of the user's own commands, by the model that it names, which is asked no longer than that.
+    /// Executes a user-defined command with the model that it names, then returns to the previous model.
     fn obey_own(&mut self, talk: &mut Talk<'_>, name: &str, argument: &str) -> Result<(), Failure> {
         let command = self.place.command(name);
         let Some(model) = command.and_then(|command| command.model.clone()) else {
@@ -250,10 +250,10 @@ impl Talker for Chat<'_, '_> {
 impl Chat<'_, '_> {
     /// Works on a request.
     fn work_on(&mut self, talk: &mut Talk<'_>, asked: &UserRequest) -> Result<Outcome, Failure> {
-        // What was done is struck until the next request.
+        // Completed items stay on the list, struck out, until the next request.
         let is_open = |todo: &Todo| todo.status != TodoStatus::Completed;
         self.place.todos.borrow_mut().retain(is_open);
-        // Until the vendor counts it.
+        // An estimate, until the vendor reports the usage.
         let tokens = request::tokens_of(asked);
         self.screen
             .status(|status| status.used = status.used.saturating_add(tokens));
@@ -271,7 +271,7 @@ impl Chat<'_, '_> {
         {
             self.place.context.warn(problem.to_string());
         }
-        // What a command has made of the permissions counts for nothing until the user has looked.
+        // Changes that a command has made to the permissions take effect only after the user has seen them.
         let looked = proposals::look_at_permissions(self.place, self.screen);
         let outcome = done?;
         looked?;
@@ -281,7 +281,7 @@ impl Chat<'_, '_> {
         }
     }
 
-    /// Asks how to carry out a plan that ends in a checklist; the request to do so.
+    /// Asks how to carry out a plan that ends in a checklist. Returns the request to do so, if any.
     fn plan_to_carry_out(&mut self, outcome: &Outcome) -> Result<Option<UserRequest>, Failure> {
         if self.place.mode.get() != Mode::Planning {
             return Ok(None);
@@ -327,7 +327,8 @@ impl Chat<'_, '_> {
         })
     }
 
-    /// Sets everything up anew, which ends background processes: the user and the model are told.
+    /// Ends the conversation to set everything up again, which also ends background processes: the user and the model
+    /// are told so.
     fn reopen(&mut self, said: Said) -> String {
         let told = said.markdown();
         self.end = TalkEnd::Reopen(said.account);
@@ -345,7 +346,7 @@ impl Chat<'_, '_> {
         )
     }
 
-    /// The vendor of the model, if it has accounts; else the usual one.
+    /// Returns the vendor of the model if it has accounts, or else the usual one.
     fn provider(&self) -> Provider {
         let provider = self.place.base.models.first.spec.provider;
         if provider.vendor().key_file.is_some() {
@@ -355,7 +356,7 @@ impl Chat<'_, '_> {
         }
     }
 
-    /// Signs in with the account that the user chooses, or with a key that they type unseen.
+    /// Signs in with the account that the user chooses, or with a key that they type without echo.
     fn choose_account(&self) -> Result<Option<Said>, Failure> {
         let accounts = login::accounts(self.place.context)?;
         let active = accounts.active().map(|account| &*account.name);
@@ -400,7 +401,7 @@ impl Chat<'_, '_> {
         self.offer(talk, AGENTS_FILE, &proposed)
     }
 
-    /// Offers a file that the agent has written; what became of it.
+    /// Offers a file that the agent has written. Returns a message about the outcome.
     fn offer(&self, talk: &mut Talk<'_>, path: &str, content: &str) -> Result<String, Failure> {
         let said = proposals::offer(self.place, self.screen, path, content)?;
         talk.remember_changes(self);

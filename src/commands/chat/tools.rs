@@ -1,4 +1,4 @@
-//! The tools of an agent at the terminal: the profile's words over the engine's tools.
+//! The terminal agent's tools: the engine's tools, described in the profile's own words.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -70,14 +70,14 @@ static KILL_BACKGROUND: ToolSpec = ToolSpec::new(
 )
 .doing(Verb::EndProcess);
 
-/// The project and the run that the tools work on.
+/// The project and the run in which the tools work.
 #[derive(Clone, Copy)]
 pub struct ChatTools<'p, 'a> {
     /// The project's root, links resolved.
     pub root: &'p Path,
     /// Access to files elsewhere.
     pub outside: Outside,
-    /// Paths that no search and no replacement looks into: absolute paths, links resolved.
+    /// Paths that searches and replacements skip: absolute, with links resolved.
     pub closed: &'p [PathBuf],
     /// Stops searches and listings.
     pub interrupt: &'p Interrupt,
@@ -87,16 +87,16 @@ pub struct ChatTools<'p, 'a> {
     pub processes: &'p RefCell<Processes<'a>>,
     /// Time limit of a command, unless a call has its own.
     pub patience: Duration,
-    /// Names a file for a command's output: another each time, in a directory that is there.
+    /// Returns a new path for a command's output, in an existing directory.
     pub output_files: &'p dyn Fn() -> PathBuf,
-    /// Keeps the list of what is to be done, and shows it.
+    /// Stores the todo list and shows it.
     pub todos: &'p dyn Fn(Vec<Todo>),
-    /// Lets a helper work; `None` where there are no helpers, as for a helper itself.
+    /// Runs a helper; `None` if there are no helpers, as for a helper itself.
     pub spawn: Option<&'p Work<'p>>,
 }
 
 impl<'p> ChatTools<'p, '_> {
-    /// All of them, in the order in which they are described.
+    /// Returns all tools, in the order in which they are described.
     pub fn toolbox(self) -> Toolbox<'p> {
         let Self {
             root,
@@ -158,7 +158,7 @@ impl<'p> ChatTools<'p, '_> {
         }
     }
 
-    /// Tools that only read the project's files.
+    /// Returns the tools that only read the project's files.
     pub fn looking(self) -> Toolbox<'p> {
         let Self {
             root,

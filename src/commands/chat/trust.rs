@@ -1,7 +1,7 @@
-//! The files of projects that a user has agreed to: `trusted.json` in the agent's home.
+//! The files of projects that the user trusts: `trusted.json` in the agent's home.
 //!
-//! Touches that file alone. A file of a project's is trusted as long as its bytes have the digest that stands there,
-//! and whatever it allows counts for nothing before: a clone cannot bring it along.
+//! Accesses only that file. A project's file is trusted as long as its content has the recorded digest. Until then
+//! nothing that it allows takes effect, so a clone cannot bring along permissions.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,19 +15,19 @@ use crate::sys::home_file::{self, HomeFileProblem, first_version};
 
 /// The file, in the agent's home.
 pub const FILE: &str = "trusted.json";
-/// Effect of removing the file.
+/// Effect of removing the file, for error messages.
 const WITHOUT: &str = "no project's files are trusted then";
 
-/// The digests of a project's files, `sha256:` and hexadecimal digits, by their paths from its root.
+/// The digests of a project's files, `sha256:` and hexadecimal digits, by path relative to its root.
 type Digests = BTreeMap<String, String>;
 
-/// The whole file.
+/// The complete content of the file.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Form {
     #[serde(deserialize_with = "first_version")]
     version: u64,
-    /// By each project's root, links resolved.
+    /// Digests by project root, with links resolved.
     folders: BTreeMap<String, Digests>,
 }
 
@@ -40,7 +40,7 @@ impl Default for Form {
     }
 }
 
-/// Errors of trusting a file.
+/// Errors from trusting a file.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum TrustProblem {
     /// `trusted.json` cannot be read.
@@ -62,10 +62,10 @@ pub struct TrustedFiles {
 }
 
 impl TrustedFiles {
-    /// Loads those of the project with this root, links resolved, by the file in this home.
+    /// Loads the trusted files of the project at `root`, a path with links resolved, from this home.
     ///
     /// # Errors
-    /// When the file cannot be read, or there is a mistake in it.
+    /// When the file cannot be read or contains a mistake.
     pub fn load(home: &Path, root: &Path) -> Result<Self, HomeFileProblem> {
         let root = root.to_string_lossy().into_owned();
         Ok(Self {
@@ -75,17 +75,17 @@ impl TrustedFiles {
         })
     }
 
-    /// Tests if the user has agreed to these bytes of the file at `path`, from the project's root on.
+    /// Returns `true` if the user trusts this content of the file at `path`, which is relative to the project's root.
     pub fn has(&self, path: &str, content: &[u8]) -> bool {
         self.digests
             .get(path)
             .is_some_and(|known| *known == digest(content))
     }
 
-    /// Records that the user trusts these files, each by its path and its bytes.
+    /// Records that the user trusts these files, given by path and content.
     ///
     /// # Errors
-    /// When that cannot be kept; then it does not hold.
+    /// When that cannot be saved; the files are then not trusted.
     pub fn add<'f>(
         &mut self,
         files: impl IntoIterator<Item = (&'f str, &'f [u8])>,

@@ -1,7 +1,7 @@
-//! Trust of the user in a project's own files.
+//! The user's trust in a project's own files.
 //!
-//! Reads the project's permissions and commands, and writes what the user has agreed to. Guarantees that nothing of the
-//! project's counts before the user has seen what it would allow.
+//! Reads the project's permissions and commands, and saves what the user has agreed to. Guarantees that none of them
+//! take effect before the user has seen what they would allow.
 
 use super::commands::{self, CommandFile};
 use super::login::home;
@@ -17,13 +17,13 @@ use crate::run::outcome::{Failure, Outcome};
 use crate::sys::error::Error;
 use crate::ui::input::{self, InputError, LineReader as _, Lines, Typed};
 
-/// The question.
+/// The question to the user.
 const QUESTION: &str = "Trust this folder?";
 
-/// Asks the user whether what the project brings along counts; until the program ends, a no holds.
+/// Asks the user whether the project's own files may take effect; a no applies until the program ends.
 ///
 /// # Errors
-/// When that cannot be kept, or the user leaves.
+/// When the answer cannot be saved, or the user leaves.
 pub fn ask_at_start(place: &ChatPlace<'_>, screen: &Screen) -> Result<(), Error> {
     let untrusted = Untrusted::find(&place.permissions.borrow(), &place.commands);
     if untrusted.lines.is_empty() || place.permissions.borrow().is_declined {
@@ -32,10 +32,10 @@ pub fn ask_at_start(place: &ChatPlace<'_>, screen: &Screen) -> Result<(), Error>
     ask(place, screen, &untrusted)
 }
 
-/// Asks the same before this is written into a file that the user does not trust.
+/// Asks the same before this choice is written to a file that the user does not trust.
 ///
 /// # Errors
-/// Those of [`ask_at_start`].
+/// Same as for [`ask_at_start`].
 pub fn ask_before(place: &ChatPlace<'_>, screen: &Screen, choice: &Choice) -> Result<(), Error> {
     let permissions = place.permissions.borrow();
     if permissions.is_declined || !permissions.needs_trust(choice) {
@@ -52,7 +52,7 @@ pub fn ask_before(place: &ChatPlace<'_>, screen: &Screen, choice: &Choice) -> Re
 /// Trusts the project's command of this name if it has the content that the program has just shown and written.
 ///
 /// # Errors
-/// When that cannot be kept.
+/// When that cannot be saved.
 pub fn trust_written(place: &ChatPlace<'_>, name: &str, content: &str) -> Result<(), Error> {
     let is_it = |command: &&CommandFile| {
         let source = command.source();
@@ -83,11 +83,11 @@ fn ask(place: &ChatPlace<'_>, screen: &Screen, untrusted: &Untrusted) -> Result<
     Ok(())
 }
 
-/// Shows what the project's files would allow, and trusts them where the user agrees: in advance, or by a `y` on
+/// Shows what the project's files would allow, and trusts them if the user agrees, either in advance or with a `y` on
 /// standard input.
 ///
 /// # Errors
-/// When they cannot be read, or what was agreed cannot be kept.
+/// When they cannot be read, or trust cannot be saved.
 pub fn trust(context: &Context<'_>, is_given: bool) -> Result<Outcome, Failure> {
     let root = context.project.root();
     let home = home(context)?;

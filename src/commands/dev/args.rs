@@ -1,4 +1,4 @@
-//! The command line of `dev`, and of the binary of that name.
+//! Command-line arguments of `dev`, both as a subcommand and as a binary of its own.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! The agent `dev`: a developer at the terminal whose work an independent audit must pass.
 //!
-//! A profile: the parts of the engine it is made of. [`crate::agent`] makes them work together, and all agents share
-//! what surrounds them.
+//! A profile: it selects the parts of the engine that make up the agent. [`crate::agent`] connects them; sessions, runs
+//! and screens are shared with all other agents.
 
 use std::cell::RefCell;
 use std::mem::take;
@@ -58,14 +58,14 @@ const AUDITOR: &str = include_str!("../../../prompts/dev_audit.txt");
 /// Instructions for summaries.
 const SUMMARIZER: &str = include_str!("../../../prompts/dev_compress.txt");
 
-/// The time an auditor's checks may take at the least: the project's build and tests are among them, and nothing of
-/// its goes on in the background.
+/// Minimum time limit of an auditor's checks, which include the project's build and tests and cannot continue in the
+/// background.
 const CHECKS: Duration = Duration::from_secs(600);
 
-/// Works on one request, or on what is asked for at the terminal.
+/// Works on one request, or on those that the user enters at the terminal.
 ///
 /// # Errors
-/// When the last request was not done.
+/// When the request fails, or there is none.
 pub fn dev<'c>(
     context: &'c Context<'c>,
     options: &AgentOptions,
@@ -105,12 +105,12 @@ pub fn dev<'c>(
     )))
 }
 
-/// The developer that a user talks with.
+/// The developer agent that a user talks to.
 struct Developer<'t, 'c> {
     context: &'c Context<'c>,
     options: &'t AgentOptions,
     place: Workspace<'c>,
-    /// The runs that were undone since the last request: the agent is to know.
+    /// Runs undone since the last request, to be mentioned to the agent.
     undone: Vec<String>,
 }
 
@@ -227,7 +227,7 @@ impl Talker for Developer<'_, '_> {
     }
 }
 
-/// Replaces the conversation by a summary that keeps this above all, if it is not blank.
+/// Replaces the conversation by a summary, with particular attention to `focus` unless it is blank.
 fn compact(context: &Context<'_>, place: &Workspace<'_>, focus: &str) -> Result<Outcome, Failure> {
     let _lock = recovery::take(context)?;
     let setup = setup(place, AnswerSource::Nowhere, Vec::new(), None);
@@ -249,7 +249,7 @@ fn compact(context: &Context<'_>, place: &Workspace<'_>, focus: &str) -> Result<
     run.finish(result)
 }
 
-/// The setup of a run.
+/// Returns the setup of a run.
 fn setup<'s>(
     place: &'s Workspace<'_>,
     answers: AnswerSource<'s>,
@@ -272,7 +272,7 @@ fn setup<'s>(
     }
 }
 
-/// Works on one request until the audit passes it. Between requests, others may have the project.
+/// Works on one request until the audit passes it. The project is locked only while a request is worked on.
 fn work(
     context: &Context<'_>,
     place: &Workspace<'_>,
@@ -376,7 +376,7 @@ fn work(
     })
 }
 
-/// Tells an agent its limits, behind the rules for its commands.
+/// Describes an agent's limits, after the rules for its commands.
 fn limits(commands: &str, max_loops: u16, tries: u32) -> String {
     format!(
         "\n## Limits\n\n{commands}\
@@ -386,7 +386,7 @@ fn limits(commands: &str, max_loops: u16, tries: u32) -> String {
     )
 }
 
-/// The tool that lists directories.
+/// Creates the tool that lists directories.
 fn listing<'w>(context: &'w Context<'_>, place: &Workspace<'_>) -> ListDirectory<'w> {
     ListDirectory {
         root: context.project.root(),
@@ -395,7 +395,7 @@ fn listing<'w>(context: &'w Context<'_>, place: &Workspace<'_>) -> ListDirectory
     }
 }
 
-/// The developer's tools, without commands.
+/// Returns the developer's tools, except for commands.
 fn developers_tools<'w>(
     context: &'w Context<'_>,
     place: &'w Workspace<'_>,
@@ -440,13 +440,13 @@ pub fn sessions(context: &Context<'_>) -> Result<Outcome, Failure> {
     listing::list::<SessionFile>(context, &DEV, &home, settings.session_retention_days)
 }
 
-/// Opens `config.json` in the user's editor, and checks that the result can be used.
+/// Opens `config.json` in the user's editor, and checks the result.
 ///
 /// # Errors
 /// When there is no editor, or the configuration cannot be used.
 pub fn config(context: &Context<'_>) -> Result<Outcome, Failure> {
     let home = home(context, &DEV)?;
-    // What is wrong with it now is what the editor is for.
+    // Creates the file if it is missing; errors in it are what the editor is for.
     let _ = settings(context);
     listing::edit(context, &home.join(FILE), || settings(context).map(drop))
 }

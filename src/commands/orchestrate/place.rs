@@ -1,6 +1,6 @@
-//! An orchestration's surroundings: its configuration, the model, the task, and who may be asked.
+//! Setup of an orchestration: its configuration, model and task, and the user who can answer questions.
 //!
-//! Guarantees that all that is missing or wrong is told at once, before anything is sent.
+//! Guarantees that everything missing or wrong is reported together, before anything is sent.
 
 use std::cell::RefCell;
 use std::io;
@@ -29,39 +29,39 @@ use crate::ui::tui::Status;
 /// The prompt for the task.
 const TASK_PROMPT: &str = "task> ";
 
-/// The limit of replies in a row that are neither a call nor a report.
+/// The limit of consecutive replies that are neither a call nor a report.
 const TRIES: u32 = 3;
-/// The limit of model calls. Eight rounds of work, review and reading take 25.
+/// The limit of model calls. Eight rounds of working, reviewing and reading take 25.
 const MOST_LOOPS: u16 = 100;
 
-/// The maximum size of a record of a server's answers, in bytes: each answer may have 16 MB.
+/// The maximum size of the recorded answers of a server, in bytes: each answer may have 16 MB.
 const LARGEST: u64 = 4096 * MIB;
 
-/// An orchestration's surroundings, set up before a run.
+/// Everything an orchestration needs, prepared before it starts.
 pub struct OrchestratePlace<'c> {
     /// The model.
     pub models: Models<'c>,
     /// The work to do.
     pub task: String,
-    /// The settings that a replay has to know.
+    /// The settings needed to replay the run.
     pub settings: OrchestrationSettings,
     /// The publishing agent's data; `None` if nothing is published.
     pub publishing: Option<Publishing>,
-    /// The user who may be asked, if any.
+    /// The user to whom questions go, if any.
     pub user: Option<User>,
     /// The limits of the model.
     pub limits: LimitsRecord,
     /// The source of the server's answers.
     pub server: McpSource,
-    /// The record of the run that is replayed, if any.
+    /// Record of the replayed run, if any.
     pub recorded: Option<AgentRecord>,
 }
 
 impl<'c> OrchestratePlace<'c> {
-    /// Looks for all of it.
+    /// Reads everything from the configuration, or from the run to replay.
     ///
     /// # Errors
-    /// If something is missing or wrong, or nothing is asked for.
+    /// If something is missing or wrong, or no task is given.
     pub fn open(
         context: &Context<'c>,
         options: &OrchestrateOptions,
@@ -104,7 +104,7 @@ impl<'c> OrchestratePlace<'c> {
             polling: config.polling,
         };
         let (address, token) = config.mcp;
-        // Nobody is asked for anything where something is missing.
+        // The user is asked for the task only once everything else is complete.
         let (task, user) = task(context, options, open)?;
         let user = match user {
             _ if options.headless => None,
@@ -159,7 +159,7 @@ impl<'c> OrchestratePlace<'c> {
         })
     }
 
-    /// The source of answers to the model's questions.
+    /// Returns the source of answers to the model's questions.
     pub fn answers(&self) -> AnswerSource<'_> {
         match (&self.recorded, &self.user) {
             (Some(record), _) => AnswerSource::recorded(record),
@@ -169,10 +169,11 @@ impl<'c> OrchestratePlace<'c> {
     }
 }
 
-/// The model: the one that `--model` names, or the deployment of the variables. What is missing is noted.
+/// Selects the model given by `--model`, or else the deployment in the environment variables. Missing settings are
+/// added to `missing`.
 ///
 /// # Errors
-/// If there is no such model.
+/// If `--model` names an unknown model.
 fn models<'c>(
     context: &Context<'c>,
     choice: &ModelChoice,
@@ -197,10 +198,10 @@ fn models<'c>(
     Ok(first.map(|first| Models::new(choice, false, first, Vec::new())))
 }
 
-/// The task, and the user who was asked for it, who may be asked more.
+/// Returns the task, and the user if they were asked for it and can be asked again.
 ///
 /// # Errors
-/// If nothing is.
+/// If no task is given.
 fn task(
     context: &Context<'_>,
     options: &OrchestrateOptions,
@@ -210,7 +211,7 @@ fn task(
         return Ok((task.clone(), None));
     }
     if options.headless && !options.stdin_is_terminal {
-        // Nothing else will be asked: all of it is the task.
+        // Nothing else is read from standard input, so all of it is the task.
         return Ok((query::from_stdin(context)?, None));
     }
     let mut user = open()?;

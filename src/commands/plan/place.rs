@@ -1,5 +1,5 @@
-//! The plan agent's surroundings: its home, the models of its stages, the session with the plan, and where
-//! commands run.
+//! Setup of a plan run: the agent's home, the models of its stages, the session with the plan, and the runner of
+//! commands.
 
 use std::cell::RefCell;
 use std::io::Write as _;
@@ -40,7 +40,7 @@ use crate::sys::home_file;
 use crate::sys::interrupt::Interrupted;
 use crate::ui::input::{InputError, User};
 
-/// The session that a plan is worked on in.
+/// The session in which a plan is worked on.
 pub struct KeptPlan<'s> {
     session: RefCell<PlanSession>,
     /// True if the session existed before.
@@ -50,12 +50,12 @@ pub struct KeptPlan<'s> {
 }
 
 impl KeptPlan<'_> {
-    /// The chat log's path.
+    /// Path of the chat log.
     pub fn chat_log(&self) -> PathBuf {
         self.session.borrow().chat_log()
     }
 
-    /// The document's path, in the session's folder or in the project in `root`.
+    /// Path of the document, in the session's folder or in the project at `root`.
     pub fn document(&self, root: &Path) -> PathBuf {
         self.session.borrow().document(root)
     }
@@ -65,16 +65,16 @@ impl KeptPlan<'_> {
         look(&self.session.borrow().file.state)
     }
 
-    /// Changes the state, and keeps it.
+    /// Changes the state and saves it.
     ///
     /// # Errors
-    /// If it cannot be kept.
+    /// If saving fails.
     pub fn change(&self, change: impl FnOnce(&mut PlanState)) -> Result<(), Error> {
         change(&mut self.session.borrow_mut().file.state);
         self.save()
     }
 
-    /// The other sessions of the project, the newest first: the id of each, and a line that tells of it.
+    /// Returns the other sessions of the project, newest first, each with its id and a one-line description.
     ///
     /// # Errors
     /// If they cannot be read.
@@ -82,7 +82,7 @@ impl KeptPlan<'_> {
         sessions::others(context, &self.store, context.project.root(), &self.id())
     }
 
-    /// Checks that another session can be gone on with.
+    /// Checks that another session can be resumed.
     ///
     /// # Errors
     /// If it cannot be used.
@@ -113,7 +113,7 @@ impl Keeping for KeptPlan<'_> {
 
     fn note_state(&self, state: SessionState) -> Result<(), Error> {
         let mut session = self.session.borrow_mut();
-        // A plan that is made is not one that is worked off.
+        // Making the plan does not complete the session; only executing it does.
         session.file.status = match state {
             SessionState::Complete if session.file.state.stage != PlanStage::Done => {
                 SessionState::Active
@@ -125,7 +125,7 @@ impl Keeping for KeptPlan<'_> {
     }
 
     fn keep(&self, purpose: &Purpose, conversation: &Conversation) -> Result<(), Error> {
-        // Plans and summaries are asked for anew where they were cut short.
+        // Interrupted plans and summaries are requested again, so their conversations are not saved.
         if *purpose != Purpose::STEP {
             return Ok(());
         }
@@ -133,18 +133,18 @@ impl Keeping for KeptPlan<'_> {
     }
 }
 
-/// The home directory of the plan agent.
+/// Returns the home directory of the plan agent.
 ///
 /// # Errors
-/// If no variable says so.
+/// If the environment does not determine it.
 pub fn home(context: &Context<'_>) -> Result<PathBuf, Error> {
     workspace::home(context, &home::PLAN)
 }
 
-/// The agent's table of models: its own, which is made where it is missing, and over it the project's.
+/// Reads the table of models: the agent's own, created if it is missing, with the project's taking precedence.
 ///
 /// # Errors
-/// If one cannot be read or made, or there is a mistake in one.
+/// If a table is invalid, or cannot be read or created.
 pub fn table(context: &Context<'_>, home: &Path) -> Result<ModelTable, Error> {
     let path = home.join(PLAN_MODELS);
     let own = own_models(context, &path)?;
@@ -154,7 +154,7 @@ pub fn table(context: &Context<'_>, home: &Path) -> Result<ModelTable, Error> {
     Ok(table.map_err(NotReady::of)?)
 }
 
-/// The content of the agent's own table.
+/// Reads the agent's own table, or creates it with the defaults if it does not exist.
 fn own_models(context: &Context<'_>, path: &Path) -> Result<Vec<u8>, PathError> {
     let read = files::read(path, Links::Followed, MIB).if_there();
     if let Some(own) = read.map_err(PathError::of("read", path))? {
@@ -168,11 +168,11 @@ fn own_models(context: &Context<'_>, path: &Path) -> Result<Vec<u8>, PathError> 
     Ok(ModelTable::PLAN_DEFAULTS.into())
 }
 
-/// The models of the three stages, the one of the steps first; and of what mends a plan, the one that plans. Those that
-/// Ollama lacks are pulled, where that is wanted or the user says so.
+/// Selects the models of the three stages, that of the steps first; plans are repaired by the model that makes them.
+/// Models that Ollama lacks are pulled if the options say so or the user agrees.
 ///
 /// # Errors
-/// If one is not known, or lacks something.
+/// If a model is unknown or its configuration is incomplete.
 pub fn models<'c>(
     context: &Context<'c>,
     options: &PlanOptions,
@@ -188,10 +188,10 @@ pub fn models<'c>(
     })
 }
 
-/// The model of a stage: the one that `--model` names, or that of the tables' rules.
+/// Selects the model of a stage: the one given by `--model`, or else by the rules of the tables.
 ///
 /// # Errors
-/// If there is none.
+/// If there is no such model.
 pub fn selected(
     context: &Context<'_>,
     choice: &ModelChoice,
@@ -206,7 +206,7 @@ pub fn selected(
     Ok(selected.map_err(NotReady::of)?.clone())
 }
 
-/// The prompt of a model's entry, followed by a sentence about its task.
+/// Returns the prompt of a model's entry, if any, followed by a sentence about its task.
 pub fn model_and(spec: &ModelSpec, sentence: &str) -> String {
     let own = spec.prompt.as_deref();
     let own = own.map(|prompt| format!("{}\n\n", prompt.trim_end()));
@@ -241,7 +241,7 @@ const STAGES: [(Purpose, TaskType); 4] = [
     (Purpose::PLAN_REPAIR, TaskType::Planning),
 ];
 
-/// The plan agent's surroundings, set up before a run.
+/// Everything a plan run needs, prepared before it starts.
 pub struct PlanPlace<'c> {
     /// The models of the stages.
     pub models: Models<'c>,
@@ -249,37 +249,36 @@ pub struct PlanPlace<'c> {
     pub kept: KeptPlan<'c>,
     /// The plan's document.
     pub document: PathBuf,
-    /// The content of `AGENTS.md`, which tells the models how to behave.
+    /// The content of `AGENTS.md`, used as instructions for the models.
     pub instructions: String,
     /// The limits of the agent.
     pub limits: LimitsRecord,
     /// Runs commands.
     pub processes: RefCell<Processes<'c>>,
-    /// The paths that are not for the agent's tools, links resolved.
+    /// Paths that the agent's tools may not access, with links resolved.
     pub closed: Vec<PathBuf>,
     /// Warnings from before the run.
     pub warnings: Vec<String>,
-    /// The record of the run that is replayed, if any.
+    /// Record of the replayed run, if any.
     pub recorded: Option<AgentRecord>,
-    /// True if the run that is replayed ended when the plan was made.
+    /// True if the replayed run ended once the plan was made.
     pub is_plan_only: bool,
 }
 
-/// The number of unintelligible replies in a row that ends a run.
+/// Number of consecutive unintelligible replies that ends a run.
 pub const TRIES: u32 = 3;
 
-/// The time limit of a command: `spec/plan-prompts.md` has none, and a model that waits for
-/// nothing none either.
+/// Time limit of a command. `spec/plan-prompts.md` sets none, but a command that hangs must not block the run.
 const LONGEST_COMMAND: Duration = Duration::from_secs(600);
 
-/// The limit of replies: steps have limits of their own.
+/// Limit of replies, effectively none: steps have limits of their own.
 const MOST_LOOPS: u16 = u16::MAX;
 
 impl<'c> PlanPlace<'c> {
-    /// Sets it up, in a session.
+    /// Prepares a run in this session.
     ///
     /// # Errors
-    /// If something is missing or wrong: a key that git does not ignore or tracks, `AGENTS.md`, plan, sandbox.
+    /// If git tracks or does not ignore a key file, or `AGENTS.md`, the plan or the sandbox cannot be used.
     pub fn open(
         context: &'c Context<'c>,
         options: &PlanOptions,
@@ -329,7 +328,7 @@ impl<'c> PlanPlace<'c> {
         Ok(place)
     }
 
-    /// Goes back to where the run began that is to be replayed, if one is.
+    /// Restores the state at the start of the run to replay, if any.
     fn replay(&mut self, context: &Context<'_>, options: &PlanOptions) -> Result<(), Error> {
         let Some(Recorded {
             recording,
@@ -363,10 +362,10 @@ impl<'c> PlanPlace<'c> {
         Ok(())
     }
 
-    /// Switches to the models of these options.
+    /// Switches to the models selected by these options.
     ///
     /// # Errors
-    /// If one is not known, or lacks something.
+    /// If a model is unknown or its configuration is incomplete.
     pub fn choose_model(
         &mut self,
         context: &Context<'c>,
@@ -383,7 +382,7 @@ impl<'c> PlanPlace<'c> {
     }
 }
 
-/// The known model with the next larger window than this.
+/// Returns the known model with the smallest window larger than this one.
 pub fn larger<'c>(context: &'c Context<'_>, window: Option<u64>) -> Option<&'c str> {
     let table = context.models.as_ref().ok()?;
     let specs = table.models().iter();
@@ -392,10 +391,10 @@ pub fn larger<'c>(context: &'c Context<'_>, window: Option<u64>) -> Option<&'c s
     larger.min().map(|(_, name)| name)
 }
 
-/// The session that is meant, or a new one.
+/// Opens the chosen session, or creates a new one.
 ///
 /// # Errors
-/// If there is no such session, or it cannot be used or made.
+/// If the session does not exist, or cannot be used or created.
 pub fn open_session<'c>(
     context: &'c Context<'_>,
     home: &Path,
@@ -404,7 +403,7 @@ pub fn open_session<'c>(
     let store = PlanSessionStore::at(&home::PLAN, home, context.redactor)?;
     let root = context.project.root();
     let now = context.clock.now();
-    // A replay is nobody's to go on with, and changes no plan but its own.
+    // The session of a replay cannot be resumed, and changes no plan but its own.
     let is_replay = options.choice.replay.is_some();
     let plan_file = if is_replay {
         None
@@ -450,19 +449,19 @@ pub fn open_session<'c>(
     })
 }
 
-/// Returns `true` if a file is something other than a plan, not a damaged one.
+/// Returns `true` if the file is something other than a plan; a damaged plan still counts as one.
 fn is_no_plan(path: &Path) -> bool {
     let content = files::read(path, Links::Refused, MIB);
     let content = content.map(|content| content.trim_ascii().to_vec());
     let parsed = content.map(|content| match content.as_slice() {
-        // Nothing is lost where there is nothing.
+        // An empty file can be overwritten without losing anything.
         [] => Ok(PlanDocument::empty(0)),
         content => PlanDocument::parse(content),
     });
     matches!(parsed, Ok(Err(PlanDocumentError::NoHeading)))
 }
 
-/// The path of the document in the project, relative to its root, if it is to be there.
+/// Returns the document's path relative to the project's root; `None` if the document is in the session's folder.
 fn plan_file(context: &Context<'_>, options: &PlanOptions) -> Result<Option<String>, Error> {
     let Some(path) = &options.plan_file else {
         return Ok(None);
@@ -470,7 +469,7 @@ fn plan_file(context: &Context<'_>, options: &PlanOptions) -> Result<Option<Stri
     let outside = || NoPlanFile::Outside(path.clone());
     let root = context.project.root();
     let whole = path_clean::clean(root.join(path));
-    // The directory may be a link; the file itself is none.
+    // The directory may be a link, but the file itself may not.
     let directory = whole.parent().and_then(|parent| parent.canonicalize().ok());
     let name = whole.file_name();
     let (Some(directory), Some(name)) = (directory, name) else {

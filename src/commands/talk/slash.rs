@@ -1,17 +1,16 @@
-//! The slash commands: one table, one reader and one help for all who talk with their user. Pure.
+//! Slash commands: one table, one parser and one help text for all interactive agents. Pure.
 
 use crate::ui::tui::CommandHint;
 
 macro_rules! slash_commands {
     ($($command:ident $name:literal $argument:literal $description:literal;)*) => {
-        /// A slash command of the program.
+        /// A built-in slash command.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Slash {
             $(#[doc = $description] $command,)*
         }
 
-        /// All commands, each with its name, the argument that it takes, and its description. An agent has those that
-        /// it names.
+        /// All commands, each with its name, argument and description. An agent supports the ones that it lists.
         const COMMANDS: &[(Slash, &str, &str, &str)] =
             &[$((Slash::$command, $name, $argument, $description),)*];
     };
@@ -37,10 +36,10 @@ slash_commands! {
     Undo "undo" "" "take back what the last request changed";
 }
 
-/// Other names of commands.
+/// Aliases of commands.
 const ALIASES: [(&str, &str); 2] = [("quit", "exit"), ("?", "help")];
 
-/// The keys of the screen, for its `/help`.
+/// The keys of the screen, as shown by its `/help`.
 const KEYS: &str = "\
 | key | does |
 |---|---|
@@ -64,16 +63,15 @@ const KEYS: &str = "\
 pub enum SlashLine<'l> {
     /// A request.
     Request,
-    /// A command of the program, and its argument.
+    /// A built-in command and its argument.
     Command(Slash, &'l str),
-    /// A command that the user has written, and its argument.
+    /// A user-defined command and its argument.
     Own(&'l str, &'l str),
-    /// No command, for this reason.
+    /// Not a valid command, for this reason.
     Refused(String),
 }
 
-/// Splits a line into the command that its first word names and the argument behind it; `None` for a request. A path is
-/// a request's first word.
+/// Splits a line into a command's name and its argument; `None` for a request, such as one that begins with a path.
 pub fn split(line: &str) -> Option<(&str, &str)> {
     let line = line.trim();
     let (word, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
@@ -83,7 +81,7 @@ pub fn split(line: &str) -> Option<(&str, &str)> {
     is_command.then_some((name, argument.trim()))
 }
 
-/// Parses a line for an agent that has these commands of the program, and these of its user's own.
+/// Parses a line for an agent that supports these built-in commands and these of the user's own.
 pub fn read<'l>(line: &'l str, commands: &[Slash], own: &[CommandHint]) -> SlashLine<'l> {
     let Some((name, argument)) = split(line) else {
         return SlashLine::Request;
@@ -99,7 +97,7 @@ pub fn read<'l>(line: &'l str, commands: &[Slash], own: &[CommandHint]) -> Slash
     }
 }
 
-/// The one of these commands that has this name, and the argument that it takes.
+/// Finds the command with this name or alias, and the argument that it takes.
 pub fn named(name: &str, commands: &[Slash]) -> Option<(Slash, &'static str)> {
     let alias = ALIASES.iter().find(|(alias, _)| *alias == name);
     let name = alias.map_or(name, |(_, meant)| meant);
@@ -109,7 +107,7 @@ pub fn named(name: &str, commands: &[Slash]) -> Option<(Slash, &'static str)> {
     Some((*command, argument))
 }
 
-/// The error for an unknown command, with those that begin alike, or all.
+/// Returns the error for an unknown command, which suggests those with the same first letter, or else lists all.
 fn unknown(name: &str, hints: &[CommandHint]) -> String {
     let first = name.chars().next();
     let names = |is_wanted: &dyn Fn(&str) -> bool| {
@@ -129,7 +127,7 @@ fn unknown(name: &str, hints: &[CommandHint]) -> String {
     }
 }
 
-/// The commands of an agent, for who types one: these of the program, then the user's own.
+/// Lists an agent's commands for help and completion: these built-in ones, then the user's own.
 pub fn listed(commands: &[Slash], own: &[CommandHint]) -> Vec<CommandHint> {
     let there = COMMANDS
         .iter()
@@ -145,7 +143,7 @@ pub fn listed(commands: &[Slash], own: &[CommandHint]) -> Vec<CommandHint> {
 /// Returns the text of `/help` on the screen, in Markdown.
 pub fn screen_help(hints: &[CommandHint]) -> String {
     let lines = hints.iter().map(|hint| {
-        // A bar would begin another cell.
+        // A bare `|` would begin another table cell.
         let usage = usage(hint).replace('|', "\\|");
         format!("| `{usage}` | {} |\n", hint.description)
     });
@@ -155,7 +153,7 @@ pub fn screen_help(hints: &[CommandHint]) -> String {
     )
 }
 
-/// Returns the same for lines.
+/// Returns the text of `/help` in line mode.
 pub fn help(hints: &[CommandHint]) -> String {
     let rows = hints
         .iter()
@@ -166,7 +164,7 @@ pub fn help(hints: &[CommandHint]) -> String {
     )
 }
 
-/// `/model [NAME]`
+/// Formats a command's usage, such as `/model [NAME]`.
 fn usage(hint: &CommandHint) -> String {
     format!("/{} {}", hint.name, hint.argument)
         .trim_end()

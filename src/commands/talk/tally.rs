@@ -1,4 +1,4 @@
-//! The status for the user at the prompt: model, context, tokens, dollars, time. Pure.
+//! The status shown at the prompt: model, context, tokens, dollars, time. Pure.
 
 use std::time::Duration;
 
@@ -16,18 +16,18 @@ pub struct Tally {
     /// The number of requests whose cost is unknown.
     unpriced: u64,
     took: Duration,
-    /// The time the last one took.
+    /// Duration of the last request.
     last_took: Option<Duration>,
-    /// The number of tokens the conversation has, as the last call of the agent counted it.
+    /// Tokens of the conversation, according to the agent's last call.
     context: Option<u64>,
-    /// The folders of the runs that have changed something and were not undone, the last one at the end.
+    /// Folders of the runs that changed something and were not undone, oldest first.
     pub changed: Vec<String>,
-    /// True if the last of them was the last request.
+    /// True if the last request is the last of these runs.
     pub is_latest: bool,
 }
 
 impl Tally {
-    /// Takes in a run that has ended.
+    /// Adds a finished run.
     pub fn add(&mut self, record: &RunRecord, log: Option<&str>) {
         self.spend(record);
         self.took += record.seconds.0;
@@ -42,7 +42,7 @@ impl Tally {
         }
     }
 
-    /// Takes in what a run has cost.
+    /// Counts a run and adds its cost.
     pub fn spend(&mut self, record: &RunRecord) {
         self.requests += 1;
         match record.total_cost() {
@@ -51,17 +51,17 @@ impl Tally {
         }
     }
 
-    /// The tokens of the conversation, as far as they were counted.
+    /// Returns the tokens of the conversation; 0 if they have not been counted yet.
     pub fn context(&self) -> u64 {
         self.context.unwrap_or_default()
     }
 
-    /// The conversation is another one.
+    /// Clears the values of the previous conversation.
     pub fn forget_context(&mut self) {
         (self.context, self.last_took) = (None, None);
     }
 
-    /// One line: `model · directory · context 4% · 12,345 tokens · $0.0123 · 42s · keys`.
+    /// Formats the status line: `model · directory · context 4% · 12,345 tokens · $0.0123 · 42s · keys`.
     pub fn line(&self, model: &str, directory: &str, tokens: u64, window: u64) -> String {
         let share = self.context.map(|context| {
             let share = context.saturating_mul(100).div_ceil(window.max(1));
@@ -81,7 +81,7 @@ impl Tally {
         parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
     }
 
-    /// Returns the usage so far; `tokens` are the session's.
+    /// Describes the usage so far; `tokens` are the session's.
     pub fn cost(&self, tokens: u64) -> String {
         let spent = match (self.spent, self.unpriced) {
             (None, 0) => "nothing spent".to_owned(),

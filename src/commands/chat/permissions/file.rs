@@ -1,8 +1,8 @@
-//! The file `.agent/permissions.json`: what may be done with each tool in a project.
+//! The file `.agent/permissions.json`, with the permissions of each tool in a project.
 //!
-//! Reads the file, and writes it in one step. Guarantees that a mistake in it is told with its place and never taken
-//! for something else, that what others keep in it stays, and that it only narrows what may be done unless the user has
-//! agreed to its very bytes.
+//! Reads the file, and writes it atomically. Guarantees that a mistake is reported with its position and never
+//! misinterpreted, that unknown fields are preserved, and that the file can only restrict what is allowed unless the
+//! user trusts its exact content.
 
 mod form;
 
@@ -30,24 +30,24 @@ use crate::sys::{atomic_file, diff};
 
 /// The file, relative to the project's root.
 pub const FILE: &str = ".agent/permissions.json";
-/// Content that the user has turned down.
+/// Content that the user has rejected.
 pub const REFUSED: &str = ".agent/permissions.json.refused";
-/// The file may have so many bytes.
+/// Maximum size of the file, in bytes.
 const LARGEST: u64 = 2 * MIB;
-/// Effect of removing the file.
+/// Effect of removing the file, for error messages.
 const WITHOUT: &str = "then the defaults hold";
 
-/// Errors of reading and saving permissions.
+/// Errors from reading and saving permissions.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum PermissionsProblem {
-    /// The file, or its directory, is a link, or is no file at all.
+    /// The file or its directory is a link, or not a file or directory at all.
     #[error("`{}` is a link or no regular file", .path.display())]
     #[diagnostic(help("put a regular file or directory in the place of `{}`, or remove it", path.display()))]
     NoFile {
         /// The file, or its directory.
         path: PathBuf,
     },
-    /// The file cannot be read, or has a mistake in it.
+    /// The file cannot be read, or contains a mistake.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Unusable(#[from] HomeFileProblem),
@@ -55,11 +55,11 @@ pub enum PermissionsProblem {
     #[error("`{}` cannot be written: {}", .0.path.display(), .0.source)]
     #[diagnostic(help("make `{}` writable", .0.path.parent().unwrap_or(&.0.path).display()))]
     Unwritable(PathError),
-    /// The file was written, but trust in it could not be kept.
+    /// The file was written, but trust in it could not be saved.
     #[error(transparent)]
     #[diagnostic(help("what it allows holds until the program ends"))]
     Untrusted(#[from] TrustProblem),
-    /// The file has been changed since it was read, and nobody has looked at that yet.
+    /// The file has changed since it was read, and the user has not seen the change yet.
     #[error("`{}` has been changed meanwhile and was not written; the choice holds until the program ends", .path.display())]
     #[diagnostic(help("with the next request you are shown the change"))]
     Changed {
@@ -68,7 +68,7 @@ pub enum PermissionsProblem {
     },
 }
 
-/// Permissions of each tool in a project, as the user has last seen or chosen it.
+/// Permissions of each tool in a project, as last seen or chosen by the user.
 #[derive(Debug, Clone)]
 pub struct PermissionFile {
     root: PathBuf,
@@ -76,31 +76,31 @@ pub struct PermissionFile {
     known: Option<Vec<u8>>,
     /// The content of the file.
     form: PermissionForm,
-    /// The permissions that hold.
+    /// The permissions in effect.
     holding: PermissionForm,
-    /// The files of the project that the user has agreed to.
+    /// The project's files that the user trusts.
     trusted: TrustedFiles,
-    /// `true` if all of the file is in effect: there is none, or the user has agreed to these bytes.
+    /// `true` if the whole file is in effect: it does not exist, or the user trusts its content.
     is_trusted: bool,
     /// `true` once the user has declined to trust the file.
     pub is_declined: bool,
 }
 
-/// Unified diff of a change on the disk, "" where the file cannot be read; and the permissions that hold if the user
-/// agrees, or an error where the file cannot be used as it is now.
+/// Unified diff of a change on disk, empty if the file cannot be read; and the permissions that take effect if the user
+/// agrees, or an error if the file cannot be used.
 pub type ChangedOnDisk = (String, Result<PermissionFile, PermissionsProblem>);
 
 impl PermissionFile {
-    /// The permissions of the project with this root: the file's, as far as it is trusted or narrows them, or the
-    /// defaults where there is none.
+    /// Loads the permissions of the project at `root`: those of the file, without what it allows if it is not trusted,
+    /// or the defaults if it does not exist.
     ///
     /// # Errors
-    /// When there is one that cannot be used.
+    /// When the file exists but cannot be used.
     fn load(root: &Path, trusted: TrustedFiles) -> Result<Self, PermissionsProblem> {
         Self::of(root, read(root)?, trusted)
     }
 
-    /// Loads them likewise, by the trust that is kept in the user's `home`.
+    /// Loads the permissions, with the trust recorded in the user's `home`.
     ///
     /// # Errors
     /// When a file cannot be used: the project is not ready.
@@ -136,13 +136,13 @@ impl PermissionFile {
         })
     }
 
-    /// Action for calls of this tool: a tool that is not listed is asked about.
+    /// Returns the action for calls of this tool; a tool that is not listed is asked about.
     pub fn action(&self, tool: &str) -> PermissionAction {
         self.holding.action(tool)
     }
 
-    /// Action for a command that this tool runs: each of its programs goes by the longest rule that covers it, else by
-    /// the tool's own entry. No rule covers what is asked about always.
+    /// Returns the action for a command run by this tool: the longest rule that covers it applies to each of its
+    /// programs, or else the tool's own entry. No rule can allow what is always asked about.
     pub fn action_on(&self, tool: &str, command: &JudgedCommand) -> PermissionAction {
         let of_tool = self.action(tool);
         let programs = command.programs.iter();
@@ -156,7 +156,7 @@ impl PermissionFile {
         }
     }
 
-    /// The action of the longest rule that covers a program; of two, the one that allows less.
+    /// Returns the action of the longest rule that covers a program; of equally long ones, the most restrictive.
     pub fn rule(&self, program: &JudgedProgram) -> Option<PermissionAction> {
         let covering = self.holding.commands.iter();
         let covering =
@@ -164,7 +164,7 @@ impl PermissionFile {
         covering.max().map(|(_, action)| action)
     }
 
-    /// The permissions that hold, as Markdown.
+    /// Formats the permissions in effect as Markdown.
     pub fn markdown(&self) -> String {
         let tools = self.holding.permissions.iter();
         let tools = tools.map(|rule| (rule.tool.clone(), rule.action));
@@ -187,7 +187,7 @@ impl PermissionFile {
         )
     }
 
-    /// Permissions that the file would add with trust, as phrases.
+    /// Returns the permissions that the file would add if it were trusted, as phrases.
     pub fn withheld(&self) -> Vec<String> {
         if self.is_trusted {
             return Vec::new();
@@ -195,7 +195,7 @@ impl PermissionFile {
         self.form.allowed()
     }
 
-    /// A copy for which the user counts as having agreed to the file.
+    /// Returns a copy in which the file counts as trusted.
     pub fn as_trusted(&self) -> Self {
         Self {
             holding: self.form.clone(),
@@ -204,14 +204,13 @@ impl PermissionFile {
         }
     }
 
-    /// Tests if a command that is not about a new script is carried out unasked.
+    /// Returns `true` if a command would run without asking, provided that it starts no new script.
     pub fn allows_command(&self, command: &str) -> bool {
         let judged = judge(command, &|_| ScriptState::Tracked);
         self.action_on("execute_command", &judged) == PermissionAction::Always
     }
 
-    /// Tests if the user has agreed to what a command of the project's runs; a command of the user's own needs no
-    /// trust.
+    /// Returns `true` if the user trusts the file of a project's command; the user's own commands need no trust.
     pub fn trusts(&self, command: &CommandFile) -> bool {
         let source = command.source();
         source.is_none_or(|(path, content)| self.trusted.has(path, content))
@@ -220,7 +219,7 @@ impl PermissionFile {
     /// Records that the user trusts the file and these command files.
     ///
     /// # Errors
-    /// When that cannot be kept; then it does not hold.
+    /// When that cannot be saved; the files are then not trusted.
     pub fn trust(&mut self, commands: &[CommandFile]) -> Result<(), TrustProblem> {
         let commands = commands.iter().filter_map(CommandFile::source);
         let own = self.known.iter().map(|content| (FILE, &**content));
@@ -229,23 +228,23 @@ impl PermissionFile {
         Ok(())
     }
 
-    /// Records that the user trusts a command file alone.
+    /// Records that the user trusts only this command file.
     ///
     /// # Errors
-    /// Those of [`trust`](Self::trust).
+    /// Same as for [`trust`](Self::trust).
     pub fn trust_command(&mut self, command: &CommandFile) -> Result<(), TrustProblem> {
         self.trusted.add(command.source())
     }
 
-    /// Tests if the user must trust the file before this can be written there.
+    /// Returns `true` if the user must trust the file before this choice can be written to it.
     pub fn needs_trust(&self, choice: &Choice) -> bool {
         !self.is_trusted && !matches!(choice, Choice::Tool(_, PermissionAction::Never))
     }
 
-    /// Has this hold from now on, and the file say so, if it may.
+    /// Applies a choice from now on, and saves it in the file unless that requires trust.
     ///
     /// # Errors
-    /// When the file was not written; until the program ends it holds all the same.
+    /// When the file was not written; the choice still applies until the program ends.
     pub fn remember(
         &mut self,
         choice: &Choice,
@@ -255,7 +254,7 @@ impl PermissionFile {
         if self.needs_trust(choice) {
             return Ok(());
         }
-        // What somebody else has written there is not overwritten unseen.
+        // Changes that the user has not seen must not be overwritten.
         if read(&self.root)? != self.known {
             let path = self.path();
             return Err(PermissionsProblem::Changed { path });
@@ -263,7 +262,7 @@ impl PermissionFile {
         self.form.set(choice);
         let now = now.to_utc().to_rfc3339_opts(SecondsFormat::Millis, true);
         self.form.timestamp = Some(now);
-        // All keys are strings.
+        // Serialization cannot fail, as all keys are strings.
         let json = serde_json::to_string_pretty(&self.form).unwrap_or_default();
         let content = format!("{json}\n").into_bytes();
         self.write(&content)?;
@@ -274,8 +273,8 @@ impl PermissionFile {
         Ok(())
     }
 
-    /// Compares the file with its state when read, saved or put back; `None` if it is the same. The permissions do not
-    /// change by that.
+    /// Compares the file with its content when last read, saved or restored; `None` if it is unchanged. The permissions
+    /// in effect stay the same.
     pub fn changed_on_disk(&self) -> Option<ChangedOnDisk> {
         let found = match read(&self.root) {
             Ok(found) if found == self.known => return None,
@@ -287,8 +286,8 @@ impl PermissionFile {
         Some((diff::text(&[change]), file))
     }
 
-    /// Puts the file back as it was: the user does not agree with its change. What stood there goes to [`REFUSED`], in
-    /// the place of what went there before: it may be the user's own.
+    /// Restores the file after the user has rejected a change. The rejected content may be the user's own work, so it
+    /// is moved to [`REFUSED`], replacing what was there.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -300,7 +299,7 @@ impl PermissionFile {
         content.map_or(Ok(()), |content| self.write(content))
     }
 
-    /// The absolute path of the file.
+    /// Returns the absolute path of the file.
     pub fn path(&self) -> PathBuf {
         self.root.join(FILE)
     }
@@ -317,7 +316,7 @@ impl PermissionFile {
     }
 }
 
-/// The file's bytes; `None` where it is missing.
+/// Reads the file; `None` if it does not exist.
 fn read(root: &Path) -> Result<Option<Vec<u8>>, PermissionsProblem> {
     check_directory(root)?;
     let path = root.join(FILE);
@@ -327,7 +326,7 @@ fn read(root: &Path) -> Result<Option<Vec<u8>>, PermissionsProblem> {
     }
 }
 
-/// The directory may be missing, but nothing else: a link might lead to another project's permissions.
+/// Checks that the directory is a real one or missing: a link might lead to another project's permissions.
 fn check_directory(root: &Path) -> Result<(), PermissionsProblem> {
     let path = root.join(AGENT_FOLDER);
     match path.symlink_metadata() {

@@ -1,21 +1,21 @@
-//! Permissions of a project's files that its user has not agreed to. Pure.
+//! Permissions that untrusted files of a project would grant. Pure.
 
 use super::file::{FILE, PermissionFile};
 use crate::commands::chat::commands::CommandFile;
 
-/// Permissions of a project's files that the user has not agreed to.
+/// Permissions that untrusted files of a project would grant.
 #[derive(Debug, Default)]
 pub struct Untrusted {
-    /// Description of the permissions, in lines.
+    /// Description of the permissions, line by line.
     pub lines: Vec<String>,
-    /// Their paths from the root.
+    /// Paths of the files, relative to the root.
     pub paths: Vec<String>,
-    /// The commands among them.
+    /// The command files among them.
     pub commands: Vec<CommandFile>,
 }
 
 impl Untrusted {
-    /// Finds what would take effect with trust.
+    /// Finds what would take effect if it were trusted.
     pub fn find(permissions: &PermissionFile, commands: &[CommandFile]) -> Self {
         let mut found = Self::default();
         let withheld = permissions.withheld();
@@ -48,7 +48,7 @@ impl Untrusted {
         self.paths.push(path.to_owned());
     }
 
-    /// Warning for runs that ask nobody, in a line; `None` if all is trusted.
+    /// Returns a one-line warning for headless runs; `None` if everything is trusted.
     pub fn warning(&self) -> Option<String> {
         let paths = self.paths.iter().map(|path| format!("`{path}`"));
         let paths = paths.collect::<Vec<_>>().join(", ");

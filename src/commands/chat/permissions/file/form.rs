@@ -11,7 +11,7 @@ use crate::sys::text::one_line;
 /// Length to which unknown names are cut, in characters.
 const LONGEST_NAME: usize = 64;
 
-/// The permissions where there is no file.
+/// The permissions in effect without a file.
 const DEFAULTS: [(&str, PermissionAction); 5] = [
     ("read_file", PermissionAction::Always),
     ("list_files", PermissionAction::Always),
@@ -20,10 +20,10 @@ const DEFAULTS: [(&str, PermissionAction); 5] = [
     ("execute_command", PermissionAction::Ask),
 ];
 
-/// The tools that are not asked about.
+/// Tools that are used without asking.
 const UNASKED: [&str; 2] = ["update_todos", "spawn_agent"];
 
-/// The tools that may be listed: all that there are.
+/// The tools that may be listed, which are all that exist.
 pub(crate) const TOOLS: [&str; 13] = [
     "read_file",
     "list_files",
@@ -43,26 +43,26 @@ pub(crate) const TOOLS: [&str; 13] = [
 /// A permanent choice of the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Choice {
-    /// This becomes of the calls of a tool.
+    /// Sets the action for all calls of a tool.
     Tool(String, PermissionAction),
-    /// Commands that begin so are carried out: prefixes.
+    /// Allows commands that begin with these prefixes.
     Commands(Vec<String>),
 }
 
-/// Handling of calls; the more an action forbids, the greater it is.
+/// Action for a call; the greater, the more restrictive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PermissionAction {
-    /// Carries them out, except calls that are always asked about.
+    /// Allows it, unless such calls are always asked about.
     Always,
-    /// The user decides each time.
+    /// Asks the user each time.
     Ask,
-    /// Refuses them.
+    /// Refuses it.
     Never,
 }
 
 impl PermissionAction {
-    /// Its name in the file.
+    /// Returns its name in the file.
     pub fn name(self) -> &'static str {
         match self {
             Self::Always => "always",
@@ -79,7 +79,7 @@ pub(crate) struct ToolRule {
     pub tool: String,
     #[serde(deserialize_with = "known_action")]
     pub action: PermissionAction,
-    /// The fields of others.
+    /// Unknown fields, which are preserved.
     #[serde(flatten)]
     other: Map<String, Value>,
 }
@@ -93,7 +93,7 @@ impl ToolRule {
         }
     }
 
-    /// Tests if it allows more than the defaults do.
+    /// Returns `true` if it allows more than the defaults.
     fn allows_more(&self) -> bool {
         let tool = &*self.tool;
         let is_free = DEFAULTS.contains(&(tool, self.action)) || UNASKED.contains(&tool);
@@ -104,31 +104,31 @@ impl ToolRule {
 /// A rule for commands that begin with these words.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct CommandRule {
-    /// The words, as a shell reads them, or [`LOOKS`].
+    /// The words, in shell syntax, or [`LOOKS`].
     #[serde(deserialize_with = "prefix")]
     pub prefix: String,
-    /// Handling of such a command.
+    /// Action for such a command.
     #[serde(deserialize_with = "known_action")]
     pub action: PermissionAction,
-    /// The fields of others.
+    /// Unknown fields, which are preserved.
     #[serde(flatten)]
     other: Map<String, Value>,
 }
 
-/// All that is in the file.
+/// The complete content of the file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct PermissionForm {
     #[serde(deserialize_with = "first_version")]
     version: u64,
-    /// The tools that are listed.
+    /// The entries of the listed tools.
     pub permissions: Vec<ToolRule>,
     /// The rules for commands.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<CommandRule>,
-    /// When the program has written it last.
+    /// Time when the program last wrote the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timestamp: Option<String>,
-    /// The fields of others.
+    /// Unknown fields, which are preserved.
     #[serde(flatten)]
     other: Map<String, Value>,
 }
@@ -148,7 +148,8 @@ impl Default for PermissionForm {
 }
 
 impl PermissionForm {
-    /// The part in effect: all if it is trusted; else what allows no more than the defaults do.
+    /// Returns the part in effect: all of it if the file is trusted, otherwise only what allows no more than the
+    /// defaults.
     pub fn holding(&self, is_trusted: bool) -> Self {
         let mut holding = self.clone();
         if !is_trusted {
@@ -163,7 +164,7 @@ impl PermissionForm {
         holding
     }
 
-    /// Permissions beyond the defaults, as phrases.
+    /// Returns the permissions beyond the defaults, as phrases.
     pub fn allowed(&self) -> Vec<String> {
         let tools = self.permissions.iter().filter(|rule| rule.allows_more());
         let tools = tools.map(|rule| match &*rule.tool {
@@ -177,15 +178,15 @@ impl PermissionForm {
             .collect()
     }
 
-    /// The action for a tool's calls: a tool that is not listed is asked about, and of two entries, the one that allows
-    /// less counts.
+    /// Returns the action for a tool's calls. A tool that is not listed is asked about; if it has several entries, the
+    /// most restrictive one applies.
     pub fn action(&self, tool: &str) -> PermissionAction {
         let entries = self.permissions.iter().filter(|rule| rule.tool == tool);
         let actions = entries.map(|rule| rule.action);
         actions.max().unwrap_or(PermissionAction::Ask)
     }
 
-    /// Puts a choice into it.
+    /// Records a choice, replacing earlier ones about the same.
     pub fn set(&mut self, choice: &Choice) {
         match choice {
             Choice::Tool(tool, action) => {
@@ -222,7 +223,7 @@ pub(crate) fn rule_words(prefix: &str) -> String {
     }
 }
 
-/// Reads the name of a tool. One that is misspelt would forbid nothing.
+/// Reads the name of a tool. Unknown names are rejected, as a misspelt one would forbid nothing.
 fn known_tool<'de, D: Deserializer<'de>>(input: D) -> Result<String, D::Error> {
     let name = String::deserialize(input)?;
     if TOOLS.contains(&&*name) {
