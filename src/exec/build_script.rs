@@ -89,8 +89,8 @@ pub enum ScriptProblem {
     NoInterpreter(String),
 }
 
-/// Checks that `build.sh` can be started, before anything depends on it. `path` is the `PATH` that
-/// `env` would search.
+/// Checks that `build.sh` can be started, before anything depends on it. `path` is the `PATH` that `env` would
+/// search.
 ///
 /// # Errors
 /// Returns the reason when the script cannot be started.
@@ -227,11 +227,10 @@ pub struct BuildScript<'a> {
 }
 
 impl BuildScript<'_> {
-    /// Runs `./build.sh` to its end and writes both of its output streams, interleaved as they arrive,
-    /// to `output`.
+    /// Runs `./build.sh` to its end and writes both of its output streams, interleaved as they arrive, to `output`.
     ///
     /// # Errors
-    /// When the script cannot be started, its output cannot be written, or a signal ends the run.
+    /// Fails if the script cannot be started, its output cannot be written, or a signal ends the run.
     pub fn run(&self, output: &mut (dyn Write + Send)) -> Result<BuildReport, BuildError> {
         let started = self.clock.elapsed();
         let (status, left_behind) = thread::scope(|scope| {

@@ -184,7 +184,7 @@ impl ProxyRequest {
     /// Parses the bytes received so far: returns the request and the length of its head, or `None` if it is incomplete.
     ///
     /// # Errors
-    /// When the proxy does not support the request.
+    /// Fails if the proxy does not support the request.
     pub fn read(received: &[u8]) -> Result<Option<(Self, usize)>, Denial> {
         let mut headers = [EMPTY_HEADER; MAX_HEADERS];
         let mut request = httparse::Request::new(&mut headers);

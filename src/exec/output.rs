@@ -34,8 +34,7 @@ pub(super) struct Pump {
     progress: SyncSender<()>,
 }
 
-/// Controls a [`Pump`]. Dropping the handle stops the pump, even if a process still holds
-/// the pipe.
+/// Controls a [`Pump`]. Dropping the handle stops the pump, even if a process still holds the pipe.
 pub(super) struct PumpHandle {
     /// Signals that output was read; closed at the end of the output.
     progress: Receiver<()>,
@@ -46,7 +45,7 @@ impl Pump {
     /// Creates a pump that reads from `reader`.
     ///
     /// # Errors
-    /// When no more pipes can be created.
+    /// Fails if no more pipes can be created.
     pub fn new(reader: PipeReader) -> io::Result<(Self, PumpHandle)> {
         let (stop, stopper) = io::pipe()?;
         let (teller, progress) = sync_channel(1);
@@ -66,7 +65,7 @@ impl Pump {
     /// output has been read; the handle learns of the end when the pump is dropped.
     ///
     /// # Errors
-    /// Those of `take`, which stop the pump.
+    /// Returns the first error of `take`, which stops the pump.
     pub fn run(&mut self, mut take: impl FnMut(&[u8], bool) -> io::Result<()>) -> io::Result<()> {
         let mut chunk = vec![0; CHUNK];
         while self.wait() {
@@ -152,7 +151,7 @@ impl CapturedOutput {
     /// Creates an empty output and its file.
     ///
     /// # Errors
-    /// When the file already exists or cannot be created.
+    /// Fails if the file already exists or cannot be created.
     pub fn create(path: &Path) -> io::Result<Self> {
         Ok(Self::new(files::create_new(path, 0o600)?))
     }

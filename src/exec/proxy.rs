@@ -111,7 +111,7 @@ impl HostProxy {
     /// supervisor sends the port; when that end is closed, the sandbox is over.
     ///
     /// # Errors
-    /// When the line or the thread cannot be created.
+    /// Fails if the line or the thread cannot be created.
     pub fn start(self: &Arc<Self>) -> io::Result<UnixStream> {
         let (line, theirs) = UnixStream::pair()?;
         let proxy = Arc::clone(self);
@@ -216,7 +216,7 @@ impl HostProxy {
 /// Opens the port inside the sandbox and passes it on. The returned stream must be kept until the sandbox is over.
 ///
 /// # Errors
-/// When the port cannot be opened or sent.
+/// Fails if the port cannot be opened or sent.
 pub(super) fn listen(line: OwnedFd) -> io::Result<UnixStream> {
     let line = UnixStream::from(line);
     let port = TcpListener::bind((Ipv4Addr::LOCALHOST, PORT))?;

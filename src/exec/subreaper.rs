@@ -25,8 +25,7 @@ const TURNS: u32 = 200;
 /// Sessions that existed before this process adopted orphans.
 static EARLIER: OnceLock<HashSet<Option<Pid>>> = OnceLock::new();
 
-/// Supervisors that this process has started and not reaped. They have sessions of their own, but are
-/// not orphans.
+/// Supervisors that this process has started and not reaped. They have sessions of their own, but are not orphans.
 static SUPERVISORS: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
 
 /// Locks [`SUPERVISORS`]. A poisoned lock is usable: a panic leaves no partial update.
@@ -39,7 +38,7 @@ fn supervisors() -> MutexGuard<'static, Vec<Pid>> {
 /// are exempt. Does nothing outside Linux.
 ///
 /// # Errors
-/// When the kernel refuses.
+/// Fails if the kernel refuses.
 pub fn install() -> io::Result<()> {
     let all = ProcessInfo::all().into_iter();
     EARLIER.get_or_init(|| all.map(|process| process.session).collect());

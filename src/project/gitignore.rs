@@ -102,7 +102,7 @@ impl IgnoreRules {
     /// Loads the rules for paths below `root`, an absolute directory. Searches upwards for the work tree like git.
     ///
     /// # Errors
-    /// When an ignore file exists but cannot be read.
+    /// Fails if an ignore file exists but cannot be read.
     pub fn load(root: &Path) -> Result<Self, PathError> {
         let repository = Repository::of(root)?;
         let top = repository.as_ref().map_or(root, |found| &found.top);
@@ -130,7 +130,7 @@ impl IgnoreRules {
     /// below an ignored directory is ignored, too.
     ///
     /// # Errors
-    /// When an ignore file on the way exists but cannot be read.
+    /// Fails if an ignore file on the way exists but cannot be read.
     pub fn is_ignored(&self, path: &str, is_dir: bool) -> Result<bool, PathError> {
         let path = [&self.prefix, path.as_bytes()].concat();
         let ends = path

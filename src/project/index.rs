@@ -55,7 +55,7 @@ impl TrackedPaths {
     /// Reads the paths that git tracks below `root`, an absolute directory. Without an index, git tracks nothing.
     ///
     /// # Errors
-    /// When there is no repository or its index cannot be read.
+    /// Fails if there is no repository or its index cannot be read.
     pub fn below(root: &Path) -> Result<Self, IndexProblem> {
         let mut paths = Vec::new();
         for_each_below(root, |path, _, _| paths.push(path))?;
@@ -85,7 +85,7 @@ impl TrackedPaths {
 /// Passes each index entry below the absolute directory `root` to `see`, with its path from there and the hash kind.
 ///
 /// # Errors
-/// When there is no repository or its index cannot be read.
+/// Fails if there is no repository or its index cannot be read.
 pub(super) fn for_each_below(
     root: &Path,
     mut see: impl FnMut(String, &Entry, Kind),

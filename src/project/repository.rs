@@ -50,7 +50,7 @@ impl Repository {
     /// directories named `.git` that are not repositories; such a directory is used only if nothing else is found.
     ///
     /// # Errors
-    /// When `.git` cannot be read or does not lead to a directory, so that it is unknown what git ignores and
+    /// Fails if `.git` cannot be read or does not lead to a directory, so that it is unknown what git ignores and
     /// tracks.
     pub fn of(root: &Path) -> Result<Option<Self>, PathError> {
         let has_git = |dir: &&Path| dir.join(DOT_GIT).symlink_metadata().is_ok();
@@ -90,7 +90,7 @@ impl Repository {
     /// includes other files. A match in a comment counts as well.
     ///
     /// # Errors
-    /// When the configuration cannot be read.
+    /// Fails if the configuration cannot be read.
     pub fn may_filter(&self) -> io::Result<bool> {
         let files = [
             self.common.join("config"),
@@ -110,7 +110,7 @@ impl Repository {
     /// or an endless file.
     ///
     /// # Errors
-    /// When a file is not, or cannot be read.
+    /// Fails if one of them is not, or cannot be read.
     pub fn check_readable(&self) -> Result<(), PathError> {
         let top = [".gitattributes", ".gitignore", ".gitmodules", ".mailmap"];
         let top = top.map(|name| self.top.join(name));
@@ -136,7 +136,7 @@ impl Repository {
     /// Parses the repository's own configuration file, without included files.
     ///
     /// # Errors
-    /// When it cannot be read or is invalid.
+    /// Fails if the file cannot be read or is invalid.
     pub fn config(&self) -> io::Result<ConfigFile> {
         let content = read(&self.common.join("config"), LARGEST_CONFIG)?.unwrap_or_default();
         let parsed =
@@ -181,7 +181,7 @@ fn is_head(head: &Path) -> bool {
 /// Reads a file of git's; `None` if it does not exist.
 ///
 /// # Errors
-/// When it is not a regular file, is larger than `limit` bytes, or cannot be read.
+/// Fails if the path is not a regular file, or the file is larger than `limit` bytes or cannot be read.
 pub(super) fn read(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
     files::read(path, Links::Followed, limit).if_there()
 }
@@ -193,7 +193,7 @@ fn invalid(problem: &str) -> io::Error {
 /// Returns the folder shared by all work trees of the repository to which the folder `own` belongs.
 ///
 /// # Errors
-/// When the pointer file cannot be read or does not lead to a directory.
+/// Fails if the pointer file cannot be read or does not lead to a directory.
 pub(super) fn common_folder(own: &Path) -> Result<PathBuf, PathError> {
     let pointer = own.join("commondir");
     match read_pointer(&pointer, "").transpose() {

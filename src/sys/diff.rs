@@ -20,8 +20,7 @@ pub use stat::{FileStat, Stat, StatKind, stat};
 
 use quote::quoted_behind;
 
-/// Formats the changes like `git diff --no-renames`, but without `index` lines; invalid UTF-8 is
-/// replaced.
+/// Formats the changes like `git diff --no-renames`, but without `index` lines; invalid UTF-8 is replaced.
 pub fn text(changes: &[FileChange]) -> String {
     String::from_utf8_lossy(&unified(changes)).into_owned()
 }

@@ -16,8 +16,8 @@ use jiff::tz::TimeZone;
 
 pub use self::secrets::{SHORTEST_SECRET, query_secrets};
 
-/// Variables that commonly hold API keys. They are removed from the environment of `build.sh`, and
-/// their values are redacted like the keys in `agent-config`.
+/// Variables that commonly hold API keys. They are removed from the environment of `build.sh`, and their values are
+/// redacted like the keys in `agent-config`.
 pub const KEY_VARIABLES: [&str; 6] = [
     "GEMINI_API_KEY",
     "GOOGLE_API_KEY",
@@ -175,7 +175,7 @@ impl SystemClock {
     /// Checks that the wall-clock time `now` is plausible.
     ///
     /// # Errors
-    /// When `now` is before 1970.
+    /// Fails if `now` is before 1970.
     pub fn check(now: SystemTime) -> Result<(), WrongClock> {
         let since_1970 = now.duration_since(SystemTime::UNIX_EPOCH);
         since_1970.map(drop).map_err(|_| WrongClock)

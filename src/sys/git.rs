@@ -1,6 +1,5 @@
 //! The only module that builds commands to run git: for the demo's own repository, and for what an auditor inspects.
-//! Also the settings for git when other commands run it. Everything else about a repository is read without
-//! git.
+//! Also the settings for git when other commands run it. Everything else about a repository is read without git.
 //!
 //! Looks programs up, and starts none. Guarantees that git is found through an absolute entry of `PATH` outside the
 //! project, that it inherits no environment variables, and that it reads only the repository's own configuration, with

@@ -13,7 +13,7 @@ pub const MUCH_TEXT: usize = 64 << 10;
 /// Applies `work` to `0..count`, in two parallel halves if there are many items. Returns the results in order.
 ///
 /// # Errors
-/// The first half's error if it fails, otherwise the second's.
+/// Returns the error of the first half that fails.
 pub fn in_parallel<T: Send, E: Send>(
     count: usize,
     work: impl Fn(Range<usize>) -> Result<T, E> + Sync,

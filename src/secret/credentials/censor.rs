@@ -84,7 +84,7 @@ impl<W: Write> Censor<W> {
     /// Writes what was held back, flushes, and returns the inner writer and the kinds of removed credentials.
     ///
     /// # Errors
-    /// Those of the inner writer.
+    /// Returns any error of the inner writer.
     pub fn finish(mut self) -> io::Result<(W, BTreeSet<&'static str>)> {
         self.give_out()?;
         if let Some(left_out @ 1..) = self.private_key {
