@@ -1,6 +1,6 @@
 //! Runs the project's `build.sh`; nothing else starts it.
 //!
-//! Touches only the script's processes and streams their output to a writer. Guarantees that the run continues once
+//! Touches only the script's processes, and streams their output to a writer. Guarantees that the run continues once
 //! the script has ended, even if a process still holds its output; that its running time is limited; that everything
 //! it started ends with it; and that hidden variables are removed from its environment.
 
@@ -93,7 +93,7 @@ pub enum ScriptProblem {
 /// search.
 ///
 /// # Errors
-/// Returns the reason when the script cannot be started.
+/// Returns the reason if the script cannot be started.
 pub fn inspect(root: &Path, path: Option<&OsStr>) -> Result<(), ScriptProblem> {
     let script = root.join(BUILD_SCRIPT);
     let unreadable = |error: io::Error| ScriptProblem::Unreadable(error.to_string());
@@ -227,7 +227,7 @@ pub struct BuildScript<'a> {
 }
 
 impl BuildScript<'_> {
-    /// Runs `./build.sh` to its end and writes both of its output streams, interleaved as they arrive, to `output`.
+    /// Runs `./build.sh` to completion and writes both of its output streams, interleaved as they arrive, to `output`.
     ///
     /// # Errors
     /// Fails if the script cannot be started, its output cannot be written, or a signal ends the run.

@@ -15,7 +15,7 @@ use httparse::{EMPTY_HEADER, Header, Status};
 const USUAL_PORTS: [u16; 2] = [80, 443];
 /// Maximum number of header lines in a request.
 const MAX_HEADERS: usize = 64;
-/// Headers that apply only to the connection to the proxy, or are written anew.
+/// Headers that are not forwarded: they apply only to the connection to the proxy, or are written anew.
 const NOT_SENT_ON: &str =
     "host connection proxy-connection proxy-authorization keep-alive te trailer upgrade";
 

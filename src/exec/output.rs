@@ -88,7 +88,7 @@ impl Pump {
     /// Waits until there is something to read; returns `false` when the pump must stop.
     fn wait(&self) -> bool {
         let mut fds = [&self.stop, &self.reader].map(|fd| PollFd::new(fd, PollFlags::IN));
-        // A wait that a signal interrupted is repeated after the next read.
+        // If a signal interrupts the wait, the caller reads and then waits again.
         let _ = poll(&mut fds, None);
         fds[0].revents().is_empty()
     }
@@ -166,7 +166,7 @@ impl CapturedOutput {
         })))
     }
 
-    /// Returns the output so far, with invalid UTF-8 replaced. A last line says so if the file could not be written.
+    /// Returns the output so far, with invalid UTF-8 replaced. If the file could not be written, the last line says so.
     pub fn text(&self) -> String {
         let captured = self.lock();
         let text = match &captured.excerpt {
@@ -194,7 +194,7 @@ impl CapturedOutput {
         let _ = pump.run(|chunk, more| {
             writer.write_all(chunk)?;
             if !more {
-                // A reader must see output that stays without a successor for long, such as a prompt.
+                // Output that may stay the last for a long time, such as a prompt, must be visible to a reader.
                 writer.release()?;
                 self.lock().pending = writer.inner().pending().to_vec();
             }

@@ -46,7 +46,7 @@ const TICK: Duration = Duration::from_millis(200);
 /// Number of bytes from the end of the output that a follower receives.
 const FOLLOWED: usize = 8 << 10;
 
-/// Callback that receives the end of a command's output.
+/// Callback that receives the tail of a command's output.
 pub type Follower<'a> = Box<dyn Fn(&str) + 'a>;
 
 /// Settings to start commands with.
@@ -65,7 +65,7 @@ pub struct SpawnOptions<'a> {
     pub redactor: &'a Redactor,
     /// Sandbox to run commands in, if any.
     pub sandbox: Option<Sandbox>,
-    /// Follower of the foreground command: it receives the end of the output at intervals and once more at the end.
+    /// Follower of the foreground command: it receives the tail of the output at intervals and once more at the end.
     pub follower: Option<Follower<'a>>,
 }
 

@@ -90,7 +90,7 @@ impl<'c> Running<'c> {
         }
     }
 
-    /// Closes the command once the supervisor can send no more notices.
+    /// Marks the command as over once the supervisor can send no more notices.
     fn close(&mut self) {
         self.child.end();
         self.stage = Stage::Over(self.ending().unwrap_or(Ending {

@@ -153,7 +153,7 @@ impl Sandbox {
         };
         let own = own_files(program);
         let program = open(program, Links::Followed)?;
-        // bwrap inherits the descriptor and starts the program by its number.
+        // bwrap inherits the descriptor and starts the program through it.
         fcntl_setfd(&program, FdFlags::empty()).map_err(io::Error::from)?;
         let nested = Nested::find(&policy.root, &policy.keys);
         let mut sandbox = Self {
@@ -518,7 +518,7 @@ fn watched(policy: &SandboxPolicy, mode: SandboxMode, nested: &Nested) -> Vec<Pa
 fn complaint(errors: &mut PipeReader) -> String {
     let mut text = vec![0; 2048];
     let mut length = 0;
-    // A single read: if another process still holds the other end, there is no wait for it.
+    // A single read, to avoid waiting for another process that may still hold the other end.
     if is_readable_within(errors.as_fd(), Duration::ZERO) {
         length = errors.read(&mut text).unwrap_or_default();
     }

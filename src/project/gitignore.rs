@@ -21,7 +21,7 @@ use gix_glob::wildmatch::Mode;
 use super::repository::Repository;
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError, is_no_file};
 
-/// Whether upper and lower case are distinguished.
+/// Case sensitivity of matching.
 pub use gix_glob::pattern::Case;
 
 /// Name of git's ignore files.
@@ -90,7 +90,7 @@ pub struct IgnoreRules {
     top: PathBuf,
     /// Path of the directory, relative to `top`.
     prefix: Vec<u8>,
-    /// Whether git distinguishes upper and lower case here: `core.ignoreCase`.
+    /// Case sensitivity of paths in this repository, from `core.ignoreCase`.
     case: Case,
     /// Rules of `info/exclude`, which every `.gitignore` overrides.
     exclude: IgnoreFile,
@@ -99,7 +99,7 @@ pub struct IgnoreRules {
 }
 
 impl IgnoreRules {
-    /// Loads the rules for paths below `root`, an absolute directory. Searches upwards for the work tree like git.
+    /// Loads the rules for paths below `root`, an absolute directory. Searches upwards for the work tree as git does.
     ///
     /// # Errors
     /// Fails if an ignore file exists but cannot be read.
@@ -126,7 +126,7 @@ impl IgnoreRules {
         })
     }
 
-    /// Returns whether git would ignore `path`, which is relative to the loaded root and joined by `/`. Everything
+    /// Returns whether git would ignore `path`, which is relative to the loaded root and uses slashes. Everything
     /// below an ignored directory is ignored, too.
     ///
     /// # Errors

@@ -17,7 +17,7 @@ use gix_index::{Entry, State};
 use super::repository::{self, MEND_REPOSITORY, Repository};
 use crate::sys::files::PathError;
 
-/// Maximum size of an index in bytes. The index of half a million files takes half of it.
+/// Maximum size of an index in bytes. The index of half a million files is half this size.
 const LARGEST: u64 = 128 << 20;
 
 /// Errors from determining which paths git tracks.

@@ -46,8 +46,9 @@ pub struct Repository {
 }
 
 impl Repository {
-    /// Finds the repository whose work tree contains `root`, an absolute directory. Searches upwards like git, skipping
-    /// directories named `.git` that are not repositories; such a directory is used only if nothing else is found.
+    /// Finds the repository whose work tree contains `root`, an absolute directory. Searches upwards as git does,
+    /// skipping directories named `.git` that are not repositories; such a directory is used only if nothing else is
+    /// found.
     ///
     /// # Errors
     /// Fails if `.git` cannot be read or does not lead to a directory, so that it is unknown what git ignores and
@@ -178,7 +179,7 @@ fn is_head(head: &Path) -> bool {
     }
 }
 
-/// Reads a file of git's; `None` if it does not exist.
+/// Reads one of git's files; `None` if it does not exist.
 ///
 /// # Errors
 /// Fails if the path is not a regular file, or the file is larger than `limit` bytes or cannot be read.
@@ -190,7 +191,7 @@ fn invalid(problem: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, problem)
 }
 
-/// Returns the folder shared by all work trees of the repository to which the folder `own` belongs.
+/// Returns the folder shared by all work trees of the repository that `own` belongs to.
 ///
 /// # Errors
 /// Fails if the pointer file cannot be read or does not lead to a directory.

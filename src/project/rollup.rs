@@ -2,7 +2,7 @@
 //! `rollup` write it.
 //!
 //! Reads the project's files for comparison only. Since a file may itself contain such lines, the extent of a section
-//! is determined by the file on disk, provided that this is unchanged.
+//! is determined by the file on disk if that is unchanged.
 
 use std::fs;
 use std::io::{self, Read as _};

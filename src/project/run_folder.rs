@@ -64,12 +64,12 @@ impl RunFolder {
         Ok(Self { logs, name, held })
     }
 
-    /// Returns its path, relative to the project's root.
+    /// Returns the folder's path, relative to the project's root.
     pub fn name(&self) -> String {
         format!("{LOGS}/{}", self.name)
     }
 
-    /// Returns its absolute path.
+    /// Returns the folder's path.
     pub fn path(&self) -> PathBuf {
         self.logs.join(&self.name)
     }

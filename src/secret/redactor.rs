@@ -299,7 +299,7 @@ pub(super) trait HoldingBack {
     /// Returns the bytes that are held back.
     fn held(&mut self) -> &mut Vec<u8>;
 
-    /// Returns how many bytes of `held` can be decided on.
+    /// Returns the number of bytes of `held` that can already be decided on.
     fn settled(&self, held: &[u8]) -> usize;
 
     /// Passes on `bytes` up to about `settled`, and returns the number of processed bytes.

@@ -53,7 +53,7 @@ impl Environment {
         value.is_some_and(|value| value.is_empty())
     }
 
-    /// Returns a copy that takes variables which are unset or empty here from `defaults`.
+    /// Returns a copy in which unset or empty variables are taken from `defaults`.
     #[must_use]
     pub fn with_defaults(&self, defaults: &Self) -> Self {
         let is_set = |(_, value): &(&OsString, &OsString)| !value.is_empty();
@@ -83,7 +83,7 @@ impl Environment {
             .map(|(name, _)| name.as_os_str())
     }
 
-    /// Returns the texts to search for in order to find the values of these variables.
+    /// Returns the texts to search for in order to redact the values of secret variables.
     pub fn secrets(&self) -> impl Iterator<Item = Cow<'_, str>> {
         let values = self
             .secret_names()

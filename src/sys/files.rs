@@ -243,8 +243,8 @@ pub(crate) fn open_to_lock(path: &Path) -> io::Result<File> {
     open_by(CWD, path, Links::Refused, flags, mode)
 }
 
-/// Writes to a pipe or device that the user has named. Follows links such as `/dev/stdout`, and gives up if the reader
-/// does not read.
+/// Writes to a pipe or device that the user has named. Follows links such as `/dev/stdout`, and gives up if no process
+/// reads the data.
 ///
 /// # Errors
 /// Fails if the path is a regular file, cannot be opened, or blocks for ten seconds.

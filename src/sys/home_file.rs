@@ -137,7 +137,7 @@ pub fn save_json(path: &Path, value: &impl Serialize) -> Result<(), PathError> {
     save(path, format!("{json}\n").as_bytes())
 }
 
-/// Takes the rights of others to a file or directory away, and says whether they had any.
+/// Removes other users' access to a file or directory, and returns whether they had any.
 ///
 /// # Errors
 /// Fails if the file belongs to another user.

@@ -37,19 +37,19 @@ pub enum Signal {
 impl Signal {
     pub(super) const ALL: [Self; 3] = [Self::Int, Self::Term, Self::Hup];
 
-    /// The signal's number, the same on every Unix.
+    /// Returns the signal's number, which is the same on every Unix.
     #[must_use]
     pub fn number(self) -> u8 {
         self as u8
     }
 
-    /// The signal's name.
+    /// Returns the signal's name.
     #[must_use]
     pub fn name(self) -> &'static str {
         signal_name(self.number().into()).unwrap_or_default()
     }
 
-    /// Returns whether it is permanent.
+    /// Returns whether the signal is permanent, that is, cannot be cleared.
     fn lasts(self) -> bool {
         self != Self::Int
     }

@@ -5,9 +5,9 @@
 use std::ops::Range;
 use std::thread::{self, ScopedJoinHandle};
 
-/// Number of files from which on work is divided.
+/// Minimum number of files for which work is divided.
 const MANY_FILES: usize = 64;
-/// Text size in bytes from which on work on a text takes longer than starting a thread.
+/// Minimum size of a text in bytes for which starting a thread pays off.
 pub const MUCH_TEXT: usize = 64 << 10;
 
 /// Applies `work` to `0..count`, in two parallel halves if there are many items. Returns the results in order.

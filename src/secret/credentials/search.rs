@@ -88,7 +88,7 @@ pub fn kinds() -> impl Iterator<Item = &'static str> {
     SHAPES.into_iter().map(|(kind, ..)| kind)
 }
 
-/// Size in bytes from which a code base is searched in two halves at the same time.
+/// Minimum size in bytes of a code base that is searched in two halves at the same time.
 const LARGE: usize = 1 << 20;
 
 /// Words that occur in placeholders.
