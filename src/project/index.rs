@@ -117,8 +117,8 @@ fn object_format(repository: &Repository) -> io::Result<Kind> {
     Ok(if is_sha256 { Kind::Sha256 } else { Kind::Sha1 })
 }
 
-/// Passes each path of the index in `directory`, with its entry, to `add`. If the index is split, an outdated entry may
-/// be passed as well.
+/// Passes each path of the index in `directory`, with its entry, to `add`. If the index is split, the entry may be
+/// outdated.
 fn for_each_entry(
     directory: &Path,
     kind: Kind,
@@ -162,7 +162,7 @@ fn for_each_entry(
     Ok(())
 }
 
-/// Reads an index if it exists. Its checksum may be zeros; `expected` then identifies the content.
+/// Reads an index if it exists. Unless its checksum is zero, it must match the content and `expected`, if given.
 fn decode(
     path: &Path,
     kind: Kind,
@@ -194,7 +194,7 @@ fn decode(
     Ok(Some(state))
 }
 
-/// Verifies the content against the checksum at its end.
+/// Verifies the content against the checksum at its end, unless that is zero.
 fn check(content: &[u8], kind: Kind, expected: Option<ObjectId>) -> Result<(), String> {
     let at = content.len().checked_sub(kind.len_in_bytes());
     let (rest, end) = content.split_at(at.ok_or("it is too short")?);
