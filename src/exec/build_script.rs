@@ -1,6 +1,6 @@
 //! Runs the project's `build.sh`; nothing else starts it.
 //!
-//! Touches only the script's processes and streams their output to a writer. Guarantees that the run continues once
+//! Touches only the script's processes, and streams their output to a writer. Guarantees that the run continues once
 //! the script has ended, even if a process still holds its output; that its running time is limited; that everything
 //! it started ends with it; and that hidden variables are removed from its environment.
 
@@ -89,11 +89,11 @@ pub enum ScriptProblem {
     NoInterpreter(String),
 }
 
-/// Checks that `build.sh` can be started, before anything depends on it. `path` is the `PATH` that
-/// `env` would search.
+/// Checks that `build.sh` can be started, before anything depends on it. `path` is the `PATH` that `env` would
+/// search.
 ///
 /// # Errors
-/// Returns the reason when the script cannot be started.
+/// Returns the reason if the script cannot be started.
 pub fn inspect(root: &Path, path: Option<&OsStr>) -> Result<(), ScriptProblem> {
     let script = root.join(BUILD_SCRIPT);
     let unreadable = |error: io::Error| ScriptProblem::Unreadable(error.to_string());
@@ -227,11 +227,10 @@ pub struct BuildScript<'a> {
 }
 
 impl BuildScript<'_> {
-    /// Runs `./build.sh` to its end and writes both of its output streams, interleaved as they arrive,
-    /// to `output`.
+    /// Runs `./build.sh` to completion and writes both of its output streams, interleaved as they arrive, to `output`.
     ///
     /// # Errors
-    /// When the script cannot be started, its output cannot be written, or a signal ends the run.
+    /// Fails if the script cannot be started, its output cannot be written, or a signal ends the run.
     pub fn run(&self, output: &mut (dyn Write + Send)) -> Result<BuildReport, BuildError> {
         let started = self.clock.elapsed();
         let (status, left_behind) = thread::scope(|scope| {

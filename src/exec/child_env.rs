@@ -1,4 +1,4 @@
-//! The environment of builds, commands and servers: this program's own, minus hidden variables and plus a few of ours.
+//! The environment of builds, commands and servers: this program's own, with some variables hidden and some added.
 //!
 //! Pure except for [`apply`](ChildEnv::apply), which modifies a command. Guarantees that git, whichever command starts
 //! it, runs nothing that came with a clone.

@@ -38,7 +38,7 @@ pub(super) fn send(line: &UnixStream, fds: &[BorrowedFd<'_>]) -> io::Result<()> 
     Ok(())
 }
 
-/// Waits for such a byte and returns its descriptors; empty if the other end was closed.
+/// Waits for descriptors from [`send`] and returns them; empty if the other end was closed.
 pub(super) fn receive(line: &UnixStream) -> io::Result<Vec<OwnedFd>> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX))];
     let mut control = RecvAncillaryBuffer::new(&mut space);

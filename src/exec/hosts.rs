@@ -15,7 +15,7 @@ use httparse::{EMPTY_HEADER, Header, Status};
 const USUAL_PORTS: [u16; 2] = [80, 443];
 /// Maximum number of header lines in a request.
 const MAX_HEADERS: usize = 64;
-/// Headers that apply only to the connection to the proxy, or are written anew.
+/// Headers that are not forwarded: they apply only to the connection to the proxy, or are written anew.
 const NOT_SENT_ON: &str =
     "host connection proxy-connection proxy-authorization keep-alive te trailer upgrade";
 
@@ -184,7 +184,7 @@ impl ProxyRequest {
     /// Parses the bytes received so far: returns the request and the length of its head, or `None` if it is incomplete.
     ///
     /// # Errors
-    /// When the proxy does not support the request.
+    /// Fails if the proxy does not support the request.
     pub fn read(received: &[u8]) -> Result<Option<(Self, usize)>, Denial> {
         let mut headers = [EMPTY_HEADER; MAX_HEADERS];
         let mut request = httparse::Request::new(&mut headers);

@@ -34,8 +34,7 @@ pub(super) struct Pump {
     progress: SyncSender<()>,
 }
 
-/// Controls a [`Pump`]. Dropping the handle stops the pump, even if a process still holds
-/// the pipe.
+/// Controls a [`Pump`]. Dropping the handle stops the pump, even if a process still holds the pipe.
 pub(super) struct PumpHandle {
     /// Signals that output was read; closed at the end of the output.
     progress: Receiver<()>,
@@ -46,7 +45,7 @@ impl Pump {
     /// Creates a pump that reads from `reader`.
     ///
     /// # Errors
-    /// When no more pipes can be created.
+    /// Fails if no more pipes can be created.
     pub fn new(reader: PipeReader) -> io::Result<(Self, PumpHandle)> {
         let (stop, stopper) = io::pipe()?;
         let (teller, progress) = sync_channel(1);
@@ -66,7 +65,7 @@ impl Pump {
     /// output has been read; the handle learns of the end when the pump is dropped.
     ///
     /// # Errors
-    /// Those of `take`, which stop the pump.
+    /// Returns the first error of `take`, which stops the pump.
     pub fn run(&mut self, mut take: impl FnMut(&[u8], bool) -> io::Result<()>) -> io::Result<()> {
         let mut chunk = vec![0; CHUNK];
         while self.wait() {
@@ -89,7 +88,7 @@ impl Pump {
     /// Waits until there is something to read; returns `false` when the pump must stop.
     fn wait(&self) -> bool {
         let mut fds = [&self.stop, &self.reader].map(|fd| PollFd::new(fd, PollFlags::IN));
-        // A wait that a signal interrupted is repeated after the next read.
+        // If a signal interrupts the wait, the caller reads and then waits again.
         let _ = poll(&mut fds, None);
         fds[0].revents().is_empty()
     }
@@ -152,7 +151,7 @@ impl CapturedOutput {
     /// Creates an empty output and its file.
     ///
     /// # Errors
-    /// When the file already exists or cannot be created.
+    /// Fails if the file already exists or cannot be created.
     pub fn create(path: &Path) -> io::Result<Self> {
         Ok(Self::new(files::create_new(path, 0o600)?))
     }
@@ -167,7 +166,7 @@ impl CapturedOutput {
         })))
     }
 
-    /// Returns the output so far, with invalid UTF-8 replaced. A last line says so if the file could not be written.
+    /// Returns the output so far, with invalid UTF-8 replaced. If the file could not be written, the last line says so.
     pub fn text(&self) -> String {
         let captured = self.lock();
         let text = match &captured.excerpt {
@@ -195,7 +194,7 @@ impl CapturedOutput {
         let _ = pump.run(|chunk, more| {
             writer.write_all(chunk)?;
             if !more {
-                // A reader must see output that stays without a successor for long, such as a prompt.
+                // Output that may stay the last for a long time, such as a prompt, must be visible to a reader.
                 writer.release()?;
                 self.lock().pending = writer.inner().pending().to_vec();
             }

@@ -50,11 +50,10 @@ enum Host {
 }
 
 impl PipedProgram {
-    /// Starts a program, given as its name and arguments, in its own process group and with
-    /// this environment.
+    /// Starts a program, given as its name and arguments, in its own process group and with this environment.
     ///
     /// # Errors
-    /// Those of spawning a process; of kind [`ErrorKind::InvalidInput`] if `words` is empty.
+    /// Fails if the program cannot be started, with [`ErrorKind::InvalidInput`] if `words` is empty.
     pub fn start(words: &[String], env: &ChildEnv) -> io::Result<Self> {
         let (program, arguments) = words.split_first().ok_or(ErrorKind::InvalidInput)?;
         let mut command = Command::new(program);
@@ -70,7 +69,7 @@ impl PipedProgram {
     /// `own` is this program's executable; if it is `None`, or processes cannot be listed, there is no supervisor.
     ///
     /// # Errors
-    /// Those of [`start`](Self::start); of kind [`ErrorKind::Interrupted`] if a signal arrived.
+    /// Same as [`start`](Self::start), or [`ErrorKind::Interrupted`] if a signal arrived.
     pub fn start_supervised(
         words: &[String],
         env: &ChildEnv,
@@ -130,7 +129,8 @@ impl PipedProgram {
     /// Writes all bytes to the program's stdin; `left` returns the time left for that.
     ///
     /// # Errors
-    /// Those of the pipe; of kind [`ErrorKind::TimedOut`], or [`ErrorKind::Interrupted`] if a signal arrived.
+    /// Fails if the pipe is broken, with [`ErrorKind::TimedOut`], or with [`ErrorKind::Interrupted`] if a signal
+    /// arrived.
     pub fn write(
         &mut self,
         mut bytes: &[u8],
@@ -161,7 +161,7 @@ impl PipedProgram {
     /// Waits for output on the program's stdout and reads it; returns 0 at the end.
     ///
     /// # Errors
-    /// Those of [`write`](Self::write).
+    /// Same as [`write`](Self::write).
     pub fn read(
         &mut self,
         buffer: &mut [u8],
@@ -284,7 +284,7 @@ impl Drop for PipedProgram {
 /// time left.
 ///
 /// # Errors
-/// Those of [`PipedProgram::start`] and [`PipedProgram::read`]; of kind [`ErrorKind::FileTooLarge`] if the program
+/// Same as [`PipedProgram::start`] and [`PipedProgram::read`], or [`ErrorKind::FileTooLarge`] if the program
 /// writes more than `max_bytes`, which ends it.
 pub fn output(
     words: &[String],

@@ -46,7 +46,7 @@ const TICK: Duration = Duration::from_millis(200);
 /// Number of bytes from the end of the output that a follower receives.
 const FOLLOWED: usize = 8 << 10;
 
-/// Callback that receives the end of a command's output.
+/// Callback that receives the tail of a command's output.
 pub type Follower<'a> = Box<dyn Fn(&str) + 'a>;
 
 /// Settings to start commands with.
@@ -65,7 +65,7 @@ pub struct SpawnOptions<'a> {
     pub redactor: &'a Redactor,
     /// Sandbox to run commands in, if any.
     pub sandbox: Option<Sandbox>,
-    /// Follower of the foreground command: it receives the end of the output at intervals and once more at the end.
+    /// Follower of the foreground command: it receives the tail of the output at intervals and once more at the end.
     pub follower: Option<Follower<'a>>,
 }
 
@@ -244,11 +244,10 @@ impl<'a> Processes<'a> {
     }
 
     /// Runs a command and waits up to `timeout` for its end. Stores its output in `output_file`, which must not exist
-    /// yet. The calling thread must live as long as `self`, because a sandbox ends with the thread that
-    /// started it.
+    /// yet. The calling thread must live as long as `self`, because a sandbox ends with the thread that started it.
     ///
     /// # Errors
-    /// When the command cannot be started, its output cannot be stored, or a signal arrived before the start.
+    /// Fails if the command cannot be started, its output cannot be stored, or a signal arrived before the start.
     pub fn run(
         &mut self,
         invocation: Invocation<'_>,
@@ -331,7 +330,7 @@ impl<'a> Processes<'a> {
     /// Reports on a background process and its output so far.
     ///
     /// # Errors
-    /// When there is no process with this name.
+    /// Fails if there is no process with this name.
     pub fn read(&mut self, id: &str) -> Result<Report, NoSuchProcess> {
         let process = self.named(id)?;
         process.running.update();
@@ -356,7 +355,7 @@ impl<'a> Processes<'a> {
     /// is left unchanged.
     ///
     /// # Errors
-    /// When there is no process with this name.
+    /// Fails if there is no process with this name.
     pub fn kill(&mut self, id: &str) -> Result<Report, NoSuchProcess> {
         let process = self.named(id)?;
         process.running.stop();

@@ -34,7 +34,7 @@ const LOOPBACK: [(&str, &str); 3] = [
 ];
 /// Maximum number of simultaneous connections; further clients wait.
 const MAX_CONNECTIONS: usize = 64;
-/// Interval between checks whether a connection has ended.
+/// Interval between checks for whether a connection has ended.
 const TICK: Duration = Duration::from_millis(20);
 /// Maximum size of a request's head in bytes, and the time in which it must arrive.
 const MAX_HEAD: usize = 16 * 1024;
@@ -42,7 +42,7 @@ const HEAD_TIME: Duration = Duration::from_secs(5);
 /// Maximum number of a host's addresses to try, and the time limit for each.
 const MAX_ADDRESSES: usize = 4;
 const CONNECT_TIME: Duration = Duration::from_secs(10);
-/// Write timeout towards a host, since a blocked write would outlive the sandbox. Clients have no timeout.
+/// Timeout for writes to a host, since a blocked write would outlive the sandbox. Writes to clients have none.
 const WRITE_TIME: Duration = Duration::from_secs(60);
 /// Maximum number of refusals to report.
 const MAX_REFUSALS: usize = 20;
@@ -74,7 +74,7 @@ impl HostProxy {
     }
 
     /// Returns the environment variables that commands need. They exempt the sandbox's own loopback hosts from the
-    /// proxy, unless the user has allowed such a name: then it means the host outside.
+    /// proxy, unless the user has allowed such a name, which then means the host outside.
     pub fn variables(&self) -> impl Iterator<Item = [String; 2]> {
         let url = format!("http://{}:{PORT}", Ipv4Addr::LOCALHOST);
         let is_own = |(_, host): &&(&str, &str)| !self.hosts.iter().any(|one| one.is_named(host));
@@ -108,10 +108,10 @@ impl HostProxy {
     }
 
     /// Serves a sandbox on a separate thread, once its port arrives. Returns the other end of the line, over which the
-    /// supervisor sends the port; when that end is closed, the sandbox is over.
+    /// supervisor sends the port; closing that end tells the proxy that the sandbox has ended.
     ///
     /// # Errors
-    /// When the line or the thread cannot be created.
+    /// Fails if the line or the thread cannot be created.
     pub fn start(self: &Arc<Self>) -> io::Result<UnixStream> {
         let (line, theirs) = UnixStream::pair()?;
         let proxy = Arc::clone(self);
@@ -124,7 +124,7 @@ impl HostProxy {
             return Ok(());
         };
         let port = TcpListener::from(port);
-        // `accept` must not block: a client that connected may be gone again.
+        // `accept` must not block: a client that connected may have disconnected by then.
         port.set_nonblocking(true)?;
         let never = Interrupt::never()?;
         loop {
@@ -187,7 +187,7 @@ impl HostProxy {
         self.connect(host, port, found)
     }
 
-    /// Connects to the first of the addresses that responds and that the host may resolve to.
+    /// Connects to the first address that responds, among those that the host may resolve to.
     fn connect(
         &self,
         host: &HostName,
@@ -213,10 +213,10 @@ impl HostProxy {
     }
 }
 
-/// Opens the port inside the sandbox and passes it on. The returned stream must be kept until the sandbox is over.
+/// Opens the port inside the sandbox and passes it on. The returned stream must be kept until the sandbox ends.
 ///
 /// # Errors
-/// When the port cannot be opened or sent.
+/// Fails if the port cannot be opened or sent.
 pub(super) fn listen(line: OwnedFd) -> io::Result<UnixStream> {
     let line = UnixStream::from(line);
     let port = TcpListener::bind((Ipv4Addr::LOCALHOST, PORT))?;

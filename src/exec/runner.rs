@@ -52,7 +52,7 @@ impl<'c> Running<'c> {
     /// Starts a command through a supervisor. The returned pump must read its output on another thread.
     ///
     /// # Errors
-    /// Those of starting it; of kind [`io::ErrorKind::InvalidInput`] if the request is too long.
+    /// Fails if the command cannot be started, with [`io::ErrorKind::InvalidInput`] if the request is too long.
     pub fn start(
         child: SupervisedChild,
         request: &SpawnRequest,
@@ -90,7 +90,7 @@ impl<'c> Running<'c> {
         }
     }
 
-    /// Closes the command once the supervisor can send no more notices.
+    /// Marks the command as over once the supervisor can send no more notices.
     fn close(&mut self) {
         self.child.end();
         self.stage = Stage::Over(self.ending().unwrap_or(Ending {
@@ -104,7 +104,7 @@ impl<'c> Running<'c> {
     /// Waits until the command has ended or `limit` has passed; with [`Leftovers::End`], until no process is left.
     ///
     /// # Errors
-    /// When a signal arrived or waiting failed. The command is still running.
+    /// Fails if a signal arrived or waiting failed. The command is still running.
     pub fn wait(&mut self, limit: Duration, interrupt: &Interrupt) -> io::Result<()> {
         self.wait_ticking(limit, interrupt, Duration::MAX, || ())
     }
@@ -112,7 +112,7 @@ impl<'c> Running<'c> {
     /// Waits like [`wait`](Self::wait), and calls `look` every `tick`.
     ///
     /// # Errors
-    /// Those of [`wait`](Self::wait).
+    /// Same as [`wait`](Self::wait).
     pub fn wait_ticking(
         &mut self,
         limit: Duration,

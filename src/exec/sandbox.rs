@@ -135,7 +135,7 @@ impl Sandbox {
     /// be [`SandboxMode::Off`], which is treated as lenient.
     ///
     /// # Errors
-    /// When `bwrap` is not found.
+    /// Fails if `bwrap` is not found.
     pub fn find(
         path: Option<&OsStr>,
         program: &Path,
@@ -153,7 +153,7 @@ impl Sandbox {
         };
         let own = own_files(program);
         let program = open(program, Links::Followed)?;
-        // bwrap inherits the descriptor and starts the program by its number.
+        // bwrap inherits the descriptor and starts the program through it.
         fcntl_setfd(&program, FdFlags::empty()).map_err(io::Error::from)?;
         let nested = Nested::find(&policy.root, &policy.keys);
         let mut sandbox = Self {
@@ -202,7 +202,7 @@ impl Sandbox {
     /// Checks that hidden and protected paths are still where they were.
     ///
     /// # Errors
-    /// When one of them has changed.
+    /// Fails if one of them has changed.
     pub fn check_unmoved(&self) -> Result<(), SandboxProblem> {
         let repositories = match self.mode {
             SandboxMode::Strict => self.nested_repositories(),
@@ -245,10 +245,9 @@ impl Sandbox {
         identities
     }
 
-    /// Accepts the key files as they are now, provided that they are in the same place: the user has saved
-    /// them. Call this only while nothing is sandboxed. A sandboxed command cannot have caused the change: it cannot
-    /// rename over a mount point, and moving a file's directory or redirecting a link
-    /// is still detected.
+    /// Accepts the key files as they are now, provided that they are in the same place: the user has saved them. Call
+    /// this only while nothing is sandboxed. A sandboxed command cannot have caused the change: it cannot rename over
+    /// a mount point, and moving a file's directory or redirecting a link is still detected.
     pub fn renew(&mut self) {
         let keys = self.policy.key_files.iter().zip(&self.key_targets);
         for (file, _) in keys.filter(|(file, then)| key_target(file) == **then) {
@@ -260,7 +259,7 @@ impl Sandbox {
     /// Checks that the sandbox works.
     ///
     /// # Errors
-    /// When it does not.
+    /// Fails if the sandbox does not work.
     pub fn try_out(&self, interrupt: &Interrupt) -> Result<(), SandboxProblem> {
         self.enter(interrupt, &ChildEnv::default()).map(drop)
     }
@@ -268,7 +267,7 @@ impl Sandbox {
     /// Starts the sandbox without a command.
     ///
     /// # Errors
-    /// When the sandbox does not work here.
+    /// Fails if the sandbox does not work here.
     pub(super) fn enter(
         &self,
         interrupt: &Interrupt,
@@ -519,7 +518,7 @@ fn watched(policy: &SandboxPolicy, mode: SandboxMode, nested: &Nested) -> Vec<Pa
 fn complaint(errors: &mut PipeReader) -> String {
     let mut text = vec![0; 2048];
     let mut length = 0;
-    // A single read: if another process still holds the other end, there is no wait for it.
+    // A single read, to avoid waiting for another process that may still hold the other end.
     if is_readable_within(errors.as_fd(), Duration::ZERO) {
         length = errors.read(&mut text).unwrap_or_default();
     }

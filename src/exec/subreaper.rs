@@ -5,7 +5,7 @@
 //! supervisor's. Those that created their own session are found through their parents or, if these have ended, as
 //! children that this process has adopted as a [subreaper](install), in sessions that are new since. Guarantees that no
 //! other process is mistaken for a leftover. Outside Linux, nothing is searched for, so a command that kills its
-//! supervisor goes on there. A command that kills both its supervisor and this program is never found.
+//! supervisor keeps running there. A command that kills both its supervisor and this program is never found.
 
 use std::collections::HashSet;
 use std::process::{Child, Command};
@@ -25,8 +25,7 @@ const TURNS: u32 = 200;
 /// Sessions that existed before this process adopted orphans.
 static EARLIER: OnceLock<HashSet<Option<Pid>>> = OnceLock::new();
 
-/// Supervisors that this process has started and not reaped. They have sessions of their own, but are
-/// not orphans.
+/// Supervisors that this process has started and not reaped. They have sessions of their own, but are not orphans.
 static SUPERVISORS: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
 
 /// Locks [`SUPERVISORS`]. A poisoned lock is usable: a panic leaves no partial update.
@@ -39,7 +38,7 @@ fn supervisors() -> MutexGuard<'static, Vec<Pid>> {
 /// are exempt. Does nothing outside Linux.
 ///
 /// # Errors
-/// When the kernel refuses.
+/// Fails if the kernel refuses.
 pub fn install() -> io::Result<()> {
     let all = ProcessInfo::all().into_iter();
     EARLIER.get_or_init(|| all.map(|process| process.session).collect());
@@ -117,7 +116,7 @@ fn end_all(find: impl Fn() -> Vec<ProcessInfo>) {
 /// Adopts the processes that a build started by this process leaves behind, and ends them on request.
 #[derive(Debug)]
 pub(super) struct Adoption {
-    /// Children that existed before; `None` if adoption is impossible or leftovers could not be told from others.
+    /// Children that existed before; `None` if adoption is impossible or leftovers would be indistinguishable.
     earlier: Option<Vec<Pid>>,
 }
 
@@ -144,7 +143,7 @@ impl Adoption {
     }
 }
 
-/// Returns whether this process has children. Most builds leave none, which saves listing all processes.
+/// Returns whether this process has children. Most builds leave none, so this check saves listing all processes.
 fn has_children() -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     retry_on_intr(|| waitid(WaitId::All, options)).is_ok()

@@ -63,7 +63,7 @@ impl SupervisedChild {
     /// its command run in `root`, with this environment.
     ///
     /// # Errors
-    /// Those of starting the process; of kind [`io::ErrorKind::Interrupted`] if a signal arrived, and
+    /// Fails if the process cannot be started, with [`io::ErrorKind::Interrupted`] if a signal arrived, and with
     /// [`io::ErrorKind::ConnectionAborted`] if the supervisor does not answer.
     pub fn spawn(
         mut command: Command,
@@ -93,7 +93,7 @@ impl SupervisedChild {
     /// group. When the thread ends, all of them have.
     ///
     /// # Errors
-    /// Those of starting the thread; of kind [`io::ErrorKind::Interrupted`] if a signal arrived, and
+    /// Fails if the thread cannot be started, with [`io::ErrorKind::Interrupted`] if a signal arrived, and with
     /// [`io::ErrorKind::ConnectionAborted`] if the supervisor does not answer.
     pub fn on_thread<'scope>(
         scope: &'scope thread::Scope<'scope, '_>,
@@ -154,7 +154,7 @@ impl SupervisedChild {
     /// Starts a command in the project's root, with the pipes that the request asks for.
     ///
     /// # Errors
-    /// When the request is too long or the supervisor is gone.
+    /// Fails if the request is too long or the supervisor is gone.
     pub fn start(&self, request: &SpawnRequest, streams: &[BorrowedFd<'_>]) -> io::Result<()> {
         let request = format!("{}\n", serde_json::to_string(request)?);
         if request.len() > MAX_REQUEST {
@@ -176,7 +176,7 @@ impl SupervisedChild {
     /// Waits until the command runs.
     ///
     /// # Errors
-    /// Returns the reason if the command was not started.
+    /// Returns the reason if the command could not be started.
     pub fn wait_for_start(&mut self, interrupt: &Interrupt) -> io::Result<()> {
         loop {
             match self.receive()? {
@@ -231,7 +231,7 @@ impl SupervisedChild {
     /// Returns the supervisor's next notice, or `None` if none has arrived.
     ///
     /// # Errors
-    /// When the supervisor is gone and no more notices can arrive.
+    /// Fails if the supervisor is gone and no more notices can arrive.
     pub fn receive(&mut self) -> io::Result<Option<Notice>> {
         let end = || io::Error::from(io::ErrorKind::UnexpectedEof);
         loop {

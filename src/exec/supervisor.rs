@@ -72,7 +72,7 @@ impl SupervisorPlace {
 /// from the command.
 ///
 /// # Errors
-/// When standard input is not such a line or is closed.
+/// Fails if standard input is not such a line or is closed.
 pub fn run(place: SupervisorPlace, clock: &dyn Clock, interrupt: &Interrupt) -> io::Result<()> {
     detach(place)?;
     let line = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);

@@ -1,5 +1,4 @@
-//! Finds the files that differ from git's index or are not in it, which `git status` lists as changed or
-//! untracked.
+//! Finds the files that differ from git's index or are not in it, which `git status` lists as changed or untracked.
 //!
 //! Reads the index, ignore rules and files without starting git. Considers only regular files below the root, and a
 //! limited number of them. Does not report staged but uncommitted changes, since they are in the index.
@@ -28,7 +27,7 @@ const LOOKED_AT: usize = 100_000;
 /// `git status --short` and sorted by path.
 ///
 /// # Errors
-/// When there is no repository or its index cannot be read.
+/// Fails if there is no repository or its index cannot be read.
 pub fn dirty(root: &Path) -> Result<Vec<String>, IndexProblem> {
     let (mut tracked, mut found) = (HashSet::new(), Vec::new());
     for_each_below(root, |path, entry, kind| {

@@ -1,8 +1,8 @@
 //! The project that the program runs in: its well-known paths and its required inputs.
 //!
-//! Only reads the user's files. Guarantees that every input is complete
-//! UTF-8 text, that no error contains a key, and that a file which git tracks is never used as a key or as
-//! the table of models, which determines where keys are sent: it may have come with the repository.
+//! Only reads the user's files. Guarantees that every input is complete UTF-8 text, that no error contains a key, and
+//! that a file which git tracks is never used as a key or as the table of models, which determines where keys are
+//! sent: it may have come with the repository.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -185,7 +185,7 @@ impl Project {
     /// parent.
     ///
     /// # Errors
-    /// When the directory is not writable.
+    /// Fails if the directory is not writable.
     pub fn check_writable(&self, directory: &Path) -> Result<(), ProjectProblem> {
         let path = self.root.join(directory);
         let there = path.ancestors().find(|path| path.is_dir());
@@ -206,7 +206,7 @@ impl Project {
     /// Reads the query.
     ///
     /// # Errors
-    /// When it is missing or not text.
+    /// Fails if the file is missing or not text.
     pub fn query(&self) -> Result<String, ProjectProblem> {
         self.read_sent("query.txt")
     }
@@ -214,7 +214,7 @@ impl Project {
     /// Reads the rolled-up code base, without copying it.
     ///
     /// # Errors
-    /// When it is missing or not text.
+    /// Fails if the file is missing or not text.
     pub fn rollup(&self) -> Result<String, ProjectProblem> {
         self.read_sent("codeRollup.txt")
     }
@@ -232,7 +232,7 @@ impl Project {
     /// Reads the table of models, which must be the user's own.
     ///
     /// # Errors
-    /// When it is missing, tracked by git, or not text.
+    /// Fails if the file is missing, tracked by git, or not text.
     pub fn models(&self) -> Result<String, ProjectProblem> {
         let text = self.anybodys_models()?;
         self.check_untracked(MODELS)?;
@@ -242,7 +242,7 @@ impl Project {
     /// Reads the table of models even if git tracks it. Use this only to find what to redact.
     ///
     /// # Errors
-    /// When it is missing or not text.
+    /// Fails if the file is missing or not text.
     pub fn anybodys_models(&self) -> Result<String, ProjectProblem> {
         self.read_text(MODELS)
     }
@@ -250,7 +250,7 @@ impl Project {
     /// Reads a key file in `agent-config`, which must be the user's own.
     ///
     /// # Errors
-    /// When it is missing, tracked by git, or does not contain a key.
+    /// Fails if the file is missing, tracked by git, or does not contain a key.
     pub fn key(&self, file: &str) -> Result<ApiKey, ProjectProblem> {
         let content = self.read(file)?;
         self.check_untracked(file)?;
@@ -263,7 +263,7 @@ impl Project {
     /// Checks that git tracks none of the existing key files, so that they are the user's own.
     ///
     /// # Errors
-    /// When git tracks one of them, or its index cannot be read.
+    /// Fails if git tracks one of them, or its index cannot be read.
     pub fn check_keys_untracked<'k>(
         &self,
         key_files: impl IntoIterator<Item = &'k str>,
@@ -299,11 +299,11 @@ impl Project {
         }
     }
 
-    /// Checks that git ignores the folder with the keys: `.gitignore` has a line for it,
-    /// and no later line overrides that.
+    /// Checks that git ignores the folder with the keys: `.gitignore` has a line for it, and no later line overrides
+    /// that.
     ///
     /// # Errors
-    /// When git does not ignore it, or `.gitignore` cannot be read.
+    /// Fails if git does not ignore the folder, or `.gitignore` cannot be read.
     pub fn check_gitignore<'k>(
         &self,
         key_files: impl IntoIterator<Item = &'k str>,
@@ -325,7 +325,7 @@ impl Project {
     /// Checks that git ignores the existing key files, by any ignore file.
     ///
     /// # Errors
-    /// When it does not, so that they could be committed by accident.
+    /// Fails if git does not ignore one of them, so that it could be committed by accident.
     pub fn check_keys_ignored<'k>(
         &self,
         key_files: impl IntoIterator<Item = &'k str>,
@@ -369,8 +369,8 @@ impl Project {
         }
     }
 
-    /// Creates a redactor for all known keys (those in the key files, which may belong to other
-    /// models, in the environments and in `further`) and for the other secrets in the environments.
+    /// Creates a redactor for all known keys (those in the key files, which may belong to other models, in the
+    /// environments and in `further`) and for the other secrets in the environments.
     pub fn redactor<'f>(
         &self,
         environments: &[&Environment],

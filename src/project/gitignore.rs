@@ -21,7 +21,7 @@ use gix_glob::wildmatch::Mode;
 use super::repository::Repository;
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError, is_no_file};
 
-/// Whether upper and lower case are distinguished.
+/// Case sensitivity of matching.
 pub use gix_glob::pattern::Case;
 
 /// Name of git's ignore files.
@@ -90,7 +90,7 @@ pub struct IgnoreRules {
     top: PathBuf,
     /// Path of the directory, relative to `top`.
     prefix: Vec<u8>,
-    /// Whether git distinguishes upper and lower case here: `core.ignoreCase`.
+    /// Case sensitivity of paths in this repository, from `core.ignoreCase`.
     case: Case,
     /// Rules of `info/exclude`, which every `.gitignore` overrides.
     exclude: IgnoreFile,
@@ -99,10 +99,10 @@ pub struct IgnoreRules {
 }
 
 impl IgnoreRules {
-    /// Loads the rules for paths below `root`, an absolute directory. Searches upwards for the work tree like git.
+    /// Loads the rules for paths below `root`, an absolute directory. Searches upwards for the work tree as git does.
     ///
     /// # Errors
-    /// When an ignore file exists but cannot be read.
+    /// Fails if an ignore file exists but cannot be read.
     pub fn load(root: &Path) -> Result<Self, PathError> {
         let repository = Repository::of(root)?;
         let top = repository.as_ref().map_or(root, |found| &found.top);
@@ -126,11 +126,11 @@ impl IgnoreRules {
         })
     }
 
-    /// Returns whether git would ignore `path`, which is relative to the loaded root and joined by `/`. Everything
+    /// Returns whether git would ignore `path`, which is relative to the loaded root and uses slashes. Everything
     /// below an ignored directory is ignored, too.
     ///
     /// # Errors
-    /// When an ignore file on the way exists but cannot be read.
+    /// Fails if an ignore file on the way exists but cannot be read.
     pub fn is_ignored(&self, path: &str, is_dir: bool) -> Result<bool, PathError> {
         let path = [&self.prefix, path.as_bytes()].concat();
         let ends = path

@@ -157,7 +157,7 @@ impl AgentHome {
     /// that is an absolute path, else a directory below `HOME`.
     ///
     /// # Errors
-    /// When the variable that decides is not set or not an absolute path.
+    /// Fails if the variable that decides is not set or not an absolute path.
     pub fn directory(&self, environment: &Environment, system: System) -> Result<PathBuf, NoHome> {
         if let Some(home) = self.absolute(environment, self.variable)? {
             return Ok(home.to_owned());

@@ -17,7 +17,7 @@ use gix_index::{Entry, State};
 use super::repository::{self, MEND_REPOSITORY, Repository};
 use crate::sys::files::PathError;
 
-/// Maximum size of an index in bytes. The index of half a million files takes half of it.
+/// Maximum size of an index in bytes. The index of half a million files is half this size.
 const LARGEST: u64 = 128 << 20;
 
 /// Errors from determining which paths git tracks.
@@ -55,7 +55,7 @@ impl TrackedPaths {
     /// Reads the paths that git tracks below `root`, an absolute directory. Without an index, git tracks nothing.
     ///
     /// # Errors
-    /// When there is no repository or its index cannot be read.
+    /// Fails if there is no repository or its index cannot be read.
     pub fn below(root: &Path) -> Result<Self, IndexProblem> {
         let mut paths = Vec::new();
         for_each_below(root, |path, _, _| paths.push(path))?;
@@ -85,7 +85,7 @@ impl TrackedPaths {
 /// Passes each index entry below the absolute directory `root` to `see`, with its path from there and the hash kind.
 ///
 /// # Errors
-/// When there is no repository or its index cannot be read.
+/// Fails if there is no repository or its index cannot be read.
 pub(super) fn for_each_below(
     root: &Path,
     mut see: impl FnMut(String, &Entry, Kind),
@@ -117,8 +117,8 @@ fn object_format(repository: &Repository) -> io::Result<Kind> {
     Ok(if is_sha256 { Kind::Sha256 } else { Kind::Sha1 })
 }
 
-/// Passes each path of the index in `directory`, with its entry, to `add`. If the index is split, an outdated entry may
-/// be passed as well.
+/// Passes each path of the index in `directory`, with its entry, to `add`. If the index is split, the entry may be
+/// outdated.
 fn for_each_entry(
     directory: &Path,
     kind: Kind,
@@ -162,7 +162,7 @@ fn for_each_entry(
     Ok(())
 }
 
-/// Reads an index if it exists. Its checksum may be zeros; `expected` then identifies the content.
+/// Reads an index if it exists. Unless its checksum is zero, it must match the content and `expected`, if given.
 fn decode(
     path: &Path,
     kind: Kind,
@@ -194,7 +194,7 @@ fn decode(
     Ok(Some(state))
 }
 
-/// Verifies the content against the checksum at its end.
+/// Verifies the content against the checksum at its end, unless that is zero.
 fn check(content: &[u8], kind: Kind, expected: Option<ObjectId>) -> Result<(), String> {
     let at = content.len().checked_sub(kind.len_in_bytes());
     let (rest, end) = content.split_at(at.ok_or("it is too short")?);

@@ -1,8 +1,8 @@
 //! Kinds of projects, detected by the files in their root: how to build and test them, and which products git should
 //! ignore.
 //!
-//! Reads file names, manifests and names of tests. Guarantees that the generated text is this program's own, except
-//! for the names of manifests, and that tests are run only if there are any.
+//! Reads file names and manifests. Guarantees that the generated text is this program's own, except for the names of
+//! manifests, and that tests are run only if there are any.
 
 use std::fs;
 use std::path::{Path, PathBuf};

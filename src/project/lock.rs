@@ -20,7 +20,7 @@ impl Project {
     /// no lock file can be left behind.
     ///
     /// # Errors
-    /// When another run holds the lock, or locking fails.
+    /// Fails if another run holds the lock, or locking fails.
     pub fn lock(&self) -> Result<ProjectLock, ProjectProblem> {
         let root = files::open_directory(self.root()).map_err(ProjectProblem::Unlockable)?;
         match file_lock::lock(&root) {

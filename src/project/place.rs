@@ -20,7 +20,7 @@ pub struct FoundRoot {
 
 /// Finds the project of `here`, an absolute directory: the nearest directory with `agent-config`, at most up to the
 /// top of the git repository; else that top; else `here` itself. Directories above `here` count only if they belong to
-/// `user`; otherwise, another user could create one to have their own build.sh run.
+/// `user`; otherwise, another user could plant a directory with a build.sh for this user to run.
 pub fn find(here: &Path, user: u32) -> FoundRoot {
     let is_top = |directory: &Path| directory.join(".git").symlink_metadata().is_ok();
     let top = here.ancestors().find(|directory| is_top(directory));

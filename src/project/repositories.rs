@@ -37,8 +37,7 @@ pub struct GitFiles {
     /// Absolute paths of the repositories: everything named `.git`, and directories with the layout of a bare
     /// repository. Includes those around the root, as far up as git searches.
     pub repositories: Vec<PathBuf>,
-    /// Absolute paths of directories that cannot be listed. In them, only git's own names are
-    /// tried.
+    /// Absolute paths of directories that cannot be listed. In them, only git's own names are tried.
     pub unlisted: Vec<PathBuf>,
 }
 
@@ -62,7 +61,7 @@ impl ProjectSearch {
     /// Searches the project in its current state.
     ///
     /// # Errors
-    /// When a directory cannot be read for a reason other than its permissions or the length of its path.
+    /// Fails if a directory cannot be read for a reason other than its permissions or the length of its path.
     pub fn run(&self) -> Result<GitFiles, PathError> {
         let mut found = GitFiles::default();
         let has_git = |directory: &Path| directory.join(DOT_GIT).symlink_metadata().is_ok();

@@ -46,11 +46,12 @@ pub struct Repository {
 }
 
 impl Repository {
-    /// Finds the repository whose work tree contains `root`, an absolute directory. Searches upwards like git, skipping
-    /// directories named `.git` that are not repositories; such a directory is used only if nothing else is found.
+    /// Finds the repository whose work tree contains `root`, an absolute directory. Searches upwards as git does,
+    /// skipping directories named `.git` that are not repositories; such a directory is used only if nothing else is
+    /// found.
     ///
     /// # Errors
-    /// When `.git` cannot be read or does not lead to a directory, so that it is unknown what git ignores and
+    /// Fails if `.git` cannot be read or does not lead to a directory, so that it is unknown what git ignores and
     /// tracks.
     pub fn of(root: &Path) -> Result<Option<Self>, PathError> {
         let has_git = |dir: &&Path| dir.join(DOT_GIT).symlink_metadata().is_ok();
@@ -90,7 +91,7 @@ impl Repository {
     /// includes other files. A match in a comment counts as well.
     ///
     /// # Errors
-    /// When the configuration cannot be read.
+    /// Fails if the configuration cannot be read.
     pub fn may_filter(&self) -> io::Result<bool> {
         let files = [
             self.common.join("config"),
@@ -110,7 +111,7 @@ impl Repository {
     /// or an endless file.
     ///
     /// # Errors
-    /// When a file is not, or cannot be read.
+    /// Fails if one of them is not, or cannot be read.
     pub fn check_readable(&self) -> Result<(), PathError> {
         let top = [".gitattributes", ".gitignore", ".gitmodules", ".mailmap"];
         let top = top.map(|name| self.top.join(name));
@@ -136,7 +137,7 @@ impl Repository {
     /// Parses the repository's own configuration file, without included files.
     ///
     /// # Errors
-    /// When it cannot be read or is invalid.
+    /// Fails if the file cannot be read or is invalid.
     pub fn config(&self) -> io::Result<ConfigFile> {
         let content = read(&self.common.join("config"), LARGEST_CONFIG)?.unwrap_or_default();
         let parsed =
@@ -178,10 +179,10 @@ fn is_head(head: &Path) -> bool {
     }
 }
 
-/// Reads a file of git's; `None` if it does not exist.
+/// Reads one of git's files; `None` if it does not exist.
 ///
 /// # Errors
-/// When it is not a regular file, is larger than `limit` bytes, or cannot be read.
+/// Fails if the path is not a regular file, or the file is larger than `limit` bytes or cannot be read.
 pub(super) fn read(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
     files::read(path, Links::Followed, limit).if_there()
 }
@@ -190,10 +191,10 @@ fn invalid(problem: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, problem)
 }
 
-/// Returns the folder shared by all work trees of the repository to which the folder `own` belongs.
+/// Returns the folder shared by all work trees of the repository that `own` belongs to.
 ///
 /// # Errors
-/// When the pointer file cannot be read or does not lead to a directory.
+/// Fails if the pointer file cannot be read or does not lead to a directory.
 pub(super) fn common_folder(own: &Path) -> Result<PathBuf, PathError> {
     let pointer = own.join("commondir");
     match read_pointer(&pointer, "").transpose() {

@@ -1,8 +1,8 @@
 //! The rolled-up code base: files after lines of the form `--- path ---`, as `codeRollup.sh` and the command
 //! `rollup` write it.
 //!
-//! Reads the project's files for comparison only. Since a file may itself contain such lines, the
-//! extent of a section is determined by the file on disk, provided that this is unchanged.
+//! Reads the project's files for comparison only. Since a file may itself contain such lines, the extent of a section
+//! is determined by the file on disk if that is unchanged.
 
 use std::fs;
 use std::io::{self, Read as _};

@@ -38,7 +38,7 @@ impl RunFolder {
     /// Creates a folder below `logs` in the root, with the first of these names that is free.
     ///
     /// # Errors
-    /// When it cannot be created, or `logs` is not a directory.
+    /// Fails if the folder cannot be created, or `logs` is not a directory.
     pub fn make(root: &Path, names: impl Iterator<Item = String>) -> io::Result<Self> {
         let logs = root.join(LOGS);
         make_directory(&logs)?;
@@ -58,18 +58,18 @@ impl RunFolder {
     /// Opens the existing folder with this name.
     ///
     /// # Errors
-    /// When it cannot be opened.
+    /// Fails if the folder cannot be opened.
     pub(crate) fn of(logs: PathBuf, name: String) -> io::Result<Self> {
         let held = Mutex::new(open(&logs, &name)?);
         Ok(Self { logs, name, held })
     }
 
-    /// Returns its path, relative to the project's root.
+    /// Returns the folder's path, relative to the project's root.
     pub fn name(&self) -> String {
         format!("{LOGS}/{}", self.name)
     }
 
-    /// Returns its absolute path.
+    /// Returns the folder's path.
     pub fn path(&self) -> PathBuf {
         self.logs.join(&self.name)
     }
@@ -77,7 +77,7 @@ impl RunFolder {
     /// Returns the folder that was created, after checking that it is still in place.
     ///
     /// # Errors
-    /// When it was moved or replaced, or no handle is available.
+    /// Fails if the folder was moved or replaced, or no handle is available.
     pub fn open(&self) -> io::Result<File> {
         let replaced =
             || io::Error::other("the run's folder was moved or replaced while the run went on");
@@ -90,7 +90,7 @@ impl RunFolder {
     /// Returns the folder that was created, even if it was moved.
     ///
     /// # Errors
-    /// When no handle is available.
+    /// Fails if no handle is available.
     pub fn held(&self) -> io::Result<File> {
         self.held
             .lock()
@@ -101,7 +101,7 @@ impl RunFolder {
     /// Creates the folder again in `logs`.
     ///
     /// # Errors
-    /// When it cannot be created.
+    /// Fails if the folder cannot be created.
     pub fn restore(&self) -> io::Result<()> {
         make_in(open_directory_in(CWD, &self.logs)?, &self.name)?;
         *self.held.lock().unwrap_or_else(PoisonError::into_inner) = open(&self.logs, &self.name)?;

@@ -90,7 +90,7 @@ impl<'w> Walk<'w> {
     /// status is unknown are listed.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// Fails if the directory cannot be read.
     pub fn entries(&mut self, path: &str) -> io::Result<(Vec<Entry>, bool)> {
         let handle = (self.open)(path)?;
         let (mut entries, mut ignores) = (Vec::new(), false);
@@ -144,7 +144,7 @@ impl<'w> Walk<'w> {
     /// returns true; the contents of unreadable directories are skipped.
     ///
     /// # Errors
-    /// When the top cannot be read.
+    /// Fails if the top cannot be read.
     pub fn each(&mut self, mut take: impl FnMut(String, EntryKind) -> bool) -> io::Result<()> {
         let mut queue = VecDeque::from([(String::new(), 0_usize)]);
         while let Some((path, depth)) = queue.pop_front() {

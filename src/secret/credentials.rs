@@ -1,5 +1,4 @@
-//! Detection of likely credentials: in texts to be sent, in streams, and by file name.
-//! Pure.
+//! Detection of likely credentials: in texts to be sent, in streams, and by file name. Pure.
 
 mod censor;
 mod places;

@@ -38,7 +38,7 @@ impl ApiKey {
     /// Parses a key file's content, ignoring white space around the key.
     ///
     /// # Errors
-    /// When the key is not one line of visible ASCII.
+    /// Fails if the key is not one line of visible ASCII.
     pub fn parse(content: &[u8]) -> Result<Self, KeyProblem> {
         let key = content.trim_ascii();
         if key.is_empty() {
@@ -299,7 +299,7 @@ pub(super) trait HoldingBack {
     /// Returns the bytes that are held back.
     fn held(&mut self) -> &mut Vec<u8>;
 
-    /// Returns how many bytes of `held` can be decided on.
+    /// Returns the number of bytes of `held` that can already be decided on.
     fn settled(&self, held: &[u8]) -> usize;
 
     /// Passes on `bytes` up to about `settled`, and returns the number of processed bytes.
@@ -333,7 +333,7 @@ impl<W: Write> RedactingWriter<'_, W> {
     /// Writes what was held back, flushes, and returns the inner writer.
     ///
     /// # Errors
-    /// Those of the inner writer.
+    /// Returns any error of the inner writer.
     pub fn finish(self) -> io::Result<W> {
         self.finish_found().map(|(inner, _)| inner)
     }
@@ -341,7 +341,7 @@ impl<W: Write> RedactingWriter<'_, W> {
     /// Like [`finish`](Self::finish), but also returns whether a key was found.
     ///
     /// # Errors
-    /// Those of the inner writer.
+    /// Returns any error of the inner writer.
     pub fn finish_found(mut self) -> io::Result<(W, bool)> {
         self.give_out()?;
         self.inner.flush()?;
@@ -352,7 +352,7 @@ impl<W: Write> RedactingWriter<'_, W> {
     /// key. Meant for a reader who follows along; [`finish`](Self::finish) must still be called.
     ///
     /// # Errors
-    /// Those of the inner writer.
+    /// Returns any error of the inner writer.
     pub fn release(&mut self) -> io::Result<()> {
         let mut held = std::mem::take(&mut self.held);
         loop {

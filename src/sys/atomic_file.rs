@@ -20,7 +20,7 @@ const STAGED: &str = ".staged-";
 /// Creates or replaces the file at `path` with the content that `write` writes.
 ///
 /// # Errors
-/// When the file cannot be written; the old content then remains.
+/// Fails if the file cannot be written; the old content then remains.
 pub fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     // The usual mode for new files, reduced by the user's umask.
     let mut staged = stage(path, 0o666)?;
@@ -33,7 +33,7 @@ pub fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> 
 /// first written to `staging`, a directory on the same file system that is [swept](sweep).
 ///
 /// # Errors
-/// When the file cannot be written; the old content then remains.
+/// Fails if the file cannot be written; the old content then remains.
 #[expect(
     clippy::disallowed_methods,
     reason = "a file that must not exist is no link and no pipe"
@@ -59,7 +59,7 @@ pub fn replace_in(
 /// place, so that not even a power failure leaves it incomplete.
 ///
 /// # Errors
-/// When the file cannot be written; the old content then remains.
+/// Fails if the file cannot be written; the old content then remains.
 pub fn replace_private(
     path: &Path,
     write: impl FnOnce(&mut File) -> io::Result<()>,
@@ -71,7 +71,7 @@ pub fn replace_private(
 /// Like [`replace_private`], for a file that does not exist yet.
 ///
 /// # Errors
-/// When the file cannot be written; of kind [`io::ErrorKind::AlreadyExists`] if it exists.
+/// Fails if the file cannot be written, with [`io::ErrorKind::AlreadyExists`] if it exists.
 pub fn create_private(
     path: &Path,
     write: impl FnOnce(&mut File) -> io::Result<()>,
@@ -83,7 +83,7 @@ pub fn create_private(
 /// Removes staged files that killed processes left in `directory`; with `oldest`, only those modified before that time.
 ///
 /// # Errors
-/// When the directory cannot be read or a file cannot be removed. The remaining files are removed nevertheless.
+/// Fails if the directory cannot be read or a file cannot be removed. The remaining files are removed nevertheless.
 pub fn sweep(directory: &Path, oldest: Option<SystemTime>) -> io::Result<()> {
     // The target of a link may belong to someone else.
     if !directory.symlink_metadata()?.is_dir() {
@@ -110,7 +110,7 @@ pub fn sweep(directory: &Path, oldest: Option<SystemTime>) -> io::Result<()> {
 /// Creates a directory that only its owner may enter, and its parents. An existing directory is left unchanged.
 ///
 /// # Errors
-/// When the directory cannot be created.
+/// Fails if the directory cannot be created.
 pub fn private_directory(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }

@@ -2,7 +2,7 @@
 //! Pure.
 //!
 //! Guarantees that the work is bounded by the size of the input, never by a clock, so that equal input
-//! gives equal output: files larger than [`MAX_BYTES`] or [`MAX_LINES`] are treated as binary, and if the
+//! gives equal output: files that exceed [`MAX_BYTES`] or [`MAX_LINES`] are treated as binary, and if the
 //! search for a minimal difference would take too long, the lines count as replaced.
 
 mod change;
@@ -20,8 +20,7 @@ pub use stat::{FileStat, Stat, StatKind, stat};
 
 use quote::quoted_behind;
 
-/// Formats the changes like `git diff --no-renames`, but without `index` lines; invalid UTF-8 is
-/// replaced.
+/// Formats the changes like `git diff --no-renames`, but without `index` lines; invalid UTF-8 is replaced.
 pub fn text(changes: &[FileChange]) -> String {
     String::from_utf8_lossy(&unified(changes)).into_owned()
 }

@@ -1,8 +1,7 @@
 //! Parses the variables in a `.env` file, one per line. Pure.
 //!
-//! Guarantees that the process's own environment is neither read nor changed, that variables are not expanded, that
-//! a line is parsed completely or not at all, and that a problem gives the line's number but
-//! never its content.
+//! Guarantees that the process's own environment is neither read nor changed, that variables are not expanded, that a
+//! line is parsed completely or not at all, and that a problem gives the line's number but never its content.
 
 use super::text::without_mark;
 

@@ -16,8 +16,8 @@ use jiff::tz::TimeZone;
 
 pub use self::secrets::{SHORTEST_SECRET, query_secrets};
 
-/// Variables that commonly hold API keys. They are removed from the environment of `build.sh`, and
-/// their values are redacted like the keys in `agent-config`.
+/// Variables that commonly hold API keys. They are removed from the environment of `build.sh`, and their values are
+/// redacted like the keys in `agent-config`.
 pub const KEY_VARIABLES: [&str; 6] = [
     "GEMINI_API_KEY",
     "GOOGLE_API_KEY",
@@ -53,7 +53,7 @@ impl Environment {
         value.is_some_and(|value| value.is_empty())
     }
 
-    /// Returns a copy that takes variables which are unset or empty here from `defaults`.
+    /// Returns a copy in which unset or empty variables are taken from `defaults`.
     #[must_use]
     pub fn with_defaults(&self, defaults: &Self) -> Self {
         let is_set = |(_, value): &(&OsString, &OsString)| !value.is_empty();
@@ -83,7 +83,7 @@ impl Environment {
             .map(|(name, _)| name.as_os_str())
     }
 
-    /// Returns the texts to search for in order to find the values of these variables.
+    /// Returns the texts to search for in order to redact the values of secret variables.
     pub fn secrets(&self) -> impl Iterator<Item = Cow<'_, str>> {
         let values = self
             .secret_names()
@@ -175,7 +175,7 @@ impl SystemClock {
     /// Checks that the wall-clock time `now` is plausible.
     ///
     /// # Errors
-    /// When `now` is before 1970.
+    /// Fails if `now` is before 1970.
     pub fn check(now: SystemTime) -> Result<(), WrongClock> {
         let since_1970 = now.duration_since(SystemTime::UNIX_EPOCH);
         since_1970.map(drop).map_err(|_| WrongClock)

@@ -1,7 +1,7 @@
 //! Errors as they are propagated to `main`: each has a message, a hint for the user and an exit code.
 //!
 //! All error types derive [`miette::Diagnostic`]: `help` is the hint, and `code` is the exit's name in the contract.
-//! Without a code, the error counts as local I/O failure.
+//! Without a code, the error counts as a local I/O failure.
 
 use std::fmt;
 use std::ops::Deref;

@@ -42,7 +42,7 @@ impl FileLock {
     /// Locks the file at `path`. A missing file is created, accessible only to its owner.
     ///
     /// # Errors
-    /// When another process holds the lock, or the file cannot be locked.
+    /// Fails if another process holds the lock, or the file cannot be locked.
     pub fn take(path: &Path) -> Result<Self, LockProblem> {
         loop {
             let file = files::open_to_lock(path)?;
@@ -56,7 +56,7 @@ impl FileLock {
     /// Like [`take`](Self::take), but waits until the lock is free. Intended for locks that are held briefly.
     ///
     /// # Errors
-    /// When the file cannot be locked.
+    /// Fails if the file cannot be locked.
     pub fn wait(path: &Path) -> io::Result<Self> {
         loop {
             let file = files::open_to_lock(path)?;
@@ -71,7 +71,7 @@ impl FileLock {
     /// longer at its path, and creates a new one.
     ///
     /// # Errors
-    /// When the file cannot be removed.
+    /// Fails if the file cannot be removed.
     pub fn remove(self) -> io::Result<()> {
         fs::remove_file(&self.path)
     }
@@ -101,7 +101,7 @@ impl Drop for FileLock {
 /// Locks an open file or directory.
 ///
 /// # Errors
-/// When another process holds the lock, or the file cannot be locked.
+/// Fails if another process holds the lock, or the file cannot be locked.
 pub fn lock(file: &File) -> Result<(), LockProblem> {
     for _ in 0..TRIES {
         match file.try_lock() {
@@ -125,7 +125,7 @@ pub fn is_held(path: &Path) -> bool {
 /// Returns whether a process holds the lock on an open file.
 ///
 /// # Errors
-/// When the lock cannot be probed.
+/// Fails if the lock cannot be probed.
 pub fn is_locked(file: &File) -> io::Result<bool> {
     // A shared lock, so that probing processes do not block each other and can be told from a holder.
     match file.try_lock_shared() {

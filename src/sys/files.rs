@@ -99,7 +99,7 @@ pub(crate) enum Links {
 /// Opens a file of any size for reading. Never blocks, not even on a pipe without a writer.
 ///
 /// # Errors
-/// When it is not a regular file or cannot be opened.
+/// Fails if the path is not a regular file or cannot be opened.
 pub(crate) fn open(path: &Path, links: Links) -> io::Result<File> {
     open_by(CWD, path, links, OFlags::RDONLY, Mode::empty())
 }
@@ -107,7 +107,7 @@ pub(crate) fn open(path: &Path, links: Links) -> io::Result<File> {
 /// Like [`open`], but returns `None` if it is not a regular file.
 ///
 /// # Errors
-/// When the path does not exist or cannot be opened.
+/// Fails if the path does not exist or cannot be opened.
 pub(crate) fn open_regular(path: &Path, links: Links) -> io::Result<Option<File>> {
     match open(path, links) {
         Err(error) if is_no_file(&error) => Ok(None),
@@ -118,7 +118,7 @@ pub(crate) fn open_regular(path: &Path, links: Links) -> io::Result<Option<File>
 /// Opens a directory, following links.
 ///
 /// # Errors
-/// When it is not a directory or cannot be opened.
+/// Fails if the path is not a directory or cannot be opened.
 pub(crate) fn open_directory(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let opened = open_at_all(CWD, path, flags, Mode::empty());
@@ -128,7 +128,7 @@ pub(crate) fn open_directory(path: &Path) -> io::Result<File> {
 /// Opens a directory relative to an open one or to the current one, without following a link at the end of the path.
 ///
 /// # Errors
-/// When it is not a directory or cannot be opened.
+/// Fails if the path is not a directory or cannot be opened.
 pub(crate) fn open_directory_in(directory: impl AsFd, path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let opened = open_at_all(directory, path, flags, Mode::empty());
@@ -138,7 +138,7 @@ pub(crate) fn open_directory_in(directory: impl AsFd, path: &Path) -> io::Result
 /// Reads the whole content of a file of at most `max_bytes`.
 ///
 /// # Errors
-/// When it is not a regular file, is larger, or cannot be read.
+/// Fails if the path is not a regular file, or the file is larger or cannot be read.
 pub(crate) fn read(path: &Path, links: Links, max_bytes: u64) -> io::Result<Vec<u8>> {
     read_open(open(path, links)?, max_bytes)
 }
@@ -146,7 +146,7 @@ pub(crate) fn read(path: &Path, links: Links, max_bytes: u64) -> io::Result<Vec<
 /// Reads the whole content of an open file of at most `max_bytes`.
 ///
 /// # Errors
-/// When it is larger or cannot be read.
+/// Fails if the file is larger or cannot be read.
 pub(crate) fn read_open(file: File, max_bytes: u64) -> io::Result<Vec<u8>> {
     let size = check_size(&file, max_bytes)?;
     let mut content = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
@@ -162,7 +162,7 @@ pub(crate) fn read_open(file: File, max_bytes: u64) -> io::Result<Vec<u8>> {
 /// Reads at most `max_bytes` from the beginning of a file of any size.
 ///
 /// # Errors
-/// When it is not a regular file or cannot be read.
+/// Fails if the path is not a regular file or cannot be read.
 pub(crate) fn beginning(path: &Path, links: Links, max_bytes: u64) -> io::Result<Vec<u8>> {
     let file = open(path, links)?;
     let mut content = Vec::new();
@@ -173,7 +173,7 @@ pub(crate) fn beginning(path: &Path, links: Links, max_bytes: u64) -> io::Result
 /// Returns the size of an open file if it is at most `max_bytes`.
 ///
 /// # Errors
-/// When it is larger.
+/// Fails if the file is larger.
 pub(crate) fn check_size(file: &File, max_bytes: u64) -> io::Result<u64> {
     let size = file.metadata()?.len();
     if size > max_bytes {
@@ -185,7 +185,7 @@ pub(crate) fn check_size(file: &File, max_bytes: u64) -> io::Result<u64> {
 /// Creates a new file for reading and writing; `mode` is reduced by the user's umask.
 ///
 /// # Errors
-/// Of kind [`io::ErrorKind::AlreadyExists`] if the path exists, even as a link; or when it cannot be created.
+/// Fails if the file cannot be created, with [`io::ErrorKind::AlreadyExists`] if the path exists, even as a link.
 pub(crate) fn create_new(path: &Path, mode: u32) -> io::Result<File> {
     create_new_in(CWD, path, mode)
 }
@@ -193,7 +193,7 @@ pub(crate) fn create_new(path: &Path, mode: u32) -> io::Result<File> {
 /// Like [`create_new`], but in an open directory, even if that directory has been moved.
 ///
 /// # Errors
-/// Those of [`create_new`].
+/// Same as [`create_new`].
 pub(crate) fn create_new_in(
     directory: impl AsFd,
     name: impl AsRef<Path>,
@@ -207,7 +207,7 @@ pub(crate) fn create_new_in(
 /// Opens a file for appending, and creates it if it is missing. Never follows a link.
 ///
 /// # Errors
-/// When it is not a regular file or cannot be created.
+/// Fails if the path is not a regular file or cannot be created.
 pub(crate) fn append(path: &Path) -> io::Result<File> {
     append_in(CWD, path)
 }
@@ -215,7 +215,7 @@ pub(crate) fn append(path: &Path) -> io::Result<File> {
 /// Like [`append`], but in an open directory, even if that directory has been moved.
 ///
 /// # Errors
-/// Those of [`append`].
+/// Same as [`append`].
 pub(crate) fn append_in(directory: impl AsFd, name: impl AsRef<Path>) -> io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE;
     let mode = Mode::from_raw_mode(0o666);
@@ -226,7 +226,7 @@ pub(crate) fn append_in(directory: impl AsFd, name: impl AsRef<Path>) -> io::Res
 /// owner. Never follows a link.
 ///
 /// # Errors
-/// When it is not a regular file or cannot be created.
+/// Fails if the path is not a regular file or cannot be created.
 pub(crate) fn append_private(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE;
     let mode = Mode::from_raw_mode(0o600);
@@ -236,18 +236,18 @@ pub(crate) fn append_private(path: &Path) -> io::Result<File> {
 /// Opens a lock file. A missing file is created, accessible only to its owner.
 ///
 /// # Errors
-/// When it is not a regular file or cannot be created.
+/// Fails if the path is not a regular file or cannot be created.
 pub(crate) fn open_to_lock(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDWR | OFlags::CREATE;
     let mode = Mode::from_raw_mode(0o600);
     open_by(CWD, path, Links::Refused, flags, mode)
 }
 
-/// Writes to a pipe or device that the user has named. Follows links such as `/dev/stdout`, and gives up if the reader
-/// does not read.
+/// Writes to a pipe or device that the user has named. Follows links such as `/dev/stdout`, and gives up if no process
+/// reads the data.
 ///
 /// # Errors
-/// When it is a regular file, cannot be opened, or blocks for ten seconds.
+/// Fails if the path is a regular file, cannot be opened, or blocks for ten seconds.
 pub(crate) fn write_stream(path: &Path, content: &[u8]) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let opened = open_at_all(CWD, path, flags, Mode::empty());

@@ -1,8 +1,7 @@
 //! The only module that builds commands to run git: for the demo's own repository, and for what an auditor inspects.
-//! Also the settings for git when other commands run it. Everything else about a repository is read without
-//! git.
+//! Also the settings for git when other commands run it. Everything else about a repository is read without git.
 //!
-//! Looks programs up, and starts none. Guarantees that git is found through an absolute entry of `PATH` outside the
+//! Looks up programs but starts none. Guarantees that git is found through an absolute entry of `PATH` outside the
 //! project, that it inherits no environment variables, and that it reads only the repository's own configuration, with
 //! every setting overridden that names a program or a file for these commands. Filters cannot be overridden, because
 //! the repository chooses their names: callers that work on an existing repository must check that it configures

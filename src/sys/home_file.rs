@@ -40,7 +40,7 @@ pub enum HomeFileProblem {
 /// Reads and parses a file; `None` if it does not exist.
 ///
 /// # Errors
-/// When it cannot be read or contains a mistake; `without` describes the effect of removing the file.
+/// Fails if the file cannot be read or contains a mistake; `without` describes the effect of removing the file.
 pub fn load<T>(
     path: &Path,
     without: &'static str,
@@ -77,7 +77,7 @@ pub fn parse_json<T: DeserializeOwned>(content: &[u8]) -> Result<T, Misplaced> {
 /// Reads a file; `None` if it does not exist.
 ///
 /// # Errors
-/// When it cannot be read.
+/// Fails if the file cannot be read.
 pub fn read(path: &Path) -> Result<Option<Vec<u8>>, HomeFileProblem> {
     let read = files::read(path, Links::Followed, MIB).if_there();
     read.map_err(|source| HomeFileProblem::Unreadable {
@@ -89,7 +89,7 @@ pub fn read(path: &Path) -> Result<Option<Vec<u8>>, HomeFileProblem> {
 /// Creates a file with this content, and its directory. Returns `false` if the file already exists, which then stays.
 ///
 /// # Errors
-/// When it cannot be created.
+/// Fails if the file cannot be created.
 pub fn create(path: &Path, content: &[u8]) -> Result<bool, PathError> {
     let make = || {
         atomic_file::private_directory(path.parent().unwrap_or(path))?;
@@ -104,7 +104,7 @@ pub fn create(path: &Path, content: &[u8]) -> Result<bool, PathError> {
 /// Writes a file that only its owner may read, in a home directory that only its owner may enter.
 ///
 /// # Errors
-/// When it cannot be written; the old content then remains.
+/// Fails if the file cannot be written; the old content then remains.
 pub fn save(path: &Path, content: &[u8]) -> Result<(), PathError> {
     let write = || {
         let home = path.parent().unwrap_or(path);
@@ -119,7 +119,7 @@ pub fn save(path: &Path, content: &[u8]) -> Result<(), PathError> {
 /// Deserializes the version of a file format that has only one version.
 ///
 /// # Errors
-/// When the version is not 1.
+/// Fails if the version is not 1.
 pub fn first_version<'de, D: Deserializer<'de>>(input: D) -> Result<u64, D::Error> {
     match u64::deserialize(input)? {
         1 => Ok(1),
@@ -137,10 +137,10 @@ pub fn save_json(path: &Path, value: &impl Serialize) -> Result<(), PathError> {
     save(path, format!("{json}\n").as_bytes())
 }
 
-/// Takes the rights of others to a file or directory away, and says whether they had any.
+/// Removes other users' access to a file or directory, and returns whether they had any.
 ///
 /// # Errors
-/// When the file belongs to another user.
+/// Fails if the file belongs to another user.
 pub fn close(path: &Path) -> io::Result<bool> {
     let mode = path.metadata()?.permissions().mode();
     let is_open = mode & OTHERS != 0;

@@ -7,8 +7,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::time::SystemTime;
 
-/// Device, inode and creation time of a file. The time is included because inode numbers are
-/// reused. `None` if the file does not exist.
+/// Device, inode and creation time of a file. The time is included because inode numbers are reused. `None` if the
+/// file does not exist.
 pub(crate) type FileIdentity = Option<(u64, u64, Option<SystemTime>)>;
 
 /// Returns the identity of a file; `None` if it does not exist.

@@ -37,19 +37,19 @@ pub enum Signal {
 impl Signal {
     pub(super) const ALL: [Self; 3] = [Self::Int, Self::Term, Self::Hup];
 
-    /// The signal's number, the same on every Unix.
+    /// Returns the signal's number, which is the same on every Unix.
     #[must_use]
     pub fn number(self) -> u8 {
         self as u8
     }
 
-    /// The signal's name.
+    /// Returns the signal's name.
     #[must_use]
     pub fn name(self) -> &'static str {
         signal_name(self.number().into()).unwrap_or_default()
     }
 
-    /// Returns whether it is permanent.
+    /// Returns whether the signal is permanent, that is, cannot be cleared.
     fn lasts(self) -> bool {
         self != Self::Int
     }
@@ -110,7 +110,7 @@ impl Interrupt {
     /// must call this exactly once.
     ///
     /// # Errors
-    /// When the handlers or their socket pair cannot be created.
+    /// Fails if the handlers or their socket pair cannot be created.
     pub fn install() -> io::Result<Self> {
         let interrupt = Self::never()?;
         let ignored = ignored_signals();
@@ -164,7 +164,7 @@ impl Interrupt {
     /// Creates an interrupt that no signal triggers.
     ///
     /// # Errors
-    /// When the socket pair cannot be created.
+    /// Fails if the socket pair cannot be created.
     pub fn never() -> io::Result<Self> {
         let (wake, sender) = UnixStream::pair()?;
         Ok(Self {
@@ -179,7 +179,7 @@ impl Interrupt {
     /// Checks whether a signal has arrived.
     ///
     /// # Errors
-    /// [`Interrupted`] if one has.
+    /// Returns [`Interrupted`] if one has.
     pub fn check(&self) -> Result<(), Interrupted> {
         // The order matters: the flag of a permanent signal is set before its byte is written.
         let came = is_readable_within(self.wake.as_fd(), Duration::ZERO);
@@ -244,7 +244,7 @@ impl Interrupt {
     /// Waits for `duration` or until a signal arrives.
     ///
     /// # Errors
-    /// [`Interrupted`] if a signal arrived before the time had passed.
+    /// Returns [`Interrupted`] if a signal arrived before the time had passed.
     pub fn sleep(&self, duration: Duration) -> Result<(), Interrupted> {
         // A failed poll needs no handling: `check` below decides.
         let _ = wait(
@@ -258,7 +258,7 @@ impl Interrupt {
     /// signal arrives. Returns whether one of `fds` is ready.
     ///
     /// # Errors
-    /// Those of `poll(2)`, or one of kind [`io::ErrorKind::Interrupted`] that carries [`Interrupted`].
+    /// Fails if `poll(2)` does, or with an [`io::ErrorKind::Interrupted`] that carries [`Interrupted`].
     pub fn poll(
         &self,
         fds: &[BorrowedFd<'_>],

@@ -1,7 +1,7 @@
 //! Parses newline-delimited JSON, the format of Ollama's streamed responses. Pure.
 //!
-//! Each line is a JSON text that ends with `\n`. Blank lines are skipped. Guarantees
-//! that no byte is examined twice, however long a line is and however the stream is split.
+//! Each line is a JSON text that ends with `\n`. Blank lines are skipped. Guarantees that no byte is examined twice,
+//! however long a line is and however the stream is split.
 
 use memchr::memchr;
 
@@ -20,7 +20,7 @@ impl Lines {
     /// Processes more bytes, and passes every completed line to `line`.
     ///
     /// # Errors
-    /// The first error of `line`, which ends the reading.
+    /// Returns the first error of `line`, and stops there.
     pub fn read<E>(
         &mut self,
         mut bytes: &[u8],
@@ -38,7 +38,7 @@ impl Lines {
     /// Passes the last line to `line` at the end of the stream. It may lack a line end, or be truncated.
     ///
     /// # Errors
-    /// Those of `line`.
+    /// Returns the error of `line`.
     pub fn end<E>(&mut self, line: impl FnOnce(&[u8]) -> Result<(), E>) -> Result<(), E> {
         let is_first = !std::mem::replace(&mut self.begun, true);
         let text = if is_first {

@@ -5,15 +5,15 @@
 use std::ops::Range;
 use std::thread::{self, ScopedJoinHandle};
 
-/// Number of files from which on work is divided.
+/// Minimum number of files for which work is divided.
 const MANY_FILES: usize = 64;
-/// Text size in bytes from which on work on a text takes longer than starting a thread.
+/// Minimum size of a text in bytes for which starting a thread pays off.
 pub const MUCH_TEXT: usize = 64 << 10;
 
 /// Applies `work` to `0..count`, in two parallel halves if there are many items. Returns the results in order.
 ///
 /// # Errors
-/// The first half's error if it fails, otherwise the second's.
+/// Returns the error of the first half that fails.
 pub fn in_parallel<T: Send, E: Send>(
     count: usize,
     work: impl Fn(Range<usize>) -> Result<T, E> + Sync,

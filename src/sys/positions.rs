@@ -37,7 +37,7 @@ impl Positions<'_> {
     /// Parses a part of the text, which must be a slice of it.
     ///
     /// # Errors
-    /// When the part is invalid; the error has its position in the whole text.
+    /// Fails if the part is invalid; the error has its position in the whole text.
     pub fn parse<'p, T: Deserialize<'p>>(&self, part: &'p str) -> Result<T, Misplaced> {
         serde_json::from_str(part).map_err(|error| {
             // serde's position is relative to the beginning of the part.
@@ -60,7 +60,7 @@ impl Positions<'_> {
     /// Parses a part of the text that must be an object; serde alone would also accept an array.
     ///
     /// # Errors
-    /// When the part is invalid; the error has its position in the whole text.
+    /// Fails if the part is invalid; the error has its position in the whole text.
     pub fn object<'p, T: Deserialize<'p>>(&self, part: &'p str) -> Result<T, Misplaced> {
         let begin = part.trim_ascii_start();
         if begin.is_empty() || begin.starts_with('{') {
@@ -72,7 +72,7 @@ impl Positions<'_> {
     /// Splits an object into the fields with these names, as slices of the text, and all others.
     ///
     /// # Errors
-    /// When the part is invalid or contains a field twice.
+    /// Fails if the part is invalid or contains a field twice.
     pub fn fields<'p, const N: usize>(
         &self,
         part: &'p str,
@@ -116,7 +116,7 @@ impl Positions<'_> {
 /// Returns the text of a JSON file, without the byte order mark that some editors write.
 ///
 /// # Errors
-/// The position of the first byte that is not UTF-8.
+/// Fails if `content` is not UTF-8; the error has the position of the first invalid byte.
 pub fn text(content: &[u8]) -> Result<&str, Misplaced> {
     let text = std::str::from_utf8(content).map_err(|error| {
         let valid = content.get(..error.valid_up_to()).unwrap_or_default();

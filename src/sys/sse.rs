@@ -41,7 +41,7 @@ impl Events {
     /// Processes more bytes, and passes every completed event to `event`.
     ///
     /// # Errors
-    /// The first error of `event`, which ends the reading.
+    /// Returns the first error of `event`, and stops there.
     pub fn read<E>(
         &mut self,
         bytes: &[u8],

@@ -9,7 +9,7 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 /// Compiles a constant pattern, for a `LazyLock`.
 ///
 /// # Panics
-/// When the pattern is invalid.
+/// Panics if the pattern is invalid.
 #[expect(
     clippy::expect_used,
     reason = "patterns are constants, which the tests compile"

@@ -20,7 +20,7 @@ const NOT_SEARCHED: [&str; 2] = ["target", "logs"];
 /// Repositories and key folders below the project's root.
 #[derive(Debug, Default)]
 pub(super) struct Nested {
-    /// git folders and links to such, sorted. Their hooks and settings are used just like the project's own.
+    /// git folders and links to them, sorted. Their hooks and settings are used just like the project's own.
     pub repositories: Vec<PathBuf>,
     /// Key folders of other projects, sorted.
     pub keys: Vec<PathBuf>,

@@ -43,7 +43,7 @@ const X32: i64 = if cfg!(target_arch = "x86_64") {
 /// killed at its first system call.
 ///
 /// # Errors
-/// When the filter does not support this machine's architecture.
+/// Fails if the filter does not support this machine's architecture.
 pub(super) fn filter() -> io::Result<Vec<u8>> {
     let program = compile().map_err(io::Error::other)?;
     let instruction = |one: &seccompiler::sock_filter| {

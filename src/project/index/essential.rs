@@ -1,8 +1,8 @@
 //! Extracts the part of an index that tells what is tracked.
 //!
-//! Pure. `gix-index` parses the caches in an index recursively, and allocates as much memory as prefix-compressed paths
-//! require. Guarantees that the extracted part contains none of these caches, and that its
-//! paths are valid on real systems and limited in total length.
+//! Pure. `gix-index` parses the caches in an index recursively, and allocates as much memory as prefix-compressed
+//! paths require. Guarantees that the extracted part contains none of these caches, and that its paths are valid on
+//! real systems and limited in total length.
 
 use memchr::memchr;
 

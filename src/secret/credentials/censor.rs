@@ -1,7 +1,7 @@
 //! Removes likely credentials from a stream. Pure.
 //!
 //! Guarantees that at most [`MAX_LINE`] bytes and one chunk are buffered, whatever the stream contains; that a private
-//! key is removed as a whole; and that its replacement reveals only the kind of a credential.
+//! key is removed as a whole; and that a replacement reveals only the kind of the credential.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -27,7 +27,7 @@ static END: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(end).ok()
 });
 
-/// Writer that replaces each credential by its kind. [`finish`](Self::finish) must be called at the end, because the
+/// Writer that replaces each credential with its kind. [`finish`](Self::finish) must be called at the end, because the
 /// last line is held back until then.
 #[derive(Debug)]
 pub struct Censor<W: Write> {
@@ -84,7 +84,7 @@ impl<W: Write> Censor<W> {
     /// Writes what was held back, flushes, and returns the inner writer and the kinds of removed credentials.
     ///
     /// # Errors
-    /// Those of the inner writer.
+    /// Returns any error of the inner writer.
     pub fn finish(mut self) -> io::Result<(W, BTreeSet<&'static str>)> {
         self.give_out()?;
         if let Some(left_out @ 1..) = self.private_key {

@@ -16,7 +16,7 @@ pub const SECRET_PLACES: &str = ".ssh .gnupg .netrc .git-credentials .config/git
     .nuget/NuGet/NuGet.Config .config/NuGet/NuGet.Config .databrickscfg .s3cfg .boto .oci .bundle/config \
     .yarnrc .subversion/auth .config/github-copilot .local/share/opencode/auth.json";
 
-/// Those of them that projects also use for harmless settings. They count as secret only outside the project.
+/// Places that projects also use for harmless settings. They count as secret only outside the project.
 const SETTINGS: [&str; 4] = [".yarnrc", ".yarnrc.yml", ".azure", ".bundle"];
 
 /// Returns whether a file at this path, relative to the project's root or absolute, commonly holds a credential,

@@ -13,9 +13,9 @@ pub(super) const BEGIN: &str = r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)
 const WINDOW: usize = 1024;
 /// Length below which a run of letters and digits is ignored: it is part of an escape, a tag or a prefix.
 const SHORTEST_WORD: usize = 4;
-/// Length from which the first run that is not ignored indicates a key.
+/// Minimum length at which the first run that is not ignored indicates a key.
 const FIRST_RUN: usize = 16;
-/// Length from which any run indicates a key, even after headers and line prefixes.
+/// Minimum length at which any run indicates a key, even after headers and line prefixes.
 const ANY_RUN: usize = 40;
 
 static FIRST_LINE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(BEGIN).ok());

@@ -88,7 +88,7 @@ pub fn kinds() -> impl Iterator<Item = &'static str> {
     SHAPES.into_iter().map(|(kind, ..)| kind)
 }
 
-/// Size in bytes from which a code base is searched in two halves at the same time.
+/// Minimum size in bytes of a code base that is searched in two halves at the same time.
 const LARGE: usize = 1 << 20;
 
 /// Words that occur in placeholders.
@@ -249,8 +249,8 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Finds everything in `text`, the content of `file`, that looks like a credential or is one of
-/// the secrets that `redactor` knows.
+/// Finds everything in `text`, the content of `file`, that looks like a credential or is one of the secrets that
+/// `redactor` knows.
 #[must_use]
 pub fn find(file: &'static str, text: &str, redactor: &Redactor) -> Vec<Finding> {
     let middle = match text.len() {

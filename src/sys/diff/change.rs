@@ -6,11 +6,11 @@ pub const MAX_BYTES: usize = 16 << 20;
 /// Assumed mode of a new file: the one that results from almost every umask.
 pub const NEW_MODE: u32 = 0o644;
 
-/// Number of lines from which on a file is not compared.
+/// Number of lines at which a file is too large to be compared.
 pub const MAX_LINES: usize = 1 << 20;
 
-/// Number of lines between the first and the last difference above which, if both sides exceed it, all of
-/// these lines count as replaced. A search within the limit takes at most about a second.
+/// Maximum number of lines to search between the first and the last difference. If both sides exceed it, all of these
+/// lines count as replaced. A search within the limit takes at most about a second.
 pub(super) const MAX_SEARCHED: usize = 200_000;
 
 /// One file, before and after. Without `before`, it was created; without `after`, it was deleted;

@@ -1,8 +1,7 @@
 //! Compares two texts line by line, as git does. Pure.
 //!
 //! Uses Myers' algorithm with git's limits for hard cases, and git's indent heuristic to place ambiguous changes; the
-//! crate `gix-imara-diff` implements both. It takes about five microseconds per line in the worst
-//! case.
+//! crate `gix-imara-diff` implements both. It takes about five microseconds per line in the worst case.
 
 use std::ops::Range;
 

@@ -8,8 +8,8 @@ const CONTEXT: usize = 3;
 /// Nearby changes of a file, with the lines around them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hunk<'a> {
-    /// Number of its first line in the old file, counted from 1. If it has no lines there, the
-    /// number of the line before it, or 0.
+    /// Number of its first line in the old file, counted from 1. If it has no lines there, the number of the line
+    /// before it, or 0.
     pub before_start: usize,
     /// Number of its first line in the new file, by the same rule.
     pub after_start: usize,

@@ -160,7 +160,7 @@ impl Columns {
         columns
     }
 
-    /// Divides the width left by the numbers between names and graph.
+    /// Shares out the remaining width between names and graph.
     fn share(&mut self, room: usize, for_graph: usize) {
         if self.graph > for_graph {
             self.graph = for_graph.max(6);
@@ -188,7 +188,7 @@ impl Columns {
         }
     }
 
-    /// Shortens a name that is too long at its beginning, if possible up to a slash.
+    /// Removes the beginning of a name that is too long, if possible up to a slash.
     fn shortened(&self, name: &str) -> String {
         if text_width(name) <= self.name {
             return name.to_owned();

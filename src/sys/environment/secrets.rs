@@ -22,9 +22,9 @@ pub const SHORTEST_SECRET: usize = 8;
 const SHORTEST_OF_LETTERS: usize = 12;
 /// Minimum length of a part of a value, which may be anything.
 const SHORTEST_PART: usize = 16;
-/// Maximum length of a value that is searched for as a whole. No token is longer, and the search would need memory.
+/// Maximum length of a value that is searched for as a whole. No token is longer, and longer texts cost memory.
 const LONGEST_SECRET: usize = 4096;
-/// Length of a value's beginning in which parts are searched for.
+/// Length in bytes of the beginning of a value from which parts are taken.
 const LONGEST_IN_PARTS: usize = 8192;
 
 /// Returns the texts to search for if the whole query of a URL is secret, whatever its fields are called: the query,

@@ -1,8 +1,7 @@
 //! The destination of a call: the server's base URL and the proxy to reach it. Pure.
 //!
-//! Guarantees that a key is sent only encrypted or within this machine: an [`Endpoint`] uses https,
-//! or http to a loopback host or, without a key, to a host of a private network; and plain http never
-//! goes through a proxy.
+//! Guarantees that a key is sent only encrypted or within this machine: an [`Endpoint`] uses https, or http to a
+//! loopback host or, without a key, to a host of a private network; and plain http never goes through a proxy.
 
 use std::net::IpAddr;
 
@@ -70,7 +69,7 @@ impl Endpoint {
     /// Validates a base URL; `variable` names its origin, and `has_key` tells whether calls carry a key.
     ///
     /// # Errors
-    /// When the URL is not acceptable.
+    /// Fails if the URL is not acceptable.
     pub fn parse(variable: &str, value: &str, has_key: bool) -> Result<Self, EndpointProblem> {
         let (variable, value) = (variable.to_owned(), value.to_owned());
         let base = value.trim().trim_end_matches('/').to_owned();
@@ -166,7 +165,7 @@ impl Proxies {
     /// Reads `HTTPS_PROXY` and `ALL_PROXY`, in upper or lower case, with the exceptions in `NO_PROXY`.
     ///
     /// # Errors
-    /// When the proxy's URL is not acceptable.
+    /// Fails if the proxy's URL is not acceptable.
     pub fn from_environment(environment: &Environment) -> Result<Self, EndpointProblem> {
         let variables = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
         let Some((variable, value)) = environment.first(&variables) else {

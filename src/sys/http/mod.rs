@@ -129,7 +129,7 @@ impl HttpClient {
     /// connection that has been closed meanwhile, the server has not processed it; it is then repeated on a new one.
     ///
     /// # Errors
-    /// When there is no usable response.
+    /// Fails if there is no usable response.
     pub fn call(
         &self,
         send: impl Fn() -> Result<Response<Body>, ureq::Error>,
@@ -145,7 +145,7 @@ impl HttpClient {
     /// Checks the response of a call, which must not be a redirect or compressed. Its status may be an error.
     ///
     /// # Errors
-    /// When there is no response, or it fails the check.
+    /// Fails if there is no response, or it fails the check.
     pub fn answer(
         &self,
         called: Result<Response<Body>, ureq::Error>,
@@ -167,7 +167,7 @@ impl HttpClient {
     /// Reads the rest of a response of at most `limit` bytes.
     ///
     /// # Errors
-    /// When it is larger or cannot be read.
+    /// Fails if the body is larger or cannot be read.
     pub fn read_body(&self, response: Response<Body>, limit: u64) -> Result<Vec<u8>, HttpError> {
         let announced = response.body().content_length().unwrap_or(0);
         if announced > limit {

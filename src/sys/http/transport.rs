@@ -1,9 +1,8 @@
 //! The TCP transport for ureq: keeps connections alive, and wakes up when a signal arrives.
 //!
-//! ureq's own transport does not set keepalive (a model can think silently for ten minutes, while some
-//! NATs drop connections after one idle minute), and a signal cannot interrupt it.
-//! This one also guarantees that plain http reaches only loopback addresses or, if allowed, private
-//! ones, whatever a name resolves to.
+//! ureq's own transport does not set keepalive (a model can think silently for ten minutes, while some NATs drop
+//! connections after one idle minute), and a signal cannot interrupt it. This one also guarantees that plain http
+//! reaches only loopback addresses or, if allowed, private ones, whatever a name resolves to.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -40,8 +39,7 @@ const RESOLVER_TICK: Duration = Duration::from_millis(50);
 pub struct TcpConnector {
     /// Interrupt that ends every wait.
     pub interrupt: Interrupt,
-    /// Addresses that connections may go to, whatever a name resolves to; `None` if the connection is
-    /// encrypted.
+    /// Addresses that connections may go to, whatever a name resolves to; `None` if the connection is encrypted.
     pub only: Option<PlainAddresses>,
     /// Limit on how long a connection may be silent, if set.
     pub silence: Silence,
@@ -253,8 +251,7 @@ impl Transport for TcpTransport {
         }
     }
 
-    /// Returns whether the connection can be reused: the server has neither closed it nor sent unrequested
-    /// data.
+    /// Returns whether the connection can be reused: the server has neither closed it nor sent unrequested data.
     fn is_open(&mut self) -> bool {
         let silent = self.stream.peek(&mut [0]);
         !self.answered_early && silent.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
