@@ -45,7 +45,7 @@ impl<'r> JsonLines<'r> {
             && let Value::Object(named) = named_fields(event)
         {
             for (name, fields) in named {
-                // A later write will report that stdout is closed.
+                // A persistent error is reported when the result is written.
                 let _ = self.line(&name, fields);
             }
         }

@@ -11,7 +11,7 @@ use crate::record::tool::{CommandEnd, Verb};
 use crate::sys::numbers::{counted, elapsed, grouped};
 use crate::sys::text::one_line;
 
-/// The maximum number of characters shown of a server's status.
+/// The maximum number of characters shown of a branch's id or status.
 const LONGEST_WORD: usize = 80;
 /// The duration above which a tool's time is shown.
 const LONG: Duration = Duration::from_secs(2);

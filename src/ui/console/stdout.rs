@@ -38,7 +38,7 @@ impl Output<'_> {
         if !(self.options.echoes && matches!(event, Event::Heard { .. })) {
             self.spinner.stop();
             let text = lines.iter().map(|line| format!("{line}\n")).collect();
-            // A later write will report that stdout is closed.
+            // A persistent error is reported when the result is written.
             let _ = stdout::told(&self.commanding_nobody(text));
         }
         true
@@ -47,7 +47,7 @@ impl Output<'_> {
     /// Prints the result as text, or as the JSON `document`.
     ///
     /// # Errors
-    /// When it cannot be written, unless the reader has closed stdout.
+    /// When it cannot be written; a closed stdout is an error only in the JSON formats.
     pub fn result(&self, text: &str, document: impl FnOnce() -> Value) -> io::Result<()> {
         self.spinner.stop();
         match self.format {
@@ -73,7 +73,7 @@ impl Output<'_> {
     /// Prints the result like [`Self::result`], but shows text longer than the user's terminal with `pager`.
     ///
     /// # Errors
-    /// When it cannot be written, unless the reader has closed stdout.
+    /// When it cannot be written; a closed stdout is an error only in the JSON formats.
     pub fn paged(
         &self,
         text: &str,

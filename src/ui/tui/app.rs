@@ -40,24 +40,24 @@ const COLORS: Duration = Duration::from_millis(20);
 /// An effect that the terminal's loop carries out.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ScreenEffect {
-    /// Send this message to the engine.
+    /// Sends this message to the engine.
     Send(FromScreen),
-    /// Stop the engine's work by raising the interrupt.
+    /// Stops the engine's work by raising the interrupt.
     Stop,
-    /// Copy this text to the terminal's clipboard.
+    /// Copies this text to the terminal's clipboard.
     Copy(String),
-    /// Show this text in the user's pager.
+    /// Shows this text in the user's pager.
     Page(String),
-    /// Open this text in the user's editor; the result goes to [`App::edited`].
+    /// Opens this text in the user's editor; the result goes to [`App::edited`].
     Editor(String),
-    /// Fetch the clipboard's picture; the result goes to [`App::attach_image`].
+    /// Fetches the clipboard's picture; the result goes to [`App::attach_image`].
     FetchImage,
-    /// Restore the terminal, print the farewell, and close the screen.
+    /// Restores the terminal, prints the farewell, and closes the screen.
     Leave {
         /// The text left on the normal screen.
         farewell: String,
     },
-    /// Redraw the whole screen.
+    /// Redraws the whole screen.
     Redraw,
 }
 
@@ -89,7 +89,7 @@ pub struct App {
     engine: EngineState,
     /// Submissions to send when the engine is idle.
     queue: VecDeque<Submission>,
-    /// True after the user has stopped the work: queued submissions then wait until the user sends them.
+    /// True while a stop is in progress, after which queued submissions wait for the user to send them.
     is_stopping: bool,
     call: CallProgress,
     times: CallTimes,
@@ -198,7 +198,7 @@ impl App {
         (self.letter_at, self.held) = (None, None);
     }
 
-    /// Ends the work on the last submission, and sends the next one in the queue.
+    /// Ends the work on the last submission and, unless the user has stopped it, sends the next one in the queue.
     fn settled(&mut self) -> Vec<ScreenEffect> {
         self.transcript.settle();
         (self.engine, self.wait, self.armed) = (EngineState::Idle, None, None);

@@ -48,13 +48,13 @@ pub enum ComposerAction {
     None,
     /// The display has changed.
     Changed,
-    /// Send this submission; the input is now empty.
+    /// A submission to send; the input is now empty.
     Send(Submission),
-    /// Open the text in the user's editor.
+    /// A request to open the text in the user's editor.
     OpenEditor,
-    /// Fetch the clipboard's picture and pass it to [`Composer::attach_image`].
+    /// A request for the clipboard's picture, which goes to [`Composer::attach_image`].
     FetchImage,
-    /// Exit: Ctrl-D was pressed in the empty input.
+    /// A request to exit: Ctrl-D was pressed in the empty input.
     Leave,
     /// The action failed for this reason; the input is unchanged.
     Refused(String),

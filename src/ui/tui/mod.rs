@@ -43,16 +43,16 @@ pub enum ToScreen {
     Status(Status),
     /// The complete list of todos.
     Todos(Vec<Todo>),
-    /// Ask the user for a permission; the screen replies with `FromScreen::Answered`.
+    /// Asks the user for a permission; the screen replies with `FromScreen::Answered`.
     Ask {
         /// The action in question.
         question: Question,
         /// The proposed change: a unified diff or the text.
         preview: Option<String>,
     },
-    /// Let the user choose from a list; the screen replies with `FromScreen::Chosen`.
+    /// Lets the user choose from a list; the screen replies with `FromScreen::Chosen`.
     Choose(Menu),
-    /// Ask the user for a line, masked if it is a secret; the screen replies with `FromScreen::Typed`.
+    /// Asks the user for a line, masked if it is a secret; the screen replies with `FromScreen::Typed`.
     Type {
         /// The text before the input.
         prompt: String,
@@ -61,15 +61,15 @@ pub enum ToScreen {
     },
     /// The available slash commands: the program's and the user's own.
     Commands(Vec<CommandHint>),
-    /// Copy this text to the terminal's clipboard.
+    /// Copies this text to the terminal's clipboard.
     Copy(String),
-    /// Show this text in the user's pager.
+    /// Shows this text in the user's pager.
     Page(String),
     /// Setup has begun again: until `Settled`, Escape stops nothing, and Ctrl-C exits.
     SettingUp,
     /// The last submission is finished, successfully or not: the engine is ready for the next.
     Settled,
-    /// Restore the terminal, print the farewell, and close the screen.
+    /// Restores the terminal, prints the farewell, and closes the screen.
     End {
         /// The text left on the normal screen.
         farewell: String,

@@ -62,7 +62,7 @@ impl App {
         }
     }
 
-    /// Reports another key, which the screen does not handle itself.
+    /// Cancels a held letter, because a key that is not for the screen has followed it.
     pub fn follows(&mut self) {
         self.held = None;
     }

@@ -56,7 +56,7 @@ impl TakenTerminal {
     /// # Errors
     /// Same as for [`Self::take`].
     pub fn take_again(&self) -> io::Result<()> {
-        // crossterm saves the modes only when leaving raw mode, so leave it to pick up the shell's changes.
+        // crossterm ignores modes set by the shell while it considers the terminal raw, so leave raw mode first.
         disable_raw_mode()?;
         enable_raw_mode()?;
         IS_GIVEN_BACK.store(false, Ordering::SeqCst);
