@@ -41,7 +41,7 @@ const HANG: usize = 6;
 pub const HOME_FILE: &str = "models.json";
 
 /// Reads the models of the project and the user, with the prices of `today`. `plans` is the path and content of
-/// the agent `plan`'s own table.
+/// the agent `plan`'s own table; `None` for other agents.
 ///
 /// # Errors
 /// When a file exists but cannot be used.

@@ -1,10 +1,10 @@
 //! An output file that the user has named, such as a summary or a report.
 //!
 //! Writes that file and nothing else. Guarantees that files are replaced, never written through a link; that no
-//! link inside the project is followed unless it was there when the file was resolved; that no link leads out
-//! of the project; and that nothing protected from replies is written, even under another mount: no protected
-//! file, and nothing in `agent-config`, `logs` or git's own folder. Only files at their default place may be in
-//! `logs`.
+//! link inside the project is followed unless it was there when the file was resolved; that no path inside the
+//! project leads out of it; and that nothing protected from replies is written, even under another mount: no
+//! protected file, and nothing in `agent-config`, `logs` or git's own folder. Only default output files may be
+//! in `logs`.
 
 use std::fs::{File, Metadata, Permissions};
 use std::io::{self, Write as _};
