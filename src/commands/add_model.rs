@@ -1,7 +1,6 @@
-//! Writes a model of the catalogue into the project's `models.json`.
+//! Adds a model from the built-in catalogue to the project's `models.json`.
 //!
-//! Touches that file alone, and what is in it stays as it is. Guarantees that what it leaves is a table that can be
-//! read.
+//! Writes that file only and preserves its existing content. The result is always a readable table.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -21,10 +20,10 @@ use crate::sys::files::PathError;
 
 const TABLE: &str = ModelTable::FILE;
 
-/// Adds the entry of the model `name`.
+/// Adds the catalogue's entry for the model `name`.
 ///
 /// # Errors
-/// When there is none in the catalogue, the table has one of that name, or the table cannot be used or written.
+/// When the catalogue has no such model, the table already has one, or the table cannot be used or written.
 pub fn add_model(context: &Context<'_>, name: &str) -> Result<Outcome, Failure> {
     let table = context.models.as_ref();
     let table = table.map_err(|problem| NotReady::of(problem.clone()))?;
@@ -60,7 +59,7 @@ pub fn add_model(context: &Context<'_>, name: &str) -> Result<Outcome, Failure> 
     })
 }
 
-/// The table's text with the entry; it can be read.
+/// Returns the table's text with the entry added, after checking that it parses.
 fn with_entry(
     context: &Context<'_>,
     before: Option<&str>,
@@ -78,7 +77,7 @@ fn write(context: &Context<'_>, is_new: bool, text: &str) -> Result<(), Error> {
     if is_new && write_new(&path, text)? {
         return Ok(());
     }
-    // A link that leads to it is the user's own, and stays.
+    // Follow a symbolic link of the user's instead of replacing it.
     let path = fs::canonicalize(&path).unwrap_or(path);
     let written = atomic_file::replace(&path, |file| file.write_all(text.as_bytes()));
     Ok(written.map_err(PathError::of("write", TABLE))?)

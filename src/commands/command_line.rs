@@ -1,4 +1,4 @@
-//! The command line: clap's types, and nothing that acts.
+//! The command line: clap's types, without any actions.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -24,10 +24,10 @@ use crate::ui::OutputFormat;
 
 const AFTER_HELP: &str = include_str!("command_line/after_help.txt").trim_ascii_end();
 
-/// In one piece: a summary and a longer text would make clap set every flag's help below the flag.
+/// Kept as one text: with a separate summary and long text, clap would print each flag's help below the flag.
 const ABOUT: &str = include_str!("command_line/about.txt").trim_ascii_end();
 
-/// The flags that a report has no use for.
+/// The flags that do not apply to a consistency report.
 const CHANGE_FLAGS: [&str; 12] = [
     "allow_elision",
     "allow_shrink",
@@ -130,20 +130,20 @@ pub struct Cli {
     pub build: BuildArgs,
 }
 
-/// A command line that runs nothing: help, the version, or an error.
+/// A message to print instead of running a command: help, the version, or an error.
 #[derive(Debug)]
 pub struct CliMessage {
-    /// What to print, with its line end.
+    /// The text, including the final newline.
     pub text: String,
-    /// Whether it is an error.
+    /// True if the message is an error.
     pub is_error: bool,
 }
 
 impl Cli {
-    /// Reads the command line; the binaries `dev` and `dev-agent` are commands by themselves.
+    /// Parses the command line; the binaries `dev` and `dev-agent` act as the commands of those names.
     ///
     /// # Errors
-    /// A [`CliMessage`] where it asks for help, or is wrong.
+    /// Returns a [`CliMessage`] if the command line asks for help or is invalid.
     pub fn read(arguments: &[OsString]) -> Result<Self, CliMessage> {
         match arguments.first().map(Path::new) {
             Some(program) if program.ends_with("dev") => Self::read_alone::<Dev>("dev", arguments),
@@ -155,7 +155,7 @@ impl Cli {
         }
     }
 
-    /// Reads the command line of a binary `P` that stands for `command`.
+    /// Parses the command line of a binary `P` that is an alias of `command`.
     fn read_alone<P: Parser>(command: &str, arguments: &[OsString]) -> Result<Self, CliMessage> {
         P::try_parse_from(arguments).map_err(|error| message(&error, P::command(), arguments))?;
         let given = arguments.iter().skip(1).cloned();
@@ -163,8 +163,8 @@ impl Cli {
         Self::read(&names.chain(given).collect::<Vec<_>>())
     }
 
-    /// Parses the command line, and applies flags that stand for others: `--json` is `--output-format json`. What prints
-    /// a script or a page prints nothing else.
+    /// Parses the command line and applies shorthand flags: `--json` means `--output-format json`. Commands
+    /// that print a script or a manual page print nothing else.
     fn parse_all(arguments: &[OsString]) -> Result<Self, clap::Error> {
         let matches = Self::command()
             .try_get_matches_from(arguments)
@@ -205,7 +205,7 @@ impl Cli {
             .map_or(&self.build.sandbox, |agent| &agent.sandbox)
     }
 
-    /// The variables that a sandbox, or an MCP server, gets though their names say that they hold a secret.
+    /// The environment variables passed to the sandbox or MCP server although their names look like secrets.
     #[must_use]
     pub fn passed_variables(&self) -> &[String] {
         match &self.command {
@@ -214,7 +214,7 @@ impl Cli {
         }
     }
 
-    /// Whether the command takes variables from a `.env`: those that talk to servers which no file of the project names.
+    /// True if the command reads variables from `.env`: it talks to servers that no project file names.
     #[must_use]
     pub fn reads_env_file(&self) -> bool {
         matches!(
@@ -223,13 +223,13 @@ impl Cli {
         )
     }
 
-    /// What replies may lose of the files that they replace.
+    /// The losses that replies may cause in the files they replace.
     #[must_use]
     pub fn losses(&self) -> LossArgs {
         self.agent().map_or(self.losses, |agent| agent.losses)
     }
 
-    /// The flags of the agent that is started, if one is.
+    /// The flags of the agent to start, if any.
     fn agent(&self) -> Option<&AgentArgs> {
         match &self.command {
             Some(
@@ -242,7 +242,7 @@ impl Cli {
     }
 }
 
-/// A subcommand behind flags that all commands have; the workflows' own exclude one.
+/// Parses a subcommand preceded by global flags; the workflows' own flags conflict with subcommands.
 fn flags_in_front(arguments: &[OsString]) -> Option<ArgMatches> {
     let command = Cli::command().args_conflicts_with_subcommands(false);
     let matches = command.clone().try_get_matches_from(arguments).ok()?;
@@ -267,13 +267,14 @@ fn message(error: &clap::Error, mut whole: clap::Command, arguments: &[OsString]
     };
     let mut text = format!("{rendered}{}", hint(error, &whole, arguments));
     if is_error {
-        // What it quotes may be anybody's.
+        // The message may quote untrusted text.
         text = without_ci_commands(&printable(&text, &['\n'])).into_owned();
     }
     CliMessage { text, is_error }
 }
 
-/// What clap says of an error in a form of its own: what is `meant` stands behind the error, and the way out in the hint.
+/// Rewrites clap's error message: the suggestion `meant` follows the error, and the usage advice moves to the
+/// hint.
 fn without_tips(rendered: &str, meant: Option<String>) -> String {
     let is_tip = |line: &str| {
         let line = line.trim_start();
@@ -291,7 +292,7 @@ fn without_tips(rendered: &str, meant: Option<String>) -> String {
     format!("{}\n", lines.join("\n").trim_end())
 }
 
-/// What may stand in the place of what is wrong; clap itself names the values only.
+/// Suggests valid alternatives to an invalid argument; clap itself suggests only values.
 fn hint(error: &clap::Error, whole: &clap::Command, arguments: &[OsString]) -> String {
     if !error.use_stderr() {
         return String::new();
@@ -308,7 +309,7 @@ fn hint(error: &clap::Error, whole: &clap::Command, arguments: &[OsString]) -> S
         let name = command.get_name();
         arguments.iter().any(|argument| argument == name)
     };
-    // The innermost command that is named.
+    // Find the innermost command given.
     let mut command = whole;
     while let Some(named) = command.get_subcommands().find(is_named) {
         command = named;
@@ -326,13 +327,13 @@ fn hint(error: &clap::Error, whole: &clap::Command, arguments: &[OsString]) -> S
     let names: Vec<String> = flags.chain(commands).collect();
     let allowed = format!("allowed are {}", names.join(", "));
     match message {
-        // The command stays on one line.
+        // Keep the suggested command on one line.
         Some((message, _)) => format!("hint: {message};\n  {}\n", wrapped(&allowed)),
         None => format!("{}\n", wrapped(&format!("hint: {allowed}"))),
     }
 }
 
-/// What clap takes for a slip of the pen.
+/// Returns clap's suggestion for a mistyped flag or command.
 fn suggestion(error: &clap::Error) -> Option<String> {
     let kinds = [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand];
     let meant = match kinds.into_iter().find_map(|kind| error.get(kind))? {
@@ -343,7 +344,7 @@ fn suggestion(error: &clap::Error) -> Option<String> {
     Some(meant.clone())
 }
 
-/// A long sentence on lines that fit a terminal, the second and later ones indented.
+/// Wraps a long sentence to the terminal's width, indenting continuation lines.
 fn wrapped(text: &str) -> String {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {
@@ -355,24 +356,24 @@ fn wrapped(text: &str) -> String {
     lines.join("\n  ")
 }
 
-/// The script that completes commands and flags in `shell`.
+/// Generates the completion script for `shell`.
 pub fn completions(shell: clap_complete::Shell) -> Vec<u8> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), PROGRAM, &mut script);
     script
 }
 
-/// The manual page of the program, or of one of its commands; `None` where there is no such command.
+/// Renders the manual page of the program or of one of its commands; `None` if there is no such command.
 pub fn manual(command: &[String]) -> Option<Vec<u8>> {
     let mut whole = Cli::command();
     whole.build();
     let summary = ABOUT.lines().next().unwrap_or_default();
-    // The name's line of a manual page is one line.
+    // The NAME section of a manual page takes a single line.
     let whole = whole.about(summary).long_about(ABOUT);
     let mut names = command.iter();
     let page = names.try_fold(&whole, |page, name| page.find_subcommand(name))?;
     let mut roff = Vec::new();
-    // A vector takes all that is written.
+    // Writing to a vector cannot fail.
     clap_mangen::Man::new(page.clone()).render(&mut roff).ok()?;
     Some(roff)
 }

@@ -1,4 +1,4 @@
-//! A commit: asks, verifies, applies, builds, and repairs up to three times.
+//! The commit workflow: asks for edits, verifies, applies and builds them, and repairs up to three times.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
@@ -35,7 +35,7 @@ use crate::sys::exit::Exit;
 /// Runs a commit.
 ///
 /// # Errors
-/// When the build does not pass on an applied reply, for whatever reason.
+/// When no applied reply passes the build, whatever the cause.
 pub fn commit(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<Outcome, Failure> {
     let Prepared {
         ready,
@@ -71,7 +71,7 @@ pub fn commit(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<
         }
         .until_the_build_passes(&mut run, &ready, &mut tree, &mut replacements)
     });
-    // Where the project itself was moved, what is at its path now is something else.
+    // If the project itself was moved, a different directory is now at its path.
     let is_moved = |error: &Error| {
         let error = error.downcast_ref();
         matches!(error, Some(BuildError::Sandbox(SandboxProblem::Moved(_))))
@@ -103,7 +103,7 @@ struct Prepared<'c> {
     resumed: ResumedTree,
 }
 
-/// Checks that everything needed is there, and, if asked for, that the project passes its build as it is.
+/// Checks the prerequisites and, if requested, that the unmodified project passes its build.
 fn prepare<'c>(
     context: &Context<'c>,
     cli: &Cli,
@@ -131,7 +131,7 @@ fn prepare<'c>(
     })
 }
 
-/// Prepares a resumed run, with its query and its replies.
+/// Prepares a resumed run with its query and replies.
 fn prepare_again<'c>(
     context: &Context<'c>,
     cli: &Cli,
@@ -158,7 +158,7 @@ fn prepare_again<'c>(
     })
 }
 
-/// The build that precedes the first call.
+/// The build that runs before the first call.
 pub(crate) fn baseline_of(cli: &Cli) -> Baseline<'_> {
     Baseline {
         build: cli.build.options(),
@@ -184,7 +184,7 @@ impl Commit<'_> {
         let inputs = &ready.inputs;
         let mut step = StepId::INITIAL;
         let order = |step: &StepId| ready.models.model(step).spec.prompt_order;
-        // What the build printed, where it failed.
+        // The output of the last build, if it failed.
         let mut failed: Option<String> = None;
         loop {
             let order = order(&step);
@@ -227,8 +227,8 @@ impl Commit<'_> {
         }
     }
 
-    /// Asks for edits. Where the reply is rejected, the model is asked again, as often as it may be, with the same
-    /// query and what is wrong with the reply; `step` is then the query that was asked last.
+    /// Asks for edits. If the reply is rejected, asks again up to the configured limit, with the same query and
+    /// the reasons for the rejection; `step` is then the last query sent.
     fn ask<'p>(
         &self,
         run: &mut Run<'_>,
@@ -247,7 +247,8 @@ impl Commit<'_> {
             let guard = self.guard(step, query);
             let asked = run.ask(models, step, prompt, |reply| self.verify(reply, guard));
             let (_, (prose, verified)) = match (asked, rejected) {
-                // That the reply is rejected is why the run ends, and not that another one is too dear.
+                // Report the rejection as the reason for the failure, not the budget that prevents another
+                // call.
                 (Err(why), Some(rejection)) if why.is::<OverBudget>() || why.is::<DoesNotFit>() => {
                     run.warn(format!("the model is not asked again: {why}"));
                     return Err(rejection);
@@ -275,7 +276,8 @@ impl Commit<'_> {
         }
     }
 
-    /// Returns the limits on what a reply may delete; a recorded one whose edits are on the disk has passed already.
+    /// Returns the limits on what a reply may delete; a recorded reply whose edits are already on disk has
+    /// passed them.
     fn guard(&self, step: &StepId, query: &str) -> LossGuard {
         if self.resumed.applied(step).is_some() {
             return LossGuard::off();
@@ -287,7 +289,7 @@ impl Commit<'_> {
         }
     }
 
-    /// Takes the reply apart and holds all of it against the policy. What it says besides is not judged.
+    /// Parses the reply and checks all its edits against the policy. The prose around them is not judged.
     fn verify(
         &self,
         reply: &Reply,
@@ -301,7 +303,7 @@ impl Commit<'_> {
     }
 }
 
-/// Applies edits; gives the log of the build that is to follow.
+/// Applies edits and returns the log for the build that follows.
 fn apply<'r>(
     run: &mut Run<'r>,
     tree: &mut RunTree<'_>,
@@ -312,7 +314,7 @@ fn apply<'r>(
         run.warn(warning.clone());
     }
     tree.check(run, edits)?;
-    // Opened before anything changes, so that a log that cannot be written changes nothing.
+    // Opened before any changes, so that a failure to open the log leaves the project untouched.
     let log = run.log.build(step)?;
     tree.apply(run, edits)?;
     run.log_step()?;
@@ -342,7 +344,7 @@ impl Replacements {
             .extend(edits.removed().map(|path| (path.to_owned(), None)));
     }
 
-    /// Remembers the edits of a reply that are on the disk already.
+    /// Records the edits of a reply that are already on disk.
     fn remember_reply(&mut self, reply: &str) {
         let edits = edit::parse(reply).edits.into_iter();
         self.0.extend(edits.map(|edit| match edit.kind {

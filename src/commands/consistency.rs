@@ -1,4 +1,4 @@
-//! The consistency report: ask, and put the answer where it is expected. Nothing else changes.
+//! The consistency workflow: asks for a report and writes it to the expected place. Changes nothing else.
 
 use std::io::Write as _;
 
@@ -18,13 +18,13 @@ use crate::sys::files::PathError;
 /// Runs a consistency check.
 ///
 /// # Errors
-/// When there is no report to write, or it cannot be written.
+/// When no report is received, or it cannot be written.
 pub fn consistency(context: &Context<'_>, choice: &ModelChoice) -> Result<Outcome, Failure> {
     let ready = ready::check(context, choice, None)?;
     let mut run = Run::start(context, "consistency", "consistency-report")?;
     run.begin(&ready);
     let result = report(context, &mut run, &ready);
-    // The report is no part of the project's tree.
+    // The report is not part of the project's tree.
     run.finish(result, |_| {})
 }
 

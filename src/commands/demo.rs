@@ -1,5 +1,5 @@
-//! The demo: writes a small project with recorded replies, and runs the real pipeline on it, or has a recorded chat
-//! told.
+//! The demo: creates a small project with recorded replies, then runs the real pipeline on it or plays back a
+//! recorded chat.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ pub struct DemoArgs {
     pub chat: bool,
 }
 
-/// Runs the command of this command line.
+/// Runs the command that a command line specifies.
 type RunCommand<'r> = &'r dyn Fn(&Context<'_>, &[OsString]) -> Result<Outcome, Failure>;
 
 /// The default directory of the demo.
@@ -38,7 +38,7 @@ const DIRECTORY: &str = "code-commit-demo";
 /// The folder with the recorded replies.
 const RECORDING: &str = "recorded-run";
 
-/// Files of the program's own, with what is in them.
+/// Embeds fixture files by name and content.
 macro_rules! fixtures {
     ($folder:literal: $($name:literal),*) => {
         &[$(($name, include_str!(concat!("../../fixtures/", $folder, "/", $name)))),*]
@@ -46,7 +46,7 @@ macro_rules! fixtures {
 }
 type Fixtures = &'static [(&'static str, &'static str)];
 
-/// The project's sources: what goes into the code base.
+/// The project's sources, which make up the code base.
 const SOURCES: Fixtures = fixtures!("demo": "slug.sh", "test.sh", "build.sh");
 const GITIGNORE: &str = "/agent-config\n/logs\n/recorded-run\n";
 const QUERY: &str = include_str!("../../fixtures/demo/query.txt");
@@ -54,11 +54,12 @@ const QUERY: &str = include_str!("../../fixtures/demo/query.txt");
 /// A recorded run of the commit workflow.
 const COMMIT_RUN: Fixtures =
     fixtures!("demo": "initial-query-response.json", "repair-query-1-response.json");
-/// One of a chat, whose user has allowed everything.
+/// A recorded chat in which the user allowed everything.
 const CHAT_RUN: Fixtures = fixtures!("chat-demo": "0001-step-response.json", "0002-step-response.json",
     "0003-step-response.json", "0004-step-response.json", "0005-step-response.json", "agent.json", "result.json");
 
-/// The command lines that replay them. Nothing that their builds do is anybody else's.
+/// The command lines that replay the recordings. Their builds run only the demo's own code, so they need no
+/// sandbox.
 const COMMIT: [&str; 6] = [
     "code-commit",
     "--replay",
@@ -76,11 +77,11 @@ const CHAT_COMMAND: [&str; 6] = [
     "off",
 ];
 
-/// Writes the demo's project to the directory, or to a new one beside the others, and has `run` run the commit workflow
-/// on it, or the agent at the terminal, without one. The context's project is where the command was given.
+/// Writes the demo's project to the given directory, or to a new default one, and has `run` run the commit
+/// workflow or the chat agent on it. The context's project is the one in which the command was given.
 ///
 /// # Errors
-/// When the project cannot be written, or whatever can go wrong in such a run.
+/// When the project cannot be written, or the run fails.
 pub fn demo(
     context: &Context<'_>,
     arguments: &DemoArgs,
@@ -96,9 +97,9 @@ pub fn demo(
     write_project(&root, recorded)?;
     let root = root.canonicalize().map_err(PathError::of("write", root))?;
     let tracked = track(context, &root);
-    // Whatever models the surrounding project has: the recording is of a built-in one.
+    // Ignore the surrounding project's models: the recording uses a built-in one.
     let models = Ok(ModelTable::built_in());
-    // Nor is it about what its user has in their home.
+    // Ignore the settings in the user's home, too.
     let home = root.join("agent-config/agent").into_os_string();
     let environment =
         Environment::from_iter([(CHAT.variable.into(), home)]).with_defaults(context.environment);
@@ -142,7 +143,7 @@ fn introduce(context: &Context<'_>, is_chat: bool) {
     }
 }
 
-/// The directory to use: the one named, which must be empty, or the first that is free.
+/// Returns the directory to use: the given one, which must be empty, or the first free default.
 fn choose(here: &Path, named: Option<&Path>) -> Result<PathBuf, Error> {
     let is_free = |directory: &Path| {
         is_free(&here.join(directory)).map_err(PathError::of("write", directory))
@@ -189,8 +190,8 @@ fn write_project(root: &Path, recorded: Fixtures) -> Result<(), Error> {
     Ok(())
 }
 
-/// Puts the project's files into a git index, so that `git diff` shows what the run changed. Says
-/// whether there is a git to do so. It is not taken from the project that the command was given in.
+/// Adds the project's files to a git index, so that `git diff` shows what the run changed. Returns `false` if
+/// git is not available; a `git` inside the surrounding project is never used.
 fn track(context: &Context<'_>, root: &Path) -> bool {
     let path = context.environment.os("PATH");
     let Some(git) = Git::find(path, context.project.root()) else {

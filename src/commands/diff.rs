@@ -26,10 +26,10 @@ pub struct DiffArgs {
     pub stat: bool,
 }
 
-/// The number of columns a stat takes.
+/// The width of the stat, in columns.
 const WIDTH: usize = 80;
 
-/// Shows the changes of `run`, or of the last run that changed anything; as a stat, if so.
+/// Shows the changes of `run`, or of the last run that changed anything; as a stat if `as_stat`.
 ///
 /// # Errors
 /// When there is no such run, or its record cannot be read.

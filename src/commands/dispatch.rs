@@ -1,4 +1,4 @@
-//! Dispatches the command line to the command that it asks for. Pure but for the commands' own effects.
+//! Dispatches the command line to its command. Has no effects beyond those of the commands.
 
 use std::path::Path;
 use std::time::Duration;
@@ -31,10 +31,10 @@ use crate::sys::error::Error;
 use crate::ui::input::{self, InputError, LineReader, Lines, OpenUser};
 use crate::ui::{OutputFormat, history, is_dumb};
 
-/// Starts what the command line asks for; `stdin` is where a user who is asked answers.
+/// Runs the command that the command line specifies; `stdin` supplies the user's answers.
 ///
 /// # Errors
-/// When it was not done.
+/// When the command fails.
 pub fn dispatch(cli: &Cli, context: &Context<'_>, stdin: Stdin) -> Result<Outcome, Failure> {
     let Some(command) = &cli.command else {
         let choice = &choice(cli, context)?;
@@ -187,7 +187,7 @@ fn orchestrate(
         },
         stdin_is_terminal: stdin.is_terminal,
     };
-    // Without anybody to talk to, stdout belongs to the report.
+    // A headless run has no user to talk to, so stdout carries only the report.
     let stdin = Stdin {
         is_seen: stdin.is_seen && !arguments.headless,
         ..stdin
@@ -196,7 +196,7 @@ fn orchestrate(
     let work = |context: &Context<'_>, open: OpenUser<'_>| {
         super::orchestrate::command::orchestrate(context, &options, open)
     };
-    // Without a home, nothing is kept of what is typed, and lines do.
+    // Without a home directory there is no history to keep, and line-based input is enough.
     let home = workspace::home(context, &DEV);
     let wants_screen = home.is_ok() && is_asked && !arguments.talk.plain;
     talk(
@@ -247,7 +247,7 @@ fn asked(prompt: Option<&str>, context: &Context<'_>) -> Result<Option<String>, 
     }
 }
 
-/// Returns the source of an agent's replies.
+/// Returns the source of an agent's replies: a model or a recorded run.
 fn agent_choice(
     model: Option<&str>,
     timeout: Duration,
@@ -276,7 +276,7 @@ fn outside(arguments: &AgentArgs) -> Outside {
     }
 }
 
-/// Adapts standard input to the output options: with `--quiet`, or with output for programs, nobody sees a screen.
+/// Adapts standard input to the output options: `--quiet` and machine-readable output rule out the screen.
 fn talks(cli: &Cli, stdin: Stdin) -> Stdin {
     let output = &cli.output;
     Stdin {
@@ -285,7 +285,8 @@ fn talks(cli: &Cli, stdin: Stdin) -> Stdin {
     }
 }
 
-/// Has `work` talk with the user: on the screen, if it is wanted and the terminal can have one, else by lines.
+/// Runs `work` with the user at the full screen if it is wanted and the terminal supports it, otherwise line by
+/// line.
 fn talk(
     context: &Context<'_>,
     home: &Path,
@@ -317,7 +318,7 @@ fn talk(
     })
 }
 
-/// Lines of whoever is asked: somebody at a terminal, or whatever standard input is.
+/// Opens line-based input, from a user at a terminal or from whatever standard input is.
 fn open_input(context: &Context<'_>, stdin: Stdin) -> Result<Box<dyn LineReader>, InputError> {
     let interrupt = context.interrupt.clone();
     let reader = input::stdin(interrupt.clone())?;

@@ -1,4 +1,4 @@
-//! The dry run: all that needs no model. Sends nothing, and writes nothing.
+//! The dry run: performs every step that needs no model. Sends and writes nothing.
 
 use std::collections::BTreeMap;
 
@@ -21,9 +21,9 @@ use crate::sys::numbers::grouped;
 /// Checks that a run could start, and reports what it would send and may cost.
 ///
 /// # Errors
-/// When the project is not ready; the estimate is shown all the same, where there is one.
+/// When the project is not ready; an estimate is shown even then, if one can be made.
 pub fn dry_run(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<Outcome, Failure> {
-    // A report has no build.
+    // A consistency report has no build.
     let build = (!cli.consistency_check).then(|| cli.build.options());
     let purpose = build.map_or(Purpose::REPORT, |_| Purpose::INITIAL);
     let survey = ready::survey(context, choice, build)?;
@@ -69,11 +69,11 @@ struct Estimate<'e> {
     files: usize,
     first: Option<CostRange>,
     all: Option<CostRange>,
-    /// The servers that are not the vendors' own, by model.
+    /// The servers other than the vendors' own, by model.
     base_urls: BTreeMap<String, String>,
-    /// The sources of the keys, by model.
+    /// The source of each model's key.
     key_sources: BTreeMap<String, String>,
-    /// The tier of service to ask for.
+    /// The service tier to request.
     tier: Tier,
 }
 
@@ -88,7 +88,7 @@ impl<'e> Estimate<'e> {
         let size = estimate::measure(&sending::prompt(purpose, inputs, spec.prompt_order));
         let sections = rollup::sections(&inputs.rollup, context.project.root());
         let price = spec.price.as_ref();
-        // A report has no repairs. Where their model's price is not known, neither is the sum.
+        // A report has no repairs. If the repair model's price is unknown, so is the total.
         let known = repair.is_none_or(|repair| repair.price.is_some());
         let with_repairs = price.filter(|_| *purpose == Purpose::INITIAL && known);
         Self {

@@ -1,4 +1,4 @@
-//! Errors of commands, as far as no room below has them.
+//! Errors of commands that no lower module defines.
 
 #[cfg(test)]
 mod tests;
@@ -9,26 +9,26 @@ use std::path::PathBuf;
 use crate::edit::verify::REJECTED;
 use crate::edit::{Rejection, Rule};
 
-/// A command that cannot do what it was started for.
+/// Errors from running a command.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub(crate) enum CommandError {
-    /// The model that is to be added is not in the catalogue.
+    /// The model to add is not in the catalogue.
     #[error("the catalogue has no model `{name}`: it has {known}")]
     #[diagnostic(
         code("usage"),
         help("write its entry into `agent-config/models.json`: docs/models.md describes the form")
     )]
     NotInCatalogue {
-        /// The name that was asked for.
+        /// The requested name.
         name: String,
-        /// The names of those that it has.
+        /// The names in the catalogue.
         known: String,
     },
-    /// The model that is to be added is in the table.
+    /// The model to add is already in the table.
     #[error("there is a model `{0}` already")]
     #[diagnostic(code("usage"), help("`code-commit models` shows it"))]
     ModelIsThere(String),
-    /// The directory for the demo has something in it.
+    /// The directory for the demo is not empty.
     #[error("`{}` already exists and is not empty", .0.display())]
     #[diagnostic(code("usage"), help("name another directory: `code-commit demo DIR`"))]
     DemoNotEmpty(PathBuf),
@@ -39,12 +39,12 @@ pub(crate) enum CommandError {
         help("{REJECTED}{}", accepting(rejection, run))
     )]
     Rejected {
-        /// All that is wrong with it.
+        /// The violations found.
         rejection: Rejection,
         /// The run's folder, relative to the root.
         run: String,
     },
-    /// The reply changes nothing, though it is to.
+    /// The reply contains no edits although some are required.
     #[error("the reply is rejected: it has no edits, and `--require-edits` was given")]
     #[diagnostic(
         code("reply-rejected"),
@@ -53,22 +53,22 @@ pub(crate) enum CommandError {
         )
     )]
     NoEdits,
-    /// The file of the summary may not be changed.
+    /// The summary file is protected.
     #[error("the summary cannot be written to `{}`: {rule}", .path.display())]
     #[diagnostic(code("usage"), help("name another file; nothing was done"))]
     ProtectedSummary {
-        /// The file, as it was named.
+        /// The path as given.
         path: PathBuf,
         /// The rule that forbids it.
         rule: Rule,
     },
-    /// The project that was named does not exist.
+    /// The given project directory does not exist.
     #[error("`{}` is not a directory that can be entered: {source}", .path.display())]
     #[diagnostic(code("usage"), help("name the project's directory: `--root DIR`"))]
     NoRoot {
-        /// The directory, as it was named.
+        /// The path as given.
         path: PathBuf,
-        /// The system's word.
+        /// The operating system's error.
         source: io::Error,
     },
     /// The command does not exist.
@@ -82,20 +82,20 @@ pub(crate) enum CommandError {
         help("see the build's log, `{log}`; `code-commit --resume last` asks for more repairs")
     )]
     BuildFailed {
-        /// The number of repairs that were tried.
+        /// The number of repairs attempted.
         repairs: u16,
         /// The exit status of the last build, in words.
         status: String,
-        /// The file with its output, relative to the root.
+        /// The log of the build's output, relative to the root.
         log: String,
     },
-    /// Too few of a model's replies have the form.
+    /// Too few of a model's replies have the required form.
     #[error("{percent} % of the replies are of the form, and {at_least} % are wanted")]
     #[diagnostic(code("unreliable"), help("another model may keep to the form better"))]
     Unreliable {
-        /// The number of a hundred that do.
+        /// The percentage of replies that do.
         percent: u8,
-        /// The number of were to.
+        /// The required percentage.
         at_least: u8,
     },
     /// No request was given, and there is no earlier one to resume.
@@ -107,16 +107,16 @@ pub(crate) enum CommandError {
         )
     )]
     NothingAsked,
-    /// The agents of a run have none of the project's files.
+    /// The run's agents have no worktree with the project's files.
     #[error("this run may not change the project's files")]
     NoWorktree,
-    /// A tool's arguments are no object.
+    /// A tool's arguments are not a JSON object.
     #[error("the arguments of a tool are a JSON object: {0}")]
     #[diagnostic(code("usage"), help("write them like `'{{\"name\": \"value\"}}'`"))]
     ToolArguments(String),
 }
 
-/// The flags that accept the reply as it is, where that is all it needs.
+/// The flags that would accept the reply unchanged; empty if flags alone are not enough.
 fn accepting(rejection: &Rejection, run: &str) -> String {
     let accepting = rejection.flags().map(|flags| {
         format!("; if it is right as it is, `code-commit --replay {run} {flags}` accepts it without a call")

@@ -1,5 +1,5 @@
-//! Prepares a project for its first run. What exists is left as it is; to `.gitignore` the lines that it
-//! lacks are added. A `build.sh` that it has written is run once, to say whether it passes.
+//! Prepares a project for its first run. Leaves existing files alone, except that missing lines are added to
+//! `.gitignore`. A newly written `build.sh` is run once to see whether it passes.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -39,15 +39,15 @@ cd \"$(dirname \"$0\")\"
 exec code-commit rollup \"$@\"
 ";
 
-/// The time limit for the build that tries out `build.sh`: the default limit of a run's builds.
+/// The time limit for trying out `build.sh`; equals the default limit of a run's builds.
 const BUILD_TIMEOUT: Duration = Duration::from_secs(30 * 60);
-/// The number of its last lines shown on failure.
+/// The number of final output lines shown when the build fails.
 const LAST_LINES: usize = 10;
 
 /// Prepares the project.
 ///
 /// # Errors
-/// When another run has it, or a file cannot be written.
+/// When another run holds the project, or a file cannot be written.
 pub fn init(context: &Context<'_>) -> Result<Outcome, Failure> {
     let _lock = recovery::take(context)?;
     let root = context.project.root();
@@ -62,7 +62,7 @@ pub fn init(context: &Context<'_>) -> Result<Outcome, Failure> {
         let is_new = write_new(&root.join(path), content)?;
         lines.push((*path, if is_new { WRITTEN } else { LEFT }));
     }
-    // Where nothing is known of the project, there is nothing to try.
+    // Without a known project type, `build.sh` is only a placeholder and not worth running.
     let made_for = kinds.first().map(|(_, sign)| *sign);
     let made_for = made_for.filter(|_| lines.contains(&(BUILD_SCRIPT, WRITTEN)));
     let built = made_for.map(|_| try_build(context)).transpose()?;
@@ -84,7 +84,7 @@ pub fn init(context: &Context<'_>) -> Result<Outcome, Failure> {
     })
 }
 
-/// The word for what was done with a file.
+/// The words for what was done with a file.
 const WRITTEN: &str = "written";
 const EXTENDED: &str = "lines added";
 const LEFT: &str = "left as it is";
@@ -108,7 +108,7 @@ fn next_steps(
         Some((sign, FirstBuild { status, .. })) => format!(
             "mend the project or build.sh: it was made for {sign}, and fails on the project as it is ({status})"
         ),
-        // Where the kind of project is not known.
+        // The kind of project is unknown.
         None if files.contains(&(BUILD_SCRIPT, WRITTEN)) => {
             "write the commands that build and test the project into build.sh, which fails until then"
                 .to_owned()
@@ -152,7 +152,7 @@ fn tracking(root: &Path, files: &[(&str, &str)]) -> Option<String> {
     Some(add).filter(|_| !written.is_empty())
 }
 
-/// A `build.sh` for a project of these kinds.
+/// Generates a `build.sh` for a project of these kinds.
 fn build_script(root: &Path, kinds: &[(&ProjectKind, &str)]) -> String {
     let Some((kind, _)) = kinds.first() else {
         return PLACEHOLDER.to_owned();
@@ -164,20 +164,20 @@ fn build_script(root: &Path, kinds: &[(&ProjectKind, &str)]) -> String {
     )
 }
 
-/// The first run of the new script, on the project as it stands.
+/// The first run of the new script, on the unmodified project.
 struct FirstBuild {
     passed: bool,
-    /// Its exit status in words.
+    /// The exit status in words.
     status: String,
     record: Option<BuildRecord>,
-    /// The end of what it printed, indented.
+    /// The end of its output, indented.
     last_lines: String,
     /// The files it left in the root, visible to git.
     made: Vec<String>,
 }
 
 impl FirstBuild {
-    /// The reason for the failure, on lines of its own; empty if it passes.
+    /// Returns the reason for the failure on separate lines; empty if the build passed.
     fn text(&self) -> String {
         if self.passed {
             return String::new();
@@ -187,7 +187,7 @@ impl FirstBuild {
     }
 }
 
-/// Runs the script that was written, sandboxed as a run's builds are. That it cannot be run is no error.
+/// Runs the new script in the same sandbox as a run's builds. A script that cannot be run is not an error.
 fn try_build(context: &Context<'_>) -> Result<FirstBuild, Failure> {
     let options = BuildOptions {
         timeout: BUILD_TIMEOUT,
@@ -218,7 +218,7 @@ fn try_build(context: &Context<'_>) -> Result<FirstBuild, Failure> {
             let told = Event::Built {
                 status: status.clone(),
                 passed,
-                // What the summary has, too.
+                // The summary reports them as well.
                 reasons: Vec::new(),
                 took,
             };
@@ -253,7 +253,8 @@ fn names(folder: &Path) -> BTreeSet<String> {
     names.collect()
 }
 
-/// Appends lines to `.gitignore`, so that git ignores the folders with keys and logs, and build artefacts.
+/// Appends lines to `.gitignore`, so that git ignores the folders with keys and logs as well as build
+/// artefacts.
 fn ignore(
     context: &Context<'_>,
     kinds: &[(&ProjectKind, &str)],
@@ -261,14 +262,14 @@ fn ignore(
     let project = &context.project;
     let path = project.root().join(GITIGNORE);
     let add = || {
-        // What a link leads to may lie anywhere.
+        // A symbolic link may lead anywhere.
         if path.is_symlink() {
             return Err(io::Error::other("it is a symbolic link"));
         }
         let before = files::read(&path, Links::Refused, MIB).if_there()?;
         let text = String::from_utf8_lossy(before.as_deref().unwrap_or_default());
         let is_logs = |line: &str| line.trim().trim_matches('/') == LOGS;
-        // Where the repository cannot be read, a line that is there is enough.
+        // If the repository cannot be read, an existing line is enough.
         let lacks_config = matches!(
             project.check_gitignore(context.key_files()),
             Err(ProjectProblem::NoGitignore | ProjectProblem::NotIgnored)
@@ -291,7 +292,8 @@ fn ignore(
     Ok((GITIGNORE, add().map_err(PathError::of("write", GITIGNORE))?))
 }
 
-/// Returns the build artefacts of such projects that git does not ignore yet and tracks nothing under the name of.
+/// Returns the build artefacts of these kinds of project that git neither ignores nor tracks under the same
+/// name.
 fn left_by_builds(context: &Context<'_>, kinds: &[(&ProjectKind, &str)]) -> BTreeSet<&'static str> {
     let tracked = TrackedPaths::below(context.project.root()).unwrap_or_default();
     let tracked: BTreeSet<String> = tracked
@@ -306,7 +308,7 @@ fn left_by_builds(context: &Context<'_>, kinds: &[(&ProjectKind, &str)]) -> BTre
     left.filter(is_lacking).collect()
 }
 
-/// Writes a file unless it exists, a script as an executable one. Returns `true` if it was written.
+/// Writes a file unless it exists, making a script executable. Returns `true` if it was written.
 pub fn write_new(path: &Path, content: &str) -> Result<bool, Error> {
     let write = || {
         let folder = path.parent().unwrap_or(path);

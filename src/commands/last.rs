@@ -1,4 +1,4 @@
-//! The run that a command is about, by its name or as the last one that counts.
+//! Selects the run that a command applies to: the named one, or the last one that qualifies.
 
 use std::fmt;
 use std::path::Path;
@@ -15,10 +15,11 @@ use crate::run::past::{history, naming};
 use crate::sys::error::Error;
 use crate::sys::numbers::{counted, grouped};
 
-/// The folder of `run`, relative to the root; where none is named, that of the last run that changed anything.
+/// Returns the folder of `run`, relative to the root; without a name, that of the last run that changed
+/// anything.
 ///
 /// # Errors
-/// When there is none, or the runs cannot be read.
+/// When there is no such run, or the runs cannot be read.
 pub fn folder(context: &Context<'_>, run: Option<&Path>) -> Result<String, Error> {
     match run {
         Some(run) => Ok(history::relative(&naming::find(
@@ -30,8 +31,8 @@ pub fn folder(context: &Context<'_>, run: Option<&Path>) -> Result<String, Error
     }
 }
 
-/// The folders of the runs of an agent's session that have changed something which was not undone, and whether the
-/// session's last run is among them.
+/// Returns the folders of the runs of an agent's session whose changes have not been undone, and whether they
+/// include the session's last run.
 ///
 /// # Errors
 /// When the runs cannot be read.
@@ -44,7 +45,7 @@ pub fn changed_in(context: &Context<'_>, session: &str) -> Result<(Vec<String>, 
         if run.agent().and_then(|about| about.session.as_deref()) != Some(session) {
             continue;
         }
-        // A run that was killed has no record.
+        // The record is missing if the run was killed.
         let record = run.record.as_ref();
         let may_have_changed = record.is_none_or(|record| record.tree == TreeState::Changed);
         let changes = undo_log::read(root, &folder)?;
@@ -58,12 +59,12 @@ pub fn changed_in(context: &Context<'_>, session: &str) -> Result<(Vec<String>, 
     Ok((changed, is_latest))
 }
 
-/// Spending on calls to models.
+/// The amount spent on calls to models.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Spent {
-    /// Tokens of prompts and of answers.
+    /// The tokens of prompts and answers.
     pub tokens: u64,
-    /// Dollars, as far as they are known.
+    /// The known cost in dollars.
     pub dollars: Usd,
     /// The number of calls whose cost is unknown.
     pub unpriced: u64,
@@ -81,7 +82,7 @@ impl Spent {
         }
     }
 
-    /// Both together.
+    /// Returns the sum of both.
     pub fn plus(self, other: Self) -> Self {
         Self {
             tokens: self.tokens.saturating_add(other.tokens),
@@ -101,7 +102,7 @@ impl fmt::Display for Spent {
     }
 }
 
-/// Returns the spending of the runs of an agent's session, as far as they still exist.
+/// Returns the spending of those runs of an agent's session that still exist.
 ///
 /// # Errors
 /// When the runs cannot be read.
@@ -116,8 +117,8 @@ pub fn spent_in(context: &Context<'_>, session: &str) -> Result<Spent, Error> {
     Ok(spent.fold(Spent::default(), Spent::plus))
 }
 
-/// The last run that changed anything, undoing left out. One that was rolled back, or has taken its edits
-/// back itself, has not.
+/// Returns the last run that changed anything, other than an undo. Runs that were rolled back or reverted their
+/// own edits do not count.
 fn changed(context: &Context<'_>) -> Result<String, Error> {
     let root = context.project.root();
     let journal = context.project.journal_directory();
@@ -131,7 +132,7 @@ fn changed(context: &Context<'_>) -> Result<String, Error> {
             continue;
         };
         let undone = is_undone(context.tree(&journal), &folder, &changes);
-        // A run that was killed has no record.
+        // The record is missing if the run was killed.
         let says_changed = run
             .record
             .is_some_and(|record| record.tree == TreeState::Changed);

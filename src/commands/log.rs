@@ -1,4 +1,4 @@
-//! Lists the runs that were, or tells one as a story. Changes nothing.
+//! Lists past runs, or shows one step by step. Changes nothing.
 
 mod orchestration;
 
@@ -36,11 +36,11 @@ use crate::ui::columns::{
 };
 use crate::ui::json::record;
 
-/// The number of lines of a build's output a story quotes.
+/// The number of lines of a build's output quoted.
 const QUOTED: usize = 12;
-/// The number of columns a stat takes.
+/// The width of a stat, in columns.
 const WIDTH: usize = 76;
-/// The number of characters of a query the list has.
+/// The maximum length of a query in the list, in characters.
 const QUERY: usize = 200;
 
 /// Arguments of `log`.
@@ -56,7 +56,7 @@ pub struct LogArgs {
     pub number: Option<usize>,
 }
 
-/// Lists the runs, the newest last, or tells of one.
+/// Lists the runs, newest last, or shows one.
 ///
 /// # Errors
 /// When there is no such run, or `logs` cannot be read.
@@ -80,7 +80,7 @@ pub fn log(context: &Context<'_>, arguments: &LogArgs) -> Result<Outcome, Failur
     Ok(outcome)
 }
 
-/// The columns of the list. What was asked for stands last: it takes what is left of the line.
+/// The columns of the list. The request comes last and takes the rest of the line.
 const HEAD: [(&str, Align); 10] = [
     ("run", Left),
     ("workflow", Left),
@@ -93,7 +93,7 @@ const HEAD: [(&str, Align); 10] = [
     ("seconds", Right),
     ("query", Left),
 ];
-/// The columns that a narrow terminal goes without, in this order.
+/// The columns dropped on a narrow terminal, in this order.
 const DISPENSABLE: [&str; 6] = ["seconds", "out", "tokens in", "repairs", "model", "cost"];
 
 fn list(project: &Project, runs: &[PastRun], columns: Option<usize>) -> Outcome {
@@ -117,7 +117,7 @@ fn list(project: &Project, runs: &[PastRun], columns: Option<usize>) -> Outcome 
     Outcome::shown(columns::cut(&text, columns), data)
 }
 
-/// Leaves of each name the time, which is enough to name the run, where it is its own.
+/// Shortens each name to its time where that identifies the run.
 fn shorten_names(rows: &mut [Vec<String>]) {
     let stamp = |row: &Vec<String>| history::stamp(&row[0]).to_owned();
     let stamps: Vec<String> = rows.iter().map(stamp).collect();
@@ -133,7 +133,7 @@ fn data(run: &PastRun) -> Value {
     json!({"log": run.relative(), "workflow": run.workflow(), "query": run.request(), "result": result})
 }
 
-/// The first line of what was asked for.
+/// Returns the first line of the request.
 fn asked(run: &PastRun) -> String {
     let request = run.request().unwrap_or_default();
     let first = request.lines().find(|line| !line.trim().is_empty());
@@ -143,7 +143,7 @@ fn asked(run: &PastRun) -> String {
 /// The status of a run without a record, which may still be running.
 const UNFINISHED: &str = "unfinished";
 
-/// Returns the status of runs without a record: if nobody holds the project, none is running.
+/// Returns the status of runs without a record; they were killed if no process holds the project.
 fn no_record(project: &Project, runs: &[PastRun]) -> &'static str {
     let is_any = runs.iter().any(|run| run.record.is_none());
     if is_any && !project.is_held() {
@@ -205,7 +205,7 @@ fn story(context: &Context<'_>, run: &PastRun) -> String {
     columns::folded(&told.text, context.reporter.columns(), 2)
 }
 
-/// The first line of a tool's input, not too long.
+/// Returns the first line of a tool's input, truncated.
 fn first_of(input: &str) -> String {
     let input = input.trim();
     let line = input.lines().next().unwrap_or_default();
@@ -218,10 +218,10 @@ fn first_of(input: &str) -> String {
     shown + more
 }
 
-/// A run in words, as it is being told.
+/// The description of a run, as text being built.
 struct Story {
     text: String,
-    /// The user's answers to the model of an orchestration that were not told of yet.
+    /// The user's answers to the model of an orchestration that have not been shown yet.
     answers: IntoIter<Option<String>>,
 }
 
@@ -291,7 +291,7 @@ impl Story {
         }
     }
 
-    /// The first lines of a text.
+    /// Adds the first lines of a text.
     fn beginning_of(&mut self, text: &str, indent: &str) {
         let mut lines = text.trim().lines();
         self.lines(indent, lines.by_ref().take(QUOTED));
@@ -301,7 +301,7 @@ impl Story {
         }
     }
 
-    /// The last lines of a text.
+    /// Adds the last lines of a text.
     fn end_of(&mut self, text: &str) {
         let from = text.lines().count().saturating_sub(QUOTED);
         if from > 0 {
@@ -377,7 +377,7 @@ impl Story {
         if verb == "passed" {
             return;
         }
-        // A short output is shown as it is.
+        // Short output is shown in full.
         let is_short = output.lines().count() <= QUOTED;
         let errors = if is_short {
             Vec::new()
@@ -390,7 +390,7 @@ impl Story {
         self.lines("    ", errors.iter().map(String::as_str));
     }
 
-    /// A reply that was followed by nothing.
+    /// Adds a reply that had no effect.
     fn idle(&mut self, idle: IdleReply, reply: &str) {
         match idle {
             IdleReply::Words if FinalReport::read(reply).is_ok() => {
@@ -400,7 +400,7 @@ impl Story {
             IdleReply::Words => {
                 self.line("  It said:");
                 self.beginning_of(reply, "    ");
-                // Each reply in words is put to the user, where there is one.
+                // Each reply in words is put to the user, if there is one.
                 if let Some(answer) = self.answers.next() {
                     self.answer(answer.as_deref());
                 }
@@ -428,7 +428,7 @@ impl Story {
         let result = action.result.as_deref().unwrap_or_default();
         let call = format!("  {} {}", action.tool, first_of(&action.input_text()));
         let call = call.trim_end();
-        // In runs of before, the step does not tell the result.
+        // Older runs do not record the result in the step.
         let colon = if result.is_empty() { "" } else { ":" };
         if action.failed {
             self.line(format!("{call} failed{colon}"));
@@ -478,12 +478,12 @@ impl Story {
 
 fn heading(step: &Step) -> String {
     let id = step.id();
-    // The first call has no number to be told by.
+    // The first call has no number to refer to.
     let (title, to) = match id.number {
         0 => (format!("The call for {id}"), ", to"),
         _ => (id.title(), " to"),
     };
-    // Of a run that was killed, nothing more may be known.
+    // After a kill, nothing more may be known.
     let Some(model) = &step.model else {
         return title + ":";
     };

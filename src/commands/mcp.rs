@@ -1,4 +1,4 @@
-//! Any MCP server's tools: lists them, or calls one. For people whose server does not answer, or not as they think.
+//! Lists or calls the tools of any MCP server. Helps to diagnose servers that do not respond as expected.
 
 use std::time::Duration;
 
@@ -73,7 +73,7 @@ pub enum McpCommand {
 }
 
 impl McpArgs {
-    /// The server that is asked: a URL, whose query may hold a key, or `stdio:` and a command.
+    /// Returns the server to ask: a URL, whose query may contain a key, or `stdio:` and a command.
     pub fn server(&self) -> &ServerArgs {
         match &self.command {
             McpCommand::Tools { server, .. } | McpCommand::Call { server, .. } => server,
@@ -81,15 +81,15 @@ impl McpArgs {
     }
 }
 
-/// The variable with the token that a server may want.
+/// The environment variable with the server's token, if it needs one.
 const TOKEN: &str = "MCP_BEARER_TOKEN";
 /// The maximum length of a description in the list, in characters.
 const LONGEST_LINE: usize = 100;
 
-/// Asks a server for what the command line says.
+/// Sends the server the request that the command line specifies.
 ///
 /// # Errors
-/// When it does not answer, or the tool fails.
+/// When the server does not answer, or the tool fails.
 pub fn mcp(context: &Context<'_>, arguments: &McpArgs) -> Result<Outcome, Failure> {
     let server = &arguments.server().server;
     let exchanges = ExchangeLog::before_run(context);
@@ -133,13 +133,13 @@ fn source(context: &Context<'_>, server: &str) -> Result<McpSource, Error> {
     }
 }
 
-/// A variable holds no token.
+/// The token's environment variable does not hold a valid token.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 #[error("`{0}` {1}")]
 #[diagnostic(help("set `{0}` to the token alone, or unset it"))]
 pub(crate) struct NoToken(pub &'static str, pub KeyProblem);
 
-/// The token that travels along, where one is set.
+/// Returns the token to send, if one is set.
 fn token(context: &Context<'_>) -> Result<Option<ApiKey>, NoToken> {
     let token = context
         .environment
@@ -168,7 +168,7 @@ fn listed(tools: &[ToolDescription]) -> String {
     tools.join("\n")
 }
 
-/// A tool: its name, the first line of its description, and a line for each parameter.
+/// Describes a tool: its name, the first line of its description, and one line per parameter.
 fn described(tool: &ToolDescription) -> String {
     let mut text = tool.name.clone() + &summary(&tool.whole);
     let schema = &tool.whole["inputSchema"];
@@ -186,7 +186,7 @@ fn described(tool: &ToolDescription) -> String {
     text
 }
 
-/// The first line of a description, behind two blanks; "" without one.
+/// Returns the first line of a description, preceded by two spaces; empty without a description.
 fn summary(described: &Value) -> String {
     let text = described["description"].as_str().unwrap_or_default().trim();
     let line = cut(text.lines().next().unwrap_or_default(), LONGEST_LINE);

@@ -1,7 +1,6 @@
-//! An MCP server that a command uses: the client that is connected to it, and the record of what they say to each
-//! other.
+//! The connection to an MCP server that a command uses, and the record of the messages exchanged.
 //!
-//! Guarantees that every exchange of a run is on record as soon as the run has its folder.
+//! Guarantees that every exchange of a run is recorded once the run has a folder.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -25,11 +24,11 @@ use crate::sys::http::endpoint::Proxies;
 #[error("the MCP server at `{server}` has no tool `{missing}`: it has {known}")]
 #[diagnostic(help("set `MCP_BASE_URL` to a server whose agents work on branches"))]
 pub struct NoSuchTool {
-    /// Its URL, without a query.
+    /// The server's URL, without the query.
     pub server: String,
-    /// The tool.
+    /// The missing tool.
     pub missing: String,
-    /// The tools that it has.
+    /// The tools that the server offers.
     pub known: String,
 }
 
@@ -41,18 +40,18 @@ pub enum McpSource {
     Recorded(String),
 }
 
-/// Records the messages to a server and from it.
+/// Records the messages sent to and received from a server.
 pub struct ExchangeLog<'c> {
     context: &'c Context<'c>,
-    /// The messages before the run has its folder.
+    /// The messages sent before the run has a folder.
     before: RefCell<Vec<Value>>,
     log: RefCell<Option<RunLog<'c>>>,
-    /// The first error in recording.
+    /// The first error that occurred while recording.
     problem: RefCell<Option<Error>>,
 }
 
 impl<'c> ExchangeLog<'c> {
-    /// One of a run that has no folder yet, or of no run.
+    /// Creates a log for use before a run has a folder, or without a run.
     pub fn before_run(context: &'c Context<'c>) -> Self {
         Self {
             context,
@@ -62,10 +61,10 @@ impl<'c> ExchangeLog<'c> {
         }
     }
 
-    /// Goes on in the run's folder.
+    /// Continues recording in the run's folder.
     ///
     /// # Errors
-    /// When what was said before cannot be written there.
+    /// When the earlier messages cannot be written there.
     pub fn begin(&self, log: RunLog<'c>) -> Result<(), Error> {
         let before = self.before.take();
         before.iter().try_for_each(|line| log.line(MCP, line))?;
@@ -73,10 +72,10 @@ impl<'c> ExchangeLog<'c> {
         Ok(())
     }
 
-    /// Returns the first error in recording, if any.
+    /// Checks that everything so far was recorded.
     ///
     /// # Errors
-    /// When something could not.
+    /// Returns the first recording error.
     pub fn check(&self) -> Result<(), Error> {
         self.problem.take().map_or(Ok(()), Err)
     }
@@ -85,7 +84,7 @@ impl<'c> ExchangeLog<'c> {
 impl McpObserver for ExchangeLog<'_> {
     fn exchanged(&self, exchange: &Exchange<'_>) {
         let Some(log) = &*self.log.borrow() else {
-            // All of its keys are strings and all of its numbers finite, so that there is always a value.
+            // All keys are strings and all numbers are finite, so the conversion succeeds.
             let line = serde_json::to_value(exchange).unwrap_or_default();
             return self.before.borrow_mut().push(line);
         };
@@ -103,10 +102,10 @@ impl McpObserver for ExchangeLog<'_> {
     }
 }
 
-/// The server, connected. Of one whose answers are recorded, `clock` shows their time.
+/// Connects to the server. For recorded answers, `clock` supplies their time.
 ///
 /// # Errors
-/// When there is none.
+/// When the connection fails.
 pub fn connect<'a>(
     context: &Context<'a>,
     source: &McpSource,
@@ -140,7 +139,7 @@ pub fn connect<'a>(
 /// Checks that a server has these tools.
 ///
 /// # Errors
-/// When it lacks one, or does not tell.
+/// When the server lacks one of them, or cannot list its tools.
 pub fn require_tools(client: &McpClient<'_>, tools: &[&str]) -> Result<(), Error> {
     let known: Vec<String> = client.tools()?.into_iter().map(|tool| tool.name).collect();
     let lacks = |name: &&str| !known.iter().any(|tool| tool == name);

@@ -2,16 +2,16 @@
 //!
 //! | part | content |
 //! |---|---|
-//! | `cli`, `dispatch`, [`error`] | the command line, the command it leads to, and the errors of commands |
-//! | `chat`, `dev`, `orchestrate`, `plan` | the agents, each whole in its folder |
-//! | `agent_run` | a run that agents work in |
-//! | `workspace`, `sessions`, `mcp_server` | an agent's setup and session, the list of these, and a server whose tools it uses |
-//! | `talk`, `screen` | the user at the prompt, or at the screen |
+//! | `cli`, `dispatch`, [`error`] | the command line, its dispatch, and the errors of commands |
+//! | `chat`, `dev`, `orchestrate`, `plan` | the agents, one folder each |
+//! | `agent_run` | the runs that agents work in |
+//! | `workspace`, `sessions`, `mcp_server` | an agent's setup and session, the list of sessions, and MCP servers |
+//! | `talk`, `screen` | the conversation with the user, by lines or on the screen |
 //! | `commit`, `consistency`, `sections`, `dry_run`, `query` | a change, a report, an estimate, and the query |
 //! | `init`, `add_model`, `models`, `mcp`, `rollup`, `demo` | commands for setting up and trying out |
 //! | `log`, `diff`, `undo`, `report`, `last` | commands about past runs, and the choice of one |
-//! | `place`, `redaction` | the project that a command is about, and the keys to redact |
-//! | `tell`, `summary`, `output_file` | the outcome, a run's summary, and files that the user names |
+//! | `place`, `redaction` | the project that a command works on, and the keys to redact |
+//! | `tell`, `summary`, `output_file` | the outcome, a run's summary, and user-specified output files |
 //!
 //! A command decides the order of the work and the meaning of each outcome; the work itself is done by the rooms below.
 

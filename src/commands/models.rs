@@ -1,4 +1,4 @@
-//! The models that can be asked: reads their table, and lists it.
+//! The available models: reads their table and lists it.
 
 use std::path::Path;
 
@@ -37,14 +37,14 @@ pub struct ModelsArgs {
 /// The indent of continuation lines, in columns.
 const HANG: usize = 6;
 
-/// The table's file in the home of the agent `chat`, for every agent.
+/// The models file in the home of the agent `chat`, which all agents read.
 pub const HOME_FILE: &str = "models.json";
 
-/// The table of models of a project and its user, at the prices of `today`; for the agent `plan`, with the content of
-/// its own file at that path.
+/// Reads the models of the project and the user, with the prices of `today`. `plans` is the path and content of
+/// the agent `plan`'s own table; `None` for other agents.
 ///
 /// # Errors
-/// When a file is there and cannot be used.
+/// When a file exists but cannot be used.
 pub fn table(
     project: &Project,
     environment: &Environment,
@@ -93,7 +93,7 @@ pub fn table(
 /// Lists the models, or adds one to the project's table.
 ///
 /// # Errors
-/// When their table cannot be used.
+/// When the table of models cannot be used.
 pub fn models(context: &Context<'_>, arguments: &ModelsArgs) -> Result<Outcome, Failure> {
     if let Some(name) = &arguments.add {
         return add_model(context, name);
@@ -125,7 +125,7 @@ pub fn models(context: &Context<'_>, arguments: &ModelsArgs) -> Result<Outcome, 
     })
 }
 
-/// The table of the agent `plan`, if it has one of its own by now.
+/// Reads the table of the agent `plan`, if it exists.
 fn plans_table(context: &Context<'_>) -> Result<Option<ModelTable>, ModelsProblem> {
     let (project, environment) = (&context.project, context.environment);
     let Ok(home) = home::PLAN.directory(environment, System::current()) else {
@@ -137,16 +137,16 @@ fn plans_table(context: &Context<'_>) -> Result<Option<ModelTable>, ModelsProble
     own.map(table).transpose()
 }
 
-/// A model, as the list shows it.
+/// A row of the list.
 struct Row<'m> {
     spec: &'m ModelSpec,
-    /// The table that it is of.
+    /// The table that lists the model.
     table: &'m ModelTable,
-    /// True if that is the one of the agent `plan`.
+    /// True if it is the agent `plan`'s table.
     is_plans: bool,
     /// The source of its key.
     key: Option<KeySource>,
-    /// The missing prerequisites for asking it.
+    /// The missing prerequisites for using it.
     missing: Vec<String>,
 }
 

@@ -1,10 +1,10 @@
-//! A file that the user has named for the program to write: a summary, a page.
+//! An output file that the user has named, such as a summary or a report.
 //!
-//! Writes that file and nothing else. Guarantees that a file is replaced and never written through; that inside the
-//! project no link is followed that was not there when the file was found; that no link leads from inside the project
-//! to elsewhere; and that nothing that no reply may touch is written, also where it is mounted by another name: no
-//! protected file, and nothing in `agent-config`, `logs` or git's own folder. What goes to its usual place is written
-//! to `logs` all the same.
+//! Writes that file and nothing else. Guarantees that files are replaced, never written through a link; that no
+//! link inside the project is followed unless it was there when the file was resolved; that no path inside the
+//! project leads out of it; and that nothing protected from replies is written, even under another mount: no
+//! protected file, and nothing in `agent-config`, `logs` or git's own folder. Only default output files may be
+//! in `logs`.
 
 use std::fs::{File, Metadata, Permissions};
 use std::io::{self, Write as _};
@@ -25,7 +25,7 @@ use crate::sys::{atomic_file, files};
 /// A destination for output.
 #[derive(Debug)]
 pub struct OutputFile {
-    /// Absolute, links resolved; that of a pipe or a device as it was named.
+    /// An absolute path with links resolved; for a pipe or a device, the path as given.
     path: PathBuf,
     kind: OutputKind,
 }
@@ -40,16 +40,15 @@ enum OutputKind {
     Stream,
 }
 
-/// The rule that keeps the path that the user has named from being written to, whatever is there: it is a protected
-/// one in the project. The build's own `target` is none here.
+/// Returns the rule that protects the given path, whether or not the file exists. The build's `target` is not
+/// protected here.
 pub fn broken_rule(project: &Project, path: &Path) -> Option<Rule> {
     let named = path_clean::clean(project.root().join(path));
     let (directory, name) = (named.parent()?, named.file_name()?);
     protecting_rule(project, &own_name(project, resolved(directory).join(name)))
 }
 
-/// A path with links resolved, by its name in the project where it leads there by another: directories may be mounted
-/// twice.
+/// Maps a path with links resolved to its name inside the project, in case the directory is mounted twice.
 fn own_name(project: &Project, path: PathBuf) -> PathBuf {
     let root = project.root();
     let own = [
@@ -66,7 +65,7 @@ fn own_name(project: &Project, path: PathBuf) -> PathBuf {
     renamed.unwrap_or(path)
 }
 
-/// Like `broken_rule`, for a path with links resolved.
+/// Like `broken_rule`, for a path with links already resolved.
 fn protecting_rule(project: &Project, path: &Path) -> Option<Rule> {
     let inside = path.strip_prefix(project.root()).ok()?;
     let rule = spelling::protected_rule(&inside.to_string_lossy(), PathScope::Reply);
@@ -74,20 +73,20 @@ fn protecting_rule(project: &Project, path: &Path) -> Option<Rule> {
 }
 
 impl OutputFile {
-    /// Resolves `path`, which the user has named, from the project's root as it is now.
+    /// Resolves the user's `path`, relative to the project's current root.
     ///
     /// # Errors
-    /// When nothing is to be written there.
+    /// When the file must not be written.
     pub fn find(project: &Project, path: &Path) -> io::Result<Self> {
         let file = Self::usual(project, path)?;
         let rule = protecting_rule(project, &file.path);
         rule.map_or(Ok(file), |rule| Err(io::Error::other(rule.to_string())))
     }
 
-    /// Like `find`, for a path that is not the user's choice and may be one in `logs`.
+    /// Like `find`, for a default path, which may be in `logs`.
     ///
     /// # Errors
-    /// When nothing is to be written there.
+    /// When the file must not be written.
     pub fn usual(project: &Project, path: &Path) -> io::Result<Self> {
         let refused = |why| Err(io::Error::other(why));
         let root = project.root();
@@ -105,12 +104,12 @@ impl OutputFile {
                 kind: OutputKind::Stream,
             });
         }
-        // Memory that is a disk holds files, and perhaps the project.
+        // `/dev/shm` holds ordinary files, and perhaps the project.
         let is_system = ["/dev", "/proc"]
             .iter()
             .any(|system| named.starts_with(system));
         if is_system && !named.starts_with("/dev/shm") {
-            // Were standard output's own file replaced, what is printed would go nowhere.
+            // Replacing the file behind standard output would lose what is printed.
             return refused("it is no pipe or device now; name the file that it stands for");
         }
         let path = own_name(project, resolved(&named));
@@ -129,16 +128,16 @@ impl OutputFile {
         Ok(Self { path, kind })
     }
 
-    /// Gives it this text.
+    /// Writes this text to the file.
     ///
     /// # Errors
-    /// When it cannot be written; a file is then as it was.
+    /// When it cannot be written; an existing file is then unchanged.
     pub fn write(&self, project: &Project, text: &str) -> io::Result<()> {
         let there = self.path.symlink_metadata().ok();
         let there = there.filter(Metadata::is_file);
         let write = |file: &mut File| {
             if let Some(there) = there {
-                // First: nobody is to read what they could not read before.
+                // Set the mode before writing, so that the content is never readable by more users than before.
                 let mode = there.permissions().mode() & 0o777;
                 file.set_permissions(Permissions::from_mode(mode))?;
             }
@@ -154,7 +153,7 @@ impl OutputFile {
                 let (directory, name) = split(inside);
                 let root = Root::open(project.root())?;
                 let directory = root.directory_to_read(directory)?;
-                // What a kill leaves in `logs`, the next command removes.
+                // The next command removes what a killed process leaves in `logs`.
                 let logs = root.directory_to_read(LOGS).ok();
                 let logs = logs.filter(|_| access(project.logs(), Access::WRITE_OK).is_ok());
                 let staging = logs.as_ref().unwrap_or(&directory);

@@ -1,7 +1,7 @@
-//! The query of a run where it is not in `agent-config/query.txt`: from the command line, standard input, or the
-//! user's editor.
+//! Reads a run's query from the command line, standard input or the user's editor instead of
+//! `agent-config/query.txt`.
 //!
-//! Reads standard input, and writes the file that the editor opens.
+//! Reads standard input and writes the file that the editor opens.
 
 use std::fs;
 
@@ -13,7 +13,7 @@ use crate::sys::files::{self, Links, PathError};
 use crate::ui::editor;
 use crate::ui::input::{self, InputError};
 
-/// Returns the inputs that the flags ask for.
+/// Returns the inputs that the flags select.
 ///
 /// # Errors
 /// When the query is blank, or cannot be read.
@@ -38,17 +38,17 @@ pub fn inputs(context: &Context<'_>, arguments: &InputArgs) -> Result<InputOptio
     })
 }
 
-/// All that standard input holds.
+/// Reads all of standard input.
 ///
 /// # Errors
-/// When that is blank, or cannot be read.
+/// When it is blank or cannot be read.
 pub fn from_stdin(context: &Context<'_>) -> Result<String, Error> {
     let stdin = input::stdin(context.interrupt.clone()).map_err(InputError::from)?;
     Ok(input::prompt_from(stdin)?)
 }
 
-/// Returns the text that the user writes in their editor. It stays in its file until a run has begun, so that one
-/// that cannot begin loses nothing.
+/// Returns the text that the user writes in their editor. The draft stays on disk until a run has begun, so
+/// that a run that fails to start loses nothing.
 fn edited(context: &Context<'_>) -> Result<String, Error> {
     let command = editor::chosen(context.environment)?;
     let config = context.project.config();

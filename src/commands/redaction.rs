@@ -1,4 +1,4 @@
-//! The keys that a command may meet, which nothing shows: those of the project, of its user's homes, and of servers.
+//! The keys to redact from all output: those of the project, the user's homes, and servers.
 
 use super::command::Command;
 use super::command_line::Cli;
@@ -9,13 +9,13 @@ use crate::run::env_file::EnvFile;
 use crate::secret::Redactor;
 use crate::sys::environment::{Environment, query_secrets};
 
-/// Variables with tokens for servers.
+/// The environment variables with tokens for servers.
 const TOKENS: [&str; 2] = ["MCP_BEARER_TOKEN", "GITHUB_TOKEN"];
-/// The one with a server's URL, whose query may hold a key.
+/// The environment variable with a server's URL, whose query may contain a key.
 const SERVER: &str = "MCP_BASE_URL";
 
-/// Knows all keys that a run may meet: those of the project's models, of the environment and the `.env`, of the homes
-/// that the command uses, and of the server that it names.
+/// Builds a redactor for all keys that a run may encounter: those of the project's models, the environment and
+/// `.env`, the homes that the command uses, and the server given.
 pub fn redactor(
     cli: &Cli,
     project: &Project,
@@ -25,7 +25,7 @@ pub fn redactor(
 ) -> Redactor {
     let built_in = ModelTable::built_in();
     let homes = home::key_files(environment, &cli.name);
-    // Where the table cannot be used, its keys are kept out of sight all the same.
+    // Even if the table is unusable, redact the keys it names.
     let broken = models
         .is_err()
         .then(|| project.anybodys_models().ok())
@@ -33,7 +33,7 @@ pub fn redactor(
     let tables = broken.iter().chain(&homes);
     let mut key_files = models.as_ref().unwrap_or(&built_in).key_files();
     key_files.extend(tables.flat_map(|json| ModelTable::named_key_files(json)));
-    // What the environment hides is as secret as what counts.
+    // Variables in `.env` that the environment overrides are secrets, too.
     let environments = [environment, env_file.variables()];
     let read = environments.iter().filter(|_| cli.reads_env_file());
     let tokens = read

@@ -1,4 +1,4 @@
-//! Rolls the code base up: what git tracks, as one text. Writes `agent-config/codeRollup.txt` alone.
+//! Rolls up the code base: the files that git tracks, as one text. Writes `agent-config/codeRollup.txt` only.
 
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -32,13 +32,13 @@ pub struct RollupArgs {
     pub budget: Option<u64>,
 }
 
-/// The number of files the table names.
+/// The number of files listed in the table.
 const NAMED: usize = 30;
 
-/// Rolls the project up.
+/// Rolls up the project.
 ///
 /// # Errors
-/// When what git tracks is not known, or a file cannot be read, or the rollup not be written.
+/// When the tracked files cannot be determined, a file cannot be read, or the rollup cannot be written.
 pub fn rollup(context: &Context<'_>, options: &RollupArgs) -> Result<Outcome, Failure> {
     let _lock = recovery::take(context)?;
     let code_base = CodeBase::read(context.project.root(), &options.paths, options.all)?;
@@ -60,7 +60,7 @@ pub fn rollup(context: &Context<'_>, options: &RollupArgs) -> Result<Outcome, Fa
 
 fn write(context: &Context<'_>, code_base: &CodeBase) -> io::Result<()> {
     let directory = context.project.config();
-    // What a link leads to may lie anywhere.
+    // A symbolic link may lead anywhere.
     if directory.is_symlink() {
         return Err(io::Error::other("`agent-config` is a symbolic link"));
     }
@@ -72,7 +72,7 @@ fn write(context: &Context<'_>, code_base: &CodeBase) -> io::Result<()> {
     })
 }
 
-/// The files by their tokens, the largest first.
+/// Sorts files by token count, largest first.
 fn by_size(files: &[Rolled]) -> Vec<&Rolled> {
     let mut files: Vec<&Rolled> = files.iter().collect();
     files.sort_by(|a, b| b.tokens.cmp(&a.tokens).then_with(|| a.path.cmp(&b.path)));
@@ -93,12 +93,12 @@ fn table(files: &[Rolled], total: u64) -> String {
     lines.join("\n")
 }
 
-/// The largest files that together have at least so many tokens: as few as can be.
+/// Selects the fewest files that together have at least `excess` tokens, preferring large ones.
 fn leave_out(files: &[Rolled], excess: u64) -> Vec<&Rolled> {
     let (mut needed, mut proposal) = (excess, Vec::new());
     let mut sorted = by_size(files).into_iter().peekable();
     while let Some(file) = sorted.next() {
-        // Of those that are enough by themselves, the smallest.
+        // If one file suffices, choose the smallest that does.
         if sorted.peek().is_none_or(|next| next.tokens < needed) {
             proposal.push(file);
             needed = needed.saturating_sub(file.tokens);

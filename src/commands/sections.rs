@@ -5,7 +5,7 @@ use regex::Regex;
 use crate::record::result::SectionRecord;
 use crate::sys::text;
 
-/// The sections that the prompt asks for.
+/// The section titles that the prompt asks for.
 pub const TITLES: [&str; 5] = [
     "User Specification Self Consistency",
     "Implementation Consistency with User Specification",
@@ -14,8 +14,8 @@ pub const TITLES: [&str; 5] = [
     "Suggestions and Other Important Commentary",
 ];
 
-/// The line ranges of all sections, in the order of [`TITLES`]. A section goes up to the next one's
-/// heading, or to the end.
+/// Returns the line ranges of all sections, in the order of [`TITLES`]. A section ends before the next heading
+/// or at the end of the report.
 pub fn find(report: &str) -> Vec<SectionRecord> {
     let lines: Vec<&str> = report.lines().collect();
     let titles = titles(&lines);
@@ -37,7 +37,8 @@ pub fn find(report: &str) -> Vec<SectionRecord> {
     TITLES.iter().zip(&headings).map(section).collect()
 }
 
-/// The title that each line consists of, by its index. Lines of code blocks are quotes, and no headings.
+/// Returns, for each line, the index of the title it consists of. Lines in code blocks are quotations, not
+/// headings.
 fn titles(lines: &[&str]) -> Vec<Option<usize>> {
     let patterns = TITLES.map(title_pattern);
     let mut in_code = false;
@@ -51,8 +52,8 @@ fn titles(lines: &[&str]) -> Vec<Option<usize>> {
     lines.iter().map(title).collect()
 }
 
-/// The line, from 1 on, of the heading with the title of that index: the first that text follows, and not just another
-/// title, as in a table of contents.
+/// Returns the 1-based line of the heading with the title at that index: the first one followed by text rather
+/// than by another title, as in a table of contents.
 fn heading_line(lines: &[&str], titles: &[Option<usize>], title: usize) -> Option<usize> {
     let has_text = |at: &usize| lines[*at].chars().any(char::is_alphanumeric);
     let has_content = |at: &usize| {
@@ -65,9 +66,9 @@ fn heading_line(lines: &[&str], titles: &[Option<usize>], title: usize) -> Optio
     heading.map(|at| at + 1)
 }
 
-/// Matches a line that consists of the title, however it is numbered and decorated.
+/// Builds a pattern for a line that consists of the title, with any numbering and decoration.
 fn title_pattern(title: &str) -> Regex {
-    // Words may be joined by hyphens ("Self-Consistency") and separated by any blanks.
+    // Words may be joined by hyphens ("Self-Consistency") and separated by any white space.
     let words = title.replace(' ', r"[\s-]+");
     let number =
         r"(?:\(?(?:[0-9]+|[ivx]+|[a-e]|one|two|three|four|five)(?:\\?[.):]|\s*[-–—:])?[*_]*\s+)?";

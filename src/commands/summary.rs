@@ -1,6 +1,6 @@
-//! A run's summary as Markdown, for readers of a CI job's page. Written wherever the user wants it.
+//! Renders a run's summary as Markdown for a CI job's page, and writes it wherever the user wants.
 //!
-//! Guarantees that nothing in it is a command for a CI runner, wherever it goes.
+//! Guarantees that no part of it is interpreted as a command by a CI runner.
 
 use std::io;
 use std::path::PathBuf;
@@ -28,21 +28,22 @@ const WARNINGS: usize = 50;
 const FILES: usize = 50;
 /// The maximum length of a quoted line, in characters.
 const LONGEST_LINE: usize = 500;
-/// The maximum number of lines quoted of a failed build.
+/// The maximum number of lines quoted from a failed build.
 const QUOTED: usize = 40;
 
-/// The destination of a run's summary, opened when the command begins: later changes by a build are not followed.
+/// The destination of a run's summary. It is opened when the command starts, so that a build cannot redirect
+/// it.
 pub struct SummaryFile {
-    /// The path as the user gave it.
+    /// The path as given.
     path: PathBuf,
     file: io::Result<OutputFile>,
 }
 
 impl SummaryFile {
-    /// The place that the command line names, where it asks for a summary.
+    /// Resolves the path given on the command line; `None` if no summary is requested.
     ///
     /// # Errors
-    /// When it names a protected one.
+    /// When the path is protected.
     pub fn find(cli: &Cli, context: &Context<'_>) -> Result<Option<Self>, Error> {
         let path = cli.summary_file.as_ref().filter(|_| cli.command.is_none());
         let Some(path) = path.cloned() else {
@@ -56,7 +57,7 @@ impl SummaryFile {
     }
 }
 
-/// Writes the summary of how a run has ended. Where that cannot be done, it is a warning: what was done is done.
+/// Writes the summary of a run's result. Failing to do so is only a warning, since the run itself is complete.
 pub fn summarize(summary: SummaryFile, context: &Context<'_>, done: &Result<Outcome, Failure>) {
     let (record, log, name, said) = match done {
         Ok(done) => (&done.record, &done.log, "done", done.summary.clone()),
@@ -64,7 +65,7 @@ pub fn summarize(summary: SummaryFile, context: &Context<'_>, done: &Result<Outc
             record, log, error, ..
         }) => (record, log, error.exit().name(), error.to_string()),
     };
-    // Keys are taken out before anything is escaped: a backslash in the middle would hide them.
+    // Redact keys before escaping: a backslash inside a key would hide it.
     let text = match record.as_ref().and_then(|record| redacted(context, record)) {
         Some(record) => of_run(context, &record, log.as_deref()),
         None => format!(
@@ -73,7 +74,7 @@ pub fn summarize(summary: SummaryFile, context: &Context<'_>, done: &Result<Outc
             fenced(&context.redactor.text(&said))
         ),
     };
-    // It may be named `/dev/stdout`, or be printed by a later step of a job.
+    // The summary may be sent to `/dev/stdout`, or printed by a later step of the CI job.
     let text = without_ci_commands(&text);
     let SummaryFile { path, file } = summary;
     if let Err(error) = file.and_then(|file| file.write(&context.project, &text)) {
@@ -84,7 +85,7 @@ pub fn summarize(summary: SummaryFile, context: &Context<'_>, done: &Result<Outc
     }
 }
 
-/// The record without keys, as its file has it.
+/// Returns the record with keys redacted, as in its file.
 fn redacted(context: &Context<'_>, record: &RunRecord) -> Option<RunRecord> {
     let json = serde_json::to_string(record).ok()?;
     serde_json::from_str(&context.redactor.text(&json)).ok()
@@ -203,13 +204,13 @@ fn last_build(record: &RunRecord, run: &PastRun) -> String {
     format!("\n### Last build: {}\n\n{quoted}\n", escaped(status))
 }
 
-/// The lines, none of them endless.
+/// Joins the lines, cutting long ones.
 fn shortened<'l>(lines: impl Iterator<Item = &'l str>) -> String {
     let short = lines.map(|line| cut(line, LONGEST_LINE));
     short.collect::<Vec<_>>().join("\n")
 }
 
-/// Text that Markdown and HTML leave as it is, on one line.
+/// Escapes text for Markdown and HTML, on one line.
 fn escaped(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for c in text.chars() {
@@ -229,7 +230,7 @@ fn escaped(text: &str) -> String {
     line
 }
 
-/// A text between fences that are longer than any in it.
+/// Wraps text in a code fence longer than any in it.
 fn fenced(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);

@@ -1,4 +1,4 @@
-//! Undo: puts the project back as it was before a run.
+//! Undo: restores the project's state before a run.
 
 use std::path::{Path, PathBuf};
 
@@ -26,11 +26,11 @@ pub struct UndoArgs {
     pub run: Option<PathBuf>,
 }
 
-/// Undoes `run`, by the path or the name of its folder; or the last one that changed anything and is no
-/// undo itself.
+/// Undoes `run`, given by the path or name of its folder, or else the last run that changed anything and is not
+/// itself an undo.
 ///
 /// # Errors
-/// When there is no such run, a file has changed since, or anything fails; the tree is then as it was.
+/// When there is no such run, a file has changed since, or any step fails; the tree is then unchanged.
 pub fn undo(context: &Context<'_>, run: Option<&Path>) -> Result<Outcome, Failure> {
     let _lock = recovery::take(context)?;
     let folder = last::folder(context, run)?;
@@ -40,7 +40,7 @@ pub fn undo(context: &Context<'_>, run: Option<&Path>) -> Result<Outcome, Failur
         return Ok(Outcome::said(format!("done: {folder} changed nothing")));
     };
     let journal = context.project.journal_directory();
-    // Without a folder: nothing is done.
+    // Checked before the run starts, so that no folder is made for nothing.
     if is_undone(context.tree(&journal), &folder, &changes)? {
         return Ok(Outcome::said(already(&folder)));
     }

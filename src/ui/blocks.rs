@@ -1,20 +1,20 @@
-//! Blocks of anybody's text: under a title, or broken into lines that fit the terminal. Pure.
+//! Lays out untrusted text in blocks: under a title, or wrapped to fit the terminal. Pure.
 //!
-//! Guarantees that nothing in a block moves the cursor, and that no broken line takes more columns than it is given,
-//! whatever the text: wide characters count as what they take on a terminal.
+//! Guarantees that nothing in a block moves the cursor, and that no wrapped line exceeds its width, whatever
+//! the text; wide characters count by their width on a terminal.
 
 use crate::secret::escapes::without_escapes;
 use crate::sys::numbers::counted;
 use crate::sys::text::{is_deceptive, text_width};
 
-/// So many lines of text are shown under a title; of a longer one its head and its tail.
+/// The maximum number of lines under a title; longer text is shortened to its beginning and end.
 const LIMIT: usize = 40;
-/// A tab goes to the next multiple of this.
+/// The distance between tab stops, in columns.
 const TAB: usize = 4;
-/// So many characters that take no column may follow one that does.
+/// The maximum number of zero-width characters after a visible one.
 const MARKS: usize = 8;
 
-/// The title on a line, and below it the text, two blanks in.
+/// Returns the title on a line and below it the text, indented by two spaces.
 pub fn plain(title: &str, text: &str) -> Vec<String> {
     let body = shown(text, LIMIT, |line| vec![line.trim_end().to_owned()]);
     let body = body.into_iter().map(|line| match line.as_str() {
@@ -24,12 +24,12 @@ pub fn plain(title: &str, text: &str) -> Vec<String> {
     std::iter::once(one_line(title)).chain(body).collect()
 }
 
-/// `text` in lines of at most `width` columns, no more than `limit` of them: of a longer one its head and its tail.
+/// Wraps `text` to at most `width` columns; beyond `limit` lines, only its beginning and end are returned.
 pub fn fitted(text: &str, width: usize, limit: usize) -> Vec<String> {
     shown(text, limit, |line| wrapped(line, width.max(1)))
 }
 
-/// The lines that are shown of `text`: each broken by `broken`, and no more than `limit` in all.
+/// Returns the lines of `text` to show, each wrapped by `broken`, at most `limit` in all.
 fn shown(text: &str, limit: usize, broken: impl Fn(&str) -> Vec<String>) -> Vec<String> {
     let text = visible(text);
     let lines = text.trim_end().trim_start_matches('\n').split('\n');
@@ -46,8 +46,8 @@ fn shown(text: &str, limit: usize, broken: impl Fn(&str) -> Vec<String>) -> Vec<
     lines
 }
 
-/// `text` with nothing in it that moves the cursor, or that terminals disagree on how wide it is: of what is not
-/// a character of its own only newlines are left, and tabs are blanks.
+/// Removes from `text` everything that moves the cursor or whose width differs between terminals. Of the
+/// control characters, only newlines remain; tabs become spaces.
 pub fn visible(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let (mut marks, mut last, mut column) = (0, 0, 0);
@@ -59,14 +59,14 @@ pub fn visible(text: &str) -> String {
                 (marks, last, column) = (0, 1, column + blanks);
                 continue;
             }
-            // What follows it would write over the line.
+            // Text after a carriage return would overwrite the line.
             '\r' | '\n' | '\u{2028}' | '\u{2029}' => '\n',
             c if is_deceptive(c) => '\u{fffd}',
             c => c,
         };
         let width = width(c);
         column = if c == '\n' { 0 } else { column + width };
-        // A selector of a picture's form, and what joins pictures to one: some terminals heed them.
+        // Drop emoji variation selectors and joiners, which only some terminals support.
         if c == '\u{fe0f}' || (c == '\u{200d}' && last == 2) {
             continue;
         }
@@ -82,13 +82,13 @@ pub fn visible(text: &str) -> String {
     out
 }
 
-/// The same on one line.
+/// Like [`visible`], but on one line.
 pub fn one_line(text: &str) -> String {
     visible(text).replace('\n', " ")
 }
 
-/// `line` in pieces of at most `width` columns: broken at blanks where there are any, else anywhere. The
-/// first piece keeps the line's indentation.
+/// Wraps `line` to at most `width` columns: at spaces if possible, otherwise anywhere. The first line keeps the
+/// indentation.
 pub fn wrapped(line: &str, width: usize) -> Vec<String> {
     let mut rest = line.trim_end();
     let mut pieces = Vec::new();
@@ -100,7 +100,7 @@ pub fn wrapped(line: &str, width: usize) -> Vec<String> {
     pieces
 }
 
-/// Returns the number of bytes of `text` are the first line of it; at least a character, at most all.
+/// Returns the length in bytes of the first wrapped line of `text`: at least one character, at most all of it.
 fn first_piece(text: &str, width: usize) -> usize {
     let mut taken = 0;
     let mut beyond = text.char_indices().filter(|(at, c)| {
@@ -108,7 +108,7 @@ fn first_piece(text: &str, width: usize) -> usize {
         *at > 0 && taken > width
     });
     let mut fit = beyond.next().map_or(text, |(at, _)| &text[..at]);
-    // Together they may take more than each by itself.
+    // Combined characters may be wider than the sum of their widths.
     while text_width(fit) > width
         && let Some((at @ 1.., _)) = fit.char_indices().next_back()
     {
@@ -119,11 +119,11 @@ fn first_piece(text: &str, width: usize) -> usize {
     }
     let indent = fit.len() - fit.trim_start_matches(' ').len();
     let blank = fit.rfind(' ').filter(|at| *at >= indent);
-    // After the indentation alone would come a line with nothing on it.
+    // Breaking right after the indentation would leave an empty line.
     blank.map_or(fit.len(), |at| at + 1)
 }
 
-/// Returns the number of columns a character takes by itself.
+/// Returns the width of a single character, in columns.
 fn width(c: char) -> usize {
     if matches!(c, ' '..='~') {
         return 1;

@@ -1,7 +1,7 @@
-//! Opens a page in the user's browser, and waits until the program that does so has ended.
+//! Opens a page in the user's browser, and waits for the program that does so to exit.
 //!
-//! Starts `$BROWSER`, or what the system opens pages with, with the process's own standard streams. Guarantees that
-//! the page's path is all that it is told, and that the system's program is not taken from the project.
+//! Starts `$BROWSER`, or the system's default opener, with the process's own standard streams. Guarantees that
+//! the page's path is its only argument, and that the system's program is never taken from the project.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,20 +10,21 @@ use crate::sys::environment::Environment;
 use crate::sys::git::program_outside;
 use crate::sys::text::printable;
 
-/// The variable that names the browser.
+/// The environment variable that names the browser.
 const VARIABLE: &str = "BROWSER";
 
-/// The system's own command to open a page, for when none is set.
+/// The system's command for opening a page, used if `BROWSER` is not set.
 const SYSTEM: &str = if cfg!(target_os = "macos") {
     "open"
 } else {
     "xdg-open"
 };
 
-/// Opens `page`, an absolute path, in the browser; the system's program is not taken from `project`.
+/// Opens `page`, an absolute path, in the browser; a program inside `project` is never used as the system's
+/// opener.
 ///
 /// # Errors
-/// When there is none, it cannot be started, or fails: a sentence.
+/// Returns a sentence if there is no such program, it cannot be started, or it fails.
 pub fn open(environment: &Environment, project: &Path, page: &Path) -> Result<(), String> {
     let no_command =
         || format!("`{VARIABLE}` is not a command: it is empty, or a quote is not closed");

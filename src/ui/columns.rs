@@ -1,24 +1,25 @@
-//! Rows of text in columns, and lines that fit a terminal. Pure. Wide characters count as what they take on a terminal.
+//! Rows of text in columns, and lines that fit a terminal. Pure. Wide characters count by their width on a
+//! terminal.
 
 use crate::sys::text::{text_width, truncated};
 
 use super::blocks::wrapped;
 
-/// The number of blanks that stand between columns.
+/// The number of spaces between columns.
 const GAP: usize = 2;
-/// So many columns of a terminal the last column of a table is to have.
+/// The minimum width of a table's last column.
 const LAST: usize = 24;
 
-/// On which side of its column a cell stands.
+/// The alignment of a cell in its column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
-    /// On the left.
+    /// Left-aligned.
     Left,
-    /// On the right.
+    /// Right-aligned.
     Right,
 }
 
-/// A line for each row, with two blanks between columns and none at the end.
+/// Formats each row as a line, with two spaces between columns and no trailing spaces.
 pub fn aligned(rows: &[Vec<String>], aligns: &[Align]) -> Vec<String> {
     let mut widths = vec![0; aligns.len()];
     for row in rows {
@@ -40,7 +41,7 @@ pub fn aligned(rows: &[Vec<String>], aligns: &[Align]) -> Vec<String> {
     rows.iter().map(line).collect()
 }
 
-/// Takes columns out of a table, the `dispensable` ones in their order, until the last column has room.
+/// Removes `dispensable` columns from a table, in the given order, until the last column has room.
 pub fn make_room<T>(
     head: &mut Vec<(&str, T)>,
     rows: &mut [Vec<String>],
@@ -64,7 +65,7 @@ pub fn make_room<T>(
     }
 }
 
-/// The same lines, each cut off where it does not fit in so many columns.
+/// Truncates each line to the given number of columns; `None` leaves the text unchanged.
 pub fn cut(text: &str, columns: Option<usize>) -> String {
     let Some(columns) = columns else {
         return text.to_owned();
@@ -73,7 +74,8 @@ pub fn cut(text: &str, columns: Option<usize>) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The same lines, each broken at blanks where it does not fit in so many columns; what follows is further in by `hang`.
+/// Wraps each line at spaces to the given number of columns, indenting continuation lines by `hang`; `None`
+/// leaves the text unchanged.
 pub fn folded(text: &str, columns: Option<usize>, hang: usize) -> String {
     let Some(columns) = columns else {
         return text.to_owned();

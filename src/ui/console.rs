@@ -1,7 +1,7 @@
-//! Output for people: progress, warnings and errors on stderr; stdout is handled in a module below.
+//! Output for people: progress, warnings and errors on stderr; a submodule handles stdout.
 //!
-//! Guarantees that no key is printed, that nothing printed moves the cursor, and that a closed terminal
-//! is no reason to fail.
+//! Guarantees that no key is printed, that nothing printed moves the cursor, and that a closed terminal is not
+//! an error.
 
 mod stdout;
 
@@ -34,43 +34,43 @@ use crate::sys::environment::Clock;
 use crate::sys::numbers::grouped;
 use crate::sys::text::{self, truncated};
 
-/// Tells what happens to the person at the terminal, and to the program that reads stdout.
+/// Reports events to the user at the terminal and to the program that reads stdout.
 pub struct Output<'r> {
     options: ConsoleOptions,
     redactor: &'r Redactor,
     format: OutputFormat,
     lines: JsonLines<'r>,
-    /// Makes links of paths, if the terminal supports them.
+    /// Turns paths into links, if the terminal supports them.
     links: Option<Links>,
-    /// The step that is going on, while it is shown.
+    /// The indicator for the running step.
     spinner: Spinner,
-    /// An agent uses a tool, whose result tells what it has written.
+    /// True while an agent uses a tool, whose result reports the files written.
     in_tool: AtomicBool,
-    /// The steps of an agent's work that were shown at a terminal.
+    /// The steps of an agent's work shown at a terminal so far.
     steps: Mutex<Steps>,
-    /// True if the call that is under way is an agent's.
+    /// True if the current call is an agent's.
     is_agents_call: AtomicBool,
-    /// The branch that was told last to be waited for, and its status.
+    /// The last branch reported as awaited, with its status.
     told_awaited: Mutex<String>,
 }
 
-/// The number of columns a stat takes, as in git's when nobody looks on.
+/// The width of a stat in columns, which is git's default without a terminal.
 const WIDTH: usize = 80;
-/// The number of files of a reply that are listed by name.
+/// The maximum number of a reply's files listed by name.
 const LISTED: usize = 20;
-/// The indent before their names.
+/// The indent of file names.
 const INDENT: &str = "            ";
-/// So many lines of a model's prose are shown, and of why a build failed.
+/// The maximum number of lines shown of a model's prose, or of a build's errors.
 const PROSE: usize = 12;
-/// So much of a branch's id is shown where something moves.
+/// The number of characters of a branch's id shown while waiting for it.
 const SHORT_ID: usize = 8;
-/// The number of columns reserved there for the elapsed time.
+/// The number of columns reserved for the elapsed time while waiting.
 const TIMER: usize = 20;
-/// The number of columns a line may take where nobody says how many.
+/// The line width if the terminal's is unknown.
 const WIDEST: usize = 400;
 
 impl<'r> Output<'r> {
-    /// Prints nothing that `redactor` knows as a key.
+    /// Creates an output that redacts the keys known to `redactor`.
     pub fn new(
         options: ConsoleOptions,
         format: OutputFormat,
@@ -91,7 +91,7 @@ impl<'r> Output<'r> {
         }
     }
 
-    /// The same with links on the paths that it prints to a terminal.
+    /// Adds links to the paths printed to a terminal.
     pub(crate) fn with_links(mut self, links: Option<Links>) -> Self {
         self.links = links;
         self
@@ -102,7 +102,7 @@ impl<'r> Output<'r> {
         self.format
     }
 
-    /// A text of ours for stderr, in a style.
+    /// Styles the program's own text for stderr.
     fn paint(&self, text: &str, style: Style) -> String {
         if self.options.colors.stderr {
             paint(text, style)
@@ -111,12 +111,12 @@ impl<'r> Output<'r> {
         }
     }
 
-    /// Anybody's text, without keys and without anything that moves the cursor or changes the colours.
+    /// Cleans untrusted text: redacts keys and removes anything that moves the cursor or changes colours.
     fn printable(&self, text: &str) -> String {
         self.commanding_nobody(text::printable(&self.redactor.text(text), &['\n']))
     }
 
-    /// The same text, with nothing in it that a CI runner would obey.
+    /// Neutralises anything in the text that a CI runner would take for a command.
     fn commanding_nobody(&self, text: String) -> String {
         match self.options.runner {
             CiRunner::None => text,
@@ -124,7 +124,7 @@ impl<'r> Output<'r> {
         }
     }
 
-    /// A line of progress: what was done, and how it went.
+    /// Prints a line of progress: what was done, and with what result.
     fn line(&self, label: &str, style: Style, text: &str) {
         self.spinner.stop();
         if !self.options.quiet {
@@ -133,8 +133,8 @@ impl<'r> Output<'r> {
         }
     }
 
-    /// A step that takes a while: a spinner on a terminal, else a line.
-    /// `figures` are shown by the spinner alone.
+    /// Shows a step that takes a while: with the spinner on a terminal, otherwise as a line. Only the spinner
+    /// shows the `figures`.
     fn step(&self, label: &str, text: &str, figures: &str) {
         self.spinner.stop();
         if self.options.quiet {
@@ -148,23 +148,23 @@ impl<'r> Output<'r> {
         self.spinner.stage(label, &text, figures);
     }
 
-    /// Returns whether there is a terminal on which something may move.
+    /// Returns whether animation is possible: stderr is a terminal, and output is not quiet.
     fn is_moving(&self) -> bool {
         self.options.terminal && !self.options.quiet
     }
 
-    /// Returns whether something may move while an agent works: users who want no colours want plain text.
+    /// Returns whether animation is wanted during an agent's work; without colours, the output is plain text.
     fn is_decorated(&self) -> bool {
         self.options.colors.stderr
     }
 
-    /// Returns the look of text on stderr.
+    /// Returns the layout of text on stderr.
     fn look(&self) -> Look {
         let columns = size(io::stderr()).map_or(0, |(_, columns)| columns);
         Look::of_terminal(columns, self.options.colors.stderr)
     }
 
-    /// An agent's call, on a terminal.
+    /// Shows an agent's call on a terminal.
     fn call(&self, doing: &str) {
         self.spinner.stop();
         if self.is_moving() {
@@ -172,7 +172,7 @@ impl<'r> Output<'r> {
         }
     }
 
-    /// An agent's tool that takes a while, on a terminal.
+    /// Shows an agent's long-running tool on a terminal.
     fn work(&self) {
         self.spinner.stop();
         if self.is_moving() && self.is_decorated() {
@@ -182,7 +182,7 @@ impl<'r> Output<'r> {
         }
     }
 
-    /// A branch that is waited for: at a terminal what moves, elsewhere a line whenever its status is another.
+    /// Shows that a branch is awaited: animated at a terminal, otherwise as a line when its status changes.
     fn wait(&self, event: &Event, waited: Duration) {
         if self.is_moving() && self.is_decorated() {
             let awaited = self.printable(&present::awaited(event, SHORT_ID));
@@ -195,25 +195,25 @@ impl<'r> Output<'r> {
         }
     }
 
-    /// Shows the last output of the running tool behind the spinner.
+    /// Shows the last output of the running tool after the spinner.
     fn show_printing(&self) {
         if let Ok(steps) = self.steps.lock() {
             self.spinner.beside(steps.printing(self.look()));
         }
     }
 
-    /// Prints a line to stderr, above the spinner where there is one. The label is ours, and may have
-    /// colours; the text may be anybody's.
+    /// Prints a line to stderr, above the spinner if one is shown. The label is the program's own and may be
+    /// coloured; the text may be untrusted.
     fn print(&self, label: &str, text: &str) {
         let text = self.printable(text);
         let write = || {
-            // A stderr that is closed is no reason to end the run.
+            // A closed stderr does not end the run.
             let _ = writeln!(io::stderr(), "{label}{text}");
         };
         self.spinner.suspend(write);
     }
 
-    /// Anybody's lines, where they belong to the line of progress above them: the beginning of them.
+    /// Prints the first of some untrusted lines that belong to the line of progress above.
     fn asides(&self, mut lines: Vec<String>) {
         let more = lines.len().saturating_sub(PROSE);
         lines.truncate(PROSE);
@@ -226,12 +226,12 @@ impl<'r> Output<'r> {
         }
     }
 
-    /// Why a build failed, as far as there is room for it.
+    /// Prints the first lines of a build's errors.
     fn reasons(&self, reasons: &[String]) {
         if self.options.quiet {
             return;
         }
-        // Before the text is broken into lines, which would break a key as well.
+        // Clean before wrapping, which could split a key.
         let text = self.printable(&reasons.join("\n"));
         let text = folded(&text, Some(room()), 2);
         self.asides(text.lines().map(str::to_owned).collect());
@@ -239,7 +239,7 @@ impl<'r> Output<'r> {
 
     /// Shows the beginning of the text that a model writes around its edits.
     fn prose(&self, text: &str) {
-        // Before the text is broken into lines, which would break a key as well.
+        // Redact before wrapping, which could split a key.
         let text = self.redactor.text(text.trim()).replace('\t', "    ");
         let room = room();
         let mut lines: Vec<String> = text.lines().flat_map(|line| wrapped(line, room)).collect();
@@ -253,7 +253,7 @@ impl<'r> Output<'r> {
         }
     }
 
-    /// A labelled sentence, broken at words where a terminal is narrower.
+    /// Prints a labelled sentence, wrapped to the terminal's width.
     fn sentence(&self, label: &str, style: Style, text: &str) {
         let text = self.printable(&format!("{label} {text}"));
         let columns = size(io::stderr()).map(|(_, columns)| columns);
@@ -300,7 +300,7 @@ impl Reporter for Output<'_> {
 }
 
 impl Output<'_> {
-    /// Shows what has happened to the person at the terminal.
+    /// Shows an event to the user at the terminal.
     fn progress(&self, event: &Event) {
         match event {
             Event::Started { log } => self.line("log", Style::new(), log),
@@ -339,7 +339,7 @@ impl Output<'_> {
                     self.print("   retry  ", &text);
                 }
             }
-            // What follows tells of it.
+            // The next event reports the answer.
             Event::Answered { .. }
                 if self.options.stderr_terminal && self.is_agents_call.load(Ordering::Relaxed) =>
             {
@@ -358,7 +358,7 @@ impl Output<'_> {
             Event::Uncontained { reason } => {
                 let text = format!("none: {reason}; builds and commands can read the keys");
                 self.spinner.stop();
-                // Even where it is to be quiet.
+                // Shown even with `--quiet`.
                 let label = self.paint(" sandbox", Style::new());
                 self.print(&label, &format!("  {text}"));
             }
@@ -423,7 +423,7 @@ impl Output<'_> {
         self.line("answered", Style::new(), &text);
     }
 
-    /// Shows what an agent did. Even where it is to be quiet, it shows what it asks, or may, and how it ended.
+    /// Shows an agent's event. With `--quiet`, shows only its questions and the outcome.
     fn show(&self, event: &Event) {
         let is_wanted = match event {
             Event::Finished { .. } | Event::Failed { .. } | Event::Shown(_) => true,
@@ -431,7 +431,7 @@ impl Output<'_> {
             Event::Words(_) => self.options.asks,
             _ => false,
         };
-        // Who is asked has to see what, wherever stdout goes.
+        // The user must see a question wherever stdout goes.
         let is_question = matches!(event, Event::Words(_)) && is_wanted;
         if self.mirrored(event) && (self.options.stdout_terminal || !is_question) {
             return;
@@ -439,7 +439,7 @@ impl Output<'_> {
         if self.options.stderr_terminal {
             return self.show_step(event, is_wanted);
         }
-        // The status is for somebody who is asked again.
+        // The status is only useful to a user who is asked again.
         let shown = present(event).filter(|_| !matches!(event, Event::Status(_)));
         match shown {
             Some(shown) if !shown.body.is_empty() => self.titled(&shown, is_wanted),
@@ -449,12 +449,12 @@ impl Output<'_> {
         }
     }
 
-    /// The same at a terminal, where somebody looks on.
+    /// Shows an agent's event at a terminal.
     fn show_step(&self, event: &Event, is_wanted: bool) {
         let Ok(mut steps) = self.steps.lock() else {
             return;
         };
-        // Before the text is broken into lines, which would break a key as well.
+        // Redact before wrapping, which could split a key.
         let lines = steps.lines(&event.redacted(self.redactor), self.look());
         if !matches!(event, Event::Printed(_) | Event::Changed { .. }) {
             self.spinner.stop();
@@ -464,11 +464,11 @@ impl Output<'_> {
         }
         let line = |line| painted(line, self.options.colors.stderr) + "\n";
         let text = self.commanding_nobody(lines.iter().map(line).collect());
-        // A stderr that is closed is no reason to end the run.
+        // A closed stderr does not end the run.
         let _ = io::stderr().write_all(text.as_bytes());
     }
 
-    /// A sentence without a label.
+    /// Prints a sentence without a label.
     fn plain_line(&self, text: &str) {
         self.spinner.stop();
         if !self.options.quiet {
@@ -476,7 +476,7 @@ impl Output<'_> {
         }
     }
 
-    /// Text under a title.
+    /// Prints text under a title.
     fn titled(&self, shown: &Shown, is_wanted: bool) {
         self.spinner.stop();
         if self.options.quiet && !is_wanted {
@@ -492,7 +492,7 @@ impl Output<'_> {
         let lines = blocks::plain(&title, &body);
         let text = lines.iter().map(|line| format!("{line}\n")).collect();
         let text = self.commanding_nobody(text);
-        // A stderr that is closed is no reason to end the run.
+        // A closed stderr does not end the run.
         let _ = io::stderr().write_all(text.as_bytes());
     }
 
@@ -512,11 +512,11 @@ impl Output<'_> {
             return;
         }
         let stat = self.printable(&stat.text(WIDTH));
-        // A stderr that is closed is no reason to end the run.
+        // A closed stderr does not end the run.
         let _ = write!(io::stderr(), "{}", self.colored(&stat));
     }
 
-    /// The signs of a stat in the colours that git gives them.
+    /// Colours the signs of a stat as git does.
     fn colored(&self, stat: &str) -> String {
         let line = |line: &str| match line.rsplit_once(['|', ' ']) {
             Some((_, graph)) if !graph.is_empty() && graph.chars().all(|c| "+-".contains(c)) => {
@@ -531,7 +531,8 @@ impl Output<'_> {
         stat.lines().map(line).collect()
     }
 
-    /// Prints why the run failed, and the folder that tells more: for the person, and for the program.
+    /// Prints the reason for the failure and the run's folder, for the user and for the program that reads
+    /// stdout.
     pub fn error(
         &self,
         message: &dyn Display,
@@ -551,13 +552,13 @@ impl Output<'_> {
             self.print(&format!("log: {log}"), "");
         }
         if self.format != OutputFormat::Text {
-            // What failed is told already.
+            // A write error would only obscure the failure already printed.
             let _ = self.result("", document);
         }
     }
 }
 
-/// Returns whether the awaited branch or its status differs from the last one shown.
+/// Returns whether the awaited branch or its status differs from the last one shown, and remembers it.
 fn is_news(told: &Mutex<String>, awaited: String) -> bool {
     let Ok(mut told) = told.lock() else {
         return true;
@@ -567,7 +568,7 @@ fn is_news(told: &Mutex<String>, awaited: String) -> bool {
     is_news
 }
 
-/// Returns the number of columns stderr has for what stands behind [`INDENT`].
+/// Returns the number of columns on stderr after [`INDENT`].
 fn room() -> usize {
     let columns = size(io::stderr()).map_or(WIDEST, |(_, columns)| columns);
     columns.saturating_sub(INDENT.len() + 1).max(1)

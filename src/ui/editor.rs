@@ -1,7 +1,7 @@
-//! Opens a file in the user's editor, and waits until that has ended.
+//! Opens a file in the user's editor, and waits for the editor to exit.
 //!
-//! Starts the program that the user has named, with the process's own standard streams. A text that is no file yet is one
-//! only while it is edited.
+//! Starts the program that the user has configured, with the process's own standard streams. Text without a
+//! file is stored in one only while it is edited.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -15,10 +15,10 @@ use crate::sys::files::{self, Links, MIB};
 use crate::sys::interrupt::Interrupt;
 use crate::sys::text::printable;
 
-/// The variables that name the editor; the first that is set counts.
+/// The environment variables that name the editor; the first one set is used.
 const VARIABLES: [&str; 2] = ["VISUAL", "EDITOR"];
 
-/// The system's own command to open a file, for when none is set.
+/// The system's command for opening a file, used if none of them is set.
 const SYSTEM: &str = if cfg!(target_os = "macos") {
     "open -t"
 } else if cfg!(windows) {
@@ -27,68 +27,68 @@ const SYSTEM: &str = if cfg!(target_os = "macos") {
     "xdg-open"
 };
 
-/// The largest size that a text may have that comes from the editor.
+/// The maximum size of the edited text, in bytes.
 const LARGEST_EDITED: u64 = 10 * MIB;
 
-/// The way out of all of them.
+/// The hint common to these errors.
 const SET: &str = "set `VISUAL` or `EDITOR` to the command of an editor";
 
-/// Why a file was not opened.
+/// Errors from opening a file in the editor.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum EditorProblem {
-    /// The user has named none.
+    /// No editor is configured.
     #[error("there is no editor to open: neither `VISUAL` nor `EDITOR` is set")]
     #[diagnostic(code("not-ready"), help("{SET}"))]
     NotSet,
-    /// The command is not one that can be taken apart into words.
+    /// The editor's command cannot be split into words.
     #[error("`{}` is not a command: it is empty, or a quote is not closed", printable(.command, &[]))]
     #[diagnostic(code("not-ready"), help("{SET}"))]
     NoCommand {
-        /// The editor's command, as the user set it.
+        /// The command as configured.
         command: String,
     },
-    /// It cannot be started.
+    /// The editor could not be started.
     #[error("cannot start the editor `{}`: {source}", printable(.command, &[]))]
     #[diagnostic(code("not-ready"), help("{SET}"))]
     NotStarted {
-        /// The editor's command, as the user set it.
+        /// The command as configured.
         command: String,
-        /// The system's word.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// It ran, and ended with an error.
+    /// The editor exited with an error.
     #[error("the editor `{}` failed: {status}", printable(.command, &[]))]
     #[diagnostic(code("not-ready"), help("{SET}"))]
     Failed {
-        /// The editor's command, as the user set it.
+        /// The command as configured.
         command: String,
         /// The exit status.
         status: ExitStatus,
     },
 }
 
-/// The command that opens a file: `$VISUAL`, `$EDITOR`, or the system's.
+/// Returns the command that opens a file: `$VISUAL`, `$EDITOR`, or the system's.
 pub fn command(environment: &Environment) -> &str {
     environment
         .first(&VARIABLES)
         .map_or(SYSTEM, |(_, command)| command)
 }
 
-/// The command that opens a file and waits until the user is done with it: what the system opens files with may not
-/// wait.
+/// Returns the configured command that opens a file and waits until the user is done; the system's default
+/// command may not wait.
 ///
 /// # Errors
-/// When the user has named none.
+/// When no editor is configured.
 pub fn chosen(environment: &Environment) -> Result<&str, EditorProblem> {
     let chosen = environment.first(&VARIABLES);
     let (_, command) = chosen.ok_or(EditorProblem::NotSet)?;
     Ok(command)
 }
 
-/// Opens `path` with `command`, which may have arguments of its own. A signal that lasts ends it.
+/// Opens `path` with `command`, which may include arguments. A persistent signal ends the editor.
 ///
 /// # Errors
-/// When it cannot be started, or fails.
+/// When the editor cannot be started, or fails.
 pub fn open(command: &str, path: &Path, interrupt: &Interrupt) -> Result<(), EditorProblem> {
     let no_command = || EditorProblem::NoCommand {
         command: command.to_owned(),
@@ -111,10 +111,10 @@ pub fn open(command: &str, path: &Path, interrupt: &Interrupt) -> Result<(), Edi
     }
 }
 
-/// Returns `text` as edited in the user's editor; otherwise the reason why it is unchanged.
+/// Returns `text` as edited in the user's editor.
 ///
 /// # Errors
-/// When `draft`, in which it is edited, cannot be written or read, or the editor does not open it.
+/// Returns a sentence if the file `draft` cannot be written or read, or the editor does not open it.
 pub fn edited(
     command: &str,
     draft: &Path,

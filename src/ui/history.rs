@@ -1,9 +1,10 @@
-//! The lines typed in earlier sessions: a file in an agent's home.
+//! The lines typed in earlier sessions, in a file in an agent's home.
 //!
-//! Reads that file alone, and adds to it; where it grows too large, it is replaced under a lock beside it. Guarantees
-//! that nobody but the user may read it, that it is bounded, that who adds to it waits for nobody as long as it is not
-//! too large, and that nothing that holds a known key or looks like a credential is in it. It is a comfort: where it
-//! cannot be read or written, there is none, and what another session adds while it is shortened may be lost.
+//! Reads and appends to that file only; when it grows too large, it is replaced under a lock file beside it.
+//! Guarantees that only the user can read the file, that its size is bounded, that appending never waits while
+//! it is small enough, and that it contains nothing with a known key or text that looks like a credential. The
+//! history is a convenience: if the file cannot be read or written, there is no history, and entries added by
+//! another session during truncation may be lost.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -13,18 +14,18 @@ use crate::sys::atomic_file;
 use crate::sys::file_lock::FileLock;
 use crate::sys::files::{self, Links, MIB};
 
-/// The file, in an agent's home.
+/// The name of the file in an agent's home.
 pub const FILE: &str = "history";
-/// The number of entries that are kept, the last ones.
+/// The maximum number of entries kept.
 const KEPT: usize = 1000;
-/// The number of bytes an entry may have.
+/// The maximum size of an entry, in bytes.
 const LONGEST: usize = 4 << 10;
-/// The largest size that the file may have.
+/// The maximum size of the file that is read, in bytes.
 const LARGEST: u64 = 8 * MIB;
-/// From this size on it is shortened.
+/// The size above which the file is truncated, in bytes.
 const LARGE: u64 = 4 * MIB;
 
-/// The entries of earlier sessions and of this one: a JSON text a line.
+/// The entries of earlier sessions and of this one, stored as one JSON string per line.
 #[derive(Debug, Clone)]
 pub struct History {
     path: PathBuf,
@@ -32,18 +33,18 @@ pub struct History {
 }
 
 impl History {
-    /// The one in this home.
+    /// Opens the history in this home.
     pub fn at(home: &Path, redactor: &Redactor) -> Self {
         Self::of(home.join(FILE), redactor)
     }
 
-    /// The one in this file, which need not be there.
+    /// Opens the history in this file, which need not exist.
     pub fn of(path: PathBuf, redactor: &Redactor) -> Self {
         let redactor = redactor.clone();
         Self { path, redactor }
     }
 
-    /// The latest entries, the oldest first; what was sent several times in a row counts once.
+    /// Returns the latest entries, oldest first, without consecutive duplicates.
     pub fn entries(&self) -> Vec<String> {
         let content = files::read(&self.path, Links::Refused, LARGEST).unwrap_or_default();
         let lines = content.split(|byte| *byte == b'\n');
@@ -53,23 +54,23 @@ impl History {
         entries.split_off(entries.len().saturating_sub(KEPT))
     }
 
-    /// Adds an entry, unless it is too long, or secret.
+    /// Adds an entry, unless it is blank, too long or secret.
     pub fn add(&self, entry: &str) {
         if entry.trim().is_empty() || entry.len() > LONGEST || self.is_secret(entry) {
             return;
         }
-        // Without it, an entry cannot be had again: nothing else is lost.
+        // A failure only means that the entry cannot be recalled.
         let Ok(mut file) = files::append_private(&self.path) else {
             return;
         };
-        // At once: what another session adds stands before or behind it.
+        // Write in one call, so that entries of concurrent sessions do not interleave.
         let _ = file.write_all(line(entry).as_bytes());
         if files::check_size(&file, LARGE).is_err() {
             self.shorten();
         }
     }
 
-    /// Leaves out what is not among the latest entries.
+    /// Truncates the file to the latest entries.
     fn shorten(&self) {
         let lock = FileLock::wait(&self.path.with_extension("lock"));
         let content: String = self.entries().iter().map(|entry| line(entry)).collect();

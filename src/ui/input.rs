@@ -1,7 +1,7 @@
-//! Input from a person, a line at a time: at a terminal that edits its lines by itself, or from wherever stdin comes.
+//! Input from a user, line by line: at a terminal with its built-in line editing, or from any other stdin.
 //!
-//! Touches stdin, and stderr for a prompt. That, and [`ui`](crate::ui), is all that prints. Guarantees that a signal
-//! ends every wait, and that no input grows without limit.
+//! Touches stdin, and stderr for a prompt. Only this module and the rest of [`ui`](crate::ui) print. Guarantees
+//! that a signal ends every wait, and that the size of the input is bounded.
 
 pub mod hidden;
 
@@ -18,29 +18,29 @@ use crate::sys::interrupt::{Interrupt, Interrupted, Signal};
 use crate::sys::text::printable;
 use crate::ui::tui::{CommandHint, Menu, Status, Submission};
 
-/// The number of bytes a line may have.
+/// The maximum length of a line, in bytes.
 pub const LINE_LIMIT: usize = 1 << 20;
-/// The number of bytes a whole prompt may have.
+/// The maximum size of a prompt, in bytes.
 pub const PROMPT_LIMIT: usize = 10 << 20;
 
 /// A user who can be asked.
 pub type User = RefCell<Box<dyn LineReader>>;
-/// Opens the input where somebody is to be asked.
+/// Opens the input when the user is to be asked.
 pub type OpenUser<'i> = &'i dyn Fn() -> Result<Box<dyn LineReader>, InputError>;
 
 /// The outcome of asking for a line, or for a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Typed<T = String> {
-    /// The line, without its end. On a screen, it may have newlines in it.
+    /// The line without its newline. On a screen, it may contain newlines.
     Line(T),
-    /// There is no more: Ctrl-D, or the end of the input.
+    /// The end of the input, or Ctrl-D.
     End,
     /// Ctrl-C was pressed.
     Interrupted,
 }
 
 impl Typed {
-    /// The line, if there is one.
+    /// Returns the line; `None` at the end of the input.
     ///
     /// # Errors
     /// When Ctrl-C was pressed.
@@ -55,18 +55,18 @@ impl Typed {
     }
 }
 
-/// The way out where the input is no prompt.
+/// The hint for input that is not usable as a prompt.
 const AS_TEXT: &str =
     "say what is to be done as text; `-`, in place of the text, reads standard input";
 
-/// Why nothing could be read.
+/// Errors from reading input.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum InputError {
     /// A signal asked the program to end.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Interrupted(#[from] Interrupted),
-    /// The system refused.
+    /// Reading failed.
     #[error("cannot read the input: {0}")]
     #[diagnostic(help("see where standard input comes from"))]
     Io(#[source] io::Error),
@@ -74,7 +74,7 @@ pub enum InputError {
     #[error("line {line} of the input is not UTF-8: convert it, for example with `iconv`")]
     #[diagnostic(code("usage"), help("{AS_TEXT}"))]
     NotUtf8 {
-        /// Which line, from 1 on.
+        /// The 1-based number of the line.
         line: usize,
     },
     /// A line is too long.
@@ -83,7 +83,7 @@ pub enum InputError {
     )]
     #[diagnostic(code("usage"), help("{AS_TEXT}"))]
     LineTooLong {
-        /// Which line, from 1 on.
+        /// The 1-based number of the line.
         line: usize,
     },
     /// The prompt is too long.
@@ -92,7 +92,7 @@ pub enum InputError {
     )]
     #[diagnostic(code("usage"), help("{AS_TEXT}"))]
     TooLong,
-    /// The prompt says nothing.
+    /// The prompt is blank.
     #[error("the prompt is blank: describe the task")]
     #[diagnostic(code("usage"), help("{AS_TEXT}"))]
     Blank,
@@ -104,18 +104,18 @@ impl From<io::Error> for InputError {
     }
 }
 
-/// Somebody who can be asked. By lines, everything is asked in words; a screen has forms of its own.
+/// A source of answers from the user. Line-based input asks everything in words; a screen has its own dialogs.
 pub trait LineReader {
-    /// Asks for a line. The prompt is shown where somebody looks on.
+    /// Asks for a line. The prompt is shown only if a user can see it.
     ///
     /// # Errors
-    /// When nothing can be read, or a signal asked the program to end.
+    /// When reading fails, or a signal asks the program to end.
     fn line(&mut self, prompt: &str) -> Result<Typed, InputError>;
 
     /// Waits for the next request.
     ///
     /// # Errors
-    /// Those of [`Self::line`].
+    /// Same as for [`Self::line`].
     fn request(&mut self, prompt: &str) -> Result<Typed<Submission>, InputError> {
         Ok(match self.line(prompt)? {
             Typed::Line(text) => Typed::Line(text.into()),
@@ -124,7 +124,7 @@ pub trait LineReader {
         })
     }
 
-    /// Asks whether something may be done; `None` where that is to be asked in words.
+    /// Asks whether something may be done; `None` if the question must be asked in words.
     fn confirm(
         &mut self,
         _question: &Question,
@@ -133,15 +133,15 @@ pub trait LineReader {
         None
     }
 
-    /// Has one of a list chosen, or none; `None` where that is to be asked in words.
+    /// Lets the user choose an item of a list, or none; `None` if the question must be asked in words.
     fn choose(&mut self, _menu: Menu) -> Option<Result<Option<usize>, InputError>> {
         None
     }
 
-    /// Shows how things stand, and which commands there are, where these have a place of their own.
+    /// Shows the status and the available commands, if there is a place for them.
     fn stands(&mut self, _status: Status, _commands: Vec<CommandHint>) {}
 
-    /// Shows the answer to a command, Markdown, where there is a screen.
+    /// Shows the answer to a command, as Markdown; returns `false` if there is no screen.
     fn say(&mut self, _words: &str) -> bool {
         false
     }
@@ -151,23 +151,23 @@ pub trait LineReader {
         false
     }
 
-    /// Forgets what somebody has typed ahead: it cannot be meant for a question that they have not seen.
+    /// Discards typed-ahead input, which cannot be an answer to a question not yet shown.
     fn forget_typed_ahead(&mut self) {}
 }
 
-/// Lines from a pipe or a file, where prompts are not shown, or those of a person at a terminal that edits its lines by
-/// itself: one that cannot move its cursor, on which they do not see stdout, or who wants lines. The prompt goes to
-/// stderr. The first error is the last: what comes after it is not read.
+/// Reads lines from a pipe or a file, without showing prompts, or from a user at a terminal with its built-in
+/// line editing: a terminal without cursor movement, one with stdout redirected, or by choice. Prompts go to
+/// stderr. Reading stops at the first error.
 pub struct Lines<R> {
     reader: BufReader<R>,
-    /// The number of the line that comes next.
+    /// The number of the next line.
     number: usize,
-    /// Ends a person's wait.
+    /// Interrupts a wait for the user.
     person: Option<Interrupt>,
 }
 
 impl<R: Read> Lines<R> {
-    /// The lines of `reader`, for which see [`stdin`]; `person` where a person types them.
+    /// Reads the lines of `reader`, such as [`stdin`]; `person` is set if a user types them.
     pub fn new(reader: R, person: Option<Interrupt>) -> Self {
         let reader = BufReader::new(reader);
         Self {
@@ -180,7 +180,7 @@ impl<R: Read> Lines<R> {
     fn read(&mut self) -> Result<Typed, InputError> {
         let line = self.number;
         let mut bytes = Vec::new();
-        // With room for the line's end.
+        // Leave room for the line ending.
         let mut limited = self.reader.by_ref().take(LINE_LIMIT as u64 + 2);
         if limited.read_until(b'\n', &mut bytes)? == 0 {
             return Ok(Typed::End);
@@ -198,11 +198,11 @@ impl<R: Read> Lines<R> {
 impl<R: Read> LineReader for Lines<R> {
     fn line(&mut self, prompt: &str) -> Result<Typed, InputError> {
         if self.person.is_some() {
-            // Who cannot read the prompt can still answer.
+            // A user can still answer even if the prompt cannot be written.
             let _ = io::stderr().write_all(printable(prompt, &[]).as_bytes());
         }
         match (self.read(), &self.person) {
-            // What lasts cannot be taken back.
+            // A persistent signal cannot be cleared.
             (Err(InputError::Interrupted(_)), Some(interrupt)) if interrupt.take() > 0 => {
                 Ok(Typed::Interrupted)
             }
@@ -212,16 +212,16 @@ impl<R: Read> LineReader for Lines<R> {
 
     fn forget_typed_ahead(&mut self) {
         if self.person.is_some() {
-            // Where standard input is no terminal there is nothing to forget.
+            // If standard input is not a terminal, there is nothing to discard.
             let _ = tcflush(io::stdin(), QueueSelector::IFlush);
         }
     }
 }
 
-/// The whole of `reader` as a prompt, without its last newline.
+/// Reads all of `reader` as a prompt, without the last newline.
 ///
 /// # Errors
-/// When it cannot be read, is not UTF-8, says nothing, or has more than [`PROMPT_LIMIT`] bytes.
+/// When it cannot be read, is not UTF-8, is blank, or exceeds [`PROMPT_LIMIT`] bytes.
 pub fn prompt_from(reader: impl Read) -> Result<String, InputError> {
     let mut bytes = Vec::new();
     let mut limited = reader.take(PROMPT_LIMIT as u64 + 1);
@@ -247,7 +247,7 @@ fn strip_line_end(line: &mut Vec<u8>) {
     }
 }
 
-/// A reader whose reads end when a signal comes.
+/// A reader whose reads are interrupted by signals.
 #[derive(Debug)]
 pub struct Watched<R> {
     source: R,
@@ -255,7 +255,7 @@ pub struct Watched<R> {
 }
 
 impl<R: Read + AsFd> Watched<R> {
-    /// `source` must not read ahead: its descriptor tells whether there is something to read.
+    /// Creates a watched reader. `source` must be unbuffered: its descriptor is polled for input.
     pub fn new(source: R, interrupt: Interrupt) -> Self {
         Self { source, interrupt }
     }
@@ -265,9 +265,9 @@ impl<R: Read + AsFd> Read for Watched<R> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         loop {
             let source = [self.source.as_fd()];
-            // A SIGINT that somebody has taken meanwhile ends no wait.
+            // A SIGINT already handled elsewhere does not end the wait.
             let woken = self.interrupt.poll(&source, PollFlags::IN, None);
-            // Not of kind `Interrupted`, after which readers try again.
+            // Avoid the kind `Interrupted`, on which readers try again.
             let woken = woken.map_err(|error| {
                 let interrupted = error.downcast::<Interrupted>();
                 interrupted.map_or_else(|error| error, io::Error::other)
@@ -279,7 +279,7 @@ impl<R: Read + AsFd> Read for Watched<R> {
     }
 }
 
-/// The process's stdin, without the standard library's buffer. A signal ends a wait for it as an error.
+/// Returns the process's stdin without the standard library's buffer. A signal during a wait is an error.
 ///
 /// # Errors
 /// When the process has no stdin.

@@ -1,7 +1,7 @@
-//! Output for programs on stdout: the record of a run at its end, or one event per line as it happens.
+//! Machine-readable output on stdout: a run's record at its end, or one event per line as it happens.
 //!
-//! The forms are documented by `fixtures/schema/result.schema.json` and `events.schema.json`, which
-//! tests hold them against. Fields and events may be added; a changed meaning raises [`SCHEMA`].
+//! The formats are documented by `fixtures/schema/result.schema.json` and `events.schema.json`, against which
+//! tests check them. Fields and events may be added; a change of meaning raises [`SCHEMA`].
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,22 +15,22 @@ use crate::secret::Redactor;
 use crate::sys::environment::Clock;
 use crate::sys::text::{is_deceptive, is_ignorable};
 
-/// The version of the events' meaning.
+/// The version of the event format.
 pub const SCHEMA: u32 = 1;
 
-/// So many tokens of a streamed reply are told of by one event.
+/// The number of tokens of a streamed reply between two events.
 const TOKENS_AN_EVENT: u64 = 500;
 
-/// Writes an event a line.
+/// Writes one event per line.
 pub struct JsonLines<'r> {
     clock: &'r dyn Clock,
     redactor: &'r Redactor,
-    /// The tokens that the latest event of a streamed reply told.
+    /// The token count in the latest event of a streamed reply.
     told: AtomicU64,
 }
 
 impl<'r> JsonLines<'r> {
-    /// Writes nothing that `redactor` knows as a key.
+    /// Creates a writer that redacts the keys known to `redactor`.
     pub fn new(clock: &'r dyn Clock, redactor: &'r Redactor) -> Self {
         Self {
             clock,
@@ -39,19 +39,19 @@ impl<'r> JsonLines<'r> {
         }
     }
 
-    /// Writes what happened.
+    /// Writes an event.
     pub fn event(&self, event: &Event) {
         if self.is_worth_telling(event)
             && let Value::Object(named) = named_fields(event)
         {
             for (name, fields) in named {
-                // What comes at the end tells that nobody can read this.
+                // A persistent error is reported when the result is written.
                 let _ = self.line(&name, fields);
             }
         }
     }
 
-    /// Writes how it all ended.
+    /// Writes the final result.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -59,7 +59,7 @@ impl<'r> JsonLines<'r> {
         self.line("result", json!({ "result": result }))
     }
 
-    /// Of a streamed reply, only so much at a time.
+    /// Returns whether to write the event: progress of a streamed reply is reported only every so many tokens.
     fn is_worth_telling(&self, event: &Event) -> bool {
         let Event::Receiving {
             output_tokens,
@@ -91,7 +91,7 @@ impl<'r> JsonLines<'r> {
     }
 }
 
-/// Writes one document to stdout: a run's record, or what a command was asked for.
+/// Writes one document to stdout: a run's record, or the result of a command.
 ///
 /// # Errors
 /// When it cannot be written.
@@ -99,14 +99,14 @@ pub fn document(redactor: &Redactor, document: &Value) -> io::Result<()> {
     print(redactor, &format!("{document:#}"))
 }
 
-/// A run's record as JSON.
+/// Returns a run's record as JSON.
 pub fn record(record: &RunRecord) -> Value {
-    // As for events, there is always a value.
+    // As for events, the conversion succeeds.
     serde_json::to_value(record).unwrap_or_default()
 }
 
 fn print(redactor: &Redactor, text: &str) -> io::Result<()> {
-    // The same to who reads JSON, and nothing to a CI runner that looks for its commands anywhere in a line.
+    // Use escapes that mean the same in JSON but hide commands from a CI runner, which scans entire lines.
     let mut text = redactor.text(text).into_owned();
     if text.contains(is_unseen) {
         text = text.chars().map(visible).collect();
@@ -117,13 +117,13 @@ fn print(redactor: &Redactor, text: &str) -> io::Result<()> {
     super::stdout::written(&format!("{text}\n"))
 }
 
-/// Returns whether a terminal obeys `c`, or does not show it. The line end is excepted: of such characters, it is the
-/// one that JSON allows between values.
+/// Returns whether a terminal interprets `c` or does not show it. The newline is excepted, as the only such
+/// character that JSON allows between values.
 fn is_unseen(c: char) -> bool {
     c != '\n' && (is_deceptive(c) || is_ignorable(c))
 }
 
-/// `c` as it stands in JSON, or as its number where it is not to be seen.
+/// Returns `c` as it appears in JSON, escaped if it is invisible.
 fn visible(c: char) -> String {
     if !is_unseen(c) {
         return c.to_string();
@@ -162,7 +162,7 @@ fn named_fields(event: &Event) -> Value {
         Event::Tasks(tasks) => json!({"tasks": {"tasks": tasks}}),
         Event::Todos(todos) => json!({"todos": {"todos": todos}}),
         Event::Auditing => json!({"auditing": {}}),
-        // All of its keys are strings and all of its numbers finite, so that there is always a value.
+        // All keys are strings and all numbers are finite, so the conversion succeeds.
         event => serde_json::to_value(event).unwrap_or_default(),
     }
 }

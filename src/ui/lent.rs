@@ -1,7 +1,8 @@
-//! A program that the user works with in this one's terminal: their editor, their pager.
+//! Runs an interactive program, such as an editor or a pager, in this program's terminal.
 //!
-//! Waits for it, and ends it where this program is to end. Guarantees that it is not signalled once it has ended, and
-//! that what the terminal sends to both while it runs, as by Ctrl-C, is its own.
+//! Waits for it, and ends it when this program has to end. Guarantees that it is not signalled after it has
+//! exited, and that signals the terminal sends to both while it runs, such as for Ctrl-C, affect only the other
+//! program.
 
 use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
@@ -13,31 +14,31 @@ use rustix::process::{Pid, Signal as Number, WaitId, WaitIdOptions, kill_process
 
 use crate::sys::interrupt::{Interrupt, Signal, is_readable_within};
 
-/// The interval between checks whether this program is to end.
+/// The interval between checks whether this program has to end.
 const TICK: Duration = Duration::from_millis(100);
-/// The time the other one may take to end then.
+/// The time the other program is given to exit.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Starts the program, does `feed`, and waits until it has ended, which a signal that lasts has it do.
+/// Starts the program, calls `feed`, and waits for the program to exit; a persistent signal ends it.
 ///
 /// # Errors
-/// When it cannot be started or waited for.
+/// When the program cannot be started or waited for.
 pub fn run(
     program: &mut Command,
     interrupt: &Interrupt,
     feed: impl FnOnce(&mut Child),
 ) -> io::Result<ExitStatus> {
     let (ended, watched) = UnixStream::pair()?;
-    // From before its start on, so that nothing that is meant for it comes here.
+    // Lend the interrupt before the start, so that no signal meant for the child is handled here.
     interrupt.lend(|| {
         let mut child = program.spawn()?;
         let number = Pid::from_child(&child);
         thread::scope(|scope| {
             let watcher = thread::Builder::new();
-            // Where no thread can be had, nobody ends it but the user.
+            // Without a thread, only the user can end the program.
             let _ = watcher.spawn_scoped(scope, || watch(number, &watched, interrupt));
             feed(&mut child);
-            // Its number stays its own until the watcher is gone.
+            // Leave the child unreaped, so that its process id stays valid until the watcher has ended.
             let ends = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
             let waited = rustix::io::retry_on_intr(|| waitid(WaitId::Pid(number), ends));
             drop(ended);

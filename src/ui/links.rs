@@ -1,6 +1,6 @@
-//! Links on paths (OSC 8), for terminals that are known to take them. Pure.
+//! Links on paths (OSC 8), for terminals known to support them. Pure.
 //!
-//! Guarantees that a link leads to a file, and that nothing in its path ends it early.
+//! Guarantees that a link leads to a file, and that nothing in the path ends the link early.
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -9,14 +9,14 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
 use crate::sys::environment::Environment;
 
-/// The characters that a link does not escape.
+/// The characters left unescaped in a link.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'/')
     .remove(b'-')
     .remove(b'_')
     .remove(b'.');
 
-/// Variables that terminals set which take links.
+/// Environment variables set by terminals that support links.
 const SET_BY: [&str; 5] = [
     "WT_SESSION",
     "KITTY_WINDOW_ID",
@@ -26,10 +26,10 @@ const SET_BY: [&str; 5] = [
 ];
 /// The values of `TERM_PROGRAM` for such terminals.
 const PROGRAMS: [&str; 6] = ["iTerm.app", "WezTerm", "vscode", "ghostty", "Hyper", "zed"];
-/// The first version of VTE, GNOME's terminals, whose links do no harm.
+/// The first version of VTE, the library of GNOME's terminals, with safe links.
 const VTE: u32 = 5000;
 
-/// Makes links of paths.
+/// Turns paths into links.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Links {
     /// The directory that the paths are relative to.
@@ -37,8 +37,8 @@ pub struct Links {
 }
 
 impl Links {
-    /// Links to what lies below `base`, an absolute path; `None` where the terminal is not known to take them.
-    /// `FORCE_HYPERLINK` says yes, or with `0` no.
+    /// Links to paths below `base`, an absolute path; `None` unless the terminal is known to support links.
+    /// `FORCE_HYPERLINK` enables them, or disables them if it is `0`.
     pub fn of(environment: &Environment, base: &Path) -> Option<Self> {
         let vte = environment.get("VTE_VERSION");
         let is_known = || {
@@ -55,7 +55,7 @@ impl Links {
         })
     }
 
-    /// `path`, which may be printed, as a link to itself.
+    /// Returns `path`, which must be printable, as a link to itself.
     pub fn link(&self, path: &str) -> String {
         let target = self.base.join(path);
         let target = percent_encode(target.as_os_str().as_bytes(), PLAIN);

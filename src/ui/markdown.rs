@@ -1,7 +1,7 @@
-//! Markdown as styled lines: headings, lists, code, tables, bold. Pure.
+//! Renders Markdown as styled lines: headings, lists, code, tables, bold. Pure.
 //!
-//! Guarantees that nothing in the text moves the cursor, and that lines are broken to fit. Without styles, the marks of
-//! inline code stay, since nothing else would tell it from words.
+//! Guarantees that nothing in the text moves the cursor, and that lines are wrapped to fit. Without styles,
+//! inline code keeps its backticks to distinguish it from prose.
 
 use std::mem::take;
 use std::ops::Range;
@@ -14,16 +14,16 @@ use super::blocks::{visible, wrapped};
 use super::syntax::{CssClass, Pieces};
 use crate::sys::text::text_width;
 
-/// Columns that text has at least, however deep its list.
+/// The minimum width of text, however deeply nested its list.
 const NARROWEST: usize = 20;
-/// Indentation of code blocks.
+/// The indentation of code blocks.
 const CODE_INDENT: &str = "    ";
 
-/// Finds the pieces of each line of some code in a language: of the first lines alone where more are not known yet,
-/// `None` where the language is not known.
+/// Highlights code in a language, returning the pieces of each line: only of the first lines while the rest is
+/// being computed, and `None` if the language is unknown.
 pub type CodePainter<'c> = &'c dyn Fn(&str, &str) -> Option<Vec<Pieces>>;
 
-/// The lines of `text` in `columns` columns; without styles unless `is_styled`, and code in the colours of its syntax.
+/// Renders `text` in `columns` columns, with styles if `is_styled`, and with code highlighted by `code`.
 pub fn rendered(
     text: &str,
     columns: usize,
@@ -49,12 +49,12 @@ pub fn rendered(
     lines.out
 }
 
-/// Code in no colours but those of code.
+/// Highlights nothing: all code has one style.
 pub fn uncolored(_language: &str, _code: &str) -> Option<Vec<Pieces>> {
     None
 }
 
-/// A piece of text between blanks.
+/// A piece of text between spaces.
 type Word = Vec<Span<'static>>;
 
 #[derive(Default)]
@@ -62,25 +62,25 @@ struct Renderer<'c> {
     columns: usize,
     is_styled: bool,
     out: Vec<Line<'static>>,
-    /// The words of the paragraph that is under way, line by line.
+    /// The words of the current paragraph, line by line.
     lines: Vec<Vec<Word>>,
-    /// True if the next text goes on with the last word.
+    /// True if the next text continues the last word.
     is_open: bool,
-    /// Prefixes of the next line and of those after it, for each list or quotation around it.
+    /// The prefixes of the next line and of the lines after it, for each enclosing list or quotation.
     prefixes: Vec<(String, String)>,
-    /// The number of the next item of each list; `None`: it has bullets.
+    /// The number of the next item of each list; `None` for bulleted lists.
     lists: Vec<Option<u64>>,
     bold: usize,
     italic: usize,
     struck: usize,
     code_block: bool,
-    /// The code block that is under way, and its language.
+    /// The text of the current code block, and its language.
     code: String,
     language: String,
     code_colors: Option<CodePainter<'c>>,
-    /// The address of the link that is under way.
+    /// The address of the current link.
     link: Option<String>,
-    /// The rows of the table that is under way, its head the first.
+    /// The rows of the current table, including its head.
     rows: Vec<Vec<Line<'static>>>,
 }
 
@@ -99,7 +99,7 @@ impl Renderer<'_> {
                 let mark = if self.is_styled { "" } else { "`" };
                 self.words(&format!("{mark}{code}{mark}"), style);
             }
-            // What a model breaks is meant to be broken: an address, say.
+            // Keep the model's line breaks, which are usually deliberate, as in an address.
             Event::SoftBreak | Event::HardBreak => {
                 self.lines.push(Vec::new());
                 self.is_open = false;
@@ -187,8 +187,8 @@ impl Renderer<'_> {
         }
     }
 
-    /// Writes the table that is under way: in columns or, where these are too wide, each cell on a line of its own behind
-    /// the head of its column.
+    /// Writes the current table: in columns or, if these are too wide, with each cell on its own line after the
+    /// column's head.
     fn end_table(&mut self) {
         let rows = take(&mut self.rows);
         let Some((head, body)) = rows.split_first() else {
@@ -243,7 +243,7 @@ impl Renderer<'_> {
         self.prefixes.push((mark, rest));
     }
 
-    /// A link's address is said, where its words are others.
+    /// Writes a link's address, unless it is the same as its text.
     fn end_link(&mut self) {
         let Some(url) = self.link.take() else { return };
         let last = self.lines.iter().flatten().last();
@@ -258,7 +258,8 @@ impl Renderer<'_> {
         }
     }
 
-    /// `passage` begins or ends, between `~~`. Between single ones, as in `HEAD~1 and HEAD~2`, these are letters.
+    /// Handles the beginning or end of a `passage` between tildes. Only `~~` strikes text out; single ones, as
+    /// in `HEAD~1 and HEAD~2`, are literal.
     fn strike(&mut self, passage: &str, struck: usize) {
         let style = self.style();
         match passage.starts_with("~~") {
@@ -284,7 +285,7 @@ impl Renderer<'_> {
     }
 
     fn words(&mut self, text: &str, style: Style) {
-        // A reference like `&#27;` has become the character.
+        // A reference like `&#27;` has been decoded to the character.
         let text = visible(text);
         for (at, part) in text.split([' ', '\n']).enumerate() {
             if at > 0 {
@@ -312,7 +313,7 @@ impl Renderer<'_> {
         if code.is_empty() {
             return;
         }
-        // Behind the language may stand more: `rust,ignore`.
+        // More may follow the language: `rust,ignore`.
         let language = take(&mut self.language);
         let token = language.split([',', ' ', '{']).next().unwrap_or_default();
         let pieces = self.code_colors.and_then(|colors| colors(token, code));
@@ -321,7 +322,7 @@ impl Renderer<'_> {
             let pieces = pieces.as_ref().map(|lines| lines.get(at));
             let mut from = 0;
             for part in wrapped(line, width.max(NARROWEST)) {
-                // Blanks may be left out between the parts.
+                // Wrapping may have dropped spaces between the parts.
                 from += line[from..].find(&part).unwrap_or_default();
                 let to = from + part.len();
                 let mut spans = vec![Span::raw(CODE_INDENT)];
@@ -336,7 +337,7 @@ impl Renderer<'_> {
         }
     }
 
-    /// Something new begins; on the outermost level, behind a blank line.
+    /// Begins a new block, after a blank line at the outermost level.
     fn begin_block(&mut self) {
         self.end_block();
         if self.prefixes.is_empty() && !self.out.is_empty() {
@@ -344,7 +345,7 @@ impl Renderer<'_> {
         }
     }
 
-    /// Writes the paragraph that is under way.
+    /// Writes the current paragraph.
     fn end_block(&mut self) {
         self.is_open = false;
         for words in take(&mut self.lines) {
@@ -368,14 +369,14 @@ impl Renderer<'_> {
         }
     }
 
-    /// Returns the number of columns there are beside the prefixes.
+    /// Returns the number of columns left after the prefixes.
     fn width(&self) -> usize {
         let prefixes = self.prefixes.iter();
         let taken: usize = prefixes.map(|(_, rest)| text_width(rest)).sum();
         self.columns.saturating_sub(taken).max(NARROWEST)
     }
 
-    /// Writes a line behind the prefixes, without blanks at its end.
+    /// Writes a line after the prefixes, without trailing spaces.
     fn push_line(&mut self, line: impl Into<Line<'static>>) {
         let mut spans: Vec<Span<'static>> = Vec::new();
         for (first, rest) in &mut self.prefixes {
@@ -398,7 +399,7 @@ impl Renderer<'_> {
     }
 }
 
-/// A part of a line in the colours of its pieces.
+/// Returns a part of a line, styled by its pieces.
 fn painted(line: &str, part: Range<usize>, pieces: &Pieces) -> Vec<Span<'static>> {
     let (mut spans, mut from) = (Vec::new(), part.start);
     let rest = [(part.end, Some("p"))];
@@ -430,7 +431,7 @@ fn code_style(class: CssClass) -> Style {
     }
 }
 
-/// A word as one or, where it is too long for a line, as several.
+/// Splits a word that is too long for a line.
 fn broken(word: Word, width: usize) -> Vec<Word> {
     let length: usize = word.iter().map(Span::width).sum();
     if length <= width {

@@ -1,28 +1,29 @@
-//! The exchange between a model, its tools and the user, as a transcript on stdout. Pure.
+//! The conversation between a model, its tools and the user, as a transcript on stdout. Pure.
 //!
-//! Guarantees that nothing in it is a key or moves the cursor, that only whoever speaks begins a line at its first
-//! column, and that what one says is bounded.
+//! Guarantees that it contains no keys and nothing that moves the cursor, that only a speaker's label starts in
+//! the first column, and that each message is bounded.
 
 use super::blocks::fitted;
 use crate::record::event::Event;
 use crate::secret::Redactor;
 use crate::sys::text::one_line;
 
-/// So many lines are shown of what a model or the user says.
+/// The maximum number of lines shown of a message from the model or the user.
 const SAID: usize = 100;
-/// So many of what came of a call.
+/// The maximum number of lines shown of a tool's result.
 const RESULT: usize = 12;
-/// So many characters of a call.
+/// The maximum number of characters shown of a tool call.
 const CALL: usize = 300;
 
-/// The lines that tell an event of at most `width` columns; `None` where it belongs to no exchange.
+/// Returns the lines for an event, at most `width` columns wide; `None` if the event is not part of the
+/// conversation.
 pub(super) fn lines(event: &Event, redactor: &Redactor, width: usize) -> Option<Vec<String>> {
     let (label, text, limit) = match event {
         Event::Thoughts(text) | Event::Words(text) => ("assistant> ", text.clone(), SAID),
         Event::Tool {
             name, arguments, ..
         } => {
-            // Before it is written as JSON, which writes a key's quotes in another way.
+            // Redact before conversion to JSON, which escapes quotes inside a key.
             let call = format!("{name} {}", redactor.json(arguments));
             let call = redactor.text(&call).into_owned();
             ("tool> ", one_line(&call, CALL), SAID)
@@ -36,7 +37,7 @@ pub(super) fn lines(event: &Event, redactor: &Redactor, width: usize) -> Option<
         }
         _ => return None,
     };
-    // Before the text is broken into lines, which would break a key as well.
+    // Redact before wrapping, which could split a key.
     let text = redactor.text(&text);
     let mut lines = fitted(&text, width.saturating_sub(label.len()), limit);
     if lines.is_empty() {

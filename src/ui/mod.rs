@@ -1,8 +1,8 @@
-//! Output for people while a run goes on, and for programs. The only code that prints.
+//! Output for people during a run, and for programs. The only code that prints.
 //!
-//! Writes to the standard streams: progress, warnings and errors to stderr, to stdout the result alone or, where that
-//! is wanted, behind the exchange that has led to it. Guarantees that no key is printed, and that a closed terminal is
-//! no reason to fail.
+//! Writes to the standard streams: progress, warnings and errors to stderr, and to stdout only the result or,
+//! if requested, the conversation that led to it. Guarantees that no key is printed, and that a closed terminal
+//! is not an error.
 
 pub(crate) mod browser;
 pub(crate) mod columns;

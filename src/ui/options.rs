@@ -23,23 +23,23 @@ pub enum OutputFormat {
 )]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConsoleOptions {
-    /// Progress is not shown.
+    /// True if progress is not shown.
     pub quiet: bool,
-    /// stderr is a terminal that can redraw a line.
+    /// True if stderr is a terminal that can redraw a line.
     pub terminal: bool,
-    /// stderr is a terminal of whatever kind: an agent's work is shown for a person.
+    /// True if stderr is a terminal of any kind: an agent's work is shown for a person.
     pub stderr_terminal: bool,
-    /// stdout is a terminal.
+    /// True if stdout is a terminal.
     pub stdout_terminal: bool,
-    /// True if a CI runner reads what is printed, and looks for its commands in it.
+    /// The presence of a CI runner that looks for commands in the output.
     pub runner: CiRunner,
-    /// Where colours may be used.
+    /// The streams on which colours may be used.
     pub colors: Colors,
-    /// An exchange between an agent's model, its tools and the user goes to stdout as it happens.
+    /// True if the conversation between an agent's model, its tools and the user is mirrored to stdout.
     pub mirrors: bool,
-    /// stdin and stdout are terminals: what is typed is seen on stdout by itself.
+    /// True if stdin and stdout are terminals, so that input is already visible on stdout.
     pub echoes: bool,
-    /// True if the model's text is for somebody at the terminal, who may be asked for an answer to it.
+    /// True if the model's text is meant for a user at the terminal, who may be asked to answer it.
     pub asks: bool,
 }
 
@@ -71,7 +71,8 @@ impl ConsoleOptions {
         }
     }
 
-    /// The same where stdout gets `format`: nothing is mirrored between what programs read, nor where it is to be quiet.
+    /// Adapts the options to the `format` of stdout: the conversation is mirrored only in the text format, and
+    /// not with `--quiet`.
     pub fn in_format(self, format: OutputFormat) -> Self {
         Self {
             mirrors: self.mirrors && !self.quiet && format == OutputFormat::Text,
@@ -80,7 +81,7 @@ impl ConsoleOptions {
     }
 }
 
-/// Returns whether the terminal, by its name, cannot move its cursor, or has no name.
+/// Returns whether the terminal, judging by `TERM`, cannot move its cursor or is unknown.
 pub fn is_dumb(environment: &Environment) -> bool {
     let is_such = |term: &str| ["dumb", "cons25", "emacs"].contains(&&*term.to_ascii_lowercase());
     environment.get("TERM").is_none_or(is_such)
@@ -89,20 +90,20 @@ pub fn is_dumb(environment: &Environment) -> bool {
 /// The presence of a CI runner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CiRunner {
-    /// Nobody but a person reads.
+    /// Only a person reads the output.
     None,
-    /// There may be one: a stream goes somewhere else than to a terminal.
+    /// A stream is not a terminal, so a CI runner may read it.
     Possible,
-    /// The environment says so.
+    /// The environment indicates a CI runner.
     Told,
 }
 
-/// Where colours may be used.
+/// The streams on which colours may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Colors {
-    /// True if stdout takes them.
+    /// True if stdout supports colours.
     pub stdout: bool,
-    /// True if stderr takes them.
+    /// True if stderr supports colours.
     pub stderr: bool,
 }
 

@@ -1,7 +1,7 @@
-//! Shows a text that is longer than the terminal in the user's pager, and waits until that has ended.
+//! Shows text longer than the terminal in the user's pager, and waits for the pager to exit.
 //!
-//! Starts `$PAGER`, or `less`, with the process's own standard output. Guarantees that `less` is not taken from the
-//! project, and that a text is shown in any case: where there is no pager, by [`Pager::show`] saying so.
+//! Starts `$PAGER`, or `less`, with the process's own standard output. Guarantees that `less` is never taken
+//! from the project; [`Pager::show`] returns `false` if the caller has to print the text itself.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write as _;
@@ -13,10 +13,10 @@ use crate::sys::environment::Environment;
 use crate::sys::git::program_outside;
 use crate::sys::interrupt::Interrupt;
 
-/// The pager that is used where none is set.
+/// The default pager.
 const USUAL: &str = "less";
-/// Options for pagers where the user has set none, as git has them: quit at once if the text fits after all, pass
-/// colours through, and leave the text on the screen.
+/// The default options for pagers, the same as git's: exit if the text fits on one screen, pass colours
+/// through, and leave the text on the screen.
 const OPTIONS: [(&str, &str); 2] = [("LESS", "FRX"), ("LV", "-c")];
 
 /// A program that shows long texts.
@@ -24,13 +24,13 @@ const OPTIONS: [(&str, &str); 2] = [("LESS", "FRX"), ("LV", "-c")];
 pub struct Pager {
     /// The program and its arguments.
     words: Vec<String>,
-    /// The variables that are set for it.
+    /// The environment variables to set for it.
     options: Vec<(&'static str, String)>,
 }
 
 impl Pager {
-    /// The user's pager: `$PAGER`, or else `less`, from an absolute directory of `PATH` that is not in `project`;
-    /// `None` where there is none, or where the user wants none: an empty one, or `cat`.
+    /// Finds the user's pager: `$PAGER`, or else `less` from an absolute directory of `PATH` outside `project`;
+    /// `None` if there is none or the user disables it by an empty `PAGER` or `cat`.
     pub fn of(environment: &Environment, project: &Path) -> Option<Self> {
         let words = match environment.os("PAGER").map(OsStr::to_str) {
             Some(command) => shlex::split(command?)?,
@@ -47,7 +47,8 @@ impl Pager {
         })
     }
 
-    /// The same for a full screen, which takes the terminal again at once: `less` stays open, however short the text is.
+    /// Like [`Self::of`], for a full-screen program that redraws afterwards: `less` stays open, however short
+    /// the text.
     pub fn of_screen(environment: &Environment, project: &Path) -> Option<Self> {
         let mut pager = Self::of(environment, project)?;
         let own = environment.get("LESS");
@@ -57,8 +58,8 @@ impl Pager {
         Some(pager)
     }
 
-    /// Shows `text`, and says whether it could; one that is closed early has shown it, also
-    /// by a signal that lasts, where one is watched for.
+    /// Shows `text`, and returns whether that worked. A pager closed early, by the user or by a persistent
+    /// signal on `interrupt`, counts as success.
     pub fn show(&self, text: &str, interrupt: Option<&Interrupt>) -> bool {
         let Some((program, arguments)) = self.words.split_first() else {
             return false;
@@ -68,7 +69,7 @@ impl Pager {
         command.envs(self.options.iter().map(|(name, value)| (name, value)));
         let feed = |pager: &mut Child| {
             if let Some(mut input) = pager.stdin.take() {
-                // A reader who has seen enough is no error.
+                // A pager closed before the end is not an error.
                 let _ = input.write_all(text.as_bytes());
             }
         };

@@ -1,4 +1,4 @@
-//! Styled text as what a terminal is sent: ANSI sequences. Pure, but for the size of terminals.
+//! Converts styled text to ANSI sequences. Pure, except for querying the size of terminals.
 
 use std::os::fd::AsFd;
 
@@ -7,7 +7,7 @@ use ratatui::text::Line;
 
 use crate::sys::text::{self, text_width};
 
-/// `text` in a style.
+/// Returns `text` in a style.
 pub fn paint(text: &str, style: Style) -> String {
     let color = match style.fg {
         Some(Color::Red) => "\x1b[31m",
@@ -36,7 +36,7 @@ pub fn paint(text: &str, style: Style) -> String {
     }
 }
 
-/// A line in its styles; without them where there are no colours.
+/// Returns a line in its styles, or without them if `colors` is false.
 pub fn painted(line: &Line<'_>, colors: bool) -> String {
     if !colors {
         return line.to_string();
@@ -47,7 +47,7 @@ pub fn painted(line: &Line<'_>, colors: bool) -> String {
         .collect()
 }
 
-/// The style that git gives a line of a diff: of a hunk, or of whatever part.
+/// Returns git's style for a line of a diff; `is_in_hunk` excludes header lines.
 pub fn diff_style(line: &str, is_in_hunk: bool) -> Style {
     let is_head = |line: &str| {
         ["diff", "--- ", "+++ "]
@@ -63,7 +63,7 @@ pub fn diff_style(line: &str, is_in_hunk: bool) -> Style {
     }
 }
 
-/// A line of a diff without anything that moves the cursor, in the colours that git gives it if there are `colors`.
+/// Returns a line of a diff without anything that moves the cursor, in git's colours if `colors`.
 pub fn diff_line(line: &str, colors: bool) -> String {
     let plain = line.trim_end_matches('\n');
     let style = if colors {
@@ -74,8 +74,8 @@ pub fn diff_line(line: &str, colors: bool) -> String {
     paint(&text::printable(plain, &['\t']), style) + "\n"
 }
 
-/// A line of another result in its colours: errors and warnings as on stderr, and dim what a story quotes, which is
-/// indented by four.
+/// Colours a line of any other result: errors and warnings as on stderr, and quotations, which are indented by
+/// four, dim.
 pub fn told_line(line: &str) -> String {
     let plain = line.trim_end_matches('\n');
     let label = |label: &str, style: Style| {
@@ -92,14 +92,14 @@ pub fn told_line(line: &str) -> String {
         .unwrap_or_else(|| line.to_owned())
 }
 
-/// Rows and columns of a terminal; `None` for what is none, or does not say.
+/// Returns the rows and columns of a terminal; `None` if the stream is not a terminal or its size is unknown.
 pub fn size(stream: impl AsFd) -> Option<(usize, usize)> {
     let size = rustix::termios::tcgetwinsize(stream).ok()?;
     let is_known = size.ws_row > 0 && size.ws_col > 0;
     is_known.then(|| (size.ws_row.into(), size.ws_col.into()))
 }
 
-/// Lines of a terminal that `text`, unstyled, takes.
+/// Returns the number of terminal lines that the unstyled `text` takes.
 pub fn lines_taken(text: &str, columns: usize) -> usize {
     let taken = |line| text_width(line).div_ceil(columns.max(1)).max(1);
     text.lines().map(taken).sum()

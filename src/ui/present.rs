@@ -1,4 +1,4 @@
-//! An event as what a person is shown of it, whoever paints that: lines for a pipe, a terminal, the screen. Pure.
+//! Describes events for display, independently of whether they go to a pipe, a terminal or the screen. Pure.
 
 use std::time::Duration;
 
@@ -11,31 +11,31 @@ use crate::record::tool::{CommandEnd, Verb};
 use crate::sys::numbers::{counted, elapsed, grouped};
 use crate::sys::text::one_line;
 
-/// Characters of a server's word that are shown.
+/// The maximum number of characters shown of a branch's id or status.
 const LONGEST_WORD: usize = 80;
-/// A tool that took longer says how long.
+/// The duration above which a tool's time is shown.
 const LONG: Duration = Duration::from_secs(2);
 
-/// A headline, `• Read src/lib.rs (575 lines)`, and what stands below it.
+/// A headline, such as `• Read src/lib.rs (575 lines)`, and the text below it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Shown {
-    /// The mark of how it went; "" for none.
+    /// The sign of success or failure; "" for none.
     pub sign: &'static str,
-    /// The verb, or the label or title of the rest; "" for a sentence of its own.
+    /// The verb, or a label or title; "" for a sentence without one.
     pub verb: String,
     /// The object of the verb, or the sentence.
     pub subject: String,
     /// The outcome in a few words.
     pub aside: String,
-    /// The style of the sign, or of all of the headline where there is none.
+    /// The style of the sign or, without one, of the whole headline.
     pub style: Style,
     /// The text below.
     pub body: Vec<Part>,
-    /// True if the verb is a title for text that a person at a terminal recognises without it.
+    /// True if the verb is a title that can be omitted at a terminal.
     pub is_title_spared: bool,
 }
 
-/// A part of a text, on lines of its own.
+/// A part of the text below a headline, on its own lines.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Part {
     /// Text in a style.
@@ -44,14 +44,14 @@ pub enum Part {
     Markdown(String),
     /// A unified diff.
     Diff(String),
-    /// A task of a list.
+    /// A task in a list.
     Task(Task),
-    /// Output of a command, of which the end matters.
+    /// The output of a command, whose end matters most.
     Output(String),
 }
 
 impl Part {
-    /// The text as it is.
+    /// Returns the plain text.
     pub fn text(&self) -> String {
         match self {
             Self::Text(text, _) | Self::Markdown(text) | Self::Diff(text) | Self::Output(text) => {
@@ -89,7 +89,7 @@ impl Shown {
     }
 }
 
-/// The form of an agent's event; `None` where nothing is to be seen.
+/// Describes an agent's event; `None` if there is nothing to show.
 pub fn present(event: &Event) -> Option<Shown> {
     let (plain, dim) = (Style::new(), Style::new().dim());
     let (red, cyan) = (Style::new().red(), Style::new().cyan());
@@ -120,7 +120,7 @@ pub fn present(event: &Event) -> Option<Shown> {
             let input = vec![Part::Text(input.clone(), plain)];
             Shown::titled(&format!("Tool: {name}"), plain, input)
         }
-        // The audit tells of the end.
+        // The audit reports the end.
         Event::ToolResult { is_end: true, .. } => return None,
         Event::ToolResult { text, failed, .. } => {
             let text = match text.trim() {
@@ -193,7 +193,7 @@ pub fn present(event: &Event) -> Option<Shown> {
     })
 }
 
-/// The question that a tool asks.
+/// Describes a question asked by a tool.
 pub fn asked(question: &str) -> Shown {
     let style = Style::new().yellow().bold();
     let question = vec![Part::Markdown(question.to_owned())];
@@ -213,7 +213,8 @@ pub fn doing(step: &StepId) -> Option<&'static str> {
     }
 }
 
-/// A branch on a server: `claude_code on branch 1f2e3d4c… (running)`, with so much of its id.
+/// Describes a branch on a server, with `id_length` characters of its id: `claude_code on branch 1f2e3d4c…
+/// (running)`.
 pub fn awaited(event: &Event, id_length: usize) -> String {
     match event {
         Event::Waiting {
@@ -236,7 +237,7 @@ pub fn awaited(event: &Event, id_length: usize) -> String {
     }
 }
 
-/// The style of a task.
+/// Returns the style of a task.
 pub fn task_style(status: TaskStatus) -> Style {
     match status {
         TaskStatus::Pending => Style::new(),
@@ -245,42 +246,42 @@ pub fn task_style(status: TaskStatus) -> Style {
     }
 }
 
-/// The use of a tool, as far as it has come.
+/// The state of a tool call.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ToolUse {
     /// The tool's name.
     pub name: String,
-    /// The tool's verb; if it has none of its own, its name stands for it.
+    /// The tool's verb; the name is used if it has none.
     pub verb: Verb,
-    /// The path, command or question that it is about.
+    /// The path, command or question that the call is about.
     pub subject: String,
-    /// The end of what it has printed.
+    /// The end of its output so far.
     pub printed: String,
     /// The changes that it made.
     pub diff: String,
-    /// Its result; `None` while it is at work.
+    /// Its result; `None` while it is running.
     pub result: Option<ToolEnd>,
 }
 
-/// The result of the use of a tool.
+/// The result of a tool call.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ToolEnd {
-    /// The result as the model is told.
+    /// The result as sent to the model.
     pub text: String,
-    /// The same in a few words.
+    /// The result in a few words.
     pub brief: Option<String>,
     /// The warnings for the user.
     pub warnings: Vec<String>,
     /// True if the tool failed.
     pub failed: bool,
-    /// The end of the command that it ran.
+    /// The exit of the command that it ran.
     pub command: CommandEnd,
-    /// The time that it took.
+    /// The time taken.
     pub took: Duration,
 }
 
 impl ToolEnd {
-    /// The end that an event tells of.
+    /// Returns the result that an event reports.
     pub fn of(event: &Event) -> Option<Self> {
         let Event::ToolResult {
             text,
@@ -312,7 +313,8 @@ impl ToolUse {
         format!("{doing} {}", self.subject).trim_end().to_owned()
     }
 
-    /// Its headline and, below, the changes, the output or the failure; `None` where these are shown by themselves.
+    /// Returns the headline and, below it, the changes, output or failure; `None` if these are shown
+    /// separately.
     pub fn shown(&self) -> Option<Shown> {
         let (doing, done) = self.verb.words(&self.name);
         let verb = match &self.result {
@@ -328,7 +330,7 @@ impl ToolUse {
         let body = match &self.result {
             Some(end) if end.failed => vec![Part::Text(end.text.clone(), Style::new().red())],
             Some(end) => {
-                // What to be warned of stands behind what was done.
+                // Warnings follow the headline.
                 let warnings = end
                     .warnings
                     .iter()
@@ -369,7 +371,7 @@ impl ToolUse {
     }
 }
 
-/// `+3 -1`
+/// Returns the number of added and removed lines: `+3 -1`.
 fn sums(diff: &str) -> String {
     let hunks = diff.lines().skip_while(|line| !line.starts_with("@@"));
     let (mut added, mut removed) = (0, 0);

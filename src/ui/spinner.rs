@@ -1,7 +1,7 @@
-//! The line on a terminal that turns while something takes a while, and counts along.
+//! An animated line on a terminal that shows the current activity and its progress.
 //!
-//! Touches stderr, which must be a terminal, from a thread of its own. Takes texts as they are: they are to be without
-//! keys and without anything that moves the cursor.
+//! Touches stderr, which must be a terminal, from its own thread. Texts are printed unchanged: callers must
+//! remove keys and anything that moves the cursor.
 
 use std::io::{self, Write as _};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -15,18 +15,18 @@ use crate::model::price::Usd;
 use crate::sys::numbers::{counted, elapsed, grouped};
 use crate::sys::text::{text_width, truncated};
 
-/// The key that stops an agent's call.
+/// The hint on how to stop an agent's call.
 const KEYS: &str = " · Ctrl-C stops";
-/// Time between two frames.
+/// The time between two frames.
 const TICK: Duration = Duration::from_millis(100);
-/// The same while something is waited for that takes hours.
+/// The time between two frames while waiting for something that takes hours.
 const SLOW_TICK: Duration = Duration::from_secs(1);
 /// The frames.
 const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
-/// Columns that are left free for the `^C` that a terminal echoes: at its edge, that would begin a new line.
+/// The number of columns left free for the `^C` that a terminal echoes, which would otherwise wrap.
 const ECHO: usize = 4;
 
-/// Shows what is going on.
+/// Shows the current activity.
 #[derive(Debug, Default)]
 pub(super) struct Spinner(Arc<Turning>);
 
@@ -39,22 +39,22 @@ struct Turning {
 #[derive(Debug, Default)]
 struct SpinnerState {
     activity: Option<Activity>,
-    /// True if there is a thread that draws.
+    /// True if the drawing thread is running.
     is_turning: bool,
 }
 
-/// Something that takes a while.
+/// An activity that takes a while.
 #[derive(Debug, Clone)]
 struct Activity {
-    /// Stage of a pipeline, agent's call, tool, or wait.
+    /// A stage of a pipeline, an agent's call, a tool, or a wait.
     text: String,
-    /// The figures behind it.
+    /// The figures after the text.
     figures: String,
     /// The last output of a tool.
     printed: String,
-    /// The gap between text and time.
+    /// The separator between text and time.
     gap: &'static str,
-    /// True if it is an agent's call: all that is seen of it is how it counts along.
+    /// True for an agent's call, whose only visible progress is the token count.
     is_call: bool,
     tick: Duration,
     ticks: usize,
@@ -75,7 +75,7 @@ impl Activity {
         }
     }
 
-    /// Draws its line in the place of the last one.
+    /// Draws the line over the previous one.
     fn draw(&self) {
         let columns = size(io::stderr()).map_or(80, |(_, columns)| columns);
         let columns = columns.saturating_sub(ECHO);
@@ -88,7 +88,7 @@ impl Activity {
             printed if printed.is_empty() || room == 0 => String::new(),
             printed => format!("  {}", paint(&printed, Style::new().dim())),
         };
-        // A stderr that is closed is no reason to end the run.
+        // A closed stderr does not end the run.
         let _ = io::stderr().write_all(format!("\r{line}{printed}\x1b[K").as_bytes());
     }
 }
@@ -103,7 +103,7 @@ impl Turning {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Turns until it is stopped.
+    /// Draws frames until the activity is stopped.
     fn turn(&self) {
         let mut state = self.lock();
         while let Some(now) = &mut state.activity {
@@ -122,7 +122,7 @@ impl Turning {
 }
 
 impl Spinner {
-    /// Shows a step of a pipeline. The figures go when they are updated.
+    /// Shows a stage of a pipeline. The first update replaces `figures`.
     pub fn stage(&self, label: &str, text: &str, figures: &str) {
         let mut activity = Activity::new(format!("{label:>6}  {text}"), TICK);
         figures.clone_into(&mut activity.figures);
@@ -142,7 +142,7 @@ impl Spinner {
         self.start(Activity::new(text, TICK));
     }
 
-    /// Shows this line behind an agent's tool.
+    /// Shows a line of output after an agent's tool.
     pub fn beside(&self, line: String) {
         if let Some(activity) = &mut self.0.lock().activity {
             activity.printed = line;
@@ -150,7 +150,7 @@ impl Spinner {
         }
     }
 
-    /// Shows what has been waited for so long, in the place of what was shown.
+    /// Shows an awaited thing and the time waited so far, in place of the current activity.
     pub fn wait(&self, text: &str, waited: Duration) {
         let mut activity = Activity::new(text.to_owned(), SLOW_TICK);
         (activity.gap, activity.waited) = (": ", waited);
@@ -162,12 +162,12 @@ impl Spinner {
         state.activity = Some(activity);
         if !state.is_turning {
             let turning = Arc::clone(&self.0);
-            // Where no thread can be had, nothing turns.
+            // Without a thread, there is no animation.
             state.is_turning = thread::Builder::new().spawn(move || turning.turn()).is_ok();
         }
     }
 
-    /// Shows how far the reply has come, behind the step that is going on.
+    /// Shows the progress of the reply after the current activity.
     pub fn update(&self, output_tokens: u64, thought_tokens: u64, spent: Usd) {
         if let Some(activity) = &mut self.0.lock().activity {
             activity.figures = if activity.is_call {
@@ -180,7 +180,7 @@ impl Spinner {
         }
     }
 
-    /// Does something to the terminal while nothing turns there.
+    /// Clears the line while `write` uses the terminal.
     pub fn suspend(&self, write: impl FnOnce()) {
         let state = self.0.lock();
         if state.activity.is_some() {
@@ -192,7 +192,7 @@ impl Spinner {
         }
     }
 
-    /// Ends it; nothing is left of it.
+    /// Stops the animation and clears the line.
     pub fn stop(&self) {
         let mut state = self.0.lock();
         if state.activity.take().is_some() {
@@ -202,12 +202,12 @@ impl Spinner {
     }
 }
 
-/// ` [1,247 tokens] · Ctrl-C stops`
+/// Formats a token count: ` [1,247 tokens] · Ctrl-C stops`.
 fn counting(tokens: u64) -> String {
     format!(" [{}]{KEYS}", counted(tokens, "token"))
 }
 
-/// Returns the number of some tokens that are such, behind their count; nothing where none are.
+/// Formats a part of a token count in parentheses; empty for zero.
 pub(super) fn aside(tokens: u64, such: &str) -> String {
     match tokens {
         0 => String::new(),

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write as _};
 
-/// Writes what a person reads. A reader who has gone, as `head` does, has what it wanted.
+/// Writes text for a person. A closed pipe is not an error: readers like `head` have what they wanted.
 pub fn told(text: &str) -> io::Result<()> {
     match written(text) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -10,7 +10,7 @@ pub fn told(text: &str) -> io::Result<()> {
     }
 }
 
-/// Writes what a program reads: a program that has gone has not got it.
+/// Writes output for a program; a closed pipe is an error.
 pub fn written(text: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes())?;

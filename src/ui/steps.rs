@@ -1,8 +1,8 @@
-//! The lines of an agent's work on a terminal or the screen: a line for each tool, edits as diffs, answers as rendered
+//! Lays out an agent's work for a terminal or the screen: a line per tool, edits as diffs, answers as rendered
 //! Markdown. Pure.
 //!
-//! Guarantees that nothing of what others wrote moves the cursor, that lines fit their columns, and that all but the
-//! agent's answer is bounded.
+//! Guarantees that untrusted text does not move the cursor, that lines fit the width, and that everything
+//! except the agent's answer is bounded.
 
 use std::mem::take;
 
@@ -19,55 +19,56 @@ use crate::record::tasks::Task;
 use crate::sys::numbers::counted;
 use crate::sys::text::{text_width, truncated};
 
-/// Lines of what a model says beside its answer.
+/// The maximum number of lines of a model's text other than its answer.
 const SAID: usize = 12;
-/// Lines of anything else that somebody wrote.
+/// The maximum number of lines of other text.
 const TOLD: usize = 48;
-/// Lines of an edit, and tasks of a list.
+/// The maximum number of lines of an edit, and of tasks in a list.
 const DIFF: usize = 40;
-/// Lines of a command's output.
+/// The maximum number of lines of a command's output.
 const PRINTED: usize = 5;
-/// Lines of the output of a command that has failed.
+/// The maximum number of lines of a failed command's output.
 const PRINTED_OF_FAILURE: usize = 15;
-/// Lines of a tool's failure where it can be unfolded.
+/// The maximum number of lines of a tool's error that can be unfolded.
 const FAILURE: usize = 3;
-/// Lines of a subject that has no room behind its verb.
+/// The maximum number of lines of a subject that does not fit after its verb.
 const SUBJECT: usize = 6;
-/// Lines of anything that is unfolded.
+/// The maximum number of lines of unfolded text.
 const UNFOLDED: usize = 2000;
-/// Indentation of what belongs to the line above.
+/// The indentation of text below a headline.
 const INDENT: &str = "    ";
-/// Further indentation of a line of a diff that goes on.
+/// The additional indentation of a diff's continuation lines.
 pub(super) const HANG: usize = 2;
-/// Indentation of what the agent says.
+/// The indentation of the agent's text.
 const SAID_INDENT: &str = "  ";
-/// Columns of a terminal that does not say how many it has.
+/// The width of a terminal whose width is unknown, in columns.
 const COLUMNS: usize = 80;
 
-/// The room that there is, and what of a text is shown there.
+/// The available width, and the amount of text to show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Look {
-    /// Columns that may be written to.
+    /// The number of usable columns.
     pub width: usize,
     /// True if lines are shown in their styles.
     pub is_styled: bool,
-    /// The amount of it that is shown.
+    /// The amount of text shown.
     pub folding: Folding,
 }
 
 /// The amount of a tool's output that is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Folding {
-    /// All that the user could not ask for later.
+    /// Everything that cannot be unfolded later.
     Fixed,
-    /// The most important of what can be unfolded.
+    /// The most important part; the rest can be unfolded.
     Folded,
     /// Everything.
     Unfolded,
 }
 
 impl Look {
-    /// The look of a terminal of so many columns, 0 where it does not say: in the last one, some begin a new line.
+    /// Returns the layout for a terminal of this many columns, 0 if unknown. Leaves the last column free, where
+    /// some terminals wrap.
     pub fn of_terminal(columns: usize, is_styled: bool) -> Self {
         let columns = if columns == 0 { COLUMNS } else { columns };
         Self {
@@ -84,7 +85,7 @@ impl Look {
         }
     }
 
-    /// Somebody's text behind an indentation, at most `limit` lines of it.
+    /// Lays out untrusted text after an indentation, at most `limit` lines.
     pub fn behind(
         self,
         indent: &'static str,
@@ -100,13 +101,13 @@ impl Look {
         lines.collect()
     }
 
-    /// The last lines of what a command prints.
+    /// Lays out the last lines of a command's output.
     fn output(self, printed: &str, limit: usize) -> Vec<Line<'static>> {
         let lines: Vec<&str> = printed.trim_end().lines().collect();
         let shown = lines.iter().skip(lines.len().saturating_sub(limit));
         let width = self.width.saturating_sub(INDENT.len());
         let shown = shown.map(|line| match visible(line).lines().last() {
-            // What a progress bar has written over is not shown.
+            // Leave out text that a progress bar has overwritten.
             Some(line) if !line.is_empty() => {
                 let line = truncated(line, width).into_owned();
                 Line::from(vec![
@@ -119,7 +120,7 @@ impl Look {
         shown.collect()
     }
 
-    /// The hunks of a diff in the colours that git gives them; with its headers, if there is no limit.
+    /// Lays out the hunks of a diff in git's colours; includes the headers if there is no limit.
     pub(super) fn diff(self, diff: &str, limit: usize) -> Vec<Line<'static>> {
         let all = limit == usize::MAX;
         let lines = diff
@@ -145,7 +146,7 @@ impl Look {
         painted
     }
 
-    /// An event that is no tool's.
+    /// Lays out an event other than a tool call.
     pub(super) fn shown(self, shown: &Shown) -> Vec<Line<'static>> {
         let mut lines = Vec::new();
         let mut before = "";
@@ -212,7 +213,8 @@ impl Look {
         lines
     }
 
-    /// The use of a tool: a headline, and below it the subject if it has no room there, what it has changed or printed.
+    /// Lays out a tool call: a headline and, below it, the subject if it does not fit there, then the changes
+    /// or output.
     pub(super) fn tool(self, tool: &ToolUse) -> Vec<Line<'static>> {
         let Some(shown) = tool.shown() else {
             return Vec::new();
@@ -271,24 +273,24 @@ impl Look {
     }
 }
 
-/// A line further in.
+/// Indents a line.
 pub(super) fn indented(indent: impl Into<Span<'static>>, mut line: Line<'static>) -> Line<'static> {
     line.spans.insert(0, indent.into());
     line
 }
 
-/// The work as it was shown so far on a terminal.
+/// The agent's work shown so far on a terminal.
 #[derive(Debug, Default)]
 pub(super) struct Steps {
     tasks: Vec<Task>,
-    /// The tool that is at work.
+    /// The running tool.
     tool: ToolUse,
-    /// True if it talks with the user, who sees that by itself.
+    /// True if the tool talks to the user, who sees the conversation directly.
     asks: bool,
 }
 
 impl Steps {
-    /// The lines that tell of an event; none where there is nothing to be seen.
+    /// Returns the lines for an event; empty if there is nothing to show.
     pub fn lines(&mut self, event: &Event, look: Look) -> Vec<Line<'static>> {
         match event {
             Event::Tasks(tasks) if *tasks == self.tasks => return Vec::new(),
@@ -320,7 +322,7 @@ impl Steps {
             }
             Event::ToolResult { failed, is_end, .. } => {
                 let mut tool = take(&mut self.tool);
-                // The end and the question are shown by themselves.
+                // The end and the question are shown separately.
                 if *is_end || self.asks && !failed {
                     return Vec::new();
                 }
@@ -334,11 +336,11 @@ impl Steps {
 
     /// Returns the activity of the running tool: `Running cargo test`.
     pub fn doing(&self, look: Look) -> String {
-        // The time stands behind it, and what it prints.
+        // Leave room for the time and the tool's output.
         truncated(&one_line(&self.tool.doing()), look.width / 2).into_owned()
     }
 
-    /// The last line that it has printed.
+    /// Returns the last line that the running tool has printed.
     pub fn printing(&self, look: Look) -> String {
         let mut lines = self.tool.printed.lines();
         let last = lines.rfind(|line| !line.trim().is_empty());

@@ -1,28 +1,28 @@
-//! Colours program text by its syntax. Pure.
+//! Highlights source code. Pure.
 //!
-//! Guarantees that the work is bounded: by bytes, for each file and for all of them, by the length of a
-//! line, and by the time that the caller tells. What is beyond is plain text.
+//! Guarantees that the work is bounded: in bytes, per file and in total, by the length of a line, and by the
+//! time that the caller reports. Anything beyond is plain text.
 
 use std::cell::OnceCell;
 use std::time::Duration;
 
 use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxReference, SyntaxSet};
 
-/// The number of bytes of text coloured on a page.
+/// The maximum number of bytes highlighted on a page.
 const ALL: usize = 400 << 10;
-/// The number of bytes of one file's two versions that are coloured.
+/// The maximum combined size of a file's two versions, in bytes.
 pub const FILE: usize = 96 << 10;
-/// A longer line is not coloured, in bytes: what patterns take for it grows with its square.
+/// The maximum length of a highlighted line, in bytes; matching time grows with the square of the length.
 const LINE: usize = 400;
-/// The time all of that may take.
+/// The time limit for all highlighting.
 const TIME: Duration = Duration::from_secs(3);
-/// A longer first line is not looked at to tell the language, in bytes.
+/// The maximum length of a first line used to detect the language, in bytes.
 const FIRST_LINE: usize = 200;
 
-/// The kind of a piece of text, which sets its colour: the CSS class.
+/// The CSS class of a piece of text, which determines its colour.
 pub type CssClass = &'static str;
 
-/// The class of each scope, by the scope's prefix; the first that fits counts.
+/// The class for each scope prefix; the first match applies.
 #[rustfmt::skip]
 const RULES: [(CssClass, &str); 10] = [
     ("c", "comment punctuation.definition.comment"),
@@ -37,12 +37,12 @@ const RULES: [(CssClass, &str); 10] = [
     ("t", "entity.name"),
 ];
 
-/// Pieces of a line: where each ends, and what it is.
+/// The pieces of a line, each with its end and its class.
 pub type Pieces = Vec<(usize, Option<CssClass>)>;
 
-/// Colours files, until what it may spend is spent.
+/// Highlights files until its budget is spent.
 pub struct Highlighter<'a> {
-    /// Loaded for the first file that is coloured.
+    /// Loaded when the first file is highlighted.
     syntaxes: OnceCell<SyntaxSet>,
     rules: Vec<(Scope, CssClass)>,
     left: usize,
@@ -51,7 +51,7 @@ pub struct Highlighter<'a> {
 }
 
 impl<'a> Highlighter<'a> {
-    /// `elapsed` tells the time since some fixed point.
+    /// Creates a highlighter. `elapsed` returns the time since some fixed point.
     pub fn new(elapsed: &'a dyn Fn() -> Duration) -> Self {
         let rules = RULES.iter().flat_map(|(class, scopes)| {
             let scopes = scopes.split_whitespace();
@@ -66,8 +66,8 @@ impl<'a> Highlighter<'a> {
         }
     }
 
-    /// The pieces of the lines of a file's two versions, or `None`, where it is to be plain text. Lines
-    /// come without their ends. Where the time is over, there are pieces for the first lines only.
+    /// Highlights the lines of a file's two versions, given without line endings; `None` for plain text. When
+    /// time runs out, only the first lines have pieces.
     pub fn of(&mut self, path: &str, versions: [&[String]; 2]) -> Option<[Vec<Pieces>; 2]> {
         let bytes = versions.iter().copied().flatten();
         let bytes: usize = bytes.map(|line| line.len() + 1).sum();
@@ -83,8 +83,8 @@ impl<'a> Highlighter<'a> {
         Some(colored)
     }
 
-    /// The pieces of the lines of some code, whose language is called so where it stands; `None`, where that is not known
-    /// or the code is too long. It takes nothing of what pages may have.
+    /// Highlights code in the named language; `None` if the language is unknown or the code too long. Does not
+    /// count toward the budget of pages.
     pub fn code(&self, language: &str, code: &str) -> Option<Vec<Pieces>> {
         if code.len() > FILE {
             return None;
@@ -132,7 +132,7 @@ impl<'a> Highlighter<'a> {
         Some(pieces)
     }
 
-    /// Adds a piece; to the one before, where it is the same.
+    /// Adds a piece, merging it with the previous one if the class is the same.
     fn piece(&self, pieces: &mut Pieces, scopes: &ScopeStack, from: usize, to: usize) {
         if from >= to {
             return;
@@ -154,7 +154,7 @@ impl<'a> Highlighter<'a> {
     }
 }
 
-/// A file's language, by its name, its ending, or its first line.
+/// Detects a file's language by its name, extension or first line.
 fn syntax<'s>(
     syntaxes: &'s SyntaxSet,
     path: &str,

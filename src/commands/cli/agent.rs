@@ -1,4 +1,4 @@
-//! The flags of calls to models, and those that all agents have.
+//! The flags for calls to models, and those common to all agents.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! The flags of builds, and of the sandbox that they and an agent's commands run in.
+//! The flags for builds, and for the sandbox of builds and of agents' commands.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub struct BuildArgs {
 }
 
 impl BuildArgs {
-    /// The options of a run's builds.
+    /// Returns the options for a run's builds.
     pub fn options(&self) -> BuildOptions {
         BuildOptions {
             timeout: self.build_timeout,
@@ -62,7 +62,7 @@ pub struct SandboxArgs {
 }
 
 impl SandboxArgs {
-    /// Checks that hosts are allowed where nothing else is, and sockets where there are any.
+    /// Checks that the allowed hosts and sockets fit the sandbox mode.
     pub(crate) fn check(&self) -> Result<(), &'static str> {
         let is_strict = self.mode == SandboxMode::Strict;
         if !self.allow_host.is_empty() && !is_strict {

@@ -1,4 +1,4 @@
-//! The flags for what is sent, and the way there for whoever gives it without a flag.
+//! The flags for input, and the correction for users who omit a flag.
 
 use crate::ui::OutputFormat;
 use std::ffi::OsString;
@@ -53,8 +53,8 @@ pub struct PlaceArgs {
     pub root: Option<PathBuf>,
 }
 
-/// How to ask for what the user has written without a flag, if they have; and whether it can be meant as nothing else: a
-/// command or a flag has no blank.
+/// Suggests how to pass a message that was given without a flag, if that is what the user did. The second value
+/// is true if the text can be nothing else, since commands and flags contain no spaces.
 pub(crate) fn as_message(
     error: &clap::Error,
     whole: &clap::Command,
@@ -67,7 +67,7 @@ pub(crate) fn as_message(
     };
     let mut words = arguments.iter().skip(1).map(|word| word.to_string_lossy());
     let mut before = words.by_ref().take_while(|word| word != wrong);
-    // What follows the name of a command belongs to that.
+    // Words after a command's name belong to that command.
     let is_commands = before.any(|word| whole.find_subcommand(&*word).is_some());
     if is_commands || wrong.starts_with('-') || whole.get_name() != PROGRAM {
         return None;

@@ -1,4 +1,4 @@
-//! Flags that several commands have, and nothing that acts.
+//! Flags shared by several commands, without any actions.
 
 pub(crate) mod agent;
 pub(crate) mod build;

@@ -1,4 +1,4 @@
-//! The flags for what becomes of a reply.
+//! The flags for handling replies.
 
 use crate::edit::Allowances;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! How values of flags are written. Pure.
+//! Parsers for the values of flags. Pure.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use crate::sys::environment::KEY_VARIABLES;
 /// The program's name.
 pub(crate) const PROGRAM: &str = "code-commit";
 
-/// Flags that most users never need stand under a heading of their own.
+/// The heading for flags that most users never need.
 pub(crate) const SELDOM: &str = "Advanced options";
 
-/// Reads an amount like `0.50` or `$2`.
+/// Parses an amount such as `0.50` or `$2`.
 pub(crate) fn parse_dollars(text: &str) -> Result<Usd, String> {
     let form = || "write it like `0.50`".to_owned();
     let number: f64 = text
@@ -23,7 +23,7 @@ pub(crate) fn parse_dollars(text: &str) -> Result<Usd, String> {
     Usd::try_from(number).map_err(|_| form())
 }
 
-/// Reads the name of an environment variable that may be passed on.
+/// Parses the name of an environment variable that may be passed on.
 pub(crate) fn parse_variable(name: &str) -> Result<String, String> {
     if KEY_VARIABLES.contains(&name) {
         return Err("it holds a key of this program's own, which is never passed".to_owned());
@@ -33,20 +33,20 @@ pub(crate) fn parse_variable(name: &str) -> Result<String, String> {
     named.ok_or_else(|| "name the variable alone, like `NPM_TOKEN`".to_owned())
 }
 
-/// Reads a path that means the same wherever it is read.
+/// Parses an absolute path.
 pub(crate) fn parse_absolute(path: &str) -> Result<PathBuf, String> {
     let found = path.starts_with('/').then(|| PathBuf::from(path));
     found.ok_or_else(|| "write the whole path, from `/` on".to_owned())
 }
 
-/// Reads `90s`, `30m` or `1h`.
+/// Parses a duration such as `90s`, `30m` or `1h`.
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     const LONGEST: u64 = 30 * 24 * 3600;
     let form = || "write it like `90s`, `30m` or `1h`".to_owned();
     let mut units = [("s", 1), ("m", 60), ("h", 3600)].into_iter();
     let found = units.find_map(|(name, unit)| Some((text.strip_suffix(name)?, unit)));
     let (number, unit) = found.ok_or_else(form)?;
-    // Without a sign, which would be parsed.
+    // Reject a sign, which `parse` would accept.
     let digits = number.bytes().all(|byte| byte.is_ascii_digit());
     let number: u64 = number.parse().ok().filter(|_| digits).ok_or_else(form)?;
     match number.checked_mul(unit) {

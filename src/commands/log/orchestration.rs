@@ -1,4 +1,4 @@
-//! The part of a run's story that is an orchestration's own: its branches, its publishing, and its end.
+//! The parts of a run's log specific to an orchestration: its branches, publishing and end.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::run::past::history::PastRun;
 use crate::sys::numbers::counted;
 
 impl Story {
-    /// Adds the branch and the project that it began from.
+    /// Adds the branch and the project that the run started from.
     pub(super) fn started_from(&mut self, settings: &OrchestrationSettings) {
         let (branch, project) = (&settings.parent_branch_id, &settings.project_name);
         self.line(format!(
@@ -17,7 +17,7 @@ impl Story {
         ));
     }
 
-    /// An agent's work, which names its branch.
+    /// Adds an agent's work, with its branch.
     pub(super) fn execution(&mut self, action: &Action) {
         self.line(format!("  {} {}:", action.tool, argument(action, "agent")));
         let result = action.result.as_deref().unwrap_or_default();
@@ -28,14 +28,14 @@ impl Story {
         }
     }
 
-    /// A file that was read: of a review's log, the first line is the verdict.
+    /// Adds a file that was read; the first line of a review's log is the verdict.
     pub(super) fn artifact(&mut self, action: &Action) {
         let path = argument(action, "path");
         let first = super::first_of(action.result.as_deref().unwrap_or_default());
         self.line(format!("  {} {path}: {first}", action.tool));
     }
 
-    /// The branches that were made; and where a run was that has no record.
+    /// Adds the branches created and, for a run without a record, the point it had reached.
     pub(super) fn branches(&mut self, run: &PastRun) {
         let Some(lineage) = run.lineage() else {
             return;
@@ -94,7 +94,7 @@ impl Story {
     }
 }
 
-/// A text that a tool was given.
+/// Returns a text argument of a tool; empty if it is missing.
 fn argument<'a>(action: &'a Action, name: &str) -> &'a str {
     let given = action.input.as_ref().and_then(|input| input.get(name));
     given.and_then(Value::as_str).unwrap_or_default()

@@ -1,4 +1,5 @@
-//! Writes a page about a run, or about all of them, and opens it. Reads their folders; changes nothing but the page.
+//! Writes a page about one run or all runs, and opens it. Reads the runs' folders and changes nothing but the
+//! page.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -44,7 +45,7 @@ pub struct ReportArgs {
     pub open: bool,
 }
 
-/// The page's name, in a run's folder or beside all of them.
+/// The page's file name, in a run's folder or in `logs`.
 const PAGE: &str = "report.html";
 
 /// Writes the page.
@@ -77,7 +78,7 @@ pub fn report(context: &Context<'_>, options: &ReportArgs) -> Result<Outcome, Fa
     })
 }
 
-/// Opens the page in the browser; what to tell, where that did not work.
+/// Opens the page in the browser; returns a message if that fails.
 fn open(context: &Context<'_>, path: &Path) -> Option<String> {
     let root = context.project.root();
     let page = root.join(path);
@@ -88,7 +89,7 @@ fn open(context: &Context<'_>, path: &Path) -> Option<String> {
     ))
 }
 
-/// The last run that asked anything; or else the last one.
+/// Returns the last run that asked a model, or else the last run.
 fn last(context: &Context<'_>) -> Result<PastRun, Error> {
     let mut runs = history::runs(&context.project)?;
     let asked = |run: &PastRun| match &run.record {
@@ -100,14 +101,14 @@ fn last(context: &Context<'_>) -> Result<PastRun, Error> {
     Ok(last.ok_or(NoSuchRun::NoRun("been recorded"))?)
 }
 
-/// The page about a run, and where it goes.
+/// Renders the page about a run, and returns it with its default path.
 fn of_run(context: &Context<'_>, run: &PastRun, interactive: bool) -> (String, String) {
     let project = &context.project;
     let steps = run.steps(project);
     let first = steps.first();
     let first = first.map_or(StepId::INITIAL, |past| past.step.id());
     let prompt = run.text(&first, Artifact::Query);
-    // What cannot be read any more is not shown.
+    // Changes that can no longer be read are not shown.
     let changes = || run.changes(project).unwrap_or_default();
     let applied = steps.iter().filter(|past| past.step.edits.is_some());
     let changes = match (
@@ -115,10 +116,10 @@ fn of_run(context: &Context<'_>, run: &PastRun, interactive: bool) -> (String, S
         applied.count(),
     ) {
         _ if run.workflow() == ORCHESTRATE => None,
-        // An agent's steps, and an undo without any, do not tell what was changed.
+        // The steps of an agent, or of an undo, do not record what was changed.
         (false, _) => Some(changes()),
         (true, 0 | 1) => None,
-        // What was taken back is no change of the run's.
+        // Reverted edits are not changes of the run.
         (true, _) => Some(changes()).filter(|changes| !changes.files.is_empty()),
     };
     let query = prompt.as_deref().and_then(history::query_of);
@@ -134,7 +135,7 @@ fn of_all(context: &Context<'_>, options: &ReportArgs) -> Result<String, Error> 
     if runs.is_empty() && options.page.is_none() {
         return Err(NoSuchRun::NoRun("been recorded").into());
     }
-    // Elsewhere, a link from the page would lead nowhere.
+    // For a page elsewhere, the relative links would be broken.
     let beside = options.page.is_none();
     let has_page = |run: &PastRun| beside && project.logs().join(&run.name).join(PAGE).is_file();
     Ok(page::overview(
@@ -146,8 +147,8 @@ fn of_all(context: &Context<'_>, options: &ReportArgs) -> Result<String, Error> 
     ))
 }
 
-/// Writes the page, over an earlier one or where nothing is; or into a pipe or a device. No other file
-/// is replaced: it is somebody's, and no page can be worth it.
+/// Writes the page to a new file, over an earlier page, or into a pipe or a device. No other file is replaced,
+/// since it may be the user's own.
 fn write(
     context: &Context<'_>,
     path: &Path,
@@ -165,7 +166,7 @@ fn write(
     Ok(write().map_err(PathError::of("write", path))?)
 }
 
-/// Returns `true` if the file is a page, or has no content to lose.
+/// Returns `true` if the file is a page or is empty.
 fn is_page(path: &Path) -> io::Result<bool> {
     let beginning = files::beginning(path, Links::Followed, page::BEGINNING.len() as u64)?;
     Ok(beginning.is_empty() || beginning == page::BEGINNING.as_bytes())

@@ -1,4 +1,4 @@
-//! `code-commit report`: the command, and the pages about runs that it writes.
+//! `code-commit report`: the command, and the pages it writes about runs.
 
 pub(crate) mod command;
 pub(crate) mod page;

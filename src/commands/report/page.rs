@@ -1,11 +1,10 @@
-//! Pages about runs, for a browser: one file each, that loads nothing and, unless it is asked for, runs no script.
+//! Pages about runs for a browser: self-contained files that load nothing and, unless requested, run no script.
 //! Pure.
 //!
-//! Guarantees that whatever was written by others is text on the page and nothing else: [`maud`] escapes
-//! it, after `text::HtmlEscaper` has taken out the keys and what is not to be seen. A policy in the page keeps
-//! browsers from running or loading anything all the same; of an interactive page, it names the one script, which
-//! searches and copies, by its hash. Each page is bounded, however much there was
-//! to show.
+//! Guarantees that untrusted text appears on the page only as text: [`maud`] escapes it after
+//! `text::HtmlEscaper` has redacted keys and removed invisible characters. In addition, a content security
+//! policy keeps browsers from running or loading anything; for an interactive page, it allows the one script
+//! for searching and copying, by its hash. The size of each page is bounded, however much there is to show.
 
 mod changes;
 mod elements;
@@ -29,16 +28,16 @@ use base64::engine::general_purpose::STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest as _, Sha256};
 
-/// The style sheet of the pages; a constant, and the only thing that is not escaped.
+/// The style sheet of the pages; a constant, and the only part that is not escaped.
 const STYLE: &str = include_str!("page/style.css");
 
-/// The script of interactive pages; a constant, too.
+/// The script of interactive pages; also a constant.
 const SCRIPT: &str = include_str!("page/script.js");
 
-/// The content security policy of a page: a browser may only show it.
+/// The content security policy of a static page, which allows only display.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
 
-/// The content security policy of a page.
+/// Returns the content security policy of a page.
 fn policy(interactive: bool) -> String {
     if !interactive {
         return POLICY.to_owned();
@@ -47,7 +46,7 @@ fn policy(interactive: bool) -> String {
     format!("{POLICY}; script-src 'sha256-{hash}'")
 }
 
-/// The page's statement about itself.
+/// Returns the page's statement about what it loads and runs.
 fn promise(interactive: bool) -> &'static str {
     if interactive {
         ". This page loads nothing, and runs its own script alone, which searches and copies."
@@ -59,7 +58,7 @@ fn promise(interactive: bool) -> &'static str {
 /// The beginning of every page.
 pub const BEGINNING: &str = "<!DOCTYPE html>";
 
-/// A whole page around its content; with the page's own script, if it is `interactive`.
+/// Wraps content in a complete page, with the page's own script if it is `interactive`.
 fn shell(title: &str, body: &Markup, interactive: bool) -> String {
     let page = html! {
         (DOCTYPE)

@@ -1,6 +1,7 @@
-//! The contents of stdout: results, an agent's answer, and an exchange as it happens, if that is mirrored.
+//! Writes to stdout: results, an agent's answer and, if mirrored, the conversation as it happens.
 //!
-//! Guarantees that no key is printed, and that nothing printed moves the cursor or is obeyed by a CI runner.
+//! Guarantees that no key is printed, and that nothing printed moves the cursor or is taken for a command by a
+//! CI runner.
 
 use std::io;
 
@@ -15,11 +16,12 @@ use crate::ui::pager::Pager;
 use crate::ui::paint::{diff_line, lines_taken, painted, size, told_line};
 use crate::ui::{json, mirror, stdout};
 
-/// The prefixes of a result's lines that name a path.
+/// The prefixes of result lines that end with a path.
 const TELLING: [&str; 2] = ["log: ", "done: the page is in "];
 
 impl Output<'_> {
-    /// Shows what belongs to an exchange, where that is mirrored. Whether it is no progress, then.
+    /// Prints an event that belongs to a mirrored conversation. Returns `true` if stdout handles the event, so
+    /// that it is not shown as progress.
     pub(super) fn mirrored(&self, event: &Event) -> bool {
         let columns = self
             .stdout_columns()
@@ -32,20 +34,20 @@ impl Output<'_> {
         let Some(lines) = lines.flatten() else {
             return false;
         };
-        // A terminal shows by itself what is typed there.
+        // The terminal has already echoed what the user typed.
         if !(self.options.echoes && matches!(event, Event::Heard { .. })) {
             self.spinner.stop();
             let text = lines.iter().map(|line| format!("{line}\n")).collect();
-            // What comes at the end tells that nobody can read this.
+            // A persistent error is reported when the result is written.
             let _ = stdout::told(&self.commanding_nobody(text));
         }
         true
     }
 
-    /// Prints the result: the text, or what stands for it.
+    /// Prints the result as text, or as the JSON `document`.
     ///
     /// # Errors
-    /// When it cannot be written, though somebody wants to read it.
+    /// When it cannot be written; a closed stdout is an error only in the JSON formats.
     pub fn result(&self, text: &str, document: impl FnOnce() -> Value) -> io::Result<()> {
         self.spinner.stop();
         match self.format {
@@ -55,7 +57,8 @@ impl Output<'_> {
         }
     }
 
-    /// Prints what a program reads where others get text; its reader must not go. Else what stands for it.
+    /// Prints a report meant for programs even in the text format, so a closed stdout is an error; in other
+    /// formats, prints the `document`.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -67,11 +70,10 @@ impl Output<'_> {
         }
     }
 
-    /// Prints the result as [`Self::result`] does; a text that has more lines than the terminal of somebody who looks on
-    /// by `pager`.
+    /// Prints the result like [`Self::result`], but shows text longer than the user's terminal with `pager`.
     ///
     /// # Errors
-    /// When it cannot be written, though somebody wants to read it.
+    /// When it cannot be written; a closed stdout is an error only in the JSON formats.
     pub fn paged(
         &self,
         text: &str,
@@ -92,11 +94,11 @@ impl Output<'_> {
         stdout::told(&text)
     }
 
-    /// A result as stdout gets it.
+    /// Prepares a result for stdout.
     fn ready(&self, text: &str) -> String {
         let mut text = self.redactor.text(text).into_owned();
         if text.starts_with("diff --git ") {
-            // Elsewhere as bytes: it may be applied.
+            // Elsewhere, a diff stays unchanged byte for byte, so that it can be applied.
             if self.options.stdout_terminal || self.options.runner == CiRunner::Told {
                 let lines = text.split_inclusive('\n');
                 let colors = self.options.colors.stdout;
@@ -113,7 +115,7 @@ impl Output<'_> {
         text
     }
 
-    /// The line with a link on the path that it ends with, where it tells one.
+    /// Turns the path at the end of the line into a link, if the line has a known prefix.
     fn with_link(&self, line: String) -> String {
         let path = |told: &str| line.strip_prefix(told)?.strip_suffix('\n');
         let found = TELLING.iter().find_map(|told| Some((told, path(told)?)));
@@ -123,17 +125,17 @@ impl Output<'_> {
         }
     }
 
-    /// Returns the number of columns stdout has, where it is a terminal.
+    /// Returns the width of stdout in columns; `None` if it is not a terminal.
     pub(super) fn stdout_columns(&self) -> Option<usize> {
         let size = size(io::stdout()).filter(|_| self.options.stdout_terminal);
         size.map(|(_, columns)| columns)
     }
 
-    /// Prints an agent's answer: at a terminal, as its Markdown means it; nothing where programs read, which get the
-    /// record.
+    /// Prints an agent's answer, rendering its Markdown on a terminal. Prints nothing in JSON formats, whose
+    /// record contains the answer.
     ///
     /// # Errors
-    /// When it cannot be written, though somebody wants to read it.
+    /// When it cannot be written, unless the reader has closed stdout.
     pub fn answer(&self, text: &str) -> io::Result<()> {
         if self.format != OutputFormat::Text {
             return Ok(());

@@ -1,7 +1,7 @@
-//! A line that nobody sees being typed: a key, at a terminal that is not the program's own.
+//! Reads a line without echo, such as a key, at a terminal in its normal mode.
 //!
-//! Touches stdin, the terminal's echo, and stderr for the prompt. Guarantees that the echo is as it was when this
-//! returns, whatever ends the wait.
+//! Touches stdin, the terminal's echo, and stderr for the prompt. Guarantees that the echo setting is restored
+//! on return, however the wait ends.
 
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
@@ -12,22 +12,22 @@ use super::{InputError, LineReader as _, Lines, Typed, stdin};
 use crate::sys::interrupt::Interrupt;
 use crate::sys::text::printable;
 
-/// Asks for a line at the terminal, without showing what is typed.
+/// Asks for a line at the terminal without echoing it.
 ///
 /// # Errors
-/// When nothing can be read, the terminal does not stop showing it, or a signal asked the program to end.
+/// When reading fails, the echo cannot be turned off, or a signal asks the program to end.
 pub fn line(prompt: &str, interrupt: &Interrupt) -> Result<Typed, InputError> {
     let hidden = HiddenEcho::of(io::stdin())?;
-    // Who cannot read the prompt can still answer.
+    // A user can still answer even if the prompt cannot be written.
     let _ = io::stderr().write_all(printable(prompt, &[]).as_bytes());
     let typed = Lines::new(stdin(interrupt.clone())?, None).line(prompt);
     drop(hidden);
-    // The end of the line was not shown either.
+    // The user's newline was not echoed either.
     let _ = io::stderr().write_all(b"\n");
     typed
 }
 
-/// A terminal that does not show what is typed, until this is dropped.
+/// A terminal whose echo is off until this value is dropped.
 struct HiddenEcho {
     terminal: OwnedFd,
     before: Termios,
@@ -39,7 +39,7 @@ impl HiddenEcho {
         let before = tcgetattr(&terminal)?;
         let mut hidden = before.clone();
         hidden.local_modes -= LocalModes::ECHO | LocalModes::ECHONL;
-        // What was typed ahead was seen, and is forgotten.
+        // Input typed ahead has been echoed, so discard it.
         tcsetattr(&terminal, OptionalActions::Flush, &hidden)?;
         Ok(Self { terminal, before })
     }

@@ -1,7 +1,7 @@
-//! The state of the screen, and what keys and messages make of it.
+//! The state of the screen, and how keys and messages change it.
 //!
-//! Reads no clock and does not touch the terminal: time comes as an argument, and what is to be done there, or told to
-//! the engine, comes back as [`ScreenEffect`]s. Its composer reads pictures and paths, and adds to the history.
+//! Reads no clock and does not touch the terminal: the time is an argument, and actions for the terminal or the
+//! engine are returned as [`ScreenEffect`]s. The composer reads pictures and paths, and adds to the history.
 
 mod keys;
 mod view;
@@ -24,86 +24,86 @@ use crate::record::todos::{Todo, TodoStatus};
 use crate::sys::numbers::elapsed;
 use crate::ui::present;
 
-/// The time a hint is shown.
+/// The time for which a hint is shown.
 const HINT: Duration = Duration::from_secs(4);
-/// The time one Escape waits for the other.
+/// The time within which a second Escape must follow the first.
 const ARMED: Duration = Duration::from_secs(2);
-/// The time a letter waits for the next one, before it answers.
+/// The time that must pass after a letter, without another key, before it answers a question.
 const HELD: Duration = Duration::from_millis(200);
-/// Who presses a letter this soon after another is typing, and answers nothing.
+/// The time after a letter within which another letter counts as typing, not as an answer.
 const TYPING: Duration = Duration::from_millis(500);
-/// The hint shown from a stop until it is done.
+/// The hint shown while a stop is in progress.
 const STOPPING: &str = "Stopping...";
-/// The interval between checks for colours that are being found.
+/// The interval between checks for finished syntax highlighting.
 const COLORS: Duration = Duration::from_millis(20);
 
 /// An effect that the terminal's loop carries out.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ScreenEffect {
-    /// The engine is to be told this.
+    /// Sends this message to the engine.
     Send(FromScreen),
-    /// The engine's work is to end: the interrupt is raised.
+    /// Stops the engine's work by raising the interrupt.
     Stop,
-    /// This text is to be in the terminal's clipboard.
+    /// Copies this text to the terminal's clipboard.
     Copy(String),
-    /// This text is to be read in the user's pager.
+    /// Shows this text in the user's pager.
     Page(String),
-    /// This text is to be edited in the user's editor; what becomes of it goes to [`App::edited`].
+    /// Opens this text in the user's editor; the result goes to [`App::edited`].
     Editor(String),
-    /// The clipboard's picture is wanted; it goes to [`App::attach_image`].
+    /// Fetches the clipboard's picture; the result goes to [`App::attach_image`].
     FetchImage,
-    /// The screen is over: the terminal is given back, and this is written there.
+    /// Restores the terminal, prints the farewell, and closes the screen.
     Leave {
         /// The text left on the normal screen.
         farewell: String,
     },
-    /// All of the screen is to be drawn anew.
+    /// Redraws the whole screen.
     Redraw,
 }
 
-/// The state of the engine, as far as the screen knows.
+/// The state of the engine as known to the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EngineState {
-    /// It is not there yet: what is sent waits, and there is nothing that could be stopped.
+    /// Setup is in progress: submissions wait, and there is nothing to stop.
     SettingUp,
-    /// It waits for the next line.
+    /// The engine waits for a submission.
     Idle,
-    /// It is at something that was sent.
+    /// The engine works on a submission.
     Working,
 }
 
 /// The state of the screen.
 pub struct App {
-    /// True if there are to be no colours.
+    /// True if no colours are shown.
     is_plain: bool,
-    /// The mode, where the agent has modes and streams prose; else its replies have a form, of which only the steps are
-    /// shown.
+    /// The mode, if the agent has modes and streams prose; `None` for agents with structured replies, of which
+    /// only the steps are shown.
     mode: Option<SharedMode>,
     composer: Composer,
     dialog: Option<Dialog>,
     transcript: Transcript,
     status: Status,
     todos: Vec<Todo>,
-    /// The current wait, as far as it is known.
+    /// The current wait, if any.
     wait: Option<Wait>,
     engine: EngineState,
-    /// Submissions to be sent when that is done.
+    /// Submissions to send when the engine is idle.
     queue: VecDeque<Submission>,
-    /// True if the user has stopped that: what waits is sent when they say so.
+    /// True while a stop is in progress, after which queued submissions wait for the user to send them.
     is_stopping: bool,
     call: CallProgress,
     times: CallTimes,
-    /// Until when another Escape stops.
+    /// The time until which a second Escape stops the work.
     armed: Option<Duration>,
-    /// When a letter was pressed last at what is asked.
+    /// The time of the last letter pressed at a question.
     letter_at: Option<Duration>,
-    /// A letter that answers that at this time, if no other key follows it.
+    /// A letter that answers the question at this time unless another key follows.
     held: Option<(KeyEvent, Duration)>,
-    /// A temporary hint, and when it expires.
+    /// A temporary hint, and the time at which it expires.
     hint: Option<(String, Duration)>,
-    /// The time, as it was told last.
+    /// The time of the last update.
     now: Duration,
-    /// Which frame of what turns was told of last.
+    /// The last animation frame reported.
     frame: Option<(usize, u64)>,
     is_changed: bool,
 }
@@ -111,16 +111,17 @@ pub struct App {
 /// The progress of the latest call to the model.
 #[derive(Debug, Default)]
 struct CallProgress {
-    /// When it began.
+    /// The time at which it began.
     since: Duration,
-    /// The size of its prompt.
+    /// The size of its prompt, in tokens.
     tokens: u64,
-    /// The number of bytes of its answer so far.
+    /// The size of its answer so far, in bytes.
     bytes: u64,
 }
 
 impl App {
-    /// One that shows nothing yet. What is sent waits until the engine has told that it is there: [`ToScreen::Settled`].
+    /// Creates an empty screen. Submissions wait until the engine reports that it is ready:
+    /// [`ToScreen::Settled`].
     pub fn new(mode: Option<SharedMode>, composer: Composer) -> Self {
         Self {
             transcript: Transcript::new(mode.is_none()),
@@ -146,17 +147,17 @@ impl App {
         }
     }
 
-    /// Draws no colours from now on.
+    /// Turns colours off.
     pub fn hide_colors(&mut self) {
         self.is_plain = true;
     }
 
-    /// Has this sent when the engine is there, as if it had been typed.
+    /// Queues a submission to send when the engine is ready, as if it had been typed.
     pub fn send_first(&mut self, submission: Submission) {
         self.queue.push_back(submission);
     }
 
-    /// Takes what the engine tells.
+    /// Handles a message from the engine.
     pub fn tell(&mut self, message: ToScreen, now: Duration) -> Vec<ScreenEffect> {
         self.now = now;
         self.is_changed = true;
@@ -170,7 +171,7 @@ impl App {
                 let is_agents = question.may_redirect;
                 let mut dialog = Dialog::question(question, preview.as_deref());
                 if self.is_stopping && is_agents {
-                    // The agent waits for that and is to stop: it is closed as the user would.
+                    // The agent waits for this question but is to stop, so close it as the user would.
                     let closed = dialog.key(KeyEvent::from(KeyCode::Esc));
                     let closed = closed.map(ScreenEffect::Send);
                     return closed.into_iter().collect();
@@ -197,7 +198,7 @@ impl App {
         (self.letter_at, self.held) = (None, None);
     }
 
-    /// Ends the work on the last submission; the next that waits is sent.
+    /// Ends the work on the last submission and, unless the user has stopped it, sends the next one in the queue.
     fn settled(&mut self) -> Vec<ScreenEffect> {
         self.transcript.settle();
         (self.engine, self.wait, self.armed) = (EngineState::Idle, None, None);
@@ -209,18 +210,18 @@ impl App {
         }
     }
 
-    /// Sends what waits longest.
+    /// Sends the oldest submission in the queue.
     fn send_next(&mut self) -> Vec<ScreenEffect> {
         let next = self.queue.pop_front();
         next.map(|next| self.send(next)).into_iter().collect()
     }
 
-    /// Sends what was typed, and shows it.
+    /// Sends a submission, and shows it.
     fn send(&mut self, submission: Submission) -> ScreenEffect {
         let text = submission.text.as_str();
         let is_request = !text.starts_with(['/', '!']);
         if is_request {
-            // What was done is struck until now.
+            // Completed todos stay listed until the next request.
             let is_open = |todo: &Todo| todo.status != TodoStatus::Completed;
             self.todos.retain(is_open);
             self.wait_for(Waiting::Thinking);
@@ -231,7 +232,7 @@ impl App {
         ScreenEffect::Send(FromScreen::Line(submission))
     }
 
-    /// Takes what has happened in a run.
+    /// Handles an event of a run.
     fn event(&mut self, event: Event) {
         match &event {
             Event::Asking { step, .. } if self.mode.is_none() => {
@@ -318,7 +319,7 @@ impl App {
         self.transcript.event(event);
     }
 
-    /// From now on this is waited for; what is of the same kind goes on.
+    /// Sets what is being waited for; the timer continues if it is of the same kind as before.
     fn wait_for(&mut self, waiting: Waiting) {
         let (is_same, since) = match &self.wait {
             Some(wait) => (wait.waiting.is_like(&waiting), wait.since),
@@ -331,7 +332,7 @@ impl App {
         });
     }
 
-    /// Says how long the call that is waited for may take.
+    /// Estimates the duration of the current call.
     fn estimate(&mut self) {
         if let Some(wait) = &mut self.wait {
             let about = self.times.estimate(self.call.tokens);
@@ -339,7 +340,7 @@ impl App {
         }
     }
 
-    /// Says something to the user for a while, as why something cannot be done.
+    /// Shows a temporary hint, such as the reason why something cannot be done.
     pub fn hint(&mut self, text: &str, now: Duration) {
         self.now = now;
         self.say(text);
@@ -350,7 +351,7 @@ impl App {
         self.is_changed = true;
     }
 
-    /// Time has passed; whether anything looks different now, through this or what was taken since it was drawn last.
+    /// Updates the time. Returns whether anything looks different since the last draw.
     pub fn tick(&mut self, now: Duration) -> bool {
         self.now = now;
         let frame = self.wait.as_ref().map(|wait| wait.frame(now));
@@ -368,7 +369,7 @@ impl App {
         self.is_changed
     }
 
-    /// Returns the time until [`Self::tick`] is due, if nothing else happens; `None`: not at all.
+    /// Returns the time until [`Self::tick`] must be called if nothing else happens; `None` if it need not be.
     pub fn next_tick(&self, now: Duration) -> Option<Duration> {
         let wait = self.wait.as_ref().filter(|_| self.dialog.is_none());
         let hint = self.hint.as_ref().map(|(_, until)| *until);
@@ -380,18 +381,18 @@ impl App {
         ends.chain(turns).chain(colors).min()
     }
 
-    /// Returns whether one Escape is waiting for the other.
+    /// Returns whether a second Escape would stop the work.
     pub fn is_armed(&self) -> bool {
         self.armed.is_some()
     }
 
-    /// Returns whether there is something in the input: a question that comes now would interrupt the user.
+    /// Returns whether the input contains text, so that a question would interrupt the user.
     pub fn is_typing(&self) -> bool {
         !self.composer.is_empty()
     }
 }
 
-/// A task as the list beside the transcript has it.
+/// Converts a task to an item of the todo list.
 fn todo(task: &Task) -> Todo {
     Todo {
         content: task.text.clone(),
@@ -415,7 +416,7 @@ fn shown(submission: &Submission) -> &str {
 /// Returns the part of a text that may be shown.
 fn public(text: &str) -> &str {
     if is_secret(text) {
-        // What stands behind it is a key.
+        // The rest of the line may contain an API key.
         text.split_whitespace().next().unwrap_or_default()
     } else {
         text

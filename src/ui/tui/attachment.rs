@@ -1,7 +1,7 @@
-//! Attachments, sent beside or in place of typed text: long pastes and pictures.
+//! Attachments, sent with or instead of typed text: long pastes and pictures.
 //!
-//! Reads files that are named as pictures, and nothing else. Guarantees that what is attached is a picture by its first
-//! bytes, and of a kind and size that a model takes.
+//! Reads only files that are named as pictures. Guarantees that the first bytes of an attachment are those of a
+//! picture, and that its format and size are accepted by models.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -18,21 +18,21 @@ use crate::sys::numbers::grouped;
 use crate::sys::text::regex;
 use crate::ui::tui::Submission;
 
-/// The largest size that a picture may have.
+/// The maximum size of a picture, in bytes.
 const LARGEST: u64 = 5 * MIB;
-/// The ends of names that are pictures.
+/// The file extensions of pictures.
 const ENDS: [&str; 5] = ["png", "jpg", "jpeg", "gif", "webp"];
 
-/// The object that a placeholder stands for.
+/// The content that a placeholder represents.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Attachment {
-    /// A text that is too long to be shown.
+    /// A text too long to show in the input.
     Paste(String),
     /// A picture.
     Image(Image),
 }
 
-/// Returns the label of each: numbers count each kind for itself.
+/// Returns the label of each attachment; each kind is numbered separately.
 pub fn labels(attachments: &[Attachment]) -> Vec<String> {
     let (mut pastes, mut images) = (0, 0);
     let label = |attachment: &Attachment| match attachment {
@@ -49,28 +49,28 @@ pub fn labels(attachments: &[Attachment]) -> Vec<String> {
     attachments.iter().map(label).collect()
 }
 
-/// Returns the label of a picture, in the input and in the text that is sent.
+/// Returns the label of a picture, as used in the input and in the text sent.
 pub fn image_label(number: usize) -> String {
     format!("[Image #{number}]")
 }
 
-/// The reason why a file is not attached.
+/// An error from attaching a file.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot attach `{}`: {problem}", .path.display())]
 pub struct ImageProblem {
-    /// The file.
+    /// The file's path.
     pub path: PathBuf,
-    /// The system's word, or what is to be done.
+    /// The operating system's error, or advice.
     pub problem: String,
 }
 
-/// Returns whether a name is that of a picture.
+/// Returns whether a file name is that of a picture.
 fn is_image_name(path: &str) -> bool {
     let end = Path::new(path).extension().and_then(|end| end.to_str());
     end.is_some_and(|end| ENDS.contains(&&*end.to_ascii_lowercase()))
 }
 
-/// Returns the media type of a picture that begins with these bytes.
+/// Returns the media type of a picture, detected by its first bytes.
 fn media_type(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
         [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
@@ -95,7 +95,7 @@ fn media_type(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// The picture in a file.
+/// Loads the picture in a file.
 fn load(path: PathBuf) -> Result<Image, ImageProblem> {
     let read = files::read(&path, Links::Followed, LARGEST);
     let image = read.map_err(|error| {
@@ -112,28 +112,28 @@ fn load(path: PathBuf) -> Result<Image, ImageProblem> {
     image.map_err(|problem| ImageProblem { path, problem })
 }
 
-/// These bytes, if they are a picture's.
+/// Returns the bytes as a picture; `None` if they are not one.
 pub fn image_of(bytes: &[u8]) -> Option<Image> {
     let media_type = media_type(bytes)?.to_owned();
     let data = STANDARD.encode(bytes);
     Some(Image { media_type, data })
 }
 
-/// The picture whose path, and nothing else, was pasted, as terminals do it with a file that is dropped on them; `None`
-/// where it is another text.
+/// Loads the picture if the pasted text is nothing but its path, as inserted by terminals when a file is
+/// dropped on them; `None` for any other text.
 pub fn pasted_image(text: &str, root: &Path) -> Option<Result<Image, ImageProblem>> {
     let text = text.trim();
     let is_path = !text.contains('\n') && is_image_name(text.trim_end_matches(['\'', '"']));
-    // Terminals quote it as for a shell.
+    // Terminals quote the path as for a shell.
     let words = is_path.then(|| shlex::split(text))??;
     let [word] = &words[..] else { return None };
     let path = root.join(word.strip_prefix("file://").unwrap_or(word));
     path.is_file().then(|| load(path))
 }
 
-/// Returns the submission of a text with placeholders. Pastes are written out; pictures, and those that an `@` names,
-/// go beside it, and the text says where they belong. So do pictures that a word names without an `@`; the word stays,
-/// since it may be about the file.
+/// Returns the submission for a text with placeholders. Pastes are inserted into the text; pictures, including
+/// those named after an `@`, are attached, with labels in the text. Pictures named without an `@` are attached
+/// too, but the name stays in the text, which may be about the file.
 pub fn with_images(
     text: &str,
     attachments: &[Attachment],
@@ -162,17 +162,18 @@ pub fn with_images(
     Ok(sent)
 }
 
-/// A path that a text may name.
+/// A path that a text may refer to.
 pub struct NamedPath<'t> {
-    /// The path, without what stands around it.
+    /// The path itself.
     pub path: &'t str,
-    /// True if an `@` says that it is one.
+    /// True if it is marked as a path by an `@`.
     pub is_marked: bool,
-    /// Where it stands, with its `@` and its quotes.
+    /// The byte range in the text, including the `@` and quotes.
     range: Range<usize>,
 }
 
-/// The words of a text that may be paths. Between quotes, they may have blanks; what ends a sentence is no part of one.
+/// Finds the words of a text that may be paths. Quoted paths may contain spaces; trailing punctuation is not
+/// part of a path.
 pub fn named_paths(text: &str) -> impl Iterator<Item = NamedPath<'_>> {
     static NAMED: LazyLock<Regex> = LazyLock::new(|| {
         regex(r#"(?:^|\s)(?<mark>@?)(?:"(?<quoted>[^"\n]+)"|(?<word>\S*[^\s,;:.)?!]))"#)

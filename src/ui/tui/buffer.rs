@@ -1,7 +1,7 @@
-//! A text that is being edited: where the cursor stands, what was cut, and how it falls into rows. Pure.
+//! A text being edited, with its cursor, cut text and layout in rows. Pure.
 //!
-//! Guarantees that the cursor always stands between two graphemes, and that every row fits its width, but for one that
-//! is a single grapheme wider than that.
+//! Guarantees that the cursor is always on a grapheme boundary, and that every row fits the width unless it is
+//! a single wider grapheme.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -11,34 +11,34 @@ use unicode_width::UnicodeWidthStr as _;
 
 use crate::sys::text::is_deceptive;
 
-/// The characters that stand for something that is sent in their place: a long paste, a picture. They are of a plane
-/// for private use, and taken out of everything that is typed and pasted.
+/// The characters that stand for attachments: long pastes and pictures. They belong to a private-use plane, and
+/// are removed from all typed and pasted text.
 pub const PLACEHOLDERS: Range<u32> = 0xF_0000..0xF_8000;
-/// A tab as it is shown: four blanks, wherever it would stop.
+/// A tab as shown: four spaces, regardless of its position.
 const TAB: &str = "    ";
 
-/// The attachment that a grapheme stands for, counted from 0.
+/// Returns the 0-based index of the attachment that a grapheme stands for.
 pub fn placeholder(grapheme: &str) -> Option<usize> {
     let code = u32::from(grapheme.chars().next()?);
     let is_one = PLACEHOLDERS.contains(&code);
     is_one.then(|| usize::try_from(code - PLACEHOLDERS.start).unwrap_or_default())
 }
 
-/// A text and a cursor in it.
+/// A text and its cursor.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TextBuffer {
     text: String,
-    /// Where the cursor stands, in bytes.
+    /// The cursor's position, in bytes.
     cursor: usize,
-    /// The last cut, for Ctrl-Y.
+    /// The text last cut, inserted by Ctrl-Y.
     killed: String,
-    /// The column that Up and Down aim at.
+    /// The column that Up and Down try to keep.
     goal: Option<usize>,
-    /// The changes, for Ctrl-_.
+    /// The changes that Ctrl-_ undoes.
     changes: Vec<TextChange>,
 }
 
-/// So many bytes have come into the place of what was there.
+/// A replacement of the text `before` by `length` bytes at `start`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct TextChange {
     start: usize,
@@ -46,21 +46,21 @@ struct TextChange {
     before: String,
 }
 
-/// A row of the text as it is shown: its bytes, without the blank or newline that ends it being in the way.
+/// A row of the displayed text, as a byte range without the space or newline that ends it.
 pub type TextRow = Range<usize>;
 
 impl TextBuffer {
-    /// All of it, with placeholders.
+    /// Returns the whole text, with placeholders.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Where the cursor stands, in bytes.
+    /// Returns the cursor's position, in bytes.
     pub fn cursor(&self) -> usize {
         self.cursor
     }
 
-    /// Has this text in the place of the old, with the cursor behind it. What was cut is kept.
+    /// Replaces the text and moves the cursor to its end. Keeps the cut text.
     pub fn set(&mut self, text: String) {
         self.cursor = text.len();
         self.text = text;
@@ -68,17 +68,17 @@ impl TextBuffer {
         self.changes.clear();
     }
 
-    /// Forgets what was cut.
+    /// Discards the cut text.
     pub fn forget_killed(&mut self) {
         self.killed.clear();
     }
 
-    /// Puts `text` where the cursor is.
+    /// Inserts `text` at the cursor.
     pub fn insert(&mut self, text: &str) {
         self.replace(self.cursor..self.cursor, text);
     }
 
-    /// Puts `text` in the place of these bytes, with the cursor behind it.
+    /// Replaces a byte range by `text`, and moves the cursor to its end.
     pub fn replace(&mut self, range: Range<usize>, text: &str) {
         if range.is_empty() && text.is_empty() {
             return;
@@ -88,7 +88,7 @@ impl TextBuffer {
         self.cursor = self.boundary(range.start + text.len());
         self.goal = None;
         let (start, length) = (range.start, text.len());
-        // The letters of a word are undone at once.
+        // Letters of a word are undone together.
         let is_letter = before.is_empty() && text.chars().all(is_letter);
         match self.changes.last_mut() {
             Some(last) if is_letter && last.start + last.length == start => last.length += length,
@@ -100,7 +100,7 @@ impl TextBuffer {
         }
     }
 
-    /// Takes the last change back; whether there was one.
+    /// Undoes the last change. Returns `false` if there is none.
     fn undo(&mut self) -> bool {
         let Some(change) = self.changes.pop() else {
             return false;
@@ -111,7 +111,7 @@ impl TextBuffer {
         true
     }
 
-    /// The end of the grapheme that `at` is in: what was inserted may have joined with what follows.
+    /// Returns the next grapheme boundary from `at` on: inserted text may have combined with what follows.
     fn boundary(&self, at: usize) -> usize {
         let mut cursor = GraphemeCursor::new(at, self.text.len(), true);
         if matches!(cursor.is_boundary(&self.text, 0), Ok(true)) {
@@ -121,13 +121,13 @@ impl TextBuffer {
         next.unwrap_or(self.text.len())
     }
 
-    /// Where the grapheme before the cursor begins.
+    /// Returns the start of the grapheme before the cursor.
     fn before(&self) -> usize {
         let mut graphemes = self.text[..self.cursor].grapheme_indices(true);
         graphemes.next_back().map_or(0, |(start, _)| start)
     }
 
-    /// Where the grapheme behind the cursor ends.
+    /// Returns the end of the grapheme after the cursor.
     fn behind(&self) -> usize {
         let next = self.text[self.cursor..].graphemes(true).next();
         self.cursor + next.map_or(0, str::len)
@@ -142,26 +142,26 @@ impl TextBuffer {
         end.map_or(self.text.len(), |at| self.cursor + at)
     }
 
-    /// Where the word before the cursor begins; words are made of what `is_word` says.
+    /// Returns the start of the word before the cursor; `is_word` defines the characters of words.
     fn word_before(&self, is_word: fn(char) -> bool) -> usize {
         let before = self.text[..self.cursor].trim_end_matches(|c| !is_word(c));
         before.trim_end_matches(is_word).len()
     }
 
-    /// Where the word behind the cursor ends.
+    /// Returns the end of the word after the cursor.
     fn word_behind(&self) -> usize {
         let rest = self.text[self.cursor..].trim_start_matches(|c| !is_letter(c));
         self.text.len() - rest.trim_start_matches(is_letter).len()
     }
 
-    /// Moves the cursor; whether it stood elsewhere before.
+    /// Moves the cursor. Returns whether its position has changed.
     fn go(&mut self, to: usize) -> bool {
         self.goal = None;
         let to = self.boundary(to);
         std::mem::replace(&mut self.cursor, to) != to
     }
 
-    /// Does what an editing key stands for; whether anything has changed, the cursor included.
+    /// Applies an editing command. Returns whether the text or the cursor has changed.
     pub fn edit(&mut self, edit: EditCommand) -> bool {
         match edit {
             EditCommand::Left => self.go(self.before()),
@@ -173,7 +173,7 @@ impl TextBuffer {
             EditCommand::DeleteLeft => self.cut(self.before()..self.cursor, false),
             EditCommand::DeleteRight => self.cut(self.cursor..self.behind(), false),
             EditCommand::KillToEnd => {
-                // At the end of a line, its newline.
+                // At the end of a line, cut its newline.
                 let end = self.line_end().max(self.behind().min(self.cursor + 1));
                 self.cut(self.cursor..end, true)
             }
@@ -203,7 +203,7 @@ impl TextBuffer {
         true
     }
 
-    /// Moves the cursor a row up or down; whether there was one.
+    /// Moves the cursor a row up or down. Returns `false` if there is no such row.
     pub fn go_row(&mut self, rows: &[TextRow], is_up: bool, label: &Labels) -> bool {
         let at = row_of(rows, self.cursor);
         let target = if is_up {
@@ -223,7 +223,7 @@ impl TextBuffer {
         let is_last = target.end == self.text.len() || self.text[target.end..].starts_with('\n');
         for grapheme in self.text[target.clone()].graphemes(true) {
             reached += width(grapheme, label);
-            // The end of a row that goes on is the beginning of the next.
+            // The end of a wrapped row is the beginning of the next.
             let is_end = cursor + grapheme.len() == target.end && !is_last;
             if reached > column || is_end {
                 break;
@@ -286,15 +286,15 @@ pub fn width(grapheme: &str, labels: &Labels) -> usize {
     shown(grapheme, labels).width()
 }
 
-/// Returns `text` in rows of `columns`, broken at blanks if there are any. There is always at least one row, and an
-/// empty one after a newline at the end.
+/// Wraps `text` into rows of `columns`, at spaces if possible. There is always at least one row, and an empty
+/// one after a final newline.
 pub fn rows(text: &str, columns: usize, labels: &Labels) -> Vec<TextRow> {
     let mut rows = Vec::new();
     let mut start = 0;
     for line in text.split('\n') {
         let end = start + line.len();
         let (mut row, mut used) = (start, 0);
-        // Where the row could end, and the columns up to there.
+        // The possible end of the row, and its width up to there.
         let mut blank: Option<(usize, usize)> = None;
         for (at, grapheme) in line.grapheme_indices(true) {
             let (at, wide) = (start + at, width(grapheme, labels));
@@ -314,7 +314,7 @@ pub fn rows(text: &str, columns: usize, labels: &Labels) -> Vec<TextRow> {
     rows
 }
 
-/// The row in which a cursor stands.
+/// Returns the row that contains the cursor.
 pub fn row_of(rows: &[TextRow], cursor: usize) -> usize {
     rows.iter()
         .rposition(|row| row.start <= cursor)

@@ -1,8 +1,8 @@
-//! The channel of messages from the engine to the screen.
+//! The channel for messages from the engine to the screen.
 //!
-//! Guarantees that telling never waits, that everything arrives in its order, and that a screen that is slow costs no
-//! more memory than the text that it has not shown yet: what streams joins what is still waiting. Of what a command
-//! prints, of which the screen shows the last lines, no more than the end waits.
+//! Guarantees that sending never blocks, that messages arrive in order, and that a slow screen costs no more
+//! memory than the text it has not shown yet: streamed text is merged into the last waiting message. Of a
+//! command's output, of which the screen shows only the last lines, only the end is kept.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -17,13 +17,13 @@ use crate::record::event::Event;
 use crate::sys::environment::Clock;
 use crate::sys::interrupt::is_readable_within;
 
-/// The time an engine has to end.
+/// The time that the engine has to finish.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// Makes the two ends.
+/// Creates a connected sender and receiver.
 ///
 /// # Errors
-/// When no socket pair can be made.
+/// When the socket pair cannot be created.
 pub fn channel() -> io::Result<(ScreenSender, ScreenReceiver)> {
     let (listening, poking) = UnixStream::pair()?;
     let queue = Queue::default();
@@ -40,22 +40,22 @@ pub fn channel() -> io::Result<(ScreenSender, ScreenReceiver)> {
     Ok((sender, receiver))
 }
 
-/// Has the screen look whether there is something new. Cloning is cheap.
+/// Wakes the screen to check for updates. Cloning is cheap.
 #[derive(Debug, Clone)]
 pub struct Wake(Arc<UnixStream>);
 
 impl Wake {
-    /// Ends the screen's wait.
+    /// Wakes the screen.
     pub fn poke(&self) {
-        // Where the socket is full, or nobody is left, there is nothing to wake.
+        // If the socket is full or closed, there is nothing to wake.
         let _ = send(&*self.0, b"x", SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
     }
 }
 
-/// The messages that wait.
+/// The waiting messages.
 type Queue = Arc<Mutex<Vec<ToScreen>>>;
 
-/// The engine's end. Cloning is cheap; all clones are one. When the last is gone, so is the screen.
+/// The engine's end of the channel. Cloning is cheap; when the last clone is dropped, the screen closes.
 #[derive(Debug, Clone)]
 pub struct ScreenSender(Arc<Sending>);
 
@@ -67,7 +67,7 @@ struct Sending {
 
 impl Drop for Sending {
     fn drop(&mut self) {
-        // Where it was told to end already, this is not looked at any more.
+        // If the screen has been told to end, it ignores this message.
         let farewell = String::new();
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         queue.push(ToScreen::End { farewell });
@@ -76,7 +76,7 @@ impl Drop for Sending {
 }
 
 impl ScreenSender {
-    /// Tells the screen, without waiting for it. Where it is over, nobody hears it.
+    /// Sends a message without blocking. After the screen has closed, the message is dropped.
     pub fn send(&self, message: ToScreen) {
         let mut queue = self.0.queue.lock().unwrap_or_else(PoisonError::into_inner);
         let is_first = queue.is_empty();
@@ -92,7 +92,7 @@ impl ScreenSender {
     }
 }
 
-/// Joins `message` with the last one that waits, or gives it back.
+/// Merges `message` into the last waiting one, or returns it.
 fn join(last: &mut ToScreen, message: ToScreen) -> Option<ToScreen> {
     match (last, message) {
         (
@@ -116,7 +116,7 @@ fn join(last: &mut ToScreen, message: ToScreen) -> Option<ToScreen> {
             None
         }
         (ToScreen::Event(Event::Printed(text)), ToScreen::Event(Event::Printed(more))) => {
-            // Each time, it is the end of all that the command has printed.
+            // Each message contains the end of the whole output so far.
             *text = more;
             None
         }
@@ -132,21 +132,21 @@ fn join(last: &mut ToScreen, message: ToScreen) -> Option<ToScreen> {
     }
 }
 
-/// The screen's end.
+/// The screen's end of the channel.
 #[derive(Debug)]
 pub struct ScreenReceiver {
     queue: Queue,
-    /// Can be read when there is something.
+    /// Readable when there is something to receive.
     listening: UnixStream,
     wake: Wake,
 }
 
 impl ScreenReceiver {
-    /// All that waits, in its order; `None` where nobody has told or woken anything.
+    /// Takes all waiting messages, in order; `None` if there are none and the screen was not woken.
     pub fn take(&self) -> Option<Vec<ToScreen>> {
         let mut bytes = [0u8; 64];
         let mut is_woken = false;
-        // First the bytes: what is told from here on writes another.
+        // Drain the socket first: later messages write another byte.
         while let Ok((1.., _)) = recv(&self.listening, &mut bytes, RecvFlags::DONTWAIT) {
             is_woken = true;
         }
@@ -160,7 +160,7 @@ impl ScreenReceiver {
         self.wake.clone()
     }
 
-    /// The farewell of an engine that was told to end; none where that takes too long.
+    /// Waits for the farewell of an engine that has been told to end; empty if that takes too long.
     pub fn farewell(&self, clock: &dyn Clock) -> String {
         let from = clock.elapsed();
         loop {

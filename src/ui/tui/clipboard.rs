@@ -1,7 +1,8 @@
-//! The picture in the desktop's clipboard, where a program is there that tells it.
+//! Reads a picture from the desktop's clipboard, with a program made for that.
 //!
-//! Starts `wl-paste` or `xclip`. Guarantees that neither is taken from the project, that no more is read than a picture
-//! may have, that one that says nothing is ended, and that nobody waits for it: it runs on a thread of its own.
+//! Starts `wl-paste` or `xclip`. Guarantees that neither is taken from the project, that no more is read than a
+//! picture may have, that an unresponsive program is killed, and that the screen never waits for it: it runs on
+//! its own thread.
 
 use std::path::Path;
 use std::sync::mpsc::Sender;
@@ -16,11 +17,11 @@ use crate::sys::environment::Environment;
 use crate::sys::git::program_outside;
 use crate::sys::interrupt::Interrupt;
 
-/// The largest size that a picture may have.
+/// The maximum size of a picture, in bytes.
 const LARGEST: usize = 5 << 20;
-/// The time it may be silent.
+/// The time limit for a program without output.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// The variable that tells of a desktop, and the command that prints its clipboard's picture.
+/// The environment variable that indicates a desktop, and the command that prints its clipboard's picture.
 const TOOLS: [(&str, &str, &[&str]); 2] = [
     (
         "WAYLAND_DISPLAY",
@@ -34,20 +35,20 @@ const TOOLS: [(&str, &str, &[&str]); 2] = [
     ),
 ];
 
-/// The problem where nothing can tell it.
+/// The error if no suitable program is available.
 const NO_TOOL: &str = "no clipboard to take a picture from: install `wl-paste` or `xclip`, or name the file behind an `@`";
-/// The problem where something else is in it, or nothing.
+/// The error if the clipboard contains no suitable picture.
 const NO_IMAGE: &str = "there is no picture of at most 5 MB in the clipboard";
 
-/// The result of looking for one.
+/// The result of fetching a picture.
 pub type FoundImage = Result<Image, &'static str>;
 
-/// The command that prints the clipboard's picture.
+/// The command that prints the clipboard's picture; `None` if there is none.
 #[derive(Debug, Clone, Default)]
 pub struct Clipboard(Option<Vec<String>>);
 
 impl Clipboard {
-    /// The desktop's own program, from an absolute directory of `PATH` that is not in `project`.
+    /// Finds the desktop's program in an absolute directory of `PATH` outside `project`.
     pub fn of(environment: &Environment, project: &Path) -> Self {
         let words = |(desktop, name, arguments): (&str, &str, &[&str])| {
             environment.os(desktop)?;
@@ -58,15 +59,15 @@ impl Clipboard {
         Self(TOOLS.into_iter().find_map(words))
     }
 
-    /// Has the picture sent to `found`, and the screen woken then. A stop ends it.
+    /// Fetches the picture in the background, sends it to `found`, and wakes the screen. A stop cancels it.
     pub fn fetch(&self, found: Sender<FoundImage>, wake: Wake, interrupt: Interrupt) {
         let this = self.clone();
         let started = thread::Builder::new().spawn(move || {
-            // Who does not wait any more has gone.
+            // The receiver may be gone by now.
             let _ = found.send(this.image(&interrupt, TIMEOUT));
             wake.poke();
         });
-        // Where no thread can be had, there are greater worries than a picture.
+        // If no thread can be created, the picture is the least problem.
         drop(started);
     }
 

@@ -1,6 +1,6 @@
-//! The colours of code, found on a thread of its own: loading the grammars and matching them takes longer than a frame.
+//! Highlights code on a separate thread, since loading and matching the grammars takes longer than a frame.
 //!
-//! Guarantees that asking never waits, and that what is kept is bounded.
+//! Guarantees that lookups never block, and that the cache is bounded.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use crate::ui::syntax::{Highlighter, Pieces};
 
-/// For so many pieces of code the colours are kept.
+/// The maximum number of highlighted blocks in the cache.
 const KEPT: usize = 64;
 
-/// Some code, and its colours where they were found.
+/// A block of code, and its highlighting if available.
 #[derive(Debug, Clone, PartialEq)]
 struct ColoredCode {
     language: String,
@@ -21,13 +21,13 @@ struct ColoredCode {
     lines: Option<Vec<Pieces>>,
 }
 
-/// The two ends of the way to the thread and back.
+/// The channels to and from the worker thread.
 struct ColorWorker {
     to: Sender<ColoredCode>,
     from: Receiver<ColoredCode>,
 }
 
-/// The known colours of code.
+/// The cache of highlighted code.
 #[derive(Default)]
 pub struct CodeColors {
     state: RefCell<ColorState>,
@@ -36,15 +36,16 @@ pub struct CodeColors {
 #[derive(Default)]
 struct ColorState {
     worker: Option<ColorWorker>,
-    /// The latest last.
+    /// The cached blocks, latest last.
     known: VecDeque<ColoredCode>,
-    /// The code that the thread is colouring: one piece at a time, so that it is never far behind what is seen.
+    /// The block being highlighted. There is only one at a time, so that the thread never falls far behind the
+    /// screen.
     pending: Option<(String, String)>,
 }
 
 impl CodeColors {
-    /// The colours of some code, as far as they are known: of a text that grows, those of its first lines. What is not
-    /// known is looked for.
+    /// Returns the highlighting of some code as far as it is known; for a growing text, that of its first
+    /// lines. Requests whatever is missing.
     pub fn of(&self, language: &str, code: &str) -> Option<Vec<Pieces>> {
         if language.is_empty() {
             return None;
@@ -58,7 +59,7 @@ impl CodeColors {
             Some(ColoredCode { lines: None, .. }) => return None,
             Some(known) => known.lines.clone().map(|mut lines| {
                 if !is_all {
-                    // The last line goes on.
+                    // The last line is incomplete.
                     lines.pop();
                 }
                 lines
@@ -71,7 +72,7 @@ impl CodeColors {
         found
     }
 
-    /// Takes what was found; whether that is anything, so that code is to be drawn anew.
+    /// Receives finished highlighting. Returns whether there is any, so that code must be redrawn.
     pub fn poll(&self) -> bool {
         let state = &mut *self.state.borrow_mut();
         let found = state.worker.as_ref();
@@ -82,12 +83,12 @@ impl CodeColors {
         true
     }
 
-    /// Returns whether colours are being looked for.
+    /// Returns whether highlighting is in progress.
     pub fn is_pending(&self) -> bool {
         self.state.borrow().pending.is_some()
     }
 
-    /// Waits for what is being looked for.
+    /// Waits for the highlighting in progress.
     #[cfg(test)]
     pub fn wait(&self) {
         let state = &mut *self.state.borrow_mut();
@@ -118,7 +119,7 @@ impl ColorState {
 
     fn take(&mut self, found: ColoredCode) {
         self.pending = None;
-        // What it began with is not needed any more.
+        // Earlier versions of the same text are no longer needed.
         let is_older = |known: &ColoredCode| {
             known.language == found.language && found.code.starts_with(&known.code)
         };
@@ -131,7 +132,7 @@ impl ColorState {
 }
 
 impl ColorWorker {
-    /// Ends when what it was started for does.
+    /// Starts the thread, which ends when the channel closes.
     fn start() -> Self {
         let (to, wanted) = channel::<ColoredCode>();
         let (found, from) = channel();
@@ -144,7 +145,7 @@ impl ColorWorker {
                 }
             }
         };
-        // Without it, nothing is ever found.
+        // Without a thread, nothing is highlighted.
         let _ = thread::Builder::new().name("colors".to_owned()).spawn(work);
         Self { to, from }
     }

@@ -1,8 +1,8 @@
-//! Completions of a path behind an `@`, or a command behind a `/`.
+//! Completions of paths after an `@`, and of commands after a `/`.
 //!
-//! Reads the directories of the project and git's ignore files, on a thread of its own, when an `@` is typed. What git
-//! ignores is left out, and so are names that would deceive whoever reads them. Guarantees that how much is looked at
-//! is bounded, and that no key waits for it.
+//! Reads the project's directories and git's ignore files on a separate thread when an `@` is typed. Omits
+//! files that git ignores and names with deceptive characters. Guarantees that the number of entries read is
+//! bounded, and that no key waits for them.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,21 +18,21 @@ use crate::project::gitignore::IgnoreRules;
 use crate::project::walk::{EntryKind, Walk};
 use crate::sys::text::is_deceptive;
 
-/// The number of the project's entries that are looked at.
+/// The maximum number of the project's entries read.
 const LOOKED_AT: usize = 100_000;
-/// The maximum number of candidates; they are scrolled through.
+/// The maximum number of candidates, which can be scrolled.
 const MOST: usize = 50;
 
-/// Something that can be put in the place of what was typed.
+/// A replacement for the typed word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Completion {
     /// The text to insert.
     pub text: String,
-    /// A note on it.
+    /// A note shown beside it.
     pub note: String,
 }
 
-/// The paths of a project, listed when somebody asks for them.
+/// The paths of a project, listed on demand.
 #[derive(Debug, Clone)]
 pub struct ProjectPaths {
     root: PathBuf,
@@ -42,7 +42,7 @@ pub struct ProjectPaths {
 }
 
 impl ProjectPaths {
-    /// Those below `root`; `wake` is told when there are new ones.
+    /// Creates an empty list for the paths below `root`; `wake` is notified when it changes.
     pub fn new(root: PathBuf, wake: Option<Wake>) -> Self {
         Self {
             root,
@@ -52,12 +52,12 @@ impl ProjectPaths {
         }
     }
 
-    /// The project's root.
+    /// Returns the project's root.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Has them listed anew; until that is done, the old ones stand.
+    /// Lists the paths again in the background; until that is done, the old list is used.
     pub fn refresh(&self) {
         if self.is_listing.swap(true, Ordering::SeqCst) {
             return;
@@ -80,21 +80,21 @@ impl ProjectPaths {
         *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = paths;
     }
 
-    /// Returns the paths that were listed last.
+    /// Returns the paths as last listed.
     pub fn listed(&self) -> Arc<Vec<String>> {
         let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(&listed)
     }
 }
 
-/// The files and directories below `root` that git does not ignore, directories with a slash behind them, the ones
-/// further up first.
+/// Returns the files and directories below `root` that git does not ignore, those nearest the root first.
+/// Directories end with a slash.
 fn paths_below(root: &Path) -> Vec<String> {
     let Ok(rules) = IgnoreRules::load(root) else {
         return Vec::new();
     };
     let mut found = Vec::new();
-    // Without its top, there are none.
+    // If the root cannot be read, the list is empty.
     let _ = Walk::of_project(root, rules, LOOKED_AT).each(|path, kind| {
         let is_shown = !path.contains(is_deceptive);
         let slash = if kind == EntryKind::Directory {
@@ -110,24 +110,23 @@ fn paths_below(root: &Path) -> Vec<String> {
     found
 }
 
-/// The part of `text`, up to the cursor, that is to be completed.
+/// The part of a text before the cursor that can be completed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Completing<'t> {
-    /// A path, which begins at this byte.
+    /// A path, and the byte at which it begins.
     Path(usize, &'t str),
     /// A command's name.
     Command(&'t str),
 }
 
-/// The path behind an `@` that begins the last word of `text`, and where it begins.
+/// Returns the path after an `@` at the start of the last word, and the byte at which it begins.
 fn typed_path(text: &str) -> Option<(usize, &str)> {
     let word = text.rsplit(char::is_whitespace).next()?;
     let typed = word.strip_prefix('@')?;
     Some((text.len() - typed.len(), typed))
 }
 
-/// Returns the word right before the cursor, if it can be completed: an `@` that begins a word, or a `/` that begins
-/// the text.
+/// Returns the completable word before the cursor: one that begins with `@`, or a `/` at the start of the text.
 pub fn completing(before: &str) -> Option<Completing<'_>> {
     if let Some((start, typed)) = typed_path(before) {
         return Some(Completing::Path(start, typed));
@@ -136,7 +135,7 @@ pub fn completing(before: &str) -> Option<Completing<'_>> {
     (!name.contains(char::is_whitespace)).then_some(Completing::Command(name))
 }
 
-/// The paths that `typed` may become, the best first.
+/// Returns the paths that match `typed`, best first.
 pub fn matching_paths(paths: &[String], typed: &str) -> Vec<Completion> {
     let candidate = |path: &str| Completion {
         text: path.to_owned(),
@@ -156,7 +155,7 @@ pub fn matching_paths(paths: &[String], typed: &str) -> Vec<Completion> {
     found.map(|(path, _)| candidate(path)).collect()
 }
 
-/// The commands that `typed` may become: those that begin so, then those that have it in them, letter by letter.
+/// Returns the commands that match `typed`: first those that begin with it, then fuzzy matches.
 pub fn matching_commands(commands: &[CommandHint], typed: &str) -> Vec<Completion> {
     let pattern = pattern(typed, CaseMatching::Ignore);
     let mut matcher = Matcher::new(Config::DEFAULT);
@@ -178,12 +177,12 @@ pub fn matching_commands(commands: &[CommandHint], typed: &str) -> Vec<Completio
         .collect()
 }
 
-/// Looks for the letters of `typed`, none of which means anything else.
+/// Creates a fuzzy pattern in which all characters of `typed` are literal.
 pub fn pattern(typed: &str, case: CaseMatching) -> Pattern {
     Pattern::new(typed, case, Normalization::Smart, AtomKind::Fuzzy)
 }
 
-/// A command as what its name is looked for in.
+/// A command, matched by its name.
 struct Named<'c>(&'c CommandHint);
 
 impl AsRef<str> for Named<'_> {

@@ -1,8 +1,8 @@
-//! The input: what is typed, pasted and attached, and what of that is shown.
+//! The input: typed text, pastes and attachments, and their display.
 //!
-//! Reads pictures that are named in it, and through its parts the project's paths and the history. Guarantees that a
-//! paste is never sent by itself, that it is sent whole however it is shown, and that nothing of the text moves the
-//! cursor or is obeyed by the terminal. What follows `/login` is not shown.
+//! Reads pictures named in the text, and through its parts the project's paths and the history. Guarantees that
+//! a paste is never sent by itself, that it is sent in full however it is displayed, and that nothing in the
+//! text moves the cursor or controls the terminal. The arguments of `/login` are not displayed.
 
 mod view;
 
@@ -25,9 +25,9 @@ use crate::ui::history::History;
 use crate::ui::tui::attachment::{Attachment, pasted_image, with_images};
 use crate::ui::tui::buffer::{EditCommand, PLACEHOLDERS, TextBuffer, TextRow};
 
-/// A paste of more lines is shown as a placeholder.
+/// The number of lines above which a paste is shown as a placeholder.
 const MOST_PASTED_LINES: usize = 10;
-/// So is one of more letters.
+/// The number of characters above which a paste is shown as a placeholder.
 const MOST_PASTED_LETTERS: usize = 1000;
 
 /// Options of the input.
@@ -35,30 +35,30 @@ const MOST_PASTED_LETTERS: usize = 1000;
 pub struct ComposerOptions {
     /// The project's root, below which paths are completed.
     pub root: PathBuf,
-    /// Where what is sent is kept; `None`: nowhere.
+    /// The history of submissions; `None` to keep none.
     pub history: Option<History>,
-    /// Wakes the screen when paths were listed.
+    /// Wakes the screen when paths have been listed.
     pub wake: Option<Wake>,
 }
 
-/// The outcome of a key.
+/// The result of a key.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ComposerAction {
     /// Nothing has changed.
     None,
-    /// The input looks different.
+    /// The display has changed.
     Changed,
-    /// This is sent; the input is empty.
+    /// A submission to send; the input is now empty.
     Send(Submission),
-    /// The text is to be edited in the user's editor.
+    /// A request to open the text in the user's editor.
     OpenEditor,
-    /// The clipboard's picture is wanted; it comes by [`Composer::attach_image`].
+    /// A request for the clipboard's picture, which goes to [`Composer::attach_image`].
     FetchImage,
-    /// Ctrl-D was pressed, and nothing stands in the input.
+    /// A request to exit: Ctrl-D was pressed in the empty input.
     Leave,
-    /// Something cannot be done, for this reason; the input is as it was.
+    /// The action failed for this reason; the input is unchanged.
     Refused(String),
-    /// The key means nothing here.
+    /// The key has no meaning here.
     Unhandled,
 }
 
@@ -68,16 +68,16 @@ pub struct Composer {
     buffer: TextBuffer,
     attachments: Vec<Attachment>,
     recall: Recall,
-    /// Drafts sent or typed in this session, as they stood in the input, by the text that they stand for.
+    /// Drafts sent or typed in this session, as shown in the input, by their full text.
     drafts: HashMap<String, (String, Vec<Attachment>)>,
     search: Option<HistorySearch>,
     commands: Vec<CommandHint>,
     paths: ProjectPaths,
-    /// The candidate that is marked.
+    /// The index of the selected candidate.
     marked: usize,
-    /// True if the candidates were closed, until the word is another.
+    /// True if the list of candidates is closed until the word changes.
     is_closed: bool,
-    /// The number of columns the text had when it was drawn last.
+    /// The width of the text when it was last drawn.
     columns: Cell<usize>,
     /// Cached candidates, and the text that they complete; see [`Self::candidates`].
     candidates: RefCell<Option<Candidates>>,
@@ -86,13 +86,13 @@ pub struct Composer {
 /// Completions of a word.
 #[derive(Debug, Clone)]
 struct Candidates {
-    /// The text before the cursor, and how many paths were known.
+    /// The text before the cursor, and the number of known paths.
     of: (String, usize),
     found: Vec<Completion>,
 }
 
 impl Composer {
-    /// An empty one.
+    /// Creates an empty input.
     #[must_use]
     pub fn new(options: ComposerOptions) -> Self {
         Self {
@@ -110,7 +110,7 @@ impl Composer {
         }
     }
 
-    /// From now on, these are the commands that can be completed.
+    /// Sets the commands that can be completed.
     pub fn set_commands(&mut self, commands: Vec<CommandHint>) {
         self.commands = commands;
         self.candidates.take();
@@ -121,14 +121,14 @@ impl Composer {
         self.buffer.text().is_empty() && self.search.is_none()
     }
 
-    /// Ends a search, else forgets what stands in it.
+    /// Ends a search, or else clears the input.
     pub fn cancel(&mut self) {
         if self.search.take().is_none() {
             self.clear();
         }
     }
 
-    /// Forgets what stands in it.
+    /// Clears the input.
     pub fn clear(&mut self) {
         self.search = None;
         self.recall.reset();
@@ -136,13 +136,13 @@ impl Composer {
         self.set("");
     }
 
-    /// Has this text in the place of what stands in it.
+    /// Replaces the input with this text.
     pub fn set_text(&mut self, text: &str) {
         self.clear();
         self.set(text);
     }
 
-    /// Has what was sent in the place of what stands in it.
+    /// Replaces the input with an earlier submission.
     pub fn take_back(&mut self, submission: Submission) {
         self.clear();
         if submission.images.is_empty() {
@@ -164,7 +164,7 @@ impl Composer {
         self.changed();
     }
 
-    /// All that would be sent, with pastes written out.
+    /// Returns the full text with pastes inserted, as it would be sent.
     pub fn text(&self) -> String {
         self.with(|attachment| match self.attachments.get(attachment)? {
             Attachment::Paste(text) => Some(text.clone()),
@@ -172,7 +172,8 @@ impl Composer {
         })
     }
 
-    /// Returns the text for editing elsewhere; `None` if it may hold a key, which must not be in any file.
+    /// Returns the text for an external editor; `None` if it may contain a key, which must not be written to a
+    /// file.
     pub fn editable_text(&self) -> Option<String> {
         (!is_secret(self.buffer.text())).then(|| self.text())
     }
@@ -182,7 +183,7 @@ impl Composer {
         self.changed();
     }
 
-    /// Something has been typed.
+    /// Updates the state after a change to the text.
     fn changed(&mut self) {
         self.marked = 0;
         self.is_closed = false;
@@ -191,7 +192,7 @@ impl Composer {
         }
     }
 
-    /// Takes what was pasted: it is put in, and nothing else.
+    /// Inserts pasted text without interpreting it.
     pub fn paste(&mut self, text: &str) -> ComposerAction {
         let text = harmless(text);
         if let Some(search) = &mut self.search {
@@ -211,11 +212,11 @@ impl Composer {
         ComposerAction::Changed
     }
 
-    /// Puts a text where the cursor is; as one piece where it is long.
+    /// Inserts a text at the cursor, as a single attachment if it is long.
     fn insert_whole(&mut self, text: String) {
         let is_long = text.lines().count() > MOST_PASTED_LINES
             || text.chars().nth(MOST_PASTED_LETTERS).is_some();
-        // A key that is pasted behind `/login` is to be seen as such.
+        // Keep a key pasted after `/login` recognisable as such.
         if is_long && !is_secret(self.buffer.text()) {
             self.attach(Attachment::Paste(text));
         } else {
@@ -223,18 +224,18 @@ impl Composer {
         }
     }
 
-    /// Puts a picture where the cursor is.
+    /// Inserts a picture at the cursor.
     pub fn attach_image(&mut self, image: Image) {
         self.recall.reset();
         self.attach(Attachment::Image(image));
         self.changed();
     }
 
-    /// Puts an attachment's placeholder where the cursor is.
+    /// Inserts an attachment's placeholder at the cursor.
     fn attach(&mut self, attachment: Attachment) {
         let code =
             PLACEHOLDERS.start + u32::try_from(self.attachments.len()).unwrap_or(u32::MAX / 2);
-        // The plane is full after thirty thousand pastes; then they are written out.
+        // When the plane is full, after about thirty thousand pastes, insert the text itself.
         match (
             char::from_u32(code).filter(|_| PLACEHOLDERS.contains(&code)),
             attachment,
@@ -248,7 +249,7 @@ impl Composer {
         }
     }
 
-    /// Takes a key.
+    /// Handles a key.
     pub fn key(&mut self, key: KeyEvent) -> ComposerAction {
         if self.search.is_some() {
             return self.search_key(key);
@@ -271,7 +272,7 @@ impl Composer {
             KeyCode::Char('g') if control => ComposerAction::OpenEditor,
             KeyCode::Char('v') if control => ComposerAction::FetchImage,
             KeyCode::Char('d') if control && self.buffer.text().is_empty() => ComposerAction::Leave,
-            // There is nothing to scroll or to begin: the transcript has these keys then.
+            // The text cannot be scrolled, so leave these keys to the transcript.
             KeyCode::Home | KeyCode::End if control || self.buffer.text().is_empty() => {
                 ComposerAction::Unhandled
             }
@@ -307,12 +308,12 @@ impl Composer {
         ComposerAction::Changed
     }
 
-    /// The text up to the cursor.
+    /// Returns the text before the cursor.
     fn before(&self) -> &str {
         &self.buffer.text()[..self.buffer.cursor()]
     }
 
-    /// Enter: sends, or behind a `\` begins a line.
+    /// Handles Enter, which sends the text, or starts a new line after a `\`.
     fn enter(&mut self) -> ComposerAction {
         if let Some(start) = self.before().strip_suffix('\\').map(str::len) {
             self.buffer.replace(start..start + 1, "\n");
@@ -333,9 +334,9 @@ impl Composer {
         }
     }
 
-    /// Returns the submission: pastes written out, and pictures beside the text.
+    /// Returns the submission, with pastes inserted and pictures attached.
     fn submission(&self) -> Result<Submission, String> {
-        // What a shell is to run, or a key, is sent as it is.
+        // Send shell commands and keys unchanged.
         let text = self.buffer.text();
         if text.starts_with('!') || is_secret(text) {
             return Ok(self.text().into());
@@ -348,7 +349,7 @@ impl Composer {
         Ok(submission)
     }
 
-    /// The text with something in the place of each placeholder.
+    /// Returns the text with each placeholder replaced.
     fn with(&self, of: impl Fn(usize) -> Option<String>) -> String {
         let pieces = self.buffer.text().chars().map(|c| {
             let attachment = crate::ui::tui::buffer::placeholder(c.encode_utf8(&mut [0; 4]));
@@ -357,7 +358,7 @@ impl Composer {
         pieces.collect()
     }
 
-    /// Keeps what stands in the input, to be had again by the text that it stands for.
+    /// Stores the draft in the input under its full text, which it returns.
     fn keep_draft(&mut self) -> String {
         let whole = self.text();
         if !is_secret(&whole) {
@@ -367,8 +368,8 @@ impl Composer {
         whole
     }
 
-    /// Has what was sent or typed before in the place of what stands in the input: as it stood there, or one that is
-    /// long, of an earlier session, as one piece.
+    /// Replaces the input with an earlier text: as a draft of this session if there is one, otherwise as plain
+    /// text, or as a single attachment if it is long.
     fn look_at(&mut self, whole: &str) {
         self.buffer.set(String::new());
         if let Some((text, attachments)) = self.drafts.get(whole).cloned() {
@@ -379,11 +380,11 @@ impl Composer {
             self.insert_whole(harmless(whole));
         }
         self.changed();
-        // What was looked up is not to be completed by the next Enter.
+        // Do not let the next Enter complete a recalled text.
         self.is_closed = true;
     }
 
-    /// Up and Down: a row of the text, or at its edge an entry of the history.
+    /// Handles Up and Down: moves by a row or, at the edge of the text, through the history.
     fn row(&mut self, is_up: bool) -> ComposerAction {
         let labels = self.labels();
         let rows = self.rows(self.columns.get(), &labels);
@@ -412,7 +413,7 @@ impl Composer {
     }
 }
 
-/// Candidates.
+/// Completion candidates.
 impl Composer {
     /// Returns the completions of the word before the cursor; empty while the list is closed.
     fn candidates(&self) -> Vec<Completion> {
@@ -434,7 +435,7 @@ impl Composer {
         found.found.clone()
     }
 
-    /// Applies a key to the candidates; `None` if there are none, or the key is not theirs.
+    /// Applies a key to the candidates; `None` if there are none, or they do not use the key.
     fn candidate_key(&mut self, key: KeyEvent) -> Option<ComposerAction> {
         let candidates = self.candidates();
         let marked = candidates.get(self.marked.min(candidates.len().checked_sub(1)?))?;
@@ -446,7 +447,7 @@ impl Composer {
             KeyCode::Esc => self.is_closed = true,
             KeyCode::Tab => self.complete(marked),
             KeyCode::Enter if key.modifiers.is_empty() => {
-                // What is a name already is meant, and so is a bare `@`.
+                // A complete name is meant as typed, and so is a bare `@`.
                 let is_whole = match completing(self.before())? {
                     Completing::Path(_, typed) => {
                         let listed = self.paths.listed();
@@ -467,7 +468,7 @@ impl Composer {
         Some(ComposerAction::Changed)
     }
 
-    /// Puts a candidate in the place of what was typed; behind a directory one can go on.
+    /// Replaces the typed word with a candidate; after a directory, completion continues.
     fn complete(&mut self, candidate: &Completion) {
         let cursor = self.buffer.cursor();
         let start = match completing(self.before()) {
@@ -485,14 +486,14 @@ impl Composer {
     }
 }
 
-/// The search through the history.
+/// History search.
 impl Composer {
     fn begin_search(&mut self) -> ComposerAction {
         self.search = Some(HistorySearch::default());
         ComposerAction::Changed
     }
 
-    /// Looks for what is wanted: before that entry, or anew.
+    /// Searches for the wanted text before the given entry, or from the end.
     fn look(&mut self, before: Option<usize>) {
         if let Some(search) = &mut self.search {
             if before.is_none() {
@@ -522,7 +523,7 @@ impl Composer {
                 search.wanted.push(c);
                 self.look(None);
             }
-            // Every other key takes what was found, and Enter does not send it yet.
+            // Any other key accepts the match; Enter does not send it yet.
             _ => {
                 let found = search.at.map(|_| search.found.clone());
                 self.search = None;
@@ -561,7 +562,7 @@ fn edit_of(key: KeyEvent) -> Option<EditCommand> {
             'u' => EditCommand::KillToStart,
             'w' => EditCommand::KillWord,
             'y' => EditCommand::Yank,
-            // As bytes, Ctrl-7 and Ctrl-_ are the same.
+            // Ctrl-7 and Ctrl-_ send the same byte.
             '7' | '_' => EditCommand::Undo,
             _ => return None,
         },
@@ -575,7 +576,7 @@ fn edit_of(key: KeyEvent) -> Option<EditCommand> {
     })
 }
 
-/// The same without the characters that stand for attachments, its lines ended by `\n`.
+/// Replaces placeholder characters in a text, and normalises its line endings to `\n`.
 fn harmless(text: &str) -> String {
     with_unix_line_ends(text).replace(|c: char| PLACEHOLDERS.contains(&u32::from(c)), "\u{fffd}")
 }

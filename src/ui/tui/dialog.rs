@@ -1,7 +1,7 @@
-//! Dialogs with the user: permission for something, a choice from a list, a line of text. Pure.
+//! Dialogs with the user: a permission, a choice from a list, a line of text. Pure.
 //!
-//! Guarantees that nothing is allowed but by its own key: neither Enter nor a paste answers a question. Nothing of what
-//! is shown is obeyed by the terminal, and of a secret nothing is shown but its length.
+//! Guarantees that only the respective key grants a permission: neither Enter nor a paste answers a question.
+//! Nothing shown controls the terminal, and of a secret only the length is shown.
 
 mod line;
 mod question;
@@ -26,10 +26,10 @@ use super::{FromScreen, Menu};
 use crate::record::question::Question;
 use crate::sys::text::printable;
 
-/// The number of rows and columns its border takes.
+/// The number of rows or columns taken by the border.
 const BORDER: u16 = 2;
 
-/// Something that the user is asked.
+/// A dialog that asks the user something.
 #[derive(Debug)]
 pub struct Dialog(Kind);
 
@@ -41,12 +41,12 @@ enum Kind {
 }
 
 impl Dialog {
-    /// Asks whether something is allowed; `preview` is what it would change.
+    /// Creates a dialog that asks for a permission; `preview` is the proposed change.
     pub fn question(question: Question, preview: Option<&str>) -> Self {
         Self(Kind::Question(QuestionDialog::new(question, preview)))
     }
 
-    /// Asks which of a list.
+    /// Creates a dialog that offers a choice from a list.
     pub fn menu(menu: Menu) -> Self {
         let (at, typed) = (
             menu.at.min(menu.items.len().saturating_sub(1)),
@@ -55,7 +55,7 @@ impl Dialog {
         Self(Kind::Menu(MenuDialog { menu, at, typed }))
     }
 
-    /// Asks for a line; what is typed is not shown if it is a secret.
+    /// Creates a dialog that asks for a line, which is hidden if it is a secret.
     pub fn line(prompt: String, is_secret: bool) -> Self {
         let line = TypedLine {
             text: String::new(),
@@ -64,11 +64,11 @@ impl Dialog {
         Self(Kind::Line(LineDialog { prompt, line }))
     }
 
-    /// Returns the number of rows it wants at this width.
+    /// Returns the number of rows needed at this width.
     pub fn height(&self, width: u16) -> u16 {
         let rows = match &self.0 {
             Kind::Question(question) => question.height(inner_width(width)),
-            // What is typed, the items, and what closes it.
+            // The filter, the items, and the hint on closing.
             Kind::Menu(menu) => menu.menu.items.len() + 2,
             Kind::Line(_) => 2,
         };
@@ -77,7 +77,7 @@ impl Dialog {
             .saturating_add(BORDER)
     }
 
-    /// Draws it.
+    /// Draws the dialog.
     pub fn render(&self, area: Rect, buf: &mut Buffer) {
         let title = match &self.0 {
             Kind::Question(question) => question.title(),
@@ -103,7 +103,7 @@ impl Dialog {
         block.render(area, buf);
     }
 
-    /// Takes a key; what the user has answered by it.
+    /// Handles a key. Returns the user's answer, if the key gives one.
     pub fn key(&mut self, key: KeyEvent) -> Option<FromScreen> {
         match &mut self.0 {
             Kind::Question(question) => question.key(key).map(FromScreen::Answered),
@@ -117,7 +117,7 @@ impl Dialog {
         matches!(&self.0, Kind::Question(question) if question.is_letter(key))
     }
 
-    /// Takes what was pasted into a line that is being typed; whether there was one.
+    /// Inserts a paste into the text field. Returns `false` if the dialog has none.
     pub fn paste(&mut self, text: &str) -> bool {
         match &mut self.0 {
             Kind::Question(question) => return question.paste(text),
@@ -127,7 +127,7 @@ impl Dialog {
         true
     }
 
-    /// Scrolls what would be changed by so many rows, up where they are negative.
+    /// Scrolls the proposed change by this many rows, up if negative.
     pub fn scroll(&mut self, rows: i32) {
         if let Kind::Question(question) = &mut self.0 {
             question.scroll(rows);
@@ -139,7 +139,7 @@ fn inner_width(width: u16) -> usize {
     usize::from(width.saturating_sub(BORDER)).max(1)
 }
 
-/// A line that is asked for.
+/// A dialog that asks for a line.
 #[derive(Debug)]
 struct LineDialog {
     prompt: String,
@@ -161,18 +161,18 @@ impl LineDialog {
     }
 }
 
-/// A list of which one is chosen.
+/// A dialog with a list to choose from.
 #[derive(Debug)]
 struct MenuDialog {
     menu: Menu,
-    /// The one that is marked, among those that match.
+    /// The index of the selected item among the matching ones.
     at: usize,
-    /// The text that the items are to match.
+    /// The filter typed by the user.
     typed: String,
 }
 
 impl MenuDialog {
-    /// The items that match what was typed, in their order.
+    /// Returns the items that match the filter, in order.
     fn matching(&self) -> Vec<usize> {
         let all = 0..self.menu.items.len();
         if self.typed.is_empty() {
@@ -235,7 +235,7 @@ impl MenuDialog {
             filter
         };
         let rows = usize::from(area.height);
-        // What Enter would choose goes before what the keys do.
+        // The selected item takes precedence over the hints.
         let top = usize::from(rows > 2);
         if top > 0 {
             put(buf, area, 0, &head, theme::DIM);

@@ -1,32 +1,32 @@
-//! The history of sent lines: Up and Down, and the search of Ctrl-R. Pure, but for the file of `History` that it reads
-//! once and adds to.
+//! The history of submissions for Up, Down and the search by Ctrl-R. Pure, except that it reads the file of
+//! `History` once and adds to it.
 //!
-//! Guarantees that what stands in the input is not lost by looking at what was sent earlier.
+//! Guarantees that browsing the history does not lose the text in the input.
 
 use crate::ui::history::History;
 
-/// Commands followed by a secret; their arguments are never kept.
+/// Commands followed by a secret; their arguments are never stored.
 const SECRET_COMMANDS: [&str; 2] = ["/login", "/logout"];
 
-/// Returns whether `text` may hold a key that its user is typing: it is neither kept nor shown.
+/// Returns whether `text` may contain a key being typed, which must be neither stored nor shown.
 pub fn is_secret(text: &str) -> bool {
     let command = text.split_whitespace().next();
     command.is_some_and(|command| SECRET_COMMANDS.contains(&command))
 }
 
-/// The entries of earlier sessions and of this one, and the one that is looked at.
+/// The entries of earlier sessions and of this one, with the current position.
 #[derive(Debug, Default)]
 pub struct Recall {
     file: Option<History>,
     entries: Vec<String>,
-    /// The one that stands in the input; `None`: what is being typed does.
+    /// The entry shown in the input; `None` if the user's own draft is.
     at: Option<usize>,
-    /// The text that was being typed before an entry was shown.
+    /// The draft in the input before an entry was shown.
     draft: String,
 }
 
 impl Recall {
-    /// With the entries of `file`, where anything is kept.
+    /// Loads the entries of `file`; without a file, the history lasts only for this session.
     pub fn new(file: Option<History>) -> Self {
         let entries = file.as_ref().map(History::entries).unwrap_or_default();
         Self {
@@ -36,7 +36,7 @@ impl Recall {
         }
     }
 
-    /// Adds what was sent, unless it is secret or the last one already.
+    /// Adds a submission, unless it is blank, secret or the same as the last one.
     pub fn add(&mut self, text: &str) {
         self.reset();
         if text.trim().is_empty() || is_secret(text) {
@@ -50,13 +50,13 @@ impl Recall {
         }
     }
 
-    /// From now on, what stands in the input is being typed.
+    /// Makes the current text of the input the draft.
     pub fn reset(&mut self) {
         self.at = None;
         self.draft.clear();
     }
 
-    /// The entry before the one that is looked at; `now` is what stands in the input.
+    /// Returns the entry before the current one; `now` is the text in the input.
     pub fn older(&mut self, now: &str) -> Option<&str> {
         let at = self.at.unwrap_or(self.entries.len()).checked_sub(1)?;
         if self.at.is_none() {
@@ -66,14 +66,14 @@ impl Recall {
         self.entries.get(at).map(String::as_str)
     }
 
-    /// The entry behind it, and behind the last one what was being typed.
+    /// Returns the entry after the current one, and the draft after the last one.
     pub fn newer(&mut self) -> Option<&str> {
         let at = self.at? + 1;
         self.at = (at < self.entries.len()).then_some(at);
         Some(self.entries.get(at).map_or(&self.draft, |entry| entry))
     }
 
-    /// The latest entry before `before` that has `wanted` in it, whatever the letters' case.
+    /// Returns the latest entry before index `before` that contains `wanted`, ignoring case.
     pub fn find(&self, wanted: &str, before: usize) -> Option<(usize, &str)> {
         let wanted = wanted.to_lowercase();
         let mut earlier = self.entries.iter().enumerate().take(before).rev();
@@ -87,19 +87,19 @@ impl Recall {
     }
 }
 
-/// A search through it: Ctrl-R.
+/// A search through the history, started by Ctrl-R.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HistorySearch {
     /// The text to look for.
     pub wanted: String,
-    /// The entry that was found.
+    /// The index of the matching entry.
     pub at: Option<usize>,
-    /// The text of the entry.
+    /// The text of the matching entry.
     pub found: String,
 }
 
 impl HistorySearch {
-    /// Looks for what is wanted in the entries before `before`. Where there is none, the last one found stays.
+    /// Searches the entries before `before`. If there is no match, the previous match stays.
     pub fn look(&mut self, recall: &Recall, before: usize) {
         if let Some((at, entry)) = recall.find(&self.wanted, before) {
             self.at = Some(at);
@@ -107,8 +107,8 @@ impl HistorySearch {
         }
     }
 
-    /// Returns the visible part of it in so many columns: the line with the match, and of a long line the part around
-    /// it.
+    /// Returns the part of the match to show: its matching line, cut to the given width around the searched
+    /// text.
     pub fn seen(&self, columns: usize) -> String {
         let wanted = self.wanted.to_lowercase();
         let place = |line: &str| Some(line.to_lowercase().split_once(&wanted)?.0.chars().count());

@@ -1,6 +1,6 @@
-//! One thing in the transcript, and the lines that it becomes. Pure.
+//! An item of the transcript, and its layout as lines. Pure.
 //!
-//! Guarantees that nothing of what others wrote reaches the terminal as anything but text.
+//! Guarantees that untrusted text reaches the terminal only as text.
 
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
@@ -12,37 +12,37 @@ use crate::ui::steps::{Folding, Look};
 use crate::ui::tui::code_colors::CodeColors;
 use crate::ui::tui::theme;
 
-/// Lines that are shown of what the user has sent.
+/// The maximum number of lines shown of a user's message.
 const SENT: usize = 40;
-/// Something in the transcript.
+/// The content of an item.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ItemBody {
-    /// A message by the user.
+    /// A message from the user.
     User {
-        /// The visible form of the message.
+        /// The shortened form of the message.
         shown: String,
-        /// All of it.
+        /// The full text.
         text: String,
     },
-    /// A block of the agent's message.
+    /// A block of the agent's message, in Markdown.
     Agent(String),
-    /// A part of its thoughts.
+    /// A part of the agent's thoughts.
     Thought {
         /// The text.
         text: String,
-        /// True if it goes on with the part before, so that nothing stands between them.
+        /// True if it continues the previous part, without a blank line between.
         continues: bool,
     },
-    /// A tool that it uses, or has used.
+    /// A tool call.
     Tool(Box<ToolUse>),
     /// A warning for the user.
     Warning(String),
-    /// Something else that has happened.
+    /// Any other event.
     Event(Box<Shown>),
 }
 
 impl ItemBody {
-    /// Returns whether it goes on with the one before, so that nothing stands between them.
+    /// Returns whether it continues the previous item, without a blank line between.
     pub fn continues(&self, before: &Self) -> bool {
         match (before, self) {
             (Self::Tool(_), Self::Tool(_)) => true,
@@ -51,7 +51,7 @@ impl ItemBody {
         }
     }
 
-    /// Its lines.
+    /// Returns the lines of the item.
     pub(in crate::ui) fn lines(&self, look: Look, code: &CodeColors) -> Vec<Line<'static>> {
         let width = look.width;
         match self {
@@ -87,7 +87,7 @@ impl ItemBody {
     }
 }
 
-/// The first line of some text in at most `width` columns.
+/// Returns the first line of a text, wrapped to `width` columns.
 pub fn first_line(text: &str, width: usize) -> String {
     let line = wrapped(&one_line(text), width.max(1));
     line.into_iter().next().unwrap_or_default()

@@ -1,8 +1,8 @@
-//! A decoder of terminal input: keys, pastes and turns of the wheel. Pure.
+//! A decoder for terminal input: keys, pastes and the mouse wheel. Pure.
 //!
-//! crossterm's own reader takes two Escapes that arrive together for one, and cannot be waited for beside other things;
-//! this one is given the bytes. Guarantees that it never panics, that no byte of a paste becomes a key, and that
-//! however the bytes are split, they mean the same. What it does not know is passed over.
+//! crossterm's own reader merges two Escapes that arrive together, and cannot be waited for together with other
+//! events; this decoder is fed bytes instead. Guarantees that it never panics, that no byte of a paste becomes
+//! a key, and that the result does not depend on how the bytes are split. Unknown sequences are ignored.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -10,7 +10,7 @@ use crate::sys::text::with_unix_line_ends;
 
 /// The sequence that ends a paste.
 const PASTE_END: &[u8] = b"\x1b[201~";
-/// No sequence is longer; what is, is none.
+/// The maximum length of an escape sequence, in bytes; longer ones are dropped.
 const LONGEST: usize = 64;
 
 /// An input event of a terminal.
@@ -18,19 +18,20 @@ const LONGEST: usize = 64;
 pub enum TerminalInput {
     /// A key was pressed.
     Key(KeyEvent),
-    /// A text was pasted. Its lines end with `\n`, where terminals send a `\r`.
+    /// Text was pasted. Line endings are normalised to `\n`; terminals send `\r`.
     Paste(String),
-    /// The wheel was turned: so many notches, up where they are negative.
+    /// The wheel was turned by this number of notches, up if negative.
     Wheel(i32),
 }
 
-/// Returns whether a key is a letter that is typed.
+/// Returns whether a key types a character.
 pub fn is_letter(key: KeyEvent) -> bool {
     let others = KeyModifiers::CONTROL | KeyModifiers::ALT;
     matches!(key.code, KeyCode::Char(_)) && !key.modifiers.intersects(others)
 }
 
-/// The entry of a list of so many that a key marks in the place of the one at `at`; `None` where the key moves nothing.
+/// Returns the index that a key selects in a list of `count` items, starting from `at`; `None` if the key does
+/// not move the selection.
 pub fn moved(key: KeyEvent, at: usize, count: usize) -> Option<usize> {
     let last = count.saturating_sub(1);
     let control = key.modifiers.contains(KeyModifiers::CONTROL);
@@ -43,27 +44,27 @@ pub fn moved(key: KeyEvent, at: usize, count: usize) -> Option<usize> {
     }
 }
 
-/// Reads bytes as they come.
+/// Decodes bytes as they arrive.
 #[derive(Debug, Default)]
 pub struct KeyDecoder {
-    /// The bytes that do not form a whole event yet.
+    /// The bytes of an incomplete event.
     pending: Vec<u8>,
-    /// The paste that is under way.
+    /// The current paste, if one has begun.
     paste: Option<Vec<u8>>,
 }
 
-/// The parse of the first event in some bytes.
+/// The result of parsing the first event in some bytes.
 enum Parsed {
-    /// This, of so many bytes; `None`: nothing that is known.
+    /// A complete event and its length in bytes; `None` for an unknown sequence.
     Whole(Option<TerminalInput>, usize),
-    /// A paste begins behind so many bytes.
+    /// The beginning of a paste, of this length in bytes.
     Paste(usize),
-    /// It depends on what follows.
+    /// The event is incomplete.
     Open,
 }
 
 impl KeyDecoder {
-    /// Takes what has come, and gives what is whole.
+    /// Decodes new bytes, and returns the complete events.
     pub fn read(&mut self, bytes: &[u8]) -> Vec<TerminalInput> {
         let mut inputs = Vec::new();
         self.pending.extend_from_slice(bytes);
@@ -71,18 +72,17 @@ impl KeyDecoder {
         inputs
     }
 
-    /// Returns whether the meaning of the pending bytes depends on what follows, or on nothing following: an Escape may
-    /// begin a sequence.
+    /// Returns whether the pending bytes are still ambiguous: a lone Escape may begin a sequence.
     pub fn is_open(&self) -> bool {
         self.paste.is_none() && !self.pending.is_empty()
     }
 
-    /// Ends the paste that is under way, if any, with what has come of it.
+    /// Ends the current paste, if any, and returns its text so far.
     pub fn end_paste(&mut self) -> Option<TerminalInput> {
         self.paste.take().map(|paste| pasted(&paste))
     }
 
-    /// Nothing has followed: what is there stands for itself.
+    /// Decodes the pending bytes as they are, after nothing else has followed.
     pub fn settle(&mut self) -> Vec<TerminalInput> {
         let mut inputs = Vec::new();
         self.decode(&mut inputs, true);
@@ -94,7 +94,7 @@ impl KeyDecoder {
         let mut at = 0;
         while at < pending.len() {
             if let Some(paste) = &mut self.paste {
-                // The end may have begun in what came before.
+                // The end sequence may have begun in the previous bytes.
                 let from = paste.len().saturating_sub(PASTE_END.len());
                 paste.extend_from_slice(&pending[at..]);
                 at = pending.len();
@@ -139,7 +139,7 @@ fn parse(bytes: &[u8], is_settled: bool) -> Parsed {
     let escape = || Parsed::Whole(Some(key(KeyCode::Esc, KeyModifiers::NONE)), 1);
     match bytes {
         [0x1b] => open(escape()),
-        // Two are two.
+        // Two Escapes are two keys.
         [0x1b, 0x1b, ..] => escape(),
         [0x1b, b'[', rest @ ..] => match control_sequence(rest) {
             Parsed::Whole(input, length) => Parsed::Whole(input, length + 2),
@@ -154,7 +154,7 @@ fn parse(bytes: &[u8], is_settled: bool) -> Parsed {
                 letter => cursor_key(*letter),
             };
             let input = code.map(|code| key(code, KeyModifiers::NONE));
-            // What does not end one begins the next.
+            // A byte that cannot end this sequence begins the next.
             let length = if last.is_ascii_graphic() { 3 } else { 2 };
             Parsed::Whole(input, length)
         }
@@ -166,7 +166,7 @@ fn parse(bytes: &[u8], is_settled: bool) -> Parsed {
     }
 }
 
-/// A character behind an Escape: it was typed with Alt.
+/// Parses a character after an Escape, which means it was typed with Alt.
 fn with_alt(bytes: &[u8], is_settled: bool) -> Parsed {
     match character(bytes, is_settled) {
         Parsed::Whole(Some(TerminalInput::Key(key)), length) => {
@@ -179,7 +179,7 @@ fn with_alt(bytes: &[u8], is_settled: bool) -> Parsed {
     }
 }
 
-/// A letter in UTF-8, or a control character.
+/// Parses a UTF-8 character or a control character.
 fn character(bytes: &[u8], is_settled: bool) -> Parsed {
     let (none, control) = (KeyModifiers::NONE, KeyModifiers::CONTROL);
     let first = bytes.first().copied().unwrap_or_default();
@@ -205,7 +205,7 @@ fn character(bytes: &[u8], is_settled: bool) -> Parsed {
                     text.chars().next().map(|c| key(KeyCode::Char(c), none)),
                     length,
                 ),
-                // Its end is missing.
+                // The character is incomplete.
                 Err(error) if error.error_len().is_none() && !is_settled => Parsed::Open,
                 Err(_) => Parsed::Whole(None, 1),
             };
@@ -214,9 +214,9 @@ fn character(bytes: &[u8], is_settled: bool) -> Parsed {
     Parsed::Whole(Some(key(code, modifiers)), 1)
 }
 
-/// Parses the rest of a sequence behind `ESC [`.
+/// Parses the rest of a sequence after `ESC [`.
 fn control_sequence(bytes: &[u8]) -> Parsed {
-    // The Linux console's F1 to F5.
+    // F1 to F5 on the Linux console.
     if let [b'[', rest @ ..] = bytes {
         return match rest {
             [] => Parsed::Open,
@@ -232,7 +232,7 @@ fn control_sequence(bytes: &[u8]) -> Parsed {
             Parsed::Whole(None, LONGEST)
         };
     };
-    // Something else begins in its midst.
+    // A new sequence begins inside this one.
     if !is_final(&bytes[end]) {
         return Parsed::Whole(None, end);
     }
@@ -245,12 +245,13 @@ fn control_sequence(bytes: &[u8]) -> Parsed {
     }
 }
 
-/// The meaning of a whole sequence.
+/// Interprets a complete sequence.
 fn sequence(inner: &str, last: u8) -> Option<TerminalInput> {
     if let Some(mouse) = inner.strip_prefix('<') {
         return wheel(mouse, last);
     }
-    // Of a number with parts, the first counts; `kind` is that of kitty: 3 is a key that was let go.
+    // In a parameter with subparameters, the first is the value; `kind` is kitty's event type: 3 is a key
+    // release.
     let mut fields = inner.split(';').map(|field| field.split(':'));
     let mut number = || {
         let mut parts = fields.next()?;
@@ -284,7 +285,7 @@ fn sequence(inner: &str, last: u8) -> Option<TerminalInput> {
     Some(key(code, modifiers))
 }
 
-/// The key of a letter that ends a sequence.
+/// Returns the cursor or function key for a sequence's final letter.
 fn cursor_key(letter: u8) -> Option<KeyCode> {
     Some(match letter {
         b'A' => KeyCode::Up,
@@ -297,21 +298,21 @@ fn cursor_key(letter: u8) -> Option<KeyCode> {
     })
 }
 
-/// Modifiers as terminals count them: one more than their bits.
+/// Decodes modifiers, which terminals send as a bit mask plus one.
 fn modifiers(number: u32) -> KeyModifiers {
     let bits = number.saturating_sub(1);
     let bit = |bit: u32, modifier| match bits & bit {
         0 => KeyModifiers::NONE,
         _ => modifier,
     };
-    // Meta is Alt by another name; locks and what is on no keyboard do not count.
+    // Meta is another name for Alt; ignore lock keys, Hyper and the like.
     bit(1, KeyModifiers::SHIFT)
         | bit(2 | 32, KeyModifiers::ALT)
         | bit(4, KeyModifiers::CONTROL)
         | bit(8, KeyModifiers::SUPER)
 }
 
-/// A key that is told by its character's number, as kitty and xterm do it.
+/// Returns the key for a character code, as sent by kitty and xterm.
 fn coded(code: u32, modifiers: KeyModifiers) -> Option<TerminalInput> {
     let code = match code {
         9 if modifiers.contains(KeyModifiers::SHIFT) => KeyCode::BackTab,
@@ -319,7 +320,7 @@ fn coded(code: u32, modifiers: KeyModifiers) -> Option<TerminalInput> {
         13 | 57414 => KeyCode::Enter,
         27 => KeyCode::Esc,
         8 | 127 => KeyCode::Backspace,
-        // The number pad.
+        // The numeric keypad.
         57399..=57408 => KeyCode::Char(char::from_digit(code - 57399, 10)?),
         57409 => KeyCode::Char('.'),
         57410 => KeyCode::Char('/'),
@@ -336,10 +337,10 @@ fn coded(code: u32, modifiers: KeyModifiers) -> Option<TerminalInput> {
         57423 => KeyCode::Home,
         57424 => KeyCode::End,
         57426 => KeyCode::Delete,
-        // Other keys that are no characters.
+        // Other keys without a character.
         57344..=63743 => return None,
         code => match char::from_u32(code).filter(|c| !c.is_control())? {
-            // The number is that of the key, not of what Shift makes of it.
+            // The code is that of the unshifted key.
             c if modifiers.contains(KeyModifiers::SHIFT) => {
                 KeyCode::Char(c.to_uppercase().next().unwrap_or(c))
             }
@@ -349,10 +350,10 @@ fn coded(code: u32, modifiers: KeyModifiers) -> Option<TerminalInput> {
     Some(key(code, modifiers))
 }
 
-/// A turn of the wheel, as `CSI < BUTTON ; COLUMN ; ROW M` tells it. Clicks mean nothing.
+/// Decodes a turn of the wheel, sent as `CSI < BUTTON ; COLUMN ; ROW M`. Clicks are ignored.
 fn wheel(fields: &str, last: u8) -> Option<TerminalInput> {
     let button: u32 = fields.split(';').next()?.parse().ok()?;
-    // Without the bits of Shift, Alt and Ctrl.
+    // Mask out the bits for Shift, Alt and Ctrl.
     match (button & !0b1_1100, last) {
         (64, b'M') => Some(TerminalInput::Wheel(-1)),
         (65, b'M') => Some(TerminalInput::Wheel(1)),

@@ -1,8 +1,9 @@
-//! The full-screen terminal of an agent: what crosses between it and the engine, each on a thread of its own.
+//! The full-screen terminal of an agent: the messages between the screen and the engine, which run on separate
+//! threads.
 //!
-//! The engine sends [`ToScreen`] and the screen [`FromScreen`]; neither waits for the other but where somebody is asked.
-//! A stop goes by the process's `Interrupt`, the mode by [`SharedMode`](crate::record::mode::SharedMode): both reach an
-//! engine that is busy.
+//! The engine sends [`ToScreen`] and the screen [`FromScreen`]; neither waits for the other, except for the
+//! answer to a question. Stops go through the process's `Interrupt`, and mode changes through
+//! [`SharedMode`](crate::record::mode::SharedMode): both reach an engine that is busy.
 
 pub mod app;
 pub(crate) mod attachment;
@@ -32,43 +33,43 @@ use crate::record::todos::Todo;
 /// A message from the engine to the screen.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ToScreen {
-    /// Something happened in a run.
+    /// An event of a run.
     Event(Event),
-    /// The conversation so far, which replaces the one on the screen: a session was opened, or a new one begun.
+    /// The conversation so far, which replaces the one on the screen: a session was opened or started.
     Transcript(Vec<Entry>),
-    /// The same, behind what is there: the answer of a slash command, Markdown.
+    /// The answer to a slash command, in Markdown, to append to the conversation.
     Said(String),
     /// The data for the status bar and the input.
     Status(Status),
-    /// The whole list of todos.
+    /// The complete list of todos.
     Todos(Vec<Todo>),
-    /// The user is to say whether something is done; the screen answers with `FromScreen::Answered`.
+    /// Asks the user for a permission; the screen replies with `FromScreen::Answered`.
     Ask {
         /// The action in question.
         question: Question,
         /// The proposed change: a unified diff or the text.
         preview: Option<String>,
     },
-    /// The user is to choose; the screen answers with `FromScreen::Chosen`.
+    /// Lets the user choose from a list; the screen replies with `FromScreen::Chosen`.
     Choose(Menu),
-    /// A line is to be typed, as `***` where it is a secret; the screen answers with `FromScreen::Typed`.
+    /// Asks the user for a line, masked if it is a secret; the screen replies with `FromScreen::Typed`.
     Type {
         /// The text before the input.
         prompt: String,
-        /// True if it is not shown.
+        /// True if the input is masked.
         is_secret: bool,
     },
-    /// The slash commands that there are: those of the program and the user's own.
+    /// The available slash commands: the program's and the user's own.
     Commands(Vec<CommandHint>),
-    /// This text is to be in the terminal's clipboard.
+    /// Copies this text to the terminal's clipboard.
     Copy(String),
-    /// This text is to be read in the user's pager.
+    /// Shows this text in the user's pager.
     Page(String),
-    /// All is set up anew: until that is `Settled`, Escape stops nothing, and Ctrl-C ends all.
+    /// Setup has begun again: until `Settled`, Escape stops nothing, and Ctrl-C exits.
     SettingUp,
-    /// The last submission is done, well or not: the next line may come.
+    /// The last submission is finished, successfully or not: the engine is ready for the next.
     Settled,
-    /// The end: the screen gives the terminal back, writes this there, and is over.
+    /// Restores the terminal, prints the farewell, and closes the screen.
     End {
         /// The text left on the normal screen.
         farewell: String,
@@ -78,26 +79,26 @@ pub enum ToScreen {
 /// A message from the screen to the engine.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FromScreen {
-    /// A line was sent: a request, `/command` or `!command`.
+    /// A submitted line: a request, `/command` or `!command`.
     Line(Submission),
     /// The answer to [`ToScreen::Ask`].
     Answered(Verdict),
-    /// The item of a menu, counted from 0; `None`: none.
+    /// The 0-based index of the chosen item; `None` if the user cancelled.
     Chosen(Option<usize>),
-    /// The typed text, or `None`.
+    /// The typed text; `None` if the user cancelled.
     Typed(Option<String>),
-    /// The user ends the program.
+    /// The user exits the program.
     Leave,
 }
 
 /// A submission by the user.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Submission {
-    /// All that was typed and pasted, as it is sent.
+    /// The full text with pastes inserted, as sent.
     pub text: String,
-    /// The pictures that were attached.
+    /// The attached pictures.
     pub images: Vec<Image>,
-    /// The visible form of the text, with each long paste as one piece; `None` if it is the text itself.
+    /// The visible form of the text, with each long paste as a placeholder; `None` if it equals the text.
     pub shown: Option<String>,
 }
 
@@ -110,27 +111,27 @@ impl From<String> for Submission {
     }
 }
 
-/// Something that stands in the transcript.
+/// An entry of the transcript.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Entry {
-    /// A message by the user.
+    /// A message from the user.
     User(String),
-    /// A message by the agent, in Markdown.
+    /// A message from the agent, in Markdown.
     Agent(String),
-    /// A thought of the agent's.
+    /// A thought of the agent.
     Thought(String),
-    /// A tool was used.
+    /// A tool call.
     Tool {
         /// The tool's name.
         name: String,
-        /// The subject of the use.
+        /// The subject of the call.
         subject: String,
         /// The result.
         result: String,
-        /// True if that was nothing.
+        /// True if the tool failed.
         failed: bool,
     },
-    /// The program's own words.
+    /// A message from the program itself.
     Notice(String),
 }
 
@@ -139,45 +140,45 @@ pub enum Entry {
 pub struct Status {
     /// The model's name.
     pub model: String,
-    /// The name of its vendor.
+    /// The name of the model's vendor.
     pub vendor: &'static str,
-    /// The number of tokens of context the last call had, and what came since, about.
+    /// The approximate number of tokens in the context: those of the last call, plus later text.
     pub used: u64,
-    /// The number of the model takes.
+    /// The size of the model's context window, in tokens.
     pub window: u64,
     /// The state of the connection to the vendor.
     pub connection: Connection,
 }
 
-/// The outcome of the last attempt to reach the vendor.
+/// The result of the last attempt to reach the vendor.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Connection {
-    /// It answers, or was not asked yet.
+    /// The vendor answers, or has not been called yet.
     #[default]
     Connected,
-    /// It could not be reached.
+    /// The vendor could not be reached.
     Disconnected,
-    /// It answered with an error.
+    /// The vendor answered with an error.
     Error,
 }
 
-/// A list of which one is chosen.
+/// A list to choose from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Menu {
     /// The menu's title, which names the thing to choose.
     pub title: String,
-    /// The items: a name and a note on it.
+    /// The items, each with a name and a note.
     pub items: Vec<(String, String)>,
-    /// The one that is marked at first.
+    /// The index of the item selected at first.
     pub at: usize,
 }
 
-/// A slash command, for who types one.
+/// A slash command, as suggested to the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandHint {
-    /// Its name, without the slash.
+    /// The name, without the slash.
     pub name: String,
-    /// The argument that it takes; "" for none.
+    /// The argument; "" for none.
     pub argument: String,
     /// A description of the command.
     pub description: String,

@@ -1,4 +1,4 @@
-//! The list of what is to be done: beside the transcript, or in a few lines above the input. Pure.
+//! The todo list: beside the transcript, or in a few lines above the input. Pure.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -11,12 +11,12 @@ use crate::record::todos::{Todo, TodoStatus};
 use crate::sys::numbers::counted;
 use crate::ui::blocks::{one_line, wrapped};
 
-/// From so many columns on, it stands beside the transcript.
+/// The minimum screen width for showing the list beside the transcript.
 const FROM: u16 = 100;
-/// So many lines it may take above the input.
+/// The maximum number of lines above the input.
 const MOST_LINES: usize = 5;
 
-/// Returns the number of columns it takes of a screen of so many; 0 where it stands above the input.
+/// Returns the width of the list beside the transcript; 0 if it is shown above the input.
 pub fn width(columns: u16) -> u16 {
     if columns < FROM {
         0
@@ -25,12 +25,12 @@ pub fn width(columns: u16) -> u16 {
     }
 }
 
-/// Returns the number of lines it takes above the input.
+/// Returns the height of the list above the input.
 pub fn height(todos: &[Todo]) -> u16 {
     u16::try_from(todos.len().min(MOST_LINES)).unwrap_or_default()
 }
 
-/// Draws it beside the transcript: all of it, as far as there is room.
+/// Draws the list beside the transcript, as much as fits.
 pub fn render(todos: &[Todo], area: Rect, buf: &mut Buffer) {
     let done = todos.iter().filter(|todo| is_done(todo)).count();
     let title = format!(" Todos {done}/{} ", todos.len());
@@ -51,7 +51,7 @@ pub fn render(todos: &[Todo], area: Rect, buf: &mut Buffer) {
         lines.collect::<Vec<_>>()
     };
     let all: Vec<Vec<Line<'_>>> = todos.iter().map(lines).collect();
-    // What is being done is to be seen.
+    // Keep the current todo visible.
     let current = current(todos);
     let mut first = 0;
     let taken = |first: usize| all[first..=current].iter().map(Vec::len).sum::<usize>();
@@ -61,7 +61,7 @@ pub fn render(todos: &[Todo], area: Rect, buf: &mut Buffer) {
     draw(all.into_iter().skip(first).flatten(), inner, buf);
 }
 
-/// Draws it above the input, a line for each.
+/// Draws the list above the input, one line per todo.
 pub fn render_lines(todos: &[Todo], area: Rect, buf: &mut Buffer) {
     let room = usize::from(area.height);
     if room == 0 {
@@ -70,7 +70,7 @@ pub fn render_lines(todos: &[Todo], area: Rect, buf: &mut Buffer) {
     let first = match todos.len().checked_sub(room) {
         None => 0,
         Some(most) if room < 3 => current(todos).min(most),
-        // The one before is to be seen, too: what has just been done.
+        // Show the previous todo, which was just completed, as well.
         Some(most) => current(todos).saturating_sub(1).min(most),
     };
     let mut lines: Vec<Line<'_>> = todos
@@ -98,7 +98,7 @@ fn is_done(todo: &Todo) -> bool {
     todo.status == TodoStatus::Completed
 }
 
-/// The one that is being done, else the first that is not done.
+/// Returns the index of the todo in progress, or else of the first pending one.
 fn current(todos: &[Todo]) -> usize {
     let at = |status| todos.iter().position(|todo| todo.status == status);
     let first = at(TodoStatus::InProgress).or_else(|| at(TodoStatus::Pending));

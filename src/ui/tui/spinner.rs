@@ -1,4 +1,4 @@
-//! Indicators of a wait: the animation, its message, the expected time. Pure: time comes as an argument.
+//! Shows a wait: the animation, its message, and the expected time. Pure: time comes as an argument.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::sys::counter::Counter;
 use crate::sys::numbers::{counted, elapsed};
 use crate::ui::blocks::one_line;
 
-/// An animation: the frames and intervals of cli-spinners.
+/// An animation, with the frames and interval of cli-spinners.
 #[derive(Debug, PartialEq, Eq)]
 struct Frames {
     interval: Duration,
@@ -40,7 +40,7 @@ const LINE: Frames = Frames {
     frames: &["-", "\\", "|", "/"],
 };
 
-/// Messages behind the animation, each with the time from which it is shown.
+/// The messages after the animation, each with the time from which it is shown.
 const MESSAGES: [(Duration, &str); 5] = [
     (Duration::ZERO, "Starting..."),
     (Duration::from_secs(3), "Still working..."),
@@ -49,7 +49,7 @@ const MESSAGES: [(Duration, &str); 5] = [
     (Duration::from_secs(30), "Thank you for your patience..."),
 ];
 
-/// The vendor whose model has a name of its own.
+/// The vendor whose model is called by name.
 const ANTHROPIC: &str = "Anthropic";
 
 /// The hint on how to stop.
@@ -58,55 +58,55 @@ const HINT: &str = " (esc to interrupt)";
 /// The width of a bar, in columns.
 const BAR: u64 = 20;
 
-/// The thing that is waited for.
+/// An activity being waited for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Waiting {
-    /// The model thinks, or the engine does.
+    /// The model or the engine is thinking.
     Thinking,
-    /// A tool is used.
+    /// A tool is running.
     Tool {
-        /// Its name.
+        /// The tool's name.
         name: String,
-        /// The subject of the use.
+        /// The subject of the call.
         description: String,
     },
-    /// A file is read or written.
+    /// A file is being read or written.
     File {
-        /// `Reading`, `Writing`.
+        /// The verb: `Reading` or `Writing`.
         operation: &'static str,
-        /// The file.
+        /// The file's path.
         path: String,
     },
-    /// The vendor was called, and has not answered.
+    /// The vendor has been called but has not answered yet.
     Api {
         /// Details of the call.
         details: String,
     },
-    /// The answer comes.
+    /// The answer is arriving.
     Streaming {
         /// The number of bytes so far.
         bytes: u64,
     },
-    /// A reply comes whose tokens are counted.
+    /// A reply whose tokens are counted is arriving.
     Counting {
-        /// `Thinking...`
+        /// The activity, such as `Thinking...`.
         doing: String,
         /// The tokens so far.
         tokens: u64,
     },
-    /// Something whose end is known.
+    /// An activity with a known total.
     Progress {
         /// The message.
         message: String,
         /// The amount done.
         done: Counter,
-        /// Of how much.
+        /// The total amount.
         total: u64,
     },
 }
 
 impl Waiting {
-    /// Returns the wait for a tool of this category that is used on `subject`.
+    /// Returns the wait for a tool of this category, used on `subject`.
     pub fn for_tool(name: &str, category: Option<Category>, subject: &str) -> Self {
         let operation = match category {
             Some(Category::File) if !subject.is_empty() => "Reading",
@@ -124,7 +124,7 @@ impl Waiting {
         }
     }
 
-    /// Returns whether it is the same as before, perhaps further on.
+    /// Returns whether it is the same activity, possibly with more progress.
     pub fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Streaming { .. }, Self::Streaming { .. })
@@ -142,7 +142,7 @@ impl Waiting {
         }
     }
 
-    /// Its message, where the model is this vendor's; "" before that is known.
+    /// Returns the message for a model of this vendor; "" if the vendor is not known yet.
     fn message(&self, vendor: &str) -> String {
         let vendor = if vendor.is_empty() { ANTHROPIC } else { vendor };
         match self {
@@ -168,25 +168,25 @@ impl Waiting {
         }
     }
 
-    /// Returns whether it says that Escape stops it; Escape stops all of them.
+    /// Returns whether the hint that Escape stops it is shown; Escape stops every activity.
     fn has_hint(&self) -> bool {
         !matches!(self, Self::Api { .. } | Self::File { .. })
     }
 }
 
-/// Something that is waited for, since when.
+/// A wait, with the time at which it began.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wait {
-    /// The thing that is waited for.
+    /// The activity being waited for.
     pub waiting: Waiting,
-    /// When it began.
+    /// The time at which it began.
     pub since: Duration,
-    /// When the call that it belongs to began, and how long that may take.
+    /// The time at which the call began, and its estimated duration.
     pub estimate: Option<(Duration, Duration)>,
 }
 
 impl Wait {
-    /// Which frame of what turns it is now; it is drawn anew when this is another.
+    /// Returns the current animation frame and the whole seconds waited; a change requires a redraw.
     pub fn frame(&self, now: Duration) -> (usize, u64) {
         let (frames, _) = self.waiting.frames();
         let waited = now.saturating_sub(self.since);
@@ -203,7 +203,7 @@ impl Wait {
         Duration::from_millis(left.unwrap_or_default())
     }
 
-    /// Draws it: a line, and a second one of details where there is room.
+    /// Draws the wait on a line, and its details on a second one if there is room.
     pub fn render(&self, now: Duration, vendor: &str, area: Rect, buf: &mut Buffer) {
         let (frames, color) = self.waiting.frames();
         let frame = frames.frames[self.frame(now).0];
@@ -217,7 +217,7 @@ impl Wait {
         };
         let hint = if self.waiting.has_hint() { HINT } else { "" };
         let smart = format!(" {}", smart(waited));
-        // How to stop it goes before how long it takes; where there is no room for either, it stands below.
+        // The hint takes precedence over the time; if neither fits, the hint moves to the second line.
         let forms = [line(&smart, hint), line("", hint), line("", "")];
         let fits = |line: &&Line<'_>| line.width() <= usize::from(area.width);
         let at = forms.iter().position(|line| fits(&line)).unwrap_or(2);
@@ -243,7 +243,7 @@ impl Wait {
         let mut details = vec![hint.to_owned(), self.waiting.details()];
         if let Some((since, about)) = self.estimate {
             let waited = now.saturating_sub(since);
-            // One that was passed says nothing any more.
+            // An estimate that has been exceeded is not helpful.
             if waited <= about {
                 details.push(format!("{} of about {}", elapsed(waited), elapsed(about)));
             }
@@ -254,7 +254,7 @@ impl Wait {
     }
 }
 
-/// Returns the message for this time: the last one whose time has passed.
+/// Returns the message for the time waited.
 fn smart(waited: Duration) -> &'static str {
     let passed = MESSAGES.iter().rfind(|(after, _)| waited >= *after);
     passed.map_or("", |(_, message)| message)
@@ -269,16 +269,15 @@ pub struct CallTimes {
 }
 
 impl CallTimes {
-    /// A call with so many tokens of prompt took so long.
+    /// Records the duration of a call with this number of prompt tokens.
     pub fn add(&mut self, tokens: u64, took: Duration) {
         self.calls += 1;
         self.took += took;
         self.tokens += tokens;
     }
 
-    /// Returns the time one with so many may take, in whole seconds: half of it as earlier ones on average, half by
-    /// their rate;
-    /// `None` before there was any.
+    /// Estimates the duration of a call with this number of prompt tokens, in whole seconds: the average of the
+    /// mean duration of earlier calls and the duration at their mean rate; `None` before the first call.
     pub fn estimate(&self, tokens: u64) -> Option<Duration> {
         let mean = self.took.checked_div(self.calls)?;
         let total = u128::from(self.tokens.max(1));

@@ -1,7 +1,7 @@
 //! The status bar: mode, model, connection, context, keys. Pure.
 //!
-//! Guarantees that it never takes more than its lines: of what does not fit, the keys go first, then the model,
-//! then a word.
+//! Guarantees that it never exceeds its lines: if space is short, it omits first the keys, then the model, then
+//! a word.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -14,14 +14,14 @@ use super::{Connection, Status};
 use crate::record::mode::Mode;
 use crate::ui::blocks::one_line;
 
-/// The keys that one has to know.
+/// The essential keys.
 const KEYS: &str = "shift+tab: cycle mode | esc×2: stop | /help: commands";
-/// The same of an agent without modes.
+/// The essential keys of an agent without modes.
 const KEYS_WITHOUT_MODES: &str = "esc×2: stop | ctrl+d: leave | /help: commands";
-/// The number of lines it takes where there is room for a border.
+/// The height with a border, in lines.
 pub const HEIGHT: u16 = 3;
 
-/// Draws it; without a border, where there is no room for one.
+/// Draws the status bar, without a border if there is no room.
 pub fn render(status: &Status, mode: Option<Mode>, area: Rect, buf: &mut Buffer) {
     let mut inner = area;
     if area.height >= HEIGHT {
@@ -30,7 +30,7 @@ pub fn render(status: &Status, mode: Option<Mode>, area: Rect, buf: &mut Buffer)
             .border_style(theme::BORDER);
         inner = block.inner(area);
         block.render(area, buf);
-        // A blank on each side, as far as there is room.
+        // Leave a space on each side, if there is room.
         inner.x = inner.x.saturating_add(1);
         inner.width = inner.width.saturating_sub(2);
     }
@@ -77,7 +77,7 @@ fn draw(parts: &[Line<'_>; 3], widths: [usize; 3], area: Rect, buf: &mut Buffer)
     }
 }
 
-/// `● Regular Mode | claude-sonnet-5-5`
+/// Returns the left part: `● Regular Mode | claude-sonnet-5-5`.
 fn left(status: &Status, mode: Option<Mode>, model: Option<&String>) -> Line<'static> {
     let dot = match status.connection {
         Connection::Connected => theme::SUCCESS,
@@ -101,7 +101,7 @@ fn left(status: &Status, mode: Option<Mode>, model: Option<&String>) -> Line<'st
     Line::from(spans)
 }
 
-/// `Context: 45.0k/200.0k (23%)`
+/// Returns the context usage: `Context: 45.0k/200.0k (23%)`.
 fn context(status: &Status) -> Line<'static> {
     let percent = percentage(status.used, status.window);
     let style = match percent {
@@ -117,19 +117,19 @@ fn context(status: &Status) -> Line<'static> {
     ])
 }
 
-/// The share in whole per cent, half of one rounded up.
+/// Returns the share as a percentage, with halves rounded up.
 fn percentage(used: u64, window: u64) -> u64 {
     let window = u128::from(window.max(1));
     let percent = (u128::from(used) * 200 + window) / (window * 2);
     u64::try_from(percent).unwrap_or(u64::MAX)
 }
 
-/// `999`, `45.0k`
+/// Formats a number of tokens: `999`, `45.0k`.
 fn tokens(count: u64) -> String {
     if count < 1000 {
         return count.to_string();
     }
-    // Half a hundred is rounded up.
+    // Round halves up.
     let tenths = count.saturating_add(50) / 100;
     format!("{}.{}k", tenths / 10, tenths % 10)
 }

@@ -1,11 +1,11 @@
-//! Markdown that is still coming, as blocks. Pure.
+//! Splits Markdown into blocks while it arrives. Pure.
 //!
-//! Guarantees that the work for a text that grows is that for its last blocks: what comes before them is settled, and
-//! never looked at again.
+//! Guarantees that the work for growing text depends only on its last blocks: earlier blocks are complete and
+//! never parsed again.
 
 use pulldown_cmark::{Event, Options, Parser};
 
-/// Takes all blocks but the last off `text`.
+/// Removes all blocks but the last from `text`, and returns them.
 pub fn take_settled(text: &mut String) -> Vec<String> {
     let starts = block_starts(text);
     let rest = text.split_off(starts.last().copied().unwrap_or_default());
@@ -16,14 +16,14 @@ pub fn take_settled(text: &mut String) -> Vec<String> {
         .collect()
 }
 
-/// Where the blocks of the outermost level begin, the first at 0.
+/// Returns the start of each top-level block, the first at 0.
 fn block_starts(text: &str) -> Vec<usize> {
     let (mut starts, mut depth) = (vec![0], 0_usize);
-    // What the last line is, its end decides: a bar may begin a row of the table before.
+    // Ignore an incomplete last line: a bar in it may begin a row of the preceding table.
     let lines = &text[..text.rfind('\n').map_or(0, |at| at + 1)];
     for (event, range) in Parser::new_ext(lines, Options::ENABLE_TABLES).into_offset_iter() {
         if depth == 0 {
-            // Indentation is a part of some blocks.
+            // Indentation is part of some blocks.
             let start = lines[..range.start].rfind('\n').map_or(0, |at| at + 1);
             if starts.last().is_some_and(|last| *last < start) {
                 starts.push(start);

@@ -1,8 +1,9 @@
-//! The screen's loop: keys and messages in, frames out.
+//! The screen's loop, which handles keys and messages and draws frames.
 //!
-//! Touches the terminal at standard input and output, the user's editor and pager, and the file that is edited.
-//! Guarantees that the terminal is given back and the engine stopped however it ends, that there are at most sixty frames a second, that
-//! nothing is written while nothing changes, and that no key that was typed ahead of a question answers it.
+//! Touches the terminal at standard input and output, the user's editor and pager, and the file being edited.
+//! Guarantees that the terminal is restored and the engine stopped however it ends, that there are at most
+//! sixty frames a second, that nothing is written while nothing changes, and that no key typed ahead of a
+//! question answers it.
 
 mod handover;
 mod painter;
@@ -41,36 +42,37 @@ use crate::ui::editor;
 use crate::ui::history::History;
 use crate::ui::pager::Pager;
 
-/// The time from one frame to the next, on the average at least.
+/// The minimum average time between frames.
 const FRAME: Duration = Duration::from_millis(18);
-/// The lead allowed to a frame that shows typed text: three frames. No second has more than sixty frames.
+/// The time by which a frame showing typed text may be early: three frames. No second has more than sixty
+/// frames.
 const AHEAD: Duration = Duration::from_millis(54);
-/// The time an Escape waits for what it may begin.
+/// The time to wait for the rest of an escape sequence.
 const ESCAPE: Duration = Duration::from_millis(25);
-/// Who has paused for so long has seen what is asked.
+/// The pause in typing after which a question counts as seen.
 const PAUSE: Duration = Duration::from_millis(500);
-/// The interval between checks for a stop that nobody has taken yet.
+/// The interval between checks whether the engine has handled a stop.
 const STOP: Duration = Duration::from_millis(100);
 
 /// Options of the screen.
 pub struct ScreenOptions<'c> {
-    /// The time.
+    /// The source of the time.
     pub clock: &'c dyn Clock,
-    /// True if there are to be no colours.
+    /// True if no colours are shown.
     pub no_color: bool,
-    /// The mode, where the agent has modes and streams prose; else only its steps are shown.
+    /// The mode, if the agent has modes and streams prose; `None` to show only its steps.
     pub mode: Option<SharedMode>,
     /// True if the wheel scrolls.
     pub mouse: bool,
     /// The project's root.
     pub root: PathBuf,
-    /// The submission sent as soon as the engine is ready, as if it had been typed.
+    /// A submission to send as soon as the engine is ready, as if it had been typed.
     pub first: Option<Submission>,
-    /// The history of sent lines; `None` if nothing is kept.
+    /// The history of submissions; `None` to keep none.
     pub history: Option<History>,
-    /// The user's editor, a command; `None`: they have named none.
+    /// The command of the user's editor; `None` if none is configured.
     pub editor: Option<String>,
-    /// The file in which the input is edited: no other process's.
+    /// The file in which the input is edited, used by no other process.
     pub draft: PathBuf,
     /// The user's pager.
     pub pager: Option<Pager>,
@@ -78,11 +80,11 @@ pub struct ScreenOptions<'c> {
     pub clipboard: Clipboard,
 }
 
-/// Shows the screen until the engine ends it, or a signal does.
+/// Runs the screen until the engine ends it or a signal arrives.
 ///
 /// # Errors
-/// When the terminal cannot be set up, read or written to; [`Interrupted`] where a signal has ended it, or the terminal
-/// is gone.
+/// When the terminal cannot be set up, read or written to; returns [`Interrupted`] if a signal ended the screen
+/// or the terminal is gone.
 pub fn run(
     options: ScreenOptions<'_>,
     receiver: ScreenReceiver,
@@ -104,17 +106,17 @@ pub fn run(
     let (ended_by, lasting) = (screen.ended_by, screen.interrupt.0.lasting());
     drop(screen);
     drop(taken);
-    // A terminal that fails after a SIGHUP has failed by that.
+    // A terminal error after a SIGHUP is a consequence of the signal.
     let by_signal = |error| lasting.map_or(error, |signal| Interrupted { signal }.into());
     let farewell = ended.map_err(by_signal)?;
     if !farewell.is_empty() {
-        // A terminal that has gone needs no farewell.
+        // The terminal may be gone, in which case no farewell is needed.
         let _ = io::stdout().write_all(printable(&farewell, &['\n']).as_bytes());
     }
     ended_by.map_or(Ok(()), |interrupted| Err(interrupted.into()))
 }
 
-/// Stops the engine when it goes: nobody sees any more what that does.
+/// Stops the engine when dropped, since its work is no longer visible.
 struct StopAtEnd(Interrupt);
 
 impl Drop for StopAtEnd {
@@ -123,7 +125,7 @@ impl Drop for StopAtEnd {
     }
 }
 
-/// The terminal's size; one that has none is as large as they used to be.
+/// Returns the terminal's size; 80 by 24 if it is unknown.
 fn terminal_size() -> Size {
     let (width, height) = crossterm::terminal::size().unwrap_or_default();
     match (width, height) {
@@ -132,13 +134,13 @@ fn terminal_size() -> Size {
     }
 }
 
-/// Returns the time until the frame is drawn that may be drawn at `next`, or earlier where something was typed.
+/// Returns the time until the next frame, planned for `next` but allowed earlier if text was typed.
 fn due_in(next: Duration, is_typed: bool, now: Duration) -> Duration {
     let ahead = if is_typed { AHEAD } else { Duration::ZERO };
     next.saturating_sub(now + ahead)
 }
 
-/// When a frame may be drawn after one that is drawn now: those that came early are waited for.
+/// Returns the earliest time for the frame after one drawn now; frames drawn early are compensated for.
 fn frame_after(next: Duration, now: Duration) -> Duration {
     next.max(now) + FRAME
 }
@@ -148,7 +150,7 @@ struct Terminal<'t, W> {
     keys: BorrowedFd<'t>,
     output: W,
     size: fn() -> Size,
-    /// The modes of the real one; `None` in tests.
+    /// The modes of the real terminal; `None` in tests.
     taken: Option<&'t TakenTerminal>,
 }
 
@@ -157,11 +159,11 @@ struct Terminal<'t, W> {
 struct Woken {
     has_keys: bool,
     has_signal: bool,
-    /// Somebody wants the program to end.
+    /// True if the program has to end.
     is_over: bool,
 }
 
-/// Everything that the loop has.
+/// The state of the loop.
 struct ScreenLoop<'t, W> {
     options: ScreenOptions<'t>,
     terminal: Terminal<'t, W>,
@@ -173,23 +175,23 @@ struct ScreenLoop<'t, W> {
     decoder: KeyDecoder,
     /// True if something may look different.
     is_changed: bool,
-    /// True if that is by what was typed.
+    /// True if the change comes from typed text.
     is_typed: bool,
-    /// When the next frame may be drawn; [`AHEAD`] of that, where something was typed.
+    /// The earliest time for the next frame; typed text may be drawn [`AHEAD`] of it.
     next_frame: Duration,
-    /// When anything was read last.
+    /// The time of the last read.
     read_at: Duration,
-    /// When a key was typed last.
+    /// The time of the last key.
     typed_at: Duration,
-    /// A question came while somebody was typing, who goes on with it until they pause.
+    /// True if a question appeared while the user was typing, until they pause.
     is_typing_on: bool,
-    /// [`PAUSE`], but in tests.
+    /// The duration of [`PAUSE`]; differs in tests.
     pause: Duration,
-    /// The clipboard's pictures, when they come.
+    /// The channel for pictures from the clipboard.
     pictures: (Sender<FoundImage>, Receiver<FoundImage>),
-    /// The text to leave on the normal screen; `None` while the loop goes on.
+    /// The text to leave on the normal screen; `None` while the loop runs.
     farewell: Option<String>,
-    /// The signal that has ended it.
+    /// The signal that ended the screen.
     ended_by: Option<Interrupted>,
 }
 
@@ -239,7 +241,7 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
         self.options.clock.elapsed()
     }
 
-    /// Goes on until it is over; what stands on the normal screen then.
+    /// Runs the loop until the screen ends, and returns the text for the normal screen.
     fn run(&mut self, signals: &Signals) -> io::Result<String> {
         loop {
             self.messages()?;
@@ -274,13 +276,14 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
         }
     }
 
-    /// A signal, or the terminal's end, which is as good as a SIGHUP, ends it: the engine is told, and stopped.
+    /// Ends the screen after a signal, or after the terminal is gone, which counts as SIGHUP: tells the engine
+    /// and stops it.
     fn end(&mut self) -> String {
         let lasting = self.interrupt.0.lasting();
         let signal = lasting.unwrap_or(Signal::Hup);
         self.ended_by = Some(Interrupted { signal });
         self.interrupt.0.raise();
-        // Where it is over already, it needs not be told.
+        // The engine may have ended.
         let _ = self.sender.send(FromScreen::Leave);
         give_back();
         self.receiver.farewell(self.options.clock)
@@ -289,7 +292,7 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
     /// Waits until there is something to do.
     fn wait(&self, signals: &Signals) -> io::Result<Woken> {
         let now = self.now();
-        // A stop that the engine has not taken yet would end every wait.
+        // A stop that the engine has not handled yet would end every wait.
         let is_stopping = match self.interrupt.0.check() {
             Ok(()) => false,
             Err(Interrupted {
@@ -330,20 +333,20 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
         })
     }
 
-    /// Returns the time an Escape still waits for what it may begin; `None`: there is none.
+    /// Returns the remaining time to wait for the rest of an escape sequence; `None` if none is pending.
     fn escape_wait(&self) -> Option<Duration> {
         let waited = self.now().saturating_sub(self.read_at);
         let is_open = self.decoder.is_open();
         is_open.then(|| ESCAPE.saturating_sub(waited))
     }
 
-    /// Takes what the engine has told.
+    /// Handles the engine's messages.
     fn messages(&mut self) -> io::Result<()> {
         let messages = self.receiver.take();
         let Some(messages) = messages else {
             return Ok(());
         };
-        // Also where somebody has only woken it: paths may have been listed.
+        // A wake without a message may mean that paths were listed.
         self.is_changed = true;
         while let Ok(found) = self.pictures.1.try_recv() {
             match found {
@@ -366,12 +369,13 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
         Ok(())
     }
 
-    /// Has the user see a question; what they have typed before is no answer, nor what goes on from there.
+    /// Shows a question. Keys typed before it was visible are not answers, nor is the typing that continues
+    /// from them.
     fn show_question(&mut self) -> io::Result<()> {
         let is_recent = self.now().saturating_sub(self.typed_at) < self.pause;
         self.is_typing_on = is_recent && self.app.is_typing();
         let frame = self.painter.frame(|frame| self.app.draw(frame))?;
-        // Right before it is seen: what comes then may be an answer.
+        // Read pending input just before the question becomes visible; later input may answer it.
         while is_readable_within(self.terminal.keys, Duration::ZERO) {
             let Some(inputs) = self.read()? else { break };
             self.before_question(inputs)?;
@@ -381,13 +385,13 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
         self.write(&frame)
     }
 
-    /// Handles input typed before a question was seen; even closing the question was not meant by it.
+    /// Handles input typed before a question was visible, which cannot even close it.
     fn before_question(&mut self, inputs: Vec<TerminalInput>) -> io::Result<()> {
         for input in inputs {
             self.typed_at = self.now();
             self.is_typing_on = true;
             let left = self.ahead(input);
-            // But the second Escape stops, whatever has come up.
+            // The second Escape stops the work even if a question has appeared.
             let is_meant = self.app.is_armed();
             let is_closing =
                 |input: &_| matches!(input, TerminalInput::Key(key) if is_cancel(*key));
@@ -396,8 +400,8 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
         Ok(())
     }
 
-    /// Takes what somebody types who has not seen the question: text goes on in the input, and makes them go on; what
-    /// could answer is nothing; what works at any time is left.
+    /// Handles a key from a user who has not seen the question: text goes to the input and extends their
+    /// typing, keys that could answer are dropped, and keys that work at any time are returned.
     fn ahead(&mut self, input: TerminalInput) -> Option<TerminalInput> {
         match input {
             TerminalInput::Key(key) if !works_anytime(key) => {
@@ -415,7 +419,7 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
         None
     }
 
-    /// Reads what was typed; `None` where the terminal is gone.
+    /// Reads and decodes input; `None` if the terminal is gone.
     fn read(&mut self) -> io::Result<Option<Vec<TerminalInput>>> {
         self.read_at = self.now();
         let mut bytes = [0u8; 4096];
@@ -423,7 +427,8 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
             Ok(0) | Err(Errno::IO) => Ok(None),
             Ok(length) => {
                 let bytes = &bytes[..length];
-                // By itself, it is pressed and not pasted: the paste's end was lost.
+                // A cancel key that arrives alone was pressed, not pasted, so the end of the paste must be
+                // lost.
                 let alone = KeyDecoder::default().read(bytes);
                 let is_lost = matches!(alone[..], [TerminalInput::Key(key)] if is_cancel(key));
                 let paste = is_lost.then(|| self.decoder.end_paste()).flatten();
@@ -468,7 +473,7 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
         Ok(())
     }
 
-    /// The terminal has another size, or was the shell's meanwhile.
+    /// Handles a change of the terminal's size, or a return from the shell.
     fn signal(&mut self, signals: &Signals) -> io::Result<()> {
         if signals.stop(give_back) | signals.have_continued() {
             if let Some(taken) = self.terminal.taken {
@@ -500,8 +505,8 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
         for effect in effects {
             match effect {
                 ScreenEffect::Send(message) => {
-                    // A stop that came too late for what was done before is none of what is sent now; one that comes
-                    // from now on is.
+                    // Clear a stop that came too late for the previous work, so that it does not affect what is
+                    // sent now; later stops do.
                     if matches!(message, FromScreen::Line(_)) {
                         let _ = self.interrupt.0.take();
                     }
@@ -523,7 +528,7 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
                     self.options.clipboard.fetch(found, wake, interrupt);
                 }
                 ScreenEffect::Leave { farewell } => {
-                    // The first counts: behind it comes that the engine is gone.
+                    // Keep the first farewell; the next one only reports that the engine is gone.
                     self.farewell.get_or_insert(farewell);
                 }
                 ScreenEffect::Redraw => self.painter.forget()?,
@@ -560,7 +565,7 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
         Ok(())
     }
 
-    /// Has the input edited in the user's editor.
+    /// Opens the input in the user's editor.
     fn edit(&mut self, text: &str) -> io::Result<()> {
         let Some(command) = self.options.editor.clone() else {
             let problem = editor::EditorProblem::NotSet.to_string();
@@ -577,12 +582,12 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
     }
 }
 
-/// Returns whether a key is to stop the process, as the terminal has it where keys are no bytes to read.
+/// Returns whether a key suspends the process, which the terminal does not do itself in raw mode.
 fn is_suspend(key: KeyEvent) -> bool {
     key.code == KeyCode::Char('z') && key.modifiers == KeyModifiers::CONTROL
 }
 
-/// Returns whether a key is a command that answers no question but by closing it.
+/// Returns whether a key works at any time, and can answer a question only by closing it.
 fn works_anytime(key: KeyEvent) -> bool {
     match key.code {
         KeyCode::Char(_) => key.modifiers.contains(KeyModifiers::CONTROL),

@@ -1,32 +1,32 @@
-//! The styles of the screen, by what they mean. Pure.
+//! The styles of the screen, named by meaning. Pure.
 //!
-//! Guarantees that without colours everything is still told apart: by bold, dim, underlined and reversed text.
+//! Guarantees that everything can be told apart without colours: by bold, dim, underlined and reversed text.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 
-/// Text.
+/// Normal text.
 pub const PLAIN: Style = Style::new();
 /// Secondary text.
 pub const DIM: Style = PLAIN.add_modifier(Modifier::DIM);
 /// Text that should catch the eye: the prompt, names.
 pub const ACCENT: Style = PLAIN.fg(Color::Cyan);
-/// Success, and a line that a change adds.
+/// Success, and lines added by a change.
 pub const SUCCESS: Style = PLAIN.fg(Color::Green);
 /// Warnings.
 pub const WARNING: Style = PLAIN.fg(Color::Yellow);
-/// Errors, and a line that a change takes away.
+/// Errors, and lines removed by a change.
 pub const ERROR: Style = PLAIN.fg(Color::Red);
 /// A heading.
 pub const HEADING: Style = PLAIN.add_modifier(Modifier::BOLD);
-/// Lines around things.
+/// Borders.
 pub const BORDER: Style = PLAIN.fg(Color::DarkGray);
-/// The one of a list that is marked.
+/// The selected item of a list.
 pub const SELECTED: Style = PLAIN.add_modifier(Modifier::REVERSED);
 
-/// Takes the colours out of a drawn screen, for users who want none. In `text`, code is underlined in their place, which
-/// is to be told from words.
+/// Removes the colours from a drawn screen, for users who want none. Within `text`, code is underlined instead,
+/// to distinguish it from prose.
 pub fn take_colors_out(buf: &mut Buffer, text: Rect) {
     for position in buf.area.positions() {
         let cell = &mut buf[position];

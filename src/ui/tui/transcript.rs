@@ -1,8 +1,8 @@
-//! The transcript of a conversation, as lines of which a part is seen. Touches nothing, but for the thread that finds
-//! the colours of code.
+//! The transcript of a conversation, as lines of which a part is visible. Pure, except for the thread that
+//! highlights code.
 //!
-//! Guarantees that drawing takes time by the lines that are seen, not by those that there are: an item becomes lines
-//! when it is looked at, once for each width, and only those near to what is seen are kept.
+//! Guarantees that the time for drawing depends on the visible lines, not on all lines: an item is laid out
+//! when it is viewed, once per width, and only lines near the visible ones are kept.
 
 mod events;
 
@@ -19,28 +19,28 @@ use super::theme;
 use crate::record::tasks::Task;
 use crate::ui::steps::{Folding, Look};
 
-/// The lines of so many items are kept.
+/// The number of laid-out items above which distant ones are discarded.
 const HELD: usize = 256;
-/// Of so many before and behind those that are seen.
+/// The number of items before and after the visible ones whose lines are kept.
 const NEAR: usize = 64;
-/// A text that grows is looked at for settled blocks whenever it has so many bytes more.
+/// The number of bytes by which streamed text must grow before it is checked for complete blocks again.
 const SETTLING: usize = 1 << 10;
 
-/// An item and its lines.
+/// An item and its layout.
 #[derive(Debug)]
 struct TranscriptItem {
     body: ItemBody,
-    /// The number of tools that are at work around it.
+    /// The number of running tools around it.
     depth: usize,
-    /// True if it came of the reply that is under way.
+    /// True if it comes from the current, streamed reply.
     is_streamed: bool,
-    /// The number of lines it has, the blank one before it included; `None`: not known at this width.
+    /// The number of lines, including the blank one before it; `None` if not known at this width.
     height: Option<usize>,
-    /// Its lines; `None`: not made, or given up again.
+    /// The lines; `None` if not laid out, or discarded.
     lines: Option<Vec<Line<'static>>>,
 }
 
-/// A line: that of an item.
+/// The position of a line, by item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct LinePosition {
     item: usize,
@@ -50,33 +50,33 @@ struct LinePosition {
 /// The transcript.
 pub struct Transcript {
     items: Vec<TranscriptItem>,
-    /// The first line that is seen; `None`: the last line is.
+    /// The first visible line; `None` to follow the end.
     top: Option<LinePosition>,
-    /// The extent of the transcript when the user scrolled away from its end: the number of items, and of lines of the
-    /// last.
+    /// The extent of the transcript when the user scrolled away from its end: the number of items, and of lines
+    /// in the last one.
     seen: (usize, usize),
-    /// The size that it was drawn in last.
+    /// The width and height when it was last drawn.
     size: (usize, usize),
     folding: Folding,
-    /// Which items have lines.
+    /// The indices of the items with lines.
     held: Vec<usize>,
-    /// The task list as it was shown last.
+    /// The last task list shown.
     tasks: Vec<Task>,
-    /// Which tools are at work, the innermost last.
+    /// The indices of the running tools, innermost last.
     tools: Vec<usize>,
-    /// Where what came of the latest call begins.
+    /// The index of the first item from the latest call.
     step: usize,
-    /// True if that call was answered.
+    /// True if that call has been answered.
     is_answered: bool,
-    /// The size from which on the last block is looked at again.
+    /// The size at which the last block is checked again.
     settle_at: usize,
     code: CodeColors,
-    /// True if only an agent's steps are shown, and not its replies as they come.
+    /// True if only an agent's steps are shown, not its streamed replies.
     has_steps: bool,
 }
 
 impl Transcript {
-    /// An empty one, of an agent of which only the steps are shown, and not its replies as they come, if it `has_steps`.
+    /// Creates an empty transcript; with `has_steps`, it shows only an agent's steps, not its streamed replies.
     pub fn new(has_steps: bool) -> Self {
         Self {
             items: Vec::new(),
@@ -95,12 +95,12 @@ impl Transcript {
         }
     }
 
-    /// Has these in the place of all that is there.
+    /// Replaces all content with these entries.
     pub fn replace(&mut self, entries: Vec<Entry>) {
         *self = Self {
             size: self.size,
             folding: self.folding,
-            // It has the grammars, which take long to load.
+            // Keep the loaded grammars, which take long to load.
             code: std::mem::take(&mut self.code),
             ..Self::new(self.has_steps)
         };
@@ -110,7 +110,7 @@ impl Transcript {
         self.step = self.items.len();
     }
 
-    /// Shows all of everything, or the most important of it again.
+    /// Toggles between showing everything and only the most important parts.
     pub fn toggle_folding(&mut self) {
         self.folding = match self.folding {
             Folding::Unfolded => Folding::Folded,
@@ -119,7 +119,7 @@ impl Transcript {
         self.forget_lines();
     }
 
-    /// Takes colours that were found meanwhile; whether there are any.
+    /// Receives finished highlighting. Returns whether there is any.
     pub fn poll(&mut self) -> bool {
         let is_any = self.code.poll();
         if is_any {
@@ -134,7 +134,7 @@ impl Transcript {
         is_any
     }
 
-    /// Returns whether colours are being looked for: [`Self::poll`] is to be called again soon.
+    /// Returns whether highlighting is in progress, so that [`Self::poll`] must be called again soon.
     pub fn is_pending(&self) -> bool {
         self.code.is_pending()
     }
@@ -149,7 +149,7 @@ impl Transcript {
         });
     }
 
-    /// Adds a whole text of the agent's, block by block.
+    /// Adds a complete text of the agent, block by block.
     fn push_markdown(&mut self, mut text: String) {
         let blocks = take_settled(&mut text).into_iter().chain([text]);
         for block in blocks.filter(|block| !block.trim().is_empty()) {
@@ -157,7 +157,7 @@ impl Transcript {
         }
     }
 
-    /// Adds a part of a reply that comes.
+    /// Adds a part of a reply that is being streamed.
     fn push_streamed(&mut self, text: String, is_thought: bool, continues: bool) {
         self.push(if is_thought {
             ItemBody::Thought { text, continues }
@@ -169,14 +169,14 @@ impl Transcript {
         }
     }
 
-    /// An item has changed.
+    /// Discards the layout of a changed item.
     fn touch(&mut self, at: usize) {
         if let Some(item) = self.items.get_mut(at) {
             (item.height, item.lines) = (None, None);
         }
     }
 
-    /// Takes a piece of a reply.
+    /// Adds a piece of a streamed reply.
     fn push_piece(&mut self, piece: &str, is_thought: bool) {
         let is_same = self.items[self.step.min(self.items.len())..].last();
         let is_same = is_same.is_some_and(|last| {
@@ -218,7 +218,7 @@ impl Transcript {
         }
     }
 
-    /// Takes off what came of a reply that is not to count.
+    /// Removes the items of a streamed reply that does not count.
     fn drop_streamed(&mut self) {
         let step = self.step.min(self.items.len());
         let rest = self.items.split_off(step);
@@ -232,7 +232,7 @@ impl Transcript {
         }
     }
 
-    /// Scrolls by so many lines, up where they are negative.
+    /// Scrolls by this many lines, up if negative.
     pub fn scroll(&mut self, lines: isize) {
         let mut top = match self.top {
             Some(top) => top,
@@ -276,10 +276,10 @@ impl Transcript {
         self.top = None;
     }
 
-    /// Looks at what begins at `top`; at the end, where that begins before it.
+    /// Shows the lines from `top` on, or the end if that begins before `top`.
     fn look_from(&mut self, top: LinePosition) {
         let was_at_end = self.top.is_none();
-        // One line says what is below.
+        // One line is reserved for the note on lines below.
         let rows = self.size.1.saturating_sub(1);
         let mut below = 0;
         for item in top.item..self.items.len() {
@@ -296,7 +296,7 @@ impl Transcript {
         self.top = None;
     }
 
-    /// The first line that is seen where the last one is.
+    /// Returns the first visible line when the end is shown.
     fn first_at_end(&mut self) -> LinePosition {
         let mut rows = self.size.1;
         for item in (0..self.items.len()).rev() {
@@ -310,7 +310,7 @@ impl Transcript {
         LinePosition { item: 0, line: 0 }
     }
 
-    /// Returns the number of lines there are that were not there when the user scrolled away.
+    /// Returns the number of lines added since the user scrolled away from the end.
     fn new_lines(&mut self) -> usize {
         let (items, lines) = self.seen;
         let from = items.saturating_sub(1);
@@ -318,7 +318,7 @@ impl Transcript {
         all.saturating_sub(lines)
     }
 
-    /// Returns the number of lines an item has, the blank one before it included.
+    /// Returns the number of lines of an item, including the blank one before it.
     fn height(&mut self, at: usize) -> usize {
         match self.items.get(at).map(|item| item.height) {
             Some(Some(height)) => height,
@@ -327,7 +327,7 @@ impl Transcript {
         }
     }
 
-    /// Makes an item's lines, if they are not there; how many there are.
+    /// Lays out an item if necessary, and returns its number of lines.
     fn make_lines(&mut self, at: usize) -> usize {
         let is_apart = at > 0 && !self.items[at].body.continues(&self.items[at - 1].body);
         let item = &mut self.items[at];
@@ -359,7 +359,7 @@ impl Transcript {
         self.held.clear();
     }
 
-    /// Takes a new size; what was seen first, is still.
+    /// Sets the size, keeping the first visible text in place.
     fn resize(&mut self, width: usize, rows: usize) {
         let width = width.max(1);
         if width == self.size.0 {
@@ -377,11 +377,11 @@ impl Transcript {
         }
     }
 
-    /// Draws what is seen.
+    /// Draws the visible part.
     pub fn render(&mut self, area: Rect, buf: &mut Buffer) {
         self.resize(area.width.into(), area.height.into());
         if let Some(top) = self.top {
-            // There may be less than before.
+            // There may be fewer lines than before.
             self.look_from(top);
         }
         let (first, rows) = match self.top {
@@ -410,7 +410,7 @@ impl Transcript {
         self.let_go(first.item, at);
     }
 
-    /// Gives up the lines of what is far from what is seen.
+    /// Discards the lines of items far from the visible ones.
     fn let_go(&mut self, first: usize, end: usize) {
         if self.held.len() <= HELD {
             return;
@@ -431,9 +431,9 @@ impl Transcript {
     }
 }
 
-/// Takes all whole lines off a thought that goes on.
+/// Removes all complete lines from an unfinished thought.
 fn take_lines(open: &mut String) -> Vec<String> {
-    // Without a line end it is one anywhere: nobody thinks that long in one line.
+    // Without a newline, split anywhere: a thought is rarely that long on one line.
     let end = open.rfind('\n').map_or(open.len(), |at| at + 1);
     let rest = open.split_off(end);
     vec![std::mem::replace(open, rest)]

@@ -1,7 +1,7 @@
-//! DiffRenderer as a page shows them: which files, and what in them, in the colours of their syntax. Pure.
+//! Renders changed files and their diffs on a page, with syntax highlighting. Pure.
 //!
-//! Guarantees that what it adds to a page is bounded, however much was changed. What is beyond is counted,
-//! and the page says where it is to be seen.
+//! Guarantees that the markup it adds is bounded, however much was changed. Omitted parts are counted, and the
+//! page says where to find them.
 
 use std::time::Duration;
 
@@ -20,19 +20,19 @@ use crate::ui::syntax::{self, Highlighter, Pieces};
 const MARKUP: usize = 4 << 20;
 /// The markup budget for the diff of one file, in bytes.
 const FILE_MARKUP: usize = 400 << 10;
-/// The number of rows a list of files may have.
+/// The maximum number of rows in a list of files.
 const ROWS: usize = 5000;
-/// Up to so many files of a step are shown opened.
+/// The maximum number of files in a step whose diffs are initially expanded.
 const OPENED: usize = 6;
-/// Up to so many files, the list is shown opened, and with bars.
+/// The maximum number of files for which the list is initially expanded and has bars.
 const LISTED: usize = 40;
-/// A diff of more lines than this is not laid out before it is scrolled to.
+/// The number of diff lines above which layout is deferred until the diff is scrolled to.
 const LAZY: usize = 200;
 
 /// The command that shows what a page leaves out.
 const ELSEWHERE: &str = "code-commit diff";
 
-/// Shows the changes of a page, until what it may add is spent.
+/// Renders the changes of a page until its markup budget is spent.
 pub struct DiffRenderer<'a> {
     escaper: HtmlEscaper<'a>,
     colors: Highlighter<'a>,
@@ -40,7 +40,8 @@ pub struct DiffRenderer<'a> {
 }
 
 impl<'a> DiffRenderer<'a> {
-    /// `elapsed` tells the time since some fixed point: colouring ends when it took too long.
+    /// Creates a renderer. `elapsed` returns the time since some fixed point; highlighting stops when it takes
+    /// too long.
     pub fn new(escaper: HtmlEscaper<'a>, elapsed: &'a dyn Fn() -> Duration) -> Self {
         Self {
             escaper,
@@ -49,7 +50,7 @@ impl<'a> DiffRenderer<'a> {
         }
     }
 
-    /// The list of the changed files, and each one's diff. `id` begins the names of the anchors.
+    /// Renders the list of changed files and each file's diff. `id` is the prefix of the anchors.
     pub fn show(&mut self, id: &str, changes: &[FileChange]) -> Markup {
         let stat = diff::stat(changes);
         let files = &stat.files;
@@ -69,7 +70,7 @@ impl<'a> DiffRenderer<'a> {
         }
     }
 
-    /// The files with their numbers; the first `linked` of them are on the page.
+    /// Renders the list of files with their line counts; the first `linked` of them have diffs on the page.
     fn list(&self, id: &str, files: &[FileStat], linked: usize) -> Markup {
         let most = files.iter().map(|file| file.added + file.removed).max();
         let most = most.filter(|_| files.len() <= LISTED);
@@ -142,7 +143,7 @@ impl<'a> DiffRenderer<'a> {
         }
     }
 
-    /// The colours of both versions' lines; none, where they are too large for that.
+    /// Highlights the lines of both versions; returns no colours if they are too large.
     fn colors(&mut self, path: &str, versions: [&[u8]; 2]) -> [Vec<Pieces>; 2] {
         if versions.iter().map(|content| content.len()).sum::<usize>() > syntax::FILE {
             return Default::default();
@@ -155,7 +156,7 @@ impl<'a> DiffRenderer<'a> {
         colors.unwrap_or_default()
     }
 
-    /// A line as it is shown, and whether it ends like those of Windows.
+    /// Returns the line as shown, and whether it ends in CRLF.
     fn cut(&self, line: &[u8]) -> (String, bool) {
         let without = line.strip_suffix(b"\r");
         let cut = self.escaper.cut_line(without.unwrap_or(line));
@@ -200,7 +201,7 @@ impl<'a> DiffRenderer<'a> {
     }
 }
 
-/// A diff that was recorded as text, from its first hunk on: at most so many lines and bytes of it.
+/// Renders a diff recorded as text, from its first hunk on, up to the given number of lines and bytes.
 pub fn recorded(escaper: HtmlEscaper<'_>, diff: &str, limit: (usize, usize)) -> Markup {
     let text = escaper.text(diff);
     let from = text.find("\n@@ ").map_or(0, |at| at + 1);
@@ -219,14 +220,15 @@ pub fn recorded(escaper: HtmlEscaper<'_>, diff: &str, limit: (usize, usize)) -> 
     }
 }
 
-/// Returns the style for a long diff: rendered when scrolled to, with an estimate of its height.
+/// Returns the style that defers rendering of a long diff until it is scrolled to, with an estimate of its
+/// height.
 pub fn later(lines: usize) -> Option<String> {
     let height = lines + lines / 4;
     (lines > LAZY)
         .then(|| format!("content-visibility:auto;contain-intrinsic-size:auto {height}rem"))
 }
 
-/// A line in its colours.
+/// Renders a line with syntax highlighting.
 fn colored(text: &str, pieces: Option<&Pieces>) -> Markup {
     let mut from = 0;
     let pieces = pieces.into_iter().flatten().filter_map(|(to, class)| {
@@ -243,7 +245,7 @@ fn colored(text: &str, pieces: Option<&Pieces>) -> Markup {
     }
 }
 
-/// Returns a note on changes to the file other than to its lines.
+/// Returns a note on changes to the file other than its lines.
 fn kind(change: &FileChange) -> Option<String> {
     match (&change.before, &change.after) {
         (None, _) => Some("new".to_owned()),
@@ -266,7 +268,7 @@ fn anchor(id: &str, number: usize) -> String {
     format!("{id}-f{}", number + 1)
 }
 
-/// Returns the number of digits the largest line number has.
+/// Returns the number of digits in the largest line number.
 fn digits(hunks: &[Hunk<'_>]) -> usize {
     let lines = hunks.iter().flat_map(|hunk| &hunk.lines);
     let numbers = lines.flat_map(|line| [line.before_line, line.after_line]);

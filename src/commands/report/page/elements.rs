@@ -1,4 +1,4 @@
-//! The elements that pages have in common: a badge, a fact, a table's head, a quoted text. Pure.
+//! The elements common to all pages: badges, facts, table heads, quoted text. Pure.
 
 use maud::{Markup, html};
 
@@ -7,7 +7,7 @@ use super::words::count;
 use crate::sys::fences::{FenceLine, FenceScanner};
 use crate::sys::numbers::percent;
 
-/// The sign of how something ended, since not everybody sees colours, and its CSS class.
+/// Returns the symbol for an outcome, which does not rely on colour, and its CSS class.
 pub fn mark_and_class(is_good: Option<bool>) -> (&'static str, &'static str) {
     match is_good {
         Some(true) => ("\u{2713}", "good"),
@@ -16,18 +16,18 @@ pub fn mark_and_class(is_good: Option<bool>) -> (&'static str, &'static str) {
     }
 }
 
-/// The words about how something ended, with the sign before them. They must be escaped already.
+/// Renders the words for an outcome after its symbol. Untrusted words must have passed through `HtmlEscaper`.
 pub fn badge(is_good: Option<bool>, words: &str) -> Markup {
     let (mark, class) = mark_and_class(is_good);
     html! { span class={ "ended " (class) } { (mark) " " (words) } }
 }
 
-/// A name and a value, with what is to be said beside it.
+/// Renders a name and a value, with an optional note.
 pub fn fact(name: &str, value: &str, more: Option<String>) -> Markup {
     html! { div { dt { (name) } dd { (value) @if let Some(more) = more { small { (more) } } } } }
 }
 
-/// The heads of a table's columns: of texts, and then of numbers.
+/// Renders the column heads of a table: those of text columns, then those of numeric ones.
 pub fn columns(texts: &[&str], numbers: &[&str]) -> Markup {
     html! {
         @for name in texts { th scope="col" { (name) } }
@@ -35,17 +35,17 @@ pub fn columns(texts: &[&str], numbers: &[&str]) -> Markup {
     }
 }
 
-/// A row's cells with numbers.
+/// Renders a row's numeric cells.
 pub fn numbers(cells: impl IntoIterator<Item = String>) -> Markup {
     html! { @for cell in cells { td.n { (cell) } } }
 }
 
-/// The head of a column that repeats what others say, for the eye.
+/// Renders the head of a purely visual column that repeats other columns.
 pub fn unseen_column() -> Markup {
     html! { th scope="col" { span.unseen { "in proportion" } } }
 }
 
-/// Two amounts in proportion to `most`, in the colours of `class`.
+/// Renders two amounts as a bar in proportion to `most`, coloured by `class`.
 pub fn bar(class: &str, one: u64, other: u64, most: u64) -> Markup {
     html! {
         span class={ "bar " (class) } aria-hidden="true" {
@@ -68,7 +68,7 @@ pub fn prose(escaper: HtmlEscaper<'_>, text: &str, limit: (usize, usize)) -> Mar
     }
 }
 
-/// The text in pieces: what stands in fences, with these, and what does not.
+/// Splits text into fenced blocks, fences included, and the text between them.
 fn fenced(text: &str) -> Vec<(&str, bool)> {
     let mut scanner = FenceScanner::default();
     let (mut pieces, mut from, mut at, mut was_code) = (Vec::new(), 0, 0, false);
@@ -86,22 +86,22 @@ fn fenced(text: &str) -> Vec<(&str, bool)> {
     pieces
 }
 
-/// Renders such text in a code font throughout: a tool's input, or a reply that is meant for this program.
+/// Renders untrusted text entirely in a code font: a tool's input, or a reply meant for this program.
 pub fn code(escaper: HtmlEscaper<'_>, text: &str, limit: (usize, usize)) -> Markup {
     let text = escaper.text(text);
     let (shown, is_all) = beginning(text.trim_matches('\n'), limit.0, limit.1);
     html! { pre.code tabindex="0" { (shown.trim_end()) @if !is_all { "\n\u{2026}" } } }
 }
 
-/// Counts what a page leaves out, if anything, and says where that is to be seen.
+/// Renders the number of omitted items, if any, and where to find them.
 pub fn left_out(number: usize, what: &str, elsewhere: &str) -> Markup {
     html! {
         @if number > 0 { p.left-out { (count(number, what)) " left out: see " code { (elsewhere) } "." } }
     }
 }
 
-/// Markup for as many of the items as the budget allows, in bytes, and for the first `least` in any case. What
-/// makes it is told the item's index and what is left; the last one may go beyond that.
+/// Renders as many items as fit the budget, in bytes, and at least the first `least`. `make` receives the
+/// item's index and the remaining budget; the last item may exceed it.
 pub fn within<T>(
     mut budget: usize,
     least: usize,

@@ -1,4 +1,4 @@
-//! The parts of a run's page that are an orchestration's own: its branches and its report. Pure.
+//! The parts of a run's page specific to an orchestration: its branches and report. Pure.
 
 use maud::{Markup, html};
 
@@ -8,12 +8,12 @@ use super::words::{self, count};
 use crate::record::orchestration::{BranchRecord, Lineage, OrchestrationRecord, ReviewVerdict};
 use crate::run::past::history::PastRun;
 
-/// The number of branches that have a row.
+/// The maximum number of branches listed.
 const ROWS: usize = 200;
-/// The limits of a shown text, in lines and bytes.
+/// The limits of quoted text, in lines and bytes.
 const TEXT: (usize, usize) = (100, 16 << 10);
 
-/// The report, if there is one.
+/// Renders the final report.
 pub fn report(escaper: HtmlEscaper<'_>, report: &OrchestrationRecord) -> Markup {
     let published = report.publish_pantheon_branch_id.as_deref();
     html! {
@@ -35,7 +35,7 @@ pub fn report(escaper: HtmlEscaper<'_>, report: &OrchestrationRecord) -> Markup 
     }
 }
 
-/// The branches, in their order.
+/// Renders the branches in their order.
 pub fn branches(escaper: HtmlEscaper<'_>, run: &PastRun, lineage: &Lineage) -> Markup {
     let all = &lineage.branches;
     let (start, latest) = (&lineage.start_branch_id, &lineage.latest_branch_id);

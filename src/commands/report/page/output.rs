@@ -1,7 +1,7 @@
-//! A build's output as a page shows it: the errors found on top, and the lines, as many as are sensible. Pure.
+//! Renders a build's output on a page: the errors found, then a sensible number of lines. Pure.
 //!
-//! Guarantees that what it adds to a page is bounded. What is left out is counted in its place; lines
-//! around errors are the last to be left out.
+//! Guarantees that the markup it adds is bounded. Omitted lines are counted in their place; lines around errors
+//! are the last to be omitted.
 
 use maud::{Markup, html};
 
@@ -12,30 +12,30 @@ use crate::run::past::findings;
 use crate::run::past::findings::{Diagnostic, Severity};
 use crate::sys::numbers::grouped;
 
-/// The number of bytes read at the beginning and at the end.
+/// The number of bytes scanned at the beginning and at the end.
 const LOOKED_AT: usize = 1 << 20;
 /// The maximum size of the shown lines, in bytes.
 const SHOWN: usize = 256 << 10;
-/// The approximate markup of a line beside its text, in bytes.
+/// The approximate markup per line besides its text, in bytes.
 const LINE_COST: usize = 40;
-/// The number of lines shown of the beginning.
+/// The number of lines shown from the beginning.
 const FIRST: usize = 500;
-/// The number of lines shown of the end.
+/// The number of lines shown from the end.
 const LAST: usize = 1500;
 /// The number of lines shown around an error.
 const AROUND: usize = 8;
-/// The maximum number of errors and warnings in the list.
+/// The maximum number of errors and warnings listed.
 const LISTED: usize = 30;
 
-/// An output, as far as it is looked at.
+/// The scanned part of an output.
 struct ScannedOutput {
-    /// The lines with their numbers, from 1 on.
+    /// The lines with their 1-based numbers.
     lines: Vec<(usize, String)>,
     findings: Vec<Diagnostic>,
     total: usize,
 }
 
-/// Shows an output. `id` begins the names of the anchors.
+/// Renders an output. `id` is the prefix of the anchors.
 pub fn show(escaper: HtmlEscaper<'_>, id: &str, output: &str) -> Markup {
     if output.trim().is_empty() {
         return html! { p.note { "It printed nothing." } };
@@ -56,7 +56,7 @@ impl ScannedOutput {
         let mut push = |text: &str, before: usize| {
             let numbers = before + 1..;
             for (number, line) in numbers.zip(text.lines()) {
-                // A lone return goes back to the line's beginning; what it would hide is shown.
+                // A carriage return lets later text overwrite earlier text; show both.
                 let parts = line.split('\r');
                 for part in parts.filter(|part| !part.is_empty() || line.is_empty()) {
                     lines.push((number, escaper.cut_line(part.as_bytes())));
@@ -74,7 +74,7 @@ impl ScannedOutput {
         }
     }
 
-    /// Marks the lines that are shown.
+    /// Determines which lines are shown.
     fn shown(&self) -> Vec<bool> {
         let count = self.lines.len();
         let around = self.findings.iter().flat_map(|finding| {
@@ -94,7 +94,7 @@ impl ScannedOutput {
         shown
     }
 
-    /// The errors, and then the warnings.
+    /// Renders the list of errors, then warnings.
     fn list(&self, id: &str, shown: &[bool]) -> Markup {
         let is_error = |finding: &&Diagnostic| finding.severity == Severity::Error;
         let (errors, warnings): (Vec<_>, Vec<_>) = self.findings.iter().partition(is_error);
@@ -154,14 +154,14 @@ impl ScannedOutput {
     }
 }
 
-/// Returns the marker for omitted lines.
+/// Renders the marker for omitted lines.
 fn gap(last: usize, next: usize, width: usize) -> Option<Markup> {
     let left_out = next.saturating_sub(last + 1);
     let text = format!("\u{2026} {} left out\n", count(left_out, "line"));
     (left_out > 0).then(|| html! { span.at data-n=(" ".repeat(width + 2)) { (text) } })
 }
 
-/// The beginning and the end of a text and what is between them, cut where lines end.
+/// Splits a text into its beginning, middle and end, at line ends.
 fn ends(output: &str) -> (&str, &str, &str) {
     if output.len() <= 2 * LOOKED_AT {
         return (output, "", "");

@@ -1,6 +1,6 @@
-//! The page about all runs: how many did what they were to, what that took, by day; and a list. Pure.
+//! Renders the page about all runs: success rate, repairs and cost by day, and a list. Pure.
 //!
-//! A day is the run's own: the date where and when it began.
+//! A day is the run's local date when it began.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,16 +21,16 @@ use crate::run::past::history::PastRun;
 use crate::secret::Redactor;
 use crate::sys::numbers::{counted, grouped, percent};
 
-/// The maximum number of runs listed; the latest ones are.
+/// The maximum number of runs listed, latest first.
 const ROWS: usize = 2000;
-/// The number of days that have a row; the latest.
+/// The maximum number of days listed, latest first.
 const DAYS: usize = 400;
 
 /// The characters left unescaped in a link. A folder's name could be anything, even `javascript:`.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
 
-/// The page about all runs, which come in their order, the oldest first. `has_page` tells whether there is a
-/// page about a run, `report.html` in its folder beside the overview; `request`, what was asked for.
+/// Renders the page about all runs, given oldest first. `has_page` returns true if a run has a page,
+/// `report.html` in its folder beside the overview; `request` returns the run's request.
 pub fn page(
     runs: &[PastRun],
     has_page: impl Fn(&PastRun) -> bool,
@@ -44,7 +44,7 @@ pub fn page(
     let asks = |run: &&PastRun| matches!(run.workflow(), "commit" | "consistency" | "dev");
     for run in runs.iter().filter(asks) {
         all.add(run);
-        // What has no date is only among all.
+        // A run without a date counts only toward the total.
         if let Some(day) = day(run) {
             days.entry(day).or_default().add(run);
         }
@@ -72,14 +72,14 @@ pub fn page(
     shell("code-commit: all runs", &body, interactive)
 }
 
-/// The run's day, by its record, or its folder's name.
+/// Returns the run's date, from its record or its folder's name.
 fn day(run: &PastRun) -> Option<NaiveDate> {
     let by_name = || NaiveDate::parse_from_str(run.name.get(..10)?, "%Y-%m-%d").ok();
     let recorded = run.started().map(|began| began.date_naive());
     recorded.or_else(by_name)
 }
 
-/// Runs that ask a model, summed up.
+/// The totals of runs that ask a model.
 #[derive(Debug, Default)]
 struct Sum {
     /// The number of successful runs.
@@ -88,18 +88,18 @@ struct Sum {
     bad: u64,
     /// The number of runs without a record.
     open: u64,
-    /// The changes that were built, and how many repairs these took.
+    /// The number of changes built, and of the repairs they took.
     built: u64,
     repairs: u64,
-    /// The cost of the calls, as far as it is known.
+    /// The known cost of the calls.
     cost: Usd,
-    /// The runs whose cost is not known.
+    /// The number of runs whose cost is unknown.
     cost_unknown: u64,
-    /// The prompts' tokens.
+    /// The number of prompt tokens.
     tokens_in: u64,
-    /// The answers' tokens, thoughts included.
+    /// The number of answer tokens, including thoughts.
     tokens_out: u64,
-    /// The time each finished run took.
+    /// The duration of each finished run.
     took: Vec<Duration>,
 }
 
@@ -113,7 +113,7 @@ impl Sum {
         let Some(record) = &run.record else {
             return;
         };
-        // A change that was never built took no repairs, but does not tell anything by that.
+        // A change that was never built has no repairs, which says nothing about its quality.
         if record.steps.iter().any(|step| step.build.is_some()) {
             self.built += 1;
             self.repairs += record.repairs() as u64;
@@ -209,7 +209,7 @@ fn by_day(days: &BTreeMap<NaiveDate, Sum>) -> Markup {
     }
 }
 
-/// The runs, the latest first.
+/// Renders the list of runs, latest first.
 fn list(
     escaper: HtmlEscaper<'_>,
     runs: &[PastRun],
@@ -258,7 +258,7 @@ fn row(escaper: HtmlEscaper<'_>, run: &PastRun, has_page: bool, request: Option<
     }
 }
 
-/// The first line that says anything.
+/// Returns the first line that is not blank.
 fn first_line(text: &str) -> &str {
     let mut lines = text.lines().map(str::trim);
     lines.find(|line| !line.is_empty()).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! A step's exchange: the parts of the prompt, the reply or the report, the build. Pure.
+//! Renders a step's exchange: the prompt's parts, the reply or report, and the build. Pure.
 
 use maud::{Markup, html};
 
@@ -9,13 +9,13 @@ use crate::record::result::SectionRecord;
 use crate::record::step::{PartRecord, Step};
 use crate::sys::numbers::{grouped, percent};
 
-/// The limits of a shown reply, in lines and bytes.
+/// The limits of a reply, in lines and bytes.
 pub const REPLY: (usize, usize) = (1000, 32 << 10);
-/// The limits of a shown report.
+/// The limits of a report, in lines and bytes.
 const REPORT: (usize, usize) = (20_000, 1 << 20);
-/// The maximum number of a prompt's parts shown; it has five at the most.
+/// The maximum number of prompt parts shown; a prompt has at most five.
 const PARTS: usize = 12;
-/// The maximum number of a report's sections listed; it has five.
+/// The maximum number of report sections listed; a report has five.
 const SECTIONS: usize = 50;
 
 /// Renders the parts of the prompt by size.
@@ -27,7 +27,7 @@ pub fn prompt(escaper: HtmlEscaper<'_>, step: &Step) -> Markup {
     if total == 0 {
         return html! {};
     }
-    // What the vendor counted is shared out by size.
+    // The vendor counts the whole prompt; divide its tokens among the parts by size.
     let tokens = step.usage.map(|usage| u128::from(usage.input_tokens));
     let share = |part: &PartRecord| {
         let share = tokens? * u128::from(part.bytes) / u128::from(total);
@@ -48,7 +48,7 @@ pub fn prompt(escaper: HtmlEscaper<'_>, step: &Step) -> Markup {
     }
 }
 
-/// A reply as it came; to be opened, where what it says is shown otherwise.
+/// Renders a reply verbatim; collapsed unless `opened`.
 pub fn reply(escaper: HtmlEscaper<'_>, reply: &str, opened: bool) -> Markup {
     let shown = code(escaper, reply, REPLY);
     html! {
@@ -58,7 +58,7 @@ pub fn reply(escaper: HtmlEscaper<'_>, reply: &str, opened: bool) -> Markup {
     }
 }
 
-/// A report as it is, with its sections as headings. `id` begins the names of the anchors.
+/// Renders a report verbatim, with its sections as headings. `id` is the prefix of the anchors.
 pub fn report(
     escaper: HtmlEscaper<'_>,
     id: &str,
@@ -66,7 +66,7 @@ pub fn report(
     sections: &[SectionRecord],
 ) -> Markup {
     let sections = &sections[..sections.len().min(SECTIONS)];
-    // Line by line, so that the lines are those that the sections tell of.
+    // Split by line, so that line numbers match those of the recorded sections.
     let text = escaper.text(text);
     let (shown, is_all) = beginning(&text, REPORT.0, REPORT.1);
     let count = shown.lines().count();

@@ -1,4 +1,4 @@
-//! The page about one run. Pure.
+//! Renders the page about one run. Pure.
 
 use std::time::Duration;
 
@@ -21,21 +21,21 @@ use crate::run::past::history::{PastRun, PastStep, RunChanges};
 use crate::secret::Redactor;
 use crate::sys::numbers::{counted, grouped, percent};
 
-/// The limits of the query shown at first, in lines and bytes.
+/// The limits of the collapsed query, in lines and bytes.
 const QUERY: (usize, usize) = (12, 1500);
-/// The limits of the query when expanded.
+/// The limits of the expanded query, in lines and bytes.
 const WHOLE_QUERY: (usize, usize) = (2000, 64 << 10);
 /// The maximum number of warnings shown.
 const WARNINGS: usize = 100;
 /// The maximum number of the user's answers shown.
 const ANSWERS: usize = 50;
-/// The number of steps that have a row in the lists; an agent takes up to a thousand, unless it is set otherwise.
+/// The maximum number of steps listed; by default, an agent takes up to a thousand.
 const ROWS: usize = 1000;
 
-/// The page about one run.
+/// Renders the page about one run.
 ///
-/// It has the `query`, or an agent's request from the record, and the total `changes`, where the steps do not tell.
-/// `elapsed` tells the time since some fixed point: colouring ends when it has taken too long.
+/// Shows the `query`, or an agent's request from the record, and the total `changes` if the steps do not record
+/// them. `elapsed` returns the time since some fixed point; highlighting stops when it takes too long.
 pub fn page(
     run: &PastRun,
     query: Option<&str>,
@@ -188,7 +188,7 @@ fn facts(escaper: HtmlEscaper<'_>, record: &RunRecord) -> Markup {
     }
 }
 
-/// Returns the number of the prompts' tokens came from the vendor's cache, and their share.
+/// Returns the number of prompt tokens read from the vendor's cache, and their share.
 fn from_cache(usage: Usage) -> Option<String> {
     let cached = among(usage.cached_tokens, "cached")?;
     let share = percent(usage.cached_tokens, usage.input_tokens);
@@ -199,8 +199,8 @@ fn among(tokens: u64, what: &str) -> Option<String> {
     (tokens > 0).then(|| format!("{} {what}", grouped(tokens)))
 }
 
-/// The calls as they came: how each ended, how long model and build took, tokens and cost. The first `linked` of
-/// them are on the page.
+/// Renders the calls in order, with result, model and build time, tokens and cost. The first `linked` of them
+/// link to their step on the page.
 fn calls(
     escaper: HtmlEscaper<'_>,
     steps: &[PastStep],

@@ -1,6 +1,7 @@
-//! The steps of a run: each reply, and what came of it: changes and a build, tools, or a verdict. Pure.
+//! Renders the steps of a run: each reply and its result, such as changes and a build, tools, or a verdict.
+//! Pure.
 //!
-//! Guarantees that what it adds to a page is bounded, however much was done. What is beyond is counted.
+//! Guarantees that the markup it adds is bounded, however much was done. Omitted parts are counted.
 
 use maud::{Markup, html};
 
@@ -16,18 +17,18 @@ use crate::record::step::{Action, BuildRecord, Step};
 use crate::run::past::history::{IdleReply, PastStep};
 use crate::run::past::story::{Part, build_verb};
 
-/// The number of steps shown in any case; a commit has four at the most.
+/// The number of steps always shown; a commit has at most four.
 const LEAST: usize = 12;
-/// The markup budget for the steps of a page beyond these, in bytes; the last one may exceed it.
+/// The markup budget for further steps on a page, in bytes; the last one may exceed it.
 const MARKUP: usize = 4 << 20;
-/// The maximum number of a step's tools shown, and of its files named.
+/// The maximum number of tools shown and of files named per step.
 const NAMED: usize = 50;
-/// The limits of a tool's shown input, in lines and bytes.
+/// The limits of a tool's input, in lines and bytes.
 const INPUT: (usize, usize) = (1000, 32 << 10);
-/// The maximum number of lines of a result that is shown expanded.
+/// The maximum number of lines for which a result is initially expanded.
 const OPENED: usize = 12;
 
-/// The name of a step's anchor; steps are counted from 0 on.
+/// Returns the name of a step's anchor; steps are numbered from 0.
 pub fn anchor(number: usize) -> String {
     format!("a{}", number + 1)
 }
@@ -54,7 +55,7 @@ pub fn ended(past: &PastStep) -> (Option<bool>, String) {
         },
         _ if step.is_agents() => (None, "answered"),
         _ if step.edits.is_none() => (Some(false), "not applied"),
-        // Of a run that was killed, the build's log may tell more.
+        // After a kill, the build's log may still tell the status.
         _ => (
             None,
             past.build_log().map_or("not built", |(status, _)| status),
@@ -83,7 +84,7 @@ fn done_in_words(action: &Action) -> String {
     }
 }
 
-/// The steps in their order, as many as the page may hold.
+/// Renders the steps in order, as many as the page has room for.
 pub fn show(
     escaper: HtmlEscaper<'_>,
     steps: &[PastStep],
@@ -109,7 +110,7 @@ pub fn show(
     })
 }
 
-/// A reply of edits, and what it changed.
+/// Renders a reply with edits, and its changes.
 fn edits(
     escaper: HtmlEscaper<'_>,
     id: &str,
@@ -129,7 +130,7 @@ fn edits(
     }
 }
 
-/// Any other part of a step.
+/// Renders any other part of a step.
 fn told(
     escaper: HtmlEscaper<'_>,
     id: &str,
@@ -150,7 +151,7 @@ fn told(
         {
             html! { h3 { "Reply" } (prose(escaper, text, reply::REPLY)) }
         }
-        // A reply that was not understood is all that there is to see.
+        // An unrecognised reply is all there is to show, so show it expanded.
         Part::Reply(text) => {
             let is_told =
                 step.thoughts.is_some() || !step.actions.is_empty() || step.answer.is_some();
@@ -192,7 +193,7 @@ fn why_idle(idle: IdleReply) -> &'static str {
     }
 }
 
-/// A tool, its input, and what came of it.
+/// Renders a tool call with its input and result.
 fn tool(escaper: HtmlEscaper<'_>, id: &str, action: &Action) -> Markup {
     let input = action.input_text();
     let input = input.trim_end();
@@ -203,7 +204,7 @@ fn tool(escaper: HtmlEscaper<'_>, id: &str, action: &Action) -> Markup {
             (badge(Some(!action.is_bad()), &done_in_words(action)))
         }
         @if let Some(took) = action.seconds { p.took { (words::seconds(took.0)) } }
-        // The reply has it, too, as a rule.
+        // The reply usually contains the input as well.
         @match input.lines().count() { 0 => {}, 1 => (shown), _ => (fold("Its input", &shown, false)) }
         @if let Some(diff) = &action.diff { (fold("What it changed", &recorded(escaper, diff, INPUT), true)) }
         @if let Some(result) = &action.result {
@@ -217,7 +218,7 @@ fn fold(name: &str, content: &Markup, opened: bool) -> Markup {
     html! { details.build open[opened] { summary { (name) } (content) } }
 }
 
-/// The outcome of a build, and its output from the log.
+/// Renders the outcome of a build, and its output from the log.
 fn build(
     escaper: HtmlEscaper<'_>,
     id: &str,
@@ -237,7 +238,7 @@ fn build(
     }
 }
 
-/// The files that an agent changed.
+/// Renders the files that an agent changed.
 fn files(escaper: HtmlEscaper<'_>, step: &Step) -> Markup {
     let files = step
         .changed_files()

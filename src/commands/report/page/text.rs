@@ -1,52 +1,53 @@
-//! Makes text fit to be shown: without keys, escape sequences, or characters that are not to be seen. Pure.
+//! Makes text safe to show: removes keys, escape sequences and invisible characters. Pure.
 //!
-//! Whatever was written by others goes through [`HtmlEscaper`] before it goes into markup, which then escapes it.
-//! Keys are taken out of a whole text, before it is cut or coloured: half a key would not be known any more.
+//! All untrusted text passes through [`HtmlEscaper`] before it becomes markup, which then escapes it. Keys are
+//! redacted from the whole text before it is cut or highlighted, since part of a key would no longer be
+//! recognised.
 
 use crate::secret::Redactor;
 use crate::secret::escapes::without_escapes;
 use crate::sys::numbers::grouped;
 use crate::sys::text::{cut, printable};
 
-/// A longer line is cut, in characters.
+/// The maximum length of a line, in characters.
 pub const LINE: usize = 1000;
 
-/// The limits of a shown message, in lines and bytes.
+/// The limits of a message, in lines and bytes.
 const PASSAGE: (usize, usize) = (200, 16 << 10);
 
-/// Escapes and redacts all text of a page.
+/// Redacts and cleans all text of a page.
 #[derive(Debug, Clone, Copy)]
 pub struct HtmlEscaper<'r> {
     redactor: &'r Redactor,
 }
 
 impl<'r> HtmlEscaper<'r> {
-    /// Leaves out what `redactor` knows.
+    /// Creates an escaper that removes the keys known to `redactor`.
     pub fn new(redactor: &'r Redactor) -> Self {
         Self { redactor }
     }
 
-    /// A text that may have several lines, fit to be shown. Beside controls, what turns the direction of text around is
-    /// replaced: with it, code reads otherwise than it runs.
+    /// Cleans a text of one or more lines. Replaces control characters and bidirectional overrides, which can
+    /// make code read differently from how it runs.
     pub fn text(self, text: &str) -> String {
         let text = self.redactor.text(text);
         let text = without_escapes(&text).replace('\u{feff}', "\u{fffd}");
         printable(&text, &['\n', '\t'])
     }
 
-    /// Escapes a single line: a line break in it is shown as a character.
+    /// Cleans a single line, replacing line breaks.
     pub fn line(self, line: &str) -> String {
         self.text(line).replace('\n', "\u{fffd}")
     }
 
-    /// A text that is to be short, like a message; one that is not is cut.
+    /// Cleans a text that should be short, such as a message, and cuts it if it is not.
     pub fn passage(self, text: &str) -> String {
         let text = self.text(text);
         let (shown, is_all) = beginning(&text, PASSAGE.0, PASSAGE.1);
         format!("{shown}{}", if is_all { "" } else { "\u{2026}" })
     }
 
-    /// A line of a file or of an output; one that is too long is cut, and says so.
+    /// Cleans a line of a file or of output; a long line is cut and marked as such.
     pub fn cut_line(self, line: &[u8]) -> String {
         let mut text = self.line(&String::from_utf8_lossy(line));
         if let Some((end, _)) = text.char_indices().nth(LINE) {
@@ -56,13 +57,13 @@ impl<'r> HtmlEscaper<'r> {
         text
     }
 
-    /// A name that may be long, cut.
+    /// Cleans a name and cuts it if it is long.
     pub fn name(self, name: &str) -> String {
         cut(&self.line(name), LINE / 4).into_owned()
     }
 }
 
-/// The first `lines` lines of a text, of at most `bytes` bytes; and whether that is all.
+/// Returns the first `lines` lines of a text, up to `bytes` bytes, and whether that is all of it.
 pub fn beginning(text: &str, lines: usize, bytes: usize) -> (&str, bool) {
     let mut end = 0;
     for line in text.split_inclusive('\n').take(lines) {
@@ -75,7 +76,7 @@ pub fn beginning(text: &str, lines: usize, bytes: usize) -> (&str, bool) {
     (&text[..end], end == text.len())
 }
 
-/// The last place up to `at` where a text may be cut.
+/// Returns the last character boundary up to `at`.
 pub fn boundary(text: &str, at: usize) -> usize {
     let mut back = (0..=at.min(text.len())).rev();
     back.find(|at| text.is_char_boundary(*at)).unwrap_or(0)

@@ -73,7 +73,7 @@ pub fn workflow(name: &str) -> &str {
     }
 }
 
-/// Returns the number of calls an agent has made, by what for.
+/// Returns the number of calls an agent made, by purpose.
 pub fn calls(record: &RunRecord) -> String {
     let mut calls: Vec<(&str, usize)> = Vec::new();
     for step in record.steps.iter().filter(|step| !step.is_own()) {
@@ -88,7 +88,7 @@ pub fn calls(record: &RunRecord) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// A duration, in two units at the most.
+/// Formats a duration in at most two units.
 pub fn seconds(duration: Duration) -> String {
     let whole = duration.as_secs();
     match whole {
@@ -99,7 +99,7 @@ pub fn seconds(duration: Duration) -> String {
     }
 }
 
-/// A size in bytes, KB or MB.
+/// Formats a size in bytes, KB or MB.
 pub fn bytes(bytes: u64) -> String {
     let tenths = |unit: u64| {
         let tenths = bytes.saturating_mul(10) / unit;

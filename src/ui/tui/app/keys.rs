@@ -1,4 +1,4 @@
-//! The effects of keys, pastes and the wheel.
+//! Handlers for keys, pastes and the mouse wheel.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use crate::ui::tui::FromScreen;
 use crate::ui::tui::composer::ComposerAction;
 use crate::ui::tui::dialog::is_cancel;
 
-/// The number of lines a notch of the wheel scrolls.
+/// The number of lines scrolled per notch of the wheel.
 const NOTCH: i32 = 3;
 
 impl App {
-    /// Takes a key.
+    /// Handles a key.
     pub fn key(&mut self, key: KeyEvent, now: Duration) -> Vec<ScreenEffect> {
         self.now = now;
         self.is_changed = true;
@@ -37,7 +37,8 @@ impl App {
         }
         if let Some(dialog) = &self.dialog {
             if dialog.is_letter(key) {
-                // Who types writes no answer, neither with the first letter nor with the last.
+                // A user who is typing does not mean to answer, neither with the first letter nor with the
+                // last.
                 let before = self.letter_at.replace(now);
                 let is_first = before.is_none_or(|before| now >= before + TYPING);
                 self.held = is_first.then_some((key, now + HELD));
@@ -51,7 +52,7 @@ impl App {
             KeyCode::PageUp => self.scrolled(|app| app.transcript.page(false)),
             KeyCode::PageDown => self.scrolled(|app| app.transcript.page(true)),
             KeyCode::Up if self.composer.is_empty() && !self.queue.is_empty() => {
-                // It goes on as if it had not been sent.
+                // The draft continues as if it had not been sent.
                 if let Some(last) = self.queue.pop_back() {
                     self.composer.take_back(last);
                 }
@@ -61,18 +62,19 @@ impl App {
         }
     }
 
-    /// A key follows that is none of the screen's.
+    /// Cancels a held letter, because a key that is not for the screen has followed it.
     pub fn follows(&mut self) {
         self.held = None;
     }
 
-    /// Takes the letter that no other key has followed at once.
+    /// Handles a held letter once its waiting time has passed.
     pub fn unfollowed(&mut self, now: Duration) -> Vec<ScreenEffect> {
         let held = self.held.take_if(|(_, until)| now >= *until);
         held.map_or_else(Vec::new, |(key, _)| self.answer(key, false))
     }
 
-    /// A key of what is asked. An Escape that closes it is the first of the two that stop; Ctrl-C stops at once.
+    /// Handles a key for the current question. An Escape that closes the question counts as the first of two;
+    /// Ctrl-C stops the work immediately.
     fn answer(&mut self, key: KeyEvent, is_armed: bool) -> Vec<ScreenEffect> {
         self.is_changed = true;
         let Some(dialog) = &mut self.dialog else {
@@ -86,7 +88,7 @@ impl App {
         if !is_cancel(key) || self.engine != EngineState::Working {
             return vec![answer];
         }
-        // The stop first: the engine looks for it when it has the answer.
+        // Stop first, since the engine checks for a stop when it receives the answer.
         let mut effects = match key.code {
             KeyCode::Esc => self.escaped(is_armed),
             _ => self.stop(),
@@ -100,7 +102,7 @@ impl App {
         Vec::new()
     }
 
-    /// Ctrl-C: clears the input, then stops, then ends.
+    /// Handles Ctrl-C, which clears the input, else stops the work, else exits.
     fn cancel(&mut self) -> Vec<ScreenEffect> {
         if !self.composer.is_empty() {
             self.composer.cancel();
@@ -112,7 +114,7 @@ impl App {
         vec![ScreenEffect::Send(FromScreen::Leave)]
     }
 
-    /// Escape: closes what is open; else, pressed twice, it stops.
+    /// Handles Escape, which closes whatever is open; pressed twice, it stops the work.
     fn escape(&mut self, key: KeyEvent, is_armed: bool) -> Vec<ScreenEffect> {
         let is_closing = !is_armed && self.composer.key(key) == ComposerAction::Changed;
         if is_closing || self.engine != EngineState::Working {
@@ -121,7 +123,7 @@ impl App {
         self.escaped(is_armed)
     }
 
-    /// The first of two Escapes warns, the second one stops.
+    /// Arms the stop on the first Escape, and stops the work on the second.
     fn escaped(&mut self, is_armed: bool) -> Vec<ScreenEffect> {
         if is_armed {
             return self.stop();
@@ -136,7 +138,7 @@ impl App {
         vec![ScreenEffect::Stop]
     }
 
-    /// A key of the input.
+    /// Handles a key for the input.
     fn typed(&mut self, key: KeyEvent) -> Vec<ScreenEffect> {
         match self.composer.key(key) {
             ComposerAction::Send(submission) => {
@@ -150,7 +152,7 @@ impl App {
                         self.say(&said);
                         return Vec::new();
                     }
-                    // Behind what waits since a stop.
+                    // Submissions left waiting by a stop go first.
                     _ => self.queue.push_back(submission),
                 }
                 if self.engine == EngineState::Idle {
@@ -183,17 +185,17 @@ impl App {
         Vec::new()
     }
 
-    /// Takes what was pasted.
+    /// Handles a paste.
     pub fn paste(&mut self, text: &str) {
         (self.is_changed, self.held) = (true, None);
-        // It answers no question: where none is typed, it goes into the input.
+        // A paste never answers a question; unless the question has a text field, it goes into the input.
         let dialog = self.dialog.as_mut();
         if !dialog.is_some_and(|dialog| dialog.paste(text)) {
             self.typed_ahead(text);
         }
     }
 
-    /// Takes what was typed or pasted before the question that stands there was seen: it goes into the input.
+    /// Inserts text that was typed or pasted before the current question was visible.
     pub fn typed_ahead(&mut self, text: &str) {
         self.is_changed = true;
         if let ComposerAction::Refused(reason) = self.composer.paste(text) {
@@ -201,19 +203,19 @@ impl App {
         }
     }
 
-    /// Takes the clipboard's picture.
+    /// Inserts the clipboard's picture.
     pub fn attach_image(&mut self, image: Image) {
         self.composer.attach_image(image);
         self.is_changed = true;
     }
 
-    /// Takes what the user's editor has made of the text.
+    /// Replaces the input with the text from the user's editor.
     pub fn edited(&mut self, text: &str) {
         self.composer.set_text(text);
         self.is_changed = true;
     }
 
-    /// Takes notches of the wheel, up where they are negative: what is asked scrolls, else the transcript.
+    /// Scrolls by notches of the wheel, up if negative: the question if one is open, otherwise the transcript.
     pub fn wheel(&mut self, notches: i32) {
         self.is_changed = true;
         let lines = notches.saturating_mul(NOTCH);

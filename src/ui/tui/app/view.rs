@@ -1,4 +1,4 @@
-//! The layout of the screen, and its drawing.
+//! The screen's layout and drawing.
 
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
@@ -13,11 +13,11 @@ use crate::ui::blocks::{one_line, wrapped};
 use crate::ui::tui::item::first_line;
 use crate::ui::tui::{sidebar, status, theme};
 
-/// So many lines of what waits to be sent are shown.
+/// The maximum number of lines shown of queued submissions.
 const QUEUED: usize = 3;
-/// On a screen that is lower, everything but the transcript has less.
+/// The screen height below which everything but the transcript takes fewer lines.
 const LOW: u16 = 16;
-/// On one that is lower than this, the status bar has no border.
+/// The screen height below which the status bar has no border.
 const LOWEST: u16 = 10;
 
 /// The areas of the screen.
@@ -33,7 +33,7 @@ struct ScreenLayout {
 }
 
 impl App {
-    /// Draws all of it.
+    /// Draws the whole screen.
     pub fn draw(&mut self, frame: &mut Frame<'_>) {
         self.is_changed = false;
         let layout = self.layout(frame.area());
@@ -67,7 +67,7 @@ impl App {
         }
     }
 
-    /// Returns the temporary hint, in lines of at most so many columns.
+    /// Returns the temporary hint, wrapped to the given number of columns.
     fn said(&self, columns: u16) -> (Vec<String>, Style) {
         let (text, style) = match (&self.armed, &self.hint) {
             (Some(_), _) => ("(esc again to stop)", theme::WARNING),
@@ -77,7 +77,7 @@ impl App {
         (wrapped(&one_line(text), columns.max(1).into()), style)
     }
 
-    /// Draws the current wait; it gives way to the hint.
+    /// Draws the current wait in the space left by the hint.
     fn draw_wait(&self, area: Rect, buf: &mut Buffer) {
         let (lines, style) = self.said(area.width);
         let columns = lines.iter().map(|line| line.width()).max();
@@ -93,7 +93,7 @@ impl App {
         }
     }
 
-    /// Draws the submissions that wait to be sent.
+    /// Draws the queued submissions.
     fn draw_queue(&self, area: Rect, buf: &mut Buffer) {
         let how = if self.engine == EngineState::Idle {
             "Enter sends it, Up takes it back"
@@ -120,8 +120,8 @@ impl App {
         }
     }
 
-    /// Divides the screen. What is typed and asked goes before what is only shown, but a line of the transcript is
-    /// always left.
+    /// Divides the screen. Input and questions take precedence over what is only displayed, but the transcript
+    /// always keeps a line.
     fn layout(&self, area: Rect) -> ScreenLayout {
         let is_low = area.height < LOW;
         let sidebar_width = if self.todos.is_empty() {
@@ -140,7 +140,7 @@ impl App {
         } else {
             status::HEIGHT
         });
-        // Where there is little room, who is asked sees that before anything else.
+        // On a low screen, a question takes precedence over everything else.
         let is_asked_low = is_low && self.dialog.is_some();
         let most = match area.height.saturating_sub(status) {
             rows if is_asked_low => rows,

@@ -1,4 +1,4 @@
-//! The look of the input: the text behind its sign, and the completions of the word at the cursor above it.
+//! Draws the input: the text after its prompt sign, and above it the completions of the word at the cursor.
 
 use std::borrow::Cow;
 
@@ -14,19 +14,19 @@ use crate::ui::tui::completion::Completion;
 use crate::ui::tui::history::is_secret;
 use crate::ui::tui::theme;
 
-/// The number of rows of text shown.
+/// The maximum number of rows of text shown.
 const MOST_ROWS: usize = 10;
-/// The number of candidates, where there is room.
+/// The maximum number of candidates shown.
 const MOST_CANDIDATES: usize = 16;
-/// The number of columns that stand before the text: its sign and a blank.
+/// The width of the prompt sign and the space after it.
 const SIGN: u16 = 2;
-/// The character shown for a hidden letter.
+/// The character shown in place of a hidden one.
 const HIDDEN: &str = "•";
 /// The hint in an empty input.
 const HINT: &str = "Ask for something, or / for commands";
 
 impl Composer {
-    /// Returns the number of rows it wants at this width.
+    /// Returns the number of rows needed at this width.
     pub fn height(&self, width: u16) -> u16 {
         if self.search.is_some() {
             return 2;
@@ -38,7 +38,7 @@ impl Composer {
         u16::try_from(rows + candidates).unwrap_or(u16::MAX)
     }
 
-    /// Draws it, and says where the cursor is.
+    /// Draws the input and returns the cursor's position.
     pub fn render(&self, area: Rect, buf: &mut Buffer) -> Option<Position> {
         if area.is_empty() {
             return None;
@@ -62,7 +62,7 @@ impl Composer {
         self.columns.set(columns);
         let rows = self.rows(columns, &labels);
         let candidates = self.candidates();
-        // The text goes first where there is little room.
+        // The text takes precedence over the candidates.
         let text_rows = rows.len().min(MOST_ROWS).min(area.height.into());
         let room = usize::from(area.height) - text_rows;
         let listed = candidates.len().min(MOST_CANDIDATES).min(room);
@@ -90,7 +90,7 @@ impl Composer {
             let room = usize::from(area.width.saturating_sub(SIGN));
             buf.set_stringn(area.x + SIGN.min(area.width), top, HINT, room, theme::DIM);
         }
-        // A key, and what may become one.
+        // Hide a key, and anything that may become one.
         let hidden = is_secret(text).then(|| secret_start(text));
         let mut position = Position {
             x: area.x + SIGN,
@@ -163,12 +163,12 @@ impl Composer {
     }
 }
 
-/// Returns the number of columns the text has: the last one is for a cursor behind it.
+/// Returns the width of the text; the last column is left for the cursor.
 fn columns(width: u16) -> usize {
     usize::from(width.saturating_sub(SIGN + 1)).max(1)
 }
 
-/// Where what follows a command begins.
+/// Returns the start of the arguments after a command.
 fn secret_start(text: &str) -> usize {
     let command = text
         .trim_start()

@@ -1,4 +1,4 @@
-//! The lines of a dialog: those that are written, and the one that is typed. Pure.
+//! The lines of a dialog: printed ones, and the text field. Pure.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::buffer::Buffer;
@@ -11,7 +11,7 @@ use crate::sys::text::printable;
 use crate::ui::tui::keys::is_letter;
 use crate::ui::tui::theme;
 
-/// The hint on how to close a dialog, shown in each.
+/// The hint on closing a dialog, shown in each.
 pub const CANCEL: &str = "Press Esc to cancel";
 /// Returns whether a key closes a dialog.
 pub fn is_cancel(key: KeyEvent) -> bool {
@@ -19,7 +19,7 @@ pub fn is_cancel(key: KeyEvent) -> bool {
     key.code == KeyCode::Esc || is_ctrl_c
 }
 
-/// Writes a line of a dialog, where it has that row.
+/// Prints a line of a dialog, if the row is within the area.
 pub fn put(buf: &mut Buffer, area: Rect, row: usize, text: &str, style: Style) {
     let row = u16::try_from(row).unwrap_or(u16::MAX);
     if row < area.height {
@@ -28,17 +28,17 @@ pub fn put(buf: &mut Buffer, area: Rect, row: usize, text: &str, style: Style) {
     }
 }
 
-/// A line that is being typed.
+/// A text field of one line.
 #[derive(Debug, Default)]
 pub struct TypedLine {
     /// The text so far.
     pub text: String,
-    /// True if nothing is shown of it but its length.
+    /// True if the text is shown only by its length.
     pub is_secret: bool,
 }
 
 impl TypedLine {
-    /// Takes a key; whether the line is done.
+    /// Handles a key. Returns `true` when the line is complete.
     pub fn key(&mut self, key: KeyEvent) -> bool {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
@@ -52,12 +52,12 @@ impl TypedLine {
         false
     }
 
-    /// A line ends where its newline is.
+    /// Inserts the first line of a paste.
     pub fn paste(&mut self, text: &str) {
         self.text.push_str(text.lines().next().unwrap_or_default());
     }
 
-    /// Draws its end, with a cursor behind it.
+    /// Draws the end of the text, with the cursor after it.
     pub fn render(&self, area: Rect, row: usize, buf: &mut Buffer) {
         let shown = if self.is_secret {
             "•".repeat(self.text.chars().count())

@@ -1,4 +1,4 @@
-//! A question of permission: its subject, the reason why it is asked, and the changes at stake.
+//! A question of permission: its subject, the reason for asking, and the proposed change.
 
 use std::cell::{Cell, Ref, RefCell};
 
@@ -16,27 +16,27 @@ use crate::ui::paint::diff_style;
 use crate::ui::steps::HANG;
 use crate::ui::tui::theme;
 
-/// A question that is asked.
+/// A dialog that asks for a permission.
 #[derive(Debug)]
 pub struct QuestionDialog {
     question: Question,
     /// The proposed change.
     preview: String,
-    /// The part that scrolls, and the columns that it was laid out for.
+    /// The scrollable part, and the width for which it was laid out.
     body: RefCell<(usize, Vec<(String, Style)>)>,
-    /// The first line of it that is seen.
+    /// The index of its first visible line.
     first: Cell<usize>,
-    /// The number of lines that were seen at once, and how many.
+    /// The number of visible lines, and of all lines.
     seen: Cell<usize>,
     all: Cell<usize>,
-    /// True if the keys stood there in a word each.
+    /// True if the short form of the keys was shown.
     is_short: Cell<bool>,
-    /// The instruction to do something else, while it is typed.
+    /// The alternative instruction being typed, if any.
     instead: Option<TypedLine>,
 }
 
 impl QuestionDialog {
-    /// Asks it.
+    /// Creates the dialog.
     pub fn new(question: Question, preview: Option<&str>) -> Self {
         Self {
             question,
@@ -50,7 +50,7 @@ impl QuestionDialog {
         }
     }
 
-    /// The tool, or that something is asked.
+    /// Returns the tool's name, or a general title.
     pub fn title(&self) -> String {
         match self.question.tool.as_str() {
             "" => "Question".to_owned(),
@@ -58,7 +58,7 @@ impl QuestionDialog {
         }
     }
 
-    /// Why it is asked; it stands above what can be scrolled.
+    /// Returns the reason for asking, shown above the scrollable part.
     fn reason(&self, columns: usize) -> Vec<String> {
         match self.question.reasons.as_slice() {
             [] => Vec::new(),
@@ -72,7 +72,7 @@ impl QuestionDialog {
             let Question {
                 sentence, subject, ..
             } = &self.question;
-            // The title, the subject and the reasons say all that the sentence says.
+            // Together, the title, subject and reasons say as much as the sentence.
             let (about, style) = match subject.as_str() {
                 "" => (sentence, theme::PLAIN),
                 _ => (subject, theme::ACCENT),
@@ -93,7 +93,7 @@ impl QuestionDialog {
         Ref::map(self.body.borrow(), |(_, lines)| lines.as_slice())
     }
 
-    /// Returns the action of each key.
+    /// Returns the description of each available key.
     fn keys(&self, columns: usize) -> Vec<String> {
         let question = &self.question;
         let keys = [
@@ -108,7 +108,7 @@ impl QuestionDialog {
         lines
     }
 
-    /// The same in a word each, for where there is little room.
+    /// Like [`Self::keys`], in a short form for small screens.
     fn short_keys(&self, columns: usize) -> Vec<String> {
         let question = &self.question;
         let keys = [
@@ -121,7 +121,7 @@ impl QuestionDialog {
         listed(&keys, "  ", columns)
     }
 
-    /// Returns the number of rows it wants.
+    /// Returns the number of rows needed.
     pub fn height(&self, columns: usize) -> usize {
         let above = self.reason(columns).len() + self.body(columns).len();
         let below = if self.instead.is_some() {
@@ -132,8 +132,8 @@ impl QuestionDialog {
         above + below
     }
 
-    /// Draws it: the keys and the reason in any case, and between them what there is room for; the rest can be scrolled
-    /// to.
+    /// Draws the dialog: always the keys and the reason, and between them as much of the scrollable part as
+    /// fits.
     pub fn render(&self, area: Rect, buf: &mut Buffer) {
         let (columns, rows) = (usize::from(area.width).max(1), usize::from(area.height));
         let reason = self.reason(columns);
@@ -143,7 +143,7 @@ impl QuestionDialog {
             Some(_) => vec![String::new(), format!("Enter sends it | {CANCEL}")],
             None => self.keys(columns),
         };
-        // What is asked about is not crowded out by the keys.
+        // Do not let the keys crowd out the subject.
         let is_crowded = reason.len() + all + keys.len() > rows && keys.len() * 3 > rows;
         self.is_short.set(is_crowded && self.instead.is_none());
         let keys = if self.is_short.get() {
@@ -172,8 +172,8 @@ impl QuestionDialog {
         }
     }
 
-    /// Returns the text in the lower border: the key that closes the dialog, if that has no row of its own and there is
-    /// room, and which lines were seen, if not all were.
+    /// Returns the texts in the lower border: the key that closes the dialog, if it has no row of its own and
+    /// there is room, and the range of visible lines, if not all are visible.
     pub fn border(&self, columns: usize) -> [String; 2] {
         let (first, seen, all) = (self.first.get(), self.seen.get(), self.all.get());
         let position = if seen < all {
@@ -193,7 +193,7 @@ impl QuestionDialog {
         self.instead.is_none() && matches!(key.code, KeyCode::Char(_)) && is_bare
     }
 
-    /// Takes a key.
+    /// Handles a key.
     pub fn key(&mut self, key: KeyEvent) -> Option<Verdict> {
         let verdict = |answer, is_for_good| {
             Some(Verdict {
@@ -233,12 +233,12 @@ impl QuestionDialog {
         None
     }
 
-    /// Takes what was pasted, where a line is typed; whether it is.
+    /// Inserts a paste into the text field. Returns `false` if none is open.
     pub fn paste(&mut self, text: &str) -> bool {
         self.instead.as_mut().map(|line| line.paste(text)).is_some()
     }
 
-    /// Scrolls what stands above the keys.
+    /// Scrolls the part above the keys.
     pub fn scroll(&self, rows: i32) {
         let by = usize::try_from(rows.unsigned_abs()).unwrap_or(usize::MAX);
         let first = match rows {
@@ -250,14 +250,14 @@ impl QuestionDialog {
     }
 }
 
-/// The keys that are there, with this between them, in so many columns.
+/// Joins the available keys with `between`, wrapped to the given number of columns.
 fn listed(keys: &[(&str, bool)], between: &str, columns: usize) -> Vec<String> {
     let keys = keys.iter().filter(|(_, is_there)| *is_there);
     let keys: Vec<&str> = keys.map(|(key, _)| *key).collect();
     broken(&keys.join(between), columns, 0)
 }
 
-/// The lines of a text, broken where they do not fit, and then further in by `hang`.
+/// Wraps a text, indenting continuation lines by `hang`.
 fn broken(text: &str, columns: usize, hang: usize) -> Vec<String> {
     let text = printable(&text.replace('\t', "    "), &['\n']);
     let text = folded(&text, Some(columns), hang);

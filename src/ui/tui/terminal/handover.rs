@@ -1,8 +1,8 @@
-//! Takes the terminal from the shell, and gives it back.
+//! Takes over the terminal from the shell, and restores it.
 //!
-//! Changes the modes of the terminal at standard input and output, and the process's panic hook. Guarantees that what
-//! was taken is given back once, however the screen ends: also where a thread panics, which in a release build ends the
-//! process behind the hook.
+//! Changes the modes of the terminal at standard input and output, and the process's panic hook. Guarantees
+//! that the terminal is restored exactly once however the screen ends, even if a thread panics, which in a
+//! release build ends the process after the hook.
 
 use std::io::{self, Write as _};
 use std::panic;
@@ -11,34 +11,33 @@ use std::sync::{Arc, LazyLock, Once};
 
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 
-/// The second screen, pastes in brackets, and keys that can be told apart (kitty's, whose stack each screen has for
-/// itself); a line that a terminal takes for too long does not run into the next. A terminal that does not know one of
-/// these passes over it; none is asked what it knows.
+/// Switches to the alternate screen without line wrapping, with bracketed paste and unambiguous keys (kitty's
+/// protocol, whose stack is per screen). Terminals ignore sequences they do not know, so none is queried.
 pub const TAKE: &str = "\x1b[?1049h\x1b[?7l\x1b[?2004h\x1b[>1u";
-/// The wheel: that comes with the buttons, by numbers of any size.
+/// Enables mouse reporting for the wheel, with SGR coordinates of any size.
 pub const TAKE_MOUSE: &str = "\x1b[?1000h\x1b[?1006h";
-/// The reverse of both, and of a frame that was broken off.
+/// Reverses both, and ends a frame that was interrupted.
 pub const GIVE_BACK: &str =
     "\x1b[?2026l\x1b[0m\x1b[<u\x1b[?1006l\x1b[?1000l\x1b[?2004l\x1b[?7h\x1b[?25h\x1b[?1049l";
 
 /// True while the terminal is not taken, or is lent.
 static IS_GIVEN_BACK: LazyLock<Arc<AtomicBool>> = LazyLock::new(|| Arc::new(AtomicBool::new(true)));
-/// True if the process is to stop as soon as it has given the terminal back.
+/// True if the process is to stop as soon as it has restored the terminal.
 static STOPS: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
-/// The hook is set once in a process.
+/// Ensures that the hook is set only once per process.
 static HOOK: Once = Once::new();
 
-/// The terminal, while it is taken.
+/// A terminal that has been taken over.
 #[derive(Debug)]
 pub struct TakenTerminal {
     has_mouse: bool,
 }
 
 impl TakenTerminal {
-    /// Takes it.
+    /// Takes over the terminal.
     ///
     /// # Errors
-    /// When standard input is no terminal, or it cannot be written to.
+    /// When standard input is not a terminal, or the terminal cannot be written to.
     pub fn take(has_mouse: bool) -> io::Result<Self> {
         HOOK.call_once(|| {
             let hook = panic::take_hook();
@@ -52,16 +51,16 @@ impl TakenTerminal {
         Ok(taken)
     }
 
-    /// Takes it after it was given back, or after a stop in which the shell had it.
+    /// Takes over the terminal again after it was lent, or after the shell had it during a stop.
     ///
     /// # Errors
-    /// Those of [`Self::take`].
+    /// Same as for [`Self::take`].
     pub fn take_again(&self) -> io::Result<()> {
-        // What the shell has set meanwhile is not looked at while the modes count as raw.
+        // crossterm ignores modes set by the shell while it considers the terminal raw, so leave raw mode first.
         disable_raw_mode()?;
         enable_raw_mode()?;
         IS_GIVEN_BACK.store(false, Ordering::SeqCst);
-        // A stop in the meantime has been made already.
+        // A stop requested in the meantime has taken place.
         STOPS.store(false, Ordering::SeqCst);
         let mut output = io::stdout().lock();
         output.write_all(TAKE.as_bytes())?;
@@ -78,20 +77,20 @@ impl Drop for TakenTerminal {
     }
 }
 
-/// Returns whether the terminal is the shell's or another program's.
+/// Returns the flag that is set while the shell or another program has the terminal.
 pub fn is_given_back() -> Arc<AtomicBool> {
     Arc::clone(&IS_GIVEN_BACK)
 }
 
-/// Returns whether the process is to stop: what SIGTSTP asks for.
+/// Returns the flag that SIGTSTP sets to stop the process.
 pub fn stops() -> Arc<AtomicBool> {
     Arc::clone(&STOPS)
 }
 
-/// Gives the terminal back, if it is taken.
+/// Restores the terminal, if it is taken.
 pub fn give_back() {
     if !IS_GIVEN_BACK.swap(true, Ordering::SeqCst) {
-        // A terminal that has gone needs nothing.
+        // A terminal that is gone needs no restoring.
         let mut output = io::stdout().lock();
         let _ = output.write_all(GIVE_BACK.as_bytes());
         let _ = output.flush();

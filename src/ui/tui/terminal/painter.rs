@@ -1,8 +1,8 @@
-//! Frames as bytes: what has changed since the last one, within a synchronized update.
+//! Converts frames to bytes: the changes since the last frame, in a synchronized update.
 //!
-//! Asks the terminal nothing, and writes nothing itself. Guarantees that a frame that looks like the last one is no
-//! byte, that the cursor is not seen wandering, and that nothing of an earlier frame stays where the terminal takes a
-//! letter for wider or narrower than this program.
+//! Queries nothing from the terminal, and writes nothing itself. Guarantees that an unchanged frame produces no
+//! bytes, that the cursor is not seen moving about, and that no remnants of earlier frames stay even if the
+//! terminal disagrees with this program about a character's width.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -19,7 +19,7 @@ use ratatui::style::{Color, Modifier};
 use ratatui::{Frame, Terminal};
 use unicode_width::UnicodeWidthStr as _;
 
-/// The drawn bytes, until somebody takes them.
+/// A buffer for drawn bytes.
 #[derive(Clone, Default)]
 struct DrawnBytes(Rc<RefCell<Vec<u8>>>);
 
@@ -33,26 +33,26 @@ impl Write for DrawnBytes {
     }
 }
 
-/// A terminal of a known size that is written to later.
+/// A terminal of known size whose output is buffered.
 struct Drawing {
     bytes: CrosstermBackend<DrawnBytes>,
     size: Size,
-    /// The cells drawn.
+    /// The drawn cells.
     cells: Buffer,
     /// True if anything but the cursor was drawn.
     has_cells: bool,
-    /// Where the cursor is; `None`: it is hidden.
+    /// The cursor's position; `None` if it is hidden.
     cursor: Option<Position>,
 }
 
-/// Returns whether terminals disagree on how wide a cell is: it is made of several characters, or is half a flag.
+/// Returns whether terminals disagree on the width of a cell: it has several characters, or is half of a flag.
 fn is_disputed(cell: &Cell) -> bool {
     let mut chars = cell.symbol().chars();
     let first = chars.next();
     chars.next().is_some() || matches!(first, Some('\u{1f1e6}'..='\u{1f1ff}'))
 }
 
-/// Returns whether nothing is seen in a cell of a cleared line.
+/// Returns whether a cell looks the same as one of a cleared line.
 fn is_blank(cell: &Cell) -> bool {
     let is_plain =
         cell.bg == Color::Reset && (cell.modifier - Modifier::DIM - Modifier::BOLD).is_empty();
@@ -64,7 +64,7 @@ impl Drawing {
         (0..self.cells.area.width).any(|x| is_disputed(&self.cells[(x, y)]))
     }
 
-    /// Draws a line as a whole: each word where it belongs, and nothing in between.
+    /// Draws a whole line, moving to each word and leaving the gaps cleared.
     fn draw_line(&mut self, y: u16) -> io::Result<()> {
         self.bytes.queue(MoveTo(0, y))?;
         self.bytes
@@ -74,12 +74,13 @@ impl Drawing {
         while x < self.cells.area.width {
             let cell = &self.cells[(x, y)];
             if is_blank(cell) {
-                // Of no cells, crossterm would still write the colours.
+                // Even without cells, crossterm would write colours.
                 if !word.is_empty() {
                     self.bytes.draw(std::mem::take(&mut word).into_iter())?;
                 }
             } else {
-                // The next column as crossterm counts: within a word the cursor stays where the terminal has put it.
+                // Use consecutive columns, so that crossterm does not move the cursor within a word but leaves
+                // it where the terminal put it.
                 let next = word.last().map_or(x, |(last, ..)| last + 1);
                 word.push((next, y, cell));
             }
@@ -127,7 +128,7 @@ impl Backend for Drawing {
     }
 
     fn get_cursor_position(&mut self) -> io::Result<Position> {
-        // The terminal is not asked: it would answer among the keys.
+        // Do not query the terminal: its answer would arrive among the keys.
         Ok(self.cursor.unwrap_or_default())
     }
 
@@ -167,15 +168,15 @@ impl Backend for Drawing {
 pub struct Painter {
     bytes: DrawnBytes,
     terminal: Terminal<Drawing>,
-    /// Where the cursor is on the terminal itself.
+    /// The cursor's position on the real terminal.
     cursor: Option<Position>,
 }
 
 impl Painter {
-    /// One for a terminal of this size, of which nothing is known.
+    /// Creates a painter for a terminal of this size and unknown content.
     ///
     /// # Errors
-    /// None that is known of.
+    /// None that are known.
     pub fn new(size: Size) -> io::Result<Self> {
         let bytes = DrawnBytes::default();
         let drawing = Drawing {
@@ -194,24 +195,24 @@ impl Painter {
         })
     }
 
-    /// The terminal has this size now.
+    /// Sets the terminal's size.
     pub fn resize(&mut self, size: Size) {
         self.terminal.backend_mut().size = size;
     }
 
-    /// Forgets what stands there: the next frame is drawn as a whole.
+    /// Discards the known content, so that the next frame is drawn in full.
     ///
     /// # Errors
-    /// None that is known of.
+    /// None that are known.
     pub fn forget(&mut self) -> io::Result<()> {
         let size = self.terminal.backend().size;
         self.terminal.resize(Rect::from((Position::ORIGIN, size)))
     }
 
-    /// The bytes that make the terminal show what `draw` draws; none where it does already.
+    /// Returns the bytes that make the terminal show what `draw` draws; empty if it already does.
     ///
     /// # Errors
-    /// None that is known of.
+    /// None that are known.
     pub fn frame(&mut self, draw: impl FnOnce(&mut Frame<'_>)) -> io::Result<Vec<u8>> {
         self.terminal.backend_mut().cursor = None;
         self.terminal.draw(draw)?;

@@ -1,7 +1,8 @@
-//! The signals that tell of the terminal: that it has another size, that the shell wants it, and has given it back.
+//! Handles the signals about the terminal: its size has changed, the shell wants it, or the shell has returned
+//! it.
 //!
-//! Takes over SIGCONT, SIGTSTP and SIGWINCH. Guarantees that a signal that came earlier ends the next wait, and that the
-//! process is stopped only where a shell is there to have it go on.
+//! Handles SIGCONT, SIGTSTP and SIGWINCH. Guarantees that an earlier signal ends the next wait, and that the
+//! process is stopped only if there is a shell to continue it.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -15,12 +16,12 @@ use signal_hook::consts::signal::{SIGCONT, SIGTSTP, SIGWINCH};
 use signal_hook::flag;
 use signal_hook::low_level::emulate_default_handler;
 
-/// The signals that tell of the terminal.
+/// The signal handlers.
 #[derive(Debug)]
 pub struct Signals {
-    /// Can be read when one has come.
+    /// Readable when a signal has arrived.
     came: UnixStream,
-    /// True if the process goes on after a stop, in which the shell had the terminal.
+    /// True if the process has continued after a stop, in which the shell had the terminal.
     continued: Arc<AtomicBool>,
     /// True if the process is to stop.
     stops: Arc<AtomicBool>,
@@ -28,14 +29,15 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Listens to them. Where the terminal is given back, a stop is nobody's business here; else `stops` is set.
+    /// Installs the handlers. While the terminal is given back, SIGTSTP has its default effect; otherwise it
+    /// sets `stops`.
     ///
     /// # Errors
-    /// When no socket pair can be made, or the system refuses the handlers.
+    /// When the socket pair cannot be created, or the handlers cannot be installed.
     pub fn new(is_given_back: Arc<AtomicBool>, stops: Arc<AtomicBool>) -> io::Result<Self> {
         let (came, handlers) = UnixStream::pair()?;
         let continued = Arc::<AtomicBool>::default();
-        // The flags first: a wait that they end must find them set.
+        // Register the flags first: a wait that a signal ends must find them set.
         let mut registered = vec![flag::register(SIGCONT, Arc::clone(&continued))?];
         if has_shell() {
             registered.push(flag::register_conditional_default(SIGTSTP, is_given_back)?);
@@ -53,18 +55,19 @@ impl Signals {
         })
     }
 
-    /// Stops the process, if that was asked for, after `give_back`, until it is to go on; whether it was.
+    /// If a stop was requested, calls `give_back` and stops the process until it is continued. Returns whether
+    /// it was requested.
     pub fn stop(&self, give_back: impl FnOnce()) -> bool {
         let is_asked = self.stops.swap(false, Ordering::SeqCst);
         if is_asked {
             give_back();
-            // Where it cannot be stopped, it goes on at once.
+            // If it cannot be stopped, it simply continues.
             let _ = emulate_default_handler(SIGTSTP);
         }
         is_asked
     }
 
-    /// Takes what has come; whether the process has gone on after a stop.
+    /// Clears pending signals. Returns whether the process has continued after a stop.
     pub fn have_continued(&self) -> bool {
         let mut bytes = [0u8; 64];
         let mut has_more = || recv(&self.came, &mut bytes, RecvFlags::DONTWAIT);
@@ -73,10 +76,12 @@ impl Signals {
     }
 }
 
-/// Returns whether the parent has this process as a job, in the same session and another group: only a shell does.
+/// Returns whether the parent runs this process as a job, in the same session but another group: only a shell
+/// does.
 ///
-/// In a container, the session and the group can be ones outside of it, which have the number 0: the types of rustix
-/// have none such. A parent outside has it, too; as an argument it means this process, which is no shell of its own.
+/// In a container, the session and group may be outside of it and have the number 0, which rustix cannot
+/// represent. A parent outside has the number 0 as well; as an argument that means this process, which is not
+/// its own shell.
 fn has_shell() -> bool {
     let parent = getppid();
     getsid(Some(parent)) == getsid(None) && getpgid(Some(parent)) != getpgid(None)

@@ -44,13 +44,13 @@ impl Transcript {
         }
     }
 
-    /// Adds what the user has sent: `shown` of it, and the text when it is unfolded.
+    /// Adds a user's message: `shown` is its short form, and `text` the unfolded one.
     pub fn add_sent(&mut self, shown: &str, text: &str) {
         let (shown, text) = (shown.to_owned(), text.to_owned());
         self.push(ItemBody::User { shown, text });
     }
 
-    /// Takes a step of an agent whose replies have a form; whether it was one.
+    /// Adds a step of an agent with structured replies. Returns whether the event was one.
     fn step(&mut self, event: &Event) -> bool {
         match event {
             Event::Receiving { .. } => {}
@@ -82,14 +82,14 @@ impl Transcript {
         true
     }
 
-    /// Takes what has happened.
+    /// Adds an event.
     pub fn event(&mut self, event: Event) {
         if self.has_steps && self.step(&event) {
             return;
         }
         match event {
             Event::Asking { .. } => {
-                // A reply that was not taken is asked for again.
+                // A rejected reply is requested again, so remove it.
                 if !self.is_answered {
                     self.drop_streamed();
                 }
@@ -144,7 +144,7 @@ impl Transcript {
         }
     }
 
-    /// Ends the work on a submission: no tool is at work any more, whether that was reported or not.
+    /// Ends the work on a submission: no tool is running any more, even if its end was not reported.
     pub fn settle(&mut self) {
         for at in std::mem::take(&mut self.tools) {
             self.with_tool_at(at, |tool| {
@@ -159,7 +159,7 @@ impl Transcript {
         self.step = self.items.len();
     }
 
-    /// The agent has said something: what has streamed is there already.
+    /// Adds the agent's message, unless it was already streamed.
     fn say(&mut self, text: String) {
         let step = self.step.min(self.items.len());
         let mut since = self.items[step..].iter();
@@ -168,7 +168,7 @@ impl Transcript {
         }
     }
 
-    /// Changes the tool that is at work.
+    /// Changes the innermost running tool.
     fn with_tool(&mut self, change: impl FnOnce(&mut ToolUse)) {
         if let Some(&at) = self.tools.last() {
             self.with_tool_at(at, change);
@@ -182,7 +182,7 @@ impl Transcript {
         self.touch(at);
     }
 
-    /// A tool has ended, and with it what was at work within it.
+    /// Ends a tool, and any tools running within it.
     fn end_tool(&mut self, name: &str, end: Option<ToolEnd>) {
         let is_it = |at: &usize| match self.items.get(*at).map(|item| &item.body) {
             Some(ItemBody::Tool(tool)) => tool.name == name,
