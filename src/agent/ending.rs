@@ -31,7 +31,7 @@ impl From<String> for Objection {
     }
 }
 
-/// What follows a step. A tool failure or a reply that was not understood is reported to the model and does not end the
+/// The continuation after a step. A tool failure or a reply that was not understood is reported to the model and does not end the
 /// loop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next {

@@ -74,7 +74,7 @@ pub(super) fn is_device(word: &str) -> bool {
     (is_below || is_open) && path != Path::new("/dev/null")
 }
 
-/// How a redirection uses the word after it.
+/// The use of the word after a redirection operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Redirection {
     Reads,

@@ -252,7 +252,7 @@ impl McpError {
     }
 }
 
-/// How to retry a failed request.
+/// The way to retry a failed request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Retry {
     /// Do not retry: another try would fail the same way.
