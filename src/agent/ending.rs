@@ -3,7 +3,7 @@
 use super::conversation::HistoryMessage;
 use super::error::AgentError;
 
-/// The number of tool failures in a row that end the work.
+/// The limit on consecutive tool failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolTries {
     /// Tool failures count as replies that were not understood, together with these.
@@ -31,8 +31,8 @@ impl From<String> for Objection {
     }
 }
 
-/// The continuation after a step. A tool failure or a reply that was not understood is reported to the model and does not end the
-/// loop.
+/// The continuation after a step. A tool failure or a reply that was not understood is reported to the model and does
+/// not end the loop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next {
     /// Ask the model again.

@@ -25,7 +25,7 @@ pub enum Note<'n> {
     Judged(bool),
 }
 
-/// The effect of a compression.
+/// The size of a prompt before and after a compression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Compressed {
     /// The tokens of the next prompt before the compression.

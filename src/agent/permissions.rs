@@ -116,7 +116,7 @@ const ASKED_ABOUT: [&str; 5] = [
 /// The source of consent for calls that need a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Consent {
-    /// The user, each time.
+    /// The user is asked each time.
     Asked,
     /// There is no user to ask.
     Unattended,

@@ -207,7 +207,7 @@ impl Peer<'_> {
     /// Returns an answer if the call was successful.
     ///
     /// # Errors
-    /// Those of [`call`](Self::call).
+    /// Same as [`call`](Self::call).
     pub fn checked(
         &self,
         answer: WholeAnswer,

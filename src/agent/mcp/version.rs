@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 pub const HANDSHAKE: &str = "initialize";
 /// The versions with a handshake, newest first.
 const WITH_HANDSHAKE: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
-/// The version without one.
+/// The version without a handshake.
 const WITHOUT_HANDSHAKE: &str = "2026-07-28";
 /// The error code of a server that does not support a version.
 const UNSUPPORTED: i64 = -32022;
@@ -34,7 +34,7 @@ impl Version {
             .then_some(Self(WITHOUT_HANDSHAKE))
     }
 
-    /// The name.
+    /// The version's name on the wire.
     pub fn name(self) -> &'static str {
         self.0
     }

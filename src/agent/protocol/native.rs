@@ -28,7 +28,7 @@ pub enum ResultForm {
     /// Plain text.
     #[default]
     Words,
-    /// As `{"status": "success", "data": …}` or `{"status": "error", "error": {"code", "message", "hint"}}`.
+    /// JSON: `{"status": "success", "data": …}` or `{"status": "error", "error": {"code", "message", "hint"}}`.
     Json,
 }
 

@@ -79,7 +79,7 @@ pub enum Shell<'r> {
 /// The tool that runs shell commands.
 #[derive(Clone, Copy)]
 pub struct RunCommand<'p, 'a> {
-    /// Runs the commands.
+    /// The processes of the run, which run the commands.
     pub processes: &'p RefCell<Processes<'a>>,
     /// The time after which a command continues in the background, if the call does not specify the wait.
     pub patience: Duration,
