@@ -1,5 +1,5 @@
-//! Requests to the model: all of the conversation as the memory shows it, and once more, shorter, where the model
-//! says that it is too long.
+//! Requests to the model: the conversation as the memory renders it, and a shortened one if the model rejects the first
+//! as too long.
 
 use super::conversation::{Conversation, HistoryMessage};
 use super::ending::Next;
@@ -11,13 +11,13 @@ use crate::model::prompt::Prompt;
 use crate::model::{Form, Reply};
 use crate::record::event::Event;
 
-/// The temperature at which a model is asked again, at the most: it is to keep to the form.
+/// Maximum temperature for retries; a low one makes the model keep to the required form.
 const COOL: f64 = 0.1;
 
-/// The message to a model that has paused.
+/// Message sent to a model that has paused its turn.
 const GO_ON: &str = "Go on.";
 
-/// Reports whether the model refuses a prompt for its length, or would refuse it.
+/// Reports whether the model rejected a prompt as too long, or would have.
 fn is_too_long(error: &AgentError) -> bool {
     match error {
         AgentError::Model(error) => error.is_context_exceeded(),
@@ -27,13 +27,13 @@ fn is_too_long(error: &AgentError) -> bool {
 }
 
 impl Agent<'_> {
-    /// Says what a model has said before it has paused, as it is, and has it go on.
+    /// Records the parts of a paused reply unchanged and lets the model continue.
     pub(super) fn go_on(reply: Reply, conversation: &mut Conversation) -> Next {
         conversation.say(HistoryMessage {
             parts: reply.parts,
             ..HistoryMessage::of_agent(&*reply.text)
         });
-        // The user has the last word in every request.
+        // Every request must end with a user message.
         conversation.say(HistoryMessage::note(GO_ON));
         Next::GoOn
     }
@@ -41,7 +41,7 @@ impl Agent<'_> {
     /// Asks the model for the next step.
     ///
     /// # Errors
-    /// When there is no whole reply, nor after the conversation was made shorter where the model does not take it.
+    /// When no complete reply arrives, even after shortening a conversation that the model rejected as too long.
     pub(super) fn ask(&self, brief: &Brief<'_>, work: &mut Work<'_>) -> Result<Reply, AgentError> {
         let offer = self.protocol.offer(&brief.tools);
         let form = Form {
@@ -75,7 +75,7 @@ impl Agent<'_> {
         }
         let system = own.unwrap_or_else(|| system.to_vec());
         let progress = &mut work.progress;
-        // Those that are in the run log already.
+        // Messages that are already in the run log.
         let pairs = progress.sent.iter().zip(&messages);
         let same = pairs.take_while(|(sent, message)| sent == message).count();
         let known = if progress.system == system { same } else { 0 };
@@ -96,7 +96,7 @@ impl Agent<'_> {
         self.env.host.ask(&self.purpose, prompt)
     }
 
-    /// Makes a conversation shorter that the model has not taken; where that fails, `refusal` is why.
+    /// Shortens a conversation that the model rejected; if that fails, returns `refusal`.
     fn shorten(
         &self,
         system: &[String],
@@ -110,7 +110,7 @@ impl Agent<'_> {
         }
     }
 
-    /// The frame in which a conversation is sent behind `system`.
+    /// The frame in which a conversation is sent after the system prompt `system`.
     pub(crate) fn frame<'f>(&'f self, system: &'f [String]) -> Frame<'f> {
         Frame {
             host: self.env.host,

@@ -1,4 +1,4 @@
-//! An agent that judges another's work, and the work that goes on until it passes.
+//! Audited work: one agent judges another's work, which continues until it passes.
 
 use super::conversation::{Conversation, HistoryMessage};
 use super::protocol::Fault;
@@ -9,11 +9,11 @@ use crate::record::event::Event;
 use crate::record::tasks::Task;
 use crate::record::verdict::{self, Verdict};
 
-/// Takes up `conversation`, with a further request where there is one, and lets `worker` work until `auditor`
-/// passes what it has done; gives the worker's summary. The auditor's last words are to be a verdict.
+/// Resumes `conversation`, with a further request if given, and lets `worker` work until `auditor` passes the result;
+/// returns the worker's summary. The auditor must end with a verdict.
 ///
 /// # Errors
-/// When the worker does not get to its end, or the audit fails as often as the worker may fail.
+/// When the worker does not finish, or the audit fails as often as the worker is allowed to fail.
 pub fn work_until_passed(
     worker: &Agent<'_>,
     auditor: &Agent<'_>,
@@ -64,7 +64,7 @@ fn judge(
     let brief = brief(&audit.requests, &conversation.tasks, summary, &changes);
     audit.history.push(HistoryMessage::tagged(brief));
     let ended = auditor.work_on(&mut audit, None)?;
-    // The auditor's ending has seen to it that this is a verdict.
+    // The auditor's `ending` has already checked that this is a verdict.
     verdict::read(&ended.words).map_err(|problem| AgentError::NotUnderstood {
         tries: auditor.tries,
         fault: Fault::of_all(problem),

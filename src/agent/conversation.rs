@@ -1,7 +1,7 @@
-//! The conversation between an agent and those it works for.
+//! The conversation between an agent and its users.
 //!
-//! Plain data. What is sent of it as text is made by [`as_text`], which puts everything that is not
-//! the program's own between tags.
+//! Plain data. [`as_text`] renders it as the text to send and puts everything the program did not write itself between
+//! tags.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,40 +16,40 @@ use crate::sys::excerpt::text::bounded;
 /// The first line of a summary.
 const SUMMARY: &str = "[CONTEXT SUMMARY]";
 
-/// The result of a call during which the session was cut short.
+/// The result of a call that was running when the session was interrupted.
 pub const CUT_SHORT: &str = "The session was cut short while this was being done: it may have been done, in part \
                          or not at all. Look before you do it again.";
 
-/// Something that was said.
+/// A message of a conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HistoryMessage {
-    /// By whom: anybody but the system.
+    /// The author; never the system.
     pub role: Role,
-    /// The words, or the whole result.
+    /// The text, or the complete tool result.
     pub content: String,
-    /// The tool whose result it is.
+    /// The tool that this is the result of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// The id of the call whose result it is.
+    /// The id of the call that this is the result of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
-    /// Set if the call has failed, or its outcome is unknown.
+    /// Set if the call failed or its outcome is unknown.
     #[serde(rename = "isFailed", default, skip_serializing_if = "is_zero")]
     pub is_failed: bool,
-    /// The tools that the agent has called beside its words, where the protocol is the vendor's own.
+    /// The tools that the agent called in this message, if the protocol is the vendor's native one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<Call>,
-    /// The agent's reply in its order, thoughts included, where the wire has that; else empty.
+    /// The parts of the agent's reply in order, thoughts included, if the wire format has them; otherwise empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<ReplyPart>,
-    /// Images that belong to a request.
+    /// Images attached to a request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,
-    /// Set if it consists of tagged parts, and is sent as it is: a summary does.
+    /// Set if the content already consists of tagged parts and is sent unchanged, as a summary is.
     #[serde(rename = "isSummary", default, skip_serializing_if = "is_zero")]
     pub is_tagged: bool,
-    /// Set if it tells the model that its reply was not understood; such messages are forgotten as soon
-    /// as one is.
+    /// Set if the message tells the model that its reply was not understood; such messages are dropped as soon as a
+    /// reply is.
     #[serde(rename = "isFault", default, skip_serializing_if = "is_zero")]
     pub is_fault: bool,
 }
@@ -70,17 +70,17 @@ impl HistoryMessage {
         }
     }
 
-    /// The user's words.
+    /// Creates a message with the user's words.
     pub fn of_user(content: impl Into<String>) -> Self {
         Self::new(Role::User, content)
     }
 
-    /// The agent's words, as the protocol remembers them.
+    /// Creates a message with the agent's words, in the form the protocol records them.
     pub fn of_agent(content: impl Into<String>) -> Self {
         Self::new(Role::Assistant, content)
     }
 
-    /// The result of the call with this id.
+    /// Creates the result of the call with this id.
     pub fn of_tool(tool: &str, id: &str, content: impl Into<String>) -> Self {
         Self {
             tool: Some(tool.to_owned()),
@@ -89,7 +89,7 @@ impl HistoryMessage {
         }
     }
 
-    /// The result of a call whose outcome is unknown.
+    /// Creates the result of a call whose outcome is unknown.
     pub fn not_done(call: &Call, content: &str) -> Self {
         Self {
             is_failed: true,
@@ -97,23 +97,23 @@ impl HistoryMessage {
         }
     }
 
-    /// The program's own words to the agent.
+    /// Creates a message from the program to the agent.
     pub fn note(content: impl Into<String>) -> Self {
         Self::new(Role::Tool, content)
     }
 
-    /// The program's own words, which tell the agent how things stand now.
+    /// Creates a message from the program that tells the agent the current state.
     pub fn reminder(content: &str) -> Self {
         Self::tagged(tagged(Tag::SYSTEM_REMINDER, &[], content))
     }
 
-    /// A reminder followed by text that is not the program's own, between tags of its own.
+    /// Creates a reminder followed by text from elsewhere, which has tags of its own.
     pub fn reminder_of(words: &str, shown: &str) -> Self {
         let words = tagged(Tag::SYSTEM_REMINDER, &[], words);
         Self::tagged(format!("{words}\n\n{shown}"))
     }
 
-    /// The fault in the agent's last reply.
+    /// Creates a message about a fault in the agent's last reply.
     pub fn of_fault(content: impl Into<String>) -> Self {
         Self {
             is_fault: true,
@@ -121,7 +121,7 @@ impl HistoryMessage {
         }
     }
 
-    /// A summary that replaces a conversation, with the user's requests behind it.
+    /// Creates a summary that replaces a conversation, followed by the user's requests.
     pub fn summary(summary: &str, requests: &[String]) -> Self {
         let summary = tagged(Tag::CONTEXT_SUMMARY, &[], summary);
         let requests = tagged_requests(requests);
@@ -130,12 +130,12 @@ impl HistoryMessage {
         ))
     }
 
-    /// Reports whether it is a summary that replaced a conversation.
+    /// Reports whether this is a summary that replaced a conversation.
     pub fn is_summary(&self) -> bool {
         self.is_tagged && self.content.starts_with(SUMMARY)
     }
 
-    /// A message of tagged parts, sent as it is.
+    /// Creates a message of tagged parts, which is sent unchanged.
     pub fn tagged(content: String) -> Self {
         Self {
             is_tagged: true,
@@ -143,7 +143,7 @@ impl HistoryMessage {
         }
     }
 
-    /// The text that is sent. Only the agent's own words stand without tags around them.
+    /// The text to send. Only the agent's own words have no tags around them.
     fn sent(&self) -> String {
         match (self.role, &self.tool) {
             (Role::Assistant | Role::System, _) => {
@@ -161,19 +161,19 @@ impl HistoryMessage {
     }
 }
 
-/// A user's request, and what they show with it.
+/// A user's request and its attachments.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UserRequest {
     /// The task.
     pub text: String,
-    /// Tagged texts behind it, like files, each by itself.
+    /// Attached texts, such as files, each already tagged.
     pub shown: Vec<String>,
-    /// Pictures.
+    /// Attached images.
     pub images: Vec<Image>,
 }
 
 impl UserRequest {
-    /// Removes the keys.
+    /// Returns the request with API keys removed.
     pub fn redacted(&self, redactor: &Redactor) -> Self {
         let text = |text: &String| redactor.text(text).into_owned();
         Self {
@@ -198,39 +198,39 @@ impl From<&str> for UserRequest {
 pub struct Conversation {
     /// The user's requests, in order.
     pub requests: Vec<String>,
-    /// The number of requests that are done, or were stopped.
+    /// The number of requests that are finished or were stopped.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub settled: usize,
     /// The task list.
     pub tasks: Vec<Task>,
-    /// The todo list that the agent's user sees.
+    /// The todo list shown to the user.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub todos: Vec<Todo>,
-    /// The account and model that signed the thoughts in it; others reject them.
+    /// The account and model that signed the thoughts in the history; others reject them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinker: Option<String>,
-    /// The messages, in order, without the system prompt.
+    /// The messages in order, without the system prompt.
     pub history: Vec<HistoryMessage>,
-    /// Earlier messages, which the history holds as a summary.
+    /// Earlier messages, which a summary replaces in the history.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier: Vec<HistoryMessage>,
-    /// The part of the history that is no longer sent; `None` if all of it is.
+    /// The part of the history that is no longer sent; `None` if all of it is sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truncation: Option<Truncation>,
 }
 
-/// The part of a history that is no longer sent, by message numbers. It stays as it is until the next one, and so does
-/// what a vendor has cached.
+/// The part of a history that is no longer sent, by message index. It stays the same until the next truncation, so that
+/// the vendor's prompt cache remains valid.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Truncation {
-    /// Of what stands ahead of this, nothing is sent but the first request and `request`.
+    /// Of the messages before this index, only the first request and `request` are sent.
     pub from: usize,
-    /// The request that was the last one then.
+    /// The index of the request that was the latest at the time.
     pub request: usize,
-    /// Of the results ahead of this, no more than `share` bytes are sent of each.
+    /// Results before this index are cut to `share` bytes each.
     #[serde(rename = "turn")]
     pub end: usize,
-    /// That number of bytes.
+    /// The maximum size of an older result, in bytes.
     #[serde(rename = "old")]
     pub share: usize,
 }
@@ -240,12 +240,12 @@ pub(super) fn is_zero<T: Default + PartialEq>(count: &T) -> bool {
 }
 
 impl Conversation {
-    /// The user asks for something.
+    /// Adds a request of the user.
     pub fn request(&mut self, text: &str) {
         self.ask(text.into());
     }
 
-    /// Adds a request with everything that is shown with it.
+    /// Adds a request with all its attachments.
     pub fn ask(&mut self, request: UserRequest) {
         self.requests.push(request.text.clone());
         self.history.push(HistoryMessage {
@@ -256,12 +256,12 @@ impl Conversation {
         self.history.extend(shown);
     }
 
-    /// All that was asked for is done, or was stopped, and something else is asked for.
+    /// Marks all requests so far as finished or stopped, before a new one is made.
     pub fn settle(&mut self) {
         self.settled = self.requests.len();
     }
 
-    /// The requests that are still asked for, the last one in any case.
+    /// The unfinished requests; always includes the last one.
     pub fn open_requests(&self) -> &[String] {
         let last = self.requests.len().saturating_sub(1);
         self.requests
@@ -269,7 +269,7 @@ impl Conversation {
             .unwrap_or_default()
     }
 
-    /// Something is said. What was not understood before is no longer of interest when the agent has been.
+    /// Appends a message. Fault messages are dropped as soon as a reply of the agent is understood.
     pub fn say(&mut self, message: HistoryMessage) {
         if message.role == Role::Assistant {
             self.history.retain(|earlier| !earlier.is_fault);
@@ -277,21 +277,21 @@ impl Conversation {
         self.history.push(message);
     }
 
-    /// A summary takes the place of what was said, which is kept.
+    /// Replaces the history with a summary; the messages remain in `earlier`.
     pub fn sum_up(&mut self, summary: HistoryMessage) {
         self.earlier.append(&mut self.history);
         self.history.push(summary);
         self.truncation = None;
     }
 
-    /// The end of the history that is sent whole.
+    /// The end of the history, which is sent whole.
     #[must_use]
     pub fn not_left_out(&self) -> &[HistoryMessage] {
         let from = self.truncation.map_or(0, |truncation| truncation.from);
         self.history.get(from..).unwrap_or_default()
     }
 
-    /// Drops the thoughts from what is sent.
+    /// Drops the thoughts from the messages to send.
     pub fn drop_thoughts(&mut self) {
         let is_said = |part: &ReplyPart| !matches!(part, ReplyPart::Thought(_));
         for message in &mut self.history {
@@ -299,7 +299,8 @@ impl Conversation {
         }
     }
 
-    /// Names the account and model that sign the next thoughts. Their vendor rejects those of others, which are dropped.
+    /// Sets the account and model that sign the next thoughts. Thoughts signed by another are dropped, since the vendor
+    /// would reject them.
     pub fn set_thinker(&mut self, thinker: &str) {
         if self.thinker.as_deref() != Some(thinker) {
             self.drop_thoughts();
@@ -307,8 +308,8 @@ impl Conversation {
         }
     }
 
-    /// The last request and the agent's last words, for a person who takes the conversation up again; `None` where
-    /// nothing was asked for.
+    /// The last request and the agent's last words, for a user who resumes the conversation; `None` if nothing was
+    /// requested.
     pub fn recap(&self) -> Option<String> {
         let request = self.requests.last()?;
         let mut history = self.history.iter().rev();
@@ -316,7 +317,7 @@ impl Conversation {
         let Some(said) = said else {
             return Some(format!("> {request}"));
         };
-        // As the template has it, what is done stands last.
+        // The template puts the tool input last.
         let input = said.content.rsplit_once("\n## Tool Input\n");
         let words = match said.calls.last() {
             Some(call) => input_text(&call.input),
@@ -325,8 +326,7 @@ impl Conversation {
         Some(format!("> {request}\n\n{words}"))
     }
 
-    /// The agent's last message, and the results that it was told since; `None` where it was told anything
-    /// else.
+    /// The agent's last message and the results received since; `None` if any other message has followed.
     pub fn last_turn(&self) -> Option<(&HistoryMessage, &[HistoryMessage])> {
         let is_result =
             |message: &&HistoryMessage| message.role == Role::Tool && message.tool.is_some();
@@ -337,14 +337,14 @@ impl Conversation {
     }
 }
 
-/// The messages to send for what was said, all of it as text.
+/// Renders a history as the messages to send, all of it as text.
 pub fn as_text(history: &[HistoryMessage]) -> Vec<Message<'static>> {
     let pieces = history.iter();
     in_turns(pieces.map(|message| (message.role, "\n\n", message.sent())))
 }
 
-/// The messages that texts make, each with who says it and its joint with the one before. What users and tools say one
-/// after the other is one message: many models know only a user and an assistant who take turns.
+/// Joins texts into messages, each given with its author and the separator from the text before. Consecutive texts of
+/// users and tools become one message: many models expect user and assistant to alternate.
 pub fn in_turns(
     pieces: impl Iterator<Item = (Role, &'static str, String)>,
 ) -> Vec<Message<'static>> {
@@ -368,7 +368,7 @@ pub fn in_turns(
         .collect()
 }
 
-/// Renders the messages as one text, for a model that is to summarize it; of each no more than `max_bytes`.
+/// Renders the messages as one text for a model to summarize, with at most `max_bytes` of each.
 pub fn transcript<'m>(
     history: impl IntoIterator<Item = &'m HistoryMessage>,
     max_bytes: usize,

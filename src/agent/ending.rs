@@ -1,27 +1,27 @@
-//! The end of an agent's work: its last words, objections to them, and how often its tools may fail. Plain data.
+//! The end of an agent's work: its last words, objections to them, and the tool failures allowed. Plain data.
 
 use super::conversation::HistoryMessage;
 use super::error::AgentError;
 
-/// The number of tool failures in a row that end the work.
+/// The limit on consecutive tool failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolTries {
-    /// They count as replies that are not understood, and with these.
+    /// Tool failures count as replies that were not understood, together with these.
     AsReplies,
-    /// Any number; a reply that calls tools was understood, whatever comes of them.
+    /// No limit: a reply that calls tools was understood, whatever the tools return.
     Unlimited,
-    /// A fixed number; a call that was not allowed is not one, since the model does what it can do instead.
+    /// A fixed number. Calls that were not permitted do not count, since the model can try something else.
     UpTo(u32),
 }
 
 /// An objection to an agent's last words.
 #[derive(Debug)]
 pub enum Objection {
-    /// They are not what they should be: the model is told why. That is a failure.
+    /// The words are not in the required form. The model is told why, and the reply counts as a failure.
     Words(String),
-    /// The work is not done: the model is told this, and goes on.
+    /// The work is not done: the model gets this message and continues.
     NotDone(HistoryMessage),
-    /// The work is over.
+    /// The work ends with this error.
     Over(AgentError),
 }
 
@@ -31,27 +31,27 @@ impl From<String> for Objection {
     }
 }
 
-/// The way on after a step. A tool's failure, or a reply that was not understood, is told to the model and goes on:
-/// only an end ends the loop.
+/// The continuation after a step. A tool failure or a reply that was not understood is reported to the model and does
+/// not end the loop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next {
-    /// The model is asked again.
+    /// Ask the model again.
     GoOn,
     /// The work is done.
     Done(Ended),
 }
 
-/// The end that an agent has come to.
+/// The end of an agent's work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {
     /// The agent's last words.
     pub words: String,
-    /// The tool by which it has said them, and the call's id; `None`: in the place of a tool.
+    /// The tool that carried the words, and the call's id; `None` if they came in a reply without a tool.
     pub by: Option<(String, String)>,
 }
 
 impl Ended {
-    /// Tells the agent what others make of it: as the result of its tool, or as a note where there was none.
+    /// Creates the response to these words: the result of the tool that carried them, or a note if there was no tool.
     pub(super) fn message(&self, told: String) -> HistoryMessage {
         match &self.by {
             Some((tool, id)) => HistoryMessage::of_tool(tool, id, told),

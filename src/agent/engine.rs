@@ -1,6 +1,7 @@
-//! The loop of every agent: asks the model, carries out what it decides and tells it what came of it, until the work is done.
+//! The loop shared by all agents: asks the model, carries out its decision and returns the result to it, until the work
+//! is done.
 //!
-//! Guarantees that each call is answered in the conversation, and that the conversation is kept before each call.
+//! Guarantees that every call is answered in the conversation, and that the conversation is saved before each call.
 
 use std::time::Duration;
 
@@ -23,22 +24,22 @@ use super::using::ToolUse;
 /// The instructions and tools of an agent's next step.
 #[derive(Default)]
 pub struct Brief<'a> {
-    /// The agent's role and way of working, for the model; the protocol adds how to reply.
+    /// The agent's role and working method, for the model; the protocol adds the reply format.
     pub instructions: String,
-    /// Further messages of the system behind that, as of what it works on.
+    /// Further system messages after the instructions, such as the context of the project.
     pub context: Vec<String>,
-    /// The tools that it can use.
+    /// The tools available to the agent.
     pub tools: Toolbox<'a>,
-    /// The choice of tools that it has, as far as the protocol can express it.
+    /// The choice of tools allowed, to the extent that the protocol can express it.
     pub tool_choice: ToolChoice,
-    /// Reminders since the last step: said once, ahead of the next, and kept in the conversation.
+    /// Reminders since the last step: sent once, before the next step, and kept in the conversation.
     pub reminders: Vec<HistoryMessage>,
 }
 
-/// An agent: the parts that a profile has chosen.
+/// An agent, assembled from the parts that a profile chooses.
 #[derive(Clone)]
 pub struct Agent<'a> {
-    /// The purpose of its calls to the model.
+    /// The purpose of its model calls.
     pub purpose: Purpose,
     /// Builds its instructions and tools before each step.
     pub brief: &'a dyn Fn() -> Brief<'a>,
@@ -46,52 +47,52 @@ pub struct Agent<'a> {
     pub protocol: &'a dyn Protocol,
     /// Decides which calls it may make.
     pub permissions: &'a dyn Permissions,
-    /// Chooses the part of a conversation that is sent.
+    /// Chooses the part of a conversation to send.
     pub memory: &'a dyn Memory,
-    /// Objects to its last words, if need be; gets the number of calls that have succeeded.
+    /// Checks its last words and may object; receives the number of successful tool calls.
     pub ending: &'a dyn Fn(&Ended, u32) -> Result<(), Objection>,
-    /// The number of replies in a row that may be malformed; 0 counts as 1.
+    /// The number of consecutive replies that may be malformed; 0 counts as 1.
     pub tries: u32,
-    /// The number of tools in a row that may fail.
+    /// The number of consecutive tool calls that may fail.
     pub tool_tries: ToolTries,
-    /// The number of calls to the model that the work may take; `None` for as many as the host allows.
+    /// The number of model calls allowed for the work; `None` leaves the limit to the host.
     pub calls: Option<u32>,
-    /// The temperature, unless the model's entry has one; `None` leaves it to the server.
+    /// The temperature, unless the model's entry sets one; `None` leaves it to the server.
     pub temperature: Option<f64>,
     /// The run, the reporter, the clock and the redactor.
     pub env: Env<'a>,
 }
 
-/// The state of an agent within a piece of work.
+/// The progress of an agent within a piece of work.
 #[derive(Default)]
 pub(super) struct Progress {
-    /// Failures since the last thing that went well.
+    /// Failures since the last success.
     pub failures: u32,
-    /// Failures of tools since one has succeeded.
+    /// Tool failures since the last successful call.
     pub tool_failures: u32,
-    /// Calls of tools that have succeeded.
+    /// Successful tool calls.
     pub succeeded: u32,
     /// Calls to the model so far.
     pub calls: u32,
-    /// The system prompt that was sent last, and is in the run log.
+    /// The system prompt sent last, which the run log already has.
     pub system: Vec<String>,
-    /// The messages sent last behind it, which are there, too.
+    /// The messages sent last after the system prompt, which the run log already has, too.
     pub sent: Vec<Message<'static>>,
 }
 
 /// A piece of work that an agent does.
 pub(super) struct Work<'c> {
-    /// The conversation that it is done in.
+    /// The conversation in which the work takes place.
     pub conversation: &'c mut Conversation,
-    /// The state of the agent.
+    /// The agent's progress.
     pub progress: Progress,
 }
 
 impl Agent<'_> {
-    /// Works as [`take_on`](Self::take_on) does, with a request that is nothing but words.
+    /// Works like [`take_on`](Self::take_on), with a request that consists of text only.
     ///
     /// # Errors
-    /// When it does not get there.
+    /// When the work does not finish.
     pub fn work_on(
         &self,
         conversation: &mut Conversation,
@@ -100,24 +101,23 @@ impl Agent<'_> {
         self.take_on(conversation, request.map(UserRequest::from).as_ref())
     }
 
-    /// Works on nothing but `prompt`, and gives the last words. Its conversation is begun anew, and is not taken up again;
-    /// whether it is kept is the host's to say, by the agent's purpose.
+    /// Works on `prompt` alone, in a new conversation that is not resumed, and returns the last words. The host decides
+    /// by the agent's purpose whether to save the conversation.
     ///
     /// # Errors
-    /// When it does not get there.
+    /// When the work does not finish.
     pub fn work_apart(&self, prompt: &str) -> Result<String, AgentError> {
         let ended = self.work_on(&mut Conversation::default(), Some(prompt))?;
         Ok(ended.words)
     }
 
-    /// Takes up a conversation, with a further request where there is one, and works until the agent says that
-    /// it is done.
+    /// Resumes a conversation, with a further request if given, and works until the agent reports that it is done.
     ///
-    /// The session may have been cut short while the agent used tools. What changes nothing is done again,
-    /// unless there is something else to do now; of the rest the agent is told.
+    /// The session may have been interrupted while the agent was using tools. Calls that change nothing are repeated,
+    /// unless there is something else to do now; the agent is told about the others.
     ///
     /// # Errors
-    /// When it does not get there.
+    /// When the work does not finish.
     pub fn take_on(
         &self,
         conversation: &mut Conversation,
@@ -135,7 +135,7 @@ impl Agent<'_> {
             }
             self.env.host.check()?;
             let stepped = self.step(&mut work);
-            // Also after a failure, what was said is kept.
+            // The messages so far are saved even after a failure.
             self.keep(work.conversation)?;
             next = stepped?;
         }
@@ -150,7 +150,7 @@ impl Agent<'_> {
             });
         }
         if !brief.reminders.is_empty() {
-            // A kill during the call must not change what was sent.
+            // If the process is killed during the call, the record of what was sent must remain correct.
             self.keep(work.conversation)?;
         }
         let reply = match self.ask(&brief, work) {
@@ -159,7 +159,7 @@ impl Agent<'_> {
                 if error.is_no_whole_reply() && work.progress.failures + 1 < self.tries =>
             {
                 let fault = Fault::of_all(error.to_string());
-                // In its vendor's own form, there is nothing about the form to be told.
+                // With native tool calls, there is no advice to give about the form.
                 return match told_of(&error).filter(|_| self.protocol.remembers_calls()) {
                     Some(told) => self.tell_fault(fault, told, work),
                     None => self.return_fault(fault, "", work),
@@ -181,7 +181,7 @@ impl Agent<'_> {
         }
     }
 
-    /// Does what the agent has decided.
+    /// Carries out the agent's decision.
     fn take(
         &self,
         turn: Turn,
@@ -221,7 +221,8 @@ impl Agent<'_> {
         Ok(next)
     }
 
-    /// Carries out calls in their order, until one ends the work; those behind it are told that they were not.
+    /// Carries out calls in order until one ends the work; the model is told that the remaining ones were not carried
+    /// out.
     pub(super) fn carry_out_all(
         &self,
         calls: &[Call],
@@ -230,13 +231,13 @@ impl Agent<'_> {
     ) -> Result<Next, AgentError> {
         for (at, call) in calls.iter().enumerate() {
             if let Err(stopped) = self.env.host.check() {
-                // Where none was begun, all may be done yet when the work is taken up.
+                // If no call has begun, all of them can still be carried out when the work is resumed.
                 if at > 0 {
                     self.tell_not_done(&calls[at..], NOT_BEGUN, work.conversation);
                 }
                 return Err(stopped);
             }
-            // A kill during the call must not lose that it was made.
+            // If the process is killed during the call, the record of the call must not be lost.
             self.keep(work.conversation)?;
             if let Next::Done(ended) = self.call(call, tools, work)? {
                 self.tell_not_done(&calls[at + 1..], NOT_DONE, work.conversation);
@@ -246,7 +247,7 @@ impl Agent<'_> {
         Ok(Next::GoOn)
     }
 
-    /// Uses a tool, and tells the model what came of it.
+    /// Uses a tool and returns the result to the model.
     fn call(
         &self,
         call: &Call,
@@ -289,7 +290,7 @@ impl Agent<'_> {
         if !failed || failures < allowed {
             return Ok(Next::GoOn);
         }
-        // A stop is no failure.
+        // An interruption does not count as a failure.
         self.env.host.check()?;
         Err(AgentError::ToolsFailed {
             tries: failures,
@@ -298,7 +299,7 @@ impl Agent<'_> {
         })
     }
 
-    /// Notes whether a tool has failed.
+    /// Counts the success or failure of a tool.
     fn count(&self, failure: Option<&CallFailure>, progress: &mut Progress) {
         let Some(failure) = failure else {
             (progress.failures, progress.tool_failures) = (0, 0);
@@ -314,8 +315,8 @@ impl Agent<'_> {
         }
     }
 
-    /// The tool that a call is of, and the call with arguments that fit it; else why there is none, without keys: a part
-    /// of what the model has written is quoted there.
+    /// Finds the tool for a call, and the call with validated arguments. An error is redacted, since it quotes the
+    /// model's input.
     fn resolve<'t>(
         &self,
         call: &Call,
@@ -327,7 +328,7 @@ impl Agent<'_> {
         })
     }
 
-    /// Uses a tool, if it may be used; `since` is when the user has answered, where they are asked.
+    /// Uses a tool if permitted; `since` is set to the time of the user's answer if the user is asked.
     fn use_tool(
         &self,
         tool: &dyn Tool,
@@ -342,11 +343,11 @@ impl Agent<'_> {
                 let answer = self.env.host.confirm(&question, preview.as_deref())?;
                 *since = self.env.clock.elapsed();
                 match answer {
-                    // What is done is what was shown.
+                    // The effect must be the one that the user was shown.
                     Answer::Yes if self.env.preview(tool, &call.arguments)? != preview => {
                         Err(ToolError::failed(CHANGED_MEANWHILE.to_owned()))
                     }
-                    // While it was asked, less may have become allowed.
+                    // Permissions may have been restricted while the user was deciding.
                     Answer::Yes => match self.permissions.decide(call) {
                         Permission::Refused(reason) => Err(not_allowed(reason)),
                         Permission::Allowed | Permission::Ask(_) => tool.run(&call.arguments),
@@ -360,13 +361,13 @@ impl Agent<'_> {
         }
     }
 
-    /// The agent's last words, unless they are not what they should be.
+    /// Ends the work with the agent's last words, unless there is an objection to them.
     pub(super) fn end(&self, ended: Ended, work: &mut Work<'_>) -> Result<Next, AgentError> {
         match (self.ending)(&ended, work.progress.succeeded) {
             Ok(()) => Ok(Next::Done(ended)),
             Err(Objection::Over(error)) => Err(error),
             Err(Objection::NotDone(told)) => {
-                // It was understood.
+                // The reply itself was understood.
                 self.is_understood(&mut work.progress);
                 work.conversation.say(told);
                 Ok(Next::GoOn)
@@ -381,14 +382,14 @@ impl Agent<'_> {
         }
     }
 
-    /// Notes that a reply was understood, where that alone goes well.
+    /// Resets the failures after a reply that was understood, unless tool failures count with them.
     fn is_understood(&self, progress: &mut Progress) {
         if self.tool_tries != ToolTries::AsReplies {
             progress.failures = 0;
         }
     }
 
-    /// Tells the model what is wrong with its reply.
+    /// Tells the model the fault in its reply.
     fn return_fault(
         &self,
         fault: Fault,
@@ -403,7 +404,7 @@ impl Agent<'_> {
         self.tell_fault(fault, &told, work)
     }
 
-    /// Counts a reply that nothing can be done with, and tells the model so.
+    /// Counts an unusable reply, and tells the model about it.
     fn tell_fault(
         &self,
         fault: Fault,
@@ -421,7 +422,7 @@ impl Agent<'_> {
             return Err(AgentError::NotUnderstood { tries, fault });
         }
         work.conversation.say(if self.protocol.remembers_calls() {
-            // A conversation with the vendor's own calls goes back as it was.
+            // A conversation with native calls is sent back unchanged.
             HistoryMessage::note(told)
         } else {
             HistoryMessage::of_fault(told)
@@ -437,7 +438,7 @@ impl Agent<'_> {
         self.env.reporter.event(event);
     }
 
-    /// Tells the words that nothing else shows.
+    /// Reports words that no other event shows.
     fn tell_words(&self, words: &str) {
         if !words.trim().is_empty() {
             self.tell(&Event::Words(words.trim().to_owned()));
@@ -445,10 +446,10 @@ impl Agent<'_> {
     }
 }
 
-/// The result of a call that the user has refused.
+/// The result of a call that the user refused.
 const NOT_ALLOWED: &str = "the user does not allow this; ask, or do it another way";
 
-/// The result of a call whose effect changed after the user had agreed to it.
+/// The result of a call whose effect changed after the user agreed to it.
 const CHANGED_MEANWHILE: &str = "this was changed while the user looked at it, and nothing was done; see how it is now, and \
                                  do it again where it is still right";
 
@@ -456,18 +457,18 @@ fn not_allowed(why: impl Into<String>) -> ToolError {
     ToolError::Failed(CallFailure::new(CallFailure::NOT_ALLOWED, why, ""))
 }
 
-/// The result of calls behind one that ends the work.
+/// The result of calls that follow one that ended the work.
 const NOT_DONE: &str = "This was not done: the work had ended before.";
 
-/// The result of calls that had not begun when the session was cut short.
+/// The result of calls that had not begun when the session was interrupted.
 pub(super) const NOT_BEGUN: &str = "This was not done: the session was cut short before it began.";
 
-/// The messages to a model whose reply was too long, and to one that has said nothing.
+/// The messages to a model whose reply was truncated, and to one whose reply was empty.
 const CUT: &str = "Your last reply was cut at the length limit (max_tokens): it is gone, and no call in it was carried out. Go on in \
                    smaller pieces: fewer words, and less in one call.";
 const EMPTY: &str = "Your last reply was empty: no words, and no call. Go on with the work, or say in words what came of it.";
 
-/// The message to a model that has given no whole reply, where more can be said than that.
+/// The message to a model after an incomplete reply, if there is specific advice.
 fn told_of(error: &ModelError) -> Option<&'static str> {
     match error {
         ModelError::CutShort {
@@ -479,12 +480,12 @@ fn told_of(error: &ModelError) -> Option<&'static str> {
     }
 }
 
-/// Lines of a reply shown around the one that is wrong.
+/// Lines of a reply shown before and after the faulty one.
 const AROUND: usize = 3;
-/// The length at which a shown line is cut, in characters.
+/// Maximum length of a shown line, in characters.
 const LONGEST_LINE: usize = 200;
 
-/// The reply around a line of it, so that the model sees what is meant.
+/// The part of a reply around a line, so that the model sees which part is meant.
 fn around(reply: &str, line: usize) -> String {
     let first = line.saturating_sub(AROUND + 1);
     let lines = reply.lines().enumerate().skip(first).take(2 * AROUND + 1);

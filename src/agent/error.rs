@@ -1,4 +1,4 @@
-//! Why an agent does not get to the end of its work.
+//! Errors that end an agent's work early.
 
 use std::io;
 use std::time::Duration;
@@ -13,36 +13,36 @@ use crate::sys::exit::Exit;
 use crate::sys::interrupt::Interrupted;
 use crate::sys::numbers::{counted, grouped};
 
-/// Why an agent did not get to the end of its work.
+/// Errors that end an agent's work early.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum AgentError {
-    /// Its replies were not understood, or its tools failed, again and again; at last a reply.
+    /// Too many consecutive failures, the last of which was a reply that was not understood.
     #[error("nothing went well {} in a row; the last reply was not understood: {fault}", counted((*.tries).into(), "time"))]
     #[diagnostic(
         code("reply-rejected"),
         help("another model may keep to the form better; the replies are in the run's folder")
     )]
     NotUnderstood {
-        /// The number of failures there were, the last one included.
+        /// The number of failures, including the last.
         tries: u32,
-        /// The last fault, and its place.
+        /// The last fault and its location.
         fault: Fault,
     },
-    /// Its replies were not understood, or its tools failed, again and again; at last a tool.
+    /// Too many consecutive failures, the last of which was a tool.
     #[error("nothing went well {} in a row; at last `{tool}` failed: {problem}", counted((*.tries).into(), "time"))]
     #[diagnostic(
         code("tools-failed"),
         help("read the last steps in the run's folder; `--resume` goes on with the session")
     )]
     ToolsFailed {
-        /// The number of failures there were, the last one included.
+        /// The number of failures, including the last.
         tries: u32,
         /// The tool that failed last.
         tool: String,
-        /// The message that the model was given.
+        /// The message given to the model.
         problem: String,
     },
-    /// The audit has not passed the work, again and again.
+    /// The work failed too many audits in a row.
     #[error("the audit has failed {}; the last one says: {feedback}", counted((*.audits).into(), "time"))]
     #[diagnostic(
         code("audit-failed"),
@@ -51,12 +51,12 @@ pub enum AgentError {
         )
     )]
     AuditFailed {
-        /// The number of audits there were, the last one included.
+        /// The number of audits, including the last.
         audits: u32,
         /// The last audit's findings.
         feedback: String,
     },
-    /// The model was asked as often as it may be.
+    /// The limit on model calls is reached.
     #[error("the loop limit is reached: {} to the model", counted((*.loops).into(), "call"))]
     #[diagnostic(
         code("loop-limit"),
@@ -68,7 +68,7 @@ pub enum AgentError {
         /// The number of calls made, which is the limit.
         loops: u32,
     },
-    /// The conversation is too long, and a summary of it is not shorter.
+    /// The conversation is too long, and summarizing it would not shorten it.
     #[error(
         "the conversation has {before} tokens, of {limit} that it may have, and the summary of it would \
          make it {after}"
@@ -80,14 +80,14 @@ pub enum AgentError {
         )
     )]
     NotCompressed {
-        /// The tokens it has, about.
+        /// The conversation's approximate length, in tokens.
         before: u64,
-        /// The tokens it would have.
+        /// Its approximate length after the summary, in tokens.
         after: u64,
-        /// The tokens it may have.
+        /// The maximum length, in tokens.
         limit: u64,
     },
-    /// A prompt is too long for the model, however much is left out of it.
+    /// A prompt is too long for the model even after everything optional was left out.
     #[error(
         "the prompt has about {} tokens, and the model takes {}",
         grouped(*.tokens),
@@ -95,24 +95,24 @@ pub enum AgentError {
     )]
     #[diagnostic(code("model-failed"), help("{}", shorter(larger.as_deref())))]
     TooLong {
-        /// The rest of the prompt, in tokens.
+        /// The length of the remaining prompt, in tokens.
         tokens: u64,
-        /// The number of tokens a prompt may have.
+        /// The maximum length of a prompt, in tokens.
         window: u64,
-        /// A model that takes more.
+        /// A model with a larger window, if there is one.
         larger: Option<String>,
     },
-    /// The user has said no.
+    /// The user answered No.
     #[error("User rejected: {question}")]
     #[diagnostic(
         code("stopped"),
         help("change the plan, or what is asked for; `--resume` goes on with the session")
     )]
     Rejected {
-        /// The question that the user was asked.
+        /// The question the user was asked.
         question: String,
     },
-    /// The changes of a plan's step do not build.
+    /// The build fails after a step of a plan.
     #[error("step {step} has failed: `build.sh` still fails: {status}")]
     #[diagnostic(
         code("build-failed"),
@@ -123,7 +123,7 @@ pub enum AgentError {
         step: usize,
         /// The status of the last build.
         status: String,
-        /// The file with its output, relative to the root.
+        /// The file with the build output, relative to the root.
         log: String,
     },
     /// A step of a plan has failed.
@@ -135,12 +135,12 @@ pub enum AgentError {
         )
     )]
     StepFailed {
-        /// Its number.
+        /// The step's number.
         step: usize,
-        /// Why.
+        /// The cause.
         reason: String,
     },
-    /// As many reviews came back as may, and another agent was to be started.
+    /// The limit on reviews is reached, and another agent would have to be started.
     #[error("the iteration limit is reached: {} came back, and the work was not signed off", counted((*.reviews).into(), "review"))]
     #[diagnostic(
         code("iteration-limit"),
@@ -149,10 +149,10 @@ pub enum AgentError {
         )
     )]
     IterationLimit {
-        /// The number of reviews that came back, which is the limit.
+        /// The number of reviews received, which is the limit.
         reviews: u32,
     },
-    /// An agent on a branch took too long.
+    /// An agent on a branch did not finish in time.
     #[error("`{agent}` has not ended within {} on branch `{branch}`", counted(.waited.as_secs(), "second"))]
     #[diagnostic(
         code("branch-timeout"),
@@ -161,14 +161,14 @@ pub enum AgentError {
         )
     )]
     BranchTimeout {
-        /// The branch's id; the agent works on there.
+        /// The id of the branch on which the agent may still be working.
         branch: String,
         /// The agent.
         agent: &'static str,
         /// The time waited.
         waited: Duration,
     },
-    /// The work was to be published, and was not, or nobody knows where.
+    /// The work could not be published, or it is not known where it was published.
     #[error("the work was not published: {reason}")]
     #[diagnostic(
         code("publish-failed"),
@@ -177,40 +177,40 @@ pub enum AgentError {
         )
     )]
     PublishFailed {
-        /// Why.
+        /// The cause.
         reason: String,
     },
-    /// A signal came, or somebody has asked for a stop.
+    /// The run was interrupted by a signal or at the user's request.
     #[error(transparent)]
     #[diagnostic(forward(0), help("`--resume` goes on with the session"))]
     Interrupted(#[from] Interrupted),
-    /// The next call may cost more than is left.
+    /// The next call may cost more than the remaining budget.
     #[error(transparent)]
     #[diagnostic(code("over-budget"), help("{}", more_money(.0)))]
     OverBudget(OverBudget),
-    /// There is no whole reply.
+    /// The model gave no complete reply.
     #[error(transparent)]
     #[diagnostic(forward(0), help("{}", .0.hint_for_agent()))]
     Model(#[from] ModelError),
-    /// An MCP server gives no result.
+    /// An MCP server gave no result.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Mcp(McpError),
-    /// A command could not be watched.
+    /// A command could not be supervised.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Process(#[from] ProcessError),
-    /// The agent's host failed, for reasons of its own.
+    /// The agent's host failed for a reason of its own.
     #[error("{0}")]
     #[diagnostic(transparent)]
     Host(Error),
-    /// The same before anything was sent.
+    /// The work failed before anything was sent to the model.
     #[error(transparent)]
     #[diagnostic(code("not-ready"), forward(0))]
     AtOnce(Box<AgentError>),
 }
 
-/// The way out of a prompt that is too long.
+/// The hint for a prompt that is too long.
 fn shorter(larger: Option<&str>) -> String {
     let without = "the plan, the task or the results are too long: shorten what is asked for, or ask a model with a larger window";
     larger.map_or(without.to_owned(), |larger| {
@@ -218,7 +218,7 @@ fn shorter(larger: Option<&str>) -> String {
     })
 }
 
-/// The way out of a call that may be too dear.
+/// The hint for a call that may exceed the budget.
 fn more_money(over: &OverBudget) -> &'static str {
     match over {
         OverBudget::Unpriced { .. } => {
@@ -231,7 +231,7 @@ fn more_money(over: &OverBudget) -> &'static str {
     }
 }
 
-/// An error of the system's, of which nothing more is known.
+/// An I/O error without further context.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 #[error(transparent)]
 pub struct Unsaid(#[from] pub io::Error);
@@ -245,7 +245,7 @@ impl From<OverBudget> for AgentError {
 }
 
 impl From<Error> for AgentError {
-    /// An error of the run around the agent, told as an agent's where it has words of its own.
+    /// Converts an error of the surrounding run into the agent's own variant if there is one.
     fn from(error: Error) -> Self {
         if let (false, Exit::Interrupted(signal)) = (error.is::<Self>(), error.exit()) {
             return Self::Interrupted(Interrupted { signal });
@@ -260,7 +260,7 @@ impl From<Error> for AgentError {
 }
 
 impl From<McpError> for AgentError {
-    /// A signal is one wherever it was heard.
+    /// Interruptions stay interruptions, wherever the signal was noticed.
     fn from(error: McpError) -> Self {
         match error {
             McpError::Interrupted(interrupted) => Self::Interrupted(interrupted),
@@ -270,7 +270,7 @@ impl From<McpError> for AgentError {
 }
 
 impl AgentError {
-    /// The agent's error in another one, however it is wrapped.
+    /// Finds the agent's error within another, however it is wrapped.
     pub fn of(error: &Error) -> Option<&Self> {
         match error.downcast_ref() {
             Some(Self::AtOnce(error)) => Some(error),
@@ -292,26 +292,26 @@ impl AgentError {
         }
     }
 
-    /// The same before anything was sent.
+    /// Marks the error as one that occurred before anything was sent to the model.
     pub fn at_once(self) -> Self {
         Self::AtOnce(Box::new(self))
     }
 }
 
-/// A reply that is not of the protocol's form.
+/// An error in a reply that does not have the protocol's form.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{problem}", .line.map(|line| format!("line {line}: ")).unwrap_or_default())]
 pub struct Fault {
-    /// The line of the reply, from 1 on; `None` where it is no line's.
+    /// The line in the reply, counted from 1; `None` if the fault is not tied to a line.
     pub line: Option<usize>,
     /// The problem.
     pub problem: String,
-    /// Advice on the problem, for the model alone; may be "".
+    /// Advice for the model on how to fix it; may be empty.
     pub remedy: &'static str,
 }
 
 impl Fault {
-    /// One of a line of the reply, from 1 on.
+    /// Creates a fault at a line of the reply, counted from 1.
     pub fn at(line: usize, problem: impl Into<String>) -> Self {
         Self {
             line: Some(line),
@@ -320,7 +320,7 @@ impl Fault {
         }
     }
 
-    /// One of the reply as a whole.
+    /// Creates a fault of the reply as a whole.
     pub fn of_all(problem: impl Into<String>) -> Self {
         Self {
             line: None,
@@ -329,7 +329,7 @@ impl Fault {
         }
     }
 
-    /// The same with what the model is to do about it.
+    /// Adds advice for the model.
     pub fn with_remedy(self, remedy: &'static str) -> Self {
         Self { remedy, ..self }
     }
@@ -338,7 +338,7 @@ impl Fault {
     pub fn told(&self) -> String {
         let joint = match self.remedy.chars().next() {
             None => "",
-            // It has lines of its own.
+            // The remedy starts on a line of its own.
             Some('\n') => ".",
             Some(_) => ": ",
         };

@@ -1,4 +1,4 @@
-//! An agent's surroundings: the run that it works in, its reporter, its clock and its redactor.
+//! An agent's environment: the run it works in, its reporter, its clock and its redactor.
 
 use super::conversation::Conversation;
 use super::error::AgentError;
@@ -12,30 +12,30 @@ use crate::secret::Redactor;
 use crate::sys::environment::Clock;
 use crate::sys::numbers::grouped;
 
-/// A note on the step that is under way.
+/// A note on the current step.
 #[derive(Debug, Clone)]
 pub enum Note<'n> {
-    /// The agent's thoughts on its work.
+    /// The agent's reasoning about its work.
     Thoughts(&'n str),
-    /// A tool was used, or was to be; the effect is that of the tool, where there is such a tool.
+    /// A tool was called, or the call was refused; includes the tool's effect if the tool exists.
     Acted(Action, Option<Effect>),
-    /// The words with which it has ended its work, in the place of a tool.
+    /// The words that ended the work without a tool.
     Answered(&'n str),
-    /// The work was judged: whether it passed.
+    /// The work was judged; `true` if it passed.
     Judged(bool),
 }
 
-/// The effect of a compression.
+/// The size of a prompt before and after a compression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Compressed {
-    /// The tokens of the next prompt as it would have been.
+    /// The tokens of the next prompt before the compression.
     pub tokens_before: u64,
-    /// The tokens of that prompt now.
+    /// The tokens of the next prompt after the compression.
     pub tokens_after: u64,
 }
 
 impl Compressed {
-    /// The sentence for the user who has asked for it.
+    /// The message for the user who requested the compression.
     pub fn told(self) -> String {
         let [after, before] = [self.tokens_after, self.tokens_before].map(grouped);
         format!("compacted: about {after} tokens, from {before}")
@@ -44,60 +44,60 @@ impl Compressed {
 
 /// The run that an agent works in.
 pub trait Host {
-    /// Asks the model for this purpose, and logs what is asked and answered.
+    /// Asks the model on behalf of `purpose`, and logs the prompt and the reply.
     ///
     /// # Errors
-    /// When there is no whole reply, or no further call may be made.
+    /// When no complete reply arrives, or no further call is allowed.
     fn ask(&self, purpose: &Purpose, prompt: Prompt<'_>) -> Result<Reply, AgentError>;
 
-    /// Notes something of the latest step.
+    /// Records a note on the latest step.
     ///
     /// # Errors
-    /// When it cannot be logged.
+    /// When the note cannot be logged.
     fn note(&self, note: Note<'_>) -> Result<(), AgentError>;
 
-    /// Keeps the conversation of an agent with this purpose, as it is after a step.
+    /// Saves the conversation of an agent with this purpose after a step.
     ///
     /// # Errors
-    /// When it cannot be kept.
+    /// When it cannot be saved.
     fn keep(&self, _purpose: &Purpose, _conversation: &Conversation) -> Result<(), AgentError> {
         Ok(())
     }
 
-    /// Notes that the conversation of an agent with this purpose was compressed.
+    /// Records that the conversation of an agent with this purpose was compressed.
     fn compressed(&self, _purpose: &Purpose, _compressed: Compressed) {}
 
-    /// The changes to the project, in this run and before it, for an auditor; "" where they are not known.
+    /// The changes made to the project before and during this run, for an auditor; empty if they are not known.
     fn changes(&self) -> String {
         String::new()
     }
 
-    /// Asks the user, who sees `preview`; the default host has nobody to ask, and answers No.
+    /// Asks the user, showing `preview`. By default there is no user to ask, and the answer is No.
     ///
     /// # Errors
-    /// When the run is over.
+    /// When the run has ended.
     fn confirm(&self, _question: &Question, _preview: Option<&str>) -> Result<Answer, AgentError> {
         Ok(Answer::No)
     }
 
-    /// Somebody may have asked for a stop.
+    /// Checks for a request to stop.
     ///
     /// # Errors
-    /// When somebody has.
+    /// When a stop was requested.
     fn check(&self) -> Result<(), AgentError>;
 }
 
-/// The services that an agent is given.
+/// The services available to an agent.
 #[derive(Clone, Copy)]
 pub struct Env<'a> {
     /// The run that the agent works in.
     pub host: &'a dyn Host,
-    /// Hears what happens.
+    /// Receives the events.
     pub reporter: &'a dyn Reporter,
-    /// Tells how long a tool took.
+    /// Measures how long tools take.
     pub clock: &'a dyn Clock,
-    /// Knows the keys.
+    /// Redacts API keys.
     pub redactor: &'a Redactor,
-    /// Takes out of what tools give what else is not to be sent; `None`: nothing is.
+    /// Removes other confidential content from tool results; `None` removes nothing.
     pub censor: Option<&'a dyn Fn(&str) -> String>,
 }

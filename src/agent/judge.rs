@@ -1,8 +1,8 @@
-//! The one judge of commands, for every agent: what a shell command would do.
+//! The judge of shell commands, shared by all agents: determines what a command would do.
 //!
-//! Pure: a command is split into plain programs and words as a shell does it, and judged by them and the table. Looks at
-//! nothing on the disk; a caller says which scripts are known. Guarantees that what cannot be followed is never taken for
-//! plain. What a program does of its own accord, like a test or a build script, cannot be known.
+//! Pure: splits a command into simple commands and words as a shell does, and judges these by the table. It does not
+//! access the disk; the caller says which scripts are known. Guarantees that a command that cannot be followed is never
+//! taken for harmless. What a program such as a test or a build script does by itself cannot be known.
 
 mod table;
 mod words;
@@ -17,25 +17,26 @@ use self::table::{
 };
 use self::words::{ShellWord, UNCLEAR, is_device};
 
-/// The prefix of a rule that stands for all programs that only look.
+/// The prefix of the rule that covers all read-only programs.
 pub const LOOKS: &str = "@looking";
-/// A longer command is not looked into, in bytes.
+/// The maximum length of a command, in bytes; longer ones are reported as unclear.
 const LONGEST: usize = 20_000;
 
-/// A command, as it is judged.
+/// The result of judging a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JudgedCommand {
-    /// Reasons to ask about it whatever is allowed, each in a few words: `deletes`. Without any, rules decide.
+    /// Reasons to ask about the command even if a rule allows it, each in a few words: `deletes`. If empty, the rules
+    /// decide.
     pub reasons: BTreeSet<&'static str>,
-    /// The programs that it runs; none where it is unclear.
+    /// The programs that it runs; empty if the command is unclear.
     pub programs: Vec<JudgedProgram>,
 }
 
-/// One program of a command with its words, without what stands before it and changes nothing: `timeout 60`, `CI=1`.
+/// One program of a command with its arguments, without harmless prefixes such as `timeout 60` or `CI=1`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JudgedProgram {
     words: Vec<String>,
-    /// Set if it only looks.
+    /// Set if it is read-only.
     pub only_looks: bool,
 }
 
@@ -50,7 +51,7 @@ impl JudgedProgram {
         shlex::try_join(prefix).unwrap_or_default()
     }
 
-    /// The number of words by which this rule's prefix covers it, or `None`. [`LOOKS`] counts least.
+    /// The number of words of `prefix` if it covers this program, otherwise `None`. [`LOOKS`] counts as 0.
     pub fn covered_by(&self, prefix: &str) -> Option<usize> {
         if prefix == LOOKS {
             return self.only_looks.then_some(0);
@@ -65,13 +66,14 @@ impl JudgedProgram {
 pub enum ScriptState {
     /// Git tracks it.
     Tracked,
-    /// Git does not track it, or it lies elsewhere.
+    /// Git does not track it, or it lies outside the project.
     Untracked,
-    /// The session has written it.
+    /// This session has written it.
     Written,
 }
 
-/// Judges a command. `state_of` tells of a script by its path from the directory in which the command runs.
+/// Judges a command. `state_of` returns the state of a script, by its path relative to the directory the command runs
+/// in.
 pub fn judge(command: &str, state_of: &dyn Fn(&Path) -> ScriptState) -> JudgedCommand {
     if command.len() > LONGEST {
         return unclear(UNCLEAR);
@@ -98,10 +100,10 @@ fn unclear(reason: &'static str) -> JudgedCommand {
     }
 }
 
-/// A command on its way to be judged.
+/// A command while it is being judged.
 struct Judge<'s> {
     state_of: &'s dyn Fn(&Path) -> ScriptState,
-    /// The next program's directory, relative to the command's; `None` if it is not known.
+    /// The directory of the next program, relative to that of the command; `None` if unknown.
     directory: Option<PathBuf>,
     judged: JudgedCommand,
 }
@@ -133,7 +135,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Finds the reason to ask about a program whatever is allowed; `None` leaves it to rules.
+    /// Finds a reason to ask about a program even if a rule allows it; `None` leaves the decision to the rules.
     fn guard(&self, words: &[ShellWord], only_looks: bool) -> Option<&'static str> {
         let (program, arguments) = words.split_first()?;
         if words.iter().any(|word| is_device(&word.text)) {
@@ -149,7 +151,7 @@ impl Judge<'_> {
         if only_looks {
             return None;
         }
-        // A script of the project may have the name of a tool: `bin/test`.
+        // A script of the project may share its name with a system tool: `bin/test`.
         let is_inside = program.text.contains('/') && !program.text.starts_with('/');
         if is_inside && self.state(program) == ScriptState::Tracked {
             return None;
@@ -163,7 +165,7 @@ impl Judge<'_> {
         }
         let looks = rows("looking").any(|row| is_named(row, name));
         match name {
-            // A pattern may stand for more operands, or for an option.
+            // The pattern may expand to several operands, or to an option.
             _ if looks && arguments.iter().any(|word| word.is_glob) => Some(UNCLEAR),
             _ if looks => Some(OPTIONS),
             "git" => harmful(name, arguments)
@@ -185,7 +187,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Asks about code, modules and scripts that an interpreter is given, unless they are known.
+    /// Asks about code, modules and scripts passed to an interpreter, unless they are known.
     fn guard_interpreter(&self, name: &str, arguments: &[ShellWord]) -> Option<&'static str> {
         let harmless = if has(list("shells"), name) {
             list("shell options")
@@ -207,7 +209,7 @@ impl Judge<'_> {
                 let unknown = (!is_known).then_some(CODE);
                 unknown.or_else(|| self.guard(module, only_looks(module)))
             }
-            // In the place of a script no further option stands: `node --test --import=data:…`.
+            // Only scripts may follow such an option, no other options: `node --test --import=data:…`.
             Some((first, rest)) if has(list("without script"), &first.text) => {
                 rest.iter().any(ShellWord::may_be_option).then_some(CODE)
             }
@@ -216,7 +218,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Asks about a script that is not known, where a program runs one, or is one.
+    /// Asks about a program that is, or runs, an unknown script.
     fn guard_script(
         &self,
         program: &ShellWord,
@@ -243,7 +245,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Judges the program that another one runs, `npx prettier --write .`, or else its subcommand.
+    /// Judges the program that a runner starts (`npx prettier --write .`), or else its subcommand.
     fn guard_run(&self, name: &str, arguments: &[ShellWord]) -> Option<&'static str> {
         let texts: Vec<&str> = arguments.iter().map(|word| &*word.text).collect();
         let Some(before) = runner(name, &texts) else {
@@ -258,13 +260,13 @@ impl Judge<'_> {
     }
 }
 
-/// Reports whether a word names a script by its ending.
+/// Reports whether a word has the file extension of a script.
 fn is_script(word: &ShellWord) -> bool {
     let ending = word.text.rsplit_once('.').map(|(_, ending)| ending);
     ending.is_some_and(|ending| has(list("scripts"), ending))
 }
 
-/// The reason of the first row of the table that holds for a program.
+/// The reason given by the first row of the table that matches a program.
 fn guarded(name: &str, arguments: &[ShellWord]) -> Option<&'static str> {
     let any = |pattern: &str| arguments.iter().any(|word| is_whole(&word.text, pattern));
     let mut guarded = rows("guarded").filter(|[_, names, only, with, without]| {
@@ -277,8 +279,8 @@ fn guarded(name: &str, arguments: &[ShellWord]) -> Option<&'static str> {
     guarded.next().map(|[reason, ..]| reason)
 }
 
-/// The words that may be a program's subcommand: the first one that is no option, or any where an option stands before
-/// it, which may take it as its value, and any of a program with several.
+/// The words that may be a program's subcommand: the first word if it is not an option. After a leading option, which
+/// may take a value, and for programs with several subcommands, any word may be one.
 fn subcommands<'w>(name: &str, arguments: &'w [ShellWord]) -> impl Iterator<Item = &'w str> {
     let is_option = |word: &ShellWord| word.text.starts_with(['-', '+']);
     let is_first = !arguments
@@ -297,19 +299,19 @@ fn subcommands<'w>(name: &str, arguments: &'w [ShellWord]) -> impl Iterator<Item
     plain.map(|word| &*word.text)
 }
 
-/// Finds the reason that lies in the name of a program or its subcommand.
+/// Finds a reason in the name of a program or of its subcommand.
 fn harmful(name: &str, arguments: &[ShellWord]) -> Option<&'static str> {
     let is_one = |names: &str| {
         let mut words = subcommands(name, arguments);
         let is_one = |word: &str| word.split(':').any(|part| has(names, &part.to_lowercase()));
         has(names, name) || words.any(is_one)
     };
-    // `dotnet restore` and `dotnet publish` write what a build does.
+    // `dotnet restore` and `dotnet publish` write no more than a build does.
     let mut harmful = rows("harmful").filter(|[_, names]| name != "dotnet" && is_one(names));
     harmful.next().map(|[reason, _]| reason)
 }
 
-/// Reports whether git does nothing that is asked about always.
+/// Reports whether a git command does nothing that always needs a question.
 fn is_passing_git(arguments: &[ShellWord]) -> bool {
     let Some((subcommand, rest)) = arguments.split_first() else {
         return false;
@@ -320,12 +322,12 @@ fn is_passing_git(arguments: &[ShellWord]) -> bool {
     })
 }
 
-/// Counts the words between a runner and the program that it runs; `None` if it runs none.
+/// Counts the words between a runner and the program it starts; `None` if it starts none.
 fn runner(name: &str, words: &[&str]) -> Option<usize> {
     let [_, subcommands] = rows("runners").find(|[names, _]| has(names, name))?;
     let subcommand = usize::from(!subcommands.is_empty());
     if subcommand == 1 && !words.first().is_some_and(|word| has(subcommands, word)) {
-        // Options in front may have values of their own.
+        // Options before the subcommand may take values of their own.
         let is_behind_options = words.first().is_some_and(|word| word.starts_with('-'))
             && words.iter().any(|word| has(subcommands, word));
         return is_behind_options.then_some(0);
@@ -335,7 +337,7 @@ fn runner(name: &str, words: &[&str]) -> Option<usize> {
     Some(subcommand + options.count())
 }
 
-/// Counts the words that a rule for a command begins with: the program and its subcommand, or its script.
+/// Counts the words at the start of a command that form a rule: the program and its subcommand, or its script.
 fn prefix_length(words: &[&str]) -> usize {
     let Some((program, arguments)) = words.split_first() else {
         return 0;
@@ -357,7 +359,7 @@ fn prefix_length(words: &[&str]) -> usize {
             let next = arguments.get(at + 1).filter(|word| is_name(word));
             at + 2 + usize::from(next.is_some())
         }
-        // `npm run lint` is what `lint` is.
+        // In `npm run lint`, `lint` identifies the command.
         Some((at, "run")) => {
             let next = arguments.get(at + 1).filter(|word| is_name(word));
             at + 2 + usize::from(next.is_some())
@@ -367,12 +369,12 @@ fn prefix_length(words: &[&str]) -> usize {
     }
 }
 
-/// Reports whether a word may be the name of a subcommand, and is no path.
+/// Reports whether a word may be the name of a subcommand rather than a path.
 fn is_name(word: &str) -> bool {
     is_whole(word, "[A-Za-z][A-Za-z0-9:_-]*")
 }
 
-/// A command without what stands before its program and changes nothing about it: variables that do no harm, `timeout 5`.
+/// Strips harmless prefixes from a command: variable assignments and wrappers such as `timeout 5`.
 fn unwrapped(mut words: &[ShellWord]) -> Result<&[ShellWord], &'static str> {
     let is_variable = |word: &&ShellWord| {
         let name = word.text.split_once('=').map(|(name, _)| name);
@@ -403,12 +405,12 @@ fn unwrapped(mut words: &[ShellWord]) -> Result<&[ShellWord], &'static str> {
     Ok(words)
 }
 
-/// Reports whether a program only looks, with these words.
+/// Reports whether a program is read-only with these arguments.
 fn only_looks(words: &[ShellWord]) -> bool {
     let Some((program, arguments)) = words.split_first() else {
         return false;
     };
-    // Of a path, nobody knows what it leads to.
+    // Other paths may lead to any program.
     let name = match &*program.text {
         path if path.starts_with("/bin/") || path.starts_with("/usr/bin/") => name(path),
         path if path.contains('/') => return false,
@@ -427,7 +429,7 @@ fn only_looks(words: &[ShellWord]) -> bool {
         }
         _ => arguments,
     };
-    // The longest name is meant.
+    // The longest matching name wins.
     let found = (0..=2).rev().find_map(|count| {
         let mut full = name.clone().into_owned();
         for word in arguments.get(..count)? {
@@ -439,7 +441,7 @@ fn only_looks(words: &[ShellWord]) -> bool {
     found.is_some_and(|(row, rest)| takes(row, rest))
 }
 
-/// Reports whether a row of what looks is that of a program, or of a subcommand of git.
+/// Reports whether a row describes this program or git subcommand.
 fn is_named([names, ..]: [&str; 3], name: &str) -> bool {
     if names.starts_with("git ") {
         return names.split(';').any(|known| known == name);
@@ -447,7 +449,7 @@ fn is_named([names, ..]: [&str; 3], name: &str) -> bool {
     has(names, name)
 }
 
-/// Reports whether a row allows these words.
+/// Reports whether a row allows these arguments.
 fn takes([_, options, operands]: [&str; 3], words: &[ShellWord]) -> bool {
     let is_operand = |word: &&ShellWord| !word.may_be_option();
     let plain = || words.iter().filter(is_operand);
@@ -455,12 +457,12 @@ fn takes([_, options, operands]: [&str; 3], words: &[ShellWord]) -> bool {
     given.all(|word| is_whole(&word.text, options))
         && match operands.split_once(' ') {
             None => operands.is_empty(),
-            // A pattern of file names may stand for more.
+            // A file name pattern may expand to more operands.
             Some(("at-most", most)) => {
                 plain().count() <= most.parse().unwrap_or(0) && !plain().any(|word| word.is_glob)
             }
             Some(("none", pattern)) => !plain().any(|word| is_whole(&word.text, pattern)),
-            // A script that only prints, behind the options, then files.
+            // After the options comes a script that must only print, then files.
             Some((_, pattern)) => {
                 let mut behind = words.iter().skip_while(|word| !is_operand(word));
                 let script = behind.next();
@@ -470,10 +472,10 @@ fn takes([_, options, operands]: [&str; 3], words: &[ShellWord]) -> bool {
         }
 }
 
-/// A program's own name, as the table has it.
+/// The base name of a program, as the table lists it.
 fn name(program: &str) -> Cow<'_, str> {
     let base = program.rsplit('/').next().unwrap_or(program);
-    // Some file systems take letters of either case for the same.
+    // Some file systems ignore case.
     let name = base.to_ascii_lowercase();
     Cow::Owned(match name.strip_prefix('g') {
         Some(plain) if has(list("gnu"), &name) => plain.to_owned(),
@@ -481,7 +483,7 @@ fn name(program: &str) -> Cow<'_, str> {
     })
 }
 
-/// The name of a program of which this is a version or a variant: `python3.12`, `vim.tiny`.
+/// The program name without its version or variant: `python3.12`, `vim.tiny`.
 fn stem(name: &str) -> &str {
     let is_script = name
         .rsplit_once('.')

@@ -1,7 +1,8 @@
-//! Memory: what is sent of a conversation that grows too long for the model.
+//! Memory: chooses the part to send of a conversation that has grown too long for the model.
 //!
-//! One type a way: [`Compress`] asks the model for a summary. Others, like one that forgets the middle or
-//! one that keeps a plan instead ([`recent`]) or everything ([`whole`]), are further implementations of [`Memory`].
+//! Each strategy is a type: [`Compress`] asks the model for a summary. Others, such as one that drops the middle, one
+//! for agents that keep a plan instead ([`recent`]) and one that keeps everything ([`whole`]), also implement
+//! [`Memory`].
 
 pub(crate) mod recent;
 pub(crate) mod truncate;
@@ -22,18 +23,18 @@ use crate::model::prompt::Prompt;
 use crate::model::{ModelError, Purpose, tokens};
 use crate::sys::excerpt::text::bounded;
 
-/// The part of a conversation that is sent.
+/// The part of a conversation to send.
 pub struct View {
     /// The messages to send, in the protocol's form.
     pub messages: Vec<Message<'static>>,
-    /// The system prompt that it stands behind, where that is another for this call.
+    /// The system prompt to send with them, if it differs for this call.
     pub system: Option<Vec<String>>,
     /// The compression made for this call, if any.
     pub compressed: Option<Compressed>,
 }
 
 impl View {
-    /// Messages as they are.
+    /// A view of these messages only.
     fn of(messages: Vec<Message<'static>>) -> Self {
         Self {
             messages,
@@ -43,35 +44,35 @@ impl View {
     }
 }
 
-/// The frame in which a conversation is sent.
+/// The context in which a conversation is sent.
 #[derive(Clone, Copy)]
 pub struct Frame<'f> {
     /// The run in which the model is asked.
     pub host: &'f dyn Host,
-    /// The system prompt ahead of it.
+    /// The system prompt before the conversation.
     pub system: &'f [String],
     /// The form of its messages.
     pub protocol: &'f dyn Protocol,
 }
 
-/// Keeps what is sent of a conversation short enough. What was said stays in the conversation.
+/// Keeps the part of a conversation that is sent short enough. The messages themselves stay in the conversation.
 pub trait Memory {
-    /// Gives what is to be sent of the conversation in this frame.
+    /// Returns the part of the conversation to send in this frame.
     ///
     /// # Errors
-    /// When it cannot be made short enough; the conversation is then as it was.
+    /// When it cannot be made short enough; the conversation is then unchanged.
     fn view(&self, frame: Frame<'_>, conversation: &mut Conversation) -> Result<View, AgentError>;
 
-    /// The notice to the user when it was made shorter, besides by how much.
+    /// An extra notice to the user when the conversation was shortened, besides the sizes.
     fn notice(&self) -> Option<&'static str> {
         None
     }
 
-    /// Makes the conversation shorter, since the model does not take it as it is, and says by how much; `None` where
-    /// there is no way.
+    /// Shortens a conversation that the model rejected as too long, and returns by how much; `None` if that is
+    /// impossible.
     ///
     /// # Errors
-    /// As [`view`](Self::view).
+    /// Same as [`view`](Self::view).
     fn shorten(
         &self,
         _frame: Frame<'_>,
@@ -81,16 +82,15 @@ pub trait Memory {
     }
 }
 
-/// Bytes of a single message, or of a result, that are sent; fewer where that is still too long.
+/// Maximum size of a single message or result, in bytes; the smaller ones are used if the prompt is still too long.
 const SHARES: [usize; 4] = [usize::MAX, 8 << 10, 2 << 10, 512];
 
-/// Tokens of texts that were counted before, by the texts' hashes: a conversation grows at its end, and is counted before
-/// each step.
+/// Cached token counts, by the texts' hashes: a conversation grows at its end and is counted before each step.
 #[derive(Debug, Default)]
 pub struct TokenCounts(RefCell<HashMap<u64, u64>>);
 
 impl TokenCounts {
-    /// A shorter text, in bytes, is counted as fast as it is hashed.
+    /// Texts shorter than this, in bytes, are counted as fast as they are hashed.
     const SHORT: usize = 64;
 
     fn count(&self, text: &str) -> u64 {
@@ -104,7 +104,7 @@ impl TokenCounts {
         *known.or_insert_with(|| tokens::count(text))
     }
 
-    /// The tokens of a prompt.
+    /// The number of tokens in a prompt.
     fn size(&self, system: &[String], messages: &[Message<'_>]) -> u64 {
         let pieces = messages.iter().flat_map(Message::pieces);
         let conversation: u64 = pieces.map(|piece| self.count(&piece)).sum();
@@ -113,14 +113,14 @@ impl TokenCounts {
     }
 }
 
-/// Replaces the conversation by a summary that the model writes, and the user's requests.
+/// Replaces the conversation with a summary written by the model and the user's requests.
 #[derive(Debug, Clone, Copy)]
 pub struct Compress<'a> {
-    /// From so many tokens on, the system prompt included.
+    /// The number of tokens, including the system prompt, from which the conversation is compressed.
     pub limit: u64,
     /// The instructions for the summary; the conversation follows.
     pub instructions: &'a str,
-    /// Remembers the tokens of what was said.
+    /// Caches the token counts of the conversation.
     pub counts: &'a TokenCounts,
 }
 
@@ -137,8 +137,8 @@ impl Memory for Compress<'_> {
         })
     }
 
-    /// The window is smaller than the limit says, and nobody knows how small: the model is asked to sum up half of
-    /// what did not fit, and whether the summary is short enough, it says itself.
+    /// The window is smaller than the limit by an unknown amount. The model is therefore asked for a summary within
+    /// half of the size that did not fit, and its answer shows whether the summary is short enough.
     fn shorten(
         &self,
         frame: Frame<'_>,
@@ -155,7 +155,7 @@ impl Memory for Compress<'_> {
 }
 
 impl Compress<'_> {
-    /// Replaces what was said by a summary, if the prompt then has less than `most` tokens.
+    /// Replaces the conversation with a summary if the prompt then has fewer than `most` tokens.
     fn compress(
         self,
         frame: Frame<'_>,
@@ -192,10 +192,10 @@ impl Compress<'_> {
         })
     }
 
-    /// The request for a summary. It must fit where the conversation itself did not: the middle of long
-    /// results is left out, as far as that is needed.
+    /// The request for a summary. It must fit where the conversation did not, so the middle of long results is omitted
+    /// as necessary.
     fn request(self, conversation: &Conversation) -> Message<'static> {
-        // The heading and the tags have some, too.
+        // The heading and the tags need tokens, too.
         let around = tokens::count(&framed("")) + tokens::count(self.instructions);
         let left = self.limit.saturating_sub(around);
         let mut told = String::new();
@@ -205,7 +205,7 @@ impl Compress<'_> {
                 break;
             }
         }
-        // Of very many messages, even the shares may be too much.
+        // With very many messages, even the shortened ones may be too long.
         let tokens = tokens::count(&told);
         if tokens > left {
             let bytes = told.len() as u64 * left / tokens;
@@ -215,18 +215,18 @@ impl Compress<'_> {
     }
 }
 
-/// The end of the specification's prompt for a summary.
+/// The end of the summary prompt given by the specification.
 fn framed(conversation: &str) -> String {
     let conversation = tagged(Tag::CONVERSATION, &[], conversation);
     format!("## Conversation to Summarize\n\n{conversation}\n")
 }
 
-/// The tokens of a prompt that is not counted again.
+/// The number of tokens in a prompt, without a cache.
 fn size(system: &[String], messages: &[Message<'_>]) -> u64 {
     TokenCounts::default().size(system, messages)
 }
 
-/// The message with no more than so many bytes of what a tool or a file says.
+/// The message, with at most `share` bytes if it has the output of a tool or the content of a file.
 fn shortened(message: &HistoryMessage, share: usize) -> HistoryMessage {
     let is_data = message.role == Role::Tool || message.is_tagged && !message.is_summary();
     if !is_data || message.content.len() <= share {

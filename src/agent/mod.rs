@@ -1,19 +1,19 @@
-//! The engine of every agent: a loop that asks a model, does what it asks for, and tells it what came of it.
+//! The engine of every agent: a loop that asks a model, carries out its tool calls and returns the results.
 //!
-//! | part | what it is for |
+//! | part | purpose |
 //! |---|---|
 //! | `engine` | the loop itself |
-//! | `protocol` | how a reply names tools, and how they are described to the model |
-//! | [`tool`], [`tools`], `schema`, `using` | what a tool is, one implementation of each, what they are given, and how one is used |
-//! | `permissions`, `restricted` | which calls may be carried out, and which commands of an auditor |
-//! | `asking`, `memory` | how the model is asked, and what becomes of a conversation that grows too long |
-//! | `conversation`, `tagged` | what was said so far, and how it is told from the program's own words |
-//! | `mcp` | servers whose tools it uses |
+//! | `protocol` | how a reply names tools, and how tools are described to the model |
+//! | [`tool`], [`tools`], `schema`, `using` | the tool trait, its implementations, their arguments and their use |
+//! | `permissions`, `restricted` | the calls that are permitted, and the commands that an auditor may run |
+//! | `asking`, `memory` | requests to the model, and the handling of conversations that grow too long |
+//! | `conversation`, `tagged` | the messages so far, and the tags that set them apart from the program's own words |
+//! | `mcp` | a client for the servers whose tools an agent uses |
 //! | `audit` | an agent that judges another's work |
-//! | `session`, `settings` | conversations that outlive the process, and what the user has set |
+//! | `session`, `settings` | conversations that outlive the process, and the user's settings |
 //!
-//! A workflow is a profile over these: it chooses the parts, and has none of its own. Stands above the
-//! stages and below the workflows.
+//! A workflow is a profile that combines these parts and adds none of its own. In the layering, this module is above
+//! the stages and below the workflows.
 
 mod asking;
 pub(crate) mod audit;

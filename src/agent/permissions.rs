@@ -1,6 +1,6 @@
-//! Which calls may be carried out.
+//! Permissions: the calls that an agent may make.
 //!
-//! Asked before every call, by what the tool does to the world rather than by its name. One narrows another down.
+//! Checked before every call, by the tool's effect rather than by its name. One permission can narrow down another.
 
 use std::path::{Path, PathBuf};
 
@@ -14,19 +14,19 @@ use crate::record::question::Question;
 pub enum Permission {
     /// The call is carried out.
     Allowed,
-    /// The call is refused, with words for the model: what may not be done, and what may.
+    /// The call is refused; the text tells the model what is not allowed and what is.
     Refused(String),
     /// The user decides.
     Ask(Question),
 }
 
-/// Says which calls may be carried out. It is asked anew before each call: its mode may have changed.
+/// Decides which calls are permitted. Asked before each call, since the mode may have changed.
 pub trait Permissions {
     /// Decides on a call.
     fn decide(&self, call: &ToolCall) -> Permission;
 }
 
-/// An agent that may do whatever its tools can.
+/// Permissions of an agent that may do whatever its tools can.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Everything;
 
@@ -36,17 +36,17 @@ impl Permissions for Everything {
     }
 }
 
-/// Permissions that refuse some paths and what lies below them: the agent's own settings and sessions, or a file with a
-/// tool of its own. Commands are not held against it.
+/// Permissions that refuse some paths and everything below them, such as the agent's own settings and sessions, or a
+/// file that has its own tool. Commands are not checked.
 #[derive(Clone, Copy)]
 pub struct DenyPaths<'a> {
-    /// Permissions for everything else.
+    /// Permissions for all other paths.
     pub permissions: &'a dyn Permissions,
-    /// The project's root, links resolved.
+    /// The project's root, with links resolved.
     pub root: &'a Path,
-    /// The paths, links resolved.
+    /// The refused paths, with links resolved.
     pub paths: &'a [PathBuf],
-    /// Where they may be read, how else to change them, for the model: the end of a sentence.
+    /// If the paths may be read: how to change them instead, as the end of a sentence for the model.
     pub instead: Option<&'a str>,
 }
 
@@ -73,10 +73,10 @@ impl Permissions for DenyPaths<'_> {
     }
 }
 
-/// An agent that may look and change nothing: an auditor.
+/// Permissions of an agent that may read but change nothing, such as an auditor.
 #[derive(Clone, Copy)]
 pub struct ReadOnly<'a> {
-    /// The commands that it may run; else why it may not, in a sentence for the model.
+    /// Checks a command that it wants to run; a refusal is a sentence for the model.
     pub commands: &'a dyn Fn(&str) -> Result<AllowedCommand, String>,
 }
 
@@ -103,8 +103,8 @@ impl Permissions for ReadOnly<'_> {
     }
 }
 
-/// Files that name what a project depends on, or how it is proved: whoever changes one may have other programs run, or
-/// pass by changing what it is judged by.
+/// Files that list a project's dependencies or define its checks: changing one may run other programs, or weaken the
+/// checks that the agent is judged by.
 const ASKED_ABOUT: [&str; 5] = [
     "package.json",
     "Cargo.toml",
@@ -113,28 +113,28 @@ const ASKED_ABOUT: [&str; 5] = [
     "build.sh",
 ];
 
-/// The source of consent to what must be asked about.
+/// The source of consent for calls that need a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Consent {
-    /// The user, each time.
+    /// The user is asked each time.
     Asked,
-    /// Nobody is there to ask.
+    /// There is no user to ask.
     Unattended,
-    /// The user has said yes to all of it: `--yes`.
+    /// The user has consented to all calls: `--yes`.
     Given,
 }
 
-/// Permissions that ask first: about commands that may do more than look, and writes to the files that name
-/// what a project depends on, are asked about before.
+/// Permissions that need consent for commands that may be more than read-only, and for writes to the files in
+/// `ASKED_ABOUT`.
 #[derive(Clone, Copy)]
 pub struct AskFirst<'a> {
-    /// Permissions that are asked before the user.
+    /// Permissions that are checked before the user is asked.
     pub permissions: &'a dyn Permissions,
-    /// The project's root, links resolved.
+    /// The project's root, with links resolved.
     pub root: &'a Path,
-    /// Reports whether a command need not be asked about.
+    /// Reports whether a command needs no question.
     pub is_harmless: &'a dyn Fn(&str) -> bool,
-    /// The user, or whoever stands for them.
+    /// The source of consent.
     pub consent: Consent,
 }
 
@@ -162,7 +162,7 @@ impl Permissions for AskFirst<'_> {
 }
 
 impl AskFirst<'_> {
-    /// Names what must be asked about: the end of a sentence.
+    /// Describes what needs a question, as the end of a sentence; `None` if nothing does.
     fn about(&self, call: &ToolCall) -> Option<String> {
         let mut commands = call.of_kind(ParameterKind::Command);
         if let Some(command) = commands.find(|command| !(self.is_harmless)(command)) {
@@ -176,7 +176,7 @@ impl AskFirst<'_> {
         ))
     }
 
-    /// Reports whether a path is one of these files, by its own name or by that of what it links to.
+    /// Reports whether a path is one of these files, by its own name or by that of its link target.
     fn is_asked_about(&self, path: &str) -> bool {
         let named = path_clean::clean(self.root.join(path));
         [resolved(&named), named].iter().any(|path| {

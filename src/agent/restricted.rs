@@ -1,13 +1,12 @@
-//! The commands that an auditor may run: plain ones that look and change nothing, and the project's own
-//! checks.
+//! The commands that an auditor may run: simple read-only ones, and the project's own checks.
 //!
-//! A command is parsed into words and run without a shell, so nothing in it is expanded, joined or
-//! redirected. Looks at where its file arguments lead, and changes nothing. Guarantees that every word is
-//! on a list: a name, a flag that is known to do no harm, or an argument that stays in the project. Git runs none of the
-//! programs that a repository's configuration names, and writes nothing (see `sys::git`); where the
-//! configuration has filters, or a file that git reads by its name is a pipe or the like, git is not run.
-//! The project's checks are the exception: `npm` runs what `package.json` says, as the specification wants it,
-//! `build.sh` is a script, and the user's own settings name further commands. They are taken word by word.
+//! A command is split into words and run without a shell, so nothing in it is expanded, chained or redirected. This
+//! module resolves the command's file arguments and changes nothing. It guarantees that every word is on a list: a
+//! program name, a flag known to be harmless, or an argument that stays in the project. Git runs none of the programs
+//! that a repository's configuration names, and writes nothing (see `sys::git`); if the configuration has filters, or a
+//! file that git reads by its name is a pipe or the like, git is not run. The project's checks are the exception: `npm`
+//! runs what `package.json` says, as the specification requires, `build.sh` is a script, and the user's own settings
+//! name further commands. These must match word by word.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -23,11 +22,11 @@ use crate::project::repository::Repository;
 use crate::sys::git::{Git, GitPlace};
 use crate::sys::text::regex;
 
-/// The commands that may be run, for the model.
+/// The permitted commands, listed for the model.
 const ALLOWED: &str = "cat, head, tail, ls, dir, tree, git status, git diff, git log, npm test, npm run build, \
                        ./build.sh";
 
-/// The project's own checks, each as the words that are written and those that are run.
+/// The project's own checks, each as the words written by the model and the words to run.
 const CHECKS: [(&[&str], &[&str]); 6] = [
     (&["npm", "test"], &["npm", "test"]),
     (&["npm", "run", "build"], &["npm", "run", "build"]),
@@ -37,26 +36,26 @@ const CHECKS: [(&[&str], &[&str]); 6] = [
     (&["bash", "./build.sh"], &["bash", "./build.sh"]),
 ];
 
-/// The time limit of a command that only looks: longer than any takes, unless its input has no end.
+/// The time limit of a read-only command, which none reaches unless its input is endless.
 const LOOK: Duration = Duration::from_secs(30);
 
-/// Those that would wait for input.
+/// Programs that would wait for input if no file is given.
 const NEED_FILE: [&str; 3] = ["cat", "head", "tail"];
 
-/// Quoted text, which a shell leaves as it is.
+/// Quoted text, which a shell leaves unchanged.
 static QUOTED: LazyLock<Regex> = LazyLock::new(|| regex(r#"'[^']*'|"[^"$`\\]*""#));
-/// Characters that a shell interprets outside of that. Behind other letters, `~` stands for itself, as in `HEAD~1`.
+/// Characters that a shell interprets outside of quotes. After other characters, `~` is literal, as in `HEAD~1`.
 static SPECIAL: LazyLock<Regex> =
     LazyLock::new(|| regex(r"[$`\\;&|<>(){}*?\[\]#!]|(?:^|[ \t:=])~"));
-/// Options that make git check signatures, which runs a program.
+/// Options that make git verify signatures, which runs a program.
 static SIGNATURE: LazyLock<Regex> = LazyLock::new(|| regex("^--(format|pretty)=.*%[-+ ]*G"));
 
 /// The commands that an auditor may run in a project.
 #[derive(Debug, Clone, Copy)]
 pub struct AuditCommands<'a> {
-    /// The project's root, links resolved.
+    /// The project's root, with links resolved.
     pub root: &'a Path,
-    /// The `PATH` on which git is looked for.
+    /// The `PATH` in which git is searched.
     pub path: Option<&'a OsStr>,
     /// Further commands that the user allows, each as its words.
     pub own: &'a [Vec<String>],
@@ -65,10 +64,10 @@ pub struct AuditCommands<'a> {
 }
 
 impl AuditCommands<'_> {
-    /// The command that `line` stands for: to be run as it is in the root, and never by a shell.
+    /// The command to run for `line`: in the root, exactly as returned, and never by a shell.
     ///
     /// # Errors
-    /// A sentence for the model: what of it is not allowed, and what is.
+    /// A sentence for the model that says what is not allowed and what is.
     pub fn command(&self, line: &str) -> Result<AllowedCommand, String> {
         let allowed = self.allowed(line);
         allowed.map_err(|problem| {
@@ -77,8 +76,8 @@ impl AuditCommands<'_> {
         })
     }
 
-    /// The command that `line` stands for, if it only looks, or is `build.sh`: to be run as it is in the root, and
-    /// never by a shell. What `npm` runs is written in the project, and is not among them.
+    /// The command to run for `line`, if it is read-only or `build.sh`: in the root, exactly as returned, and never by
+    /// a shell. Checks run by `npm` are excluded, since the project defines them.
     pub fn harmless(&self, line: &str) -> Option<AllowedCommand> {
         let command = self.allowed(line).ok();
         command.filter(|command| {
@@ -89,7 +88,7 @@ impl AuditCommands<'_> {
         })
     }
 
-    /// Tells the model which commands the user allows besides, and the time limits.
+    /// Text that tells the model which further commands the user allows, and the time limits.
     pub fn told(&self) -> String {
         let own: Vec<String> = self.shown().map(|own| format!("`{own}`")).collect();
         let own = match own.as_slice() {
@@ -111,7 +110,7 @@ impl AuditCommands<'_> {
     }
 
     fn allowed(&self, line: &str) -> Result<AllowedCommand, String> {
-        // What the user allows may have anything in it that a shell makes nothing of between quotes.
+        // A command that the user allows may contain anything that a shell leaves unchanged in quotes.
         let own = shlex::split(line).filter(|words| self.own.contains(words));
         if let Some(words) = own {
             return Ok(self.check(words));
@@ -138,7 +137,7 @@ impl AuditCommands<'_> {
     }
 }
 
-/// The words that run git with these arguments on the project's repository, and no other program.
+/// The words that run git with these arguments on the project's repository, without starting any other program.
 fn with_safe_git(
     arguments: &[String],
     root: &Path,
@@ -166,7 +165,7 @@ fn with_safe_git(
     words.ok_or_else(|| "the project's path is not UTF-8".to_owned())
 }
 
-/// Splits a line into words as a shell would, where that takes no more than blanks and quotes.
+/// Splits a line into words as a shell would, if blanks and quotes are enough for that.
 fn split(command: &str) -> Result<Vec<String>, String> {
     let line = command.trim_matches([' ', '\t', '\n', '\r']);
     let is_odd = |c: &char| (c.is_control() || c.is_whitespace()) && !matches!(c, ' ' | '\t');
@@ -184,7 +183,7 @@ fn split(command: &str) -> Result<Vec<String>, String> {
     shlex::split(line).ok_or_else(|| "a quote in it is not closed".to_owned())
 }
 
-/// The words to run, where all of them are allowed.
+/// The words to run, if all of them are allowed.
 fn checked(words: &[String], root: &Path) -> Result<Vec<String>, String> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let (name, rest) = match words.as_slice() {
@@ -252,8 +251,8 @@ fn checked_words(
     Ok(argv)
 }
 
-/// A file argument, spelled so that the system finds what was checked, and nobody takes it for a flag, nor git
-/// for more than a path.
+/// A file argument, spelled so that it refers to the path that was checked, is not taken for a flag, and means no more
+/// than a path to git.
 fn file_argument(path: &str, root: &Path) -> Result<String, String> {
     if path == "-" || path.starts_with(':') {
         return Err(format!(
@@ -269,11 +268,11 @@ fn file_argument(path: &str, root: &Path) -> Result<String, String> {
     })
 }
 
-/// Resolves a path to one in the project.
+/// Resolves a path that must be inside the project.
 fn inside(path: &str, root: &Path) -> Result<String, String> {
     let resolved = ResolvedPath::of(root, path, Outside::Allowed)?;
     resolved.check_secrets(root)?;
-    // A program would wait for it. What cannot be looked at, the program says itself.
+    // A program would wait for a pipe or a device. If the path cannot be read, the program itself reports that.
     if let Ok(Found::Special) = resolved.look(root) {
         return Err(format!(
             "{} is a pipe, a device or the like, not a file; there is nothing to read",
@@ -286,7 +285,7 @@ fn inside(path: &str, root: &Path) -> Result<String, String> {
     }
 }
 
-/// Checks an argument that git takes for a revision or a path.
+/// Checks an argument that git may take for a revision or a path.
 fn revision_or_path(argument: &str, root: &Path) -> Result<String, String> {
     if argument.starts_with(':') {
         return Err(format!(
@@ -301,7 +300,7 @@ fn revision_or_path(argument: &str, root: &Path) -> Result<String, String> {
         ));
     }
     inside(argument, root)?;
-    // A file of a revision: `HEAD:path`.
+    // A file in a revision: `HEAD:path`.
     if let Some((_, path)) = argument.split_once(':') {
         file_argument(if path.is_empty() { "." } else { path }, root)?;
     }

@@ -1,20 +1,20 @@
-//! Checks of a JSON value against a schema, told so that a model can fix it. Pure.
+//! Validation of JSON values against a schema, with errors that a model can act on. Pure.
 //!
-//! Of JSON schema, this knows what the program's own schemas are made of: `type`, `properties`, `required`,
-//! `additionalProperties: false`, `items`, `minItems`, `maxItems`, `minimum`, `maximum` and `enum`. How long a text may be is for servers that hold a
-//! model to a schema; a longer one is the taker's to refuse.
+//! Supports the part of JSON Schema that the program's own schemas use: `type`, `properties`, `required`,
+//! `additionalProperties: false`, `items`, `minItems`, `maxItems`, `minimum`, `maximum` and `enum`. Length limits of
+//! strings are meant for servers that enforce the schema; the receiver must reject longer strings itself.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Number, Value};
 
 use crate::sys::text::one_line;
 
-/// Characters shown of an unknown name.
+/// Maximum length of an unknown name in errors, in characters.
 const SHOWN: usize = 60;
-/// The least likeness at which one name may be meant by another, from 0 to 1.
+/// The minimum similarity, from 0 to 1, for suggesting one name in place of another.
 const ALIKE: f64 = 0.4;
 
-/// The name among `known` that is most like `name`; `None` where none is much like it.
+/// The name among `known` that is most similar to `name`; `None` if no name is similar enough.
 pub(crate) fn nearest<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
     let likeness = |known: &str| strsim::sorensen_dice(&known.to_lowercase(), &name.to_lowercase());
     let rated = known.map(|known| (likeness(known), known));
@@ -22,11 +22,11 @@ pub(crate) fn nearest<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> O
     (best.0 >= ALIKE).then_some(best.1)
 }
 
-/// Checks that an object, called `at` in sentences, has all that is required, and nothing unknown where that is
-/// excluded.
+/// Checks that an object, called `at` in errors, has all required properties, and no unknown ones if the schema forbids
+/// them.
 ///
 /// # Errors
-/// A sentence that names what is unknown, with the name that was meant perhaps, or missing.
+/// A sentence that names the missing property, or the unknown one with a suggestion if a known name is similar.
 pub(crate) fn check_names(
     at: &str,
     object: &Map<String, Value>,
@@ -55,7 +55,7 @@ pub(crate) fn check_names(
     }
 }
 
-/// The type that `schema` names, where `value` is of another; of types that are not known, anything is.
+/// The type that `schema` requires if `value` has another; types not known here accept any value.
 pub(crate) fn other_type<'s>(value: &Value, schema: &'s Value) -> Option<&'s str> {
     let expected = schema["type"].as_str()?;
     let is_of = match expected {
@@ -71,25 +71,25 @@ pub(crate) fn other_type<'s>(value: &Value, schema: &'s Value) -> Option<&'s str
     (!is_of).then_some(expected)
 }
 
-/// Reads an object that follows a schema.
+/// Validates and deserializes an object that follows a schema.
 ///
 /// # Errors
-/// A description of what does not.
+/// A description of the part that does not follow the schema.
 pub(crate) fn read<T: DeserializeOwned>(value: &Value, schema: &Value) -> Result<T, String> {
     check(value, schema, "")?;
     T::deserialize(value).map_err(|error| error.to_string())
 }
 
-/// Checks a value against a schema at every depth; sentences call the value `at`, and the whole reply "".
+/// Validates a value against a schema at every depth. Errors call the value `at`, which is empty for the whole reply.
 ///
 /// # Errors
-/// The first problem, and its place: `task_list[2].step`.
+/// The first problem, and its location: `task_list[2].step`.
 pub(crate) fn check(value: &Value, schema: &Value, at: &str) -> Result<(), String> {
     if let Some(expected) = other_type(value, schema) {
         return Err(format!("`{at}` must be a JSON {expected}"));
     }
     match value {
-        // Of what is not known, anything is taken.
+        // Properties not in the schema accept any value.
         _ if schema.is_null() => Ok(()),
         Value::Object(object) => {
             let (whole, joint) = match at {

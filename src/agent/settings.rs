@@ -1,7 +1,7 @@
 //! An agent's settings: `config.json` and the variables that override it.
 //!
-//! Reads the file, and writes it once, where it is missing. Guarantees that every value makes sense, that a mistake is
-//! told with its place and what is expected there, and that no error shows the key, nor any other value.
+//! Reads the file, and creates it if it is missing. Guarantees that every value is valid, that an error names the
+//! location and the expected value, and that no error shows the key or any other value.
 
 use std::fmt::Display;
 use std::io;
@@ -17,19 +17,19 @@ use crate::sys::files::PathError;
 use crate::sys::home_file::{self, HomeFileProblem};
 use crate::sys::positions::{self, Entries, Misplaced, Positions};
 
-/// The settings' file, in an agent's home.
+/// The settings file, in an agent's home.
 pub const FILE: &str = crate::project::home::SETTINGS;
-/// The variables that override fields.
+/// The variables that override settings, with the settings' names.
 const VARIABLES: [(&str, &str); 3] = [
     ("DEV_AGENT_API_URL", "apiUrl"),
     ("DEV_AGENT_API_KEY", "apiKey"),
     ("DEV_AGENT_MODEL", "model"),
 ];
 
-/// Effect of removing the file.
+/// The consequence of removing the file, for hints.
 const WITHOUT: &str = "it is then made anew with the defaults";
-/// The specification's default configuration. The file is made with these bytes, and what a file leaves out is as it
-/// stands here: see [`Settings::default`].
+/// The default configuration given by the specification. The file is created with these bytes. They match
+/// [`Settings::default`], which supplies the values that a file omits.
 const DEFAULT: &str = r#"{
   "apiUrl": "http://localhost:8005/v1",
   "apiKey": "",
@@ -43,28 +43,29 @@ const DEFAULT: &str = r#"{
 }
 "#;
 
-/// Settings of `dev`'s agents.
+/// The settings of `dev`'s agents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// The base URL of an OpenAI-compatible API; `None`: [`model`](Self::model) names an entry of the table of models.
+    /// The base URL of an OpenAI-compatible API; if `None`, [`model`](Self::model) names an entry of the table of
+    /// models.
     pub api_url: Option<String>,
-    /// The key for it; `None`: it needs none.
+    /// The key for that API; `None` if it needs none.
     pub api_key: Option<ApiKey>,
-    /// The model to ask.
+    /// The model to use.
     pub model: String,
-    /// A conversation that reaches this many tokens is compressed.
+    /// The number of tokens from which a conversation is compressed.
     pub max_context_tokens: u64,
-    /// A command that takes longer goes on in the background.
+    /// The time after which a command continues in the background.
     pub command_timeout: Duration,
-    /// Failures in a row that end the work, with a user at hand; 0 counts as 1.
+    /// The number of consecutive failures that end the work when a user is present; 0 counts as 1.
     pub max_retries: u32,
-    /// Failures in a row that end the work without a user.
+    /// The number of consecutive failures that end the work when no user is present.
     pub max_retries_automated: u32,
-    /// Limit of a run's calls to the model, those of audits and compressions included.
+    /// The maximum number of model calls in a run, including those for audits and compressions.
     pub max_loops: u16,
-    /// For how many days a session is kept after its last change; 0: for ever.
+    /// The number of days for which a session is kept after its last change; 0 keeps it forever.
     pub session_retention_days: u32,
-    /// Commands that an auditor may run besides, each as its words.
+    /// Further commands that an auditor may run, each as its words.
     pub audit_commands: Vec<Vec<String>>,
 }
 
@@ -85,40 +86,40 @@ impl Default for Settings {
     }
 }
 
-/// Errors of settings. They hold none of the values.
+/// Errors in the settings. They contain none of the values.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum SettingsProblem {
-    /// The file cannot be read, or has a mistake in it.
+    /// The file cannot be read, or contains a mistake.
     #[error(transparent)]
     #[diagnostic(transparent)]
     File(#[from] HomeFileProblem),
-    /// The file is missing and cannot be made.
+    /// The file is missing and cannot be created.
     #[error("`{}` cannot be made: {}", .0.path.display(), .0.source)]
     #[diagnostic(help("make its directory writable, or set `DEV_AGENT_HOME` to one that is"))]
     Unwritable(PathError),
-    /// A variable's value cannot be used.
+    /// The value of a variable is invalid.
     #[error("`{variable}` {reason}")]
     #[diagnostic(help("correct `{variable}`, or unset it"))]
     Variable {
-        /// The variable whose value is wrong.
+        /// The variable with the invalid value.
         variable: &'static str,
-        /// The value that is expected.
+        /// A phrase that describes the expected value.
         reason: String,
     },
 }
 
 impl Settings {
-    /// The URL of the user's own server and its key; `None` where the table of models says whom to ask.
+    /// The URL of the user's own server and its key; `None` if the table of models determines the server.
     #[must_use]
     pub fn server(&self) -> Option<(&str, Option<ApiKey>)> {
         Some((self.api_url.as_deref()?, self.api_key.clone()))
     }
 
-    /// The settings of the agent whose home that is. Where the file is missing it is made with the defaults, and its
-    /// path is given. Fields that are not known are passed over; those that are missing have their defaults.
+    /// Loads the settings of the agent with this home. A missing file is created with the defaults, and its path is
+    /// returned as well. Unknown fields are ignored; missing ones have their defaults.
     ///
     /// # Errors
-    /// When the file cannot be read or made, or when there is a mistake in it or in a variable.
+    /// When the file cannot be read or created, or the file or a variable contains a mistake.
     pub fn load(
         home: &Path,
         environment: &Environment,
@@ -127,7 +128,7 @@ impl Settings {
         let is_new = home_file::read(&path)?.is_none()
             && home_file::create(&path, DEFAULT.as_bytes()).map_err(SettingsProblem::Unwritable)?;
         let mut settings = home_file::load(&path, WITHOUT, Self::parse)?.ok_or_else(|| {
-            // A link that leads nowhere.
+            // The path is a dangling link.
             let there = PathError::of("write", &path)(io::ErrorKind::AlreadyExists);
             SettingsProblem::Unwritable(there)
         })?;
@@ -135,10 +136,10 @@ impl Settings {
         Ok((settings, is_new.then_some(path)))
     }
 
-    /// The settings that the content of a file stands for.
+    /// Parses the content of a settings file.
     ///
     /// # Errors
-    /// The first mistake in it.
+    /// The first mistake.
     pub fn parse(content: &[u8]) -> Result<Self, Misplaced> {
         let json = positions::text(content)?;
         let at = Positions(json);
@@ -151,7 +152,8 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Sets a field by its name in the file. The error says what is expected; the name stands before it.
+    /// Sets a field by its name in the file. An error states the expected value, as the end of a sentence that begins
+    /// with the name.
     fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
         match name {
             "apiUrl" | "apiKey" | "model" => self.set_text(name, &text(value)?)?,
@@ -175,7 +177,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Sets a field that is text, likewise.
+    /// Sets a text field, with errors as in `set`.
     fn set_text(&mut self, name: &str, value: &str) -> Result<(), String> {
         match name {
             "apiUrl" => self.api_url = url(value)?,
@@ -199,11 +201,11 @@ impl Settings {
 }
 
 fn text(json: &str) -> Result<String, String> {
-    // Not by serde's error: that would show the value.
+    // Serde's own error would show the value.
     serde_json::from_str(json).map_err(|_| "must be a string, in quotes".to_owned())
 }
 
-/// Commands: each a list of words, or one string that is split into words as a shell does it.
+/// Parses commands: each is a list of words, or a string that is split into words as a shell would.
 fn commands(json: &str) -> Result<Vec<Vec<String>>, String> {
     #[derive(serde::Deserialize)]
     #[serde(untagged)]
@@ -245,7 +247,7 @@ fn url(value: &str) -> Result<Option<String>, String> {
     }
     match Endpoint::parse("apiUrl", value, false) {
         Ok(_) => Ok(Some(value.to_owned())),
-        // Without the value: some put a password or a key into a URL.
+        // The value is not shown, since some URLs contain a password or a key.
         Err(EndpointProblem::Insecure { .. }) => Err(
             "must be https, or http to `localhost` or another loopback host, or, without a key, to a private address".to_owned(),
         ),

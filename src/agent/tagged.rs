@@ -1,7 +1,7 @@
-//! Puts text that is not the program's own between XML tags that the text itself cannot close. Pure.
+//! Encloses text that is not the program's own in XML tags which that text cannot close. Pure.
 //!
-//! Guarantees that of the tags the program uses, the only ones in the result are the two it has put there.
-//! A model reads more loosely than a parser, so what merely looks like such a tag counts as one.
+//! Guarantees that the enclosing tags are the only ones in the result that the program uses. Since a model reads less
+//! strictly than a parser, anything that merely looks like such a tag counts as one.
 
 use std::sync::LazyLock;
 
@@ -9,7 +9,7 @@ use regex::Regex;
 
 use crate::sys::text::{is_ignorable, line_end, regex};
 
-/// A tag that the program puts around text, by its name.
+/// A tag that the program puts around text, identified by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tag(&'static str);
 
@@ -18,7 +18,7 @@ impl Tag {
     pub const USER_REQUEST: Self = Self("user_request");
     /// The output of a tool.
     pub const TOOL_RESULT: Self = Self("tool_result");
-    /// A conversation to be summed up.
+    /// A conversation to summarize.
     pub const CONVERSATION: Self = Self("conversation");
     /// The summary of an earlier conversation.
     pub const CONTEXT_SUMMARY: Self = Self("context_summary");
@@ -28,18 +28,18 @@ impl Tag {
     pub const WORK_SUMMARY: Self = Self("work_summary");
     /// Changes to the project.
     pub const PROJECT_CHANGES: Self = Self("project_changes");
-    /// Conventions of the project's authors for agents.
+    /// Conventions for agents, written by the project's authors.
     pub const PROJECT_CONVENTIONS: Self = Self("project_conventions");
     /// The program's own words.
     pub const SYSTEM_NOTE: Self = Self("system_note");
     /// The current state, in the program's words.
     pub const SYSTEM_REMINDER: Self = Self("system-reminder");
-    /// Stands where older messages were.
+    /// A placeholder for older messages.
     pub const CONTEXT_TRUNCATED: Self = Self("context_truncated");
-    /// A file that the user or the project shows.
+    /// A file attached by the user or the project.
     pub const FILE: Self = Self("file");
 
-    /// All of them: what is not here is not defused.
+    /// All tags; only these are escaped in content.
     const ALL: [Self; 12] = [
         Self::USER_REQUEST,
         Self::TOOL_RESULT,
@@ -56,17 +56,17 @@ impl Tag {
     ];
 }
 
-/// The user's requests, each between tags of its own.
+/// Encloses each of the user's requests in its own tags.
 pub fn tagged_requests(requests: &[String]) -> String {
     let requests = requests.iter();
     let tagged = requests.map(|text| tagged(Tag::USER_REQUEST, &[], text));
     tagged.collect::<Vec<_>>().join("\n\n")
 }
 
-/// `content` between two of these tags, which stand on lines of their own.
+/// Encloses `content` in a pair of tags, which are on lines of their own.
 ///
-/// In an attribute, all but letters, digits, `_`, `.` and `-` becomes `_`. In the content, the `<` of whatever looks like a tag of the program's own is written as `&lt;`; all else
-/// stays byte by byte.
+/// In attributes, everything except letters, digits, `_`, `.` and `-` becomes `_`. In the content, the `<` of anything
+/// that looks like one of the program's tags is written as `&lt;`; everything else is kept byte by byte.
 pub fn tagged(tag: Tag, attributes: &[(&str, &str)], content: &str) -> String {
     let is_odd = |c: char| !c.is_ascii_alphanumeric() && !"_.-".contains(c);
     let attributes: String = attributes
@@ -78,11 +78,12 @@ pub fn tagged(tag: Tag, attributes: &[(&str, &str)], content: &str) -> String {
     format!("<{name}{attributes}>\n{content}{line_end}</{name}>")
 }
 
-/// The text behind a `<` that makes it look like a tag of the program's; some letters of other alphabets
-/// are cases of ASCII's. Of other alphabets, a sign behind the name may be one that hardly shows.
+/// Text after a `<` that makes it look like one of the program's tags. The text is compared in capitals, since some
+/// letters of other alphabets have ASCII capitals. Any non-ASCII character may end the name, since some are barely
+/// visible.
 static TAG: LazyLock<Regex> = LazyLock::new(|| looks_like(&Tag::ALL));
 
-/// Text that looks like the tags between which the program speaks.
+/// Text that looks like a tag around the program's own words.
 static REMINDER: LazyLock<Regex> =
     LazyLock::new(|| looks_like(&[Tag::SYSTEM_REMINDER, Tag::CONTEXT_TRUNCATED]));
 
@@ -92,13 +93,13 @@ fn looks_like(tags: &[Tag]) -> Regex {
     regex(&format!(r"^[\s/]*(?i:{names})(?:$|[^-A-Za-z0-9_.:])"))
 }
 
-/// `content` without anything that looks like a tag of the program's.
+/// Escapes everything in `content` that looks like one of the program's tags.
 fn defused(content: &str) -> String {
     without(&TAG, content)
 }
 
-/// `content` without anything that looks like words of the program's own, for what stands between no tags of ours; others
-/// are as good as any: a model that reads `<file>` in a project's XML is to write it back.
+/// Escapes everything in `content` that looks like the program's own words, for text that is not enclosed in tags of
+/// ours. Other tags are kept: a model that reads `<file>` in a project's XML must be able to write it back.
 pub fn without_reminders(content: &str) -> String {
     without(&REMINDER, content)
 }
@@ -115,7 +116,8 @@ fn without(tag: &Regex, content: &str) -> String {
     defused
 }
 
-/// `c` as a capital, where that is one letter: of `ß` it would be two of ASCII's, which end no name.
+/// `c` in upper case if that is a single letter. `ß` is kept, since the two ASCII letters in its place would continue a
+/// tag's name.
 fn upper(c: char) -> char {
     let mut capitals = c.to_uppercase();
     match (capitals.next(), capitals.next()) {
@@ -124,7 +126,8 @@ fn upper(c: char) -> char {
     }
 }
 
-/// Reports whether `c` is invisible: control characters, signs for notes, and what Unicode ignores.
+/// Reports whether `c` is invisible: a control character, an interlinear annotation mark, or a character that Unicode
+/// says to ignore.
 fn is_invisible(c: char) -> bool {
     c.is_control() && !c.is_whitespace() || is_ignorable(c) || matches!(c, '\u{fff9}'..='\u{fffb}')
 }

@@ -1,4 +1,5 @@
-//! Resumption of a conversation that was cut short: calls that change nothing are made again, the rest are told.
+//! Resumption of an interrupted conversation: calls that change nothing are repeated, and the agent is told about the
+//! others.
 
 use super::conversation::{CUT_SHORT, Conversation, HistoryMessage, UserRequest};
 use super::ending::{Ended, Next};
@@ -10,7 +11,7 @@ use crate::model::Reply;
 use crate::model::message::Call;
 
 impl Agent<'_> {
-    /// Does or tells what was cut short, and notes the request.
+    /// Repeats the interrupted calls or reports them to the agent, and adds the request.
     pub(super) fn take_up(
         &self,
         request: Option<&UserRequest>,
@@ -33,10 +34,10 @@ impl Agent<'_> {
                         return Ok(Next::Done(ended));
                     }
                 }
-                // Who was done goes on with something else.
+                // An agent that had finished simply continues with the new request.
                 (Some(_), Some(Effect::Ends)) if !self.protocol.remembers_calls() => {}
                 _ => {
-                    // Those behind the first had to wait for it.
+                    // Only the first call can have begun; the others were waiting for it.
                     let told = if at == 0 { CUT_SHORT } else { NOT_BEGUN };
                     self.tell_not_done(&calls[at..=at], told, work.conversation);
                 }
@@ -45,13 +46,13 @@ impl Agent<'_> {
         if let Some(request) = request {
             work.conversation.ask(request.redacted(self.env.redactor));
         } else if matches!(work.conversation.last_turn(), Some((_, []))) {
-            // Of a call that can no longer be read, there is no result to tell.
+            // The call can no longer be parsed, so a note takes the place of its result.
             work.conversation.say(HistoryMessage::note(CUT_SHORT));
         }
         Ok(Next::GoOn)
     }
 
-    /// Tells of calls that were not carried out, or not to their end.
+    /// Adds results saying that these calls were not carried out, or not completed.
     pub(super) fn tell_not_done(&self, calls: &[Call], why: &str, conversation: &mut Conversation) {
         let failure = CallFailure::new(CallFailure::NOT_DONE, why, "");
         let told = self.protocol.result(Err(&failure));
@@ -60,7 +61,7 @@ impl Agent<'_> {
         }
     }
 
-    /// The agent's last decision, where nothing but results was said since.
+    /// The agent's last decision, if only results have followed it.
     fn last_decision(&self, conversation: &Conversation, tools: &Toolbox<'_>) -> Option<Decision> {
         let (last, _) = conversation.last_turn()?;
         if !last.calls.is_empty() {
@@ -72,7 +73,7 @@ impl Agent<'_> {
     }
 }
 
-/// The calls of which nothing was heard.
+/// The calls that have no result yet.
 fn unanswered(mut calls: Vec<Call>, conversation: &Conversation) -> Vec<Call> {
     let (_, results) = conversation.last_turn().unzip();
     let heard = results.into_iter().flatten().map(|result| &result.call);

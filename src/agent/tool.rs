@@ -1,8 +1,8 @@
-//! Tools: how they are described to a model, what they are given, and what comes of them.
+//! Tools: their descriptions for a model, their arguments and their results.
 //!
-//! A tool says what parameters it takes; how they stand in a reply is the protocol's concern. So one
-//! implementation serves every protocol: Markdown sections, JSON objects, a vendor's own tool calls. Tools that
-//! come at run time say by a JSON schema what they take. Nothing runs whose arguments do not fit the schema.
+//! A tool declares its parameters; how they are written in a reply is up to the protocol. One implementation therefore
+//! serves every protocol: Markdown sections, JSON objects, a vendor's native tool calls. Tools that are only known at
+//! run time declare their parameters by a JSON schema. No tool runs with arguments that do not fit its schema.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,50 +16,50 @@ use crate::model::message::Call;
 use crate::model::{Category, ToolSchema};
 use crate::record::tool::{CommandEnd, Verb};
 
-/// The most bytes of a tool's output that a model is shown.
+/// Maximum size of a tool's output shown to a model, in bytes.
 pub const OUTPUT_LIMIT: usize = 32 << 10;
 
-/// The kind of a parameter; most are texts.
+/// The kind of a parameter; most are text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ParameterKind {
-    /// A path, or a glob: one line.
+    /// A path or a glob, on one line.
     Path,
-    /// Text of any length that is taken byte by byte, as a file's content is.
+    /// Text of any length that is taken byte by byte, such as a file's content.
     Block,
-    /// Words: a question, a summary.
+    /// Prose, such as a question or a summary.
     Text,
-    /// A command for a shell. Words beside it are not: they would be run.
+    /// A shell command. It must not be mixed with prose, which the shell would run.
     Command,
-    /// A range of lines, as `10-80`. It may be left out.
+    /// A range of lines, such as `10-80`. Optional.
     Lines,
-    /// The task list, a task a line. It may be left out, and Markdown replies have it in a section of its own.
+    /// The task list, one task per line. Optional; Markdown replies have a separate section for it.
     Tasks,
-    /// Yes or no: a JSON boolean.
+    /// A JSON boolean.
     Flag,
-    /// JSON that follows this schema, of which the engine checks types, names, counts and bounds.
+    /// JSON that follows this schema; the engine checks types, names, lengths and bounds.
     Json(&'static str),
 }
 
 /// A parameter of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parameter {
-    /// The name; no other parameter of the tool has it.
+    /// The name, unique among the tool's parameters.
     pub name: &'static str,
     /// The kind of its value.
     pub kind: ParameterKind,
-    /// The meaning, for the model: a phrase.
+    /// The meaning, as a phrase for the model.
     pub meaning: &'static str,
-    /// An example, for the model; "" for none.
+    /// An example for the model; may be empty.
     pub example: &'static str,
-    /// Set if it may be left out.
+    /// Set if the parameter is optional.
     pub is_optional: bool,
-    /// The default: a text, or the JSON of anything else; "" for none.
+    /// The default: text, or JSON for any other kind; empty if there is none.
     pub default: &'static str,
 }
 
 impl Parameter {
-    /// One of this name and kind; `meaning` is a phrase for the model. Ranges of lines and task lists may be left out,
-    /// all else not.
+    /// Creates a parameter; `meaning` is a phrase for the model. Line ranges and task lists are optional, all others
+    /// are required.
     pub const fn new(name: &'static str, kind: ParameterKind, meaning: &'static str) -> Self {
         Self {
             name,
@@ -71,17 +71,17 @@ impl Parameter {
         }
     }
 
-    /// A path or a glob.
+    /// Creates a parameter for a path or a glob.
     pub const fn path(name: &'static str, meaning: &'static str) -> Self {
         Self::new(name, ParameterKind::Path, meaning)
     }
 
-    /// A text that is taken byte by byte.
+    /// Creates a parameter for text that is taken byte by byte.
     pub const fn block(name: &'static str, meaning: &'static str) -> Self {
         Self::new(name, ParameterKind::Block, meaning)
     }
 
-    /// Words.
+    /// Creates a parameter for prose.
     pub const fn text(name: &'static str, meaning: &'static str) -> Self {
         Self::new(name, ParameterKind::Text, meaning)
     }
@@ -91,7 +91,7 @@ impl Parameter {
         Self { example, ..self }
     }
 
-    /// Makes it optional.
+    /// Makes the parameter optional.
     pub const fn optional(self) -> Self {
         Self {
             is_optional: true,
@@ -99,7 +99,7 @@ impl Parameter {
         }
     }
 
-    /// Makes it optional, with this default; what is no text is given as JSON.
+    /// Makes the parameter optional, with this default; values other than text are given as JSON.
     pub const fn or(self, default: &'static str) -> Self {
         Self {
             default,
@@ -107,7 +107,7 @@ impl Parameter {
         }
     }
 
-    /// The JSON schema of what it may be.
+    /// The JSON schema of the parameter's value.
     pub fn schema(&self) -> Value {
         match self.kind {
             ParameterKind::Flag => json!({"type": "boolean"}),
@@ -116,9 +116,9 @@ impl Parameter {
         }
     }
 
-    /// Adds an upper bound on its length, unless it is a file's content: for servers that hold a model to a
-    /// schema, since the smallest models would not come to an end without. Grammars of llama.cpp take none of 2,000 or
-    /// more.
+    /// The schema with an upper bound on the length, except for file contents. It is meant for servers that enforce a
+    /// schema, since the smallest models would otherwise not stop. The grammars of llama.cpp do not support bounds of
+    /// 2,000 or more.
     pub fn bounded_schema(&self) -> Value {
         const LONGEST_PATH: u32 = 500;
         const LONGEST_TEXT: u32 = 1000;
@@ -142,57 +142,57 @@ impl Parameter {
     }
 }
 
-/// The effect of a tool on the world; permissions go by it.
+/// The effect of a tool on the world, on which permissions are based.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// Looks and changes nothing.
+    /// Reads and changes nothing.
     Reads,
     /// Changes files.
     Writes,
-    /// Runs programs, or ends them.
+    /// Runs programs, or terminates them.
     Runs,
     /// Talks to the user.
     Asks,
-    /// Changes nothing but what the agent itself keeps.
+    /// Changes only the agent's own notes.
     Notes,
-    /// Says that the work is done.
+    /// Reports that the work is done.
     Ends,
-    /// Lets another agent work, whose own calls are decided one by one.
+    /// Lets another agent work, whose calls need permissions of their own.
     Delegates,
 }
 
 impl Effect {
-    /// Reports whether doing it twice is the same as doing it once.
+    /// Reports whether a call with this effect may be repeated without harm.
     pub fn may_be_repeated(self) -> bool {
         !matches!(self, Self::Writes | Self::Runs | Self::Delegates)
     }
 }
 
-/// A tool, as it is described to a model.
+/// A tool as described to a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSpec {
-    /// The name, in letters and underscores where the tool is the program's own.
+    /// The name; for the program's own tools, letters and underscores only.
     pub name: Cow<'static, str>,
     /// The description for the model: a sentence or two.
     pub description: Cow<'static, str>,
-    /// The parameters, in order; empty where `schema` describes them.
+    /// The parameters in order; empty if `schema` describes them.
     pub parameters: &'static [Parameter],
-    /// The JSON schema of what a tool takes that came at run time.
+    /// The JSON schema of the input, for a tool that is only known at run time.
     pub schema: Option<Value>,
     /// The effect on the world.
     pub effect: Effect,
-    /// The kind of thing that it works on.
+    /// The kind of object the tool works on.
     pub category: Category,
-    /// The verb by which a person is told of it.
+    /// The verb used to describe a call to a person.
     pub verb: Verb,
-    /// Set if its output is shown while it is at work.
+    /// Set if its output is shown while it runs.
     pub streams: bool,
-    /// The longest that a call may ask it to wait; `None`: a call does not say how long.
+    /// The maximum time that a call may ask the tool to wait; `None` if a call cannot specify a time.
     pub timeout: Option<Duration>,
 }
 
 impl ToolSpec {
-    /// One of the program's own.
+    /// Creates a description of one of the program's own tools.
     pub const fn new(
         name: &'static str,
         description: &'static str,
@@ -223,37 +223,37 @@ impl ToolSpec {
         }
     }
 
-    /// Sets another verb than the effect implies.
+    /// Replaces the verb implied by the effect.
     pub const fn doing(mut self, verb: Verb) -> Self {
         self.verb = verb;
         self
     }
 
-    /// Sets another category than the effect implies.
+    /// Replaces the category implied by the effect.
     pub const fn of_category(mut self, category: Category) -> Self {
         self.category = category;
         self
     }
 
-    /// Shows its output while it is at work, for as long as a call may ask to wait.
+    /// Shows the output while the tool runs; `timeout` is the maximum time that a call may ask it to wait.
     pub const fn streaming(mut self, timeout: Duration) -> Self {
         self.streams = true;
         self.timeout = Some(timeout);
         self
     }
 
-    /// Reports whether its use needs the user's approval, unless given for good. What is the agent's own needs
-    /// nobody's leave, and what looks into the project does.
+    /// Reports whether a call needs the user's approval, unless it was given for good. Reading the project needs
+    /// approval; use of the agent's own notes does not.
     pub fn requires_approval(&self) -> bool {
         matches!(self.effect, Effect::Reads | Effect::Writes | Effect::Runs)
     }
 
-    /// Reports whether it takes a parameter of this kind.
+    /// Reports whether the tool has a parameter of this kind.
     pub fn takes(&self, kind: ParameterKind) -> bool {
         self.parameters.iter().any(|known| known.kind == kind)
     }
 
-    /// The JSON schema of what it takes: an object.
+    /// The JSON schema of the tool's input, which is an object.
     pub fn schema(&self) -> Value {
         if let Some(schema) = &self.schema {
             return schema.clone();
@@ -270,7 +270,7 @@ impl ToolSpec {
         json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
     }
 
-    /// As a vendor is told of it.
+    /// The description to send to a vendor.
     pub fn described(&self) -> ToolSchema {
         ToolSchema {
             name: self.name.clone().into_owned(),
@@ -279,12 +279,12 @@ impl ToolSpec {
         }
     }
 
-    /// The arguments, if they are what the schema says: an object with all that is required, nothing that is not
-    /// known where that is excluded, and values of the types that are named. What is left out is its default. Of tools
-    /// that came at run time, what lies deeper is theirs to check.
+    /// Validates the input and fills in defaults. The input must be an object with all required properties, no unknown
+    /// ones if the schema forbids them, and values of the right types. For tools that are only known at run time,
+    /// nested values are left to the tool.
     ///
     /// # Errors
-    /// The problem, for the model.
+    /// A description of the problem, for the model.
     pub fn check(&self, input: &Value) -> Result<Arguments, String> {
         let Value::Object(given) = input else {
             return Err(format!(
@@ -316,28 +316,28 @@ impl ToolSpec {
     }
 }
 
-/// The arguments of a call, by the parameters' names.
+/// The arguments of a call, by parameter name.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Arguments(pub(super) Map<String, Value>);
 
 impl Arguments {
-    /// The text of this name; "" where there is none.
+    /// The text argument with this name; empty if there is none.
     pub fn get(&self, name: &str) -> &str {
         self.0.get(name).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// The number of this name; `None` if it is missing or negative.
+    /// The number with this name; `None` if it is missing or negative.
     pub fn number(&self, name: &str) -> Option<u64> {
         self.0.get(name).and_then(Value::as_u64)
     }
 
-    /// Reports whether the flag of this name is set.
+    /// Reports whether the flag with this name is set.
     #[must_use]
     pub fn is_set(&self, name: &str) -> bool {
         self.0.get(name) == Some(&Value::Bool(true))
     }
 
-    /// All of them as one JSON object.
+    /// All arguments as one JSON object.
     #[must_use]
     pub fn to_value(&self) -> Value {
         Value::Object(self.0.clone())
@@ -349,19 +349,19 @@ impl Arguments {
     }
 }
 
-/// A tool that a reply asks for, with arguments that fit it.
+/// A tool call requested by a reply, with validated arguments.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolCall {
     /// The tool's description.
     pub tool: ToolSpec,
     /// The arguments.
     pub arguments: Arguments,
-    /// Hazards of the call, each in a word: `overwrites`, `deletes`.
+    /// Hazards of the call, one word each: `overwrites`, `deletes`.
     pub hazards: Vec<&'static str>,
 }
 
 impl ToolCall {
-    /// The subject of the call: its first argument.
+    /// The subject of the call, which is its first argument.
     pub fn subject(&self) -> &str {
         let first = self.tool.parameters.first();
         first.map_or("", |first| self.arguments.get(first.name))
@@ -378,23 +378,22 @@ impl ToolCall {
 /// The output of a tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolOutput {
-    /// For the model, of any length: the agent takes the keys out of it, and leaves out the middle of what is
-    /// long.
+    /// The text for the model, of any length: the agent redacts keys and truncates long text in the middle.
     pub text: String,
-    /// Set if the agent says that it is done: the text is then its summary.
+    /// Set if the agent reports that it is done; the text is then its summary.
     pub is_end: bool,
-    /// The end of the command that was run.
+    /// The exit status of the command, if the tool ran one.
     pub command: CommandEnd,
-    /// The outcome for a person, in a few words: `575 lines`.
+    /// The outcome for the user, in a few words: `575 lines`.
     pub brief: Option<String>,
-    /// The warnings for the user, which stand in the text, too.
+    /// Warnings for the user, which are also part of the text.
     pub warnings: Vec<String>,
-    /// The result as JSON, for a model that is told results so, bounded by the tool; `None` for the text.
+    /// The result as JSON, limited in size by the tool, for models that get results in that form; `None` for the text.
     pub data: Option<Value>,
 }
 
 impl ToolOutput {
-    /// An output that is nothing but text.
+    /// Creates an output with text only.
     pub fn said(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -403,30 +402,30 @@ impl ToolOutput {
     }
 }
 
-/// The failure of a call, for the model.
+/// The failure of a call, as reported to the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallFailure {
-    /// The kind of failure, in a word: `unknown_tool`, `invalid_arguments`, or one of the tool's own.
+    /// The kind of failure as an identifier: `unknown_tool`, `invalid_arguments`, or one of the tool's own.
     pub code: &'static str,
-    /// A sentence that names what is wrong; and the way out, where there is no hint.
+    /// A sentence that states the problem and, if there is no hint, the solution.
     pub message: String,
-    /// The way out; "" where the message says it.
+    /// The solution; empty if the message contains it.
     pub hint: String,
 }
 
 impl CallFailure {
-    /// There is no such tool.
+    /// The tool does not exist.
     pub const UNKNOWN_TOOL: &'static str = "unknown_tool";
-    /// The arguments are not what the tool takes.
+    /// The arguments do not fit the tool's parameters.
     pub const INVALID_ARGUMENTS: &'static str = "invalid_arguments";
-    /// The call was not carried out, or not to its end.
+    /// The call was not carried out, or not completed.
     pub const NOT_DONE: &'static str = "not_done";
-    /// The call may not be carried out.
+    /// The call is not permitted.
     pub const NOT_ALLOWED: &'static str = "not_allowed";
-    /// The tool has failed, and has no word for how.
+    /// The tool failed without a more specific code.
     pub const TOOL_FAILED: &'static str = "tool_failed";
 
-    /// One of this kind.
+    /// Creates a failure of this kind.
     pub fn new(code: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self {
             code,
@@ -437,7 +436,7 @@ impl CallFailure {
 }
 
 impl fmt::Display for CallFailure {
-    /// As it is told in words.
+    /// Formats the failure as text: the message and the hint.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
         match &*self.hint {
@@ -453,17 +452,17 @@ impl From<String> for CallFailure {
     }
 }
 
-/// The reason why a tool has failed.
+/// Errors from using a tool.
 #[derive(Debug)]
 pub enum ToolError {
-    /// The model is told, and can do better.
+    /// The call failed; the model is told and can react.
     Failed(CallFailure),
-    /// The run is over: a signal came, or something of the program's own failed.
+    /// The run must end, because of a signal or an internal failure.
     Fatal(AgentError),
 }
 
 impl ToolError {
-    /// The model is told.
+    /// Creates a failure that is reported to the model.
     pub fn failed(failure: impl Into<CallFailure>) -> Self {
         Self::Failed(failure.into())
     }
@@ -475,62 +474,62 @@ impl<E: Into<AgentError>> From<E> for ToolError {
     }
 }
 
-/// Something that an agent can use. What a model is told of it, its [`ToolSpec`], stands beside it in a [`Toolbox`].
+/// A tool that an agent can use. Its description for the model, a [`ToolSpec`], is stored next to it in a [`Toolbox`].
 pub trait Tool {
-    /// Does what the tool is for, with arguments that fit its parameters.
+    /// Runs the tool with arguments that fit its parameters.
     ///
     /// # Errors
-    /// [`ToolError::Failed`] where the model is to be told, [`ToolError::Fatal`] where the run is over.
+    /// [`ToolError::Failed`] for a failure to report to the model, [`ToolError::Fatal`] if the run must end.
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError>;
 
-    /// A preview for a user who is asked about it; `None` where the arguments say it all.
+    /// A preview for the user who is asked to approve the call; `None` if the arguments are informative enough.
     ///
     /// # Errors
-    /// Why it would fail, where that can be told: nobody is asked then.
+    /// The failure that the call would have, if that is known in advance; the user is then not asked.
     fn preview(&self, _arguments: &Arguments) -> Result<Option<String>, ToolError> {
         Ok(None)
     }
 
-    /// Hazards of a call, each in a word, as far as a glance at the disk tells.
+    /// The hazards of a call, one word each, as determined by a quick look at the disk.
     fn hazards(&self, _arguments: &Arguments) -> Vec<&'static str> {
         Vec::new()
     }
 }
 
-/// The tools that an agent has, each as the model knows it, in the order in which they are described.
+/// The tools of an agent with their descriptions, in the order in which the model sees them.
 #[derive(Default)]
 pub struct Toolbox<'a>(Vec<(&'a ToolSpec, Box<dyn Tool + 'a>)>);
 
 impl<'a> Toolbox<'a> {
-    /// A toolbox with no tools in it yet.
+    /// Creates an empty toolbox.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a tool, as the model knows it.
+    /// Adds a tool with its description.
     pub fn with(mut self, spec: &'a ToolSpec, tool: impl Tool + 'a) -> Self {
         self.0.push((spec, Box::new(tool)));
         self
     }
 
-    /// The description of the tool of this name.
+    /// The description of the tool with this name.
     pub fn named(&self, name: &str) -> Option<&'a ToolSpec> {
         let mut tools = self.0.iter();
         tools.find_map(|(spec, _)| (spec.name == name).then_some(*spec))
     }
 
-    /// The descriptions of all.
+    /// The descriptions of all tools.
     pub fn specs(&self) -> impl Iterator<Item = &'a ToolSpec> {
         self.0.iter().map(|(spec, _)| *spec)
     }
 
-    /// Says that there is no tool of this name, and which there are.
+    /// The message for a call of an unknown tool, which lists the existing ones.
     pub(super) fn unknown(&self, name: &str) -> String {
         let names: Vec<&str> = self.specs().map(|spec| &*spec.name).collect();
         format!("there is no tool `{name}`: there are {}", names.join(", "))
     }
 
-    /// The tool that a reply calls, and the call with arguments that fit it.
+    /// Finds the tool for a call, and validates the call's arguments.
     ///
     /// # Errors
     /// The problem with the call, for the model.

@@ -1,6 +1,6 @@
-//! The use of a tool, whoever has called it: told before and after, and noted with what came of it.
+//! The use of a tool, regardless of the caller: it is reported before and after, and recorded with its outcome.
 //!
-//! Guarantees that no key is in what is told, noted or handed back, and that none of that is longer than an output may be.
+//! Guarantees that nothing reported, recorded or returned contains a key or exceeds the size limit of an output.
 
 use std::time::Duration;
 
@@ -21,21 +21,21 @@ use crate::sys::excerpt::text::bounded;
 /// The result of using a tool.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ToolUse {
-    /// The tool's output; of a failure, nothing but its text.
+    /// The tool's output; for a failure, only its text.
     pub output: ToolOutput,
-    /// The output's text, or the failure, without keys, and no longer than an output.
+    /// The text of the output or the failure, redacted and limited in size.
     pub text: String,
-    /// The failure, if there was one.
+    /// The failure, if any.
     pub failure: Option<CallFailure>,
 }
 
 impl Env<'_> {
-    /// Carries out a call by `use_tool`. People are told of it by `subject`, or else by its input; `tool` is what
-    /// it calls, where there is such a tool. `use_tool` may set anew since when it runs: the time in which the user is
-    /// asked is none of the tool's.
+    /// Carries out a call with `use_tool`. Events describe it by `subject`, or else by its input; `tool` is the called
+    /// tool, if it exists. `use_tool` may reset the start time passed to it, so that time spent asking the user does
+    /// not count.
     ///
     /// # Errors
-    /// When the tool's failure ends the work, or the call cannot be noted.
+    /// When the tool's failure ends the work, or the call cannot be recorded.
     pub(crate) fn carry_out(
         &self,
         call: &Call,
@@ -101,7 +101,7 @@ impl Env<'_> {
         })
     }
 
-    /// Previews a call, without keys.
+    /// Previews a call, redacted.
     pub(crate) fn preview(
         &self,
         tool: &dyn Tool,
@@ -111,7 +111,7 @@ impl Env<'_> {
         Ok(preview.map(|preview| self.redactor.text(&preview).into_owned()))
     }
 
-    /// The failure without keys, its message no longer than an output.
+    /// The failure with keys redacted and its message limited in size.
     fn redacted(&self, failure: &CallFailure) -> CallFailure {
         CallFailure {
             message: self.outgoing(&failure.message),
@@ -120,8 +120,7 @@ impl Env<'_> {
         }
     }
 
-    /// The text without what is not to be sent, and no longer than an output: in this order, since a cut through a key
-    /// would leave a part of it.
+    /// Redacts and then truncates the text: in this order, since a cut through a key would leave part of it.
     fn outgoing(&self, text: &str) -> String {
         let redacted = self.redactor.text(text);
         let censored = self.censor.map(|censor| censor(&redacted));

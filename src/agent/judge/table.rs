@@ -1,5 +1,5 @@
-//! The one table of programs, `programs.txt`: those that only look, those that are asked about whatever is allowed, and
-//! those that run others; and how its names and patterns are read. Pure.
+//! The table of programs, `programs.txt`: read-only programs, those that always need a question and those that run
+//! others; and the parsing of its names and patterns. Pure.
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
@@ -8,21 +8,21 @@ use regex::Regex;
 
 use crate::sys::text::regex;
 
-/// The reason for asking about programs that overwrite.
+/// Reason for asking about programs that overwrite files.
 pub(super) const OVERWRITES: &str = "overwrites";
-/// The reason for asking about git where it does more than look.
+/// Reason for asking about git commands that change the repository.
 pub(super) const CHANGES_REPOSITORY: &str = "changes the repository";
-/// The reason for asking about programs that run others.
+/// Reason for asking about programs that run others.
 pub(super) const RUNS: &str = "runs another program";
-/// The reason for asking about programs that take code.
+/// Reason for asking about programs that are given code to run.
 pub(super) const CODE: &str = "runs code";
-/// The reason for asking about a script that git does not have, or that the session has written.
+/// Reason for asking about a script that git does not track or that the session has written.
 pub(super) const NEW_SCRIPT: &str =
     "runs a file that is not tracked by git or that this session has written";
-/// The reason for asking about a program that looks, with options that are not in its row.
+/// Reason for asking about a read-only program with options that its row does not list.
 pub(super) const OPTIONS: &str = "has options that may write or run";
 
-/// The rows of each section of the table, as their columns.
+/// The rows of each section of the table, split into columns.
 static TABLE: LazyLock<HashMap<&str, Vec<Vec<String>>>> = LazyLock::new(|| {
     let mut sections: HashMap<&str, Vec<String>> = HashMap::new();
     let mut section = "";
@@ -45,13 +45,13 @@ static TABLE: LazyLock<HashMap<&str, Vec<Vec<String>>>> = LazyLock::new(|| {
     sections.map(|(name, all)| (name, rows(all))).collect()
 });
 
-/// The rows of a section; a column that a row has not is "".
+/// The rows of a section; missing columns are empty.
 pub(super) fn rows<const N: usize>(section: &str) -> impl Iterator<Item = [&'static str; N]> {
     let rows = TABLE.get(section).into_iter().flatten();
     rows.map(|row| std::array::from_fn(|at| row.get(at).map_or("", String::as_str)))
 }
 
-/// The names, or the pattern, of a list.
+/// The names, or the pattern, in a list.
 pub(super) fn list(name: &str) -> &'static str {
     let mut lists = rows("lists");
     lists
@@ -59,9 +59,9 @@ pub(super) fn list(name: &str) -> &'static str {
         .unwrap_or_default()
 }
 
-/// A program that looks, or a subcommand of git, as an auditor may run it without a shell: its name; the flags that it
-/// may be given, as a pattern, with a value behind a blank; the flags whose value may be the next word, and what that is;
-/// and what git is told besides, behind the subcommand.
+/// A read-only program or git subcommand that an auditor may run without a shell: its name; a pattern for the flags it
+/// may be given, with a value after a blank; the flags whose value may be the next word, with a pattern for it; and the
+/// arguments that are added for git after the subcommand.
 pub(in crate::agent) type AuditedProgram = (
     &'static str,
     &'static str,
@@ -70,7 +70,7 @@ pub(in crate::agent) type AuditedProgram = (
 );
 
 /// The programs and options that an auditor's instructions name.
-// A format that a configuration defines may run a program.
+// A format defined in the configuration may run a program.
 #[rustfmt::skip]
 pub(in crate::agent) const AUDITED: [AuditedProgram; 9] = [
     ("cat", "-[nbsAETv]+", &[], ""),
@@ -96,12 +96,12 @@ const HEAD_FLAGS: &str = r"-[qv]+|-\d{1,9}|-[nc] ?[+-]?\d{1,9}";
 const NUMBERS: &[(&str, &str)] = &[("-n", "a number"), ("-c", "a number")];
 const LS_FLAGS: &str = "-[aAlhRrtS1Fdpsi]+|--color=never|--group-directories-first";
 
-/// Reports whether `name` is one of `names`, which stand between blanks.
+/// Reports whether `name` is in `names`, a list separated by blanks.
 pub(super) fn has(names: &str, name: &str) -> bool {
     names.split_whitespace().any(|known| known == name)
 }
 
-/// Reports whether all of a text matches one of the table's patterns.
+/// Reports whether one of the table's patterns matches all of a text.
 pub(super) fn is_whole(text: &str, pattern: &str) -> bool {
     static COMPILED: LazyLock<Mutex<HashMap<String, Regex>>> = LazyLock::new(Mutex::default);
     let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);

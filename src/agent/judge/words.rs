@@ -1,8 +1,8 @@
-//! The words of a shell command. Pure.
+//! Splitting of shell commands into words. Pure.
 //!
-//! Splits what is a list or a pipe of plain commands, as every POSIX shell and bash would. Guarantees that whatever any
-//! of them would make more of is refused: a word that is given out is the one that the program gets, but for `*`, `?`,
-//! `[` and `~`.
+//! Splits lists and pipes of simple commands as bash and every POSIX shell would. Guarantees that anything that one of
+//! them would expand further is refused: a returned word is exactly what the program receives, except for `*`, `?`, `[`
+//! and `~`.
 
 use std::iter::Peekable;
 use std::path::Path;
@@ -11,33 +11,33 @@ use std::str::Chars;
 use super::table::OVERWRITES;
 use crate::sys::text::is_deceptive;
 
-/// The reason for asking about a command that nobody can follow.
+/// Reason for asking about a command that cannot be followed.
 pub(super) const UNCLEAR: &str = "cannot be judged";
-/// The reason for asking about `$`, backquotes and braces.
+/// Reason for asking about `$`, backquotes and braces.
 const EXPANDS: &str = "substitutes";
 
-/// A word of a command, its quotes taken off.
+/// A word of a command, without its quotes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ShellWord {
-    /// The word itself.
+    /// The text of the word.
     pub text: String,
-    /// Set if the shell may put file names in its place.
+    /// Set if the shell may replace it with file names.
     pub is_glob: bool,
-    /// Set if any of it was in quotes.
+    /// Set if any part of it was quoted.
     is_quoted: bool,
 }
 
 impl ShellWord {
-    /// Reports whether a file's name in its place may be taken for an option.
+    /// Reports whether a file name that the shell puts in its place may be taken for an option.
     pub(super) fn may_be_option(&self) -> bool {
         self.text.starts_with('-') || (self.is_glob && self.text.starts_with(['*', '?', '[']))
     }
 }
 
-/// The commands of a list or a pipe, each as its words; redirections that write nothing are left out.
+/// Splits a list or a pipe into its commands, each as its words; redirections that write nothing are omitted.
 ///
 /// # Errors
-/// Why the command is not plain.
+/// The reason why the command cannot be split.
 pub(super) fn commands(text: &str) -> Result<Vec<Vec<ShellWord>>, &'static str> {
     let is_odd = |c: char| {
         let is_blank = matches!(c, ' ' | '\t' | '\n');
@@ -57,7 +57,7 @@ pub(super) fn commands(text: &str) -> Result<Vec<Vec<ShellWord>>, &'static str> 
     Ok(splitter.commands)
 }
 
-/// Reports whether a word names a device, or a file that a process has open, also behind an option: `-f/dev/stdin`.
+/// Reports whether a word names a device or a file opened by a process, even as part of an option: `-f/dev/stdin`.
 pub(super) fn is_device(word: &str) -> bool {
     let path = match word.split_once('/') {
         Some((before, rest)) if before.starts_with('-') || before.ends_with('=') => {
@@ -67,14 +67,14 @@ pub(super) fn is_device(word: &str) -> bool {
     };
     let path = path_clean::clean(path);
     let is_below = ["/dev", "/proc"].iter().any(|top| path.starts_with(top));
-    // From whatever directory: `../../dev/stdin`.
+    // Relative paths may lead there, too: `../../dev/stdin`.
     let text = path.to_string_lossy();
     let is_open =
         text.ends_with("dev/stdin") || text.contains("dev/fd/") || text.contains("self/fd/");
     (is_below || is_open) && path != Path::new("/dev/null")
 }
 
-/// The use of the word behind a redirection.
+/// The use of the word after a redirection operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Redirection {
     Reads,
@@ -100,7 +100,7 @@ impl Splitter<'_> {
                 '<' | '>' => self.redirect(c)?,
                 '(' | ')' => return Err(UNCLEAR),
                 '$' if self.rest.next_if_eq(&'?').is_some() => self.push('0', true),
-                // `HEAD@{1}`: without a comma or a range, nothing is expanded.
+                // As in `HEAD@{1}`: without a comma or a range, nothing is expanded.
                 '{' if self.is_literal_brace() => {
                     self.push(c, true);
                     while let Some(inner) = self.rest.next() {
@@ -124,7 +124,7 @@ impl Splitter<'_> {
         self.end_command()
     }
 
-    /// Reports whether the brace just read stands within a word and around a plain name or number.
+    /// Reports whether the brace just read is inside a word and encloses a plain name or number.
     fn is_literal_brace(&self) -> bool {
         let mut rest = self.rest.clone();
         while rest
@@ -164,7 +164,7 @@ impl Splitter<'_> {
                         self.rest.next();
                         self.push('0', true);
                     }
-                    // It stands for itself: the end of a line in a pattern.
+                    // Here `$` is literal: the end of a line in a pattern.
                     Some('"' | ' ' | '|' | ')') => self.push('$', true),
                     _ => return Err(EXPANDS),
                 },
@@ -183,7 +183,7 @@ impl Splitter<'_> {
     }
 
     fn redirect(&mut self, c: char) -> Result<(), &'static str> {
-        // The number of what is redirected: `2>`.
+        // The redirected file descriptor: `2>`.
         let is_number =
             |word: &ShellWord| !word.is_quoted && word.text.chars().all(|c| c.is_ascii_digit());
         if self.word.as_ref().is_some_and(is_number) {
@@ -214,7 +214,7 @@ impl Splitter<'_> {
         let Some(mut word) = self.word.take() else {
             return Ok(());
         };
-        // The name of a program.
+        // `[` alone is the name of a program.
         if word.text == "[" {
             word.is_glob = false;
         }

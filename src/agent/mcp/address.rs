@@ -4,27 +4,27 @@ use ureq::http::Uri;
 
 use crate::sys::http::endpoint::{Endpoint, EndpointProblem};
 
-/// The prefix of a command in the place of a URL.
+/// The prefix of a command used in place of a URL.
 const STDIO: &str = "stdio:";
 
-/// The address of a server.
+/// The address of an MCP server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum McpAddress {
-    /// At a URL.
+    /// A server at a URL.
     Http {
         /// The URL without its query.
         endpoint: Endpoint,
-        /// The query, which may hold a key and is never shown; "" where there is none.
+        /// The query, which may contain a key and is never shown; may be empty.
         query: String,
     },
-    /// A program, by its name and arguments.
+    /// A program to start, as its name and arguments.
     Stdio(Vec<String>),
 }
 
-/// Errors in an address.
+/// Errors from parsing an address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
 pub enum McpAddressProblem {
-    /// The URL cannot.
+    /// The URL is invalid.
     #[error(transparent)]
     #[diagnostic(
         code("usage"),
@@ -33,22 +33,22 @@ pub enum McpAddressProblem {
         )
     )]
     Url(#[from] EndpointProblem),
-    /// The query is none of a URL.
+    /// The query is not valid in a URL.
     #[error("the query of `{0}` has characters that a URL cannot have")]
     #[diagnostic(code("usage"), help("escape them by `%` and two digits"))]
     Query(String),
-    /// The command cannot.
+    /// The command is invalid.
     #[error("`{0}` is no command: a quote is not closed, or there is nothing")]
     #[diagnostic(code("usage"), help("write it like `stdio:npx some-server --flag`"))]
     Command(String),
 }
 
 impl McpAddress {
-    /// Reads an address: https, or http to this machine, since a token may travel along; or `stdio:` and a command,
-    /// which no shell sees. `name` says where it was given.
+    /// Parses an address: an https URL; an http URL of this machine only, since a token may be sent; or `stdio:` and a
+    /// command, which is run without a shell. `name` says where the address was given.
     ///
     /// # Errors
-    /// When it cannot be used.
+    /// When the address is invalid.
     pub fn parse(name: &str, text: &str) -> Result<Self, McpAddressProblem> {
         if let Some(command) = text.strip_prefix(STDIO) {
             let words = shlex::split(command).filter(|words| !words.is_empty());
@@ -67,7 +67,7 @@ impl McpAddress {
             .ok_or_else(|| McpAddressProblem::Query(name.to_owned()))
     }
 
-    /// The URL, with its query; "" where there is none.
+    /// The URL with its query; empty for a program.
     pub fn url(&self) -> String {
         match self {
             Self::Http { endpoint, query } if query.is_empty() => endpoint.url(""),
@@ -77,7 +77,7 @@ impl McpAddress {
     }
 }
 
-/// A URL as it is shown: without user, query and fragment, which may hold a key.
+/// A URL for display: without user, query and fragment, which may contain a key.
 pub(super) fn shown(url: &str) -> String {
     let url = url.split(['?', '#']).next().unwrap_or_default();
     let Some((scheme, rest)) = url.split_once("//") else {

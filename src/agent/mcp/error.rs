@@ -1,4 +1,4 @@
-//! Errors of a server, and what they mean for the work and for another try.
+//! Errors from MCP servers, and their consequences for retries and for the work.
 
 use std::time::Duration;
 
@@ -9,42 +9,42 @@ use crate::secret::Redactor;
 use crate::sys::interrupt::Interrupted;
 use crate::sys::text::{cut, one_line};
 
-/// Characters kept of a server's words in the place of a result.
+/// Maximum length, in characters, of server output kept in an error.
 const WORDS: usize = 4000;
-/// Characters of them where they stand in a sentence.
+/// Maximum length, in characters, of server output within a sentence.
 const LINE: usize = 300;
 
-/// Errors in the place of a result.
+/// Errors from calling an MCP server.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum McpError {
-    /// A signal came.
+    /// The run was interrupted by a signal.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Interrupted(#[from] Interrupted),
-    /// The server cannot be reached, or has not answered to the end.
+    /// The server cannot be reached, or its answer is incomplete.
     #[error("no answer from the MCP server at `{server}`{}: {reason}", after_tries(*.tries))]
     #[diagnostic(
         code("mcp-failed"),
         help("see that the server runs and the URL is right")
     )]
     NoAnswer {
-        /// The server, without its query.
+        /// The server's URL without its query.
         server: String,
         /// The cause.
         reason: String,
         /// The number of tries.
         tries: u32,
     },
-    /// There was no answer within the time that a call may take.
+    /// No answer came within the time limit of a call.
     #[error("the MCP server at `{server}` has not answered within {} s", .limit.as_secs_f64())]
     #[diagnostic(code("mcp-failed"), help("{MORE_TIME}"))]
     TimedOut {
         /// The server.
         server: String,
-        /// The time that a call may take, its retries included.
+        /// The time limit of a call, including its retries.
         limit: Duration,
     },
-    /// An answer with an error's status, from the server or from a proxy.
+    /// The server or a proxy answered with an error status.
     #[error("the MCP server at `{server}` answers {status}{}{}", after_tries(*.tries), behind(.words))]
     #[diagnostic(code("mcp-failed"), help("{}", status_hint(*status)))]
     Status {
@@ -52,21 +52,21 @@ pub enum McpError {
         server: String,
         /// The HTTP status.
         status: u16,
-        /// The server's words.
+        /// The message from the server.
         words: String,
         /// The number of tries.
         tries: u32,
     },
-    /// The answer is not that of an MCP server that this client can speak to.
+    /// The answer does not come from an MCP server that this client supports.
     #[error("the server at `{server}` does not speak MCP as expected: {problem}")]
     #[diagnostic(code("mcp-failed"), help("{RIGHT_URL}"))]
     Protocol {
         /// The server.
         server: String,
-        /// The fault.
+        /// The problem.
         problem: String,
     },
-    /// The server speaks other versions of the protocol.
+    /// The server supports only other versions of the protocol.
     #[error("the MCP server at `{server}` speaks {versions}, which this client does not")]
     #[diagnostic(
         code("mcp-failed"),
@@ -75,75 +75,75 @@ pub enum McpError {
     Version {
         /// The server.
         server: String,
-        /// The versions that it names.
+        /// The versions that the server names.
         versions: String,
     },
-    /// The next try would come when the time for the call is over.
+    /// The next try would start after the time limit of the call.
     #[error("{source}; the next try is {} s away, beyond the time limit", .wait.as_secs_f64())]
     #[diagnostic(code("mcp-failed"), help("{MORE_TIME}"))]
     NoTimeLeft {
         /// The failure of the last try.
         source: Box<McpError>,
-        /// The wait until the next.
+        /// The wait until the next try.
         wait: Duration,
     },
-    /// An answer of more than 16 MB.
+    /// The answer is larger than 16 MB.
     #[error("the answer of the MCP server at `{server}` has more than 16 MB")]
     #[diagnostic(code("mcp-failed"), help("ask for less"))]
     TooLarge {
         /// The server.
         server: String,
     },
-    /// The server says that it cannot do what it is asked for.
+    /// The server returned an error for the request.
     #[error("the MCP server says: {} ({})", .0.message, .0.code)]
     #[diagnostic(code("mcp-failed"), help("{SHOWS_TOOLS}"))]
     Server(RpcError),
-    /// The tool has failed.
+    /// The tool reported a failure.
     #[error("{message}")]
     #[diagnostic(code("mcp-failed"), help("{SHOWS_TOOLS}"))]
     Tool {
-        /// The server's words.
+        /// The message from the server.
         message: String,
     },
-    /// A call failed that the server may have begun, and that must not be done twice.
+    /// A call failed that the server may have begun and that must not be repeated.
     #[error("{source}; whether the call was begun is not known, so it was not tried again")]
     #[diagnostic(code("mcp-failed"), help("see on the server whether it was begun"))]
     Doubtful {
         /// The failure.
         source: Box<McpError>,
     },
-    /// The program that is to be the server cannot be started, or has ended.
+    /// The server's program cannot be started, or has ended.
     #[error("the MCP server `{program}` {reason}{}", behind(.output))]
     #[diagnostic(code("mcp-failed"), help("{}", program_hint(*was_started)))]
     Program {
         /// The program.
         program: String,
-        /// The cause, as the end of a sentence.
+        /// The cause, worded as the end of a sentence.
         reason: String,
-        /// The end of what it has said on stderr; may be "".
+        /// The last lines of its stderr; may be empty.
         output: String,
-        /// Set if it was started.
+        /// Set if the program was started.
         was_started: bool,
     },
-    /// A run that is replayed has asked for something else then.
+    /// A replayed run made a request that differs from the recorded one.
     #[error("{}", not_recorded(asked, recorded.as_deref()))]
     #[diagnostic(
         code("mcp-failed"),
         help("the run was cut short there, or was made by another version of the program")
     )]
     NotRecorded {
-        /// The request now.
+        /// The request made in the replay.
         asked: String,
-        /// The request in the record; `None` at its end.
+        /// The recorded request; `None` at the end of the record.
         recorded: Option<String>,
     },
-    /// The error of the run that is replayed.
+    /// The recorded error of a replayed run.
     #[error("{message}")]
     #[diagnostic(code("mcp-failed"), help("the recorded run has ended so, too"))]
     Replayed {
         /// The error's text.
         message: String,
-        /// As [`is_lost`](Self::is_lost) was.
+        /// The recorded value of [`is_lost`](Self::is_lost).
         is_lost: bool,
     },
 }
@@ -170,13 +170,13 @@ fn program_hint(was_started: bool) -> &'static str {
 }
 
 impl McpError {
-    /// An answer that is not what it should be.
+    /// Creates an error for an answer that violates the protocol.
     pub(super) fn protocol(server: &str, problem: impl Into<String>) -> Self {
         let (server, problem) = (server.to_owned(), problem.into());
         Self::Protocol { server, problem }
     }
 
-    /// Nothing has answered.
+    /// Creates an error for a request without an answer.
     pub(super) fn no_answer(server: &str, reason: impl Into<String>) -> Self {
         let (server, reason) = (server.to_owned(), reason.into());
         Self::NoAnswer {
@@ -186,8 +186,8 @@ impl McpError {
         }
     }
 
-    /// Makes its words fit to be shown: without keys, and bounded after that, since a cut through a key
-    /// would leave a part of it.
+    /// Prepares the server's message for display: redacts keys first and then truncates, since truncating could leave
+    /// part of a key.
     pub(super) fn fit(mut self, redactor: &Redactor) -> Self {
         let (words, most) = match &mut self {
             Self::Status { words, .. } | Self::Protocol { problem: words, .. } => (words, LINE),
@@ -200,7 +200,7 @@ impl McpError {
         self
     }
 
-    /// Notes the number of tries, unless it knows of more.
+    /// Sets the number of tries, unless the error already has a higher one.
     pub(super) fn after(mut self, count: u32) -> Self {
         if let Self::NoAnswer { tries, .. } | Self::Status { tries, .. } = &mut self {
             *tries = count.max(*tries);
@@ -208,7 +208,7 @@ impl McpError {
         self
     }
 
-    /// Reports whether nothing can follow: a signal came, or the time is over.
+    /// Reports whether no further request can be made: a signal arrived, or the time is over.
     pub(super) fn is_final(&self) -> bool {
         matches!(
             self,
@@ -216,8 +216,8 @@ impl McpError {
         )
     }
 
-    /// Reports whether the server is lost to the work: no further call would fare better. Else it is something that a model
-    /// can be told: what the server has said, or that it is not known whether a call was begun.
+    /// Reports whether further calls to the server would fail as well. Otherwise, the error can be reported to the
+    /// model: it is the server's own message, or it is not known whether a call was begun.
     pub fn is_lost(&self) -> bool {
         match self {
             Self::Interrupted(_)
@@ -225,7 +225,7 @@ impl McpError {
             | Self::TimedOut { .. }
             | Self::Program { .. }
             | Self::NotRecorded { .. } => true,
-            // The rest of 4xx is about the call.
+            // Other 4xx statuses concern the call only.
             Self::Status { status, .. } => {
                 matches!(status, 401 | 403 | 404 | 407 | 408 | 429 | 500..=599)
             }
@@ -235,7 +235,7 @@ impl McpError {
         }
     }
 
-    /// The error as a run's record has it.
+    /// Converts the error to its form in a run's record.
     pub(super) fn to_record(&self) -> Value {
         match self {
             Self::Server(error) => json!(error),
@@ -243,7 +243,7 @@ impl McpError {
         }
     }
 
-    /// The error that a run's record has.
+    /// Reads an error from a run's record.
     pub(super) fn from_record(record: Value) -> Self {
         let message = record["message"].as_str().unwrap_or_default().to_owned();
         let is_lost = record["lost"] == true;
@@ -252,32 +252,32 @@ impl McpError {
     }
 }
 
-/// The way on after a request that has failed.
+/// The way to retry a failed request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Retry {
-    /// Nothing: another try would fare no better.
+    /// Do not retry: another try would fail the same way.
     Never,
-    /// Another try after so long; `None`: as long as is usual.
+    /// Retry after this time; `None` means the usual delay.
     After(Option<Duration>),
-    /// Another try in a new session, at once: the old one is gone.
+    /// Retry immediately in a new session, since the old one has expired.
     InNewSession,
 }
 
-/// One try that has failed.
+/// A failed try.
 #[derive(Debug)]
 pub(super) struct Failed {
     pub error: McpError,
-    /// Set if the server may have begun what it was asked for, and has not answered.
+    /// Set if the server may have begun the request but has not answered.
     pub is_doubtful: bool,
     pub retry: Retry,
-    /// Set if nothing more can be asked in this session.
+    /// Set if no further request can be made in this session.
     pub ends_session: bool,
-    /// The status of the answer, where it was one of an error.
+    /// The HTTP status, if the server answered with an error status.
     pub status: Option<u16>,
 }
 
 impl Failed {
-    /// The server has answered so; that is final.
+    /// Creates a final failure: the server's own answer.
     pub fn answered(error: McpError) -> Self {
         Self {
             error,
@@ -288,7 +288,7 @@ impl Failed {
         }
     }
 
-    /// A request that may have begun, whose time is over or whose answer is useless.
+    /// Creates a failure of a request that may have begun, and timed out or got an unusable answer.
     pub fn lost(error: McpError) -> Self {
         Self {
             is_doubtful: true,
@@ -296,7 +296,7 @@ impl Failed {
         }
     }
 
-    /// A request that may have begun; it is tried again if it may be made twice.
+    /// Creates a failure of a request that may have begun; it is retried if it may be repeated.
     pub fn broken(error: McpError) -> Self {
         Self {
             is_doubtful: true,
@@ -304,7 +304,7 @@ impl Failed {
         }
     }
 
-    /// A request that has not begun.
+    /// Creates a failure of a request that was not begun.
     pub fn unbegun(error: McpError) -> Self {
         Self {
             retry: Retry::After(None),
@@ -312,7 +312,7 @@ impl Failed {
         }
     }
 
-    /// The session is gone, and with it the request, which was not begun.
+    /// Creates a failure for an expired session; the request was not begun.
     pub fn session_gone(error: McpError) -> Self {
         Self {
             retry: Retry::InNewSession,
@@ -320,7 +320,7 @@ impl Failed {
         }
     }
 
-    /// Notes that nothing more can be asked in this session.
+    /// Marks the session as unusable for further requests.
     pub fn ending(self) -> Self {
         Self {
             ends_session: true,
@@ -328,7 +328,7 @@ impl Failed {
         }
     }
 
-    /// Notes the number of tries, and rules out another.
+    /// Sets the number of tries and rules out another.
     pub fn for_good(self, tries: u32) -> Self {
         Self {
             error: self.error.after(tries),
@@ -350,7 +350,7 @@ impl From<RpcError> for Failed {
     }
 }
 
-/// Words of an answer that is none, in a line: the message in its JSON, or its text; may be "".
+/// The message in an error response, on one line: that in its JSON, or its text; may be empty.
 pub(super) fn words(body: &[u8]) -> String {
     let Ok(json) = serde_json::from_slice::<Value>(body) else {
         let text = String::from_utf8_lossy(&body[..body.len().min(64 << 10)]);
@@ -385,7 +385,7 @@ fn after_tries(count: u32) -> String {
     }
 }
 
-/// A text behind a colon, if there is one.
+/// Puts a colon before a text that is not empty.
 fn behind(text: &str) -> String {
     match text {
         "" => String::new(),

@@ -1,7 +1,7 @@
-//! Calls to an MCP server over HTTP, as both of its transports make them.
+//! HTTP calls to an MCP server, shared by both HTTP transports.
 //!
-//! Touches the network. Guarantees that the token and the URL's query reach that server alone, and no error; and that
-//! of an answer no more than 16 MB is read.
+//! Accesses the network. Guarantees that the token and the URL's query are sent only to that server and never appear in
+//! an error, and that at most 16 MB of an answer are read.
 
 use std::cell::Cell;
 use std::io::Read as _;
@@ -26,28 +26,28 @@ use crate::sys::http::{HttpClient, HttpError, header};
 use crate::sys::interrupt::Interrupt;
 use crate::sys::sse::{Event, Events};
 
-/// The content types of an answer.
+/// The content types accepted as an answer.
 pub(super) const JSON_OR_EVENTS: &str = "application/json, text/event-stream";
-/// The content type of a stream.
+/// The content type of an event stream.
 pub(super) const EVENTS: &str = "text/event-stream";
-/// The largest answer of an error, in bytes.
+/// The maximum size of an error response, in bytes.
 const FAILURE_LIMIT: u64 = 1 << 20;
 
-/// Makes calls to a server, on whatever thread.
+/// Makes calls to a server from any thread.
 #[derive(Debug)]
 pub(super) struct Caller {
     pub client: HttpClient,
     pub token: Option<ApiKey>,
     /// The server's URL, with the query.
     pub url: String,
-    /// The URL with a slash behind the path, where the server has redirected there.
+    /// The URL with a slash after the path, if the server has redirected there.
     pub with_slash: OnceLock<String>,
 }
 
-/// A call.
+/// An HTTP call.
 pub(super) struct HttpCall<'c> {
     pub method: &'static str,
-    /// The URL; `None` for the server's own.
+    /// The URL; `None` for that of the server.
     pub url: Option<&'c str>,
     pub headers: &'c [(&'static str, String)],
     pub body: Option<&'c str>,
@@ -56,8 +56,8 @@ pub(super) struct HttpCall<'c> {
 }
 
 impl Caller {
-    /// The answer, of whatever status. A redirect that adds a slash to the server's own URL is followed, and remembered:
-    /// many servers are mounted so.
+    /// Makes a call and returns the answer, whatever its status. A redirect that adds a slash to the server's own URL
+    /// is followed and remembered, since many servers are mounted that way.
     pub fn call(&self, call: &HttpCall<'_>) -> Result<Response<Body>, HttpError> {
         if let Some(url) = call.url.or(self.with_slash.get().map(String::as_str)) {
             return self.call_at(url, call);
@@ -93,7 +93,7 @@ impl Caller {
         }
     }
 
-    /// All of an answer; of one with an error's status no more than an error takes.
+    /// Reads an answer completely; the body of an error response has a smaller size limit.
     pub fn read(&self, response: Response<Body>) -> WholeAnswer {
         let limit = if response.status().is_success() {
             ANSWER_LIMIT as u64
@@ -105,7 +105,7 @@ impl Caller {
         WholeAnswer { head, body }
     }
 
-    /// Hands the events of a stream to `take` until that gives something; `None` at the stream's end.
+    /// Passes the events of a stream to `take` until it returns a value; `None` at the end of the stream.
     pub fn follow<T>(
         &self,
         response: Response<Body>,
@@ -143,14 +143,14 @@ impl Caller {
     }
 }
 
-/// An answer that was read.
+/// An answer that was read completely.
 pub(super) struct WholeAnswer {
     pub head: Parts,
     pub body: Result<Vec<u8>, HttpError>,
 }
 
 impl WholeAnswer {
-    /// One whose body does not matter.
+    /// Creates an answer whose body is not needed.
     pub fn without_body(response: Response<Body>) -> Self {
         Self {
             head: response.into_parts().0,
@@ -159,23 +159,23 @@ impl WholeAnswer {
     }
 }
 
-/// A server, as calls for its client are made.
+/// A server and everything needed to call it.
 pub(super) struct Peer<'a> {
     pub caller: Caller,
-    /// Makes the last calls, after a signal, which does not end them.
+    /// Makes the last calls after a signal, which does not interrupt them.
     pub last: Caller,
-    /// The URL without the query, to be shown.
+    /// The URL without the query, for display.
     pub server: String,
-    /// Ends every wait.
+    /// Interrupts every wait.
     pub interrupt: Interrupt,
     pub clock: &'a dyn Clock,
     pub observer: &'a dyn McpObserver,
-    /// Set once it has answered.
+    /// Set once the server has answered.
     pub was_reached: Cell<bool>,
 }
 
 impl Peer<'_> {
-    /// The tries of something at it.
+    /// The retry policy for requests to this server.
     pub fn retries(&self) -> Retries<'_> {
         Retries {
             observer: self.observer,
@@ -184,10 +184,11 @@ impl Peer<'_> {
         }
     }
 
-    /// The answer of a call that has been successful.
+    /// Makes a call and returns its successful answer.
     ///
     /// # Errors
-    /// When there is none, or it has the status of an error; `in_session`: it was made in one, which may be gone.
+    /// When there is no answer, or it has an error status. `in_session` says that the call was made in a session, which
+    /// may have expired.
     pub fn call(
         &self,
         call: &HttpCall<'_>,
@@ -203,10 +204,10 @@ impl Peer<'_> {
         Err(self.refused(self.caller.read(response), in_session, deadline))
     }
 
-    /// All of the answer of a call that has been successful.
+    /// Returns an answer if the call was successful.
     ///
     /// # Errors
-    /// Those of [`call`](Self::call).
+    /// Same as [`call`](Self::call).
     pub fn checked(
         &self,
         answer: WholeAnswer,
@@ -219,7 +220,7 @@ impl Peer<'_> {
         answer.body.map_err(|error| self.failed(error, deadline))
     }
 
-    /// Makes a call after a signal, within [`FAREWELL_LIMIT`]. Nobody asks how it went.
+    /// Makes a call after a signal, within [`FAREWELL_LIMIT`], and ignores the outcome.
     pub fn call_last(
         &self,
         method: &'static str,
@@ -236,10 +237,10 @@ impl Peer<'_> {
         });
     }
 
-    /// The result in an answer that is one JSON text.
+    /// The result in an answer that is a single JSON text.
     ///
     /// # Errors
-    /// When it is something else.
+    /// When the answer is anything else.
     pub fn result(&self, body: &[u8], awaited: u64) -> Result<Value, Failed> {
         let problem = |problem: String| Failed::lost(McpError::protocol(&self.server, problem));
         let Ok(mut message) = serde_json::from_slice::<Value>(body) else {
@@ -270,7 +271,7 @@ impl Peer<'_> {
                 let error = McpError::no_answer(server, reason);
                 let is_here = self.caller.client.endpoint.is_this_machine();
                 if is_refused && is_here && !self.was_reached.get() {
-                    // Nobody starts it within the seconds that tries are apart.
+                    // The server will not be started within the few seconds between tries.
                     return Failed::answered(error);
                 }
                 Failed::unbegun(error)
@@ -292,7 +293,7 @@ impl Peer<'_> {
         }
     }
 
-    /// Interprets an answer with an error's status.
+    /// Interprets an answer with an error status.
     fn refused(&self, answer: WholeAnswer, in_session: bool, deadline: Deadline<'_>) -> Failed {
         let status = answer.head.status.as_u16();
         let advice = Advice::read(|name| header(&answer.head.headers, name), self.clock.now());
@@ -301,7 +302,7 @@ impl Peer<'_> {
             Err(error @ (HttpError::Interrupted(_) | HttpError::TimedOut)) => {
                 return self.failed(error, deadline);
             }
-            // The status matters even where the rest cannot be read.
+            // The status matters even if the body cannot be read.
             Err(_) => Vec::new(),
         };
         let said = words(&body);
@@ -345,14 +346,14 @@ pub(super) fn is_stream(response: &Response<Body>) -> bool {
     kind.eq_ignore_ascii_case(EVENTS)
 }
 
-/// Reports whether a redirect leads to the server's own path with a slash behind it.
+/// Reports whether a redirect only appends a slash to the server's own path.
 fn adds_slash(endpoint: &Endpoint, location: &str) -> bool {
     let path = |url: &str| Some(url.parse::<Uri>().ok()?.path().to_owned());
     let named = same_origin(endpoint, location).and_then(|url| path(&url));
     named.is_some_and(|named| Some(named) == path(&endpoint.url("/")))
 }
 
-/// The URL that a server has named, where it is a path, or a URL of the same origin.
+/// The URL given by a server, if it is a path or has the same origin.
 pub(super) fn same_origin(endpoint: &Endpoint, said: &str) -> Option<String> {
     let own: Uri = endpoint.base().parse().ok()?;
     let said = said.trim();

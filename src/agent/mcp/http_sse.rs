@@ -1,8 +1,9 @@
-//! HTTP+SSE, the transport of 2024: requests are POSTs to an endpoint that the server names, and all answers come on
-//! one stream of events, which a thread reads. A request is made by a thread, too, since its answer may be there first.
+//! HTTP+SSE, the transport of 2024: requests are POSTs to an endpoint named by the server, and all answers arrive on
+//! one event stream, which a thread reads. Each request is made on a thread as well, since its answer may arrive on the
+//! stream before the POST returns.
 //!
-//! Touches the network. Guarantees that the threads end with the connection, that nothing is sent to another origin,
-//! and that the first thread keeps of what comes no more than the answer that is waited for.
+//! Accesses the network. Guarantees that the threads end with the connection, that nothing is sent to another origin,
+//! and that the reading thread stores only the answer that is awaited.
 
 use std::io;
 use std::sync::Arc;
@@ -24,48 +25,48 @@ use crate::sys::sse::{Event, Events};
 
 /// An id that no request has.
 const NONE: u64 = 0;
-/// The statuses of an answer that says nothing more than that a request has come.
+/// The statuses that merely acknowledge a request.
 const ACCEPTED: [u16; 2] = [202, 204];
 /// The interval at which a wait for the threads checks for a signal.
 const TICK: Duration = Duration::from_millis(20);
-/// The end of a stream.
+/// The error when the stream ends.
 const ENDED: &str = "the stream of answers has ended";
 
-/// Makes what makes calls, which the interrupt ends.
+/// Creates a caller that the given interrupt stops.
 type MakeCaller<'a> = dyn Fn(&Interrupt) -> Caller + 'a;
 
-/// A server that is spoken to so.
+/// A server that uses this transport.
 pub(super) struct HttpSse<'a> {
     pub peer: Peer<'a>,
     pub caller: Box<MakeCaller<'a>>,
     pub stream: Option<AnswerStream>,
 }
 
-/// The stream with the answers, the thread that reads it, and those that make the requests.
+/// The event stream of answers, the thread that reads it, and the threads that make the requests.
 pub(super) struct AnswerStream {
-    /// The URL that requests go to.
+    /// The URL for requests.
     endpoint: String,
-    /// The id of the answer that is waited for.
+    /// The id of the awaited answer.
     awaited: Arc<AtomicU64>,
     caller: Arc<Caller>,
     news: Receiver<News>,
     teller: Sender<News>,
-    /// The reason of its end, once it has ended.
+    /// The reason why the stream ended, once it has.
     ended: Option<McpError>,
-    /// Ends the threads.
+    /// Stops the threads.
     stop: Interrupt,
     threads: Vec<JoinHandle<()>>,
 }
 
-/// Messages of the threads. Where nobody listens any more, the thread is about to end.
+/// Messages from the threads. If sending fails, the receiver is gone and the thread is about to end.
 enum News {
-    /// The URL that requests go to.
+    /// The URL for requests.
     Endpoint(String),
     /// The answer to the request with this id.
     Answer(u64, Result<Value, RpcError>),
     /// The answer to the POST of the request with this id.
     Posted(u64, Result<WholeAnswer, HttpError>),
-    /// The stream has ended, or has an event with more than may be read.
+    /// The stream has ended, or an event exceeds the size limit.
     Ended(Failed),
 }
 
@@ -95,7 +96,7 @@ impl AnswerStream {
         })
     }
 
-    /// Waits for the next news.
+    /// Waits for the next message from the threads.
     fn next(&self, peer: &Peer<'_>, deadline: Deadline<'_>) -> Result<News, Failed> {
         loop {
             let left = deadline.left();
@@ -109,7 +110,7 @@ impl AnswerStream {
         }
     }
 
-    /// Sends a request by a thread of its own: its answer may come on the stream before the POST has one.
+    /// Sends a request on its own thread, since the answer may arrive on the stream before the POST returns.
     fn post(&mut self, message: Outgoing<'_>, deadline: Deadline<'_>) -> io::Result<()> {
         let (caller, teller) = (Arc::clone(&self.caller), self.teller.clone());
         let (endpoint, headers, body) =
@@ -125,7 +126,7 @@ impl AnswerStream {
             });
             let is_accepted = |status: u16| ACCEPTED.contains(&status);
             let answered = answered.map(|response| match response.status().as_u16() {
-                // What else it says is not waited for.
+                // The body of an acknowledgement is not needed.
                 status if is_accepted(status) => WholeAnswer::without_body(response),
                 _ => caller.read(response),
             });
@@ -156,7 +157,7 @@ impl AnswerStream {
         posted.map_err(|error| no_thread(peer, &error))?;
         let mut is_posted = false;
         loop {
-            // What the POST has come to tells more.
+            // The outcome of the POST is more informative.
             if let Some(error) = self.ended.take_if(|_| is_posted) {
                 return Err(Failed::broken(error).ending());
             }
@@ -178,7 +179,7 @@ impl AnswerStream {
     }
 }
 
-/// The result in what was said to a POST, where there is one.
+/// The result in the response to a POST, if it has one.
 fn posted_result(
     peer: &Peer<'_>,
     posted: Result<WholeAnswer, HttpError>,
@@ -206,7 +207,7 @@ impl HttpSse<'_> {
 
 impl Transport for HttpSse<'_> {
     fn open(&mut self, deadline: Deadline<'_>) -> Result<(), Failed> {
-        // The old thread ends first.
+        // The old thread must end first.
         self.stream = None;
         let connected = AnswerStream::connect(&self.peer, &*self.caller);
         let mut stream = connected.map_err(|error| no_thread(&self.peer, &error))?;
@@ -259,7 +260,7 @@ impl Drop for AnswerStream {
     fn drop(&mut self) {
         self.stop.raise();
         for thread in self.threads.drain(..) {
-            // A thread that has panicked has ended, too.
+            // A thread that panicked has ended as well.
             let _ = thread.join();
         }
     }
@@ -269,7 +270,7 @@ impl Drop for AnswerStream {
 struct Reading {
     caller: Arc<Caller>,
     server: String,
-    /// The URL that answers to the server's own requests go to.
+    /// The URL for answers to the server's own requests.
     endpoint: Option<String>,
     awaited: Arc<AtomicU64>,
     teller: Sender<News>,
@@ -281,7 +282,7 @@ impl Reading {
         let _ = self.teller.send(News::Ended(ended));
     }
 
-    /// Reads the stream to its end, which is for this reason.
+    /// Reads the stream to its end and returns the reason for the end.
     fn read(&mut self) -> Failed {
         let no_answer = |reason: &str| Failed::unbegun(McpError::no_answer(&self.server, reason));
         let called = self.caller.call(&HttpCall {
@@ -324,7 +325,7 @@ impl Reading {
         }
     }
 
-    /// Takes an event; gives why no other is read.
+    /// Handles an event; returns the reason if reading must stop.
     fn take(&mut self, event: Event) -> Option<Failed> {
         if event.kind == "endpoint" {
             return self.take_endpoint(&String::from_utf8_lossy(&event.data));
@@ -335,7 +336,7 @@ impl Reading {
         for incoming in Incoming::read(json, awaited) {
             match incoming {
                 Incoming::Answer(outcome) => {
-                    // A second answer is none.
+                    // A second answer to the same request is ignored.
                     self.awaited.store(NONE, Ordering::SeqCst);
                     let _ = self.teller.send(News::Answer(awaited, outcome));
                 }
@@ -359,7 +360,7 @@ impl Reading {
         None
     }
 
-    /// Answers a request of the server's. What it makes of that is its own affair.
+    /// Answers a request from the server; the outcome is ignored.
     fn reply(&self, reply: &Value) {
         let _ = self.endpoint.as_ref().map(|endpoint| {
             self.caller.call(&HttpCall {

@@ -1,4 +1,4 @@
-//! JSON-RPC messages: what is sent, and what a message that came is. Pure.
+//! JSON-RPC messages: those sent, and the interpretation of those received. Pure.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -8,21 +8,21 @@ use super::version::Version;
 /// The error code for a request that this client does not answer.
 const METHOD_NOT_FOUND: i64 = -32601;
 
-/// A request or a notification of the client.
+/// A request or a notification from the client.
 #[derive(Debug, Clone, Copy)]
 pub struct Outgoing<'m> {
-    /// The request's id; `None`: it is a notification.
+    /// The request's id; `None` for a notification.
     pub id: Option<u64>,
     /// The method.
     pub method: &'m str,
     /// The parameters, an object.
     pub params: &'m Value,
-    /// The version that is spoken; `None`: it is being agreed on.
+    /// The negotiated protocol version; `None` during the handshake.
     pub version: Option<Version>,
 }
 
 impl Outgoing<'_> {
-    /// The message as it is sent, in one line.
+    /// Serializes the message as one line of JSON.
     pub fn to_text(self) -> String {
         let (method, params) = (Value::from(self.method), self.params);
         let id = self
@@ -33,31 +33,31 @@ impl Outgoing<'_> {
     }
 }
 
-/// An error that a server gives in the place of a result.
+/// An error that a server returns in place of a result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RpcError {
     /// The error's code.
     pub code: i64,
-    /// The server's words.
+    /// The server's error message.
     pub message: String,
-    /// Data for programs; null if there are none.
+    /// Data for programs; null if absent.
     #[serde(default)]
     pub data: Value,
 }
 
-/// A message that came, as seen by a client that waits for an answer.
+/// A received message, from the viewpoint of a client that awaits an answer.
 #[derive(Debug, PartialEq)]
 pub enum Incoming {
-    /// The answer that is waited for: a result, or an error.
+    /// The awaited answer: a result or an error.
     Answer(Result<Value, RpcError>),
-    /// A request of the server's, and what it gets for that.
+    /// A request from the server, with the reply to send.
     Asks(Value),
-    /// Anything else: a notification, an answer that nobody waits for, or no message at all.
+    /// Anything else: a notification, an answer that is not awaited, or an invalid message.
     Other,
 }
 
 impl Incoming {
-    /// Reads a message, or a list of them, of which the answer counts; `awaited` is the id of the request.
+    /// Reads a message, or a batch of them; `awaited` is the id of the request whose answer is awaited.
     pub fn read(message: Value, awaited: u64) -> Vec<Self> {
         match message {
             Value::Array(messages) => {
@@ -85,7 +85,7 @@ impl Incoming {
     }
 }
 
-/// The error of a message that may be without our id: a server that could not read a request does not know its id.
+/// The error in a message without an id: a server that could not read a request does not know its id.
 pub fn error_without_id(message: &mut Value) -> Option<RpcError> {
     let message = message.as_object_mut()?;
     if message.get("id").is_some_and(|id| !id.is_null()) {
@@ -94,7 +94,7 @@ pub fn error_without_id(message: &mut Value) -> Option<RpcError> {
     outcome(message)?.err()
 }
 
-/// The answer to a request of the server's.
+/// The reply to a request from the server.
 fn reply(method: &str, id: &Value) -> Value {
     if method == "ping" {
         return json!({"jsonrpc": "2.0", "id": id, "result": {}});
@@ -112,7 +112,7 @@ fn outcome(message: &mut Map<String, Value>) -> Option<Result<Value, RpcError>> 
     };
     let said = match error.get_mut("message").map(Value::take) {
         Some(Value::String(said)) => said,
-        // Some proxies and servers put a text in the place of an error.
+        // Some proxies and servers send a plain text as the error.
         _ => error
             .as_str()
             .map_or_else(|| error.to_string(), str::to_owned),

@@ -1,15 +1,15 @@
-//! A client of MCP servers that others wrote: it asks what tools there are, and calls them.
+//! A client for third-party MCP servers: lists their tools and calls them.
 //!
-//! | part | what it is for |
+//! | part | purpose |
 //! |---|---|
-//! | here | [`McpClient`]: handshake, retries, and what is asked for |
-//! | `address`, `version`, `message`, `result` | what goes over the wire, and what that means |
-//! | `error`, `observer` | what can go wrong, and who hears of it |
-//! | `transport` | what carries it: `streamable` and `http_sse`, both by `http`; `stdio`; `recorded` |
+//! | here | [`McpClient`]: handshake, retries and requests |
+//! | `address`, `version`, `message`, `result` | the data on the wire and its meaning |
+//! | `error`, `observer` | errors, and reports of the traffic |
+//! | `transport` | the transports: `streamable` and `http_sse`, both using `http`; `stdio`; `recorded` |
 //!
-//! Touches the network, or the program that is the server. Guarantees that a call that must not be done twice is tried
-//! again only where the server has certainly not begun it; that every wait ends with its time, or a signal; and that
-//! nothing of the client is left when it is dropped.
+//! Accesses the network, or starts the server's program. Guarantees that a call that must not be repeated is retried
+//! only if the server has certainly not begun it; that every wait ends with its time limit or a signal; and that
+//! dropping the client leaves nothing behind.
 
 mod address;
 mod error;
@@ -53,62 +53,61 @@ use crate::sys::http::endpoint::Proxies;
 use crate::sys::interrupt::Interrupt;
 use crate::sys::text::one_line;
 
-/// The time limit of a handshake: a server that is there answers it at once.
+/// The time limit of a handshake, which a running server answers immediately.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(60);
-/// The pages that a list of tools may have.
+/// The maximum number of pages in a list of tools.
 const MAX_PAGES: usize = 100;
 
 /// The options of a client.
 pub struct McpOptions<'a> {
-    /// Knows the keys.
+    /// Redacts API keys.
     pub redactor: &'a Redactor,
-    /// Proxies on the way to a server.
+    /// Proxies for the connection to a server.
     pub proxies: Proxies,
-    /// The token that travels along, where the server wants one.
+    /// The token sent to the server, if it requires one.
     pub token: Option<ApiKey>,
-    /// The environment of a server that is a program.
+    /// The environment of a server that is run as a program.
     pub env: ChildEnv,
-    /// This program's own file, for the supervisor of such a server.
+    /// The path of this program's executable, to supervise such a server.
     pub program: Option<&'a Path>,
-    /// The time limit of a call: all tries, and the waits between them.
+    /// The time limit of a call, including all tries and the waits between them.
     pub timeout: Duration,
-    /// Tells the time.
+    /// Provides the time.
     pub clock: &'a dyn Clock,
-    /// Ends every wait.
+    /// Interrupts every wait.
     pub interrupt: Interrupt,
-    /// Hears what happens.
+    /// Receives reports of the traffic.
     pub observer: &'a dyn McpObserver,
 }
 
-/// Permission to repeat a call that has failed.
+/// Permission to repeat a failed call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Repeat {
-    /// Yes: it changes nothing.
+    /// The call may be repeated: it changes nothing.
     Always,
-    /// Only where the server has certainly not begun it.
+    /// Only if the server has certainly not begun the call.
     UnlessBegun,
 }
 
-/// A tool of a server's.
+/// A tool offered by a server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolDescription {
-    /// The name.
+    /// The name of the tool.
     pub name: String,
-    /// The server's whole description: text, `inputSchema` and more.
+    /// The server's complete description: text, `inputSchema` and more.
     pub whole: Value,
 }
 
-/// Calls tools of a server.
+/// Calls the tools of a server.
 pub trait McpTools {
-    /// Calls a tool, and makes its result one form: `structuredContent`, the JSON in its text, or its text as a JSON
-    /// string.
+    /// Calls a tool and normalizes its result: `structuredContent`, the JSON in its text, or its text as a JSON string.
     ///
     /// # Errors
-    /// When there is no result; [`McpError::is_lost`] says whether there can be any.
+    /// When there is no result; [`McpError::is_lost`] reports whether further calls can succeed.
     fn call(&self, tool: &str, arguments: Value, repeat: Repeat) -> Result<Value, McpError>;
 }
 
-/// A client that is connected. The session ends when it is dropped.
+/// A connected client. The session ends when it is dropped.
 pub struct McpClient<'a> {
     options: McpOptions<'a>,
     /// The server's name in errors.
@@ -118,16 +117,16 @@ pub struct McpClient<'a> {
 
 struct Connection<'a> {
     transport: Box<dyn Transport + 'a>,
-    /// The version that was agreed on; `None`: there is no session.
+    /// The negotiated version; `None` without a session.
     version: Option<Version>,
     last_id: u64,
 }
 
 impl<'a> McpClient<'a> {
-    /// Connects to a server: by streamable HTTP, or, where the server does not take that, by the older HTTP+SSE.
+    /// Connects to a server: by streamable HTTP or, if the server does not support that, by the older HTTP+SSE.
     ///
     /// # Errors
-    /// When there is no server that this client can speak to.
+    /// When no server answers that this client supports.
     pub fn connect(address: &McpAddress, options: McpOptions<'a>) -> Result<Self, McpError> {
         let interrupt = options.interrupt.clone();
         let endpoint = match address {
@@ -191,18 +190,18 @@ impl<'a> McpClient<'a> {
                 McpError::Status {
                     status: 401 | 403, ..
                 } => failed.error,
-                // What a server without this transport says to it matters less.
+                // The answer of a server that lacks this transport is less informative.
                 McpError::Status { .. } => refused.error,
                 error => error,
             })),
         }
     }
 
-    /// A client to which a recorded run's `mcp.jsonl` answers, without a server and without waiting; `clock` shows the
-    /// time of that run.
+    /// Creates a client that replays a recorded run's `mcp.jsonl`, without a server and without waiting; `clock` shows
+    /// the time of that run.
     ///
     /// # Errors
-    /// When the text is none, or the run has not begun so.
+    /// When the text is not a record, or the run does not begin with this handshake.
     pub fn replay(
         text: &str,
         options: McpOptions<'a>,
@@ -230,21 +229,21 @@ impl<'a> McpClient<'a> {
         }
     }
 
-    /// The server's name: its URL without a query, or its program.
+    /// The server's name: its URL without the query, or its program.
     pub fn server(&self) -> &str {
         &self.server
     }
 
-    /// The version of the protocol that was agreed on; "" where a session has ended.
+    /// The negotiated protocol version; empty if a session has ended.
     pub fn protocol(&self) -> &'static str {
         let version = self.connection.borrow().version;
         version.map_or("", Version::name)
     }
 
-    /// The tools that the server has.
+    /// Lists the tools of the server.
     ///
     /// # Errors
-    /// When it does not say.
+    /// When the server does not list them.
     pub fn tools(&self) -> Result<Vec<ToolDescription>, McpError> {
         let mut tools = Vec::new();
         let mut params = json!({});
@@ -267,7 +266,7 @@ impl<'a> McpClient<'a> {
         Err(McpError::protocol(&self.server, problem))
     }
 
-    /// Makes the handshake for the first time, with as many tries as a call has.
+    /// Performs the first handshake, with as many tries as a call has.
     fn initialize(&self) -> Result<(), McpError> {
         self.try_to_initialize()
             .map_err(|failed| self.handshake_failed(failed.error))
@@ -278,14 +277,14 @@ impl<'a> McpClient<'a> {
         self.retry(Repeat::Always, &begin)
     }
 
-    /// Tells of a handshake that has come to nothing.
+    /// Reports a failed handshake.
     fn handshake_failed(&self, error: McpError) -> McpError {
         let (method, offer) = (version::HANDSHAKE, version::offer());
         self.tell(method, &offer, Err(&error), self.now());
         error
     }
 
-    /// Sends a request until there is a result, the failure is final, or the time is over.
+    /// Sends a request until a result arrives, the failure is final, or the time is over.
     fn exchange(&self, method: &str, params: &Value, repeat: Repeat) -> Result<Value, McpError> {
         let started = self.now();
         let once = |deadline: Deadline<'_>| {
@@ -300,7 +299,7 @@ impl<'a> McpClient<'a> {
         outcome
     }
 
-    /// Tries until it works, the failure is final, or the time is over.
+    /// Retries until the request succeeds, the failure is final, or the time is over.
     fn retry<T>(
         &self,
         repeat: Repeat,
@@ -338,11 +337,11 @@ impl<'a> McpClient<'a> {
         }
     }
 
-    /// Begins a session, or finds out that this server has none.
+    /// Begins a session, or detects that the server has none.
     fn begin(&self, deadline: Deadline<'_>) -> Result<(), Failed> {
         let started = self.now();
         let deadline = deadline.or_after(HANDSHAKE_LIMIT);
-        // Whatever a handshake has come to, the request behind it was not begun.
+        // However a handshake fails, the request after it was not begun.
         let unbegun = |failed: Failed| Failed {
             is_doubtful: false,
             ..failed
@@ -376,7 +375,7 @@ impl<'a> McpClient<'a> {
                 version: Some(version),
             };
             let notified = connection.transport.notify(message, deadline);
-            // Where the session works, it does not matter what the server says to that.
+            // An error in the answer to this notification does not matter if the session works.
             notified.map_err(unbegun).or_else(|failed| {
                 let is_answer = failed.status.is_some() && !failed.ends_session;
                 if is_answer { Ok(()) } else { Err(failed) }
@@ -386,7 +385,7 @@ impl<'a> McpClient<'a> {
         Ok(())
     }
 
-    /// A handshake that has led to no version.
+    /// Creates the failure of a handshake that agreed on no version.
     fn no_version(&self, outcome: Result<Value, Failed>) -> Failed {
         let versions = match &outcome {
             Ok(result) => Some(result["protocolVersion"].to_string()),
@@ -407,10 +406,10 @@ impl<'a> McpClient<'a> {
         }
     }
 
-    /// Sends a request in the session.
+    /// Sends a request within the session.
     fn ask(&self, method: &str, params: &Value, deadline: Deadline<'_>) -> Result<Value, Failed> {
         let version = self.connection.borrow().version;
-        // Only there are the parameters others than those that were given.
+        // Only stateless versions change the parameters.
         let stateless = version.filter(|version| version.is_stateless());
         let complete = stateless.map(|version| version.complete(params.clone()));
         self.send(
@@ -421,7 +420,7 @@ impl<'a> McpClient<'a> {
         )
     }
 
-    /// Sends a request, and takes it back where nobody waits for it any longer.
+    /// Sends a request, and cancels it if its answer is no longer awaited.
     fn send(
         &self,
         method: &str,
@@ -439,7 +438,7 @@ impl<'a> McpClient<'a> {
             version,
         };
         let outcome = connection.transport.request(message, deadline);
-        // By the specification, a handshake is not taken back.
+        // The specification forbids cancelling a handshake.
         let is_final = |failed: &Failed| failed.error.is_final();
         let is_over = outcome.as_ref().is_err_and(is_final);
         if let (true, Some(version)) = (is_over, version) {

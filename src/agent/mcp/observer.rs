@@ -1,4 +1,4 @@
-//! Reports of a client's work: each exchange with a server, and each try that follows a failure. Pure.
+//! Reports on a client's traffic: each exchange with a server and each retry. Pure.
 
 use std::time::Duration;
 
@@ -7,28 +7,29 @@ use serde_json::Value;
 
 use super::error::McpError;
 
-/// Hears what happens between client and server.
+/// Observes the traffic between client and server.
 pub trait McpObserver {
-    /// The server was asked, and has answered or not.
+    /// Called after a request, whether it was answered or failed.
     fn exchanged(&self, exchange: &Exchange<'_>);
 
-    /// Tells that it is asked again after `wait`, and why; `next_try` counts from 1.
+    /// Called before a retry, with the wait until then and the reason; `next_try` counts from 1.
     fn retrying(&self, next_try: u32, wait: Duration, reason: &str);
 }
 
-/// A request, and what came of it. As JSON a line of a run's `mcp.jsonl`, which [`McpClient::replay`](super::McpClient::replay) reads.
+/// A request and its outcome. Serialized as a line of a run's `mcp.jsonl`, which
+/// [`McpClient::replay`](super::McpClient::replay) reads.
 #[derive(Debug, Serialize)]
 pub struct Exchange<'e> {
-    /// The request's method, as `tools/call`.
+    /// The request's method, such as `tools/call`.
     pub method: &'e str,
     /// The parameters.
     pub params: &'e Value,
-    /// The result as the server has sent it, or why there is none.
+    /// The result as sent by the server, or the error.
     #[serde(flatten, serialize_with = "result_or_error")]
     pub outcome: Result<&'e Value, &'e McpError>,
-    /// The time it took, with all tries.
+    /// The duration in seconds, including all tries.
     pub seconds: f64,
-    /// When it was over, by the clock that never goes back, in seconds.
+    /// The time when it was over, in seconds on the monotonic clock.
     pub at: f64,
 }
 

@@ -1,7 +1,7 @@
-//! The answers of a recorded run, in the place of a server's.
+//! The answers of a recorded run, used in place of a server.
 //!
-//! Touches nothing: the record is read before. Guarantees that answers come in their order, at once, and only to what
-//! was asked then.
+//! Performs no I/O: the record was read beforehand. Guarantees that answers come in order, immediately, and only for
+//! the recorded requests.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use super::transport::{Deadline, Transport};
 use super::version::HANDSHAKE;
 use crate::sys::environment::RecordedClock;
 
-/// The exchanges that are left.
+/// The remaining exchanges of a record.
 pub(super) struct Recorded<'a> {
     exchanges: VecDeque<RecordedExchange>,
-    /// Shows when the one that was taken last was over.
+    /// Set to the end time of the latest exchange taken.
     clock: &'a RecordedClock<'a>,
 }
 
@@ -39,7 +39,7 @@ impl<'a> Recorded<'a> {
     /// Reads a run's `mcp.jsonl`.
     ///
     /// # Errors
-    /// The number of the line that is none, from 1 on. A last line that was cut counts as not there.
+    /// The number of the first invalid line, counted from 1. A truncated last line is ignored.
     pub fn read(text: &str, clock: &'a RecordedClock<'a>) -> Result<Self, usize> {
         let mut exchanges = VecDeque::new();
         let mut lines = text.lines().enumerate().peekable();
@@ -57,7 +57,7 @@ impl<'a> Recorded<'a> {
 
 impl Transport for Recorded<'_> {
     fn request(&mut self, message: Outgoing<'_>, _deadline: Deadline<'_>) -> Result<Value, Failed> {
-        // A session begins anew in a run whose server has forgotten it.
+        // A recorded run started a new session when the server had forgotten the old one.
         let is_handshake = |next: &RecordedExchange| next.method == HANDSHAKE;
         while message.method != HANDSHAKE && self.exchanges.front().is_some_and(is_handshake) {
             self.exchanges.pop_front();
@@ -78,7 +78,7 @@ impl Transport for Recorded<'_> {
     }
 }
 
-/// Names a request: by its method, and of a call by the tool.
+/// Names a request: by its method, or a call by its tool.
 fn name(method: &str, params: &Value) -> String {
     match params["name"].as_str() {
         Some(tool) if method == "tools/call" => format!("`{tool}`"),

@@ -1,16 +1,16 @@
-//! Results of tools, in one form whatever the server's. Pure.
+//! Tool results, normalized to one form for all servers. Pure.
 //!
-//! Guarantees that a text is taken out of the answer, and not copied.
+//! Guarantees that a text is moved out of the answer, not copied.
 
 use serde_json::{Map, Value};
 
 use super::error::McpError;
 
-/// Brings a result into one form: `structuredContent`, or the JSON in its text, or its text as a JSON string. What alone is in a
-/// `result`, as servers put what is no object, stands for itself.
+/// Normalizes a result: `structuredContent`, or the JSON in its text, or its text as a JSON string. A lone `result`
+/// member, in which servers wrap values other than objects, is unwrapped.
 ///
 /// # Errors
-/// [`McpError::Tool`] where the tool has failed, with its words; [`McpError::Protocol`] where it asks for something.
+/// [`McpError::Tool`] with the tool's message if the tool failed; [`McpError::Protocol`] if it requests input.
 pub fn normalized(result: Value, server: &str) -> Result<Value, McpError> {
     let Value::Object(mut result) = result else {
         return Ok(unwrapped(result));
@@ -45,7 +45,7 @@ pub fn normalized(result: Value, server: &str) -> Result<Value, McpError> {
     }
 }
 
-/// The text of what a tool gives: its blocks, a line end between two. Where there is none, all of it.
+/// The text blocks of a tool's content, joined by newlines; the content itself if it has no text.
 fn text(content: Value) -> Value {
     let Value::Array(mut blocks) = content else {
         return content;
@@ -53,7 +53,7 @@ fn text(content: Value) -> Value {
     let mut texts: Vec<String> = blocks.iter_mut().filter_map(block_text).collect();
     match (texts.len(), blocks.is_empty()) {
         (0, false) => Value::Array(blocks),
-        // The usual case, without a copy.
+        // The usual case needs no copy.
         (1, _) => Value::String(texts.remove(0)),
         _ => Value::String(texts.join("\n")),
     }
@@ -72,7 +72,7 @@ fn block_text(block: &mut Value) -> Option<String> {
     }
 }
 
-/// Unwraps a lone `result`, and parses a text that is a JSON object or list.
+/// Unwraps a lone `result` member, and parses a text that is a JSON object or list.
 fn unwrapped(value: Value) -> Value {
     match value {
         Value::Object(object) => unwrapped_object(object),
@@ -96,7 +96,7 @@ fn unwrapped_object(mut object: Map<String, Value>) -> Value {
     }
 }
 
-/// A number or a word by itself is text.
+/// Parses a text that is a JSON object or list; a lone number or word remains text.
 fn parsed(text: &str) -> Option<Value> {
     let is_json = text.trim_start().starts_with(['{', '[']);
     is_json.then(|| serde_json::from_str(text).ok()).flatten()

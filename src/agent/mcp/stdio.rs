@@ -1,6 +1,6 @@
-//! A server that is a program: messages are lines on its stdin and stdout.
+//! A server run as a program: messages are lines on its stdin and stdout.
 //!
-//! Touches that program. Guarantees that it and all that it has started are gone when the client is.
+//! Starts that program. Guarantees that the program and all its descendants are gone once the client is dropped.
 
 use std::io::{self, ErrorKind};
 use std::path::PathBuf;
@@ -16,23 +16,23 @@ use crate::exec::pipes::PipedProgram;
 use crate::sys::interrupt::Interrupt;
 use crate::sys::text::one_line;
 
-/// The time that the program has to end, and again once it is asked to.
+/// The time that the program has to end by itself, and again after it was asked to.
 const MAX_END: Duration = Duration::from_secs(2);
 
-/// The program's last lines that are told.
+/// The number of the program's last output lines shown in errors.
 const TOLD_LINES: usize = 3;
 
-/// A server that is spoken to so.
+/// A server that uses this transport.
 pub(super) struct Stdio {
     pub words: Vec<String>,
     /// The program's environment.
     pub env: ChildEnv,
-    /// This program's own file, for the program's supervisor.
+    /// The path of this program's executable, which supervises the server.
     pub own: Option<PathBuf>,
     pub interrupt: Interrupt,
-    /// The program, once it was started.
+    /// The program, once started.
     pub program: Option<PipedProgram>,
-    /// The beginning of a line that is not whole yet.
+    /// The beginning of an incomplete line.
     pub received: Vec<u8>,
 }
 
@@ -49,13 +49,13 @@ impl Stdio {
         let sent = program.write(line.as_bytes(), &self.interrupt, &|| deadline.left());
         sent.map_err(|error| {
             let failed = self.broken(&error, deadline);
-            // Half a line may have been written; no other could follow it.
+            // Part of a line may have been written, so no other can follow.
             self.program = None;
             failed.ending()
         })
     }
 
-    /// Reads what comes next; whether that ends a line.
+    /// Reads the next bytes; returns `true` if they complete a line.
     fn receive(&mut self, deadline: Deadline<'_>) -> Result<bool, Failed> {
         let Some(program) = &mut self.program else {
             return Err(self.failed("is not running"));
@@ -67,7 +67,7 @@ impl Stdio {
         });
         self.received.truncate(known + *read.as_ref().unwrap_or(&0));
         match read {
-            // It may have begun before.
+            // The request may have begun before the program ended.
             Ok(0) => Err(Failed::lost(
                 self.failed("has ended before it has answered").error,
             )),
@@ -76,7 +76,7 @@ impl Stdio {
         }
     }
 
-    /// Takes a line that came, and reads the message in it; none if it is something else that the program prints.
+    /// Takes a received line and parses its message; `None` if the line is other output of the program.
     fn take_line(&mut self, awaited: u64) -> Option<Vec<Incoming>> {
         let end = memchr::memchr(b'\n', &self.received)?;
         let message = serde_json::from_slice(&self.received[..end]);
@@ -96,12 +96,12 @@ impl Stdio {
         }
     }
 
-    /// Nothing more comes of the program.
+    /// Creates the failure of a program that sends no more output.
     fn failed(&self, reason: &str) -> Failed {
         let program = self.program.as_ref();
         let words = program.map(|program| program.last_words(FAREWELL_LIMIT));
         let words = words.unwrap_or_default();
-        // The last lines tell more than the first of a long trace.
+        // The last lines are more informative than the first ones of a long trace.
         let first = words.lines().count().saturating_sub(TOLD_LINES);
         let last: Vec<&str> = words.lines().skip(first).collect();
         Failed::answered(McpError::Program {
@@ -141,10 +141,10 @@ impl Transport for Stdio {
                     }
                 }
             }
-            // Looked at once only, however long the line.
+            // Each byte is scanned only once, however long the line is.
             while !self.receive(deadline)? {
                 if self.received.len() > ANSWER_LIMIT {
-                    // The rest of the line would be taken for the next.
+                    // The rest of the line would be taken for the next line.
                     self.program = None;
                     let server = self.name().to_owned();
                     return Err(Failed::lost(McpError::TooLarge { server }).ending());

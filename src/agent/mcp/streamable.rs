@@ -1,7 +1,7 @@
-//! Streamable HTTP: a request is a POST, and its answer JSON or a stream of events.
+//! Streamable HTTP: each request is a POST, and its answer is JSON or an event stream.
 //!
-//! Touches the network. Guarantees that the session's id is the server's, and that a stream that ends without the
-//! answer is taken up again where it gave ids; whether the request is then begun anew is not decided here.
+//! Accesses the network. Guarantees that the session id is the one from the server, and that a stream that ends before
+//! the answer is resumed if it had event ids. Whether to repeat the whole request is decided elsewhere.
 
 use std::time::Duration;
 
@@ -18,23 +18,24 @@ use super::transport::{ASIDE, Deadline, Transport};
 use crate::sys::http::{HttpError, header};
 use crate::sys::sse::Events;
 
-/// The time limit of a session's end.
+/// The time limit for ending a session.
 const END: Duration = Duration::from_secs(2);
 
-/// A server that is spoken to so.
+/// A server that uses this transport.
 pub(super) struct Streamable<'a> {
     pub peer: Peer<'a>,
-    /// The id that the server has given, and the version that was agreed on, for the session's end.
+    /// The id assigned by the server; the headers below also contain the negotiated version, which is needed to end the
+    /// session.
     pub session: Option<String>,
     pub headers_of_session: Vec<(&'static str, String)>,
 }
 
-/// The position in a stream.
+/// The position in an event stream.
 #[derive(Default)]
 struct StreamPlace {
     last_id: Option<String>,
     retry: Option<Duration>,
-    /// Set if there was a new id since it was taken up last.
+    /// Set if a new id has arrived since the stream was last resumed.
     has_advanced: bool,
 }
 
@@ -70,7 +71,7 @@ impl Streamable<'_> {
         self.peer.call(&call, self.session.is_some(), deadline)
     }
 
-    /// The result in a stream, which is taken up again as often as it ends before, and goes on.
+    /// The result in a stream; a stream that ends too early is resumed as long as it makes progress.
     fn follow(
         &self,
         response: Response<Body>,
@@ -97,7 +98,7 @@ impl Streamable<'_> {
                 Ok(response) => self.read(response, &mut place, message, deadline),
                 Err(failed) if matches!(failed.retry, Retry::After(_)) => Err(failed),
                 Err(failed) if failed.error.is_final() => return Err(failed),
-                // The request can be made anew, where it may be made twice.
+                // The request can be made again if it may be repeated.
                 Err(failed) => {
                     let retry = Retry::After(None);
                     return Err(Failed { retry, ..failed });
@@ -109,7 +110,7 @@ impl Streamable<'_> {
     /// The result in a stream.
     ///
     /// # Errors
-    /// One that may be tried again where the stream has ended before.
+    /// An error that allows a retry if the stream ended too early.
     fn read(
         &self,
         response: Response<Body>,
@@ -137,7 +138,7 @@ impl Streamable<'_> {
             place.last_id = events.last_id().map(str::to_owned);
             place.has_advanced = true;
         }
-        // No wait at all is no advice.
+        // A delay of zero is not advice.
         let said = events.retry().filter(|wait| !wait.is_zero());
         place.retry = said.or(place.retry);
         match followed {
@@ -154,14 +155,14 @@ impl Streamable<'_> {
         Failed::broken(McpError::no_answer(&self.peer.server, reason))
     }
 
-    /// Answers a request of the server's. What it makes of that is its own affair.
+    /// Answers a request from the server; the outcome is ignored.
     fn reply(&self, reply: &Value, message: Outgoing<'_>, deadline: Deadline<'_>) {
         let headers = self.headers(message, JSON_OR_EVENTS);
         let deadline = deadline.or_after(ASIDE);
         let _ = self.post(&headers, &reply.to_string(), deadline);
     }
 
-    /// The rest of a stream that has ended behind the event with this id.
+    /// Requests the rest of a stream, after the event with this id.
     fn resume(
         &self,
         id: &str,
@@ -182,7 +183,7 @@ impl Streamable<'_> {
             Ok(_) => self.broken("the stream cannot be taken up again"),
             Err(failed) => failed,
         };
-        // The request itself was begun before.
+        // The original request has already begun.
         Err(Failed {
             is_doubtful: true,
             ..failed
@@ -192,7 +193,7 @@ impl Streamable<'_> {
 
 impl Transport for Streamable<'_> {
     fn open(&mut self, _deadline: Deadline<'_>) -> Result<(), Failed> {
-        // A session whose handshake was cut short.
+        // Ends a session whose handshake was interrupted.
         self.close(false);
         Ok(())
     }
@@ -220,7 +221,7 @@ impl Transport for Streamable<'_> {
 
     fn notify(&mut self, message: Outgoing<'_>, deadline: Deadline<'_>) -> Result<(), Failed> {
         let headers = self.headers(message, JSON_OR_EVENTS);
-        // What is kept for the end of the session.
+        // These headers are needed again to end the session.
         self.headers_of_session.clone_from(&headers);
         self.post(&headers, &message.to_text(), deadline).map(drop)
     }
@@ -239,7 +240,7 @@ impl Transport for Streamable<'_> {
             self.peer.call_last("DELETE", None, headers, None);
             return;
         }
-        // A server may refuse it, and forgets the session by itself.
+        // A server may refuse this; it then expires the session by itself.
         let _ = self.peer.caller.call(&HttpCall {
             method: "DELETE",
             url: None,
@@ -250,7 +251,7 @@ impl Transport for Streamable<'_> {
     }
 }
 
-/// A name as a header has it: one that is not all visible ASCII is encoded, by the specification.
+/// A name in the form of a header value; the specification requires encoding unless all of it is visible ASCII.
 fn header_value(name: &str) -> String {
     let is_plain = name.bytes().all(|byte| (b' '..=b'~').contains(&byte));
     if is_plain && name.trim() == name && !name.starts_with("=?") {

@@ -1,8 +1,8 @@
-//! The transport of messages to a server and back: one trait, and what its implementations share: the time for a call, and
-//! the one rule by which something is tried again.
+//! The transport of messages to a server and back: one trait, and the code shared by its implementations, namely
+//! deadlines and the rule for retries.
 //!
-//! Touches nothing. Guarantees that there are no more tries than are usual without progress, that no wait outlasts the time
-//! for the call, and that a signal ends it.
+//! Performs no I/O. Guarantees that retries without progress are limited, that no wait exceeds the call's deadline, and
+//! that a signal interrupts every wait.
 
 use std::time::Duration;
 
@@ -15,21 +15,21 @@ use crate::sys::environment::Clock;
 use crate::sys::http::retry::{MAX_TRIES, backoff};
 use crate::sys::interrupt::Interrupt;
 
-/// Bytes of an answer that are read at once.
+/// Bytes of an answer read in one go.
 pub(super) const CHUNK: usize = 16 << 10;
-/// More of an answer, or of an event, is not read.
+/// Maximum size of an answer or an event, in bytes.
 pub(super) const ANSWER_LIMIT: usize = 16 << 20;
-/// The time limit of a notification, or of the answer to a server's ping.
+/// The time limit of a notification, or of the reply to a server's ping.
 pub(super) const ASIDE: Duration = Duration::from_secs(10);
-/// The time limit of all that is still said to a server after a signal.
+/// The time limit of everything sent to a server after a signal.
 pub(super) const FAREWELL_LIMIT: Duration = Duration::from_millis(80);
 
-/// A way to a server. One request at a time; whether it is tried again is not decided here.
+/// A connection to a server. Handles one request at a time; retries are decided elsewhere.
 pub(super) trait Transport {
-    /// Makes a new connection, without a session. To be called before the first request, and when one was lost.
+    /// Opens a new connection without a session. Called before the first request and after a connection was lost.
     ///
     /// # Errors
-    /// When there is none.
+    /// When no connection can be made.
     fn open(&mut self, _deadline: Deadline<'_>) -> Result<(), Failed> {
         Ok(())
     }
@@ -37,25 +37,25 @@ pub(super) trait Transport {
     /// Sends a request, and waits for its result.
     ///
     /// # Errors
-    /// When there is no result: what that means is in the [`Failed`].
+    /// When there is no result; the [`Failed`] describes the consequences.
     fn request(&mut self, message: Outgoing<'_>, deadline: Deadline<'_>) -> Result<Value, Failed>;
 
     /// Sends a notification.
     ///
     /// # Errors
-    /// When the server does not take it.
+    /// When the server rejects the notification.
     fn notify(&mut self, _message: Outgoing<'_>, _deadline: Deadline<'_>) -> Result<(), Failed> {
         Ok(())
     }
 
-    /// Sends a notification after a signal, within [`FAREWELL_LIMIT`]. Nobody asks how it went.
+    /// Sends a notification after a signal, within [`FAREWELL_LIMIT`], and ignores the outcome.
     fn notify_last(&mut self, _message: Outgoing<'_>) {}
 
-    /// Ends the session; after a signal within [`FAREWELL_LIMIT`], give or take.
+    /// Ends the session; after a signal, within about [`FAREWELL_LIMIT`].
     fn close(&mut self, _after_signal: bool) {}
 }
 
-/// When a call has to be over.
+/// The point in time when a call must be finished.
 #[derive(Clone, Copy)]
 pub(super) struct Deadline<'c> {
     clock: &'c dyn Clock,
@@ -64,7 +64,7 @@ pub(super) struct Deadline<'c> {
 }
 
 impl<'c> Deadline<'c> {
-    /// In so long from now on.
+    /// The deadline after this time from now.
     pub fn after(limit: Duration, clock: &'c dyn Clock) -> Self {
         Self {
             clock,
@@ -73,7 +73,7 @@ impl<'c> Deadline<'c> {
         }
     }
 
-    /// Brings it forward to this time from now on, if that is sooner.
+    /// The earlier of this deadline and the given time from now.
     pub fn or_after(self, limit: Duration) -> Self {
         if self.left() <= limit {
             return self;
@@ -81,12 +81,12 @@ impl<'c> Deadline<'c> {
         Self::after(limit, self.clock)
     }
 
-    /// The time that is left.
+    /// The time left.
     pub fn left(&self) -> Duration {
         self.at.saturating_sub(self.clock.elapsed())
     }
 
-    /// The failure that tells that it is over.
+    /// The failure for a deadline that has passed.
     pub fn is_over(&self, server: &str) -> Failed {
         Failed::lost(McpError::TimedOut {
             server: server.to_owned(),
@@ -95,21 +95,21 @@ impl<'c> Deadline<'c> {
     }
 }
 
-/// The tries of a request, or of the stream with its answer.
+/// The retries of a request, or of the stream with its answer.
 pub(super) struct Retries<'r> {
     pub observer: &'r dyn McpObserver,
-    /// Ends every wait.
+    /// Interrupts every wait.
     pub interrupt: &'r Interrupt,
-    /// Tries without progress so far, from 1 on.
+    /// Tries without progress so far, counted from 1.
     pub count: u32,
 }
 
 impl Retries<'_> {
-    /// Waits for the next try: as long as the server has `advised`, or as is usual. A count of 0 says that there was
-    /// progress: then nothing is told.
+    /// Waits before the next try: the time that the server `advised`, or the usual delay. A count of 0 means that there
+    /// was progress; then nothing is reported.
     ///
     /// # Errors
-    /// The failure, where all tries are used up, or the time would be.
+    /// The failure itself, if no tries are left or the wait would exceed the deadline.
     pub fn next(
         &mut self,
         failed: Failed,
@@ -119,7 +119,7 @@ impl Retries<'_> {
         if self.count >= MAX_TRIES {
             return Err(failed.for_good(self.count));
         }
-        // The wall clock's sub-second part is as good a die as any: it only keeps clients apart.
+        // The sub-second part of the clock is random enough here: it only keeps clients from retrying in step.
         let jitter = f64::from(deadline.clock.now().timestamp_subsec_micros()) / 1e6;
         let wait = advised.unwrap_or_else(|| backoff(self.count, jitter));
         if wait >= deadline.left() {

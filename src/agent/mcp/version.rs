@@ -1,32 +1,32 @@
-//! The protocol's versions, and how one is agreed on. Pure.
+//! Protocol versions and their negotiation. Pure.
 //!
-//! After the specification: a client offers the newest that it knows, and takes what the server names. The version
-//! of 2026 has no handshake; a server that speaks nothing else refuses one, and says so.
+//! As the specification requires, a client offers the newest version it knows and accepts the one that the server
+//! names. The version of 2026 has no handshake; a server that supports nothing else refuses the handshake and says so.
 
 use serde_json::{Map, Value, json};
 
-/// The request that is the handshake.
+/// The method of the handshake request.
 pub const HANDSHAKE: &str = "initialize";
-/// The versions with a handshake, the newest first.
+/// The versions with a handshake, newest first.
 const WITH_HANDSHAKE: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
-/// The version without one.
+/// The version without a handshake.
 const WITHOUT_HANDSHAKE: &str = "2026-07-28";
-/// The error code of a server that does not speak a version.
+/// The error code of a server that does not support a version.
 const UNSUPPORTED: i64 = -32022;
 
-/// A version that client and server both speak.
+/// A version supported by both client and server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Version(&'static str);
 
 impl Version {
-    /// The one that this client speaks and a server has named in the handshake, if it is one. A server that names the
-    /// one without a handshake is taken at its word.
+    /// The version that a server named in the handshake, if this client supports it. The version without a handshake is
+    /// accepted as well.
     pub fn named(name: &str) -> Option<Self> {
         let mut known = WITH_HANDSHAKE.into_iter().chain([WITHOUT_HANDSHAKE]);
         known.find(|known| *known == name).map(Self)
     }
 
-    /// The one without a handshake, where a server refuses the handshake and names it.
+    /// The version without a handshake, if a server refuses the handshake and names that version.
     pub fn after_refusal(code: i64, data: &Value) -> Option<Self> {
         let mut named = supported(code, data)?.iter();
         named
@@ -34,17 +34,18 @@ impl Version {
             .then_some(Self(WITHOUT_HANDSHAKE))
     }
 
-    /// The name.
+    /// The version's name on the wire.
     pub fn name(self) -> &'static str {
         self.0
     }
 
-    /// Reports whether each request stands for itself: no handshake, no session, and all about the client in the request.
+    /// Reports whether each request is self-contained: no handshake, no session, and all client information in the
+    /// request.
     pub fn is_stateless(self) -> bool {
         self.0 == WITHOUT_HANDSHAKE
     }
 
-    /// The parameters of a request in this version: with what a server without sessions has to know.
+    /// Adds to a request's parameters the client information that a server without sessions needs.
     pub fn complete(self, params: Value) -> Value {
         let Value::Object(mut params) = params else {
             return params;
@@ -64,7 +65,7 @@ impl Version {
     }
 }
 
-/// The versions that a server names when it refuses the handshake for its version.
+/// The versions that a server names when it refuses a handshake because of its version.
 pub fn supported(code: i64, data: &Value) -> Option<&Vec<Value>> {
     let versions = data["supported"].as_array();
     versions.filter(|_| code == UNSUPPORTED)

@@ -1,7 +1,7 @@
-//! A memory that sends the last of what was said, and what is under way. Pure.
+//! A memory that sends the most recent messages and the current task. Pure.
 //!
-//! For agents that keep what matters elsewhere, as in a plan. Guarantees that what is sent fits into the model's window
-//! by the program's own count, and that the task is always in the last message.
+//! Meant for agents that keep what matters elsewhere, such as in a plan. Guarantees that the prompt fits the model's
+//! window by the program's own count, and that the task is always in the last message.
 
 use super::{Frame, Memory, SHARES, View, shortened, size};
 use crate::agent::AgentError;
@@ -9,21 +9,21 @@ use crate::agent::conversation::{Conversation, HistoryMessage};
 use crate::model::estimate::FRAMING;
 use crate::model::message::{Message, Role};
 
-/// The user's messages that are kept where more do not fit.
+/// Minimum number of user messages kept when more do not fit.
 const FEWER: usize = 3;
 
-/// Sends the last messages, and the task under way.
+/// Sends the most recent messages and the current task.
 #[derive(Clone, Copy)]
 pub struct Recent<'a> {
-    /// The most messages of the user's that are sent, results among them, each with the agent's behind it.
+    /// The maximum number of user messages sent, results included, each with the agent's reply to it.
     pub most: usize,
-    /// The end of the last message; "" for nothing.
+    /// The text at the end of the last message; may be empty.
     pub task: &'a str,
-    /// The most tokens that a prompt may have.
+    /// The maximum number of tokens in a prompt.
     pub window: u64,
-    /// The last message of the system, made shorter where all does not fit.
+    /// A shorter version of the last system message, used if everything does not fit.
     pub shorter: &'a dyn Fn() -> String,
-    /// A model of the table with a larger window, if there is one.
+    /// A model with a larger window, if the table has one.
     pub larger: Option<&'a str>,
 }
 
@@ -31,7 +31,7 @@ impl Memory for Recent<'_> {
     fn view(&self, frame: Frame<'_>, conversation: &mut Conversation) -> Result<View, AgentError> {
         let all = self.with_task(&conversation.history);
         let tokens = |system: &[String], messages: &[Message<'_>]| size(system, messages) + FRAMING;
-        // Half of them, and half of those; but not less than few.
+        // Halves the number of messages repeatedly, but keeps a minimum.
         let half = |many: &usize| Some((many / 2).max(FEWER)).filter(|fewer| fewer < many);
         let counts = std::iter::successors(Some(self.most.min(all.len())), half);
         let mut fewer = &all[..];
@@ -68,7 +68,7 @@ impl Memory for Recent<'_> {
 }
 
 impl Recent<'_> {
-    /// Adds the task behind the history, unless it is said last.
+    /// Appends the task to the history, unless it is already the last message.
     fn with_task(&self, history: &[HistoryMessage]) -> Vec<HistoryMessage> {
         let mut history = history.to_vec();
         let is_said = history.last().is_some_and(|last| last.content == self.task);
@@ -79,8 +79,7 @@ impl Recent<'_> {
     }
 }
 
-/// The end of what was said that has at most so many messages of the user's; what stands between two of the agent's is
-/// one.
+/// The end of a history with at most `most` user messages; everything between two replies of the agent counts as one.
 fn last(history: &[HistoryMessage], most: usize) -> &[HistoryMessage] {
     let is_agent = |message: &HistoryMessage| message.role == Role::Assistant;
     let begins = |at: &usize| {
@@ -89,7 +88,7 @@ fn last(history: &[HistoryMessage], most: usize) -> &[HistoryMessage] {
     };
     let mut begun = (0..history.len()).rev().filter(begins);
     let from = begun.nth(most.saturating_sub(1));
-    // What the agent has said before anybody else is left out, too.
+    // Replies of the agent before the first user message are omitted, too.
     let from = from.or_else(|| (0..history.len()).find(begins));
     from.map_or(&[], |from| &history[from..])
 }

@@ -1,8 +1,8 @@
-//! A memory that leaves out what is in the middle: the first request is sent, and the last messages.
+//! A memory that omits the middle: it sends the first request and the last messages.
 //!
-//! Asks no model and changes nothing of what was said: what is left out is noted in the conversation, by numbers, so
-//! that what is sent begins with the same bytes until the next time. Guarantees that no call is parted from its result,
-//! and that the last request is always there, whole.
+//! Asks no model and changes no message. The omitted range is stored in the conversation by message index, so that the
+//! prompt keeps the same prefix until the next truncation. Guarantees that no call is separated from its result, and
+//! that the last request is always sent whole.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -18,53 +18,54 @@ use crate::model::usage::Usage;
 
 /// The notice to the user.
 const TOLD: &str = "Auto-compacting conversation...";
-/// The message that stands for those left out.
+/// The message that replaces the omitted ones.
 const NOTICE: &str = "<context_truncated>Older messages removed to save space</context_truncated>";
 
-/// Messages kept at the end: replies, and what stands between two of them as one.
+/// Messages kept at the end; each reply counts as one, and so does everything between two replies.
 const KEPT: usize = 20;
-/// The distance below the threshold to get to, in percent of the window: else the next result would reach it again.
+/// Distance below the threshold to reach, as a percentage of the window; otherwise the next result would exceed it
+/// again.
 const ROOM: u64 = 10;
 
-/// From which percentage on it gets to which where it cannot get so low.
+/// If that target cannot be reached: the percentage at which to truncate, and the one to reach.
 const CLOSE: (u64, u64) = (95, 90);
 
-/// Characters to a token, about.
+/// Approximate number of characters per token.
 const CHARACTERS: u64 = 4;
-/// The most tokens of a picture.
+/// Maximum number of tokens for an image.
 const IMAGE: u64 = 1600;
 
-/// The tokens of a model's window that a conversation takes: those that the vendor has counted of the last call, and one
-/// for four characters of what came since.
+/// Estimates the tokens that a conversation takes of a model's window: the vendor's count for the last call, plus one
+/// token for four characters of the messages since.
 #[derive(Debug, Default)]
 pub struct Meter {
     counted: Cell<u64>,
-    /// Messages of the history that were sent last.
+    /// Number of messages in the history sent last.
     sent: Cell<usize>,
-    /// Messages that are in what was counted, the reply among them.
+    /// Number of messages included in the vendor's count, reply included.
     covered: Cell<usize>,
 }
 
 impl Meter {
-    /// The vendor has answered the call that was made last.
+    /// Records the vendor's token count for the latest call.
     pub fn answered(&self, usage: &Usage) {
         self.counted
             .set(usage.input_tokens.saturating_add(usage.answered()));
         self.covered.set(self.sent.get() + 1);
     }
 
-    /// Sets the estimate for a conversation that was made shorter or is taken up; 0 if there is none.
+    /// Sets the estimate for a conversation that was shortened or resumed; 0 if there is none.
     pub fn estimated(&self, tokens: u64, conversation: &Conversation) {
         self.counted.set(tokens);
         self.covered.set(conversation.history.len());
     }
 
-    /// Another conversation: nothing of it was counted.
+    /// Resets the count for another conversation.
     pub fn reset(&self) {
         self.counted.set(0);
     }
 
-    /// The tokens of a conversation; 0 where nothing was counted yet.
+    /// The number of tokens in a conversation; 0 if nothing was counted yet.
     pub fn used(&self, conversation: &Conversation) -> u64 {
         let since = conversation.history.get(self.covered.get()..);
         match self.counted.get() {
@@ -74,7 +75,7 @@ impl Meter {
     }
 }
 
-/// About how many tokens messages have: one for four characters.
+/// The approximate number of tokens in messages: one for four characters.
 pub fn tokens_of(history: &[HistoryMessage]) -> u64 {
     let text = |text: &str| text.chars().count() as u64;
     let message = |message: &HistoryMessage| {
@@ -95,14 +96,14 @@ pub fn tokens_of(history: &[HistoryMessage]) -> u64 {
     characters.div_ceil(CHARACTERS)
 }
 
-/// Sends the first request and the last messages of a conversation that has come near the model's window.
+/// Sends the first request and the last messages of a conversation that has come close to the model's window.
 #[derive(Debug, Clone, Copy)]
 pub struct Truncate<'a> {
-    /// The most tokens that the model takes.
+    /// The model's context window, in tokens.
     pub window: u64,
-    /// At how many percent of them something is left out.
+    /// The percentage of the window at which truncation begins.
     pub threshold: u64,
-    /// Knows how many tokens the conversation has.
+    /// Provides the token count of the conversation.
     pub meter: &'a Meter,
 }
 
@@ -120,8 +121,8 @@ impl Memory for Truncate<'_> {
         Some(TOLD)
     }
 
-    /// The window is smaller than the table says, or there are more tokens than were counted: half of them are to do, or
-    /// what can be left out.
+    /// The window is smaller than the table says, or there are more tokens than were counted: aims for half of them, or
+    /// for the smallest size that truncation allows.
     fn shorten(
         &self,
         frame: Frame<'_>,
@@ -135,8 +136,8 @@ impl Memory for Truncate<'_> {
 }
 
 impl Truncate<'_> {
-    /// Leaves something out where the conversation has come to the threshold. What cannot be brought below that, since
-    /// what is left is that long, may come closer to the window.
+    /// Truncates a conversation that has reached the threshold. If what remains is too long to get below it, the
+    /// conversation may come closer to the window.
     fn keep_below(
         &self,
         system: &[String],
@@ -165,7 +166,7 @@ impl Truncate<'_> {
         self.window / 100 * percent + self.window % 100 * percent / 100
     }
 
-    /// The tokens of the next prompt: as it was counted, or else by its characters.
+    /// The number of tokens in the next prompt: counted if possible, otherwise estimated from its characters.
     fn tokens(&self, system: &[String], conversation: &Conversation) -> u64 {
         match self.meter.used(conversation) {
             0 => estimate(system, &sent(conversation)),
@@ -173,8 +174,8 @@ impl Truncate<'_> {
         }
     }
 
-    /// Leaves out what must be for the next prompt to have no more than `most` tokens; else, how many it has at the
-    /// least.
+    /// Truncates as little as necessary for the next prompt to have at most `most` tokens; if that is impossible,
+    /// returns the smallest size it can have.
     fn truncate(
         &self,
         system: &[String],
@@ -183,7 +184,7 @@ impl Truncate<'_> {
     ) -> Result<Compressed, u64> {
         let tokens_before = self.tokens(system, conversation);
         let estimated = estimate(system, &sent(conversation)).max(1);
-        // What the vendor counts more than characters tell, it counts of what is left, too.
+        // If the vendor counts more tokens than estimated, the same ratio applies to the remaining messages.
         let counted = |history: &[HistoryMessage]| {
             let tokens = u128::from(estimate(system, history)) * u128::from(tokens_before);
             u64::try_from(tokens / u128::from(estimated)).unwrap_or(u64::MAX)
@@ -205,12 +206,12 @@ impl Truncate<'_> {
     }
 }
 
-/// Asks the model for a summary, which takes the place of all that was said; by these
-/// instructions, and above all of what the user asks to keep.
+/// Asks the model for a summary that replaces the conversation, following these instructions and, above all, what the
+/// user asks to keep.
 ///
 /// # Errors
-/// When there is no reply, or the summary is not shorter ([`AgentError::NotCompressed`]); the conversation is then as it
-/// was.
+/// When there is no reply, or the summary is not shorter ([`AgentError::NotCompressed`]); the conversation is then
+/// unchanged.
 pub fn summarize(
     frame: Frame<'_>,
     meter: &Meter,
@@ -228,7 +229,7 @@ pub fn summarize(
         }
     };
     let compress = Compress {
-        // The summary needs room, and the estimate may be off.
+        // Leaves room for the summary and for errors in the estimate.
         limit: window / 4 * 3,
         instructions: &instructions,
         counts: &TokenCounts::default(),
@@ -250,13 +251,13 @@ pub fn summarize(
     })
 }
 
-/// The tokens of a prompt, by its characters.
+/// The number of tokens in a prompt, estimated from its characters.
 fn estimate(system: &[String], history: &[HistoryMessage]) -> u64 {
     let characters: usize = system.iter().map(|text| text.chars().count()).sum();
     (characters as u64).div_ceil(CHARACTERS) + tokens_of(history)
 }
 
-/// The part of a conversation that is sent.
+/// The part of a conversation to send.
 pub fn sent(conversation: &Conversation) -> Cow<'_, [HistoryMessage]> {
     match &conversation.truncation {
         Some(truncation) if truncation.from <= conversation.history.len() => {
@@ -266,7 +267,7 @@ pub fn sent(conversation: &Conversation) -> Cow<'_, [HistoryMessage]> {
     }
 }
 
-/// Applies a truncation: the first request, a notice, the last request where it is not among the rest, the rest.
+/// Applies a truncation: the first request, a notice, the last request if it is not among the rest, and the rest.
 fn view(history: &[HistoryMessage], truncation: &Truncation) -> Vec<HistoryMessage> {
     let Truncation { from, end, .. } = *truncation;
     let first = first_request(history);
@@ -293,7 +294,7 @@ fn view(history: &[HistoryMessage], truncation: &Truncation) -> Vec<HistoryMessa
     left
 }
 
-/// The range of the first request, or of the summary in its place, with what is shown behind it.
+/// The range of the first request, or of the summary in its place, with its attachments.
 fn first_request(history: &[HistoryMessage]) -> Range<usize> {
     let at = history.iter().position(is_request);
     shown_from(history, at.unwrap_or(0))
@@ -309,15 +310,15 @@ fn shown_from(history: &[HistoryMessage], at: usize) -> Range<usize> {
     at..at + 1 + shown.count()
 }
 
-/// The ways to leave something out, less and less of it being left: results lose their middles, those that the model
-/// reads next at last, then fewer messages are kept by halves.
+/// Truncations in the order to try, from the mildest on: results lose their middles, those that the model reads next
+/// last of all; then fewer messages are kept, by halves.
 fn ways(history: &[HistoryMessage]) -> impl Iterator<Item = Truncation> {
     let starts = turns(history);
     let start_of = move |kept: usize| {
         let turn = starts.len().saturating_sub(kept);
         let start = starts.get(turn).copied().unwrap_or(history.len());
         let before = start.checked_sub(1).and_then(|before| history.get(before));
-        // The reply whose calls are answered there comes with it.
+        // Includes the reply whose calls are answered there.
         let has_calls = before.is_some_and(|said| !said.calls.is_empty());
         let is_reply = is_agents(history.get(start));
         start - usize::from(has_calls && !is_reply)
@@ -340,7 +341,7 @@ fn ways(history: &[HistoryMessage]) -> impl Iterator<Item = Truncation> {
     })
 }
 
-/// The starts of messages as the model sees them: a reply, or all that is said between two replies.
+/// The indices where messages start as the model sees them: a reply, or everything between two replies.
 fn turns(history: &[HistoryMessage]) -> Vec<usize> {
     let is_agents = |at: usize| is_agents(history.get(at));
     let begins = |at: &usize| *at == 0 || is_agents(*at) || is_agents(*at - 1);

@@ -1,17 +1,17 @@
-//! A memory that sends all that was said. Pure.
+//! A memory that sends the whole conversation. Pure.
 //!
-//! For work whose every message matters. Guarantees that nothing is left out: where all of it does not fit, nothing is
-//! sent.
+//! For work in which every message matters. Guarantees that nothing is omitted: if the conversation does not fit,
+//! nothing is sent.
 
 use super::{Frame, Memory, View, size};
 use crate::agent::AgentError;
 use crate::agent::conversation::Conversation;
 use crate::model::estimate::FRAMING;
 
-/// Sends the conversation as it is.
+/// Sends the conversation unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Whole {
-    /// The most tokens that a prompt may have; `None` leaves it to the model to refuse it.
+    /// The maximum number of tokens in a prompt; `None` leaves it to the model to reject a prompt.
     pub window: Option<u64>,
 }
 

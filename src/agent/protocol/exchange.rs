@@ -1,4 +1,5 @@
-//! A protocol: what a model is offered, what its replies come to, and how the results of its calls are told. Pure.
+//! The interface of a protocol: the offer to a model, the interpretation of its replies, and the form of tool results.
+//! Pure.
 
 use serde_json::Value;
 
@@ -9,28 +10,28 @@ use crate::model::message::{Call, Message, ReplyPart};
 use crate::model::{Form, Reply};
 use crate::record::tasks::Task;
 
-/// The content of a reply.
+/// The interpreted content of a reply.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Turn {
-    /// The agent's view of the state of things; may be blank.
+    /// The agent's reasoning about the current state; may be blank.
     pub thoughts: String,
-    /// The words outside of the form of replies, which do not go into the history; may be blank.
+    /// Words outside the reply format, which are not added to the history; may be blank.
     pub outside: String,
-    /// The whole task list, where the reply has one.
+    /// The complete task list, if the reply has one.
     pub tasks: Option<Vec<Task>>,
     /// The agent's next action.
     pub decision: Decision,
-    /// A sentence for the model on how its reply was read, beside the result.
+    /// A sentence for the model on how its reply was interpreted, sent with the result.
     pub note: Option<String>,
-    /// All of the reply in its order, where the protocol and the wire have that; else empty.
+    /// The parts of the reply in order, if the protocol and the wire format have them; otherwise empty.
     pub parts: Vec<ReplyPart>,
-    /// The reply's words that go into the history. Read once more, they name the same tools, so that a session that was
-    /// cut short can be taken up.
+    /// The reply's text for the history. Parsing it again yields the same tool calls, so that an interrupted session
+    /// can be resumed.
     pub remembered: String,
 }
 
 impl Turn {
-    /// The turn of a reply that says nothing more.
+    /// Creates a turn that has only a decision.
     pub(super) fn of(decision: Decision, remembered: String) -> Self {
         Self {
             thoughts: String::new(),
@@ -47,23 +48,23 @@ impl Turn {
 /// The next action of an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Decision {
-    /// It uses tools, at least one, in this order, whether the earlier ones fail or not; but none after one that
-    /// ends the work.
+    /// Use these tools, at least one, in this order and even if earlier ones fail; but none after one that ends the
+    /// work.
     Use(Vec<Call>),
-    /// It answers in words, in the place of a tool.
+    /// Answer in words, without a tool.
     Answer(String),
 }
 
 /// The offer to a model.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Offer {
-    /// The part of the system prompt that tells it how to reply, and which tools it has.
+    /// The part of the system prompt that describes the reply format and the available tools.
     pub instructions: String,
     /// The form of its answer.
     pub form: Form,
 }
 
-/// A way to talk with a model about tools.
+/// A protocol for tool calls between a model and the program.
 pub trait Protocol {
     /// Returns the offer to the model.
     fn offer(&self, tools: &Toolbox<'_>) -> Offer;
@@ -74,24 +75,24 @@ pub trait Protocol {
     /// A fault that names the problem and its place.
     fn read(&self, reply: &Reply, tools: &Toolbox<'_>) -> Result<Turn, Fault>;
 
-    /// Returns whether calls are remembered beside a reply's words, not as part of them.
+    /// Reports whether calls are stored separately from a reply's text in the history.
     fn remembers_calls(&self) -> bool {
         false
     }
 
-    /// Returns the model's text for the result of a call: its output, as text and, where the tool has that, as JSON; or
-    /// the reason that it failed.
+    /// Returns the model's text for the result of a call: its output, as text and, if the tool provides it, as JSON; or
+    /// the reason for the failure.
     fn result(&self, done: Result<(&str, Option<&Value>), &CallFailure>) -> String {
         in_words(done)
     }
 
-    /// The messages to send for what was said, results included.
+    /// Renders a history, results included, as the messages to send.
     fn render(&self, history: &[HistoryMessage]) -> Vec<Message<'static>> {
         as_text(history)
     }
 }
 
-/// The prefix of a failed call's reason, for the model.
+/// The prefix of a failed call's reason, shown to the model.
 pub(crate) const FAILED: &str = "ERROR: ";
 
 /// Describes the result of a call in words.
@@ -103,7 +104,7 @@ pub(super) fn in_words(done: Result<(&str, Option<&Value>), &CallFailure>) -> St
     }
 }
 
-/// The task list among the arguments of calls, for replies that have no section for it.
+/// The task list in the arguments of calls, for replies that have no section for it.
 pub(super) fn tasks_in(calls: &[Call], tools: &Toolbox<'_>) -> Option<Vec<Task>> {
     calls.iter().rev().find_map(|call| {
         let spec = tools.named(&call.name)?;

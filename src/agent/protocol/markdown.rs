@@ -1,18 +1,18 @@
-//! The protocol of `# Agent Response`: replies in Markdown sections that name one tool. Pure.
+//! The `# Agent Response` protocol: replies in Markdown sections that name one tool. Pure.
 //!
-//! The response begins at the last `# Agent Response` that stands in no code block, and a code block ends where
-//! CommonMark says. Adornments are tolerated; guessing is not: where a reply can be read in two ways, or lacks the
-//! end of a file's content, it is a [`Fault`] that tells the model the way out.
+//! The response begins at the last `# Agent Response` outside of code blocks; code blocks end as CommonMark defines.
+//! Decorations are tolerated, but nothing is guessed: a reply that can be read in two ways, or that lacks the end of a
+//! file's content, is a [`Fault`] that tells the model how to fix it.
 //!
-//! | part | what it is for |
+//! | part | purpose |
 //! |---|---|
 //! | `lines` | lines, and the headings among them |
-//! | `thoughts` | what was only thought |
-//! | `response` | which part of the reply counts |
+//! | `thoughts` | removal of thoughts |
+//! | `response` | the part of the reply that counts |
 //! | `sections` | thoughts, task list, the tool's name |
 //! | `input` | the tool's input, by its parameters |
-//! | `command` | a command in it |
-//! | `instructions` | what the model is told of all this |
+//! | `command` | a shell command in the input |
+//! | `instructions` | the description of the format for the model |
 
 mod command;
 mod input;
@@ -44,7 +44,7 @@ use crate::sys::text::regex;
 /// Replies in Markdown sections.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Markdown {
-    /// True if the agent may answer in words rather than use a tool.
+    /// The treatment of replies that use no tool.
     pub plain_replies: PlainReplies,
 }
 
@@ -77,14 +77,14 @@ impl Markdown {
     }
 }
 
-/// A reply's text less what was thought ahead of it; "" where all of it was.
+/// The text of a reply without the thoughts at its beginning; empty if it consists of thoughts only.
 pub(in crate::agent) fn without_thoughts(text: &str) -> String {
     let spoken = thoughts::spoken(text);
     spoken.map_or_else(|_| String::new(), |lines| joined(&lines).trim().to_owned())
 }
 
-/// The tokens that end a reply in models' templates, where a server lets them through; after a blank they seem to be a
-/// word of the last line.
+/// Tokens that end a reply in models' chat templates, which some servers pass through. After a blank, they are taken
+/// for part of the last line.
 static END: LazyLock<Regex> = LazyLock::new(|| {
     regex(concat!(
         r"(?:^|[^ \t\\])((?:<\|(?:im_end|eot_id|eom_id|endoftext|end)\|>",
@@ -92,7 +92,7 @@ static END: LazyLock<Regex> = LazyLock::new(|| {
     ))
 });
 
-/// `text` less what only says that it ends there.
+/// Strips end-of-reply tokens from the end of `text`.
 fn strip_trailing(mut text: &str) -> &str {
     while let Some(end) = END.captures(text).and_then(|found| found.get(1)) {
         let before = text.get(..end.start()).unwrap_or_default();
@@ -127,7 +127,7 @@ fn turn(response: &Response<'_, '_>, tools: &Toolbox<'_>) -> Result<Turn, Fault>
         input: Value::Object(arguments?.0),
         ..Call::default()
     };
-    // A tool that takes the list may have it as its input.
+    // A tool that takes the task list may get it as its input.
     let given = tool
         .takes(ParameterKind::Tasks)
         .then(|| sections::tasks(input));
@@ -144,7 +144,7 @@ fn turn(response: &Response<'_, '_>, tools: &Toolbox<'_>) -> Result<Turn, Fault>
     })
 }
 
-/// Returns the note for the model that other responses stood above the one that counts.
+/// The note telling the model that other responses preceded the one that counts.
 fn not_done(others: usize) -> String {
     format!(
         "Your reply had {} responses. Only the last was carried out: nothing was done of what stood above it. \
@@ -153,7 +153,7 @@ fn not_done(others: usize) -> String {
     )
 }
 
-/// A turn as the template has it.
+/// Renders a turn in the form of the template.
 fn rendered(thoughts: &str, tasks: &[Task], tool: &str, input: &str) -> String {
     let tasks: Vec<String> = tasks.iter().map(ToString::to_string).collect();
     let sections = [

@@ -1,9 +1,10 @@
-//! The exchange about tools between an agent and a model: the tools that the model is offered, the reading of its
-//! replies, and the results of its calls.
+//! Protocols for tool use between an agent and a model: the tools offered to the model, the parsing of its replies, and
+//! the results of its calls.
 //!
-//! Pure. [`Protocol`] is what they have in common; one file a protocol: [`markdown`] has headings, [`tool_calls`] an object as the whole reply, [`native`] the
-//! vendor's own tool calls, [`structured`] an object and no tools. Only [`tool_calls`] checks calls here: the agent holds
-//! every call against its tools, and each gets its result.
+//! Pure. [`Protocol`] is the common interface, and each protocol has its own module: [`markdown`] uses headings,
+//! [`tool_calls`] a JSON object as the whole reply, [`native`] the vendor's own tool calls, and [`structured`] an
+//! object without tools. Only [`tool_calls`] checks calls here: the agent checks every call against its tools, and each
+//! call gets a result.
 
 mod exchange;
 pub mod markdown;
@@ -21,7 +22,7 @@ use self::markdown::{Markdown, PlainReplies};
 use self::native::Native;
 use crate::model::ToolForm;
 
-/// The protocol of a form; `plain_replies` says what becomes of Markdown without a tool.
+/// The protocol for a tool form; `plain_replies` determines how Markdown replies without a tool are treated.
 pub fn of(form: ToolForm, plain_replies: PlainReplies) -> Box<dyn Protocol> {
     match form {
         ToolForm::Markdown => Box::new(Markdown { plain_replies }),

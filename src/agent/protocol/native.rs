@@ -1,4 +1,4 @@
-//! The vendor's own tool calls: tools with JSON schemas, calls with ids, a result for each id. Pure.
+//! The vendor's native tool calls: tools with JSON schemas, calls with ids, and one result for each id. Pure.
 
 use serde_json::{Value, json};
 
@@ -13,22 +13,22 @@ use crate::model::{Form, Reply};
 const INSTRUCTIONS: &str = "Use the tools that you are given. A reply without a tool call is your answer, and ends \
                             the work.";
 
-/// The protocol of the vendor's own tool calls.
+/// The protocol that uses the vendor's native tool calls.
 #[derive(Debug, Clone, Copy)]
 pub struct Native {
     /// Instructions for the model on how to end the work.
     pub instructions: &'static str,
-    /// The form of results.
+    /// The format of results.
     pub results: ResultForm,
 }
 
-/// The form in which a model gets the results of its calls.
+/// The format in which a model gets the results of its calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ResultForm {
-    /// In words.
+    /// Plain text.
     #[default]
     Words,
-    /// As `{"status": "success", "data": …}` or `{"status": "error", "error": {"code", "message", "hint"}}`.
+    /// JSON: `{"status": "success", "data": …}` or `{"status": "error", "error": {"code", "message", "hint"}}`.
     Json,
 }
 
@@ -95,11 +95,11 @@ impl Protocol for Native {
         }
     }
 
-    /// Calls and results as parts, and a reply's parts in their order. What was said in another protocol has no calls to
-    /// answer, and stays text.
+    /// Renders calls and results as message parts, and the parts of a reply in order. Messages from another protocol
+    /// have no calls to answer and remain text.
     ///
-    /// Each call has exactly one result, in the message right behind it: what was noted among the results comes behind
-    /// them, and a call of which nothing was heard is told as cut short.
+    /// Each call has exactly one result, in the message right after it. Notes between the results are moved after them,
+    /// and a call without a result is reported as interrupted.
     fn render(&self, history: &[HistoryMessage]) -> Vec<Message<'static>> {
         let mut messages: Vec<Message<'static>> = Vec::new();
         let mut rest = history;
@@ -134,7 +134,7 @@ impl Protocol for Native {
     }
 }
 
-/// Returns the words of the user, a tool or the program, as text; pictures stand before it.
+/// Returns the words of the user, a tool or the program as text, after any images.
 fn of_user(said: &HistoryMessage) -> Message<'static> {
     let images = said.images.iter().cloned().map(Part::Image);
     let texts = as_text(std::slice::from_ref(said));
@@ -145,7 +145,7 @@ fn of_user(said: &HistoryMessage) -> Message<'static> {
     }
 }
 
-/// A reply as it was, without blank texts, which vendors refuse; where its parts are not known, its words and its calls.
+/// The reply's parts without blank texts, which vendors reject; if the parts are not known, its words and calls.
 fn reply_parts(said: &HistoryMessage) -> Vec<Part<'static>> {
     let text = |text: &String| {
         let text = Some(text).filter(|text| !text.trim().is_empty());
@@ -168,7 +168,7 @@ fn reply_parts(said: &HistoryMessage) -> Vec<Part<'static>> {
     parts.chain(others.cloned().map(Part::Call)).collect()
 }
 
-/// The result of each of these calls, and what was said besides.
+/// The result of each of these calls, and the other messages.
 fn results<'h>(
     calls: &[Call],
     turn: &'h [HistoryMessage],

@@ -1,7 +1,7 @@
-//! The one JSON object that a reply is. Pure.
+//! Parsing of a reply that is a single JSON object. Pure.
 //!
-//! Around it may stand blanks, one `<think>…</think>` ahead of it, and one code fence. All else is refused, and so is
-//! a key that is there twice, however deep: nobody can say which of the two was meant.
+//! The object may be surrounded by blanks and one code fence, and preceded by one `<think>…</think>`. Everything else
+//! is rejected, and so are duplicate keys at any depth, since it would be unclear which of the two is meant.
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -12,10 +12,10 @@ use crate::sys::fences::Fence;
 use crate::sys::positions::{Entries, Misplaced, Positions};
 use crate::sys::text::{BYTE_ORDER_MARK, one_line};
 
-/// The longest part of a key that is shown, in characters.
+/// Maximum length of a key shown in a fault, in characters.
 const SHOWN: usize = 60;
 
-/// The object.
+/// Parses a reply as a JSON object.
 ///
 /// # Errors
 /// A fault, with its line if it has one.
@@ -27,7 +27,7 @@ pub fn read(reply: &str) -> Result<Map<String, Value>, Fault> {
     if text.is_empty() {
         return Err(Fault::of_all("the reply is empty: it is one JSON object"));
     }
-    // Where the object begins in the reply, for the lines.
+    // The offset of the object in the reply, to compute line numbers.
     let start = (text.as_ptr() as usize).saturating_sub(reply.as_ptr() as usize);
     let above = reply.get(..start).unwrap_or_default().matches('\n').count();
     if !text.starts_with('{') {
@@ -62,7 +62,7 @@ pub fn read(reply: &str) -> Result<Map<String, Value>, Fault> {
     }
 }
 
-/// Refuses an object in which a key is there twice, at any depth.
+/// Rejects duplicate keys at any depth.
 fn check_keys(at: Positions<'_>, json: &str) -> Result<(), Misplaced> {
     match json.trim_start().as_bytes() {
         [b'{', ..] => {
@@ -77,10 +77,10 @@ fn check_keys(at: Positions<'_>, json: &str) -> Result<(), Misplaced> {
     }
 }
 
-/// Takes the thoughts of that key out of the object; "" where there are none.
+/// Removes the thoughts under `key` from the object; empty if there are none.
 ///
 /// # Errors
-/// When they are no text.
+/// When the thoughts are not a string.
 pub(super) fn thoughts(
     object: &mut Map<String, Value>,
     key: Option<&str>,
@@ -95,17 +95,17 @@ pub(super) fn thoughts(
     }
 }
 
-/// A key, as it stands in a sentence.
+/// A key, formatted for use in a sentence.
 pub(crate) fn key(name: &str) -> String {
     format!("`{}`", one_line(name, SHOWN))
 }
 
-/// Less the blanks around it.
+/// The text without surrounding blanks and byte order marks.
 fn bare(text: &str) -> &str {
     text.trim_matches(|c: char| c.is_whitespace() || BYTE_ORDER_MARK.contains(c))
 }
 
-/// The text without the one fence around all of it.
+/// The text without a code fence around all of it.
 pub(crate) fn unfenced(text: &str) -> &str {
     let lines = text
         .split_once('\n')

@@ -1,7 +1,7 @@
-//! The history as it is sent to a model that replies with JSON objects. Pure.
+//! Rendering of the history for a model that replies with JSON objects. Pure.
 //!
-//! The results of a reply's calls are one user message, each under its number. The user's words and the program's notes
-//! stand as they are; what follows each other from one side is one message.
+//! The results of a reply's calls form one user message, each with its number. The user's words and the program's notes
+//! are sent unchanged; consecutive texts from the same side form one message.
 
 use super::exchange::FAILED;
 use crate::agent::conversation::{HistoryMessage, in_turns};
@@ -29,18 +29,19 @@ pub(super) fn render(history: &[HistoryMessage]) -> Vec<Message<'static>> {
     }))
 }
 
-/// The line of a result; the first one has the heading above it.
+/// The numbered text of a result; the first one is preceded by the heading.
 fn result(said: &HistoryMessage, index: usize) -> String {
     let heading = if index == 0 { "Tool results:\n" } else { "" };
     let (sign, text) = if said.is_failed {
-        // The sign says so, too.
+        // The sign already says that the call failed.
         let problem = said.content.strip_prefix(FAILED);
         ("❌ Error:", problem.unwrap_or(&said.content))
     } else {
         ("✓", said.content.as_str())
     };
     let text = text.strip_suffix('\n').unwrap_or(text);
-    // On a line of its own, nothing can be taken for another result; what might be taken for a tag goes between ours.
+    // A text of one line cannot be mistaken for several results; text that may be mistaken for a tag is put between
+    // tags of ours.
     let is_plain = |text: &str| !text.contains(|c| is_deceptive(c) || c == '<');
     let tagged = |text| {
         let tool = said.tool.as_deref().unwrap_or_default();
@@ -48,7 +49,7 @@ fn result(said: &HistoryMessage, index: usize) -> String {
     };
     let text = match text.split_once('\n') {
         _ if is_plain(text) => text.to_owned(),
-        // What went wrong is told by the first line.
+        // The first line states the problem.
         Some((first, rest)) if said.is_failed && is_plain(first) => {
             format!("{first}\n{}", tagged(rest))
         }

@@ -1,6 +1,6 @@
-//! A JSON object of a given schema as the whole reply, for work that uses no tools. Pure.
+//! A JSON object that follows a given schema as the whole reply, for work without tools. Pure.
 //!
-//! The object is the answer. What is not of the form is a fault: nothing is guessed.
+//! The object is the answer. A reply in any other form is a fault; nothing is guessed.
 
 use serde_json::Value;
 
@@ -11,20 +11,20 @@ use crate::agent::tool::Toolbox;
 use crate::model::message::Message;
 use crate::model::{Form, Reply};
 
-/// The protocol of such an object.
+/// The protocol for such an object.
 pub struct Structured<'a> {
-    /// The schema that a server is to hold the model to.
+    /// The schema that a server should enforce.
     pub schema: Value,
-    /// The form of replies, for the model.
+    /// The reply format, described for the model.
     pub format: &'static str,
-    /// An example shown to the model beside the faults of its reply; may be "".
+    /// An example shown to the model with the faults of its reply; may be empty.
     pub counter_example: &'static str,
-    /// Checks an object's form; the error says what is wrong, for the model.
+    /// Checks an object; the error tells the model what is wrong.
     pub check: &'a dyn Fn(&Value) -> Result<(), String>,
 }
 
 impl Protocol for Structured<'_> {
-    /// The tools, if any, are those that the reply may speak of.
+    /// Describes `tools`, if there are any, because the reply may refer to them.
     fn offer(&self, tools: &Toolbox<'_>) -> Offer {
         let format = self.format.trim_end();
         let tools = match outlines(tools) {

@@ -1,10 +1,10 @@
-//! A JSON object as the whole reply: calls of tools, or the last words in their place. Its keys are Claude Code's,
+//! A JSON object as the whole reply: tool calls, or the last words in their place. Pure. Its keys are Claude Code's,
 //! `{"tool_calls": [{"name": …, "parameters": {…}}]}` or `{"response": …}`, or the program's own,
-//! `{"thoughts": …, "calls": [{"tool": …, "input": {…}}]}` or an `answer`. Pure.
+//! `{"thoughts": …, "calls": [{"tool": …, "input": {…}}]}` or an `answer`.
 //!
-//! A reply that is not of the form, or calls a tool otherwise than it is described, is a fault as a whole: nothing of it
-//! is done, and nothing is guessed. The schema that is offered allows exactly what can be used, with an upper bound for
-//! all but files' contents, since the smallest models would not come to an end without.
+//! A reply that does not have this form, or that calls a tool in a way that does not fit its description, is a fault as
+//! a whole: none of it is carried out, and nothing is guessed. The offered schema allows exactly what is supported,
+//! with an upper bound on every value except file contents, since the smallest models would otherwise not stop.
 
 mod descriptions;
 mod keys;
@@ -25,10 +25,10 @@ pub(super) use self::descriptions::outlines;
 pub use self::keys::{CLAUDE_CODE, Keys};
 use self::keys::{OWN, object_schema};
 
-/// The most that is kept of a response, in bytes: it is sent again and again.
+/// Maximum size of a response kept in the history, in bytes, since it is sent again with every request.
 const LONGEST_KEPT: usize = 16 << 10;
 
-/// The longest part of an unknown tool's name that is shown, in characters.
+/// Maximum length of an unknown tool's name in messages, in characters.
 const LONGEST_NAME: usize = 60;
 
 /// The protocol with the program's own keys.
@@ -42,16 +42,16 @@ pub static JSON: ToolCalls = ToolCalls {
     no_tools: &[],
 };
 
-/// The protocol, in a profile's words.
+/// The protocol, with the wording of a profile.
 #[derive(Debug, Clone, Copy)]
 pub struct ToolCalls {
     /// The keys of a reply.
     pub keys: &'static Keys,
-    /// The form of replies, for the model.
+    /// The reply format, described for the model.
     pub format: &'static str,
-    /// Examples of replies; may be "".
+    /// Examples of replies; may be empty.
     pub examples: &'static str,
-    /// Names that models call as if they were tools, and what they are told then: a sentence.
+    /// Names that models call as if they were tools, each with the sentence they get in response.
     pub no_tools: &'static [(&'static str, &'static str)],
 }
 
@@ -163,7 +163,7 @@ impl ToolCalls {
         .collect()
     }
 
-    /// Checks that a call is one of a known tool, with the input that it takes.
+    /// Checks that a call names a known tool and has valid input.
     fn check(&self, call: &Call, tools: &Toolbox<'_>) -> Result<(), String> {
         if tools.named(&call.name).is_some() {
             let resolved = tools.resolve(call).map(drop);

@@ -1,4 +1,4 @@
-//! Removal of old sessions, and of what killed processes left behind.
+//! Removal of old sessions, and of files left behind by killed processes.
 
 use std::fs;
 use std::path::Path;
@@ -10,11 +10,12 @@ use super::{Outline, SessionError, SessionForm, SessionStore};
 use crate::sys::atomic_file;
 
 impl<F: SessionForm> SessionStore<'_, F> {
-    /// Removes the sessions that were not changed for more than `days` days, and returns their number; 0 days: none.
-    /// A session in use stays. What killed processes left behind is removed too, and nothing else.
+    /// Removes the sessions that have not been changed for more than `days` days, and returns their number; 0 days
+    /// removes none. Sessions in use remain. Files left behind by killed processes are removed as well, and nothing
+    /// else.
     ///
     /// # Errors
-    /// The first that came up. What can be removed is removed all the same.
+    /// The first error. Everything that can be removed is removed all the same.
     pub fn clean(&self, now: DateTime<Utc>, days: u32) -> Result<usize, SessionError> {
         let mut problem = None;
         let oldest = now.checked_sub_signed(TimeDelta::days(days.into()));
@@ -27,7 +28,7 @@ impl<F: SessionForm> SessionStore<'_, F> {
                 }
             }
         }
-        // A process that is alive needs a staged file for a moment.
+        // A running process may need a staged file for a moment.
         if let Some(oldest) = now.checked_sub_signed(TimeDelta::hours(1)) {
             let swept = atomic_file::sweep(&self.path, Some(oldest.into()))
                 .map_err(self.cannot_be("written", &self.path));
@@ -35,7 +36,7 @@ impl<F: SessionForm> SessionStore<'_, F> {
         }
         for id in self.named(".lock")? {
             if is_missing(&self.file(&id)) {
-                // It goes with its hold, unless a session is just being made.
+                // Releasing the lock removes its file, unless a session is just being created.
                 let _ = self.hold(&id);
             }
         }
@@ -56,7 +57,7 @@ impl<F: SessionForm> SessionStore<'_, F> {
             Err(SessionError::InUse { .. }) => return Ok(false),
             held => held?,
         };
-        // It may have been used until just now.
+        // It may have been used a moment ago.
         if !is_old() {
             return Ok(false);
         }
@@ -64,7 +65,7 @@ impl<F: SessionForm> SessionStore<'_, F> {
         Ok(true)
     }
 
-    /// The time of a session's last change, by its own word, or else by its file's.
+    /// The time of a session's last change, as recorded in its file, or otherwise that of the file itself.
     fn updated_at(&self, path: &Path) -> Option<DateTime<Utc>> {
         let content = self.read(path).ok()??;
         let outlined: Option<Outline> = parse::<F::Outlined>(&content).ok().map(Into::into);

@@ -1,6 +1,6 @@
 //! The last session of each directory: `directory-map.json`.
 //!
-//! The file only repeats what the sessions say: where it is damaged or missing, it is made from them.
+//! The file only repeats data of the sessions: if it is damaged or missing, it is rebuilt from them.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,11 @@ use crate::sys::file_lock::FileLock;
 const FILE: &str = "directory-map.json";
 const LOCK: &str = "directory-map.lock";
 
-/// Sessions by their directories.
+/// Session ids by directory.
 type DirectoryMap = BTreeMap<String, String>;
 
 impl<F: SessionForm> SessionStore<'_, F> {
-    /// The map as it stands. Sessions that it names may be gone.
+    /// The current map. The sessions it names may have been removed.
     pub(super) fn directory_map(&self) -> Result<DirectoryMap, SessionError> {
         let content = self.read(&self.path.join(FILE)).ok().flatten();
         if let Some(map) =
@@ -29,26 +29,26 @@ impl<F: SessionForm> SessionStore<'_, F> {
         let mut map = DirectoryMap::new();
         for summary in self.list()? {
             if let Ok(outline) = summary.outline {
-                // The list begins with the newest.
+                // The list is sorted from newest to oldest.
                 map.entry(outline.directory).or_insert(summary.id);
             }
         }
         Ok(map)
     }
 
-    /// Notes that `id` was used last in `directory`.
+    /// Records `id` as the session used last in `directory`.
     pub(super) fn note(&self, directory: &str, id: &str) -> Result<(), SessionError> {
         self.update(|map| {
             map.insert(directory.to_owned(), id.to_owned());
         })
     }
 
-    /// Drops the entries whose session is gone.
+    /// Drops the entries of removed sessions.
     pub(super) fn forget_removed(&self) -> Result<(), SessionError> {
         self.update(|_| {})
     }
 
-    /// Changes the map. Others that do so wait, so that no change is lost.
+    /// Changes the map under a lock, so that no concurrent change is lost.
     fn update(&self, change: impl FnOnce(&mut DirectoryMap)) -> Result<(), SessionError> {
         let path = self.path.join(LOCK);
         let lock = FileLock::wait(&path);

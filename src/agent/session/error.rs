@@ -1,4 +1,4 @@
-//! Errors of using and keeping sessions. Pure.
+//! Errors from using and saving sessions. Pure.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use crate::project::home::AgentHome;
 use crate::sys::file_lock::holder_words;
 
-/// Errors of using and keeping sessions.
+/// Errors from using and saving sessions.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum SessionError {
-    /// There is no such session.
+    /// The session does not exist.
     #[error("there is no session `{id}`")]
     #[diagnostic(code("usage"), help("`{}` shows those that there are", home.list_command))]
     Missing {
@@ -18,23 +18,23 @@ pub enum SessionError {
         /// The agent's home.
         home: &'static AgentHome,
     },
-    /// There is one already.
+    /// A session with this id already exists.
     #[error("there is a session `{id}` already")]
     #[diagnostic(code("usage"), help("open it, or choose another id"))]
     Exists {
         /// The id.
         id: String,
     },
-    /// No session was used in the directory.
+    /// The directory has no session to resume.
     #[error("there is no session to resume in `{}`", .directory.escape_debug())]
     #[diagnostic(code("usage"), help("start one without `--resume`; `{}` shows those of other directories", home.list_command))]
     NoneIn {
-        /// The directory that was looked for.
+        /// The directory that was searched for.
         directory: String,
         /// The agent's home.
         home: &'static AgentHome,
     },
-    /// The session is another directory's.
+    /// The session belongs to another directory.
     #[error(
         "the session `{id}` works in `{}`, and this is `{}`",
         .directory.escape_debug(),
@@ -42,32 +42,32 @@ pub enum SessionError {
     )]
     #[diagnostic(code("usage"), help("go to `{}`, or start a session here", directory.escape_debug()))]
     Elsewhere {
-        /// The session that was to be used.
+        /// The id of the session.
         id: String,
-        /// The directory that it began in.
+        /// The directory in which the session was started.
         directory: String,
-        /// The one that it was to be used in.
+        /// The current directory.
         here: String,
     },
-    /// Another process uses the session.
+    /// Another process is using the session.
     #[error("the session `{id}` is in use{}", holder_words(*.process))]
     #[diagnostic(
         code("not-ready"),
         help("wait until it has ended, or end it; or start another session")
     )]
     InUse {
-        /// The session that is in use.
+        /// The id of the session.
         id: String,
-        /// The process, where the system tells.
+        /// The process that uses it, if the system reveals that.
         process: Option<u32>,
     },
-    /// The session's file, or its folder, is not as it must be.
+    /// The session's file or folder is damaged.
     #[error("`{}` is damaged: {mistake}", .path.display())]
     #[diagnostic(code("not-ready"), help("mend it there, or remove `{}` and start anew", path.display()))]
     Damaged {
         /// The file or the folder that holds the session.
         path: PathBuf,
-        /// Mistake and place.
+        /// The mistake and its location.
         mistake: String,
     },
     /// The lock file cannot be locked.
@@ -78,10 +78,10 @@ pub enum SessionError {
         path: PathBuf,
         /// The agent's home.
         home: &'static AgentHome,
-        /// The system's word.
+        /// The I/O error.
         source: io::Error,
     },
-    /// Something cannot be read, written or removed.
+    /// A file cannot be read, written or removed.
     #[error("`{}` cannot be {what}: {source}", .path.display())]
     #[diagnostic(help("let `{}` be {what}, or set `{}` to a directory where that is possible", path.display(), home.variable))]
     Io {
@@ -91,7 +91,7 @@ pub enum SessionError {
         path: PathBuf,
         /// The agent's home.
         home: &'static AgentHome,
-        /// The system's word.
+        /// The I/O error.
         source: io::Error,
     },
 }

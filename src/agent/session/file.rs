@@ -1,4 +1,4 @@
-//! The session's file of `dev` and of `chat`: the specification's fields, and ours behind them. Pure.
+//! The session file of `dev` and `chat`: the specification's fields, followed by ours. Pure.
 
 use std::mem::take;
 
@@ -15,7 +15,8 @@ use crate::record::tasks::Task;
 use crate::record::todos::Todo;
 use crate::secret::Redactor;
 
-/// The file of a session. While the session is used, the conversation counts; its fields are as they were written last.
+/// The file of a session. While the session is in use, `conversation` is authoritative; the fields copied from it are
+/// as last written.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionFile {
@@ -31,49 +32,49 @@ pub struct SessionFile {
     original_prompt: String,
     task_list: Vec<Task>,
     history: Vec<WrittenMessage>,
-    /// Earlier messages that the history holds as a summary.
+    /// Earlier messages, which a summary replaces in the history.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     earlier: Vec<WrittenMessage>,
-    /// The to-do list.
+    /// The todo list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     todos: Vec<Todo>,
-    /// Account and model that signed the history's thoughts.
+    /// The account and model that signed the thoughts in the history.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     thinker: Option<String>,
-    /// The part of the history that is not sent any more.
+    /// The part of the history that is no longer sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     truncation: Option<Truncation>,
-    /// Tokens sent and received so far.
+    /// The number of tokens sent and received so far.
     pub total_tokens: u64,
     #[serde(default)]
     compression_count: u64,
     #[serde(default)]
     pub(crate) compressions: Vec<Compression>,
-    /// Progress of the session.
+    /// The progress of the session.
     #[serde(default)]
     pub state: SessionState,
-    /// The model that was asked last; blank where a file of another program's does not say.
+    /// The model used last; blank if a file written by another program does not name it.
     #[serde(default)]
     pub model: String,
-    /// All requests, the original prompt being the first.
+    /// All requests; the first is the original prompt.
     #[serde(default)]
     requests: Vec<String>,
-    /// Number of requests that are done or were stopped.
+    /// The number of requests that are finished or were stopped.
     #[serde(default, skip_serializing_if = "is_zero")]
     settled: usize,
-    /// Tokens of the model's window that the history takes; 0 if unknown.
+    /// The number of tokens that the history takes of the model's window; 0 if unknown.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub context_tokens: u64,
-    /// State of the agent's profile, in a form of its own.
+    /// The state of the agent's profile, in the profile's own format.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub briefing: Value,
-    /// Fields of later versions and of other programs.
+    /// Unknown fields, as written by later versions and other programs.
     #[serde(flatten)]
     other: Map<String, Value>,
 }
 
 impl SessionFile {
-    /// The file of a new session in `directory`, as it stands in files.
+    /// Creates the file of a new session in `directory`, which is given in the form used in files.
     pub fn new(id: Uuid, now: DateTime<Utc>, directory: String, model: &str) -> Self {
         let now = now.trunc_subsecs(3);
         Self {
@@ -86,7 +87,7 @@ impl SessionFile {
         }
     }
 
-    /// Notes that the history was compressed.
+    /// Records a compression of the history.
     pub fn compressed(&mut self, compression: Compression) {
         self.compression_count = self.compression_count.saturating_add(1);
         self.compressions.push(compression);
@@ -110,7 +111,7 @@ impl SessionForm for SessionFile {
         self.id = Uuid::try_parse(id).unwrap_or(self.id);
         let mut requests = take(&mut self.requests);
         match requests.first_mut() {
-            // Another program may know of no other field than this.
+            // Other programs may write only this field.
             Some(first) => first.clone_from(&self.original_prompt),
             None if self.original_prompt.is_empty() => {}
             None => requests.push(self.original_prompt.clone()),
@@ -173,7 +174,7 @@ impl SessionForm for SessionFile {
     }
 }
 
-/// The fields of a file that a list needs.
+/// The fields of a session file that a list needs.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Outlined {

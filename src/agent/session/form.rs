@@ -1,4 +1,5 @@
-//! The seam between the store and the files of a system: where they lie, and how they are read and written.
+//! The interface between the store and the session files of a system: their location, and how they are read and
+//! written.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -8,88 +9,90 @@ use serde_json::Value;
 use super::SessionState;
 use crate::secret::Redactor;
 
-/// A session's file, as a system has it.
+/// The format of a system's session files.
 pub trait SessionForm: DeserializeOwned {
-    /// `true` for a folder with `session.json` in it and the system's other files beside; `false` for one file, named by a
-    /// UUID.
+    /// `true` if a session is a folder with `session.json` and the system's other files; `false` if it is a single file
+    /// named by a UUID.
     const IS_FOLDER: bool;
-    /// Heading of the column with a session's time.
+    /// The heading of the column with a session's time.
     const TIME: &'static str;
     /// The fields that a list needs.
     type Outlined: DeserializeOwned + Into<Outline>;
 
-    /// Name among all sessions.
+    /// The name of the session, unique among all sessions.
     fn id(&self) -> String;
 
-    /// Working directory, as it stands in the file.
+    /// The working directory, in the form used in files.
     fn directory(&self) -> &str;
 
-    /// Takes what was read into use. The file's or folder's name decides on the id: a copy is a session of its own.
+    /// Prepares a session that was read for use. The name of the file or folder determines the id, so that a copy is a
+    /// separate session.
     fn opened(self, id: &str) -> Self;
 
-    /// The file to write, without keys. Each text is redacted before it is escaped: whatever a key looks like, the file
-    /// stays JSON.
+    /// Returns the content to write, with keys removed. Each text is redacted before it is escaped, so that the file
+    /// stays valid JSON whatever a key looks like.
     fn written(&mut self, redactor: &Redactor) -> impl Serialize;
 
-    /// Notes the time of a change.
+    /// Records the time of a change.
     fn changed(&mut self, _now: DateTime<Utc>) {}
 
-    /// Name of a state in lists.
+    /// The name of a state in lists.
     fn state_name(state: SessionState) -> &'static str {
         state.name()
     }
 
-    /// A session in the list for programs.
+    /// A session as an entry of the machine-readable list.
     fn json(summary: &SessionSummary) -> Value;
 }
 
-/// A session, as a list shows it.
+/// A session as shown in lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionSummary {
     /// The id to resume it by.
     pub id: String,
-    /// The time of the outline; of a damaged session, when its file or folder was changed.
+    /// The time of the outline; for a damaged session, the modification time of its file or folder.
     pub time: DateTime<Utc>,
-    /// Its outline; of a damaged session, what is wrong.
+    /// The outline; for a damaged session, a description of the damage.
     pub outline: Result<Outline, String>,
 }
 
 /// The subject and the progress of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outline {
-    /// When it was saved last, or began.
+    /// The time when the session was last saved, or started.
     pub time: DateTime<Utc>,
-    /// The directory it works in.
+    /// The working directory.
     pub directory: String,
-    /// The model; "" where the list does not tell.
+    /// The model; empty if the list does not show it.
     pub model: String,
-    /// The first line of the first request that is not blank; "" before the first request.
+    /// The first non-blank line of the first request; empty before the first request.
     pub prompt: String,
-    /// Progress; never [`Active`](SessionState::Active) unless a process holds it.
+    /// The progress; [`Active`](SessionState::Active) only while a process holds the session.
     pub state: SessionState,
 }
 
 impl SessionSummary {
-    /// State, as the form `F` names it.
+    /// The name of the state in the form `F`.
     pub fn state<F: SessionForm>(&self) -> &'static str {
         let outline = self.outline.as_ref();
         outline.map_or("damaged", |outline| F::state_name(outline.state))
     }
 
-    /// Tests if the session works in `directory`, as it stands in files; a damaged one works in none.
+    /// Tests whether the session works in `directory`, given in the form used in files; a damaged session matches no
+    /// directory.
     pub fn is_of(&self, directory: &str) -> bool {
         let outline = self.outline.as_ref();
         outline.is_ok_and(|outline| outline.directory == directory)
     }
 
-    /// Tests if it has a request.
+    /// Tests whether the session has a request.
     pub fn is_begun(&self) -> bool {
         let outline = self.outline.as_ref();
         outline.is_ok_and(|outline| !outline.prompt.is_empty())
     }
 }
 
-/// The first line of a request that is not blank; "" where there is none.
+/// The first non-blank line of a request; empty if there is none.
 pub fn first_line(request: &str) -> &str {
     let mut lines = request.lines().map(str::trim);
     lines.find(|line| !line.is_empty()).unwrap_or_default()

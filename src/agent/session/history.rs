@@ -1,5 +1,5 @@
-//! Messages as they stand in a session's file. The file is written with each step, and a step adds few messages: the text of
-//! the others is kept. Pure.
+//! Messages in the form used in a session file. The file is written after each step, and a step adds few messages, so
+//! the JSON text of the others is cached. Pure.
 
 use serde::ser::Error as _;
 use serde::{Deserialize, Serialize, Serializer};
@@ -12,12 +12,12 @@ use crate::secret::Redactor;
 /// The indentation of a message in the file.
 const INDENT: &str = "\n    ";
 
-/// A message of a file.
+/// A message in a session file.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(from = "HistoryMessage")]
 pub struct WrittenMessage {
     message: HistoryMessage,
-    /// The JSON without keys; `None` as long as the message was only read.
+    /// The JSON with keys removed; `None` until the message is first written.
     json: Option<Box<RawValue>>,
 }
 
@@ -44,7 +44,7 @@ impl Serialize for WrittenMessage {
     }
 }
 
-/// Brings `written` up to date with `messages`, and returns how many of them had to be written anew.
+/// Brings `written` up to date with `messages`, and returns the number of messages that had to be serialized.
 pub(super) fn update(
     written: &mut Vec<WrittenMessage>,
     messages: &[HistoryMessage],
@@ -65,7 +65,7 @@ pub(super) fn update(
 
 fn json(message: &HistoryMessage) -> Option<Box<RawValue>> {
     let json = serde_json::to_string_pretty(message).ok()?;
-    // No string of JSON has a line break in it.
+    // JSON strings contain no raw line breaks.
     RawValue::from_string(json.replace('\n', INDENT)).ok()
 }
 

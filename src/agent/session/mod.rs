@@ -1,5 +1,5 @@
-//! Conversations that outlive the process: one store, for systems that keep a JSON file a session and for those that keep
-//! a folder.
+//! Conversations that outlive the process: one store for systems that keep each session in a JSON file and for those
+//! that keep it in a folder.
 
 mod clean;
 mod directory_map;

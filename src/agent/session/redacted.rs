@@ -1,11 +1,11 @@
-//! Conversations without keys, as they are written. Pure.
+//! Conversations with keys removed, as they are written to disk. Pure.
 
 use crate::agent::conversation::{Conversation, HistoryMessage};
 use crate::record::tasks::Task;
 use crate::record::todos::Todo;
 use crate::secret::Redactor;
 
-/// A conversation with every text redacted.
+/// Redacts every text of a conversation.
 pub fn redacted_conversation(conversation: &Conversation, redactor: &Redactor) -> Conversation {
     let message = |message: &HistoryMessage| redacted_message(message, redactor);
     let messages = |messages: &[HistoryMessage]| messages.iter().map(message).collect();
@@ -16,7 +16,7 @@ pub fn redacted_conversation(conversation: &Conversation, redactor: &Redactor) -
     }
 }
 
-/// The rest of a conversation, without its messages.
+/// Redacts a conversation without its messages.
 pub(super) fn redacted_state(conversation: &Conversation, redactor: &Redactor) -> Conversation {
     let text = |text: &String| redactor.text(text).into_owned();
     let task = |task: &Task| Task {
@@ -28,7 +28,7 @@ pub(super) fn redacted_state(conversation: &Conversation, redactor: &Redactor) -
         active_form: todo.active_form.as_ref().map(text),
         ..*todo
     };
-    // Every field by its name: a new one is not to be forgotten here.
+    // Destructures every field by name, so that a new one cannot be forgotten here.
     let Conversation {
         requests,
         settled,
@@ -51,7 +51,7 @@ pub(super) fn redacted_state(conversation: &Conversation, redactor: &Redactor) -
     }
 }
 
-/// A message with every text redacted.
+/// Redacts every text of a message.
 pub(super) fn redacted_message(message: &HistoryMessage, redactor: &Redactor) -> HistoryMessage {
     let text = |text: &String| redactor.text(text).into_owned();
     let calls = message.calls.iter().map(|call| call.redacted(redactor));

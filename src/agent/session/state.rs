@@ -1,26 +1,26 @@
-//! Progress of a session, as data.
+//! The progress of a session, as data.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-/// Progress of a session.
+/// The progress of a session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SessionState {
-    /// Under way; or its process was killed, if no process holds it.
+    /// In progress; or, if no process holds the session, the process was killed.
     #[default]
     Active,
-    /// The work is done, and passed the audit.
+    /// The work is finished and has passed the audit.
     #[serde(alias = "completed")]
     Complete,
-    /// Ended with an error.
+    /// The work ended with an error.
     Failed,
-    /// Ended by a signal.
+    /// The work was ended by a signal.
     Interrupted,
 }
 
 impl SessionState {
-    /// The name in the file.
+    /// The name used in the file.
     pub fn name(self) -> &'static str {
         match self {
             Self::Active => "active",
@@ -30,7 +30,7 @@ impl SessionState {
         }
     }
 
-    /// The state for an onlooker: an active session that no process holds was killed.
+    /// The state shown to an observer: an active session that no process holds was interrupted.
     pub fn seen(self, is_held: impl FnOnce() -> bool) -> Self {
         match self {
             Self::Active if !is_held() => Self::Interrupted,
@@ -43,10 +43,10 @@ impl SessionState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Compression {
-    /// When the history was compressed.
+    /// The time of the compression.
     pub timestamp: DateTime<Utc>,
     /// The approximate number of tokens before.
     pub tokens_before: u64,
-    /// The approximate number of tokens since.
+    /// The approximate number of tokens after.
     pub tokens_after: u64,
 }

@@ -1,8 +1,7 @@
-//! The sessions below an agent's home.
+//! The store for the sessions in an agent's home.
 //!
-//! Writes there and nowhere else. Guarantees that a session is used by one process at a time, that a reader sees a file
-//! whole, whatever becomes of the process that writes it, that nobody but the user may read it, and that no known key
-//! is in it.
+//! Writes only there. Guarantees that a session is used by one process at a time, that readers see complete files even
+//! if the writing process is killed, that only the user may read them, and that they contain no known key.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -28,20 +27,20 @@ use crate::sys::positions::{self, Misplaced, Positions};
 
 /// The folder with the sessions, in an agent's home.
 pub const SESSIONS: &str = crate::project::home::SESSIONS;
-/// Limit of a session's file, in bytes: no session grows to that.
+/// Maximum size of a session file in bytes, which no session reaches.
 pub const LARGEST: u64 = 1024 * MIB;
-/// The file of a session that is a folder.
+/// The session file within a session folder.
 const FILE: &str = "session.json";
-/// The file that is locked while such a session is used.
+/// The file that is locked while a session folder is in use.
 const LOCK: &str = "session.lock";
 
-/// A session, held by this process for as long as this lives.
+/// A session that this process holds until this value is dropped.
 #[derive(Debug)]
 pub struct Session<F> {
-    /// The content of its file.
+    /// The content of the session file.
     pub file: F,
     hold: SessionLock,
-    /// `true` once the map has it as its directory's last.
+    /// `true` once the map lists it as the last session of its directory.
     is_noted: bool,
 }
 
@@ -60,18 +59,19 @@ impl<F> DerefMut for Session<F> {
 }
 
 impl<F> Session<F> {
-    /// Keeps it from becoming the last one of its directory: a replay is nobody's to go on with.
+    /// Prevents the session from becoming the last one of its directory; a replay should not be resumed.
     pub fn detach(&mut self) {
         self.is_noted = true;
     }
 
-    /// The folder that its file is in.
+    /// The folder that contains the session file.
     pub fn folder(&self) -> &Path {
         self.hold.session.parent().unwrap_or(&self.hold.session)
     }
 }
 
-/// A session's lock. The lock file goes with it where there is no session: it was never saved, or is removed.
+/// The lock on a session. Dropping it removes the lock file if no session exists, because it was never saved or was
+/// removed.
 #[derive(Debug)]
 pub(super) struct SessionLock {
     lock: Option<FileLock>,
@@ -83,7 +83,7 @@ impl Drop for SessionLock {
         if is_missing(&self.session)
             && let Some(lock) = self.lock.take()
         {
-            // What is left behind all the same is removed by `clean`.
+            // If this fails, `clean` removes the file later.
             let _ = lock.remove();
         }
     }
@@ -94,17 +94,17 @@ impl Drop for SessionLock {
 pub struct SessionStore<'r, F> {
     /// The folder with the sessions.
     pub(super) path: PathBuf,
-    /// Removes the keys from what is written.
+    /// Redacts keys in everything that is written.
     pub(super) redactor: &'r Redactor,
     home: &'static AgentHome,
     form: PhantomData<fn() -> F>,
 }
 
 impl<'r, F: SessionForm> SessionStore<'r, F> {
-    /// The sessions below `directory`, which is the home of `home`; the folder is made where it is missing.
+    /// Opens the store in `directory`, which is the home of `home`; creates the sessions folder if it is missing.
     ///
     /// # Errors
-    /// When the folder cannot be made.
+    /// When the folder cannot be created.
     pub fn at(
         home: &'static AgentHome,
         directory: &Path,
@@ -121,15 +121,16 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
         Ok(store)
     }
 
-    /// Path of the folder with the sessions.
+    /// The path of the sessions folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// A new session with this content. It exists for others once it is saved; one that never is leaves nothing behind.
+    /// Creates a session with this content. Other processes see it once it is saved; a session that is never saved
+    /// leaves nothing behind.
     ///
     /// # Errors
-    /// When there is one of that id, or it cannot be locked.
+    /// When a session with this id exists, or it cannot be locked.
     pub fn create(&self, file: F) -> Result<Session<F>, SessionError> {
         let id = file.id();
         let hold = self.hold(&id)?;
@@ -143,7 +144,8 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
         })
     }
 
-    /// Tests for a session of exactly that id: on some systems, other names lead to a folder too.
+    /// Tests whether a session with exactly this id exists; on some systems, a different name may lead to the same
+    /// folder.
     pub fn has(&self, id: &str) -> bool {
         if !F::IS_FOLDER {
             return !is_missing(&self.file(id));
@@ -155,15 +157,15 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
     /// Opens a session.
     ///
     /// # Errors
-    /// When there is none of that id, when another process uses it, or when its file is damaged.
+    /// When no session has this id, another process uses it, or its file is damaged.
     pub fn open(&self, id: &str) -> Result<Session<F>, SessionError> {
-        // No lock file is made for what is not there.
+        // Does not create a lock file for a session that does not exist.
         if !self.has(id) {
             return Err(self.missing(id));
         }
         let hold = self.hold(id)?;
         if F::IS_FOLDER {
-            // What a killed process left behind is in nobody's way.
+            // Files left behind by a killed process do no harm if they cannot be removed.
             let _ = atomic_file::sweep(&self.path.join(id), None);
         }
         Ok(Session {
@@ -173,10 +175,10 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
         })
     }
 
-    /// Reads a session's file without holding the session, for onlookers.
+    /// Reads a session's file without holding the session, for observers.
     ///
     /// # Errors
-    /// When there is none of that id, or when its file is damaged.
+    /// When no session has this id, or its file is damaged.
     pub fn load(&self, id: &str) -> Result<F, SessionError> {
         if !self.has(id) {
             return Err(self.missing(id));
@@ -198,11 +200,11 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
             .map_err(|mistake| damaged(&path, mistake.to_string()))
     }
 
-    /// The session that was used last in `directory`, an absolute path with links resolved; where the store has no map of
-    /// that, the one that began last, and one in which nothing was asked for only where there is no other.
+    /// The session used last in `directory`, an absolute path with links resolved. If the store has no directory map,
+    /// the session started last, preferring those that have a request.
     ///
     /// # Errors
-    /// [`SessionError::NoneIn`] where there is none.
+    /// [`SessionError::NoneIn`] if there is no session.
     pub fn last_in(&self, directory: &Path) -> Result<String, SessionError> {
         let written = self.written(directory);
         if !F::IS_FOLDER
@@ -211,7 +213,7 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
         {
             return Ok(last);
         }
-        // It may have been removed by hand, since it was damaged.
+        // A damaged session may have been removed by hand.
         let here = self.list_in(directory)?;
         here.iter()
             .find(|session| session.is_begun() || !F::IS_FOLDER)
@@ -223,10 +225,10 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
             })
     }
 
-    /// Checks that a session is one of `directory`, which is as for [`last_in`](Self::last_in).
+    /// Checks that a session belongs to `directory`, given as for [`last_in`](Self::last_in).
     ///
     /// # Errors
-    /// [`SessionError::Elsewhere`] where it is not.
+    /// [`SessionError::Elsewhere`] if it does not.
     pub fn check_directory(
         &self,
         session: &Session<F>,
@@ -243,10 +245,10 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
         })
     }
 
-    /// Writes a session; the first time, it becomes the last that was used in its directory.
+    /// Writes a session. The first time, it becomes the one used last in its directory.
     ///
     /// # Errors
-    /// When something cannot be written. What was there of the session is then still there.
+    /// When a file cannot be written. The previous content is then preserved.
     pub fn save(&self, session: &mut Session<F>, now: DateTime<Utc>) -> Result<(), SessionError> {
         session.changed(now);
         self.write(&session.hold.session, &session.file.written(self.redactor))?;
@@ -257,8 +259,7 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
         Ok(())
     }
 
-    /// All sessions, the newest first, with the damaged ones among them. No more is looked at of a session's history than
-    /// that it is JSON.
+    /// All sessions, newest first, damaged ones included. A session's history is only checked to be valid JSON.
     ///
     /// # Errors
     /// When the folder cannot be read.
@@ -269,14 +270,14 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
             self.named(".json")?
         };
         let mut found: Vec<_> = ids.into_iter().filter_map(|id| self.summary(id)).collect();
-        // Of those of a millisecond, the last is the one with the largest number behind its name.
+        // Among sessions of the same millisecond, the one with the largest numeric suffix is the latest.
         found.sort_by_cached_key(|summary| {
             Reverse((summary.time, summary.id.len(), summary.id.clone()))
         });
         Ok(found)
     }
 
-    /// Sessions of `directory`, which is as for [`last_in`](Self::last_in), without the damaged ones.
+    /// The sessions of `directory`, given as for [`last_in`](Self::last_in), without damaged ones.
     ///
     /// # Errors
     /// When the folder cannot be read.
@@ -287,7 +288,7 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
         Ok(found)
     }
 
-    /// The list for programs: `{"schema": 1, "sessions": […]}`.
+    /// The machine-readable list: `{"schema": 1, "sessions": […]}`.
     pub fn json(sessions: &[SessionSummary]) -> Value {
         let sessions: Vec<Value> = sessions.iter().map(F::json).collect();
         serde_json::json!({"schema": 1, "sessions": sessions})
@@ -302,7 +303,7 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
         };
         let is_held = || file_lock::is_held(&self.lock_file(&id));
         let outline = match self.read(&path) {
-            // It was removed, or is being made, just now.
+            // It was removed, or is being created, at this moment.
             Ok(None) if !F::IS_FOLDER || is_held() => return None,
             Ok(None) => Err(no_file()),
             Ok(Some(content)) => parse::<F::Outlined>(&content)
@@ -321,7 +322,7 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
         Some(SessionSummary { id, time, outline })
     }
 
-    /// Takes a session for this process.
+    /// Takes the lock on a session for this process.
     pub(super) fn hold(&self, id: &str) -> Result<SessionLock, SessionError> {
         let path = self.lock_file(id);
         let lock = FileLock::take(&path).map_err(|problem| match problem {
@@ -354,9 +355,9 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
         }
     }
 
-    /// The UUIDs for which there is a file whose name ends so.
+    /// The UUIDs of the files whose names consist of a UUID and `end`.
     pub(super) fn named(&self, end: &str) -> Result<Vec<String>, SessionError> {
-        // A UUID can be written in several ways; our files' names are one of them.
+        // A UUID can be spelled in several ways; file names use only one of them.
         let is_id = |stem: &str| Uuid::try_parse(stem).is_ok_and(|id| id.to_string() == stem);
         let names = self.names()?;
         let stems = names.iter().filter_map(|name| name.strip_suffix(end));
@@ -366,20 +367,20 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
             .collect())
     }
 
-    /// A file's content; `None` where it is missing.
+    /// The content of a file; `None` if it is missing.
     ///
     /// # Errors
-    /// When it is no file, is too large, or cannot be read.
+    /// When it is not a regular file, is too large, or cannot be read.
     pub(super) fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, SessionError> {
         files::read(path, Links::Refused, LARGEST)
             .if_there()
             .map_err(self.cannot_be("read", path))
     }
 
-    /// Writes a file, as JSON.
+    /// Writes a file as JSON.
     ///
     /// # Errors
-    /// When it cannot be written; what was there is then still there.
+    /// When the file cannot be written; its previous content is then preserved.
     pub(super) fn write(&self, path: &Path, content: &impl Serialize) -> Result<(), SessionError> {
         atomic_file::replace_private(path, |file| {
             let mut out = BufWriter::new(file);
@@ -390,7 +391,7 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
         .map_err(self.cannot_be("written", path))
     }
 
-    /// The names in the folder, as far as they are UTF-8.
+    /// The names in the folder that are valid UTF-8.
     fn names(&self) -> Result<Vec<String>, SessionError> {
         let name = |entry: io::Result<fs::DirEntry>| Ok(entry?.file_name().into_string().ok());
         fs::read_dir(&self.path)
@@ -403,11 +404,11 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
             .map_err(self.cannot_be("read", &self.path))
     }
 
-    /// A directory as it stands in files. The bytes of one that is not UTF-8 are written out, so that another
-    /// is not taken for it.
+    /// A directory in the form used in files. Bytes of a path that is not UTF-8 are escaped, so that it cannot be
+    /// confused with another.
     pub fn written(&self, directory: &Path) -> String {
         let bytes = || directory.as_os_str().as_encoded_bytes().escape_ascii();
-        // No path begins like this.
+        // No absolute path begins like this.
         let directory: Cow<'_, str> = directory
             .to_str()
             .map_or_else(|| format!("b\"{}\"", bytes()).into(), Cow::Borrowed);
@@ -421,7 +422,7 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
         }
     }
 
-    /// The error of a lock file that cannot be locked.
+    /// The error for a lock file that cannot be locked.
     pub(super) fn unlockable(&self, path: &Path, source: io::Error) -> SessionError {
         SessionError::Unlockable {
             path: path.to_owned(),
@@ -430,7 +431,7 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
         }
     }
 
-    /// The error of something that cannot be `read` or `written`.
+    /// The error for a file that cannot be `read` or `written`.
     pub fn cannot_be(
         &self,
         what: &'static str,
@@ -446,21 +447,21 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
     }
 }
 
-/// Reads a session's file, which is an object.
+/// Parses a session file, which must be an object.
 ///
 /// # Errors
-/// The mistake, with its place.
+/// The mistake and its location.
 pub(super) fn parse<'t, T: Deserialize<'t>>(content: &'t [u8]) -> Result<T, Misplaced> {
     let json = positions::text(content)?;
     Positions(json).object(json)
 }
 
-/// Tests that nothing is at a path.
+/// Tests that nothing exists at a path.
 pub(super) fn is_missing(path: &Path) -> bool {
     matches!(path.symlink_metadata().if_there(), Ok(None))
 }
 
-/// The time of the last change to what is at a path.
+/// The modification time of a path.
 pub(super) fn modified_at(path: &Path) -> Option<DateTime<Utc>> {
     Some(path.symlink_metadata().ok()?.modified().ok()?.into())
 }
@@ -469,7 +470,7 @@ fn is_directory(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|found| found.is_dir())
 }
 
-/// The problem of a folder without a file.
+/// The description of a session folder without a session file.
 fn no_file() -> String {
     format!("it has no `{FILE}`")
 }

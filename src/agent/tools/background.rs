@@ -1,5 +1,5 @@
-//! `READ_BACKGROUND_PROCESS`, `LIST_BACKGROUND_PROCESSES` and `KILL_BACKGROUND_PROCESS`: what became of
-//! commands that took long.
+//! `READ_BACKGROUND_PROCESS`, `LIST_BACKGROUND_PROCESSES` and `KILL_BACKGROUND_PROCESS`: commands that continue in the
+//! background.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::record::tool::Verb;
 const PROCESS: &[Parameter] =
     &[Parameter::text("process", "the process's name").example("proc_abc123")];
 
-/// The tool that reads, as the model knows it.
+/// The description of the tool that reads.
 pub static READ_BACKGROUND_PROCESS: ToolSpec = ToolSpec::new(
     "READ_BACKGROUND_PROCESS",
     "Shows how a background process stands, and what it has printed so far.",
@@ -21,7 +21,7 @@ pub static READ_BACKGROUND_PROCESS: ToolSpec = ToolSpec::new(
 )
 .doing(Verb::Watch);
 
-/// The tool that lists, as the model knows it.
+/// The description of the tool that lists.
 pub static LIST_BACKGROUND_PROCESSES: ToolSpec = ToolSpec::new(
     "LIST_BACKGROUND_PROCESSES",
     "Lists all background processes, those that have ended too.",
@@ -30,7 +30,7 @@ pub static LIST_BACKGROUND_PROCESSES: ToolSpec = ToolSpec::new(
 )
 .doing(Verb::ListProcesses);
 
-/// The tool that kills, as the model knows it.
+/// The description of the tool that kills.
 pub static KILL_BACKGROUND_PROCESS: ToolSpec = ToolSpec::new(
     "KILL_BACKGROUND_PROCESS",
     "Ends a background process and all that it has started.",
@@ -39,22 +39,22 @@ pub static KILL_BACKGROUND_PROCESS: ToolSpec = ToolSpec::new(
 )
 .doing(Verb::EndProcess);
 
-/// The action on background processes.
+/// An action on background processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BackgroundAction {
-    /// One is shown, and what it has printed.
+    /// Show the state of a process and its output.
     Read,
-    /// All are listed.
+    /// List all processes.
     List,
-    /// One is ended.
+    /// Terminate a process.
     Kill,
 }
 
-/// Looks after background processes.
+/// The tool for background processes.
 pub struct BackgroundTool<'p, 'a> {
-    /// Runs the commands.
+    /// The processes of the run.
     pub processes: &'p RefCell<Processes<'a>>,
-    /// The action.
+    /// The action to perform.
     pub action: BackgroundAction,
 }
 
@@ -72,7 +72,7 @@ impl Tool for BackgroundTool<'_, '_> {
     }
 }
 
-/// Models like to put names in quotes.
+/// The name of the process, without the quotes that models like to add.
 fn name(arguments: &Arguments) -> &str {
     let quotes = ['"', '\'', '`'];
     arguments.get("process").trim().trim_matches(quotes)

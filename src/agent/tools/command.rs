@@ -1,4 +1,4 @@
-//! `COMMAND`: runs a command in the project's root, and puts it in the background when it takes long.
+//! `COMMAND`: runs a command in the project's root, and moves it to the background when it takes long.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use crate::agent::tool::{
 use crate::exec::process::{CommandStatus, Invocation, ProcessError, Processes, Ran, SHELL};
 use crate::record::tool::CommandEnd;
 
-/// The tool, as the model knows it.
+/// The description of the tool.
 pub static COMMAND: ToolSpec = ToolSpec::new(
     "COMMAND",
     "Runs a shell command in the project's root, without input, and gives its exit code and \
@@ -23,10 +23,10 @@ pub static COMMAND: ToolSpec = ToolSpec::new(
     Effect::Runs,
 );
 
-/// The longest that a call may wait for a command, in seconds: a model that waits for more has no use of its time.
+/// The maximum time that a call may wait for a command, in seconds; longer waits waste the model's time.
 const LONGEST_WAIT: u64 = 600;
 
-/// The tool, as a model knows it whose calls say how long they wait.
+/// The description of the tool for models whose calls specify the wait.
 pub static EXECUTE_COMMAND: ToolSpec = ToolSpec::new(
     "execute_command",
     "Runs a shell command in the project's root, without input, and gives its exit code and what it prints. One that \
@@ -45,7 +45,7 @@ pub static EXECUTE_COMMAND: ToolSpec = ToolSpec::new(
 )
 .streaming(Duration::from_secs(LONGEST_WAIT));
 
-/// The tool, as a model knows it that may run only some commands.
+/// The description of the tool for models that may run only some commands.
 pub static RESTRICTED_COMMAND: ToolSpec = ToolSpec::new(
     "COMMAND",
     "Runs one of a few commands in the project's root, without a shell and without input, and \
@@ -54,38 +54,38 @@ pub static RESTRICTED_COMMAND: ToolSpec = ToolSpec::new(
     Effect::Runs,
 );
 
-/// A command that may be run where only some are allowed.
+/// A permitted command, where only some are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AllowedCommand {
-    /// The program and its arguments, as they are.
+    /// The program and its arguments, which are passed on unchanged.
     pub words: Vec<String>,
-    /// The time after which it is ended.
+    /// The time after which it is terminated.
     pub timeout: Duration,
 }
 
-/// The way to run a command.
+/// The way in which commands are run.
 #[derive(Clone, Copy)]
 pub enum Shell<'r> {
-    /// The shell: anything goes.
+    /// By a shell, without restrictions.
     Full,
-    /// Without a shell: a command that this function allows is run as it says; it says why it does not allow one. Nothing
-    /// goes on in the background.
+    /// Without a shell: this function returns the command to run, or the reason why it is not permitted. Commands never
+    /// continue in the background.
     Restricted(&'r dyn Fn(&str) -> Result<AllowedCommand, String>),
-    /// The shell; but what this function knows is run as it says, without one. Nothing goes on in the background:
-    /// what takes too long is ended.
+    /// By a shell, except that commands recognized by this function are run as it says, without a shell. Commands never
+    /// continue in the background; they are terminated when they take too long.
     Foreground(&'r dyn Fn(&str) -> Option<AllowedCommand>),
 }
 
 /// The tool that runs shell commands.
 #[derive(Clone, Copy)]
 pub struct RunCommand<'p, 'a> {
-    /// Runs the commands.
+    /// The processes of the run, which run the commands.
     pub processes: &'p RefCell<Processes<'a>>,
-    /// The time after which a command goes on in the background, where a call does not say how long it waits.
+    /// The time after which a command continues in the background, if the call does not specify the wait.
     pub patience: Duration,
-    /// The way to run it.
+    /// The way in which commands are run.
     pub shell: Shell<'p>,
-    /// Names a file for a command's output: another each time, in a directory that is there.
+    /// Returns a new path for a command's output, in an existing directory.
     pub output_files: &'p dyn Fn() -> PathBuf,
 }
 
@@ -115,7 +115,7 @@ impl RunCommand<'_, '_> {
                 let brief = format!("goes on as {id}");
                 (backgrounded(&id, &output), CommandEnd::InBackground, brief)
             }
-            // The agent itself is stopped before its next step.
+            // The agent itself stops before its next step.
             Ran::Stopped { output } => return Err(ToolError::failed(stopped(&output))),
             Ran::TimedOut { output } => {
                 let text = timed_out(patience, &output);
@@ -171,7 +171,7 @@ fn timed_out(patience: Duration, output: &str) -> String {
     format!("The command did not end within {patience} s, and was ended.\n{printed}")
 }
 
-/// The output, as a model is shown it.
+/// A command's output in the form shown to the model.
 pub(super) fn printed(output: &str) -> String {
     if output.is_empty() {
         "(nothing was printed)\n".to_owned()

@@ -1,7 +1,8 @@
 //! `delete_file`: removes a file.
 //!
-//! Inside the project it does so through [`Files`] alone, which can undo it. Elsewhere, where the user allows that, it is
-//! gone. Directories and what only looks like a file are left alone, and so are files that hold credentials by name.
+//! Inside the project, it removes files only through [`Files`], which can undo that. Files outside, if the user allows
+//! access to them, are removed for good. Directories and special files are never removed, nor are files whose name
+//! suggests that they contain credentials.
 
 use std::fs;
 
@@ -11,10 +12,10 @@ use crate::agent::tool::{Arguments, Effect, Parameter, Tool, ToolError, ToolOutp
 use crate::edit::EditKind;
 use crate::record::tool::Verb;
 
-/// A larger file, in bytes, is not shown before it is removed.
+/// Maximum size of a file shown before it is removed, in bytes.
 const LARGEST: u64 = 16 << 20;
 
-/// The tool, as the model knows it.
+/// The description of the tool.
 pub static DELETE_FILE: ToolSpec = ToolSpec::new(
     "delete_file",
     "Removes a file. Directories are not removed: an empty one may stay.",
@@ -55,14 +56,14 @@ impl Tool for DeleteFile<'_> {
         preview_of(self.0.files, vec![proposed]).map(Some)
     }
 
-    /// Whatever is there: who is asked need not know more.
+    /// A removal is always a hazard, whatever the path refers to.
     fn hazards(&self, _arguments: &Arguments) -> Vec<&'static str> {
         vec!["deletes"]
     }
 }
 
 impl DeleteFile<'_> {
-    /// Finds the file.
+    /// Resolves the path and checks that it may be removed.
     fn look(&self, arguments: &Arguments) -> Result<ResolvedPath, String> {
         let place = self.0.resolve(arguments.get("path"))?;
         place.check_secrets(self.0.root)?;

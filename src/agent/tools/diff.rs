@@ -1,9 +1,9 @@
-//! The tool `show_diff`: what the run has changed so far.
+//! `show_diff`: shows the changes made by the run so far.
 
 use crate::agent::tool::{Arguments, Effect, Tool, ToolError, ToolOutput, ToolSpec};
 use crate::record::tool::Verb;
 
-/// The tool, as the model knows it.
+/// The description of the tool.
 pub static SHOW_DIFF: ToolSpec = ToolSpec::new(
     "show_diff",
     "Show what was changed in the project's files so far, as a unified diff. Use this to check your work before you \
@@ -13,12 +13,12 @@ pub static SHOW_DIFF: ToolSpec = ToolSpec::new(
 )
 .doing(Verb::Use);
 
-/// Knows what a run has changed.
+/// Provides the changes made by a run.
 pub trait ChangesSoFar {
-    /// The unified diff of it; "" where nothing was changed.
+    /// The unified diff of the changes; empty if there are none.
     ///
     /// # Errors
-    /// When it cannot be told.
+    /// When the changes cannot be determined.
     fn diff(&self) -> Result<String, ToolError>;
 }
 

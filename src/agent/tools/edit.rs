@@ -1,13 +1,13 @@
-//! `edit_file`: replaces one place in a file, or all of them.
+//! `edit_file`: replaces one passage of a file, or all its occurrences.
 //!
-//! Works as [`replace`](super::replace) does, by other names, and for several places at once.
+//! Works like [`replace`](super::replace), with other parameter names and support for several occurrences.
 
 use super::replace::{FindAndReplace, Passage};
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
 
-/// The tool, as the model knows it.
+/// The description of the tool.
 pub static EDIT_FILE: ToolSpec = ToolSpec::new(
     "edit_file",
     "Replaces a passage of a text file of at most 10 MiB; all else stays as it is. Read the file first. The passage must \
@@ -27,7 +27,7 @@ pub static EDIT_FILE: ToolSpec = ToolSpec::new(
     Effect::Writes,
 );
 
-/// Replaces passages of files, one or all.
+/// Replaces a passage of a file, once or everywhere.
 #[derive(Clone, Copy)]
 pub struct EditFile<'a>(pub FindAndReplace<'a>);
 

@@ -1,4 +1,4 @@
-//! Shared parts of the tools that read and change files: how files are put, and how a change is shown.
+//! Parts shared by the tools that read and change files: applying edits and previewing them.
 
 use std::path::Path;
 
@@ -8,50 +8,50 @@ use crate::edit::EditKind;
 use crate::sys::diff::FileChange;
 use crate::sys::numbers::grouped;
 
-/// The schema of a number of things, of which there is one at least.
+/// The schema of a count of at least one.
 pub(super) const COUNT: &str = r#"{"type": "integer", "minimum": 1}"#;
 
-/// The edit of a file by its path: plain names joined by `/`, relative to the project's root.
+/// An edit of the file at a path: plain names joined by `/`, relative to the project's root.
 pub type PathEdit = (String, EditKind);
 
-/// Puts files where they belong: verified and undoable inside the project.
+/// Applies edits to files: verified and undoable inside the project.
 pub trait Files {
-    /// Makes all of these edits, or none; of a path there is one at the most. What the model should know about that:
-    /// sentences.
+    /// Makes all of these edits or none, with at most one per path. Returns notes for the model, as sentences.
     ///
     /// # Errors
-    /// When a file may not be changed so, or could not be; nothing was changed then.
+    /// When an edit is not permitted or fails; nothing was changed then.
     fn apply(&self, edits: Vec<PathEdit>) -> Result<Vec<String>, ToolError>;
 
-    /// Sees that these edits may be made, before anybody is asked about them; [`apply`](Self::apply) does so, too.
+    /// Checks that these edits are permitted before the user is asked about them; [`apply`](Self::apply) checks this,
+    /// too.
     ///
     /// # Errors
-    /// When a file may not be changed so.
+    /// When an edit is not permitted.
     fn check(&self, _edits: Vec<PathEdit>) -> Result<(), ToolError> {
         Ok(())
     }
 }
 
-/// The files that a tool may change.
+/// Access to the files that a tool may change.
 #[derive(Clone, Copy)]
 pub struct FileAccess<'a> {
-    /// The project's root, links resolved.
+    /// The project's root, with links resolved.
     pub root: &'a Path,
-    /// Allows or refuses files elsewhere.
+    /// Allows or refuses files outside the project.
     pub outside: Outside,
-    /// Writes the project's files.
+    /// Applies edits to the project's files.
     pub files: &'a dyn Files,
 }
 
 impl FileAccess<'_> {
-    /// The place that a call names, where a file may be changed.
+    /// Resolves the path in a call to a place where a file may be changed.
     ///
     /// # Errors
-    /// A sentence for the model: the path is none, or nothing may be changed there.
+    /// A sentence for the model: the path is invalid, or nothing may be changed there.
     pub fn resolve(&self, path: &str) -> Result<ResolvedPath, String> {
         let place = ResolvedPath::of(self.root, path, self.outside)?;
         match &place {
-            // As the path policy has it inside.
+            // Inside the project, the path policy enforces the same rule.
             ResolvedPath::Outside(path) if leads_through_config(path) => Err(format!(
                 "{} is in another project's `agent-config`, where nothing may be changed",
                 place.shown()
@@ -61,7 +61,7 @@ impl FileAccess<'_> {
     }
 }
 
-/// A file as a call would leave it, for the user who is asked about it.
+/// The proposed state of a file, shown to the user who is asked about the call.
 pub(super) struct Proposed {
     pub place: ResolvedPath,
     /// The current content; `None` if there is no file.
@@ -70,10 +70,10 @@ pub(super) struct Proposed {
     pub after: Option<String>,
 }
 
-/// Shows what would become of these files, as a unified diff.
+/// Previews the changes to these files as a unified diff.
 ///
 /// # Errors
-/// When a file may not be changed so.
+/// When an edit is not permitted.
 pub(super) fn preview_of(files: &dyn Files, proposed: Vec<Proposed>) -> Result<String, ToolError> {
     let inside = proposed.iter().filter_map(Proposed::edit);
     files.check(inside.collect())?;
@@ -89,7 +89,7 @@ pub(super) fn preview_of(files: &dyn Files, proposed: Vec<Proposed>) -> Result<S
 }
 
 impl Proposed {
-    /// The edit, where the file is in the project.
+    /// The edit, if the file is inside the project.
     fn edit(&self) -> Option<PathEdit> {
         let ResolvedPath::Inside(path) = &self.place else {
             return None;
@@ -100,10 +100,10 @@ impl Proposed {
     }
 }
 
-/// A warning behind each change of a file elsewhere than in the project.
+/// A warning added to each change of a file outside the project.
 pub(super) const NOT_UNDONE: &str = "it is outside the project: `undo` does not take this back";
 
-/// An output with warnings behind it, each on a line of its own.
+/// An output followed by warnings, each on its own line.
 pub(super) fn with_warnings(said: String, warnings: Vec<String>) -> ToolOutput {
     let lines = warnings.iter().map(|text| format!("\nwarning: {text}"));
     ToolOutput {
@@ -113,13 +113,13 @@ pub(super) fn with_warnings(said: String, warnings: Vec<String>) -> ToolOutput {
     }
 }
 
-/// Counts the lines of a text; one that does not end counts.
+/// Counts the lines of a text, including an unterminated last line.
 pub(super) fn line_count(content: &[u8]) -> usize {
     let newlines = memchr::memchr_iter(b'\n', content).count();
     newlines + usize::from(content.last().is_some_and(|last| *last != b'\n'))
 }
 
-/// `lines 4, 17 and 90`; no more than ten are named.
+/// Formats line numbers as in `lines 4, 17 and 90`, naming at most ten.
 pub(super) fn at_lines(lines: &[usize]) -> String {
     const NAMED: usize = 10;
     let named: Vec<String> = lines

@@ -1,7 +1,7 @@
-//! The tool LIST_DIRECTORY: what is in a directory, or what a glob matches, as a tree.
+//! `LIST_DIRECTORY`: lists a directory, or the matches of a glob, as a tree.
 //!
-//! Reads directories and git's ignore files. Guarantees that it looks into no link, that what it shows and how much it
-//! looks at are bounded, however large the tree is, and that a stop ends it.
+//! Reads directories and git's ignore files. Guarantees that it follows no links, that its output and the number of
+//! entries it examines are limited however large the tree is, and that an interrupt ends it.
 
 use std::cmp::Ordering;
 use std::collections::{HashMap, VecDeque};
@@ -20,16 +20,16 @@ use crate::sys::interrupt::Interrupt;
 use crate::sys::numbers::{counted, grouped};
 use crate::sys::text::{cut, escaped};
 
-/// The most entries that are shown.
+/// Maximum number of entries shown.
 const SHOWN: usize = 1000;
-/// The most entries that are looked at to find what a glob matches.
+/// Maximum number of entries examined to find the matches of a glob.
 const LOOKED_AT: usize = 200_000;
-/// The longest glob, in bytes. Nested groups are read by recursion, and matching takes time by its length.
+/// Maximum length of a glob, in bytes. Nested groups are parsed recursively, and matching time grows with the length.
 const LONGEST_GLOB: usize = 1000;
-/// Characters shown of an error about a glob, which may quote what the glob was turned into.
+/// Maximum length of a glob error, in characters; it may quote the pattern that the glob was converted to.
 const QUOTED_ERROR: usize = 200;
 
-/// The description of LIST_DIRECTORY.
+/// The description of the tool.
 pub static LIST_DIRECTORY: ToolSpec = ToolSpec::new(
     "LIST_DIRECTORY",
     "Shows what is in a directory, or what a glob matches, as a tree of at most 1,000 entries. What git ignores is \
@@ -40,14 +40,14 @@ pub static LIST_DIRECTORY: ToolSpec = ToolSpec::new(
 )
 .doing(Verb::List);
 
-/// Lists directories, or what a glob matches in them.
+/// Lists directories, or the matches of a glob in them.
 #[derive(Debug, Clone, Copy)]
 pub struct ListDirectory<'a> {
-    /// The project's root, links resolved.
+    /// The project's root, with links resolved.
     pub root: &'a Path,
-    /// Allows or refuses directories elsewhere.
+    /// Allows or refuses directories outside the project.
     pub outside: Outside,
-    /// Ends it.
+    /// Interrupts the listing.
     pub interrupt: &'a Interrupt,
 }
 
@@ -55,7 +55,7 @@ impl Tool for ListDirectory<'_> {
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         let path = arguments.get("path");
         let listed = match arguments.get("pattern").trim() {
-            // Then the path may be a glob.
+            // Without a pattern, the path may be a glob.
             "" => self.list(path),
             pattern => self.tree(path, Some(pattern)),
         };
@@ -72,7 +72,7 @@ impl Tool for ListDirectory<'_> {
     }
 }
 
-/// The tool that takes a directory and a glob, as the model knows it.
+/// The description of the tool that takes a directory and a glob.
 pub static LIST_FILES: ToolSpec = ToolSpec::new(
     "list_files",
     "Shows what is in a directory, or what a glob matches there, as a tree of at most 1,000 entries, without what git \
@@ -86,11 +86,11 @@ pub static LIST_FILES: ToolSpec = ToolSpec::new(
 )
 .doing(Verb::List);
 
-/// The tree as text, and how many entries it has.
+/// The tree as text, and its number of entries.
 type Listing = (String, Option<usize>);
 
 impl ListDirectory<'_> {
-    /// Lists a path, which may be a glob.
+    /// Lists a path that may be a glob.
     fn list(&self, path: &str) -> Result<Listing, String> {
         let (directory, pattern) = self.split_glob(path);
         self.tree(directory, pattern)
@@ -120,7 +120,7 @@ impl ListDirectory<'_> {
         Ok((tree.render(&shown, pattern), Some(count)))
     }
 
-    /// The directory part of a path, and the glob behind it. What is there by that very name is no glob.
+    /// Splits a path into its directory and the glob after it. A path that exists literally is not a glob.
     fn split_glob<'p>(&self, path: &'p str) -> (&'p str, Option<&'p str>) {
         let is_glob = |text: &str| text.contains(['*', '?', '[', '{']);
         if !is_glob(path) || self.root.join(path).symlink_metadata().is_ok() {
@@ -134,11 +134,11 @@ impl ListDirectory<'_> {
     }
 }
 
-/// A glob, less its directory part.
+/// A glob without its directory part.
 struct Glob {
-    /// Of one pattern: unlike a matcher, a set says so where a pattern is too much for it.
+    /// A set of one pattern: unlike a single matcher, it reports an error if the pattern is too complex.
     matcher: GlobSet,
-    /// The most names that a match can have.
+    /// The maximum number of path components in a match.
     depth: usize,
 }
 
@@ -174,23 +174,23 @@ impl Glob {
     }
 }
 
-/// One directory of the tree that is shown.
+/// A directory of the displayed tree.
 #[derive(Debug, Default)]
 struct Node {
     entries: Vec<Entry>,
-    /// The number of entries that had no room.
+    /// The number of entries omitted for lack of room.
     left_out: u64,
-    /// Set if it was not looked into.
+    /// Set if the directory was not read.
     is_closed: bool,
-    /// Set if git ignores all that is in it: to git, a directory is what is in it.
+    /// Set if git ignores everything in it; to git, a directory is its content.
     is_ignored: bool,
 }
 
-/// The tree of what is shown. Directories are gone through by breadth, so that what is near is shown before what is deep.
+/// The tree to display. Directories are traversed breadth-first, so that close entries are shown before deep ones.
 struct Tree<'w> {
     walk: Walk<'w>,
     glob: Option<Glob>,
-    /// Entries found, by the directories' paths from the listed one on, which is "" itself.
+    /// Directories by their paths relative to the listed one, which is "" itself.
     nodes: HashMap<String, Node>,
     shown: usize,
 }
@@ -218,7 +218,7 @@ impl<'w> Tree<'w> {
                 self.close(path);
                 continue;
             }
-            // One large directory must not hide what is beside it.
+            // A large directory must not hide the ones next to it.
             let left = SHOWN.saturating_sub(self.shown);
             let room = if queue.is_empty() { left } else { left / 2 };
             let most = self.shown + room.max(1);
@@ -243,7 +243,7 @@ impl<'w> Tree<'w> {
         Ok(self)
     }
 
-    /// Leaves a directory as one that nobody has looked into.
+    /// Marks a directory as not read.
     fn close(&mut self, path: String) {
         self.walk.is_cut_short = true;
         if self.glob.is_none() {
@@ -262,7 +262,7 @@ impl<'w> Tree<'w> {
     }
 }
 
-/// A walk of what is at a place, and the place's own path in the project.
+/// Starts a walk at a place; also returns the place's own path in the project.
 fn walk_of<'w>(
     root: &Path,
     place: &ResolvedPath,
@@ -275,8 +275,8 @@ fn walk_of<'w>(
     Ok((Walk::new(open, rules, LOOKED_AT).until(interrupt), start))
 }
 
-/// The files below a directory, those that are near before those that are deep, as far as anything is looked at; and
-/// whether there was more.
+/// The files below a directory, close ones before deep ones, up to the limit on examined entries; and `true` if there
+/// are more.
 pub(super) fn files_below(
     root: &Path,
     place: &ResolvedPath,
@@ -296,8 +296,8 @@ pub(super) fn files_below(
     Ok((files, walk.is_cut_short))
 }
 
-/// Git's rules for what is below a place; none where git ignores the place itself, as it was named all the
-/// same, and none elsewhere than in a repository.
+/// Git's ignore rules below a place. `None` if git ignores the place itself, since it was named explicitly, or if a
+/// place outside the project is in no repository.
 fn rules(root: &Path, place: &ResolvedPath, start: &str) -> Option<(IgnoreRules, String)> {
     let (top, prefix) = match place {
         ResolvedPath::Inside(_) => (root, start),
@@ -313,7 +313,7 @@ fn rules(root: &Path, place: &ResolvedPath, start: &str) -> Option<(IgnoreRules,
 }
 
 impl Tree<'_> {
-    /// Adds an entry, where fewer than `most` are shown, and tells whether it was added.
+    /// Adds an entry if fewer than `most` are shown, and returns whether it was added.
     fn insert(&mut self, directory: &str, entry: Entry, most: usize) -> bool {
         let node = self.nodes.entry(directory.to_owned()).or_default();
         if self.shown >= most {
@@ -325,12 +325,12 @@ impl Tree<'_> {
         true
     }
 
-    /// Adds an entry, and the way to it.
+    /// Adds an entry and all its parents.
     fn insert_with_parents(&mut self, directory: &str, entry: Entry) {
         if !self.insert(directory, entry, SHOWN) {
             return;
         }
-        // A parent that is there already has its own parents.
+        // A parent that is already in the tree has its own parents there.
         let mut path = directory;
         while !path.is_empty() {
             let (parent, name) = split(path);
@@ -347,7 +347,7 @@ impl Tree<'_> {
         }
     }
 
-    /// The tree as text; `shown` is how the model is told of the directory.
+    /// Renders the tree as text; `shown` is the directory's name for the model.
     fn render(mut self, shown: &str, pattern: Option<&str>) -> String {
         let mut text = match pattern {
             _ if !self.nodes.is_empty() => {
@@ -367,12 +367,12 @@ impl Tree<'_> {
         text
     }
 
-    /// Renders what is below a directory, each line behind `indent`.
+    /// Renders the content of a directory, each line prefixed with `indent`.
     fn render_below(&mut self, path: &str, indent: &str, text: &mut String) {
         let Some(mut node) = self.nodes.remove(path) else {
             return;
         };
-        // A glob's way to a match is noted when the match is found.
+        // With a glob, entries are in the order in which matches were found.
         node.entries.sort_by(order);
         let mut lines = Vec::new();
         for Entry { name, kind } in node.entries {

@@ -1,4 +1,4 @@
-//! The tools, one implementation each, and what they share.
+//! The implementations of the tools, and the parts they share.
 
 pub mod background;
 pub mod command;

@@ -1,4 +1,4 @@
-//! The tools that touch nothing of the project: the task list, a question to the user, and the end.
+//! Tools that do not touch the project: the task list, questions to the user, and the end of the work.
 
 use crate::agent::AgentError;
 use crate::agent::tool::{
@@ -6,7 +6,7 @@ use crate::agent::tool::{
 };
 use crate::record::tool::Verb;
 
-/// The description of UPDATE_TASK_LIST.
+/// The description of the `UPDATE_TASK_LIST` tool.
 pub static UPDATE_TASK_LIST: ToolSpec = ToolSpec::new(
     "UPDATE_TASK_LIST",
     "Does nothing but note the task list of this response.",
@@ -19,7 +19,7 @@ pub static UPDATE_TASK_LIST: ToolSpec = ToolSpec::new(
 )
 .doing(Verb::Note);
 
-/// The description of DONE.
+/// The description of the `DONE` tool.
 pub static DONE: ToolSpec = ToolSpec::new(
     "DONE",
     "Says that all that was asked for is done.",
@@ -31,7 +31,7 @@ pub static DONE: ToolSpec = ToolSpec::new(
     Effect::Ends,
 );
 
-/// The description of DONE for an auditor, for whom a verdict in plain words does as well.
+/// The description of `DONE` for an auditor, who may also give the verdict in plain words.
 pub static VERDICT: ToolSpec = ToolSpec::new(
     "DONE",
     "Ends the audit with your verdict, as a reply without a tool does.",
@@ -43,7 +43,7 @@ pub static VERDICT: ToolSpec = ToolSpec::new(
     Effect::Ends,
 );
 
-/// The description of ASK_USER.
+/// The description of the `ASK_USER` tool.
 pub static ASK_USER: ToolSpec = ToolSpec::new(
     "ASK_USER",
     "Asks the user a question, and waits for the answer.",
@@ -52,7 +52,7 @@ pub static ASK_USER: ToolSpec = ToolSpec::new(
     Effect::Asks,
 );
 
-/// Notes the task list, which the protocol has read already.
+/// Acknowledges the task list, which the protocol has already read.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct UpdateTaskList;
 
@@ -76,19 +76,19 @@ impl Tool for Done {
     }
 }
 
-/// The one who answers an agent's questions.
+/// Answers an agent's questions.
 pub trait User {
-    /// The answer; `None` where nobody is there to give one.
+    /// The answer; `None` if no user is present.
     ///
     /// # Errors
-    /// When the run is over: a signal came, or the terminal is gone.
+    /// When the run must end, because of a signal or because the terminal is gone.
     fn ask(&self, question: &str) -> Result<Option<String>, AgentError>;
 }
 
-/// Asks the user.
+/// Asks the user a question.
 #[derive(Clone, Copy)]
 pub struct AskUser<'a> {
-    /// The user, or whoever stands for them.
+    /// The user, or a substitute.
     pub user: &'a dyn User,
 }
 
@@ -116,10 +116,10 @@ pub static REQUEST_APPROVAL: ToolSpec = ToolSpec::new(
     Effect::Asks,
 );
 
-/// Asks the user for approval, and stops the work where there is none.
+/// Asks the user for approval, and stops the work if it is refused.
 #[derive(Clone, Copy)]
 pub struct RequestApproval<'a> {
-    /// The user, or whoever stands for them.
+    /// The user, or a substitute.
     pub user: &'a dyn User,
 }
 

@@ -1,7 +1,7 @@
-//! Paths that a model names: where they lead, and what is there.
+//! Paths given by a model: resolution, and access to the files they refer to.
 //!
-//! Looks at the disk and changes nothing. Guarantees that a place that is said to be inside the project
-//! is reached through handles that cannot leave it, even while the tree is being changed.
+//! Reads from the disk and changes nothing. Guarantees that a place reported as inside the project is accessed through
+//! handles that cannot leave it, even while the tree is being changed.
 
 use std::cmp::Reverse;
 use std::ffi::OsStr;
@@ -18,13 +18,13 @@ use crate::sys::files::{self, Links, is_missing};
 use crate::sys::numbers::counted;
 use crate::sys::text::escaped;
 
-/// The longest path that a system takes, less the root's own part.
+/// Maximum length of a path on common systems, in bytes, without the root's own part.
 const LONGEST: usize = 4000;
-/// Names of a directory that are told where the one that was meant is missing.
+/// Maximum number of names suggested when a path is missing.
 const NAMED: usize = 20;
-/// The most names that are looked at.
+/// Maximum number of names examined for that.
 const LOOKED_AT: usize = 10_000;
-/// Files of an `agent-config` that hold no key.
+/// Files in an `agent-config` that contain no key.
 const WITHOUT_KEYS: [&str; 5] = [
     ".gitignore",
     "codeRollup.txt",
@@ -36,45 +36,45 @@ const WITHOUT_KEYS: [&str; 5] = [
 /// Permission for paths that lead out of the project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outside {
-    /// No path may.
+    /// Such paths are refused.
     Refused,
-    /// The user has said that it may: `--allow-outside`.
+    /// The user allows such paths: `--allow-outside`.
     Allowed,
 }
 
 /// The place that a path leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ResolvedPath {
-    /// Into the project: plain names joined by `/`, relative to the root, which is "" itself. Links are
-    /// as they were named.
+    /// A path inside the project: plain names joined by `/`, relative to the root, which is "" itself. Links are not
+    /// resolved.
     Inside(String),
-    /// Elsewhere: an absolute path, links resolved as far as it is there.
+    /// A path outside: absolute, with links resolved as far as the path exists.
     Outside(PathBuf),
 }
 
-/// The thing at a place.
+/// What exists at a place.
 #[derive(Debug)]
 pub enum Found {
     /// A file, opened for reading.
     File(File),
     /// A directory.
     Directory,
-    /// A pipe, a device or the like.
+    /// A pipe, a device or other special file.
     Special,
-    /// There is nothing of that name.
+    /// Nothing exists there.
     Missing,
 }
 
 impl ResolvedPath {
-    /// Resolves `path`, untrusted text, from `root`, the project's root with links resolved. `.` and
-    /// `..` are taken by their letters; `~` is a name like any other.
+    /// Resolves the untrusted `path` relative to `root`, the project's root with links resolved. `.` and `..` are
+    /// resolved lexically; `~` is an ordinary name.
     ///
     /// # Errors
-    /// A sentence for the model: the path is none, or leads out where that is refused.
+    /// A sentence for the model: the path is invalid, or it leads out of the project and that is refused.
     pub fn of(root: &Path, path: &str, outside: Outside) -> Result<Self, String> {
         check_form(path)?;
         let clean = path_clean::clean(root.join(path));
-        // What links make of it, and what their letters make of it where the root was named by a link.
+        // Both the resolved path and the lexical one are checked, in case the root was named through a link.
         let resolved = resolved(&clean);
         let place = match (resolved.strip_prefix(root), clean.strip_prefix(root)) {
             (Ok(_), Ok(named)) | (Ok(named), Err(_)) => Self::Inside(plain(named, path)?),
@@ -91,7 +91,7 @@ impl ResolvedPath {
         }
     }
 
-    /// The place as the model is told of it.
+    /// The place in the form shown to the model.
     pub fn shown(&self) -> String {
         match self {
             Self::Inside(path) if path.is_empty() => "`.`".to_owned(),
@@ -100,7 +100,7 @@ impl ResolvedPath {
         }
     }
 
-    /// The path, as diffs name it.
+    /// The path in the form used in diffs.
     pub fn named(&self) -> String {
         match self {
             Self::Inside(path) => path.clone(),
@@ -116,10 +116,10 @@ impl ResolvedPath {
         }
     }
 
-    /// Looks at what is there. Links inside the project are followed where they stay in it.
+    /// Opens what exists at the place. Links inside the project are followed if they stay inside.
     ///
     /// # Errors
-    /// When the system does not let it be seen, or a link leads out meanwhile.
+    /// When access is denied, or a link has come to lead out of the project.
     pub fn look(&self, root: &Path) -> io::Result<Found> {
         let path = self.path(root);
         let resolved = match path.canonicalize() {
@@ -147,10 +147,10 @@ impl ResolvedPath {
         })
     }
 
-    /// Looks at what is there, which must be something.
+    /// Opens what exists at the place, and fails if there is nothing.
     ///
     /// # Errors
-    /// A sentence for the model where nothing is, or nothing can be seen.
+    /// A sentence for the model if nothing exists, or it cannot be accessed.
     pub fn find(&self, root: &Path) -> Result<Found, String> {
         match self.look(root) {
             Ok(Found::Missing) => Err(missing(root, self)),
@@ -159,10 +159,10 @@ impl ResolvedPath {
         }
     }
 
-    /// The file that is there, where it may be read and is no longer than `limit` bytes.
+    /// Reads the file at the place, if it may be read and has at most `limit` bytes.
     ///
     /// # Errors
-    /// [`ToolError::Failed`] with the way out where there is no such file.
+    /// [`ToolError::Failed`], with advice, if there is no such file.
     pub fn read(&self, root: &Path, limit: u64) -> Result<Vec<u8>, ToolError> {
         self.check_secrets(root).map_err(ToolError::failed)?;
         let shown = self.shown();
@@ -191,10 +191,10 @@ impl ResolvedPath {
         }
     }
 
-    /// Refuses a place that commonly holds credentials, by its name or by that of what it links to.
+    /// Refuses a place that commonly contains credentials, by its own name or that of its link target.
     ///
     /// # Errors
-    /// A sentence that says so.
+    /// A sentence that explains the refusal.
     pub fn check_secrets(&self, root: &Path) -> Result<(), String> {
         let named = self.path(root);
         let resolved = resolved(&named);
@@ -211,7 +211,7 @@ impl ResolvedPath {
         Ok(())
     }
 
-    /// Reports whether it is a `.env` by its own name, and by that of what it links to.
+    /// Reports whether it is a `.env` file, both by its own name and by that of its link target.
     pub fn is_environment(&self, root: &Path) -> bool {
         let named = self.path(root);
         [resolved(&named), named].iter().all(|path| {
@@ -220,7 +220,7 @@ impl ResolvedPath {
         })
     }
 
-    /// A handle below which the directory lies, and its path from there on; "" is the handle itself.
+    /// A handle to this directory or one above it, and the directory's path relative to that; "" is the handle itself.
     pub(super) fn directory(&self, root: &Path) -> io::Result<(Root, String)> {
         match self {
             Self::Inside(_) => {
@@ -232,14 +232,15 @@ impl ResolvedPath {
     }
 }
 
-/// Reports whether `path`, untrusted text, leads from `root` to `closed` or below it; both with links resolved.
+/// Reports whether the untrusted `path`, relative to `root`, leads to `closed` or below it; `root` and `closed` have
+/// links resolved.
 pub fn leads_into(root: &Path, path: &str, closed: &Path) -> bool {
     let clean = path_clean::clean(root.join(path));
     clean.starts_with(closed) || resolved(&clean).starts_with(closed)
 }
 
-/// Reports whether a path, relative to the root where it leads inside, is that of a key: it leads through an `agent-config`,
-/// the project's or another's, to what is not known to hold none.
+/// Reports whether a path (relative to the root if inside) may be that of a key: it leads through an `agent-config`, of
+/// this or another project, to a file that is not known to be free of keys.
 fn holds_keys(path: &Path) -> bool {
     let names = || path.iter().zip(path.iter().skip(1));
     let mut in_config = names().filter(|(directory, _)| is_config(directory));
@@ -251,12 +252,12 @@ pub(super) fn leads_through_config(path: &Path) -> bool {
     path.iter().any(is_config)
 }
 
-/// Some file systems take letters of either case for the same.
+/// Some file systems ignore case.
 fn is_config(name: &OsStr) -> bool {
     name.eq_ignore_ascii_case(CONFIG)
 }
 
-/// Text of a model or the disk, as it stands in a sentence.
+/// Text from a model or the disk, quoted for use in a sentence.
 pub(crate) fn quoted(text: &str) -> String {
     format!("`{}`", escaped(text))
 }
@@ -289,13 +290,13 @@ fn check_form(path: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The absolute `path` with links resolved, as far as it is there.
+/// Resolves the links in the absolute `path`, as far as it exists.
 pub(crate) fn resolved(path: &Path) -> PathBuf {
     for ancestor in path.ancestors() {
-        // One that cannot be resolved is not there, or nobody gets through it.
+        // An ancestor that cannot be resolved does not exist or is not accessible.
         if let Ok(resolved) = ancestor.canonicalize() {
             let rest = path.strip_prefix(ancestor).unwrap_or(Path::new(""));
-            // Joined to "", a path would end in a slash.
+            // Joining "" would add a trailing slash.
             return if rest.as_os_str().is_empty() {
                 resolved
             } else {
@@ -316,7 +317,7 @@ fn plain(relative: &Path, path: &str) -> Result<String, String> {
     })
 }
 
-/// `resolved` from the root on.
+/// The path of `resolved` relative to the root.
 fn below(root: &Path, resolved: &Path) -> io::Result<String> {
     let inside = resolved.strip_prefix(root).ok().and_then(Path::to_str);
     inside.map(str::to_owned).ok_or_else(|| {
@@ -327,12 +328,12 @@ fn below(root: &Path, resolved: &Path) -> io::Result<String> {
     })
 }
 
-/// Says that the system does not let a place be read.
+/// The message for a place that the system does not allow to be read.
 pub(super) fn unreadable(shown: &str, error: &io::Error) -> String {
     format!("{shown} cannot be read: {error}")
 }
 
-/// Says that nothing is at a place, and what is near it, the likest names first.
+/// The message for a missing path, which suggests existing names, the most similar ones first.
 fn missing(root: &Path, place: &ResolvedPath) -> String {
     let shown = place.shown();
     let path = place.path(root);
@@ -373,7 +374,7 @@ fn names_in(directory: &Path) -> Vec<String> {
     names
 }
 
-/// Counts the letters with which two names begin in common, whatever their case.
+/// Counts the letters at the start that two names have in common, ignoring case.
 fn likeness(one: &str, other: &str) -> usize {
     let (one, other) = (one.to_lowercase(), other.to_lowercase());
     let pairs = one.chars().zip(other.chars());

@@ -1,7 +1,7 @@
-//! The tool READ_FILE: what is in a file.
+//! `READ_FILE`: shows the content of a file.
 //!
-//! Reads the file, and refuses those whose name says that they hold credentials. Other keys are for the
-//! caller to redact, who also leaves out the middle of what is long.
+//! Refuses files whose name suggests that they contain credentials. The caller redacts other keys and truncates long
+//! output in the middle.
 
 use std::fmt;
 use std::path::Path;
@@ -14,18 +14,18 @@ use crate::agent::tool::{
 };
 use crate::sys::numbers::counted;
 
-/// The most bytes shown of a range of lines: with the line above it, no more than of any output.
+/// Maximum size of a shown line range, in bytes; with the line above it, it fits in any output.
 const SHOWN: usize = OUTPUT_LIMIT - 512;
-/// The least that is shown of a long file's beginning, in bytes.
+/// Minimum size of a long file's beginning that is shown, in bytes.
 const BEGINNING: usize = OUTPUT_LIMIT / 2 - 512;
 
-/// The largest file that is read, in bytes.
+/// Maximum size of a file, in bytes.
 const LARGEST: u64 = 64 << 20;
 
-/// Endings of pictures' names: a model sees one where its user attaches it.
+/// File extensions of images, which a model sees only when the user attaches them.
 const PICTURES: [&str; 5] = [".png", ".jpg", ".jpeg", ".gif", ".webp"];
 
-/// The description of READ_FILE.
+/// The description of the tool.
 pub static READ_FILE: ToolSpec = ToolSpec::new(
     "READ_FILE",
     "Shows what is in a file of at most 64 MiB: all of it, or some lines. At most 32 KiB are shown at once; of a longer \
@@ -45,9 +45,9 @@ pub static READ_FILE: ToolSpec = ToolSpec::new(
 /// Reads files.
 #[derive(Debug, Clone, Copy)]
 pub struct ReadFile<'a> {
-    /// The project's root, links resolved.
+    /// The project's root, with links resolved.
     pub root: &'a Path,
-    /// Allows or refuses files elsewhere.
+    /// Allows or refuses files outside the project.
     pub outside: Outside,
 }
 
@@ -65,7 +65,7 @@ fn given_range(arguments: &Arguments) -> Result<Option<LineRange>, ToolError> {
     }
 }
 
-/// Reads whole files, for agents that do not name lines: of a long one, they get at the middle by a command.
+/// Reads whole files, for agents that cannot select lines; they read the middle of a long file with a command.
 #[derive(Debug, Clone, Copy)]
 pub struct ReadWhole<'a>(pub ReadFile<'a>);
 
@@ -77,7 +77,7 @@ impl Tool for ReadWhole<'_> {
     }
 }
 
-/// The tool that reads so many lines from one on, as the model knows it.
+/// The description of the tool that reads a number of lines from a given one.
 pub static READ_PART: ToolSpec = ToolSpec::new(
     "read_file",
     "Shows what is in a text file of at most 64 MiB: all of it, or some lines. At most 32 KiB are shown at once; of a \
@@ -100,7 +100,7 @@ pub static READ_PART: ToolSpec = ToolSpec::new(
     Effect::Reads,
 );
 
-/// Reads files by a first line and a number of lines; what is no text is an error.
+/// Reads files by first line and number of lines; binary files are an error.
 #[derive(Debug, Clone, Copy)]
 pub struct ReadPart<'a>(pub ReadFile<'a>);
 
@@ -130,8 +130,7 @@ impl Tool for ReadPart<'_> {
 }
 
 impl ReadFile<'_> {
-    /// Reads the file; `from` names the way to read on from a line, and `binary` says what becomes of a file that is
-    /// no text.
+    /// Reads the file; `from` describes how to continue at a line, and `binary` decides how a binary file is treated.
     fn read(
         self,
         arguments: &Arguments,
@@ -155,7 +154,7 @@ impl ReadFile<'_> {
     }
 }
 
-/// Which lines are to be shown, from 1 on; the last one is among them.
+/// The range of lines to show, counted from 1; the last one is included.
 #[derive(Debug, Clone, Copy)]
 struct LineRange {
     first: usize,
@@ -163,7 +162,7 @@ struct LineRange {
 }
 
 impl fmt::Display for LineRange {
-    /// As a model gives it.
+    /// Formats the range as a model writes it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.first, self.last) {
             (first, usize::MAX) => write!(f, "{first}-"),
@@ -192,13 +191,13 @@ impl LineRange {
             })
     }
 
-    /// The lines of `text` as far as they are shown at once, and the number of the last one.
+    /// The lines of `text` in this range that fit in one output, and the number of the last one.
     fn of(self, text: &str) -> (&str, usize) {
         let lines = text.split_inclusive('\n');
         let start = lines.clone().take(self.first - 1).map(str::len).sum();
         let (mut end, mut last) = (start, self.first - 1);
         for line in lines.skip(last).take(self.last - last) {
-            // One that is too long by itself is shown all the same, less its middle.
+            // A line that is too long by itself is shown anyway, without its middle.
             if end > start && end + line.len() - start > SHOWN {
                 break;
             }
@@ -209,7 +208,7 @@ impl LineRange {
     }
 }
 
-/// A file's content as a model is shown it.
+/// Renders a file's content for the model.
 fn shown(
     name: &str,
     content: Vec<u8>,
@@ -249,7 +248,7 @@ fn shown(
     })
 }
 
-/// Which lines are shown of a range, and how to read on where that is not all of it.
+/// Describes the lines shown of a range, and how to continue if that is not all of it.
 fn told(range: LineRange, last: usize, count: usize, from: fn(usize) -> String) -> String {
     let shown = format!("these are lines {}-{last}", range.first);
     if last < range.last.min(count) {
@@ -259,14 +258,14 @@ fn told(range: LineRange, last: usize, count: usize, from: fn(usize) -> String) 
     }
 }
 
-/// Tells how to read on where the middle of a file is left out.
+/// Describes how to continue if the middle of a file is left out.
 fn left_out(text: &str, from: fn(usize) -> String) -> String {
     let beginning = text.as_bytes().get(..BEGINNING).unwrap_or_default();
     let next = memchr::memchr_iter(b'\n', beginning).count() + 1;
     format!("the middle is left out; read on with {}", from(next))
 }
 
-/// Reports whether few enough bytes are not UTF-8 for the rest to be read, as in Latin-1.
+/// Reports whether so few bytes are not UTF-8 that the rest is readable, as in Latin-1.
 fn is_mostly_text(content: &[u8]) -> bool {
     let chunks = content.utf8_chunks();
     let bad: usize = chunks.map(|chunk| chunk.invalid().len()).sum();

@@ -1,7 +1,7 @@
-//! The tool FIND_AND_REPLACE_IN_FILE: replaces one passage of a file.
+//! `FIND_AND_REPLACE_IN_FILE`: replaces one passage of a file.
 //!
-//! Guarantees that nothing is changed unless the passage is there exactly once, or is to be replaced wherever it is; all
-//! else of the file stays byte by byte. Writes as [`write`](super::write) does.
+//! Guarantees that nothing changes unless the passage occurs exactly once or every occurrence should be replaced; the
+//! rest of the file stays byte for byte the same. Writes as [`write`](super::write) does.
 
 use std::ops::Range;
 
@@ -13,12 +13,12 @@ use super::write::put;
 use crate::agent::tool::{Arguments, Effect, Parameter, Tool, ToolError, ToolOutput, ToolSpec};
 use crate::sys::numbers::{counted, grouped};
 
-/// The largest file that is changed, in bytes.
+/// Maximum size of a file to change, in bytes.
 const LARGEST: u64 = 10 << 20;
-/// Lines shown around a change.
+/// Lines shown before and after a change.
 const AROUND: usize = 2;
 
-/// The description of FIND_AND_REPLACE_IN_FILE.
+/// The description of the tool.
 pub static FIND_AND_REPLACE_IN_FILE: ToolSpec = ToolSpec::new(
     "FIND_AND_REPLACE_IN_FILE",
     "Replaces a passage of a file of at most 10 MiB. It must be there exactly once: take as many lines around it as \
@@ -56,24 +56,24 @@ fn passage(arguments: &Arguments) -> Passage<'_> {
     }
 }
 
-/// A passage that is to be replaced.
+/// A passage to replace.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Passage<'p> {
-    /// The file that it is in.
+    /// The path of the file.
     pub path: &'p str,
-    /// The text to find,
+    /// The text to find.
     pub find: &'p str,
-    /// and what takes its place.
+    /// The replacement.
     pub replace: &'p str,
-    /// Set if it is replaced wherever it is; else it must be there once.
+    /// Set if all occurrences are replaced; otherwise, the passage must occur exactly once.
     pub is_everywhere: bool,
-    /// The names by which the model has given these texts.
+    /// The parameter names of the two texts, for messages.
     pub words: [&'static str; 2],
-    /// Advice where it is there more than once: the end of a sentence.
+    /// Advice for a passage that occurs more than once, as the end of a sentence.
     pub once: &'static str,
 }
 
-/// A file with a passage replaced that nobody has written yet.
+/// A file with a passage replaced, before it is written.
 struct Edited {
     place: ResolvedPath,
     before: String,
@@ -132,13 +132,13 @@ impl FindAndReplace<'_> {
 #[derive(Debug, PartialEq, Eq)]
 struct Replaced {
     text: String,
-    /// The range of the last replacement.
+    /// The range of the last replacement, in bytes.
     range: Range<usize>,
-    /// The lines in which replacements begin, each from 1 on: as many as were made.
+    /// The line numbers, counted from 1, at which the replacements begin; one for each.
     lines: Vec<usize>,
 }
 
-/// `text` with the passage replaced.
+/// Replaces the passage in `text`.
 fn replaced(text: &str, passage: &Passage<'_>) -> Result<Replaced, String> {
     let Passage { find, replace, .. } = *passage;
     let [find_word, replace_word] = passage.words;
@@ -152,7 +152,8 @@ fn replaced(text: &str, passage: &Passage<'_>) -> Result<Replaced, String> {
             "it changes nothing: `{find_word}` and `{replace_word}` are the same"
         ));
     }
-    // New lines of a file that has CRLF throughout end so too; and a reply may have other line ends than the file.
+    // New lines in a file that uses CRLF throughout get CRLF, too; and a reply may use other line endings than the
+    // file.
     let is_crlf = !find.contains('\n') && has_crlf_throughout(text);
     let as_it_is = if is_crlf {
         with_crlf(replace)
@@ -166,7 +167,7 @@ fn replaced(text: &str, passage: &Passage<'_>) -> Result<Replaced, String> {
     ] {
         let mut found: Vec<usize> = memmem::find_iter(text.as_bytes(), &find).collect();
         if let ([only], false) = (&*found, passage.is_everywhere) {
-            // One that overlaps it is another.
+            // An overlapping occurrence counts as another one.
             let last = memmem::rfind(text.as_bytes(), find.as_bytes());
             found.extend(last.filter(|last| last != only));
         }
@@ -179,7 +180,7 @@ fn replaced(text: &str, passage: &Passage<'_>) -> Result<Replaced, String> {
     Err(not_found(text, find, find_word))
 }
 
-/// `text` with `replace` in the place of so many bytes at each of these places.
+/// Replaces `length` bytes at each of these offsets of `text` with `replace`.
 fn spliced(text: &str, starts: &[usize], length: usize, replace: &str) -> Replaced {
     let mut spliced = Replaced {
         text: String::with_capacity(text.len() + replace.len()),
@@ -219,7 +220,7 @@ fn has_crlf_throughout(text: &str) -> bool {
     newlines > 0 && newlines == text.matches("\r\n").count()
 }
 
-/// The line of a byte, from 1 on.
+/// The line number of a byte offset, counted from 1.
 fn line_of(text: &[u8], at: usize) -> usize {
     memchr_iter(b'\n', text.get(..at).unwrap_or(text)).count() + 1
 }
@@ -240,7 +241,7 @@ fn ambiguous(text: &str, found: &[usize], passage: &Passage<'_>) -> String {
     )
 }
 
-/// Says that nothing was found, and where the passage may have been meant.
+/// The message for a passage that was not found, with the lines that may have been meant.
 fn not_found(text: &str, find: &str, word: &str) -> String {
     let first = find.lines().map(str::trim).find(|line| !line.is_empty());
     let lines: Vec<usize> = first.map_or_else(Vec::new, |first| {
@@ -260,11 +261,11 @@ fn not_found(text: &str, find: &str, word: &str) -> String {
     )
 }
 
-/// The changed lines with some around them, numbered.
+/// The changed lines with their surroundings, numbered.
 fn excerpt(change: &Replaced) -> String {
     let bytes = change.text.as_bytes();
     let first = line_of(bytes, change.range.start);
-    // A replacement that ends its line changes nothing of the next one.
+    // A replacement that ends with a newline does not change the next line.
     let replacement = bytes.get(change.range.clone()).unwrap_or_default();
     let last = first + line_count(replacement).max(1) - 1;
     let from = first.saturating_sub(AROUND).max(1);

@@ -1,7 +1,8 @@
-//! `replace_in_files`: replaces what a regular expression matches, in all files of the project that have it.
+//! `replace_in_files`: replaces the matches of a regular expression in all files of the project.
 //!
-//! Looks where [`search`](super::search) looks, line by line. Guarantees that all of it is written or nothing, and that all
-//! else of each file stays byte by byte. A stop ends it before anything is written. What is not UTF-8 is left as it is.
+//! Covers the same files as [`search`](super::search), line by line. Guarantees that either everything is written or
+//! nothing, and that the rest of each file stays byte for byte the same. An interrupt ends it before anything is
+//! written. Files that are not UTF-8 are left unchanged.
 
 use std::borrow::Cow;
 
@@ -15,12 +16,12 @@ use crate::edit::EditKind;
 use crate::model::Category;
 use crate::sys::numbers::counted;
 
-/// The most files that are changed at once.
+/// Maximum number of files changed by one call.
 const MOST_FILES: usize = 1000;
-/// The most files that are named.
+/// Maximum number of files named in the output.
 const NAMED: usize = 50;
 
-/// The tool, as the model knows it.
+/// The description of the tool.
 pub static REPLACE_IN_FILES: ToolSpec = ToolSpec::new(
     "replace_in_files",
     "Replaces what a regular expression matches in all text files of a directory that git does not ignore: in all of \
@@ -34,12 +35,12 @@ pub static REPLACE_IN_FILES: ToolSpec = ToolSpec::new(
 )
 .of_category(Category::Search);
 
-/// Replaces in files of the project.
+/// Replaces text in files of the project.
 #[derive(Clone, Copy)]
 pub struct ReplaceInFiles<'a> {
-    /// Finds the files; elsewhere than in the project, nothing is replaced.
+    /// Finds the files; nothing is replaced outside the project.
     pub search: SearchFiles<'a>,
-    /// Writes the project's files.
+    /// Applies edits to the project's files.
     pub files: &'a dyn Files,
 }
 
@@ -82,7 +83,7 @@ impl Tool for ReplaceInFiles<'_> {
     }
 }
 
-/// A file with all replaced in it that nobody has written yet.
+/// A file with all matches replaced, before it is written.
 struct ChangedFile {
     path: String,
     before: String,
@@ -98,7 +99,7 @@ impl ChangedFile {
 }
 
 impl ReplaceInFiles<'_> {
-    /// The files with all replaced in them; at least one.
+    /// The files in which something was replaced; at least one.
     fn changed(&self, arguments: &Arguments) -> Result<Vec<ChangedFile>, ToolError> {
         let changed = self.found(arguments);
         self.search.interrupt.check()?;
@@ -160,7 +161,7 @@ impl ReplaceInFiles<'_> {
     }
 }
 
-/// `text` with all that matches in a line replaced, and how many places that are. Line ends stay as they are.
+/// Replaces all matches within the lines of `text`, and returns their number as well. Line endings are kept.
 fn replaced(regex: &Regex, replacement: &str, text: &str) -> (String, usize) {
     let (mut after, mut places) = (String::with_capacity(text.len()), 0);
     for line in text.split_inclusive('\n') {
@@ -178,7 +179,7 @@ fn replaced(regex: &Regex, replacement: &str, text: &str) -> (String, usize) {
     (after, places)
 }
 
-/// Checks that the pattern has all groups that the replacement names: the place of any other would be left empty.
+/// Checks that the pattern has all groups named in the replacement; an unknown group would be replaced with nothing.
 fn check_groups(regex: &Regex, replacement: &str) -> Result<(), String> {
     let mut rest = replacement;
     while let Some((_, behind)) = rest.split_once('$') {
@@ -196,7 +197,7 @@ fn check_groups(regex: &Regex, replacement: &str) -> Result<(), String> {
             Ok(number) => number < regex.captures_len(),
             Err(_) => regex.capture_names().flatten().any(|known| known == name),
         };
-        // Without a name, the dollar sign stands for itself.
+        // A dollar sign without a name is literal.
         if !name.is_empty() && !is_known {
             return Err(format!(
                 "the replacement names the group {}, which the pattern has not; `${{1}}` is the first group before \

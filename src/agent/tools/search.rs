@@ -1,8 +1,8 @@
-//! The tool `search_files`: the lines of a project's files that a pattern matches.
+//! `search_files`: finds the lines of a project's files that match a pattern.
 //!
-//! Looks where [`list`](super::list) looks: into no link and nothing that git ignores. Files that commonly hold
-//! credentials, binary ones and large ones are left out. Guarantees that what is read and what is shown are bounded, and
-//! that a stop ends it.
+//! Covers the same files as [`list`](super::list): it follows no links and skips what git ignores. Files that commonly
+//! contain credentials, binary files and large files are skipped, too. Guarantees that the amount of data read and
+//! shown is limited, and that an interrupt ends it.
 
 use std::path::{Path, PathBuf};
 
@@ -19,20 +19,20 @@ use crate::sys::interrupt::Interrupt;
 use crate::sys::numbers::counted;
 use crate::sys::text::{cut, escaped};
 
-/// The most lines that are shown.
+/// Maximum number of lines shown.
 const SHOWN: usize = 200;
-/// Characters shown of a line.
+/// Maximum length of a shown line, in characters.
 const LONGEST_LINE: usize = 200;
-/// The longest pattern, in bytes.
+/// Maximum length of a pattern, in bytes.
 const LONGEST_PATTERN: usize = 1000;
-/// A larger file is left out, in bytes.
+/// Maximum size of a file, in bytes; larger ones are skipped.
 pub(super) const LARGEST: u64 = 4 << 20;
-/// The most that is read of all files together, in bytes.
+/// Maximum amount of data read from all files together, in bytes.
 pub(super) const READ_AT_MOST: usize = 256 << 20;
-/// Characters shown of an error about a pattern.
+/// Maximum length of an error about a pattern, in characters.
 const QUOTED_ERROR: usize = 300;
 
-/// The tool, as the model knows it.
+/// The description of the tool.
 pub static SEARCH_FILES: ToolSpec = ToolSpec::new(
     "search_files",
     "Search the project's files, without those that git ignores, for the lines that a regular expression matches. Use \
@@ -47,7 +47,7 @@ pub static SEARCH_FILES: ToolSpec = ToolSpec::new(
 )
 .doing(Verb::Search);
 
-/// The tool that shows lines around, too, as the model knows it.
+/// The description of the tool that can also show surrounding lines.
 pub static SEARCH_PROJECT: ToolSpec = ToolSpec::new(
     "search_project",
     "Searches the project's text files, without those that git ignores and those that hold credentials, for the lines \
@@ -68,16 +68,16 @@ pub static SEARCH_PROJECT: ToolSpec = ToolSpec::new(
 .of_category(Category::Search)
 .doing(Verb::Search);
 
-/// Searches files, and shows the lines around, where a call has a `context`.
+/// Searches files, and shows surrounding lines if the call has a `context`.
 #[derive(Debug, Clone, Copy)]
 pub struct SearchFiles<'a> {
-    /// The project's root, links resolved.
+    /// The project's root, with links resolved.
     pub root: &'a Path,
-    /// Allows or refuses files elsewhere.
+    /// Allows or refuses files outside the project.
     pub outside: Outside,
-    /// Paths left out of a search with what lies below them: absolute, links resolved.
+    /// Paths excluded from the search, with everything below them: absolute, with links resolved.
     pub closed: &'a [PathBuf],
-    /// Ends it.
+    /// Interrupts the search.
     pub interrupt: &'a Interrupt,
 }
 
@@ -103,7 +103,7 @@ impl Tool for SearchFiles<'_> {
     }
 }
 
-/// The pattern that a call has.
+/// Compiles the pattern of a call.
 pub(super) fn parsed(pattern: &str) -> Result<Regex, String> {
     if pattern.is_empty() {
         return Err("the pattern is empty: it would match every line".to_owned());
@@ -125,13 +125,13 @@ pub(super) fn parsed(pattern: &str) -> Result<Regex, String> {
 /// The findings of a search.
 #[derive(Debug, Default)]
 struct Matches {
-    /// `path:line: text`, each; of a line around it, `path-line- text`.
+    /// The lines to show: `path:line: text` for a match, `path-line- text` for a line around one.
     lines: Vec<String>,
-    /// The number of lines that match.
+    /// The number of matching lines.
     matching: u64,
-    /// Lines shown around a match, all with their indentation; `None` for the matches alone, trimmed.
+    /// The number of lines to show around a match, with indentation; if `None`, only matches are shown, trimmed.
     context: Option<usize>,
-    /// Files that were read.
+    /// The number of files read.
     files: u64,
     read: usize,
     /// Set if there was more to read or to show.
@@ -139,8 +139,8 @@ struct Matches {
 }
 
 impl SearchFiles<'_> {
-    /// Hands each file at `path` to `take`, or below it, until it wants no more, or a stop comes; tells whether that was all of them. What
-    /// may not or cannot be read is no part of them.
+    /// Passes each file at or below `path` to `take`, until that returns `false` or an interrupt arrives; returns
+    /// `true` if all files were covered. Files that may not or cannot be read are skipped.
     pub(super) fn each_file(
         &self,
         path: &str,
@@ -200,7 +200,7 @@ impl Matches {
         let text = String::from_utf8_lossy(content);
         let lines: Vec<&str> = text.lines().collect();
         let context = self.context.unwrap_or_default();
-        // Those before this one are shown, or not to be.
+        // The lines before this index have been dealt with.
         let mut next = 0;
         for (at, line) in lines.iter().enumerate() {
             if self.is_cut_short {

@@ -1,13 +1,13 @@
-//! `spawn_agent`: another agent works on a part, and tells what it has found.
+//! `spawn_agent`: lets another agent work on a part of the task and returns its findings.
 //!
-//! The helper knows its prompt and nothing of the conversation. It shares what its profile gives it: permissions, budget,
-//! the stop. Since its own tools lack this one, there is one level of helpers and no more.
+//! The helper knows its prompt and nothing of the conversation. Its profile decides what it shares with its parent:
+//! permissions, budget, interruption. Since its own tools do not include this one, helpers cannot be nested.
 
 use crate::agent::AgentError;
 use crate::agent::tool::{Arguments, Effect, Parameter, Tool, ToolError, ToolOutput, ToolSpec};
 use crate::model::ModelError;
 
-/// The tool, as the model knows it.
+/// The description of the tool.
 pub static SPAWN_AGENT: ToolSpec = ToolSpec::new(
     "spawn_agent",
     "Has another agent work on a part of the task, and gives its last words. It has the same tools but this one, and knows \
@@ -26,13 +26,13 @@ pub static SPAWN_AGENT: ToolSpec = ToolSpec::new(
     Effect::Delegates,
 );
 
-/// Lets an agent work on this prompt, and gives its last words.
+/// Lets an agent work on this prompt, and returns its last words.
 pub type Work<'a> = dyn Fn(&str) -> Result<String, AgentError> + 'a;
 
-/// Spawns agents.
+/// Starts helper agents.
 #[derive(Clone, Copy)]
 pub struct SpawnAgent<'a> {
-    /// Lets one work.
+    /// Runs a helper.
     pub work: &'a Work<'a>,
 }
 
@@ -55,7 +55,8 @@ impl Tool for SpawnAgent<'_> {
     }
 }
 
-/// Reports whether its parent's work can go on: with other failures, the parent's own next call would fail as well.
+/// Reports whether a helper's error leaves its parent able to continue; with any other error, the parent's own next
+/// call would fail as well.
 fn is_its_own(error: &AgentError) -> bool {
     match error {
         AgentError::Model(ModelError::Interrupted(_)) => false,

@@ -1,7 +1,7 @@
-//! `update_todos`: the list of what is to be done, as the agent keeps it and the user sees it.
+//! `update_todos`: the todo list that the agent maintains and the user sees.
 //!
-//! Touches nothing but that list. Guarantees that one of it is in progress at the most, that none is blank, and that it is
-//! bounded.
+//! Changes only that list. Guarantees that at most one todo is in progress, that none is blank, and that the list is
+//! limited in size.
 
 use serde::Deserialize;
 
@@ -12,17 +12,17 @@ use crate::record::todos::{Todo, TodoStatus};
 use crate::sys::numbers::counted;
 use crate::sys::text::one_line;
 
-/// The longest todo, in characters: it is read beside the conversation.
+/// Maximum length of a todo, in characters, since it is shown next to the conversation.
 const LONGEST: usize = 300;
 
-/// A list of them.
+/// The schema of a todo list.
 const TODOS: &str = r#"{"type": "array", "maxItems": 100, "items": {
     "type": "object", "required": ["content", "status"], "additionalProperties": false, "properties": {
         "content": {"type": "string", "description": "What is to be done, as one would be told to: Run the tests"},
         "status": {"type": "string", "enum": ["pending", "in_progress", "completed"]},
         "activeForm": {"type": "string", "description": "The same while it is being done: Running the tests"}}}}"#;
 
-/// The tool, as the model knows it.
+/// The description of the tool.
 pub static UPDATE_TODOS: ToolSpec = ToolSpec::new(
     "update_todos",
     "Replaces the list of what is to be done, which the user sees, by this one. Use it for work of three steps and more. \
@@ -35,10 +35,10 @@ pub static UPDATE_TODOS: ToolSpec = ToolSpec::new(
     Effect::Notes,
 );
 
-/// Replaces the list.
+/// Replaces the todo list.
 #[derive(Clone, Copy)]
 pub struct UpdateTodos<'a> {
-    /// Keeps it, and shows it.
+    /// Stores the list and shows it.
     pub keep: &'a dyn Fn(Vec<Todo>),
 }
 
@@ -72,7 +72,7 @@ impl Tool for UpdateTodos<'_> {
     }
 }
 
-/// The todos, each on a line of its own, if they make a list.
+/// Validates a list of todos.
 fn checked(todos: Vec<Todo>) -> Result<Vec<Todo>, String> {
     let current = todos
         .iter()

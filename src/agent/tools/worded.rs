@@ -1,23 +1,22 @@
-//! A tool under other words: a profile's parameter names over one implementation.
+//! A tool with other parameter names: those of a profile, mapped to one implementation.
 //!
-//! Touches nothing of its own. What its words have and the implementation does not, it checks before it hands the call
-//! on.
+//! Has no effects of its own. Checks the features that the profile's wording has and the implementation lacks, before
+//! it passes the call on.
 
 use crate::agent::tool::{Arguments, Tool, ToolError, ToolOutput};
 
-/// The words over a tool.
+/// A tool with renamed parameters.
 pub struct Worded<T> {
-    /// The parameters that the tool has under another name, and that name. All others have the same.
+    /// The renamed parameters, as pairs of the profile's name and the tool's own. All others keep their names.
     pub renamed: &'static [(&'static str, &'static str)],
-    /// Checks that the tool can do what arguments under these words ask for; else tells why it cannot, for
-    /// the model.
+    /// Checks that the tool supports what these arguments ask for; an error tells the model why it does not.
     pub check: fn(&T, &Arguments) -> Result<(), String>,
     /// The implementation.
     pub tool: T,
 }
 
 impl<T: Tool> Worded<T> {
-    /// The arguments under the tool's own names.
+    /// The arguments with the tool's own parameter names.
     fn translated(&self, arguments: &Arguments) -> Arguments {
         let own = |name: &String| {
             let mut renamed = self.renamed.iter();

@@ -1,7 +1,7 @@
-//! The tool WRITE_FILE: gives a file its content, and makes it where it is not there.
+//! `WRITE_FILE`: replaces the content of a file, and creates the file if it is missing.
 //!
-//! Inside the project it writes through [`Files`] alone, which verifies and can undo. Elsewhere, where the
-//! user allows that, a file is replaced in one step and keeps its rights; nothing takes that back.
+//! Inside the project, it writes only through [`Files`], which verifies changes and can undo them. Outside, if the user
+//! allows that, a file is replaced atomically and keeps its permissions, but the change cannot be undone.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -18,10 +18,10 @@ use crate::sys::atomic_file;
 use crate::sys::files::IfThere as _;
 use crate::sys::numbers::counted;
 
-/// A larger file, in bytes, is not shown before it is replaced.
+/// Maximum size of a file shown before it is replaced, in bytes.
 const LARGEST: u64 = 16 << 20;
 
-/// The description of WRITE_FILE.
+/// The description of the tool.
 pub static WRITE_FILE: ToolSpec = ToolSpec::new(
     "WRITE_FILE",
     "Gives a file this content as a whole, and makes it and its directories where they are not there.",
@@ -75,11 +75,12 @@ impl Tool for WriteFile<'_> {
 }
 
 impl WriteFile<'_> {
-    /// Resolves the path, and tells whether nothing is there yet.
+    /// Resolves the path; also returns `true` if nothing exists there yet.
     fn look(&self, arguments: &Arguments) -> Result<(ResolvedPath, bool), String> {
         let place = self.0.resolve(arguments.get("path"))?;
         let is_new = is_new(&place, self.0.root)?;
-        // What was never seen is not replaced, and keys are not made up.
+        // A file with credentials, which the model cannot read, is neither replaced nor created, except for a new
+        // `.env`.
         if !(is_new && place.is_environment(self.0.root)) {
             place.check_secrets(self.0.root)?;
         }
@@ -87,7 +88,7 @@ impl WriteFile<'_> {
     }
 }
 
-/// Writes a file where it belongs. The output is `said`, and what is to be warned of behind it.
+/// Writes a file inside or outside the project. The output is `said`, followed by the warnings.
 pub(super) fn put(
     files: &dyn Files,
     place: &ResolvedPath,
@@ -111,7 +112,7 @@ pub(super) fn put(
     Ok(with_warnings(said, warnings))
 }
 
-/// Reports whether nothing is there; otherwise it is a file.
+/// Reports whether nothing exists at the place; otherwise it is a file.
 fn is_new(place: &ResolvedPath, root: &Path) -> Result<bool, String> {
     let shown = place.shown();
     match place.look(root) {
@@ -121,13 +122,13 @@ fn is_new(place: &ResolvedPath, root: &Path) -> Result<bool, String> {
         Ok(Found::Special) => Err(format!(
             "{shown} is a pipe, a device or the like; name a file"
         )),
-        // It may still be replaced.
+        // The file may be replaceable even if it cannot be read.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(false),
         Err(error) => Err(unreadable(&shown, &error)),
     }
 }
 
-/// Says what the file has lost of the one that it replaces: ends of sentences.
+/// Writes a file outside the project. Returns the attributes of the previous file that were lost, as ends of sentences.
 fn write_outside(path: &Path, content: &str) -> io::Result<Vec<String>> {
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent)?;
@@ -139,7 +140,7 @@ fn write_outside(path: &Path, content: &str) -> io::Result<Vec<String>> {
     let mut lost = Vec::new();
     atomic_file::replace_private(path, |file| {
         file.write_all(content.as_bytes())?;
-        // Last: writing takes some bits away.
+        // This comes last because writing clears some mode bits.
         lost = attributes::replace(path, &there, file)?;
         Ok(())
     })?;

@@ -1,8 +1,8 @@
-//! A shell command as a tool's input: as it is, or alone in one code block. Pure.
+//! A shell command as a tool's input: given as is, or alone in one code block. Pure.
 //!
-//! To a shell, a code fence is a command whose output is run, and words that stand beside a command are
-//! commands too. So a command that may be more than that is a [`Fault`]; nothing of it is parsed. Only behind the end
-//! of its block may words stand: they are passed over.
+//! A shell would run a code fence, and words next to a command, as commands. Input that may contain more than the
+//! command is therefore a [`Fault`], and none of it is parsed. Only after the end of the command's block are words
+//! allowed; they are ignored.
 
 use std::sync::LazyLock;
 
@@ -12,8 +12,8 @@ use super::super::Fault;
 use super::lines::{ReplyLine, joined};
 use crate::sys::text::regex;
 
-/// The languages that may follow a command's fence. Code in another language, and transcripts with their outputs, are
-/// no commands.
+/// The info strings that may follow a command's opening fence. Code in other languages, and transcripts with output,
+/// are not commands.
 static SHELLS: LazyLock<Regex> = LazyLock::new(|| {
     regex(concat!(
         r"(?i)^[{}.,]*(?:(?:|z|k|ba|da|a)sh|shell|shellscript|command|cmd|cli|terminal|te?xt|plain|plaintext|raw|code",
@@ -21,8 +21,9 @@ static SHELLS: LazyLock<Regex> = LazyLock::new(|| {
         r"|tool_input|)[{}.,]*(?:\s+\S*=\S*)*$"
     ))
 });
-/// Signs that text outside a block is no command: the heading of a result, as models make them up after it (`# Output`
-/// is a comment, too), and the tags that they write around results and thoughts; to a shell, files to read and write.
+/// Patterns of text that is not a command: the heading of a result that a model has made up (a comment to the shell,
+/// like `# Output`), and the tags that models put around results and thoughts, which the shell would take for
+/// redirections.
 static NO_COMMAND: LazyLock<Regex> = LazyLock::new(|| {
     regex(concat!(
         r"(?i)```|^\s*(?:##|#[\W_]*(?:tool|command)).*(?:results?|output|response|observation)[\W_]*$",
@@ -34,10 +35,10 @@ static BARE_WORD: LazyLock<Regex> =
 static FENCE: LazyLock<Regex> = LazyLock::new(|| regex(r"(?m)^\s*```"));
 static QUOTED_WORD: LazyLock<Regex> = LazyLock::new(|| regex(r#"<<[- \t]*['"\\]"#));
 
-/// The command that the lines of a code block are; `opening` is its fence.
+/// The command in a code block; `opening` is its fence.
 ///
 /// # Errors
-/// Where it is no shell's, or the shell would run what is meant as text.
+/// When the block is not a shell's, or the shell would run a part that is meant as text.
 pub fn in_block(opening: &ReplyLine<'_>, content: &[ReplyLine<'_>]) -> Result<String, Fault> {
     let info = opening.fence().map_or("", |fence| fence.info);
     if !SHELLS.is_match(info) {
@@ -50,10 +51,10 @@ pub fn in_block(opening: &ReplyLine<'_>, content: &[ReplyLine<'_>]) -> Result<St
     Ok(joined(content))
 }
 
-/// The command that `lines` are, in no block.
+/// The command in `lines`, which are not in a code block.
 ///
 /// # Errors
-/// Where there may be more than a command.
+/// When the lines may contain more than a command.
 pub fn raw(lines: &[ReplyLine<'_>]) -> Result<String, Fault> {
     if let [line] = lines
         && let Some(quoted) = quoted(line.text().trim())
@@ -70,20 +71,21 @@ pub fn raw(lines: &[ReplyLine<'_>]) -> Result<String, Fault> {
     Ok(joined(lines))
 }
 
-/// Returns whether `behind` has nothing but words about the command above it, which the lines of a code block are. A
-/// here-document may go on behind the fence that closes the block.
+/// Returns whether the lines `behind` a command's code block are only words about it. They are not if the command has a
+/// here-document, which may continue after the closing fence.
 pub fn are_words(behind: &[ReplyLine<'_>], command: &[ReplyLine<'_>]) -> bool {
     let is_heading = |line: &ReplyLine<'_>| line.text().trim_start().starts_with('#');
     let may_go_on = joined(command).contains("<<");
     !may_go_on && !behind.iter().any(|line| is_odd(line) || is_heading(line))
 }
 
-/// Returns whether a line is neither a command's own nor words.
+/// Returns whether a line is part of neither a command nor plain text.
 fn is_odd(line: &ReplyLine<'_>) -> bool {
     line.fence().is_some() || line.heading().is_some() || NO_COMMAND.is_match(line.text())
 }
 
-/// That no backticks are run which are meant as text: a here-document keeps them only if its word is quoted.
+/// Checks that the shell runs no backticks that are meant as text: a here-document preserves them only if its delimiter
+/// is quoted.
 fn check_backticks(lines: &[ReplyLine<'_>]) -> Result<(), Fault> {
     let text = joined(lines).replace("\\`", "");
     let is_run = text.contains('`') && BARE_WORD.is_match(&text)
@@ -96,7 +98,7 @@ fn check_backticks(lines: &[ReplyLine<'_>]) -> Result<(), Fault> {
     }
 }
 
-/// Returns the text between two backticks, as models write a short piece of code.
+/// Returns the text between a pair of backticks, which models use for short pieces of code.
 fn quoted(text: &str) -> Option<&str> {
     let inner = text.strip_prefix('`')?.strip_suffix('`')?;
     (!inner.contains('`') && !inner.trim().is_empty()).then_some(inner)

@@ -1,8 +1,8 @@
-//! A tool's input, read by what parameters the tool takes. Pure.
+//! Parsing of a tool's input according to the tool's parameters. Pure.
 //!
-//! Paths come first, a line each. What else there is follows: one parameter as it is, more of them as code
-//! blocks that are labelled with the parameters' names. Guarantees that a block is taken byte by byte up to the
-//! first fence that closes it, and that no tool is given a part of an input.
+//! Paths come first, one per line. The other parameters follow: a single one as is, several as code blocks labelled
+//! with the parameters' names. Guarantees that a block is taken byte by byte up to the first fence that closes it, and
+//! that no tool receives part of an input.
 
 use std::sync::LazyLock;
 
@@ -15,7 +15,7 @@ use crate::agent::tool::{Arguments, Parameter, ParameterKind, ToolSpec};
 use crate::sys::fences::FenceLine;
 use crate::sys::text::regex;
 
-/// The arguments of `tool` that `input` tells; `heading` is the line of the section's heading.
+/// The arguments for `tool` in `input`; `heading` is the line number of the section's heading.
 ///
 /// # Errors
 /// A fault that names the problem with the input and the expected form.
@@ -37,7 +37,7 @@ pub fn arguments(
         arguments.set(parameter.name, rest.path(parameter)?);
     }
     match others.as_slice() {
-        // One that takes nothing is content with anything.
+        // A tool without parameters accepts any input.
         [] if paths.is_empty() => {}
         [] => rest.end("nothing is expected here: this tool takes one line of input, and a reply uses one tool")?,
         [only] if only.kind == ParameterKind::Lines => {
@@ -52,19 +52,19 @@ pub fn arguments(
     Ok(arguments)
 }
 
-/// The parameters of a tool as they stand in its input: paths, and what else there is.
+/// The parameters of a tool in the order of its input: paths, then the others.
 pub fn shape(tool: &ToolSpec) -> (Vec<&'static Parameter>, Vec<&'static Parameter>) {
     let is_path = |parameter: &&Parameter| parameter.kind == ParameterKind::Path;
-    // The task list has a section of its own.
+    // The task list has its own section.
     let is_input = |parameter: &&Parameter| parameter.kind != ParameterKind::Tasks;
     tool.parameters.iter().filter(is_input).partition(is_path)
 }
 
-/// The lines still to be read.
+/// The part of an input that has not been read yet.
 struct Unread<'a, 'r> {
-    /// Less the blank lines around it.
+    /// The remaining lines, without blank lines at either end.
     lines: &'a [ReplyLine<'r>],
-    /// The line up to which it was read, for faults at the end.
+    /// The number of the last line read, for faults at the end.
     line: usize,
 }
 
@@ -75,7 +75,7 @@ struct Block<'a, 'r> {
 }
 
 impl<'a, 'r> Unread<'a, 'r> {
-    /// Takes `count` lines, and the blank ones behind.
+    /// Skips `count` lines and the blank lines after them.
     fn skip(&mut self, count: usize) {
         let (taken, rest) = self.lines.split_at(count.min(self.lines.len()));
         self.line = taken.last().map_or(self.line, |line| line.number);
@@ -87,7 +87,7 @@ impl<'a, 'r> Unread<'a, 'r> {
         Fault::at(line, problem)
     }
 
-    /// Takes the end.
+    /// Expects the end of the input.
     fn end(&self, problem: &str) -> Result<(), Fault> {
         match self.lines {
             [] => Ok(()),
@@ -95,7 +95,7 @@ impl<'a, 'r> Unread<'a, 'r> {
         }
     }
 
-    /// Takes a block, where one is next.
+    /// Takes a code block if it comes next.
     fn block(&mut self) -> Option<Block<'a, 'r>> {
         let opening = self.lines.first().filter(|line| line.fence().is_some())?;
         let mut fences = fenced(self.lines);
@@ -105,7 +105,7 @@ impl<'a, 'r> Unread<'a, 'r> {
         Some(Block { opening, content })
     }
 
-    /// Takes the word alone on a line above a block; "" where there is none.
+    /// Takes a label, which is a single word on a line above a block; empty if there is none.
     fn label(&mut self) -> &'r str {
         let mut there = self.lines.iter().filter(|line| !line.is_blank());
         let (Some(label), Some(next)) = (there.next(), there.next()) else {
@@ -120,7 +120,7 @@ impl<'a, 'r> Unread<'a, 'r> {
         name
     }
 
-    /// Takes what a tool is given that came at run time: a JSON object, alone in a block.
+    /// Takes the input of a tool with a schema: a JSON object alone in a code block.
     fn object(&mut self) -> Result<Arguments, Fault> {
         let missing = self.fault("expected a JSON object in a code block");
         let Some(block) = self.block() else {
@@ -140,7 +140,7 @@ impl<'a, 'r> Unread<'a, 'r> {
         let expected =
             format!("expected `{name}` ({meaning}) on a line of its own, in double quotes");
         let missing = self.fault(&expected);
-        // A path may stand alone in a block, too.
+        // A path may also be alone in a code block.
         let lines = if let Some(block) = self.block() {
             trimmed(block.content)
         } else {
@@ -154,14 +154,14 @@ impl<'a, 'r> Unread<'a, 'r> {
         found.ok_or_else(|| line.fault(format!("{expected}, but found `{text}`")))
     }
 
-    /// Takes a line with a range of lines, where one is next.
+    /// Takes a line with a line range if it comes next.
     fn range(&mut self) -> Option<&'r str> {
         let range = inner(&RANGE, self.lines.first()?.text().trim())?;
         self.skip(1);
         Some(range)
     }
 
-    /// Takes all that is left as the argument for `parameter`.
+    /// Takes everything that is left as the argument for `parameter`.
     fn only(&mut self, parameter: &Parameter) -> Result<String, Fault> {
         let Parameter {
             name,
@@ -196,11 +196,11 @@ impl<'a, 'r> Unread<'a, 'r> {
             let line = all.first().map_or(begin, |line| line.number);
             return Err(Fault::at(line, missing("under `## Tool Input`:")));
         }
-        // The line ends of words are the reply's own.
+        // In text arguments, line endings come from the reply and are normalized.
         Ok(without_last_line_end(text).replace("\r\n", "\n"))
     }
 
-    /// Takes a block for each of the parameters, in any order.
+    /// Takes one block for each parameter, in any order.
     fn labelled(
         &mut self,
         parameters: &[&'static Parameter],
@@ -225,7 +225,7 @@ impl<'a, 'r> Unread<'a, 'r> {
                 let mut missing = missing.iter();
                 missing.position(|known| known.name.eq_ignore_ascii_case(text))
             };
-            // A label above counts, unless the fence has another parameter's.
+            // A label above the block takes precedence, unless the fence has the name of another parameter.
             let (found, at) = match (label, named(info)) {
                 ("", at) => (info, at),
                 (label, None) => (label, named(label)),
@@ -253,7 +253,7 @@ impl<'a, 'r> Unread<'a, 'r> {
 const BEHIND: &str = "nothing is expected behind the code block, which ends at the first line that has nothing \
                       but the same fence: content that has such lines goes between longer fences (````)";
 
-/// `text` less its last line end.
+/// Strips the last line ending from `text`.
 fn without_last_line_end(mut text: String) -> String {
     let end = text.strip_suffix('\n').map_or(text.len(), |rest| {
         rest.strip_suffix('\r').unwrap_or(rest).len()
@@ -262,21 +262,21 @@ fn without_last_line_end(mut text: String) -> String {
     text
 }
 
-/// Labels that models write in front of a path.
+/// Labels that models write before a path.
 static LABEL: LazyLock<Regex> = LazyLock::new(|| {
     regex(concat!(
         r"(?i)^(?:[-*+] )?\s*",
         r"(?:[*`_]*(?:path|file|filename|file[ _]path|directory|glob|pattern|to)[*`_]*:(?:\*\*)?)?\s*"
     ))
 });
-/// A range, and what models write around it.
+/// A line range, with the decoration that models add.
 static RANGE: LazyLock<Regex> =
     LazyLock::new(|| regex(r#"^(?i:lines?:?\s*)?["`]?(\d+(?:-\d*)?)["`]?$"#));
 static BOLD: LazyLock<Regex> = LazyLock::new(|| regex(r"^\*\*([^*/]|[^*/][^*]*[^*/])\*\*$"));
 static IN_QUOTES: LazyLock<Regex> =
     LazyLock::new(|| regex("^(?:\"(.*)\"|'(.*)'|`(.*)`|\u{201c}(.*)\u{201d})$"));
-/// Decoration that models write around a path: quotes and blanks, the signs of Markdown, a sentence's end, `path=`. A
-/// path that really has it goes between quotes.
+/// Decoration that models add around a path: quotes and blanks, Markdown characters, punctuation, `path=`. A path that
+/// really contains these must be quoted.
 static NO_BARE_PATH: LazyLock<Regex> = LazyLock::new(|| {
     regex(concat!(
         "[\\s\"'`\u{201c}\u{201d}\u{2018}\u{2019}\u{ab}\u{bb}\u{200b}\u{feff}]",
@@ -284,7 +284,8 @@ static NO_BARE_PATH: LazyLock<Regex> = LazyLock::new(|| {
     ))
 });
 
-/// A path less what is around it; `None` where it is empty, a quote is open, or it is more than a path.
+/// The path without the decoration around it; `None` if it is empty, a quote is not closed, or there is more than a
+/// path.
 fn path(text: &str) -> Option<&str> {
     let text = text.get(LABEL.find(text)?.end()..)?;
     let text = inner(&BOLD, text).unwrap_or(text);
@@ -294,7 +295,7 @@ fn path(text: &str) -> Option<&str> {
     }
 }
 
-/// Returns the text of the group of `pattern` that takes part in the match.
+/// Returns the text of the first group of `pattern` that matched.
 fn inner<'t>(pattern: &Regex, text: &'t str) -> Option<&'t str> {
     let found = pattern.captures(text)?;
     let group = found.iter().skip(1).flatten().next();

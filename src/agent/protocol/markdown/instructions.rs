@@ -1,9 +1,9 @@
-//! Instructions for a model on the protocol, and on the tools it has. Pure.
+//! Instructions for a model on the protocol and its tools. Pure.
 
 use super::input::shape;
 use crate::agent::tool::{Parameter, ParameterKind, ToolSpec, Toolbox};
 
-/// The form of a reply, in the specification's words.
+/// The reply format, as worded in the specification.
 pub const TEMPLATE: &str = "\
 # Agent Response
 
@@ -25,14 +25,14 @@ TOOL_NAME
 /// The treatment of a reply that has no `# Agent Response`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum PlainReplies {
-    /// It is the agent's answer.
+    /// The reply is the agent's answer.
     Taken,
-    /// It is a fault: the agent is to use a tool in every reply.
+    /// The reply is a fault: the agent must use a tool in every reply.
     #[default]
     Refused,
 }
 
-/// The rules of the format, behind the template.
+/// The rules of the format, which follow the template.
 const RULES: &str = "\
 Rules:
 - A reply has one response, and a response uses exactly one tool. You get its result, and then reply again.
@@ -43,12 +43,12 @@ it has ``` lines or a `# Agent Response` line itself, put a longer fence (````) 
 - Give the whole task list each time, or leave the section out where nothing has changed.
 ";
 
-/// The further instruction for a model that may answer in words.
+/// The additional instruction for a model that may answer in words.
 const ANSWER: &str = "\
 - When you need no more tools, reply in plain words, without `# Agent Response`.
 ";
 
-/// The part of the system prompt that tells of the format and of `tools`.
+/// The part of the system prompt that describes the format and `tools`.
 pub fn instructions(tools: &Toolbox<'_>, plain_replies: PlainReplies) -> String {
     let answer = match plain_replies {
         PlainReplies::Taken => ANSWER,
@@ -62,7 +62,7 @@ pub fn instructions(tools: &Toolbox<'_>, plain_replies: PlainReplies) -> String 
     )
 }
 
-/// A tool, what it takes, and an example.
+/// Describes a tool, its parameters and an example.
 fn described(tool: &ToolSpec) -> String {
     let ToolSpec {
         name, description, ..
@@ -103,7 +103,7 @@ fn block(label: &str, parameter: &Parameter) -> String {
     format!("```{label}\n{}\n```", shown(parameter))
 }
 
-/// The example; where there is none, what is to be put in, in brackets, as in the template.
+/// The parameter's example or, if it has none, its meaning in brackets, as in the template.
 fn shown(parameter: &Parameter) -> String {
     match parameter.example {
         "" => format!("[{}]", parameter.meaning),

@@ -1,6 +1,6 @@
-//! A reply's lines, and the headings among them. Pure.
+//! The lines of a reply, and the headings among them. Pure.
 //!
-//! Guarantees that a line is told to be a heading in one way only, however it is adorned.
+//! Guarantees that headings are recognized by a single rule, however they are decorated.
 
 use std::sync::LazyLock;
 
@@ -13,13 +13,13 @@ use crate::sys::text::regex;
 /// A line of the reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReplyLine<'r> {
-    /// Its number in the whole reply, from 1 on.
+    /// The line's number in the whole reply, counted from 1.
     pub number: usize,
-    /// Its text with its line end.
+    /// The text, including the line ending.
     pub raw: &'r str,
 }
 
-/// The lines of `text`, less a byte order mark, of which the first has this number.
+/// Splits `text` into lines, without a byte order mark; the first line has the number `first`.
 pub fn lines(text: &str, first: usize) -> Vec<ReplyLine<'_>> {
     let text = text.trim_start_matches('\u{feff}');
     let numbered = (first..).zip(text.split_inclusive('\n'));
@@ -28,12 +28,12 @@ pub fn lines(text: &str, first: usize) -> Vec<ReplyLine<'_>> {
         .collect()
 }
 
-/// The bytes of `lines`.
+/// The text of `lines`, joined.
 pub fn joined(lines: &[ReplyLine<'_>]) -> String {
     lines.iter().map(|line| line.raw).collect()
 }
 
-/// `lines` less the blank ones at both ends.
+/// Strips the blank lines from both ends of `lines`.
 pub fn trimmed<'a, 'r>(lines: &'a [ReplyLine<'r>]) -> &'a [ReplyLine<'r>] {
     let first = lines.iter().position(|line| !line.is_blank());
     let last = lines.iter().rposition(|line| !line.is_blank());
@@ -43,7 +43,7 @@ pub fn trimmed<'a, 'r>(lines: &'a [ReplyLine<'r>]) -> &'a [ReplyLine<'r>] {
     }
 }
 
-/// `lines`, each with what it is to the fences.
+/// Pairs each of `lines` with its index and its role in code blocks.
 pub fn fenced<'a, 'r>(
     lines: &'a [ReplyLine<'r>],
 ) -> impl Iterator<Item = (usize, &'a ReplyLine<'r>, FenceLine)> {
@@ -53,7 +53,7 @@ pub fn fenced<'a, 'r>(
 }
 
 impl<'r> ReplyLine<'r> {
-    /// Its text, less its line end.
+    /// The text without the line ending.
     pub fn text(&self) -> &'r str {
         let text = self.raw.strip_suffix('\n').unwrap_or(self.raw);
         text.strip_suffix('\r').unwrap_or(text)
@@ -63,20 +63,20 @@ impl<'r> ReplyLine<'r> {
         self.raw.trim().is_empty()
     }
 
-    /// The fence that it is.
+    /// The code fence on this line, if it is one.
     pub fn fence(&self) -> Option<Fence<'r>> {
         Fence::of(self.text())
     }
 
-    /// A fault of this line.
+    /// Creates a fault at this line.
     pub fn fault(&self, problem: impl Into<String>) -> Fault {
         Fault::at(self.number, problem)
     }
 
-    /// The heading that it is, and what stands behind its colon, "" where nothing does.
+    /// The heading on this line, and the text after its colon; that text is empty if there is none.
     ///
-    /// It is one behind `#`, in bold, behind a number or a sign; or bare, if it is written just so. The header that a
-    /// response begins with has nothing behind it, and stands behind `#` or in bold.
+    /// A heading follows `#`, a number or a bullet, or is in bold; a bare one must be spelled exactly. The header of a
+    /// response has no text after it, and must follow `#` or be in bold.
     pub fn heading(&self) -> Option<(Name, &'r str)> {
         let found = HEADING.captures(self.text())?;
         let marks = found.name("marks").map_or("", |marks| marks.as_str());
@@ -95,7 +95,7 @@ impl<'r> ReplyLine<'r> {
             None if rest.contains(char::is_alphanumeric) => return None,
             None => "",
             Some(value) => {
-                // What was bold ends there.
+                // Strips the end of the bold text.
                 let end = if marks.contains("**") { "**" } else { "" };
                 value.strip_prefix(end).unwrap_or(value).trim()
             }
@@ -106,12 +106,12 @@ impl<'r> ReplyLine<'r> {
         (name != Name::Response || is_header).then_some((name, value))
     }
 
-    /// Returns whether it is the header that a response begins with: at any level, or in bold.
+    /// Returns whether the line is the header of a response: a heading of any level, or in bold.
     pub fn is_header(&self) -> bool {
         matches!(self.heading(), Some((Name::Response, _)))
     }
 
-    /// Returns whether it is a heading with a tool or its input under it.
+    /// Returns whether the line is the heading above a tool or its input.
     pub fn names_a_tool(&self) -> bool {
         matches!(
             self.heading(),
@@ -120,7 +120,7 @@ impl<'r> ReplyLine<'r> {
     }
 }
 
-/// The headings that a response can have.
+/// The headings that a response may contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Name {
     Response,
@@ -130,7 +130,7 @@ pub enum Name {
     ToolInput,
 }
 
-/// A heading up to the end of its name. What no reader sees may stand in front of it, as some models write it.
+/// A heading up to the end of its name. Some models write invisible characters before it.
 static HEADING: LazyLock<Regex> = LazyLock::new(|| {
     regex(concat!(
         r"^\x20{0,3}(?:[\x{feff}\x{a0}\x{200b}\x{2060}][\x20\x{feff}\x{a0}\x{200b}\x{2060}]*)?(?:",

@@ -1,8 +1,8 @@
-//! Which of a reply's lines are the response: those from the last `# Agent Response` on that stands in no code
-//! block. Pure.
+//! Selection of the response among a reply's lines: it starts at the last `# Agent Response` outside of code blocks.
+//! Pure.
 //!
-//! A file or a command may hold the same line. Guarantees that none of theirs is taken for a response: where what
-//! stands above a header may go on behind it, or a short fence is all that keeps it apart, it is a [`Fault`].
+//! A file or a command may contain the same line. Guarantees that such a line is not taken for a response: if the text
+//! above a header may continue below it, or only a short fence separates the two, the reply is a [`Fault`].
 
 use super::super::Fault;
 use super::lines::{ReplyLine, fenced, trimmed};
@@ -11,29 +11,30 @@ use super::thoughts::ends_thought;
 use crate::agent::tool::{Parameter, ParameterKind, ToolSpec, Toolbox};
 use crate::sys::fences::{FenceLine, FenceScanner};
 
-/// A fence of this length may stand inside a file as well; a longer one is there to hold such a file.
+/// Fences of up to this length may also be part of a file's content; a longer one is there to enclose such content.
 const SHORT: usize = 3;
 
-/// The response of a reply.
+/// The response found in a reply.
 pub struct Response<'a, 'r> {
-    /// Its lines, from the header on.
+    /// The lines of the response, from its header on.
     pub lines: &'a [ReplyLine<'r>],
-    /// The lines above all responses.
+    /// The lines above the first response.
     pub above: &'a [ReplyLine<'r>],
-    /// The number of others that stand above it that name a tool.
+    /// The number of earlier responses that name a tool.
     pub others: usize,
 }
 
-/// The response among `lines`; `None` where there is no header.
+/// Finds the response in `lines`; `None` if they have no header.
 ///
 /// # Errors
-/// Where a header may be part of a file or of a command.
+/// When a header may be part of a file or of a command.
 pub fn response<'a, 'r>(
     lines: &'a [ReplyLine<'r>],
     tools: &Toolbox<'_>,
 ) -> Result<Option<Response<'a, 'r>>, Fault> {
     let lines = unwrapped(lines).unwrap_or(lines);
-    // Headers in no code block; those in one, with the length of its fence; the line that opens a block without an end.
+    // Headers outside of code blocks; headers inside, with the length of the fence; and the opening line of an unclosed
+    // block.
     let (mut outside, mut inside, mut open) = (Vec::new(), Vec::new(), None);
     let mut fences = FenceScanner::default();
     for (at, line) in lines.iter().enumerate() {
@@ -73,7 +74,7 @@ pub fn response<'a, 'r>(
         let fault = line.fault("all up to this end of a thought is no response");
         return Err(fault.with_remedy("write the response behind your thoughts"));
     }
-    // A reply without the header may write a file all the same.
+    // A reply may try to write a file even without the header.
     let above = lines.get(..first).unwrap_or_default();
     if above.iter().any(ReplyLine::names_a_tool) {
         return Err(unclear(lines, first));
@@ -82,7 +83,7 @@ pub fn response<'a, 'r>(
     let tool = tool.ok().map(|(tool, _)| tool);
     let mut others = 0;
     for (&from, &to) in outside.iter().zip(outside.iter().skip(1)) {
-        // Right below a fence, it may be the first line of a block.
+        // Right below a fence, the header may be the first line of a block.
         let is_below_fence = lines.get(to - 1).is_some_and(|line| line.fence().is_some());
         let draft = draft(lines.get(from..to).unwrap_or_default(), tool, tools);
         let draft = draft.filter(|_| !is_below_fence);
@@ -95,21 +96,21 @@ pub fn response<'a, 'r>(
     }))
 }
 
-/// The content of the block that is around the whole reply, where a header begins it: where words stand beside it, it may be
-/// a file's content, or an example.
+/// The content of a code block around the whole reply, if it begins with a header. With words next to the block, it may
+/// be a file's content or an example instead.
 fn unwrapped<'a, 'r>(lines: &'a [ReplyLine<'r>]) -> Option<&'a [ReplyLine<'r>]> {
     let (opening, inner) = trimmed(lines).split_first()?;
     let (fence, inner) = (opening.fence()?, trimmed(inner));
     inner.first().filter(|line| line.is_header())?;
-    // A fence that opens a block on the last line is the end of the one around.
+    // An opening fence on the last line is really the end of the enclosing block.
     let (_, last, place) = fenced(inner).last()?;
     let is_end = place == FenceLine::Opening && last.fence()?.closes(&fence);
     inner.get(..inner.len() - usize::from(is_end))
 }
 
-/// Returns the number of tools that a response above another names; `None` where what follows it may be part of it:
-/// content of a file that is not closed where it seems, or a here-document. Whole contents before another use of the
-/// same tool are a draft of it.
+/// Counts the tools named by an earlier response; `None` if the text after it may belong to it, as part of a file whose
+/// block ends elsewhere or of a here-document. Complete contents before another use of the same tool are considered a
+/// draft.
 fn draft(lines: &[ReplyLine<'_>], last: Option<&ToolSpec>, tools: &Toolbox<'_>) -> Option<usize> {
     let blocks = |lines| {
         let opening = fenced(lines).filter(|(_, _, place)| *place == FenceLine::Opening);

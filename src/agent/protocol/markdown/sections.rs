@@ -1,6 +1,6 @@
-//! A response's sections: thoughts, task list, the tool's name, and its input. Pure.
+//! The sections of a response: thoughts, task list, the tool's name and its input. Pure.
 //!
-//! Guarantees that no heading in a code block is taken for one of the response's own.
+//! Guarantees that headings in code blocks are not taken for those of the response.
 
 use super::super::Fault;
 use super::lines::{Name, ReplyLine, fenced, joined, trimmed};
@@ -8,30 +8,30 @@ use crate::agent::tool::{ToolSpec, Toolbox};
 use crate::record::tasks::Task;
 use crate::sys::fences::FenceLine;
 
-/// A section.
+/// A section of a response.
 #[derive(Debug, Clone)]
 struct ReplySection<'r> {
     name: Name,
-    /// The line of its heading.
+    /// The line number of its heading.
     at: usize,
     /// The text after the heading's colon, and the lines below.
     body: Vec<ReplyLine<'r>>,
 }
 
-/// The sections of a response, as they stand in it.
+/// The sections of a response, in order.
 #[derive(Debug, Clone, Default)]
 pub struct Sections<'r> {
-    /// The line of the response's header.
+    /// The line number of the response's header.
     header: usize,
     found: Vec<ReplySection<'r>>,
 }
 
 impl<'r> Sections<'r> {
-    /// The sections of `lines`, which begin with the response's header. All behind `## Tool Input` is input, but for
-    /// a task list behind its last code block.
+    /// Splits `lines`, which begin with the response's header, into sections. Everything after `## Tool Input` is
+    /// input, except a task list after its last code block.
     ///
     /// # Errors
-    /// Where a code block above the input holds a heading that names a tool or its input.
+    /// When a code block above the input contains a heading that names a tool or its input.
     pub fn of(lines: &[ReplyLine<'r>]) -> Result<Self, Fault> {
         let header = lines.first().map_or(1, |line| line.number);
         let mut found: Vec<ReplySection<'_>> = Vec::new();
@@ -78,7 +78,7 @@ impl<'r> Sections<'r> {
             .filter(move |section| section.name == name)
     }
 
-    /// Returns whether a heading has a tool or its input under it.
+    /// Returns whether any section is a tool choice or a tool input.
     pub fn name_a_tool(&self) -> bool {
         let mut names = self.found.iter().map(|section| section.name);
         names.any(|name| matches!(name, Name::ToolChoice | Name::ToolInput))
@@ -91,7 +91,7 @@ impl<'r> Sections<'r> {
         bodies.collect::<Vec<_>>().join("\n\n").trim().to_owned()
     }
 
-    /// The task list; `None` where no task is named: that is no list, and the one that was before stays.
+    /// The task list; `None` if it names no task, so that the previous list remains.
     pub fn tasks(&self) -> Option<Vec<Task>> {
         let lists = self
             .named(Name::TaskList)
@@ -99,16 +99,16 @@ impl<'r> Sections<'r> {
         lists.filter(|tasks| !tasks.is_empty()).last()
     }
 
-    /// Returns the lines under `## Tool Input`, less the blank lines around them, and the line of its heading.
+    /// Returns the lines under `## Tool Input`, without blank lines at either end, and the line number of the heading.
     pub fn input(&self) -> Option<(&[ReplyLine<'r>], usize)> {
         let section = self.named(Name::ToolInput).next()?;
         Some((trimmed(&section.body), section.at))
     }
 
-    /// The tool that is chosen, and the line that names it.
+    /// The chosen tool, and the number of the line that names it.
     ///
     /// # Errors
-    /// Where none is, or more than one.
+    /// When no tool is chosen, or more than one.
     pub fn tool<'t>(&self, tools: &'t Toolbox<'_>) -> Result<(&'t ToolSpec, usize), Fault> {
         let Some(first) = self.named(Name::ToolChoice).next() else {
             let behind = " before `## Tool Input`, which comes last";
@@ -142,7 +142,7 @@ impl<'r> Sections<'r> {
     }
 }
 
-/// The lines of a tool choice that may name the tool, less a code block that is around all of them.
+/// The lines of a tool choice that may name the tool, without a code block around all of them.
 fn name_lines<'r>(body: &[ReplyLine<'r>]) -> Result<Vec<ReplyLine<'r>>, Fault> {
     let lines = trimmed(body);
     let inner = match lines {
@@ -157,9 +157,9 @@ fn name_lines<'r>(body: &[ReplyLine<'r>]) -> Result<Vec<ReplyLine<'r>>, Fault> {
     }
 }
 
-/// The tools that a line names: as a whole in any spelling, or by words that are written just so.
+/// The tools named on a line: as the whole line in any spelling, or as exactly spelled words within it.
 fn named_in<'t>(text: &str, tools: &'t Toolbox<'_>) -> Vec<&'t ToolSpec> {
-    // Markdown has it so, where no emphasis is meant.
+    // Markdown escapes underscores that mark no emphasis.
     let text = text.replace("\\_", "_");
     let whole = text.trim_matches(is_ornament).replace([' ', '-'], "_");
     let is_whole = |tool: &&ToolSpec| tool.name.eq_ignore_ascii_case(&whole);
@@ -171,12 +171,12 @@ fn named_in<'t>(text: &str, tools: &'t Toolbox<'_>) -> Vec<&'t ToolSpec> {
     known.collect()
 }
 
-/// Returns whether `c` may stand around a tool's name.
+/// Returns whether `c` may be decoration around a tool's name.
 fn is_ornament(c: char) -> bool {
     !c.is_alphabetic()
 }
 
-/// Where the task list begins that stands behind an input's last code block; `None` where there is none, or more than
+/// The index where a task list begins after an input's last code block; `None` if there is no list, or anything besides
 /// a heading and tasks.
 fn task_list(input: &[ReplyLine<'_>]) -> Option<usize> {
     let closing = fenced(input).filter(|(_, _, place)| *place == FenceLine::Closing);
@@ -191,7 +191,7 @@ fn task_list(input: &[ReplyLine<'_>]) -> Option<usize> {
     lines.position(|line| line.number == heading.number)
 }
 
-/// The tasks of a list. An indented line goes on with the task above it; others are passed over.
+/// Parses the tasks of a list. An indented line continues the task above it; other lines are ignored.
 pub fn tasks(lines: &[ReplyLine<'_>]) -> Vec<Task> {
     let mut tasks: Vec<Task> = Vec::new();
     for line in lines {

@@ -1,7 +1,8 @@
-//! The spoken part of a reply: without the thoughts, where a server leaves them in the reply. Pure.
+//! Removal of thoughts from a reply, for servers that leave them in. Pure.
 //!
-//! Thoughts stand ahead of the response: from a `<think>` at the very beginning up to the first `</think>`, or else all up to
-//! the last line ahead of a header that begins or ends with `</think>`. Guarantees that nothing behind a header is cut out.
+//! Thoughts come before the response: from a `<think>` at the very beginning to the first `</think>`, or otherwise
+//! everything up to the last line before a header that begins or ends with `</think>`. Guarantees that nothing after a
+//! header is removed.
 
 use super::super::Fault;
 use super::lines::{ReplyLine, lines};
@@ -9,7 +10,7 @@ use super::lines::{ReplyLine, lines};
 const OPENING: [&str; 2] = ["<think>", "<thinking>"];
 const CLOSING: [&str; 2] = ["</think>", "</thinking>"];
 
-/// A text less the thoughts at its very beginning; `None` where all of it is thought.
+/// The text without the thoughts at its very beginning; `None` if it consists of thoughts only.
 pub fn behind_thoughts(mut text: &str) -> Option<&str> {
     loop {
         let bare = text.trim_start();
@@ -20,10 +21,10 @@ pub fn behind_thoughts(mut text: &str) -> Option<&str> {
     }
 }
 
-/// The lines of a reply less what was thought.
+/// The lines of a reply without its thoughts.
 ///
 /// # Errors
-/// Where a thought has no end, or may end within a response.
+/// When a thought has no end, or may end within a response.
 pub fn spoken(text: &str) -> Result<Vec<ReplyLine<'_>>, Fault> {
     let endless = |line| {
         let fault = Fault::at(
@@ -40,7 +41,7 @@ pub fn spoken(text: &str) -> Result<Vec<ReplyLine<'_>>, Fault> {
         .get(..header.unwrap_or(lines.len()))
         .unwrap_or_default();
     if let Some(at) = ahead.iter().rposition(ends_thought) {
-        // A response whose header is broken is no thought: the tag may be part of its file.
+        // A response with a malformed header is not a thought: the tag may be part of its file.
         if ahead.iter().take(at).any(ReplyLine::names_a_tool) {
             return Err(Fault::at(
                 lines.get(at).map_or(1, |line| line.number),
@@ -63,14 +64,14 @@ pub fn spoken(text: &str) -> Result<Vec<ReplyLine<'_>>, Fault> {
     }
 }
 
-/// Reports whether a line begins or ends with the end of a thought, or has a header behind it.
+/// Reports whether a line begins or ends with a closing thought tag, or has a header after one.
 pub fn ends_thought(line: &ReplyLine<'_>) -> bool {
     let text = line.text().trim();
     let ends = |tag: &&str| text.starts_with(*tag) || text.ends_with(*tag);
     CLOSING.iter().any(ends) || behind_tag(line).is_some_and(|rest| rest.is_header())
 }
 
-/// The rest of the line behind the first tag that ends a thought.
+/// The rest of the line after the first closing thought tag.
 fn behind_tag<'r>(line: &ReplyLine<'r>) -> Option<ReplyLine<'r>> {
     let mut ends = CLOSING.iter().filter_map(|tag| line.raw.split_once(tag));
     ends.next().map(|(_, raw)| ReplyLine { raw, ..*line })

@@ -1,18 +1,18 @@
-//! Descriptions of the tools, for a model. Pure.
+//! Descriptions of the tools for a model. Pure.
 
 use serde_json::{Map, Value, json};
 
 use super::keys::Keys;
 use crate::agent::tool::{Parameter, ParameterKind, ToolSpec, Toolbox};
 
-/// All tools, each with an example of a call.
+/// Describes all tools, each with an example of a call.
 pub(super) fn described(tools: &Toolbox<'_>, keys: &Keys) -> String {
     joined(tools, |tool| {
         format!("{}\n\n{}", outline(tool), example(tool, keys))
     })
 }
 
-/// The same without examples, for replies that call none.
+/// Describes all tools without examples, for replies that call none.
 pub(crate) fn outlines(tools: &Toolbox<'_>) -> String {
     joined(tools, outline)
 }
@@ -62,7 +62,7 @@ fn parameter(parameter: &Parameter) -> String {
     format!("  - {name}: {kind} ({need}){default} - {meaning}")
 }
 
-/// A call with what is required, and nothing else.
+/// An example call with the required arguments only.
 fn example(tool: &ToolSpec, keys: &Keys) -> String {
     let needed = tool.parameters.iter().filter(|known| !known.is_optional);
     let given = needed.map(|known| (known.name.to_owned(), example_value(known)));
@@ -71,7 +71,7 @@ fn example(tool: &ToolSpec, keys: &Keys) -> String {
     format!("**Example:**\n```json\n{call:#}\n```")
 }
 
-/// The parameter's own example; without one, as the specification makes them up.
+/// The parameter's own example or, if it has none, a made-up value like those in the specification.
 fn example_value(parameter: &Parameter) -> Value {
     match (parameter.kind, parameter.example) {
         (ParameterKind::Flag, _) => true.into(),

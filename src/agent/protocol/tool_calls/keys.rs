@@ -1,12 +1,13 @@
-//! The keys of a JSON reply, and the schema that they make. Pure.
+//! The keys of a JSON reply, and the schema built from them. Pure.
 
 use serde_json::{Map, Value, json};
 
 use crate::agent::tool::{ToolSpec, Toolbox};
 
-/// Limit of calls in a reply where the server holds the model to the schema.
+/// Maximum number of calls in a reply, where the server enforces the schema.
 const MOST_CALLS: u32 = 10;
-/// Limit of a response in the schema, in characters. Grammars of llama.cpp take no bound of 2,000 or more.
+/// Maximum length of a response in the schema, in characters. The grammars of llama.cpp do not support bounds of 2,000
+/// or more.
 const LONGEST_RESPONSE: u32 = 1900;
 
 /// The keys of a reply.
@@ -14,19 +15,19 @@ const LONGEST_RESPONSE: u32 = 1900;
 pub struct Keys {
     /// The list of calls.
     pub calls: &'static str,
-    /// A call's tool.
+    /// The name of a call's tool.
     pub tool: &'static str,
     /// The tool's input.
     pub input: &'static str,
-    /// The last words, in the place of calls.
+    /// The last words, in place of calls.
     pub answer: &'static str,
-    /// The agent's thoughts, beside the rest; `None`: nothing stands beside it.
+    /// The agent's thoughts, next to the calls or the answer; `None` if the reply has no such key.
     pub thoughts: Option<&'static str>,
-    /// Shown to the model together with a fault.
+    /// An example shown to the model together with a fault.
     pub counter_example: &'static str,
 }
 
-/// Those of Claude Code.
+/// The keys of Claude Code.
 pub static CLAUDE_CODE: Keys = Keys {
     calls: "tool_calls",
     tool: "name",
@@ -37,7 +38,7 @@ pub static CLAUDE_CODE: Keys = Keys {
                       ✅ CORRECT: {\"tool_calls\": [{\"name\": \"read_file\", \"parameters\": {...}}]}",
 };
 
-/// The program's own.
+/// The program's own keys.
 pub(super) static OWN: Keys = Keys {
     calls: "calls",
     tool: "tool",
@@ -54,7 +55,7 @@ impl Keys {
         let calls: Vec<Value> = tools.specs().map(|tool| self.call_schema(tool)).collect();
         let calls = json!({"type": "array", "minItems": 1, "maxItems": MOST_CALLS, "items": {"anyOf": calls}});
         if let Some(thoughts) = self.thoughts {
-            // What is thought first is thought before the calls are made.
+            // Properties are generated in this order, so that the model thinks before it makes its calls.
             return json!({"type": "object", "required": [thoughts], "properties":
                 {thoughts: words, self.calls: calls, self.answer: words}});
         }
@@ -73,14 +74,14 @@ impl Keys {
             schema["properties"] = Value::Object(properties.collect());
             schema
         });
-        // Not every server knows `const`.
+        // Not every server supports `const`.
         object_schema(
             &json!({self.tool: {"type": "string", "enum": [tool.name]}, self.input: input}),
         )
     }
 }
 
-/// The schema of an object with all of these properties and no others.
+/// The schema of an object with exactly these properties.
 pub(super) fn object_schema(properties: &Value) -> Value {
     let names: Vec<&String> = properties
         .as_object()
