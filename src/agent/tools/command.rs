@@ -10,7 +10,7 @@ use crate::agent::tool::{
 use crate::exec::process::{CommandStatus, Invocation, ProcessError, Processes, Ran, SHELL};
 use crate::record::tool::CommandEnd;
 
-/// The description of the tool.
+/// The description of `COMMAND`.
 pub static COMMAND: ToolSpec = ToolSpec::new(
     "COMMAND",
     "Runs a shell command in the project's root, without input, and gives its exit code and \
