@@ -72,7 +72,7 @@ impl Tool for ListDirectory<'_> {
     }
 }
 
-/// The description of the tool that takes a directory and a glob.
+/// The description of `list_files`, which takes a directory and a glob.
 pub static LIST_FILES: ToolSpec = ToolSpec::new(
     "list_files",
     "Shows what is in a directory, or what a glob matches there, as a tree of at most 1,000 entries, without what git \

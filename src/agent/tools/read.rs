@@ -77,7 +77,7 @@ impl Tool for ReadWhole<'_> {
     }
 }
 
-/// The description of the tool that reads a number of lines from a given one.
+/// The description of `read_file`, which reads a number of lines from a given one.
 pub static READ_PART: ToolSpec = ToolSpec::new(
     "read_file",
     "Shows what is in a text file of at most 64 MiB: all of it, or some lines. At most 32 KiB are shown at once; of a \

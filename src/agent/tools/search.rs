@@ -47,7 +47,7 @@ pub static SEARCH_FILES: ToolSpec = ToolSpec::new(
 )
 .doing(Verb::Search);
 
-/// The description of the tool that can also show surrounding lines.
+/// The description of `search_project`, which can also show surrounding lines.
 pub static SEARCH_PROJECT: ToolSpec = ToolSpec::new(
     "search_project",
     "Searches the project's text files, without those that git ignores and those that hold credentials, for the lines \
