@@ -35,7 +35,7 @@ impl From<String> for Objection {
 /// not end the loop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next {
-    /// Ask the model again.
+    /// The model is asked again.
     GoOn,
     /// The work is done.
     Done(Ended),

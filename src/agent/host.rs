@@ -17,7 +17,7 @@ use crate::sys::numbers::grouped;
 pub enum Note<'n> {
     /// The agent's reasoning about its work.
     Thoughts(&'n str),
-    /// A tool was called, or the call was refused; includes the tool's effect if the tool exists.
+    /// A tool was called, successfully or not; includes the tool's effect if the tool exists.
     Acted(Action, Option<Effect>),
     /// The words that ended the work without a tool.
     Answered(&'n str),

@@ -209,7 +209,7 @@ impl Judge<'_> {
                 let unknown = (!is_known).then_some(CODE);
                 unknown.or_else(|| self.guard(module, only_looks(module)))
             }
-            // Only scripts may follow such an option, no other options: `node --test --import=data:…`.
+            // Such an option may be followed by files, but not by further options: `node --test --import=data:…`.
             Some((first, rest)) if has(list("without script"), &first.text) => {
                 rest.iter().any(ShellWord::may_be_option).then_some(CODE)
             }
@@ -311,7 +311,7 @@ fn harmful(name: &str, arguments: &[ShellWord]) -> Option<&'static str> {
     harmful.next().map(|[reason, _]| reason)
 }
 
-/// Reports whether a git command does nothing that always needs a question.
+/// Reports whether a git command does nothing that always needs confirmation.
 fn is_passing_git(arguments: &[ShellWord]) -> bool {
     let Some((subcommand, rest)) = arguments.split_first() else {
         return false;

@@ -63,7 +63,7 @@ pub trait Memory {
     /// When it cannot be made short enough; the conversation is then unchanged.
     fn view(&self, frame: Frame<'_>, conversation: &mut Conversation) -> Result<View, AgentError>;
 
-    /// An extra notice to the user when the conversation was shortened, besides the sizes.
+    /// A notice to the user when the conversation was shortened, shown in addition to the sizes.
     fn notice(&self) -> Option<&'static str> {
         None
     }
@@ -137,8 +137,8 @@ impl Memory for Compress<'_> {
         })
     }
 
-    /// The window is smaller than the limit by an unknown amount. The model is therefore asked for a summary within
-    /// half of the size that did not fit, and its answer shows whether the summary is short enough.
+    /// The window is smaller than the limit by an unknown amount. A summary is therefore requested of half of what did
+    /// not fit, and the model itself rejects the next prompt if it is still too long.
     fn shorten(
         &self,
         frame: Frame<'_>,

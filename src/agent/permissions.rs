@@ -113,7 +113,7 @@ const ASKED_ABOUT: [&str; 5] = [
     "build.sh",
 ];
 
-/// The source of consent for calls that need a question.
+/// The source of consent for calls that need confirmation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Consent {
     /// The user is asked each time.
@@ -132,7 +132,7 @@ pub struct AskFirst<'a> {
     pub permissions: &'a dyn Permissions,
     /// The project's root, with links resolved.
     pub root: &'a Path,
-    /// Reports whether a command needs no question.
+    /// Reports whether a command needs no confirmation.
     pub is_harmless: &'a dyn Fn(&str) -> bool,
     /// The source of consent.
     pub consent: Consent,
@@ -162,7 +162,7 @@ impl Permissions for AskFirst<'_> {
 }
 
 impl AskFirst<'_> {
-    /// Describes what needs a question, as the end of a sentence; `None` if nothing does.
+    /// Describes the action that needs confirmation, as the end of a sentence; `None` if there is none.
     fn about(&self, call: &ToolCall) -> Option<String> {
         let mut commands = call.of_kind(ParameterKind::Command);
         if let Some(command) = commands.find(|command| !(self.is_harmless)(command)) {

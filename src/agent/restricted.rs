@@ -36,7 +36,7 @@ const CHECKS: [(&[&str], &[&str]); 6] = [
     (&["bash", "./build.sh"], &["bash", "./build.sh"]),
 ];
 
-/// The time limit of a read-only command, which none reaches unless its input is endless.
+/// The time limit of a read-only command; only one with endless input takes that long.
 const LOOK: Duration = Duration::from_secs(30);
 
 /// Programs that would wait for input if no file is given.
@@ -55,7 +55,7 @@ static SIGNATURE: LazyLock<Regex> = LazyLock::new(|| regex("^--(format|pretty)=.
 pub struct AuditCommands<'a> {
     /// The project's root, with links resolved.
     pub root: &'a Path,
-    /// The `PATH` in which git is searched.
+    /// The `PATH` that is searched for git.
     pub path: Option<&'a OsStr>,
     /// Further commands that the user allows, each as its words.
     pub own: &'a [Vec<String>],

@@ -1,4 +1,4 @@
-//! The table of programs, `programs.txt`: read-only programs, those that always need a question and those that run
+//! The table of programs, `programs.txt`: read-only programs, those that always need confirmation and those that run
 //! others; and the parsing of its names and patterns. Pure.
 
 use std::collections::HashMap;

@@ -216,8 +216,8 @@ impl McpError {
         )
     }
 
-    /// Reports whether further calls to the server would fail as well. Otherwise, the error can be reported to the
-    /// model: it is the server's own message, or it is not known whether a call was begun.
+    /// Reports whether further calls to the server would fail as well. If not, the error can be reported to the model:
+    /// it is the server's own message, or it is not known whether a call was begun.
     pub fn is_lost(&self) -> bool {
         match self {
             Self::Interrupted(_)
@@ -255,11 +255,11 @@ impl McpError {
 /// The way to retry a failed request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Retry {
-    /// Do not retry: another try would fail the same way.
+    /// No retry: another try would fail the same way.
     Never,
-    /// Retry after this time; `None` means the usual delay.
+    /// A retry after this time; `None` means the usual delay.
     After(Option<Duration>),
-    /// Retry immediately in a new session, since the old one has expired.
+    /// An immediate retry in a new session, since the old one has expired.
     InNewSession,
 }
 

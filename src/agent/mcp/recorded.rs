@@ -57,7 +57,8 @@ impl<'a> Recorded<'a> {
 
 impl Transport for Recorded<'_> {
     fn request(&mut self, message: Outgoing<'_>, _deadline: Deadline<'_>) -> Result<Value, Failed> {
-        // A recorded run started a new session when the server had forgotten the old one.
+        // The recorded run started a new session when the server had forgotten the old one; a replay skips that
+        // handshake.
         let is_handshake = |next: &RecordedExchange| next.method == HANDSHAKE;
         while message.method != HANDSHAKE && self.exchanges.front().is_some_and(is_handshake) {
             self.exchanges.pop_front();

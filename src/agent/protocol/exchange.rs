@@ -48,10 +48,9 @@ impl Turn {
 /// The next action of an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Decision {
-    /// Use these tools, at least one, in this order and even if earlier ones fail; but none after one that ends the
-    /// work.
+    /// Uses tools, at least one, in this order and even if earlier ones fail; but none after one that ends the work.
     Use(Vec<Call>),
-    /// Answer in words, without a tool.
+    /// Answers in words, without a tool.
     Answer(String),
 }
 

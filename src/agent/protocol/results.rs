@@ -40,8 +40,8 @@ fn result(said: &HistoryMessage, index: usize) -> String {
         ("✓", said.content.as_str())
     };
     let text = text.strip_suffix('\n').unwrap_or(text);
-    // A text of one line cannot be mistaken for several results; text that may be mistaken for a tag is put between
-    // tags of ours.
+    // A single line cannot be mistaken for several results; text that may be mistaken for a tag is put between the
+    // program's own tags.
     let is_plain = |text: &str| !text.contains(|c| is_deceptive(c) || c == '<');
     let tagged = |text| {
         let tool = said.tool.as_deref().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The session file of `dev` and `chat`: the specification's fields, followed by ours. Pure.
+//! The session file of `dev` and `chat`: the specification's fields, followed by this program's own. Pure.
 
 use std::mem::take;
 

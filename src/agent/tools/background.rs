@@ -12,7 +12,7 @@ use crate::record::tool::Verb;
 const PROCESS: &[Parameter] =
     &[Parameter::text("process", "the process's name").example("proc_abc123")];
 
-/// The description of the tool that reads.
+/// The description of `READ_BACKGROUND_PROCESS`.
 pub static READ_BACKGROUND_PROCESS: ToolSpec = ToolSpec::new(
     "READ_BACKGROUND_PROCESS",
     "Shows how a background process stands, and what it has printed so far.",
@@ -21,7 +21,7 @@ pub static READ_BACKGROUND_PROCESS: ToolSpec = ToolSpec::new(
 )
 .doing(Verb::Watch);
 
-/// The description of the tool that lists.
+/// The description of `LIST_BACKGROUND_PROCESSES`.
 pub static LIST_BACKGROUND_PROCESSES: ToolSpec = ToolSpec::new(
     "LIST_BACKGROUND_PROCESSES",
     "Lists all background processes, those that have ended too.",
@@ -30,7 +30,7 @@ pub static LIST_BACKGROUND_PROCESSES: ToolSpec = ToolSpec::new(
 )
 .doing(Verb::ListProcesses);
 
-/// The description of the tool that kills.
+/// The description of `KILL_BACKGROUND_PROCESS`.
 pub static KILL_BACKGROUND_PROCESS: ToolSpec = ToolSpec::new(
     "KILL_BACKGROUND_PROCESS",
     "Ends a background process and all that it has started.",
@@ -42,11 +42,11 @@ pub static KILL_BACKGROUND_PROCESS: ToolSpec = ToolSpec::new(
 /// An action on background processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BackgroundAction {
-    /// Show the state of a process and its output.
+    /// Shows the state of a process and its output.
     Read,
-    /// List all processes.
+    /// Lists all processes.
     List,
-    /// Terminate a process.
+    /// Terminates a process.
     Kill,
 }
 

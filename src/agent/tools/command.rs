@@ -10,7 +10,7 @@ use crate::agent::tool::{
 use crate::exec::process::{CommandStatus, Invocation, ProcessError, Processes, Ran, SHELL};
 use crate::record::tool::CommandEnd;
 
-/// The description of the tool.
+/// The description of `COMMAND`.
 pub static COMMAND: ToolSpec = ToolSpec::new(
     "COMMAND",
     "Runs a shell command in the project's root, without input, and gives its exit code and \
@@ -26,7 +26,7 @@ pub static COMMAND: ToolSpec = ToolSpec::new(
 /// The maximum time that a call may wait for a command, in seconds; longer waits waste the model's time.
 const LONGEST_WAIT: u64 = 600;
 
-/// The description of the tool for models whose calls specify the wait.
+/// The description of `execute_command`, whose calls specify the wait.
 pub static EXECUTE_COMMAND: ToolSpec = ToolSpec::new(
     "execute_command",
     "Runs a shell command in the project's root, without input, and gives its exit code and what it prints. One that \
@@ -45,7 +45,7 @@ pub static EXECUTE_COMMAND: ToolSpec = ToolSpec::new(
 )
 .streaming(Duration::from_secs(LONGEST_WAIT));
 
-/// The description of the tool for models that may run only some commands.
+/// The description of `COMMAND` for agents that may run only some commands.
 pub static RESTRICTED_COMMAND: ToolSpec = ToolSpec::new(
     "COMMAND",
     "Runs one of a few commands in the project's root, without a shell and without input, and \

@@ -15,7 +15,7 @@ use crate::record::tool::Verb;
 /// Maximum size of a file shown before it is removed, in bytes.
 const LARGEST: u64 = 16 << 20;
 
-/// The description of the tool.
+/// The description of `delete_file`.
 pub static DELETE_FILE: ToolSpec = ToolSpec::new(
     "delete_file",
     "Removes a file. Directories are not removed: an empty one may stay.",

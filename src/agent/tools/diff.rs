@@ -3,7 +3,7 @@
 use crate::agent::tool::{Arguments, Effect, Tool, ToolError, ToolOutput, ToolSpec};
 use crate::record::tool::Verb;
 
-/// The description of the tool.
+/// The description of `show_diff`.
 pub static SHOW_DIFF: ToolSpec = ToolSpec::new(
     "show_diff",
     "Show what was changed in the project's files so far, as a unified diff. Use this to check your work before you \

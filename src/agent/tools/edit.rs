@@ -7,7 +7,7 @@ use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
 
-/// The description of the tool.
+/// The description of `edit_file`.
 pub static EDIT_FILE: ToolSpec = ToolSpec::new(
     "edit_file",
     "Replaces a passage of a text file of at most 10 MiB; all else stays as it is. Read the file first. The passage must \

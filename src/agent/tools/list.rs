@@ -26,10 +26,10 @@ const SHOWN: usize = 1000;
 const LOOKED_AT: usize = 200_000;
 /// Maximum length of a glob, in bytes. Nested groups are parsed recursively, and matching time grows with the length.
 const LONGEST_GLOB: usize = 1000;
-/// Maximum length of a glob error, in characters; it may quote the pattern that the glob was converted to.
+/// Maximum length of an error about a glob, in characters; it may quote the pattern that the glob was converted to.
 const QUOTED_ERROR: usize = 200;
 
-/// The description of the tool.
+/// The description of `LIST_DIRECTORY`.
 pub static LIST_DIRECTORY: ToolSpec = ToolSpec::new(
     "LIST_DIRECTORY",
     "Shows what is in a directory, or what a glob matches, as a tree of at most 1,000 entries. What git ignores is \
@@ -72,7 +72,7 @@ impl Tool for ListDirectory<'_> {
     }
 }
 
-/// The description of the tool that takes a directory and a glob.
+/// The description of `list_files`, which takes a directory and a glob.
 pub static LIST_FILES: ToolSpec = ToolSpec::new(
     "list_files",
     "Shows what is in a directory, or what a glob matches there, as a tree of at most 1,000 entries, without what git \
@@ -186,7 +186,7 @@ struct Node {
     is_ignored: bool,
 }
 
-/// The tree to display. Directories are traversed breadth-first, so that close entries are shown before deep ones.
+/// The tree to display. Directories are traversed breadth-first, so that shallow entries are shown before deep ones.
 struct Tree<'w> {
     walk: Walk<'w>,
     glob: Option<Glob>,
@@ -275,7 +275,7 @@ fn walk_of<'w>(
     Ok((Walk::new(open, rules, LOOKED_AT).until(interrupt), start))
 }
 
-/// The files below a directory, close ones before deep ones, up to the limit on examined entries; and `true` if there
+/// The files below a directory, shallow ones before deep ones, up to the limit on examined entries; and `true` if there
 /// are more.
 pub(super) fn files_below(
     root: &Path,
@@ -372,7 +372,7 @@ impl Tree<'_> {
         let Some(mut node) = self.nodes.remove(path) else {
             return;
         };
-        // With a glob, entries are in the order in which matches were found.
+        // A glob adds entries in the order in which its matches are found.
         node.entries.sort_by(order);
         let mut lines = Vec::new();
         for Entry { name, kind } in node.entries {

@@ -6,7 +6,7 @@ use crate::agent::tool::{
 };
 use crate::record::tool::Verb;
 
-/// The description of the `UPDATE_TASK_LIST` tool.
+/// The description of `UPDATE_TASK_LIST`.
 pub static UPDATE_TASK_LIST: ToolSpec = ToolSpec::new(
     "UPDATE_TASK_LIST",
     "Does nothing but note the task list of this response.",
@@ -19,7 +19,7 @@ pub static UPDATE_TASK_LIST: ToolSpec = ToolSpec::new(
 )
 .doing(Verb::Note);
 
-/// The description of the `DONE` tool.
+/// The description of `DONE`.
 pub static DONE: ToolSpec = ToolSpec::new(
     "DONE",
     "Says that all that was asked for is done.",
@@ -43,7 +43,7 @@ pub static VERDICT: ToolSpec = ToolSpec::new(
     Effect::Ends,
 );
 
-/// The description of the `ASK_USER` tool.
+/// The description of `ASK_USER`.
 pub static ASK_USER: ToolSpec = ToolSpec::new(
     "ASK_USER",
     "Asks the user a question, and waits for the answer.",

@@ -18,7 +18,7 @@ use crate::sys::files::{self, Links, is_missing};
 use crate::sys::numbers::counted;
 use crate::sys::text::escaped;
 
-/// Maximum length of a path on common systems, in bytes, without the root's own part.
+/// Maximum length of a path in bytes: the system's limit less the root's own part.
 const LONGEST: usize = 4000;
 /// Maximum number of names suggested when a path is missing.
 const NAMED: usize = 20;
@@ -52,7 +52,7 @@ pub enum ResolvedPath {
     Outside(PathBuf),
 }
 
-/// What exists at a place.
+/// The kind of object found at a place.
 #[derive(Debug)]
 pub enum Found {
     /// A file, opened for reading.

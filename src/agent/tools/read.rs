@@ -25,7 +25,7 @@ const LARGEST: u64 = 64 << 20;
 /// File extensions of images, which a model sees only when the user attaches them.
 const PICTURES: [&str; 5] = [".png", ".jpg", ".jpeg", ".gif", ".webp"];
 
-/// The description of the tool.
+/// The description of `READ_FILE`.
 pub static READ_FILE: ToolSpec = ToolSpec::new(
     "READ_FILE",
     "Shows what is in a file of at most 64 MiB: all of it, or some lines. At most 32 KiB are shown at once; of a longer \
@@ -77,7 +77,7 @@ impl Tool for ReadWhole<'_> {
     }
 }
 
-/// The description of the tool that reads a number of lines from a given one.
+/// The description of `read_file`, which reads a number of lines from a given one.
 pub static READ_PART: ToolSpec = ToolSpec::new(
     "read_file",
     "Shows what is in a text file of at most 64 MiB: all of it, or some lines. At most 32 KiB are shown at once; of a \

@@ -18,7 +18,7 @@ const LARGEST: u64 = 10 << 20;
 /// Lines shown before and after a change.
 const AROUND: usize = 2;
 
-/// The description of the tool.
+/// The description of `FIND_AND_REPLACE_IN_FILE`.
 pub static FIND_AND_REPLACE_IN_FILE: ToolSpec = ToolSpec::new(
     "FIND_AND_REPLACE_IN_FILE",
     "Replaces a passage of a file of at most 10 MiB. It must be there exactly once: take as many lines around it as \

@@ -21,7 +21,7 @@ const MOST_FILES: usize = 1000;
 /// Maximum number of files named in the output.
 const NAMED: usize = 50;
 
-/// The description of the tool.
+/// The description of `replace_in_files`.
 pub static REPLACE_IN_FILES: ToolSpec = ToolSpec::new(
     "replace_in_files",
     "Replaces what a regular expression matches in all text files of a directory that git does not ignore: in all of \

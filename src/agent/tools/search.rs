@@ -32,7 +32,7 @@ pub(super) const READ_AT_MOST: usize = 256 << 20;
 /// Maximum length of an error about a pattern, in characters.
 const QUOTED_ERROR: usize = 300;
 
-/// The description of the tool.
+/// The description of `search_files`.
 pub static SEARCH_FILES: ToolSpec = ToolSpec::new(
     "search_files",
     "Search the project's files, without those that git ignores, for the lines that a regular expression matches. Use \
@@ -47,7 +47,7 @@ pub static SEARCH_FILES: ToolSpec = ToolSpec::new(
 )
 .doing(Verb::Search);
 
-/// The description of the tool that can also show surrounding lines.
+/// The description of `search_project`, which can also show surrounding lines.
 pub static SEARCH_PROJECT: ToolSpec = ToolSpec::new(
     "search_project",
     "Searches the project's text files, without those that git ignores and those that hold credentials, for the lines \

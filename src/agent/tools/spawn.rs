@@ -7,7 +7,7 @@ use crate::agent::AgentError;
 use crate::agent::tool::{Arguments, Effect, Parameter, Tool, ToolError, ToolOutput, ToolSpec};
 use crate::model::ModelError;
 
-/// The description of the tool.
+/// The description of `spawn_agent`.
 pub static SPAWN_AGENT: ToolSpec = ToolSpec::new(
     "spawn_agent",
     "Has another agent work on a part of the task, and gives its last words. It has the same tools but this one, and knows \

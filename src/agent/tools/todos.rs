@@ -22,7 +22,7 @@ const TODOS: &str = r#"{"type": "array", "maxItems": 100, "items": {
         "status": {"type": "string", "enum": ["pending", "in_progress", "completed"]},
         "activeForm": {"type": "string", "description": "The same while it is being done: Running the tests"}}}}"#;
 
-/// The description of the tool.
+/// The description of `update_todos`.
 pub static UPDATE_TODOS: ToolSpec = ToolSpec::new(
     "update_todos",
     "Replaces the list of what is to be done, which the user sees, by this one. Use it for work of three steps and more. \

@@ -21,7 +21,7 @@ use crate::sys::numbers::counted;
 /// Maximum size of a file shown before it is replaced, in bytes.
 const LARGEST: u64 = 16 << 20;
 
-/// The description of the tool.
+/// The description of `WRITE_FILE`.
 pub static WRITE_FILE: ToolSpec = ToolSpec::new(
     "WRITE_FILE",
     "Gives a file this content as a whole, and makes it and its directories where they are not there.",
