@@ -2,7 +2,7 @@
 //! Pure.
 //!
 //! Guarantees that the work is bounded by the size of the input, never by a clock, so that equal input
-//! gives equal output: files that exceed [`MAX_BYTES`] or [`MAX_LINES`] are treated as binary, and if the
+//! gives equal output: files that exceed [`MAX_BYTES`] or `MAX_LINES` are treated as binary, and if the
 //! search for a minimal difference would take too long, the lines count as replaced.
 
 mod change;
