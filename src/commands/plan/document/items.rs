@@ -191,7 +191,7 @@ fn is_structure(line: &str) -> bool {
         || Fence::of(line).is_some()
         || line.trim_start().starts_with("<!--")
         || is_conflict_marker(line)
-        || is_placeholder(line)
+        || is_placeholder(list_item(line).map_or(line, |(_, text)| text))
 }
 
 fn write_criterion(criterion: &Criterion) -> String {

@@ -49,6 +49,13 @@ fn task(description: &str) -> PlanTask {
 }
 
 #[test]
+fn a_goal_that_is_listed_like_a_placeholder_is_still_a_goal() {
+    let mut document = PlanDocument::empty(7);
+    set_goal(&mut document, "- [No decisions yet]");
+    assert_eq!(plan(&document.text()).goal, "- [No decisions yet]");
+}
+
+#[test]
 fn should_serialize_and_deserialize_without_data_loss() {
     let object = json!({
         "status": "in_progress",
