@@ -67,8 +67,7 @@ fn with_entry(
     entry: &str,
 ) -> io::Result<String> {
     let with = ModelTable::with_entry(before.unwrap_or("{}\n"), name, entry)?;
-    let today = context.clock.now().date_naive();
-    ModelTable::parse(&with, today).map_err(io::Error::other)?;
+    ModelTable::parse(&with, context.today()).map_err(io::Error::other)?;
     Ok(with)
 }
 

@@ -86,12 +86,12 @@ pub fn commit(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<
     run.record.edits = edits_of(&run, &tree, &replacements);
     let own: BTreeSet<String> = tree.changed().map(str::to_owned).collect();
     let files = replacements.files().filter(|(path, _)| own.contains(*path));
-    closing::review(context, &mut run, &tree, files);
+    closing::review(context.reporter, &mut run, &tree, files);
     tree.note_lost(&mut run);
     let outcome = run.finish(result, |run| tree.put_back(run));
     tree.end();
     if cli.diff {
-        return closing::with_diff(context, outcome);
+        return closing::with_diff(&context.project, outcome);
     }
     outcome
 }

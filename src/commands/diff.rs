@@ -36,7 +36,7 @@ const WIDTH: usize = 80;
 pub fn diff(context: &Context<'_>, run: Option<&Path>, as_stat: bool) -> Result<Outcome, Failure> {
     let project = &context.project;
     let folder = last::folder(context, run)?;
-    let run = closing::past_run(context, Some(&folder));
+    let run = closing::past_run(project, Some(&folder));
     let changes = run.changes(project)?;
     let files = &changes.files;
     let stat = diff::stat(files);

@@ -17,7 +17,7 @@ use crate::model::price::Usd;
 use crate::project::gitignore::GITIGNORE;
 use crate::project::index::{IndexProblem, TrackedPaths};
 use crate::project::kind::ProjectKind;
-use crate::project::{CONFIG, EXAMPLE_QUERY, LOGS, ProjectProblem, QUERY, ROLLUP};
+use crate::project::{CONFIG, EXAMPLE_QUERY, LOGS, Project, ProjectProblem, QUERY, ROLLUP};
 use crate::record::event::Event;
 use crate::record::step::BuildRecord;
 use crate::run::builds::{BuildOptions, Builds, describe, record};
@@ -280,7 +280,7 @@ fn ignore(
         ];
         let lacking = lines.into_iter().filter(|(_, lacks)| *lacks);
         let added = lacking.map(|(line, _)| line.to_owned());
-        let left = left_by_builds(context, kinds);
+        let left = left_by_builds(&context.project, kinds);
         let left = left.iter().map(|line| format!("{line}\n"));
         let added: String = added.chain(left).collect();
         if added.is_empty() {
@@ -294,8 +294,8 @@ fn ignore(
 
 /// Returns the build artefacts of these kinds of project that git neither ignores nor tracks under the same
 /// name.
-fn left_by_builds(context: &Context<'_>, kinds: &[(&ProjectKind, &str)]) -> BTreeSet<&'static str> {
-    let tracked = TrackedPaths::below(context.project.root()).unwrap_or_default();
+fn left_by_builds(project: &Project, kinds: &[(&ProjectKind, &str)]) -> BTreeSet<&'static str> {
+    let tracked = TrackedPaths::below(project.root()).unwrap_or_default();
     let tracked: BTreeSet<String> = tracked
         .files()
         .flat_map(|path| path.split('/').map(str::to_owned).collect::<Vec<_>>())
@@ -303,7 +303,7 @@ fn left_by_builds(context: &Context<'_>, kinds: &[(&ProjectKind, &str)]) -> BTre
     let left = kinds.iter().flat_map(|(kind, _)| kind.leaves());
     let is_lacking = |line: &&str| {
         let name = line.trim_start_matches('/').replace('*', "x");
-        !tracked.contains(&name) && !context.project.ignores(&name)
+        !tracked.contains(&name) && !project.ignores(&name)
     };
     left.filter(is_lacking).collect()
 }

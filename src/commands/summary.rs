@@ -16,8 +16,8 @@ use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::past::figures::{Figures, taken_back};
 use crate::run::past::history::PastRun;
-use crate::sys::diff;
-use crate::sys::diff::FileChange;
+use crate::secret::Redactor;
+use crate::sys::diff::{self, FileChange};
 use crate::sys::error::Error;
 use crate::sys::numbers::counted;
 use crate::sys::text::{cut, is_deceptive, printable, without_ci_commands};
@@ -66,7 +66,10 @@ pub fn summarize(summary: SummaryFile, context: &Context<'_>, done: &Result<Outc
         }) => (record, log, error.exit().name(), error.to_string()),
     };
     // Redact keys before escaping: a backslash inside a key would hide it.
-    let text = match record.as_ref().and_then(|record| redacted(context, record)) {
+    let text = match record
+        .as_ref()
+        .and_then(|record| redacted(context.redactor, record))
+    {
         Some(record) => of_run(context, &record, log.as_deref()),
         None => format!(
             "## code-commit: {}\n\n{}\n",
@@ -86,13 +89,13 @@ pub fn summarize(summary: SummaryFile, context: &Context<'_>, done: &Result<Outc
 }
 
 /// Returns the record with keys redacted, as in its file.
-fn redacted(context: &Context<'_>, record: &RunRecord) -> Option<RunRecord> {
+fn redacted(redactor: &Redactor, record: &RunRecord) -> Option<RunRecord> {
     let json = serde_json::to_string(record).ok()?;
-    serde_json::from_str(&context.redactor.text(&json)).ok()
+    serde_json::from_str(&redactor.text(&json)).ok()
 }
 
 fn of_run(context: &Context<'_>, record: &RunRecord, log: Option<&str>) -> String {
-    let run = closing::past_run(context, log);
+    let run = closing::past_run(&context.project, log);
     let sign = if record.exit.code == 0 {
         '\u{2705}'
     } else {
@@ -123,7 +126,7 @@ fn of_run(context: &Context<'_>, record: &RunRecord, log: Option<&str>) -> Strin
     }
     let changes = run.changes(&context.project).unwrap_or_default().files;
     if !changes.is_empty() {
-        page += &changed(context, &changes, record.tree);
+        page += &changed(context.redactor, &changes, record.tree);
     }
     if !record.steps.is_empty() {
         page += "\n### Steps\n\n| step | model | seconds | finish | files | build |\n|---|---|---:|---|---:|---|\n";
@@ -150,7 +153,7 @@ fn figures(record: &RunRecord) -> String {
     )
 }
 
-fn changed(context: &Context<'_>, changes: &[FileChange], tree: TreeState) -> String {
+fn changed(redactor: &Redactor, changes: &[FileChange], tree: TreeState) -> String {
     let stat = diff::stat(changes);
     let (added, removed) = (stat.added(), stat.removed());
     let files = counted(stat.files.len() as u64, "file");
@@ -159,7 +162,7 @@ fn changed(context: &Context<'_>, changes: &[FileChange], tree: TreeState) -> St
         "\n### {files} changed, +{added} −{removed}{taken_back}\n\n| file | + | − |\n|---|---:|---:|\n"
     );
     text.extend(stat.files.iter().take(FILES).map(|file| {
-        let path = escaped(&context.redactor.text(&file.path));
+        let path = escaped(&redactor.text(&file.path));
         format!(
             "| <code>{path}</code> | {} | {} |\n",
             file.added, file.removed

@@ -188,7 +188,7 @@ impl<'c> Run<'c> {
             (selected, limit) = (fallback, allowed);
         };
         let SelectedModel { spec, model, .. } = selected;
-        let answer = answer.map_err(|error| error.with_setup(selected.setup(self.context)));
+        let answer = answer.map_err(|error| error.with_setup(selected.setup(self.context.models)));
         let required = spec
             .vendors_name()
             .filter(|_| models.require_model && is_new);

@@ -1,10 +1,10 @@
 //! The end of a run, as a reviewer first sees it: the warnings, and the lines changed.
 
 use super::active::Run;
-use super::context::Context;
 use super::outcome::{Failure, Outcome};
 use super::tree::RunTree;
-use crate::record::event::Event;
+use crate::project::Project;
+use crate::record::event::{Event, Reporter};
 use crate::record::result::{StatRecord, TreeState};
 use crate::run::past::history::PastRun;
 use crate::run::past::warnings;
@@ -17,7 +17,7 @@ use crate::sys::files::{self, Links};
 /// Reports what the run has changed and what to review first. `files` are the ones that replies have written, with
 /// their latest content, or removed (`None`).
 pub fn review<'f>(
-    context: &Context<'_>,
+    reporter: &dyn Reporter,
     run: &mut Run<'_>,
     tree: &RunTree<'_>,
     files: impl Iterator<Item = (&'f str, Option<&'f str>)>,
@@ -34,7 +34,7 @@ pub fn review<'f>(
         added: stat.added(),
         removed: stat.removed(),
     });
-    context.reporter.event(&Event::Reviewed {
+    reporter.event(&Event::Reviewed {
         warnings: run.record.warnings.clone(),
         told,
         stat,
@@ -79,12 +79,9 @@ fn stat(changes: &[FileChange], too_large: Vec<FileStat>) -> Stat {
 ///
 /// # Errors
 /// When the run failed, or the record of its changes cannot be read.
-pub fn with_diff(
-    context: &Context<'_>,
-    outcome: Result<Outcome, Failure>,
-) -> Result<Outcome, Failure> {
+pub fn with_diff(project: &Project, outcome: Result<Outcome, Failure>) -> Result<Outcome, Failure> {
     let diff = |log: Option<&str>| -> Result<Option<String>, Error> {
-        let changes = past_run(context, log).changes(&context.project)?;
+        let changes = past_run(project, log).changes(project)?;
         Ok(Some(diff::text(&changes.files)))
     };
     match outcome {
@@ -102,9 +99,9 @@ pub fn with_diff(
 }
 
 /// Reads the run whose folder is given relative to the root.
-pub fn past_run(context: &Context<'_>, log: Option<&str>) -> PastRun {
+pub fn past_run(project: &Project, log: Option<&str>) -> PastRun {
     let name = log.and_then(|log| log.rsplit('/').next());
-    PastRun::read(&context.project, name.unwrap_or_default())
+    PastRun::read(project, name.unwrap_or_default())
 }
 
 /// The changes that can be compared line by line, and those that are too large for that.

@@ -111,7 +111,7 @@ pub fn survey<'a>(
     let resumed = choice.resume.as_deref().filter(|_| choice.model.is_none());
     let resumed = resumed.map(|run| recording_of(context, run)).transpose()?;
     let chosen_by = recording.as_ref().or(resumed.as_ref());
-    let specs = choose(context, choice, &purpose, chosen_by)?;
+    let specs = choose(context.models, choice, &purpose, chosen_by)?;
     let project = &context.project;
     let lock = project.lock();
     if lock.is_ok() {
@@ -191,7 +191,7 @@ pub fn survey<'a>(
         warnings.extend(sent_secrets(choice, findings));
         if let (Some(inputs), Some(spec)) = (&inputs, specs.first()) {
             let (refused, noticed) =
-                sending::examine(context, choice, &purpose, (inputs, outdated), spec);
+                sending::examine(project.root(), choice, &purpose, (inputs, outdated), spec);
             missing.extend(refused);
             let others = specs.iter().skip(1);
             missing.extend(others.filter_map(|spec| sending::without_price(choice, spec)));

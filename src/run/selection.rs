@@ -7,7 +7,7 @@ pub mod installed;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::context::{Context, ModelChoice};
+use super::context::{Context, ModelChoice, ModelsProblem};
 use super::keys::{self, FoundKey, KeySource};
 use super::not_ready::NotReady;
 use super::problems::UnknownModel;
@@ -188,7 +188,7 @@ impl<'a> RecordedReplies<'a> {
         steps: BTreeSet<StepId>,
     ) -> Result<Self, Error> {
         let recording = recording_of(context, Path::new(folder))?;
-        let table = table_of(context)?;
+        let table = table_of(context.models)?;
         let model = |name: &str| {
             let spec = named(table, name)?;
             Ok(SelectedModel::replayed(context, spec, &recording))
@@ -280,8 +280,8 @@ pub struct SelectedModel<'a> {
 
 impl<'a> SelectedModel<'a> {
     /// Returns the details of the setup that error messages refer to.
-    pub fn setup(&self, context: &Context<'_>) -> Setup {
-        let table = context.models.as_ref().ok();
+    pub fn setup(&self, models: &Result<ModelTable, ModelsProblem>) -> Setup {
+        let table = models.as_ref().ok();
         let successor = table.and_then(|table| table.successor(&self.spec.id));
         Setup {
             key_variable: match self.key_source {
@@ -301,7 +301,7 @@ impl<'a> SelectedModel<'a> {
     pub fn replayed(context: &Context<'_>, mut spec: ModelSpec, recording: &Recording) -> Self {
         // No tier is requested; the tiers that served the calls are on record.
         spec.tier = Tier::Standard;
-        let fallback = fallback(context, &spec);
+        let fallback = fallback(context.models, &spec);
         Self {
             server: None,
             is_exposed: false,
@@ -324,7 +324,7 @@ impl<'a> SelectedModel<'a> {
     ) -> Option<Self> {
         spec.tier = choice.tier.unwrap_or(spec.tier);
         let has_key = spec.key_file.is_some() || matches!(key, ModelKey::Given(Some(_), _));
-        let fallback = fallback(context, &spec).and_then(|fallback| {
+        let fallback = fallback(context.models, &spec).and_then(|fallback| {
             missing.extend(sending::without_price(choice, &fallback));
             let is_same_server =
                 (fallback.provider, &fallback.base_url) == (spec.provider, &spec.base_url);
@@ -378,21 +378,20 @@ pub fn near_ends<'s>(
     context: &Context<'_>,
     specs: impl IntoIterator<Item = &'s ModelSpec>,
 ) -> Vec<String> {
-    let today = context.clock.now().date_naive();
     let vendors = specs.into_iter().filter(|spec| spec.base_url.is_none());
     let told = vendors.filter_map(|spec| {
         let id = spec.vendors_name()?;
         let table = context.models.as_ref().ok();
         let successor = table.and_then(|table| table.successor(id));
-        let end = catalogue::near_end(id, today, successor)?;
+        let end = catalogue::near_end(id, context.today(), successor)?;
         Some(format!("`{}`: {end}", spec.name))
     });
     told.collect()
 }
 
 /// The entry to ask if this one is overloaded.
-fn fallback(context: &Context<'_>, spec: &ModelSpec) -> Option<ModelSpec> {
-    let table = context.models.as_ref().ok()?;
+fn fallback(models: &Result<ModelTable, ModelsProblem>, spec: &ModelSpec) -> Option<ModelSpec> {
+    let table = models.as_ref().ok()?;
     table.named(spec.fallback.as_deref()?).cloned()
 }
 
@@ -402,12 +401,12 @@ fn fallback(context: &Context<'_>, spec: &ModelSpec) -> Option<ModelSpec> {
 /// # Errors
 /// When the model does not exist, or the recorded replies come from another one.
 pub fn choose(
-    context: &Context<'_>,
+    models: &Result<ModelTable, ModelsProblem>,
     choice: &ModelChoice,
     purpose: &Purpose,
     recording: Option<&Recording>,
 ) -> Result<Vec<ModelSpec>, Error> {
-    let Ok(table) = &context.models else {
+    let Ok(table) = models else {
         return Ok(Vec::new());
     };
     let choose = |purpose: &Purpose| -> Result<ModelSpec, Error> {
@@ -486,7 +485,7 @@ pub fn agent_model<'a>(
     server: Option<(&str, Option<ApiKey>)>,
 ) -> Result<Models<'a>, Error> {
     let recording = find_recording(context, choice)?;
-    let table = table_of(context)?;
+    let table = table_of(context.models)?;
     let recorded = recording.as_ref().and_then(Recording::first_model);
     let recorded = recorded.filter(|name| table.named(name).is_some());
     let (spec, key) = match (choice.model.as_deref().or(recorded), server) {
@@ -529,7 +528,7 @@ pub fn stage_models<'a>(
     may_pull: &dyn Fn(&str) -> Result<bool, Interrupted>,
 ) -> Result<Models<'a>, Error> {
     let recording = find_recording(context, choice)?;
-    let table = table_of(context)?;
+    let table = table_of(context.models)?;
     let stages = stages.into_iter().map(|(purpose, spec)| {
         let recorded = recording.as_ref();
         let recorded = recorded.and_then(|recording| table.named(recording.model_of(&purpose)?));
@@ -576,8 +575,8 @@ fn selected<'a>(
 }
 
 /// The table of models.
-fn table_of<'a>(context: &Context<'a>) -> Result<&'a ModelTable, Error> {
-    let table = context.models.as_ref();
+pub fn table_of(models: &Result<ModelTable, ModelsProblem>) -> Result<&ModelTable, Error> {
+    let table = models.as_ref();
     Ok(table.map_err(|problem| NotReady::of(problem.clone()))?)
 }
 

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::context::{Context, Freshness, ModelChoice};
+use super::context::{Freshness, ModelChoice};
 use super::shown::Shown;
 use crate::model::estimate::{self, Fit};
 use crate::model::price::Usd;
@@ -101,7 +101,7 @@ pub fn compare(rollup: &str, root: &Path, may_be_stale: bool) -> (Option<Sending
 
 /// Examines the first query. Returns the problems that prevent sending it, and warnings.
 pub fn examine(
-    context: &Context<'_>,
+    root: &Path,
     choice: &ModelChoice,
     purpose: &Purpose,
     (inputs, outdated): (&Inputs, Option<SendingProblem>),
@@ -135,7 +135,7 @@ pub fn examine(
         Fit::TooLarge { window } => problems.push(SendingProblem::TooLarge {
             model: spec.name.clone(),
             window,
-            largest: largest(&rollup::sections(&inputs.rollup, context.project.root())),
+            largest: largest(&rollup::sections(&inputs.rollup, root)),
             size: size.clone(),
         }),
     }

@@ -28,10 +28,7 @@ impl Served {
         }
         let price = match &context.models {
             _ if spec.has_own_price() => spec.price,
-            Ok(table) => {
-                let today = context.clock.now().date_naive();
-                table.price_of(spec.provider, version, today)
-            }
+            Ok(table) => table.price_of(spec.provider, version, context.today()),
             Err(_) => None,
         };
         let name = one_line(version, LONGEST_NAME);

@@ -13,7 +13,6 @@ use crate::model::{
 };
 use crate::record::replay::Recording;
 use crate::run::context::{Context, ModelChoice};
-use crate::run::not_ready::NotReady;
 use crate::run::selection::{self, ModelKey, Models};
 use crate::sys::error::Error;
 use crate::sys::home_file;
@@ -32,8 +31,7 @@ const SHOWN: usize = 60;
 /// # Errors
 /// When a file is invalid, or cannot be read or created.
 pub fn table(context: &Context<'_>, home: &Path) -> Result<ModelTable, Error> {
-    let table = context.models.as_ref();
-    let table = table.map_err(|problem| NotReady::of(problem.clone()))?;
+    let table = selection::table_of(context.models)?;
     let path = home.join(HOME_FILE);
     if !path.exists() {
         home_file::create(&path, CHAT_MODELS.as_bytes())?;

@@ -22,7 +22,7 @@ use crate::exec::process::Processes;
 use crate::model::{ModelSpec, ModelTable, Purpose, TaskType};
 use crate::project::home::PLAN_MODELS;
 use crate::project::repository::DOT_GIT;
-use crate::project::{home, place};
+use crate::project::{Project, home, place};
 use crate::record::event::Event;
 use crate::record::question::{Answer, Question};
 use crate::record::result::{AgentRecord, LimitsRecord};
@@ -197,8 +197,7 @@ pub fn selected(
     choice: &ModelChoice,
     task: TaskType,
 ) -> Result<ModelSpec, Error> {
-    let table = context.models.as_ref();
-    let table = table.map_err(|problem| NotReady::of(problem.clone()))?;
+    let table = selection::table_of(context.models)?;
     if let Some(name) = choice.model.as_deref() {
         return selection::named(table, name);
     }
@@ -383,8 +382,8 @@ impl<'c> PlanPlace<'c> {
 }
 
 /// Returns the known model with the smallest window larger than this one.
-pub fn larger<'c>(context: &'c Context<'_>, window: Option<u64>) -> Option<&'c str> {
-    let table = context.models.as_ref().ok()?;
+pub fn larger(models: &Result<ModelTable, ModelsProblem>, window: Option<u64>) -> Option<&str> {
+    let table = models.as_ref().ok()?;
     let specs = table.models().iter();
     let windows = specs.filter_map(|spec| Some((spec.prompt_window()?, &*spec.name)));
     let larger = windows.filter(|(known, _)| window.is_some_and(|window| *known > window));
@@ -408,7 +407,7 @@ pub fn open_session<'c>(
     let plan_file = if is_replay {
         None
     } else {
-        plan_file(context, options)?
+        plan_file(&context.project, options)?
     };
     let found = match &options.session {
         _ if is_replay => None,
@@ -462,12 +461,12 @@ fn is_no_plan(path: &Path) -> bool {
 }
 
 /// Returns the document's path relative to the project's root; `None` if the document is in the session's folder.
-fn plan_file(context: &Context<'_>, options: &PlanOptions) -> Result<Option<String>, Error> {
+fn plan_file(project: &Project, options: &PlanOptions) -> Result<Option<String>, Error> {
     let Some(path) = &options.plan_file else {
         return Ok(None);
     };
     let outside = || NoPlanFile::Outside(path.clone());
-    let root = context.project.root();
+    let root = project.root();
     let whole = path_clean::clean(root.join(path));
     // The directory may be a link, but the file itself may not.
     let directory = whole.parent().and_then(|parent| parent.canonicalize().ok());
@@ -476,7 +475,6 @@ fn plan_file(context: &Context<'_>, options: &PlanOptions) -> Result<Option<Stri
         return Err(outside().into());
     };
     let real = directory.join(name);
-    let project = &context.project;
     let is_ours = [project.config(), project.logs()]
         .iter()
         .any(|directory| real.starts_with(directory));

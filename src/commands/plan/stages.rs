@@ -413,7 +413,7 @@ impl<'c> Stages<'_, 'c, '_> {
             task,
             window: window.unwrap_or(u64::MAX),
             shorter,
-            larger: place::larger(self.context, window),
+            larger: place::larger(self.context.models, window),
         }
     }
 

@@ -59,7 +59,7 @@ pub fn report(context: &Context<'_>, options: &ReportArgs) -> Result<Outcome, Fa
     } else {
         let run = match &options.run {
             Some(run) => PastRun::read(project, &naming::find(project, run, context.today())?),
-            None => last(context)?,
+            None => last(project)?,
         };
         of_run(context, &run, options.interactive)
     };
@@ -68,7 +68,7 @@ pub fn report(context: &Context<'_>, options: &ReportArgs) -> Result<Outcome, Fa
         Some(_) => OutputFile::find,
         None => OutputFile::usual,
     };
-    write(context, &path, &text, find)?;
+    write(project, &path, &text, find)?;
     let problem = options.open.then(|| open(context, &path)).flatten();
     let path = path.display().to_string();
     Ok(Outcome {
@@ -90,8 +90,8 @@ fn open(context: &Context<'_>, path: &Path) -> Option<String> {
 }
 
 /// Returns the last run that asked a model, or else the last run.
-fn last(context: &Context<'_>) -> Result<PastRun, Error> {
-    let mut runs = history::runs(&context.project)?;
+fn last(project: &Project) -> Result<PastRun, Error> {
+    let mut runs = history::runs(project)?;
     let asked = |run: &PastRun| match &run.record {
         Some(record) => !record.steps.is_empty(),
         None => run.workflow() != "undo",
@@ -150,12 +150,11 @@ fn of_all(context: &Context<'_>, options: &ReportArgs) -> Result<String, Error> 
 /// Writes the page to a new file, over an earlier page, or into a pipe or a device. No other file is replaced,
 /// since it may be the user's own.
 fn write(
-    context: &Context<'_>,
+    project: &Project,
     path: &Path,
     text: &str,
     find: impl Fn(&Project, &Path) -> io::Result<OutputFile>,
 ) -> Result<(), Error> {
-    let project = &context.project;
     let path = project.root().join(path);
     let write = || {
         if path.is_file() && !is_page(&path)? {
