@@ -84,7 +84,7 @@ use crate::commands::redaction::redactor;
 use crate::commands::{ProjectPlace, SummaryFile};
 pub use crate::exec::{subreaper, supervisor};
 use crate::project::Project;
-use crate::run::context::{Context, Stdin};
+use crate::run::context::{Context, SandboxSetup, Stdin};
 use crate::run::env_file::EnvFile;
 pub use crate::secret::Redactor;
 pub use crate::sys::core_dump;
@@ -120,7 +120,7 @@ pub struct World {
 #[must_use]
 pub fn run(cli: &Cli, world: &World) -> Exit {
     let place = ProjectPlace::find(cli, &world.directory);
-    let project = Project::new(place.root().to_path_buf());
+    let project = Project::new(place.root(), place.working_directory());
     let started = world.clock.now();
     let env_file = if cli.reads_env_file() {
         EnvFile::find(&world.directory, place.root())
@@ -139,18 +139,18 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
     .with_links(Links::of(&world.environment, &world.directory));
     let context = Context {
         project,
-        directory: place.working_directory(),
         environment: &environment,
         env_file: &env_file,
         clock: &*world.clock,
         interrupt: &world.interrupt,
         redactor: &redactor,
         reporter: &output,
-        program: world.program.as_deref(),
-        document: None,
-        passed: cli.passed_variables(),
-        allowances: cli.losses().into(),
-        allowed_sockets: &cli.sandbox().allow_socket,
+        sandbox: SandboxSetup {
+            program: world.program.as_deref(),
+            document: None,
+            passed: cli.passed_variables(),
+            allowed_sockets: &cli.sandbox().allow_socket,
+        },
         models: &models,
     };
     let stdin = Stdin {

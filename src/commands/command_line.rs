@@ -223,12 +223,6 @@ impl Cli {
         )
     }
 
-    /// The losses that replies may cause in the files they replace.
-    #[must_use]
-    pub fn losses(&self) -> LossArgs {
-        self.agent().map_or(self.losses, |agent| agent.losses)
-    }
-
     /// The flags of the agent to start, if any.
     fn agent(&self) -> Option<&AgentArgs> {
         match &self.command {

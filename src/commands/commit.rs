@@ -7,7 +7,7 @@ use std::path::Path;
 use super::cli::replies::{OnFailure, ReplyArgs};
 use super::command_line::Cli;
 use super::error::CommandError;
-use crate::edit::{self, EditKind, LossGuard, PathPolicy, VerifiedEdits, VerifyError};
+use crate::edit::{self, Allowances, EditKind, LossGuard, PathPolicy, VerifiedEdits, VerifyError};
 use crate::exec::build_script::BuildError;
 use crate::exec::sandbox::SandboxProblem;
 use crate::model::estimate::OverBudget;
@@ -66,6 +66,7 @@ pub fn commit(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<
         Commit {
             context,
             replies: &cli.replies,
+            allowances: cli.losses.into(),
             proof,
             resumed,
         }
@@ -169,6 +170,7 @@ pub(crate) fn baseline_of(cli: &Cli) -> Baseline<'_> {
 struct Commit<'c> {
     context: &'c Context<'c>,
     replies: &'c ReplyArgs,
+    allowances: Allowances,
     proof: Proof<'c>,
     resumed: ResumedTree,
 }
@@ -283,7 +285,7 @@ impl Commit<'_> {
             return LossGuard::off();
         }
         LossGuard {
-            allowances: self.context.allowances,
+            allowances: self.allowances,
             query: query.to_owned(),
             ..LossGuard::default()
         }
@@ -297,7 +299,7 @@ impl Commit<'_> {
     ) -> (String, Result<VerifiedEdits, VerifyError>) {
         let mut parsed = edit::parse(&reply.text);
         let prose = mem::take(&mut parsed.prose);
-        let policy = PathPolicy::load(self.context.project.root(), self.context.program);
+        let policy = PathPolicy::load(self.context.project.root(), self.context.sandbox.program);
         let verified = policy.and_then(|policy| policy.guarded(guard).verify(parsed));
         (prose, verified)
     }

@@ -104,8 +104,7 @@ pub fn demo(
     let environment =
         Environment::from_iter([(CHAT.variable.into(), home)]).with_defaults(context.environment);
     let context = Context {
-        project: Project::new(root.clone()),
-        directory: &root,
+        project: Project::new(&root, &root),
         environment: &environment,
         models: &models,
         ..context.clone()

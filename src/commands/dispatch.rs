@@ -110,6 +110,7 @@ fn agent_options(
         sandbox: arguments.sandbox.mode,
         hosts: arguments.sandbox.allow_host.clone(),
         outside: outside(arguments),
+        allowances: arguments.losses.into(),
     }
 }
 
@@ -154,6 +155,7 @@ fn plan_options(arguments: &PlanArgs, request: Option<String>) -> PlanOptions {
         hosts: agent.sandbox.allow_host.clone(),
         on_failure: arguments.on_failure,
         outside: outside(agent),
+        allowances: agent.losses.into(),
     }
 }
 
@@ -305,10 +307,7 @@ fn talk(
         history: home.join(history::FILE),
     };
     at_screen(context, setup, |screen, farewell| {
-        let context = &Context {
-            reporter: &**screen,
-            ..context.clone()
-        };
+        let context = &context.with_reporter(&**screen);
         let open = || -> Result<Box<dyn LineReader>, InputError> {
             Ok(Box::new(ScreenLines::new(screen, context.interrupt)))
         };

@@ -117,7 +117,7 @@ pub fn connect<'a>(
         proxies,
         token,
         env: server_env(context),
-        program: context.program,
+        program: context.sandbox.program,
         timeout,
         redactor: context.redactor,
         clock: context.clock,

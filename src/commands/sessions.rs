@@ -8,6 +8,7 @@ use crate::agent::session::{SessionForm, SessionStore, SessionSummary};
 use crate::project::home::AgentHome;
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
+use crate::sys::environment::Clock;
 use crate::sys::error::Error;
 use crate::sys::text::{escaped, truncated};
 use crate::ui::columns::{self, Align::Left};
@@ -86,12 +87,12 @@ pub fn edit(
 /// # Errors
 /// When they cannot be read.
 pub fn others<F: SessionForm>(
-    context: &Context<'_>,
+    clock: &dyn Clock,
     store: &SessionStore<'_, F>,
     directory: &Path,
     own: &str,
 ) -> Result<Vec<(String, String)>, Error> {
-    let zone = *context.clock.now().offset();
+    let zone = *clock.now().offset();
     let here = store.list_in(directory)?.into_iter();
     let others = here.filter(|other| other.id != own);
     Ok(others

@@ -17,6 +17,7 @@ use crate::agent::settings::{self, Settings};
 use crate::agent::tool::Effect;
 use crate::agent::tools::place::Outside;
 use crate::commands::error::CommandError;
+use crate::edit::Allowances;
 use crate::exec::hosts::AllowedHost;
 use crate::exec::process::{Processes, SpawnOptions};
 use crate::exec::sandbox::SandboxMode;
@@ -80,6 +81,8 @@ pub struct AgentOptions {
     pub hosts: Vec<AllowedHost>,
     /// Access outside the current directory.
     pub outside: Outside,
+    /// Content that the agent may drop from the files it replaces.
+    pub allowances: Allowances,
 }
 
 impl AgentOptions {
@@ -215,6 +218,8 @@ pub struct Workspace<'c> {
     pub processes: RefCell<Processes<'c>>,
     /// Access outside the current directory.
     pub outside: Outside,
+    /// Content that the agent may drop from the files it replaces.
+    pub allowances: Allowances,
     /// Commands that the user lets an auditor run, each split into words.
     pub audit_commands: Vec<Vec<String>>,
     /// Paths that agents may not access, with links resolved.
@@ -305,6 +310,7 @@ impl<'c> Workspace<'c> {
             },
             processes: RefCell::new(processes),
             outside: options.outside,
+            allowances: options.allowances,
             audit_commands: Vec::new(),
             closed: parts.closed,
             recorded: None,
@@ -443,7 +449,7 @@ pub fn processes<'c>(
     let _ = subreaper::install();
     let processes = Processes::new(SpawnOptions {
         root: context.project.root(),
-        program: context.program,
+        program: context.sandbox.program,
         env: builds::command_env(context, mode),
         clock: context.clock,
         interrupt: context.interrupt,
@@ -590,7 +596,7 @@ pub fn open_session(
     which: SessionChoice,
     model: &str,
 ) -> Result<Session<SessionFile>, Error> {
-    let directory = context.directory;
+    let directory = context.project.directory();
     let found = match &which {
         SessionChoice::New => None,
         SessionChoice::Last => Some(store.last_in(directory)?),

@@ -28,6 +28,7 @@ pub const CONFIG: &str = "agent-config";
 #[derive(Debug, Clone)]
 pub struct Project {
     root: PathBuf,
+    directory: PathBuf,
     /// Paths that git tracks in the project, or why they are unknown; read only once.
     tracked: Arc<OnceLock<Result<TrackedPaths, String>>>,
 }
@@ -141,10 +142,11 @@ fn to_read(path: &str, error: &io::Error) -> String {
 }
 
 impl Project {
-    /// Creates a project at `root`, an absolute path with links resolved.
-    pub fn new(root: PathBuf) -> Self {
+    /// Creates a project at `root`, whose user works in `directory`: absolute paths with links resolved.
+    pub fn new(root: &Path, directory: &Path) -> Self {
         Self {
-            root,
+            root: root.to_path_buf(),
+            directory: directory.to_path_buf(),
             tracked: Arc::default(),
         }
     }
@@ -152,6 +154,11 @@ impl Project {
     /// Returns the project's root, to which all paths are relative.
     pub fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// Returns the directory whose sessions an agent continues: the root, or a directory below it.
+    pub fn directory(&self) -> &Path {
+        &self.directory
     }
 
     /// Returns the folder with the user's files.

@@ -44,7 +44,7 @@ mod tests {
     #[test]
     fn a_project_is_held_by_one_run_at_a_time_and_free_when_it_ends() {
         let dir = tempfile::tempdir().unwrap();
-        let project = Project::new(dir.path().to_path_buf());
+        let project = Project::new(dir.path(), dir.path());
         let lock = project.lock().unwrap();
         let Err(ProjectProblem::Held { process }) = project.lock() else {
             panic!("the project should be held");

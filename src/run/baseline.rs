@@ -70,7 +70,7 @@ impl Baseline<'_> {
     /// The trees that have passed with these build options.
     pub fn passed_trees<'c>(&self, context: &'c Context<'_>) -> PassedTrees<'c> {
         let Self { build, hosts } = self;
-        let (passed, sockets) = (context.passed, context.allowed_sockets);
+        let (passed, sockets) = (context.sandbox.passed, context.sandbox.allowed_sockets);
         let how = format!("{:?} {hosts:?} {passed:?} {sockets:?}", build.sandbox);
         PassedTrees::new(&context.project, how)
     }

@@ -18,7 +18,7 @@ use crate::project::configured::ConfiguredPaths;
 use crate::project::home::{self, AGENT_FOLDER};
 use crate::project::repositories::ProjectSearch;
 use crate::project::repository::{DOT_GIT, Repository};
-use crate::record::event::Event;
+use crate::record::event::{Event, Reporter};
 use crate::record::run_log::{BuildLog, BuildOutput, LogError};
 use crate::record::seconds::Seconds;
 use crate::record::step::BuildRecord;
@@ -145,7 +145,7 @@ impl<'c> Builds<'c> {
     /// Continues without a sandbox, and reports that.
     fn go_without(&mut self, problem: &SandboxProblem) {
         self.sandbox = None;
-        self.uncontained = Some(tell_uncontained(self.context, problem));
+        self.uncontained = Some(tell_uncontained(self.context.reporter, problem));
     }
 
     /// Takes the warning, for the run's record, that builds are not sandboxed.
@@ -228,17 +228,17 @@ pub fn command_sandbox(
             Err(NotReady::of(NotSandboxed(problem)).into())
         }
         Err(problem) => {
-            let warning = tell_uncontained(context, &problem);
+            let warning = tell_uncontained(context.reporter, &problem);
             Ok((None, Some(warning)))
         }
     }
 }
 
 /// Reports that builds and commands are not sandboxed, and returns the warning for the record.
-fn tell_uncontained(context: &Context<'_>, problem: &SandboxProblem) -> String {
+fn tell_uncontained(reporter: &dyn Reporter, problem: &SandboxProblem) -> String {
     let reason = problem.to_string();
     let warning = format!("no sandbox: {reason}; builds and commands can read the keys");
-    context.reporter.event(&Event::Uncontained { reason });
+    reporter.event(&Event::Uncontained { reason });
     warning
 }
 
@@ -248,7 +248,7 @@ pub fn command_env(context: &Context<'_>, mode: SandboxMode) -> ChildEnv {
     let mut names = key_variables(context);
     if mode != SandboxMode::Off {
         let secrets = context.environment.secret_names().map(OsString::from);
-        names.extend(secrets.filter(|name| !is_passed(context, name)));
+        names.extend(secrets.filter(|name| !is_passed(context.sandbox.passed, name)));
     }
     names.extend(KEY_VARIABLES.map(OsString::from));
     ChildEnv::new(context.environment, names)
@@ -259,7 +259,7 @@ pub fn command_env(context: &Context<'_>, mode: SandboxMode) -> ChildEnv {
 pub fn server_env(context: &Context<'_>) -> ChildEnv {
     let secrets = context.environment.secret_names().map(OsString::from);
     let mut names: Vec<_> = secrets.chain(key_variables(context)).collect();
-    names.retain(|name| !is_passed(context, name));
+    names.retain(|name| !is_passed(context.sandbox.passed, name));
     names.extend(KEY_VARIABLES.map(OsString::from));
     ChildEnv::new(context.environment, names)
 }
@@ -271,8 +271,8 @@ fn key_variables(context: &Context<'_>) -> Vec<OsString> {
     context.environment.names_where(holds_key)
 }
 
-fn is_passed(context: &Context<'_>, name: &OsStr) -> bool {
-    context.passed.iter().any(|passed| name == &**passed)
+fn is_passed(passed: &[String], name: &OsStr) -> bool {
+    passed.iter().any(|passed| name == &**passed)
 }
 
 fn try_out(
@@ -312,7 +312,7 @@ fn find(
     if mode == SandboxMode::Off {
         return Ok(None);
     }
-    let project = &context.project;
+    let (project, setup) = (&context.project, &context.sandbox);
     let key_files = context.key_files().into_iter();
     let key_files = key_files.map(|file| project.config().join(file));
     // The files may be links to other places, and the directories may contain the project.
@@ -339,14 +339,14 @@ fn find(
         hidden: hidden.collect(),
         home: context.home().map(Path::to_path_buf),
         services: services::places(context.environment, getuid().as_raw()),
-        allowed_sockets: context.allowed_sockets.to_vec(),
+        allowed_sockets: setup.allowed_sockets.to_vec(),
         protected: protected.chain(named).collect(),
         read_only: std::iter::once(project.logs())
-            .chain(context.document.clone())
+            .chain(setup.document.clone())
             .chain(decides)
             .collect(),
     };
-    let Some(program) = context.program else {
+    let Some(program) = setup.program else {
         let reason = "the path of this program is not known";
         return Err(SandboxProblem::Unusable(reason.to_owned()));
     };

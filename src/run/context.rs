@@ -6,7 +6,6 @@ use std::time::Duration;
 use chrono::NaiveDate;
 
 use super::env_file::EnvFile;
-use crate::edit::Allowances;
 use crate::edit::apply::Tree;
 use crate::model::price::Usd;
 use crate::model::prompt::Inputs;
@@ -22,8 +21,6 @@ use crate::sys::interrupt::Interrupt;
 pub struct Context<'a> {
     /// The project that the command runs in.
     pub project: Project,
-    /// The directory whose sessions an agent continues: the root, or a directory below it.
-    pub directory: &'a Path,
     /// The environment of the process, with defaults from the command's `.env`.
     pub environment: &'a Environment,
     /// The `.env` itself, if the command reads one.
@@ -36,21 +33,34 @@ pub struct Context<'a> {
     pub redactor: &'a Redactor,
     /// Receives the events of the run.
     pub reporter: &'a dyn Reporter,
-    /// The program's own executable, which no reply may touch.
+    /// The parts of every sandbox that do not depend on its mode.
+    pub sandbox: SandboxSetup<'a>,
+    /// The models that can be asked, or the reason their table cannot be used.
+    pub models: &'a Result<ModelTable, ModelsProblem>,
+}
+
+/// The parts of every sandbox that do not depend on its mode.
+#[derive(Clone)]
+pub struct SandboxSetup<'a> {
+    /// The program's own executable, which sets up sandboxes and which no reply may touch.
     pub program: Option<&'a Path>,
     /// A document of the program's own in the project, which sandboxed commands cannot write.
     pub document: Option<PathBuf>,
     /// Variables passed to sandboxes and MCP servers although their names suggest a secret.
     pub passed: &'a [String],
-    /// Content that replies may drop from the files they replace.
-    pub allowances: Allowances,
     /// Sockets that a sandbox does not hide.
     pub allowed_sockets: &'a [PathBuf],
-    /// The models that can be asked, or the reason their table cannot be used.
-    pub models: &'a Result<ModelTable, ModelsProblem>,
 }
 
-impl Context<'_> {
+impl<'a> Context<'a> {
+    /// Returns a context whose events go to another reporter.
+    pub fn with_reporter(&self, reporter: &'a dyn Reporter) -> Self {
+        Self {
+            reporter,
+            ..self.clone()
+        }
+    }
+
     /// The key files of all models; if their table cannot be used, those of the built-in models.
     pub fn key_files(&self) -> Vec<&str> {
         let built_in = || vec!["anthropic-key.txt", "gemini-key.txt", "openai-key.txt"];

@@ -85,7 +85,7 @@ impl AgentRun<'_> {
         let asked = asked.flat_map(|agent| iter::once(&agent.request).chain(&agent.answers));
         let asked: Vec<&str> = asked.filter_map(Option::as_deref).collect();
         LossGuard {
-            allowances: self.context.allowances,
+            allowances: self.setup.changes.unwrap_or_default(),
             query: asked.join("\n"),
             written: written.collect(),
         }
@@ -93,7 +93,8 @@ impl AgentRun<'_> {
 
     /// Verifies edits against the policy for agents.
     fn verified(&self, edits: Vec<PathEdit>) -> Result<VerifiedEdits, ToolError> {
-        let load = PathPolicy::load_for_agent(self.context.project.root(), self.context.program);
+        let load =
+            PathPolicy::load_for_agent(self.context.project.root(), self.context.sandbox.program);
         let verified = load.and_then(|policy| {
             let policy = policy.guarded(self.guard());
             policy.verify(ParsedReply::of_files(edits))

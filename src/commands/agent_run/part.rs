@@ -66,7 +66,7 @@ impl AgentRun<'_> {
             }
         }
         let root = self.context.project.root();
-        let policy = PathPolicy::load_for_agent(root, self.context.program)?;
+        let policy = PathPolicy::load_for_agent(root, self.context.sandbox.program)?;
         let policy = policy.guarded(LossGuard::off());
         let edits = policy.verify(ParsedReply::of_files(reverted))?;
         let mut run = self.run.borrow_mut();

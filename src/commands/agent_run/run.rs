@@ -18,6 +18,7 @@ use crate::agent::tools::notes::User;
 use crate::agent::{AgentError, Compressed, Env, Host, Note, ToolUse};
 use crate::commands::error::CommandError;
 use crate::commands::workspace::{AnswerSource, Keeping};
+use crate::edit::Allowances;
 use crate::exec::process::Processes;
 use crate::model::message::Call;
 use crate::model::prompt::Prompt;
@@ -64,8 +65,9 @@ pub struct AgentSetup<'s> {
     pub conventions: Option<String>,
     /// `true` to end the work when the user says no; otherwise the agent is told.
     pub stops_at_no: bool,
-    /// `true` for agents that may change the project's files, which requires its lock.
-    pub changes_files: bool,
+    /// Content that the agents may drop from the project's files, whose lock they hold; `None` if they may not change
+    /// any.
+    pub changes: Option<Allowances>,
     /// Settings of an orchestration.
     pub orchestration: Option<OrchestrationSettings>,
     /// The mode, for agents that have modes.
@@ -75,7 +77,7 @@ pub struct AgentSetup<'s> {
 /// A run in which agents work.
 pub struct AgentRun<'c> {
     pub(super) context: &'c Context<'c>,
-    setup: AgentSetup<'c>,
+    pub(super) setup: AgentSetup<'c>,
     pub(super) run: RefCell<Run<'c>>,
     /// The project's files; `None` if the agents have no access to them.
     pub(super) worktree: Option<Worktree<'c>>,
@@ -124,7 +126,7 @@ impl<'c> AgentRun<'c> {
             run.log.json(CONVERSATION, &said)?;
         }
         Ok(Self {
-            worktree: setup.changes_files.then(|| Worktree::new(context, &run)),
+            worktree: setup.changes.map(|_| Worktree::new(context, &run)),
             run: RefCell::new(run),
             context,
             setup,

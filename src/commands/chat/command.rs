@@ -79,8 +79,7 @@ fn headless(
     };
     let context = &Context {
         redactor: &redactor,
-        reporter: &reporter,
-        ..context.clone()
+        ..context.with_reporter(&reporter)
     };
     let shared = SharedMode::new(mode.unwrap_or_default());
     let mut place = ChatPlace::open(context, options, chosen, shared)?;
@@ -186,10 +185,7 @@ fn talk_until_left(
     let (mut briefing, mut permissions, mut account) = (None, None, None);
     // Includes the vendor's list of models, in case the user has chosen a model from it.
     let mut table = None;
-    let context = &Context {
-        reporter: &**screen,
-        ..context.clone()
-    };
+    let context = &context.with_reporter(&**screen);
     loop {
         let chosen = models::choose(context, &options.choice, account, table)?;
         let redactor = context.redactor.and(chosen.key.exposed());

@@ -254,7 +254,7 @@ impl<'c> ChatPlace<'c> {
         let (file, conversation) = (&session.file, &session.conversation);
         self.meter.estimated(file.context_tokens, conversation);
         self.todos.replace(conversation.todos.clone());
-        let briefing = Briefing::load(&self.root, self.context.directory, &file.briefing);
+        let briefing = Briefing::load(&self.root, self.context.project.directory(), &file.briefing);
         self.briefing.replace(briefing);
     }
 

@@ -173,7 +173,7 @@ fn setup<'s>(place: &'s ChatPlace<'_>, answers: AnswerSource<'s>, keeps: bool) -
         warnings: place.base.uncontained.iter().cloned().collect(),
         conventions: None,
         stops_at_no: false,
-        changes_files: true,
+        changes: Some(place.base.allowances),
         orchestration: None,
         mode: Some(place.mode.get()),
     }
@@ -352,7 +352,7 @@ pub fn tools<'p, 'c: 'p>(
 
 /// Returns the agent's instructions.
 fn instructions(context: &Context<'_>, is_headless: bool) -> String {
-    let (root, directory) = (context.project.root(), context.directory);
+    let (root, directory) = (context.project.root(), context.project.directory());
     let mut above = directory.ancestors();
     let is_repository = above.any(|directory| directory.join(".git").exists());
     system_prompt(root, directory, is_repository, !is_headless)

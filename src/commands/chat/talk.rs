@@ -163,13 +163,10 @@ impl Talker for Chat<'_, '_> {
     }
 
     fn sessions(&self) -> Result<Vec<(String, String)>, Failure> {
-        let (context, kept) = (self.place.context, &self.place.base.kept);
-        Ok(sessions::others(
-            context,
-            &kept.store,
-            context.directory,
-            &kept.id(),
-        )?)
+        let kept = &self.place.base.kept;
+        let here = self.place.context.project.directory();
+        let others = sessions::others(kept.clock, &kept.store, here, &kept.id())?;
+        Ok(others)
     }
 
     fn change_session(&mut self, which: SessionChoice) -> Result<String, Failure> {

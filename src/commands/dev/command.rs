@@ -182,13 +182,9 @@ impl Talker for Developer<'_, '_> {
 
     fn sessions(&self) -> Result<Vec<(String, String)>, Failure> {
         let kept = &self.place.kept;
-        let here = self.context.directory;
-        Ok(listing::others(
-            self.context,
-            &kept.store,
-            here,
-            &kept.id(),
-        )?)
+        let here = self.context.project.directory();
+        let others = listing::others(kept.clock, &kept.store, here, &kept.id())?;
+        Ok(others)
     }
 
     fn change_session(&mut self, which: SessionChoice) -> Result<String, Failure> {
@@ -266,7 +262,7 @@ fn setup<'s>(
         warnings,
         conventions,
         stops_at_no: false,
-        changes_files: true,
+        changes: Some(place.allowances),
         orchestration: None,
         mode: None,
     }

@@ -82,7 +82,7 @@ pub fn orchestrate(
         warnings: Vec::new(),
         conventions: None,
         stops_at_no: false,
-        changes_files: false,
+        changes: None,
         orchestration: Some(place.settings.clone()),
         mode: None,
     };

@@ -95,18 +95,15 @@ fn in_session(
         context.redactor,
         context.reporter,
     )?;
-    let context = &Context {
-        reporter: &chat,
-        document: Some(kept.document(context.project.root())),
-        ..context.clone()
-    };
+    let mut context = context.with_reporter(&chat);
+    context.sandbox.document = Some(kept.document(context.project.root()));
     if user.is_none() && !kept.is_resumed {
         chat.system(QUESTION);
     }
-    let place = PlanPlace::open(context, &options, home, models, kept);
+    let place = PlanPlace::open(&context, &options, home, models, kept);
     let done = place.map_err(Failure::from).and_then(|place| {
         let mut worker = Worker {
-            context,
+            context: &context,
             options,
             place,
             chat: &chat,
@@ -193,7 +190,7 @@ impl Talker for Worker<'_> {
     }
 
     fn sessions(&self) -> Result<Vec<(String, String)>, Failure> {
-        Ok(self.place.kept.others(self.context)?)
+        Ok(self.place.kept.others(self.context.project.root())?)
     }
 
     fn change_session(&mut self, session: SessionChoice) -> Result<String, Failure> {
@@ -286,7 +283,7 @@ impl Worker<'_> {
             warnings: self.place.warnings.clone(),
             conventions: None,
             stops_at_no: true,
-            changes_files: true,
+            changes: Some(self.options.allowances),
             orchestration: None,
             mode: None,
         };

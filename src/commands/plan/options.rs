@@ -6,6 +6,7 @@ use super::args::StepGate;
 use crate::agent::tools::place::Outside;
 use crate::commands::cli::replies::OnFailure;
 use crate::commands::workspace::SessionChoice;
+use crate::edit::Allowances;
 use crate::exec::hosts::AllowedHost;
 use crate::run::builds::BuildOptions;
 use crate::run::context::ModelChoice;
@@ -37,4 +38,6 @@ pub struct PlanOptions {
     pub on_failure: OnFailure,
     /// Access to files outside the project.
     pub outside: Outside,
+    /// Content that the agent may drop from the files it replaces.
+    pub allowances: Allowances,
 }

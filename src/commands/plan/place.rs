@@ -78,8 +78,8 @@ impl KeptPlan<'_> {
     ///
     /// # Errors
     /// If they cannot be read.
-    pub fn others(&self, context: &Context<'_>) -> Result<Vec<(String, String)>, Error> {
-        sessions::others(context, &self.store, context.project.root(), &self.id())
+    pub fn others(&self, root: &Path) -> Result<Vec<(String, String)>, Error> {
+        sessions::others(self.clock, &self.store, root, &self.id())
     }
 
     /// Checks that another session can be resumed.

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::*;
 use crate::agent::tools::files::Files as _;
-use crate::edit::EditKind;
+use crate::edit::{Allowances, EditKind};
 use crate::model::message::{Message, Role};
 use crate::model::{Delivery, ModelTable, Provider};
 use crate::project::Project;
@@ -17,7 +17,7 @@ use crate::record::orchestration::{BranchRecord, Lineage, Polling};
 use crate::record::replay::Recording;
 use crate::record::run_files::{LINEAGE, MCP, RESULT, STEPS};
 use crate::record::seconds::Seconds;
-use crate::run::context::{InputOptions, ModelChoice};
+use crate::run::context::{InputOptions, ModelChoice, SandboxSetup};
 use crate::run::env_file::EnvFile;
 use crate::run::selection::recorded_model;
 use crate::secret::Redactor;
@@ -100,24 +100,24 @@ fn in_project(work: impl FnOnce(&Context<'_>, &Recording)) {
     };
     let about = serde_json::to_string(&about).unwrap();
     fs::write(folder.join(AGENT), about).unwrap();
-    let project = Project::new(root.path().to_path_buf());
+    let project = Project::new(root.path(), root.path());
     let (environment, clock) = (Environment::default(), SystemClock::start());
     let interrupt = Interrupt::never().unwrap();
     let (redactor, env_file) = (Redactor::new([TOKEN]), EnvFile::default());
     let models = Ok(ModelTable::built_in());
     let context = Context {
-        directory: root.path(),
         environment: &environment,
         env_file: &env_file,
         clock: &clock,
         interrupt: &interrupt,
         redactor: &redactor,
         reporter: &Silent,
-        program: None,
-        document: None,
-        passed: &[],
-        allowances: crate::edit::Allowances::default(),
-        allowed_sockets: &[],
+        sandbox: SandboxSetup {
+            program: None,
+            document: None,
+            passed: &[],
+            allowed_sockets: &[],
+        },
         models: &models,
         project,
     };
@@ -143,7 +143,7 @@ fn setup<'c>(models: &'c Models<'c>) -> AgentSetup<'c> {
         warnings: Vec::new(),
         conventions: None,
         stops_at_no: false,
-        changes_files: false,
+        changes: None,
         orchestration: Some(settings()),
         mode: None,
     }
@@ -271,7 +271,7 @@ fn several_files_are_changed_together_or_none_is() {
         let models = recorded_model(context, &choice(None), recording, &settings()).unwrap();
         let setup = AgentSetup {
             advice: Error::hint,
-            changes_files: true,
+            changes: Some(Allowances::default()),
             ..setup(&models)
         };
         let run = AgentRun::start(context, setup, Some("Mend it.")).unwrap();

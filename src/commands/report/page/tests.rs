@@ -107,7 +107,10 @@ fn agents_record(text: &str) -> RunRecord {
 }
 
 fn past_run(name: &str, record: Option<RunRecord>) -> PastRun {
-    let mut run = PastRun::read(&Project::new("/nowhere".into()), name);
+    let mut run = PastRun::read(
+        &Project::new("/nowhere".as_ref(), "/nowhere".as_ref()),
+        name,
+    );
     run.record = record;
     run
 }
