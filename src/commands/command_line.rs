@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::error::ErrorKind::{ArgumentConflict, InvalidSubcommand, UnknownArgument};
 use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
-use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser};
+use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser};
 
 use super::chat::args::ChatArgs;
 use super::cli::agent::{AgentArgs, CallArgs};
@@ -16,8 +16,8 @@ use super::cli::inputs::{InputArgs, OutputArgs, PlaceArgs, as_message};
 use super::cli::replies::{LossArgs, OnFailure, ReplyArgs};
 use super::cli::values::{PROGRAM, SELDOM, parse_duration};
 use super::command::Command;
-use super::dev::args::{Dev, DevArgs};
-use super::orchestrate::args::DevAgent;
+use super::dev::args::{DEV_ABOUT, DevArgs};
+use super::orchestrate::args::{ORCHESTRATE_ABOUT, OrchestrateArgs};
 use super::plan::args::PlanArgs;
 use crate::sys::text::{printable, without_ci_commands};
 use crate::ui::OutputFormat;
@@ -146,18 +146,31 @@ impl Cli {
     /// Returns a [`CliMessage`] if the command line asks for help or is invalid.
     pub fn read(arguments: &[OsString]) -> Result<Self, CliMessage> {
         match arguments.first().map(Path::new) {
-            Some(program) if program.ends_with("dev") => Self::read_alone::<Dev>("dev", arguments),
+            Some(program) if program.ends_with("dev") => {
+                Self::read_alone::<DevArgs>(("dev", DEV_ABOUT), "dev", arguments)
+            }
             Some(program) if program.ends_with("dev-agent") => {
-                Self::read_alone::<DevAgent>("orchestrate", arguments)
+                let binary = ("dev-agent", ORCHESTRATE_ABOUT);
+                Self::read_alone::<OrchestrateArgs>(binary, "orchestrate", arguments)
             }
             _ => Self::parse_all(arguments)
                 .map_err(|error| message(&error, Self::command(), arguments)),
         }
     }
 
-    /// Parses the command line of a binary `P` that is an alias of `command`.
-    fn read_alone<P: Parser>(command: &str, arguments: &[OsString]) -> Result<Self, CliMessage> {
-        P::try_parse_from(arguments).map_err(|error| message(&error, P::command(), arguments))?;
+    /// Parses the command line of a binary of this name and description that is an alias of `command`.
+    fn read_alone<A: Args>(
+        (name, about): (&'static str, &'static str),
+        command: &str,
+        arguments: &[OsString],
+    ) -> Result<Self, CliMessage> {
+        let binary = clap::Command::default().name(name);
+        let binary = binary.version(env!("CARGO_PKG_VERSION"));
+        let binary = PlaceArgs::augment_args(OutputArgs::augment_args(A::augment_args(binary)));
+        let binary = binary.about(about).long_about(None);
+        let mut parser = binary.clone();
+        let parsed = parser.try_get_matches_from_mut(arguments);
+        parsed.map_err(|error| message(&error, binary, arguments))?;
         let given = arguments.iter().skip(1).cloned();
         let names = [PROGRAM, command].map(OsString::from).into_iter();
         Self::read(&names.chain(given).collect::<Vec<_>>())

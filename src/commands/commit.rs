@@ -7,12 +7,13 @@ use std::path::Path;
 use super::cli::replies::{OnFailure, ReplyArgs};
 use super::command_line::Cli;
 use super::error::CommandError;
+use super::query;
 use crate::edit::{self, Allowances, EditKind, LossGuard, PathPolicy, VerifiedEdits, VerifyError};
 use crate::exec::build_script::BuildError;
 use crate::exec::sandbox::SandboxProblem;
 use crate::model::estimate::OverBudget;
 use crate::model::prompt::{Prompt, Replacement};
-use crate::model::{Reply, StepId};
+use crate::model::{Delivery, Reply, StepId};
 use crate::record::event::Event;
 use crate::record::result::RunEdits;
 use crate::record::run_files::Artifact;
@@ -31,6 +32,28 @@ use crate::run::tree::RunTree;
 use crate::run::{closing, ready};
 use crate::sys::error::Error;
 use crate::sys::exit::Exit;
+
+/// Returns the model and the inputs that the flags select.
+///
+/// # Errors
+/// When the query is blank, or cannot be read.
+pub fn choice(context: &Context<'_>, cli: &Cli) -> Result<ModelChoice, Error> {
+    Ok(ModelChoice {
+        replay: cli.replay.clone(),
+        resume: cli.replies.resume.clone(),
+        delivery: if cli.stream {
+            Delivery::Streamed
+        } else {
+            Delivery::Whole
+        },
+        allow_secrets: cli.allow_secrets,
+        inputs: query::inputs(context, &cli.inputs)?,
+        require_model: cli.calls.require_model,
+        tier: cli.calls.tier,
+        max_cost: cli.calls.max_cost,
+        ..ModelChoice::streamed(cli.model.as_deref(), cli.timeout)
+    })
+}
 
 /// Runs a commit.
 ///

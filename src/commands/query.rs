@@ -38,6 +38,17 @@ pub fn inputs(context: &Context<'_>, arguments: &InputArgs) -> Result<InputOptio
     })
 }
 
+/// Returns an agent's prompt; `-` reads it from standard input.
+///
+/// # Errors
+/// When standard input is blank or cannot be read.
+pub fn prompt(context: &Context<'_>, prompt: Option<&str>) -> Result<Option<String>, Error> {
+    match prompt {
+        Some("-") => Ok(Some(from_stdin(context)?)),
+        prompt => Ok(prompt.map(str::to_owned)),
+    }
+}
+
 /// Reads all of standard input.
 ///
 /// # Errors

@@ -4,7 +4,7 @@
 //! screen only when it asks the user something.
 
 use std::cell::{Cell, RefCell};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
@@ -16,19 +16,19 @@ use crate::model::Purpose;
 use crate::record::event::{Event, Reporter};
 use crate::record::mode::SharedMode;
 use crate::record::question::{Answer, Question, Verdict};
-use crate::run::context::Context;
-use crate::run::outcome::Failure;
+use crate::run::context::{Context, Stdin};
+use crate::run::outcome::{Failure, Outcome};
 use crate::secret::Redactor;
 use crate::sys::error::Error;
 use crate::sys::interrupt::{Interrupt, Interrupted, Signal};
-use crate::ui::editor;
-use crate::ui::history::History;
-use crate::ui::input::{InputError, LineReader, Typed};
+use crate::ui::history::{self, History};
+use crate::ui::input::{self, InputError, LineReader, Lines, OpenUser, Typed};
 use crate::ui::pager::Pager;
 use crate::ui::tui::channel::{ScreenSender, channel};
 use crate::ui::tui::clipboard::Clipboard;
 use crate::ui::tui::terminal::{self, ScreenOptions};
 use crate::ui::tui::{CommandHint, Connection, FromScreen, Menu, Status, Submission, ToScreen};
+use crate::ui::{editor, is_dumb};
 
 /// Lines of the last answer printed to the normal screen on exit.
 const LINES_AT_END: usize = 24;
@@ -98,6 +98,43 @@ pub fn at_screen<T>(
         // A failing screen also stops the engine; the screen's error says more than the engine's.
         shown.map_err(InputError::from)?;
         talked
+    })
+}
+
+/// Runs `work` with the user at the full screen, whose history is in `home`, if that is given and the terminal supports
+/// it, otherwise line by line.
+///
+/// # Errors
+/// Returns the error of `work`, or one if the terminal fails.
+pub fn with_user(
+    context: &Context<'_>,
+    stdin: Stdin,
+    home: Option<&Path>,
+    work: impl FnOnce(&Context<'_>, OpenUser<'_>) -> Result<Outcome, Failure>,
+) -> Result<Outcome, Failure> {
+    let has_screen = stdin.is_terminal && stdin.is_seen && !is_dumb(context.environment);
+    let Some(home) = home.filter(|_| has_screen) else {
+        return work(context, &|| {
+            let interrupt = context.interrupt.clone();
+            let reader = input::stdin(interrupt.clone())?;
+            let person = stdin.is_terminal.then_some(interrupt);
+            Ok(Box::new(Lines::new(reader, person)))
+        });
+    };
+    let setup = ScreenSetup {
+        first: None,
+        mode: None,
+        mouse: true,
+        history: home.join(history::FILE),
+    };
+    at_screen(context, setup, |screen, farewell| {
+        let context = &context.with_reporter(&**screen);
+        let open = || -> Result<Box<dyn LineReader>, InputError> {
+            Ok(Box::new(ScreenLines::new(screen, context.interrupt)))
+        };
+        let done = work(context, &open);
+        *farewell = screen.last_words();
+        done
     })
 }
 

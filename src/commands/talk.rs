@@ -106,7 +106,9 @@ pub trait Talker {
     ///
     /// # Errors
     /// When the user interrupts it.
-    fn models(&mut self) -> Result<Menu, Failure>;
+    fn models(&mut self, context: &Context<'_>) -> Result<Menu, Failure> {
+        Ok(model_menu(context, &self.standing().model))
+    }
 
     /// Switches to the model of this name.
     ///
@@ -357,7 +359,7 @@ impl<'t> Talk<'t> {
     fn model<T: Talker>(&mut self, agent: &mut T, name: &str) -> Result<String, Failure> {
         let mut name = name.to_owned();
         if name.is_empty() {
-            let menu = agent.models()?;
+            let menu = agent.models(self.context)?;
             let names: Vec<String> = menu.items.iter().map(|(name, _)| name.clone()).collect();
             let Some(chosen) = self.user.borrow_mut().choose(menu).transpose()? else {
                 let (asked, names) = (agent.standing().model, names.join(", "));
@@ -570,7 +572,7 @@ pub fn hints_at_question() -> Vec<CommandHint> {
 }
 
 /// Builds a menu of the models in the table, with the one called `now` selected.
-pub fn model_menu(context: &Context<'_>, now: &str) -> Menu {
+fn model_menu(context: &Context<'_>, now: &str) -> Menu {
     let models = context.models.as_ref().map_or(&[][..], ModelTable::models);
     let items = models.iter().map(|spec| {
         (

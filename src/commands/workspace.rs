@@ -7,20 +7,20 @@ use std::path::{Path, PathBuf};
 use chrono::SubsecRound as _;
 use uuid::Uuid;
 
-use super::sessions;
+use super::{query, sessions};
 use crate::agent::Compressed;
 use crate::agent::conversation::Conversation;
 use crate::agent::session::{
-    self, Compression, SESSIONS, Session, SessionFile, SessionState, SessionStore,
+    self, Compression, SESSIONS, Session, SessionFile, SessionForm, SessionState, SessionStore,
 };
 use crate::agent::settings::{self, Settings};
 use crate::agent::tool::Effect;
 use crate::agent::tools::place::Outside;
+use crate::commands::cli::agent::AgentArgs;
+use crate::commands::cli::build::SandboxArgs;
 use crate::commands::error::CommandError;
 use crate::edit::Allowances;
-use crate::exec::hosts::AllowedHost;
 use crate::exec::process::{Processes, SpawnOptions};
-use crate::exec::sandbox::SandboxMode;
 use crate::exec::subreaper;
 use crate::model::Purpose;
 use crate::model::usage::Usage;
@@ -36,6 +36,7 @@ use crate::record::seconds::Seconds;
 use crate::record::step::Action;
 use crate::run::context::{Context, ModelChoice};
 use crate::run::not_ready::NotReady;
+use crate::run::outcome::Failure;
 use crate::run::selection::Models;
 use crate::run::{builds, selection};
 use crate::sys::environment::Clock;
@@ -67,7 +68,7 @@ impl SessionChoice {
 }
 
 /// Options of an agent.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct AgentOptions {
     /// The task. A blank one continues the previous request; `None` if the user enters it at the terminal.
     pub request: Option<String>,
@@ -75,17 +76,49 @@ pub struct AgentOptions {
     pub session: SessionChoice,
     /// The model to ask.
     pub choice: ModelChoice,
-    /// The sandbox of commands.
-    pub sandbox: SandboxMode,
-    /// Hosts that commands may reach, in a strict sandbox.
-    pub hosts: Vec<AllowedHost>,
-    /// Access outside the current directory.
-    pub outside: Outside,
-    /// Content that the agent may drop from the files it replaces.
-    pub allowances: Allowances,
+    /// The flags of every agent.
+    pub agent: AgentArgs,
 }
 
 impl AgentOptions {
+    /// Combines an agent's own flags with those of every agent; the prompt `-` is read from standard input.
+    ///
+    /// # Errors
+    /// When standard input is blank or cannot be read.
+    pub fn new(
+        context: &Context<'_>,
+        agent: &AgentArgs,
+        prompt: Option<&str>,
+        session: SessionChoice,
+        choice: ModelChoice,
+    ) -> Result<Self, Error> {
+        Ok(Self {
+            request: query::prompt(context, prompt)?,
+            session,
+            choice: ModelChoice {
+                replay: agent.replay.clone(),
+                require_model: agent.calls.require_model,
+                tier: agent.calls.tier,
+                max_cost: agent.calls.max_cost,
+                ..choice
+            },
+            agent: agent.clone(),
+        })
+    }
+
+    /// Returns `true` if the request is to continue the session's previous one.
+    ///
+    /// # Errors
+    /// When the session is new, and so has none.
+    pub fn goes_on(&self) -> Result<bool, CommandError> {
+        let request = self.request.as_deref();
+        let goes_on = request.is_some_and(|request| request.trim().is_empty());
+        if goes_on && self.session == SessionChoice::New {
+            return Err(CommandError::NothingAsked);
+        }
+        Ok(goes_on)
+    }
+
     /// Returns `true` if the agent runs without a user.
     pub fn is_headless(&self) -> bool {
         self.request.is_some() || self.choice.replay.is_some()
@@ -137,24 +170,33 @@ pub trait Keeping {
 }
 
 /// The session in which a run's conversation is stored.
-pub struct KeptSession<'s> {
+pub struct KeptSession<'s, F: SessionForm = SessionFile> {
     /// The conversation, which grows as the agent works.
-    pub session: RefCell<Session<SessionFile>>,
+    pub session: RefCell<Session<F>>,
     /// The store.
-    pub store: SessionStore<'s, SessionFile>,
+    pub store: SessionStore<'s, F>,
     /// Clock for the times of saves.
     pub clock: &'s dyn Clock,
 }
 
-impl KeptSession<'_> {
+impl<F: SessionForm> KeptSession<'_, F> {
     /// Changes the session and saves it.
     ///
     /// # Errors
     /// When saving fails.
-    pub fn change(&self, change: impl FnOnce(&mut Session<SessionFile>)) -> Result<(), Error> {
+    pub fn change(&self, change: impl FnOnce(&mut Session<F>)) -> Result<(), Error> {
         let mut session = self.session.borrow_mut();
         change(&mut session);
         Ok(self.store.save(&mut session, self.clock.now().to_utc())?)
+    }
+
+    /// Returns the other sessions of this directory, newest first, each with its id and a one-line description.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn others(&self, directory: &Path) -> Result<Vec<(String, String)>, Failure> {
+        let own = self.session.borrow().id();
+        Ok(sessions::others(self.clock, &self.store, directory, &own)?)
     }
 }
 
@@ -298,8 +340,7 @@ impl<'c> Workspace<'c> {
             session.detach();
         }
         let key_file = home.join(parts.key_file);
-        let (processes, uncontained) =
-            processes(context, options.sandbox, &options.hosts, &key_file)?;
+        let (processes, uncontained) = processes(context, &options.agent.sandbox, &key_file)?;
         Ok(Self {
             limits: parts.limits,
             models: parts.models,
@@ -309,8 +350,8 @@ impl<'c> Workspace<'c> {
                 clock: context.clock,
             },
             processes: RefCell::new(processes),
-            outside: options.outside,
-            allowances: options.allowances,
+            outside: options.agent.outside(),
+            allowances: options.agent.losses.into(),
             audit_commands: Vec::new(),
             closed: parts.closed,
             recorded: None,
@@ -435,22 +476,21 @@ pub fn check_keys(context: &Context<'_>) -> Result<(), NotReady> {
 /// When a strict sandbox is not available, or the directories that git must ignore cannot be created.
 pub fn processes<'c>(
     context: &'c Context<'_>,
-    mode: SandboxMode,
-    hosts: &[AllowedHost],
+    flags: &SandboxArgs,
     key_file: &Path,
 ) -> Result<(Processes<'c>, Option<String>), Error> {
     // A project may not be set up for this program yet, and agents commit whatever git does not ignore.
     for directory in [context.project.config(), context.project.logs()] {
         make_ignored_directory(&directory)?;
     }
-    let (sandbox, uncontained) = builds::command_sandbox(context, mode, key_file)?;
-    let sandbox = sandbox.map(|sandbox| sandbox.with_hosts(hosts));
+    let (sandbox, uncontained) = builds::command_sandbox(context, flags.mode, key_file)?;
+    let sandbox = sandbox.map(|sandbox| sandbox.with_hosts(&flags.allow_host));
     // Without a subreaper, daemonised processes may escape cleanup.
     let _ = subreaper::install();
     let processes = Processes::new(SpawnOptions {
         root: context.project.root(),
         program: context.sandbox.program,
-        env: builds::command_env(context, mode),
+        env: builds::command_env(context, flags.mode),
         clock: context.clock,
         interrupt: context.interrupt,
         redactor: context.redactor,

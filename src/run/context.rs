@@ -125,6 +125,24 @@ pub struct ModelChoice {
     pub max_cost: Option<Usd>,
 }
 
+impl ModelChoice {
+    /// Creates the choice of an agent, which gets its answers piece by piece.
+    pub fn streamed(model: Option<&str>, timeout: Duration) -> Self {
+        Self {
+            model: model.map(str::to_owned),
+            replay: None,
+            resume: None,
+            timeout,
+            delivery: Delivery::Streamed,
+            allow_secrets: true,
+            inputs: InputOptions::default(),
+            require_model: false,
+            tier: None,
+            max_cost: None,
+        }
+    }
+}
+
 /// The sources of the query and the code base.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct InputOptions {

@@ -5,21 +5,23 @@
 
 use std::rc::Rc;
 
+use super::args::{ChatArgs, ChatCommand};
 use super::commands::is_known;
 use super::error::ChatError;
 use super::place::ChatPlace;
 use super::talk::TalkEnd;
-use super::{attach, login, models, outgoing, place, proposals, request, settings, talk};
+use super::{attach, login, models, outgoing, place, proposals, request, settings, talk, trusting};
 use crate::agent::conversation::UserRequest;
 use crate::agent::session::SessionFile;
 use crate::commands::screen::{Screen, ScreenSetup, at_screen};
 use crate::commands::sessions::{self as listing, KEEPS_ALL};
 use crate::commands::talk::slash;
 use crate::commands::workspace::{AgentOptions, AnswerSource, Keeping as _, SessionChoice};
+use crate::model::Provider;
 use crate::project::home::CHAT;
 use crate::record::event::WithoutKeys;
 use crate::record::mode::{Mode, SharedMode};
-use crate::run::context::{Context, Stdin};
+use crate::run::context::{Context, ModelChoice, Stdin};
 use crate::run::not_ready::NotReady;
 use crate::run::outcome::{Failure, Outcome};
 use crate::sys::error::Error;
@@ -31,17 +33,38 @@ use crate::ui::tui::{Submission, ToScreen, attachment};
 /// File with the input history, in the agent's home.
 const HISTORY: &str = "history.jsonl";
 
-/// Talks to the user, or answers a single request.
+/// Talks to the user, answers a single request, or runs another command of the agent.
 ///
 /// # Errors
 /// When something is missing, or, without a terminal, when the request fails.
-pub fn chat(
-    context: &Context<'_>,
-    options: &AgentOptions,
-    first: Option<&str>,
-    mode: Option<Mode>,
-    stdin: Stdin,
-) -> Result<Outcome, Failure> {
+pub fn chat(context: &Context<'_>, arguments: &ChatArgs, stdin: Stdin) -> Result<Outcome, Failure> {
+    match &arguments.command {
+        Some(ChatCommand::Login { given, .. }) if !given.is_empty() => {
+            return Err(Error::from(ChatError::KeyAsArgument).into());
+        }
+        Some(ChatCommand::Login {
+            account, provider, ..
+        }) => {
+            let provider = provider.as_deref().and_then(Provider::named);
+            return login::login(context, account.as_deref(), provider, stdin.is_terminal);
+        }
+        Some(ChatCommand::Logout) => return login::logout(context),
+        Some(ChatCommand::Sessions(_)) => return sessions(context),
+        Some(ChatCommand::Config) => return config(context),
+        Some(ChatCommand::Trust { yes }) => return trusting::trust(context, *yes),
+        None => {}
+    }
+    let options = &AgentOptions::new(
+        context,
+        &arguments.agent,
+        arguments.prompt.as_deref(),
+        SessionChoice::of(arguments.session, arguments.resume),
+        ModelChoice {
+            allow_secrets: arguments.allow_secrets,
+            ..ModelChoice::streamed(arguments.model.as_deref(), arguments.timeout)
+        },
+    )?;
+    let mode = arguments.first_mode();
     if options.is_headless() {
         return headless(context, options, mode);
     }
@@ -56,7 +79,7 @@ pub fn chat(
         );
     }
     let mode = SharedMode::new(mode.unwrap_or_default());
-    interactive(context, options, first, &mode)
+    interactive(context, options, arguments.first.as_deref(), &mode)
 }
 
 /// Answers a single request without a terminal.

@@ -198,7 +198,7 @@ impl<'c> ChatPlace<'c> {
             key.required()?;
         }
         // A sandbox closes the directory only if it exists, and a command must not create it.
-        if options.sandbox != SandboxMode::Off {
+        if options.agent.sandbox.mode != SandboxMode::Off {
             let _ = fs::create_dir(root.join(AGENT_FOLDER));
         }
         let limits = LimitsRecord {

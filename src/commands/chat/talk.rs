@@ -14,7 +14,6 @@ use super::{attach, login, proposals, request, shell, spending, trusting};
 use crate::agent::AgentError;
 use crate::agent::conversation::UserRequest;
 use crate::commands::screen::{Screen, ScreenLines};
-use crate::commands::sessions;
 use crate::commands::talk::slash::Slash;
 use crate::commands::talk::tally::Tally;
 use crate::commands::talk::{Standing, Talk, Talker};
@@ -28,6 +27,7 @@ use crate::record::mode::Mode;
 use crate::record::question::Question;
 use crate::record::todos::{Todo, TodoStatus};
 use crate::run::accounts;
+use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::sys::exit::Exit;
 use crate::ui::input::User;
@@ -163,10 +163,8 @@ impl Talker for Chat<'_, '_> {
     }
 
     fn sessions(&self) -> Result<Vec<(String, String)>, Failure> {
-        let kept = &self.place.base.kept;
         let here = self.place.context.project.directory();
-        let others = sessions::others(kept.clock, &kept.store, here, &kept.id())?;
-        Ok(others)
+        self.place.base.kept.others(here)
     }
 
     fn change_session(&mut self, which: SessionChoice) -> Result<String, Failure> {
@@ -180,7 +178,7 @@ impl Talker for Chat<'_, '_> {
         Ok(said.to_owned())
     }
 
-    fn models(&mut self) -> Result<Menu, Failure> {
+    fn models(&mut self, _context: &Context<'_>) -> Result<Menu, Failure> {
         Ok(self.place.model_menu()?)
     }
 

@@ -7,11 +7,12 @@ use clap::{Args, Subcommand};
 use super::build::SandboxArgs;
 use super::replies::LossArgs;
 use super::values::{SELDOM, parse_dollars};
+use crate::agent::tools::place::Outside;
 use crate::model::Tier;
 use crate::model::price::Usd;
 
 /// The flag of agents that ask what is to be done.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct TalkArgs {
     /// Ask and answer by lines instead of on a full screen
     #[arg(long)]
@@ -57,6 +58,17 @@ pub struct AgentArgs {
     /// Flags for the sandbox.
     #[command(flatten)]
     pub sandbox: SandboxArgs,
+}
+
+impl AgentArgs {
+    /// Returns the access to files outside the project.
+    pub fn outside(&self) -> Outside {
+        if self.allow_outside {
+            Outside::Allowed
+        } else {
+            Outside::Refused
+        }
+    }
 }
 
 /// The commands for sessions.

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Subcommand};
 use uuid::Uuid;
 
 use crate::commands::cli::agent::{AgentArgs, SessionsCommand, TalkArgs};
-use crate::commands::cli::inputs::{OutputArgs, PlaceArgs};
 use crate::commands::cli::values::{SELDOM, parse_duration};
 
-const DEV_ABOUT: &str = "\
+/// The description of the binary `dev`.
+pub(crate) const DEV_ABOUT: &str = "\
 Run an agent in the project until an independent audit passes.
 
 Without -p, it prompts for tasks one after another. With -p, it works on that
@@ -63,18 +63,4 @@ pub enum DevCommand {
     Sessions(SessionsCommand),
     /// Open config.json in an editor
     Config,
-}
-
-/// The command line of the binary `dev`, which is that of `code-commit dev`.
-#[derive(Debug, Clone, Parser)]
-#[command(name = "dev", version, about = DEV_ABOUT, long_about = None)]
-pub(crate) struct Dev {
-    #[command(flatten)]
-    pub(crate) arguments: DevArgs,
-
-    #[command(flatten)]
-    pub(crate) output: OutputArgs,
-
-    #[command(flatten)]
-    pub(crate) place: PlaceArgs,
 }

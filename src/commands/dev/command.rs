@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::mem::take;
 use std::time::Duration;
 
+use super::args::{DevArgs, DevCommand};
 use crate::agent::audit::work_until_passed;
 use crate::agent::memory::truncate::{Meter, summarize};
 use crate::agent::memory::{Compress, Frame, TokenCounts};
@@ -32,21 +33,22 @@ use crate::agent::tools::write::{WRITE_FILE, WriteFile};
 use crate::agent::{Agent, Brief, Host, ToolTries, protocol};
 use crate::commands::agent_run::{AgentRun, AgentSetup};
 use crate::commands::error::CommandError;
+use crate::commands::screen::with_user;
 use crate::commands::sessions as listing;
 use crate::commands::talk::slash::Slash;
-use crate::commands::talk::{Standing, Talk, Talker, model_menu};
+use crate::commands::talk::{Standing, Talk, Talker};
 use crate::commands::workspace::{
-    AgentOptions, AnswerSource, Keeping as _, SessionChoice, Workspace, home, settings,
+    AgentOptions, AnswerSource, SessionChoice, Workspace, home, settings,
 };
 use crate::model::Purpose;
 use crate::project::home::DEV;
 use crate::record::event::Event;
-use crate::run::context::Context;
+use crate::run::context::{Context, ModelChoice, Stdin};
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::recovery;
 use crate::sys::error::Error;
 use crate::ui::input::OpenUser;
-use crate::ui::tui::{Menu, Submission};
+use crate::ui::tui::Submission;
 
 /// The command's name.
 const NAME: &str = "dev";
@@ -62,20 +64,41 @@ const SUMMARIZER: &str = include_str!("../../../prompts/dev_compress.txt");
 /// background.
 const CHECKS: Duration = Duration::from_secs(600);
 
-/// Works on one request, or on those that the user enters at the terminal.
+/// Runs the agent, or another of its commands.
 ///
 /// # Errors
-/// When the request fails, or there is none.
-pub fn dev<'c>(
+/// When the command fails.
+pub fn dev(context: &Context<'_>, arguments: &DevArgs, stdin: Stdin) -> Result<Outcome, Failure> {
+    match &arguments.command {
+        Some(DevCommand::Config) => return config(context),
+        Some(DevCommand::Sessions(_)) => return sessions(context),
+        None => {}
+    }
+    let options = &AgentOptions::new(
+        context,
+        &arguments.agent,
+        arguments.prompt.as_deref(),
+        SessionChoice::of(arguments.session, arguments.resume),
+        ModelChoice::streamed(arguments.model.as_deref(), arguments.timeout),
+    )?;
+    let home = home(context, &DEV)?;
+    let wants_screen = !options.is_headless() && !arguments.talk.plain;
+    with_user(
+        context,
+        stdin,
+        wants_screen.then_some(&*home),
+        |context, open| serve(context, options, open),
+    )
+}
+
+/// Works on one request, or on those that the user enters at the terminal.
+fn serve<'c>(
     context: &'c Context<'c>,
     options: &AgentOptions,
     open: OpenUser<'_>,
 ) -> Result<Outcome, Failure> {
     let request = options.request.as_deref();
-    let goes_on = request.is_some_and(|request| request.trim().is_empty());
-    if goes_on && options.session == SessionChoice::New {
-        return Err(CommandError::NothingAsked.into());
-    }
+    let goes_on = options.goes_on()?;
     let mut place = Workspace::open(context, options)?;
     if let Some((request, answers)) = place.replay(context, options)? {
         return work(context, &place, answers, request.as_deref());
@@ -181,10 +204,7 @@ impl Talker for Developer<'_, '_> {
     }
 
     fn sessions(&self) -> Result<Vec<(String, String)>, Failure> {
-        let kept = &self.place.kept;
-        let here = self.context.project.directory();
-        let others = listing::others(kept.clock, &kept.store, here, &kept.id())?;
-        Ok(others)
+        self.place.kept.others(self.context.project.directory())
     }
 
     fn change_session(&mut self, which: SessionChoice) -> Result<String, Failure> {
@@ -194,11 +214,6 @@ impl Talker for Developer<'_, '_> {
         let unfinished = "this session was not finished: say what is to be done next";
         let said = self.place.has_more_to_do().then_some(unfinished);
         Ok(said.unwrap_or_default().to_owned())
-    }
-
-    fn models(&mut self) -> Result<Menu, Failure> {
-        let asked = &self.place.models.first.spec.name;
-        Ok(model_menu(self.context, asked))
     }
 
     fn choose_model(&mut self, name: &str) -> Result<(), Failure> {

@@ -3,20 +3,21 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser};
+use clap::Args;
 use uuid::Uuid;
 
 use crate::commands::cli::agent::TalkArgs;
-use crate::commands::cli::inputs::{OutputArgs, PlaceArgs};
 use crate::commands::cli::values::{SELDOM, parse_dollars, parse_duration};
 use crate::model::price::Usd;
+use crate::run::context::ModelChoice;
 
-const ORCHESTRATE_ABOUT: &str = include_str!("about.txt").trim_ascii_end();
+/// The description of the binary `dev-agent`.
+pub(crate) const ORCHESTRATE_ABOUT: &str = include_str!("about.txt").trim_ascii_end();
 
 const ORCHESTRATE_AFTER_HELP: &str = include_str!("after_help.txt").trim_ascii_end();
 
 /// Arguments of `orchestrate`.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 #[command(after_help = ORCHESTRATE_AFTER_HELP, max_term_width = 80)]
 pub struct OrchestrateArgs {
     /// Branch on the MCP server to begin from
@@ -61,16 +62,13 @@ pub struct OrchestrateArgs {
     pub replay: Option<PathBuf>,
 }
 
-/// The command line of the binary `dev-agent`, which is that of `code-commit orchestrate`.
-#[derive(Debug, Clone, Parser)]
-#[command(name = "dev-agent", version, about = ORCHESTRATE_ABOUT, long_about = None)]
-pub(crate) struct DevAgent {
-    #[command(flatten)]
-    pub(crate) arguments: OrchestrateArgs,
-
-    #[command(flatten)]
-    pub(crate) output: OutputArgs,
-
-    #[command(flatten)]
-    pub(crate) place: PlaceArgs,
+impl OrchestrateArgs {
+    /// Returns the model to ask, or the recorded run to replay.
+    pub fn choice(&self) -> ModelChoice {
+        ModelChoice {
+            replay: self.replay.clone(),
+            max_cost: self.max_cost,
+            ..ModelChoice::streamed(self.model.as_deref(), self.timeout)
+        }
+    }
 }

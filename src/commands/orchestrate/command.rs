@@ -4,12 +4,12 @@
 //! Defines which parts of the engine the agent uses, and in which order. Guarantees that a run ends with a report once
 //! its folder exists, however it ends.
 
-use super::options::OrchestrateOptions;
 use std::cell::RefCell;
 use std::time::Duration;
 
 use serde_json::json;
 
+use super::args::OrchestrateArgs;
 use super::branches::Specialist;
 use super::handover::instructions;
 use super::instructions::{FORM, initial_messages, system_prompt};
@@ -30,18 +30,22 @@ use crate::agent::tool::Toolbox;
 use crate::agent::{Agent, AgentError, Brief, Ended, Objection, ToolTries};
 use crate::commands::agent_run::{AgentRun, AgentSetup};
 use crate::commands::mcp_server::{ExchangeLog, connect, require_tools};
+use crate::commands::query;
+use crate::commands::screen::with_user;
 use crate::commands::talk;
+use crate::commands::workspace::home;
 use crate::model::Purpose;
+use crate::project::home::DEV;
 use crate::record::event::Event;
 use crate::record::orchestration::{EXECUTE_AGENT, OrchestrationRecord, OrchestrationStatus};
 use crate::record::run_files::LINEAGE;
-use crate::run::context::Context;
+use crate::run::context::{Context, Stdin};
 use crate::run::outcome::{Failure, Outcome};
 use crate::sys::environment::RecordedClock;
 use crate::sys::error::Error;
 use crate::sys::exit::Exit;
 use crate::sys::interrupt::Interrupted;
-use crate::ui::input::{OpenUser, Typed};
+use crate::ui::input::{InputError, Typed};
 
 /// The command's name.
 const NAME: &str = "orchestrate";
@@ -58,14 +62,32 @@ const TOOL_TRIES: u32 = 10;
 /// If the work passes no review, or should have been published and was not.
 pub fn orchestrate(
     context: &Context<'_>,
-    options: &OrchestrateOptions,
-    open: OpenUser<'_>,
+    arguments: &OrchestrateArgs,
+    stdin: Stdin,
 ) -> Result<Outcome, Failure> {
-    let place = OrchestratePlace::open(context, options, open)?;
+    let task = query::prompt(context, arguments.task.as_deref())?;
+    if task.as_deref().is_some_and(|task| task.trim().is_empty()) {
+        return Err(Error::from(InputError::Blank).into());
+    }
+    // A headless run has no user to talk to, so stdout carries only the report.
+    let is_plain = arguments.headless || arguments.replay.is_some() || arguments.talk.plain;
+    // Without a home directory there is no history to keep, and line-based input is enough.
+    let home = (!is_plain).then(|| home(context, &DEV).ok()).flatten();
+    with_user(context, stdin, home.as_deref(), |context, open| {
+        let place = OrchestratePlace::open(context, arguments, task, stdin, open)?;
+        carry_out(context, &place, arguments.timeout)
+    })
+}
+
+/// Connects to the server, and works until the run has its report.
+fn carry_out(
+    context: &Context<'_>,
+    place: &OrchestratePlace<'_>,
+    timeout: Duration,
+) -> Result<Outcome, Failure> {
     let exchanges = ExchangeLog::before_run(context);
     // Connects before the model is asked, so that an unreachable server costs nothing.
     let clock = RecordedClock::new(context.clock);
-    let timeout = options.choice.timeout;
     let client = connect(context, &place.server, timeout, &exchanges, &clock)?;
     require_tools(&client, &pantheon::TOOLS)?;
     context.reporter.event(&Event::Connected {
@@ -90,7 +112,7 @@ pub fn orchestrate(
     let (report, result) = {
         let orchestration = Orchestration {
             context,
-            place: &place,
+            place,
             run: &run,
             exchanges: &exchanges,
             clock: &clock,

@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use super::args::OrchestrateArgs;
 use super::publish::Publishing;
 use crate::agent::mcp::{McpAddress, McpAddressProblem};
 use crate::model::{Endpoint, EndpointProblem, ModelSpec, azure_spec, is_plain_in_url};
@@ -59,15 +60,6 @@ const SHORTEST: f64 = 0.001;
 /// The longest time accepted, in seconds: some thirty years.
 const LONGEST: f64 = 1e9;
 
-/// The command-line flags that affect the configuration.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ConfigFlags {
-    /// The project's name on the server; a blank one is ignored.
-    pub project_name: Option<String>,
-    /// Publishes nothing.
-    pub no_publish: bool,
-}
-
 /// The configuration of an orchestration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentConfig {
@@ -111,14 +103,13 @@ impl AgentConfig {
     /// Everything that is missing or wrong.
     pub fn read(
         environment: &Environment,
-        flags: &ConfigFlags,
-        is_other_model: bool,
+        flags: &OrchestrateArgs,
     ) -> Result<Self, Vec<ConfigProblem>> {
         let mut variables = Variables {
             environment,
             problems: Vec::new(),
         };
-        let azure = (!is_other_model).then(|| variables.azure()).flatten();
+        let azure = flags.model.is_none().then(|| variables.azure()).flatten();
         let mcp = variables.mcp();
         let polling = variables.polling();
         let project = variables.project(flags);
@@ -303,7 +294,7 @@ impl<'e> Variables<'e> {
         })
     }
 
-    fn project(&mut self, flags: &ConfigFlags) -> Option<String> {
+    fn project(&mut self, flags: &OrchestrateArgs) -> Option<String> {
         let given = flags.project_name.as_deref().map(str::trim);
         given
             .filter(|name| !name.is_empty())

@@ -21,7 +21,6 @@ pub mod config;
 pub mod handover;
 pub mod instructions;
 pub mod lineage;
-pub(crate) mod options;
 pub mod pantheon;
 pub(crate) mod place;
 pub mod publish;

@@ -5,8 +5,8 @@
 use std::cell::RefCell;
 use std::io;
 
+use super::args::OrchestrateArgs;
 use super::config::{AgentConfig, AzureVariables};
-use super::options::OrchestrateOptions;
 use super::publish::Publishing;
 use crate::commands::mcp_server::McpSource;
 use crate::commands::query;
@@ -16,7 +16,7 @@ use crate::record::orchestration::OrchestrationSettings;
 use crate::record::replay::{Recording, RecordingProblem};
 use crate::record::result::{AgentRecord, LimitsRecord};
 use crate::record::run_files::MCP;
-use crate::run::context::{Context, ModelChoice};
+use crate::run::context::{Context, ModelChoice, Stdin};
 use crate::run::not_ready::NotReady;
 use crate::run::selection::{self, ModelKey, Models, SelectedModel};
 use crate::run::sending;
@@ -58,41 +58,32 @@ pub struct OrchestratePlace<'c> {
 }
 
 impl<'c> OrchestratePlace<'c> {
-    /// Reads everything from the configuration, or from the run to replay.
+    /// Reads everything from the configuration, or from the run to replay. Without a `given` task, the user is asked.
     ///
     /// # Errors
     /// If something is missing or wrong, or no task is given.
     pub fn open(
         context: &Context<'c>,
-        options: &OrchestrateOptions,
+        arguments: &OrchestrateArgs,
+        given: Option<String>,
+        stdin: Stdin,
         open: OpenUser<'_>,
     ) -> Result<Self, Error> {
-        match selection::find_recording(context, &options.choice)? {
-            Some(recording) => Self::replayed(context, &options.choice, &recording),
-            None => Self::configured(context, options, open),
+        let choice = &arguments.choice();
+        if let Some(recording) = selection::find_recording(context, choice)? {
+            return Self::replayed(context, choice, &recording);
         }
-    }
-
-    fn configured(
-        context: &Context<'c>,
-        options: &OrchestrateOptions,
-        open: OpenUser<'_>,
-    ) -> Result<Self, Error> {
         let mut missing = NotReady::default();
         missing.note_env_file(context);
-        let config = AgentConfig::read(
-            context.environment,
-            &options.config,
-            options.choice.model.is_some(),
-        );
+        let config = AgentConfig::read(context.environment, arguments);
         let config = config.map_err(|problems| missing.extend(problems)).ok();
         let azure = config.as_ref().and_then(|config| config.azure.as_ref());
-        let models = models(context, &options.choice, azure, &mut missing)?;
+        let models = models(context, choice, azure, &mut missing)?;
         let (Some(config), Some(models), true) = (config, models, missing.problems.is_empty())
         else {
             return Err(missing.into());
         };
-        let parent = options.parent_branch.map(|id| id.to_string());
+        let parent = arguments.parent_branch_id.map(|id| id.to_string());
         let spec = &models.first.spec;
         let settings = OrchestrationSettings {
             model: spec.name.clone(),
@@ -105,9 +96,14 @@ impl<'c> OrchestratePlace<'c> {
         };
         let (address, token) = config.mcp;
         // The user is asked for the task only once everything else is complete.
-        let (task, user) = task(context, options, open)?;
+        let (task, user) = match given {
+            Some(task) => (task, None),
+            // Nothing else is read from standard input, so all of it is the task.
+            None if arguments.headless && !stdin.is_terminal => (query::from_stdin(context)?, None),
+            None => typed_task(context, open).map(|(task, user)| (task, Some(user)))?,
+        };
         let user = match user {
-            _ if options.headless => None,
+            _ if arguments.headless => None,
             Some(user) => Some(user),
             None => Some(open()?),
         };
@@ -134,12 +130,14 @@ impl<'c> OrchestratePlace<'c> {
         choice: &ModelChoice,
         recording: &Recording,
     ) -> Result<Self, Error> {
-        let record = recording.agent();
-        let task = record.as_ref().and_then(|record| record.request.clone());
-        let settings = record
-            .as_ref()
-            .and_then(|record| record.orchestration.clone());
-        let (Some(record), Some(task), Some(settings)) = (record, task, settings) else {
+        let found = recording.agent().and_then(|record| {
+            Some((
+                record.request.clone()?,
+                record.orchestration.clone()?,
+                record,
+            ))
+        });
+        let Some((task, settings, record)) = found else {
             let folder = recording.folder().to_owned();
             return Err(RecordingProblem::NoOrchestration(folder).into());
         };
@@ -198,22 +196,14 @@ fn models<'c>(
     Ok(first.map(|first| Models::new(choice, false, first, Vec::new())))
 }
 
-/// Returns the task, and the user if they were asked for it and can be asked again.
+/// Asks the user for the task. Returns both.
 ///
 /// # Errors
 /// If no task is given.
-fn task(
+fn typed_task(
     context: &Context<'_>,
-    options: &OrchestrateOptions,
     open: OpenUser<'_>,
-) -> Result<(String, Option<Box<dyn LineReader>>), Error> {
-    if let Some(task) = &options.task {
-        return Ok((task.clone(), None));
-    }
-    if options.headless && !options.stdin_is_terminal {
-        // Nothing else is read from standard input, so all of it is the task.
-        return Ok((query::from_stdin(context)?, None));
-    }
+) -> Result<(String, Box<dyn LineReader>), Error> {
     let mut user = open()?;
     user.stands(Status::default(), talk::hints_at_question());
     loop {
@@ -223,7 +213,7 @@ fn task(
             Typed::Interrupted => Some(Typed::Interrupted),
         };
         match typed {
-            Some(Typed::Line(task)) if !task.trim().is_empty() => return Ok((task, Some(user))),
+            Some(Typed::Line(task)) if !task.trim().is_empty() => return Ok((task, user)),
             Some(Typed::Line(_) | Typed::End) => return Err(InputError::Blank.into()),
             Some(Typed::Interrupted) => {
                 let signal = Signal::Int;

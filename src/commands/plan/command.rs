@@ -3,38 +3,41 @@
 //!
 //! Defines which parts of the engine the agent uses, and in which order.
 
-use super::options::PlanOptions;
 use std::cell::{Cell, RefCell};
 use std::path::Path;
 
+use super::args::{PlanArgs, PlanCommand};
 use super::chat_log::ChatLog;
 use super::ends::{are_over, end_of};
 use super::file::PlanFile;
-use super::place::{PlanPlace, home, models, open_session, table};
+use super::place::{PlanPlace, models, open_session, table};
 use super::session::{PlanStage, StepsEnd, WorkEnd};
 use super::stages::{BUILD_SCRIPT, Stages};
 use super::types::PlanTask;
+use super::{reliability, show};
 use crate::agent::AgentError;
 use crate::agent::conversation::Conversation;
 use crate::agent::restricted::AuditCommands;
 use crate::commands::agent_run::{AgentRun, AgentSetup};
 use crate::commands::error::CommandError;
 use crate::commands::last;
+use crate::commands::screen::with_user;
 use crate::commands::talk::slash::Slash;
 use crate::commands::talk::tally::Tally;
-use crate::commands::talk::{Standing, Talk, Talker, model_menu};
-use crate::commands::workspace::{AnswerSource, Keeping as _, SessionChoice};
+use crate::commands::talk::{Standing, Talk, Talker};
+use crate::commands::workspace::{AgentOptions, AnswerSource, Keeping as _, SessionChoice, home};
 use crate::model::ModelTable;
+use crate::project::home::PLAN;
 use crate::record::event::Event;
 use crate::record::result::{PlanRecord, PlanStepRecord};
 use crate::record::run_files;
-use crate::run::context::Context;
+use crate::run::context::{Context, ModelChoice, Stdin};
 use crate::run::not_ready::NotReady;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::recovery;
 use crate::sys::error::Error;
 use crate::ui::input::{OpenUser, User};
-use crate::ui::tui::{Menu, Submission};
+use crate::ui::tui::Submission;
 
 /// The command's name.
 const NAME: &str = "plan";
@@ -42,31 +45,52 @@ const NAME: &str = "plan";
 /// The opening question to the user: `spec/plan-prompts.md`, 4.3.2.
 const QUESTION: &str = "What would you like to build?";
 
-/// Works on one request, or on the requests that the user types at the terminal.
+/// Runs the agent, or another of its commands.
 ///
 /// # Errors
-/// If the last request was not completed.
-pub fn plan(
+/// If the command fails, or the last request was not completed.
+pub fn plan(context: &Context<'_>, arguments: &PlanArgs, stdin: Stdin) -> Result<Outcome, Failure> {
+    match &arguments.command {
+        Some(PlanCommand::Show { session, .. }) => return show::show(context, session.as_deref()),
+        Some(PlanCommand::Sessions(_)) => return show::sessions(context),
+        Some(PlanCommand::Reliability(wanted)) => return reliability::reliability(context, wanted),
+        None => {}
+    }
+    let options = AgentOptions::new(
+        context,
+        &arguments.agent,
+        arguments.prompt.as_deref(),
+        SessionChoice::of(arguments.session.as_ref(), arguments.resume),
+        ModelChoice::streamed(arguments.model.as_deref(), arguments.timeout),
+    )?;
+    let home = home(context, &PLAN)?;
+    let wants_screen = !options.is_headless() && !arguments.talk.plain;
+    with_user(
+        context,
+        stdin,
+        wants_screen.then_some(&*home),
+        |context, open| in_sessions(context, arguments, options, &home, open),
+    )
+}
+
+/// Works on one request, or on the requests that the user types at the terminal, in one session after another.
+fn in_sessions(
     context: &Context<'_>,
-    options: &PlanOptions,
+    arguments: &PlanArgs,
+    mut options: AgentOptions,
+    home: &Path,
     open: OpenUser<'_>,
 ) -> Result<Outcome, Failure> {
-    let request = options.request.as_deref();
-    let goes_on = request.is_some_and(|request| request.trim().is_empty());
-    if goes_on && options.session == SessionChoice::New {
-        return Err(CommandError::NothingAsked.into());
-    }
-    let home = home(context)?;
-    let table: Result<ModelTable, _> = Ok(table(context, &home)?);
+    options.goes_on()?;
+    let table: Result<ModelTable, _> = Ok(table(context, home)?);
     let context = &Context {
         models: &table,
         ..context.clone()
     };
-    let is_asked = request.is_none() && options.choice.replay.is_none();
+    let is_asked = !options.is_headless();
     let user = is_asked.then(open).transpose()?.map(RefCell::new);
-    let mut options = options.clone();
     loop {
-        let (outcome, next) = in_session(context, &home, options, user.as_ref())?;
+        let (outcome, next) = in_session(context, arguments, options, home, user.as_ref())?;
         match next {
             Some(next) => options = next,
             None => return Ok(outcome),
@@ -78,16 +102,17 @@ pub fn plan(
 /// next session if the user switches to another.
 fn in_session(
     context: &Context<'_>,
+    arguments: &PlanArgs,
+    options: AgentOptions,
     home: &Path,
-    options: PlanOptions,
     user: Option<&User>,
-) -> Result<(Outcome, Option<PlanOptions>), Failure> {
+) -> Result<(Outcome, Option<AgentOptions>), Failure> {
     // A session that cannot be resumed is reported before any server is contacted; a new one is created only once
     // everything else is ready.
     let is_resumed = options.session != SessionChoice::New;
-    let open = || open_session(context, home, &options);
+    let open = || open_session(context, home, arguments, &options.session);
     let resumed = is_resumed.then(open).transpose()?;
-    let models = models(context, &options, user)?;
+    let models = models(context, &options.choice, arguments.pull, user)?;
     let kept = resumed.map_or_else(open, Ok)?;
     let chat = ChatLog::open(
         &kept.chat_log(),
@@ -97,13 +122,14 @@ fn in_session(
     )?;
     let mut context = context.with_reporter(&chat);
     context.sandbox.document = Some(kept.document(context.project.root()));
-    if user.is_none() && !kept.is_resumed {
+    if user.is_none() && !is_resumed {
         chat.system(QUESTION);
     }
     let place = PlanPlace::open(&context, &options, home, models, kept);
     let done = place.map_err(Failure::from).and_then(|place| {
         let mut worker = Worker {
             context: &context,
+            arguments,
             options,
             place,
             chat: &chat,
@@ -136,12 +162,13 @@ fn ended<T>(done: &Result<(Outcome, T), Failure>) -> Event {
 /// Works on requests, one after another.
 struct Worker<'w> {
     context: &'w Context<'w>,
-    options: PlanOptions,
+    arguments: &'w PlanArgs,
+    options: AgentOptions,
     place: PlanPlace<'w>,
     chat: &'w ChatLog<'w>,
     user: Option<&'w User>,
     /// The options for the session to switch to; `None` to stay in this one.
-    next: Option<PlanOptions>,
+    next: Option<AgentOptions>,
 }
 
 impl Talker for Worker<'_> {
@@ -190,30 +217,28 @@ impl Talker for Worker<'_> {
     }
 
     fn sessions(&self) -> Result<Vec<(String, String)>, Failure> {
-        Ok(self.place.kept.others(self.context.project.root())?)
+        self.place.kept.others(self.context.project.root())
     }
 
     fn change_session(&mut self, session: SessionChoice) -> Result<String, Failure> {
         if let SessionChoice::Named(id) = &session {
             self.place.kept.check(id)?;
         }
-        self.next = Some(PlanOptions {
+        self.next = Some(AgentOptions {
             session,
             ..self.options.clone()
         });
         Ok(String::new())
     }
 
-    fn models(&mut self) -> Result<Menu, Failure> {
-        let asked = &self.place.models.first.spec.name;
-        Ok(model_menu(self.context, asked))
-    }
-
     fn choose_model(&mut self, name: &str) -> Result<(), Failure> {
-        let mut options = self.options.clone();
-        options.choice.model = Some(name.to_owned());
-        self.place.choose_model(self.context, &options, self.user)?;
-        self.options = options;
+        let choice = ModelChoice {
+            model: Some(name.to_owned()),
+            ..self.options.choice.clone()
+        };
+        let models = models(self.context, &choice, self.arguments.pull, self.user)?;
+        self.place.set_models(self.context, models);
+        self.options.choice = choice;
         Ok(())
     }
 
@@ -265,7 +290,7 @@ impl Worker<'_> {
             let lost = "what was done for the request before is not in the plan's log";
             self.context.warn(lost);
         }
-        kept.change(|state| state.begin(request))?;
+        kept.change_state(|state| state.begin(request))?;
         if let Some(request) = request {
             self.chat.user(request);
         }
@@ -283,7 +308,7 @@ impl Worker<'_> {
             warnings: self.place.warnings.clone(),
             conventions: None,
             stops_at_no: true,
-            changes: Some(self.options.allowances),
+            changes: Some(self.arguments.agent.losses.into()),
             orchestration: None,
             mode: None,
         };
@@ -300,7 +325,7 @@ impl Worker<'_> {
         };
         let stages = Stages {
             context: self.context,
-            options: &self.options,
+            arguments: self.arguments,
             place: &self.place,
             run: &run,
             document,
@@ -322,7 +347,7 @@ impl Worker<'_> {
         conversation: &mut Conversation,
     ) -> Result<String, AgentError> {
         let kept = &self.place.kept;
-        let enter = |stage| Ok::<(), AgentError>(kept.change(|state| state.enter(stage))?);
+        let enter = |stage| Ok::<(), AgentError>(kept.change_state(|state| state.enter(stage))?);
         let stage = || kept.state(|state| state.stage);
         stages.mend()?;
         if stage() == PlanStage::Planning {
@@ -333,7 +358,7 @@ impl Worker<'_> {
             enter(PlanStage::Execution)?;
             self.show_plan();
         }
-        if self.options.plan_only || self.place.is_plan_only {
+        if self.arguments.plan_only || self.place.is_plan_only {
             stages.show_tasks()?;
             let path = self.place.document.display();
             return Ok(format!(
@@ -345,7 +370,7 @@ impl Worker<'_> {
             if executed.as_ref().is_err_and(|error| !are_over(error)) {
                 return executed.map(|()| String::new());
             }
-            kept.change(|state| {
+            kept.change_state(|state| {
                 state.enter(PlanStage::Summary);
                 state.ended = Some(end_of(&executed));
             })?;

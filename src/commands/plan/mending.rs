@@ -51,7 +51,7 @@ impl Stages<'_, '_, '_> {
         if is_lost {
             // An empty plan has no steps to continue with.
             let kept = &self.place.kept;
-            kept.change(|state| state.enter(PlanStage::Planning))?;
+            kept.change_state(|state| state.enter(PlanStage::Planning))?;
         }
         self.run.warn(format!(
             "{problem}: {by} has taken its place, and it is kept as `{}`",

@@ -14,7 +14,6 @@ pub mod forms;
 pub mod instructions;
 pub(crate) mod keeper;
 pub(crate) mod mending;
-pub(crate) mod options;
 pub(crate) mod place;
 pub mod plan_tools;
 pub mod reliability;

@@ -6,17 +6,17 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::args::PlanArgs;
 use super::document::{PlanDocument, PlanDocumentError};
 use super::file::NoPlanFile;
 use super::instructions;
-use super::options::PlanOptions;
-use super::session::{self, PlanSession, PlanSessionStore, PlanStage, PlanState};
+use super::session::{self, PlanSessionFile, PlanSessionStore, PlanStage, PlanState};
 use crate::agent::conversation::Conversation;
 use crate::agent::session::{SESSIONS, SessionForm as _, SessionState};
 use crate::commands::error::CommandError;
-use crate::commands::sessions;
 use crate::commands::workspace::{
-    self, Keeping, Recorded, SessionChoice, check_keys, own_paths, processes, recorded,
+    AgentOptions, Keeping, KeptSession, Recorded, SessionChoice, check_keys, own_paths, processes,
+    recorded,
 };
 use crate::exec::process::Processes;
 use crate::model::{ModelSpec, ModelTable, Purpose, TaskType};
@@ -33,7 +33,6 @@ use crate::run::not_ready::NotReady;
 use crate::run::selection;
 use crate::run::selection::Models;
 use crate::sys::atomic_file;
-use crate::sys::environment::Clock;
 use crate::sys::error::Error;
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
 use crate::sys::home_file;
@@ -41,13 +40,7 @@ use crate::sys::interrupt::Interrupted;
 use crate::ui::input::{InputError, User};
 
 /// The session in which a plan is worked on.
-pub struct KeptPlan<'s> {
-    session: RefCell<PlanSession>,
-    /// True if the session existed before.
-    pub is_resumed: bool,
-    store: PlanSessionStore<'s>,
-    clock: &'s dyn Clock,
-}
+pub type KeptPlan<'s> = KeptSession<'s, PlanSessionFile>;
 
 impl KeptPlan<'_> {
     /// Path of the chat log.
@@ -69,17 +62,8 @@ impl KeptPlan<'_> {
     ///
     /// # Errors
     /// If saving fails.
-    pub fn change(&self, change: impl FnOnce(&mut PlanState)) -> Result<(), Error> {
-        change(&mut self.session.borrow_mut().file.state);
-        self.save()
-    }
-
-    /// Returns the other sessions of the project, newest first, each with its id and a one-line description.
-    ///
-    /// # Errors
-    /// If they cannot be read.
-    pub fn others(&self, root: &Path) -> Result<Vec<(String, String)>, Error> {
-        sessions::others(self.clock, &self.store, root, &self.id())
+    pub fn change_state(&self, change: impl FnOnce(&mut PlanState)) -> Result<(), Error> {
+        self.change(|session| change(&mut session.state))
     }
 
     /// Checks that another session can be resumed.
@@ -88,11 +72,6 @@ impl KeptPlan<'_> {
     /// If it cannot be used.
     pub fn check(&self, id: &str) -> Result<(), Error> {
         Ok(self.store.open(id).map(drop)?)
-    }
-
-    fn save(&self) -> Result<(), Error> {
-        let now = self.clock.now().to_utc();
-        Ok(self.store.save(&mut self.session.borrow_mut(), now)?)
     }
 }
 
@@ -112,16 +91,15 @@ impl Keeping for KeptPlan<'_> {
     fn settle(&self) {}
 
     fn note_state(&self, state: SessionState) -> Result<(), Error> {
-        let mut session = self.session.borrow_mut();
         // Making the plan does not complete the session; only executing it does.
-        session.file.status = match state {
-            SessionState::Complete if session.file.state.stage != PlanStage::Done => {
-                SessionState::Active
-            }
-            state => state,
-        };
-        drop(session);
-        self.save()
+        self.change(|session| {
+            session.status = match state {
+                SessionState::Complete if session.state.stage != PlanStage::Done => {
+                    SessionState::Active
+                }
+                state => state,
+            };
+        })
     }
 
     fn keep(&self, purpose: &Purpose, conversation: &Conversation) -> Result<(), Error> {
@@ -129,16 +107,8 @@ impl Keeping for KeptPlan<'_> {
         if *purpose != Purpose::STEP {
             return Ok(());
         }
-        self.change(|state| state.conversation.clone_from(conversation))
+        self.change(|session| session.state.conversation.clone_from(conversation))
     }
-}
-
-/// Returns the home directory of the plan agent.
-///
-/// # Errors
-/// If the environment does not determine it.
-pub fn home(context: &Context<'_>) -> Result<PathBuf, Error> {
-    workspace::home(context, &home::PLAN)
 }
 
 /// Reads the table of models: the agent's own, created if it is missing, with the project's taking precedence.
@@ -169,22 +139,22 @@ fn own_models(context: &Context<'_>, path: &Path) -> Result<Vec<u8>, PathError> 
 }
 
 /// Selects the models of the three stages, that of the steps first; plans are repaired by the model that makes them.
-/// Models that Ollama lacks are pulled if the options say so or the user agrees.
+/// Models that Ollama lacks are pulled if `pull` says so or the user agrees.
 ///
 /// # Errors
 /// If a model is unknown or its configuration is incomplete.
 pub fn models<'c>(
     context: &Context<'c>,
-    options: &PlanOptions,
+    choice: &ModelChoice,
+    pull: bool,
     typing: Option<&User>,
 ) -> Result<Models<'c>, Error> {
-    let choice = &options.choice;
     let selected = STAGES.map(|(purpose, task)| Ok((purpose, selected(context, choice, task)?)));
     let selected: Result<Vec<_>, Error> = selected.into_iter().collect();
     selection::stage_models(context, choice, selected?, &|model| {
         typing
-            .filter(|_| !options.pull)
-            .map_or(Ok(options.pull), |typing| wants(context, typing, model))
+            .filter(|_| !pull)
+            .map_or(Ok(pull), |typing| wants(context, typing, model))
     })
 }
 
@@ -280,7 +250,7 @@ impl<'c> PlanPlace<'c> {
     /// If git tracks or does not ignore a key file, or `AGENTS.md`, the plan or the sandbox cannot be used.
     pub fn open(
         context: &'c Context<'c>,
-        options: &PlanOptions,
+        options: &AgentOptions,
         home: &Path,
         models: Models<'c>,
         kept: KeptPlan<'c>,
@@ -295,12 +265,8 @@ impl<'c> PlanPlace<'c> {
         for warning in &warnings {
             context.warn(warning.clone());
         }
-        let (processes, uncontained) = processes(
-            context,
-            options.build.sandbox,
-            &options.hosts,
-            &home.join(PLAN_MODELS),
-        )?;
+        let (processes, uncontained) =
+            processes(context, &options.agent.sandbox, &home.join(PLAN_MODELS))?;
         warnings.extend(uncontained);
         let window = models.first.spec.prompt_window();
         let model = &models.first.spec.name;
@@ -323,17 +289,17 @@ impl<'c> PlanPlace<'c> {
             is_plan_only: false,
             kept,
         };
-        place.replay(context, options)?;
+        place.replay(context, &options.choice)?;
         Ok(place)
     }
 
     /// Restores the state at the start of the run to replay, if any.
-    fn replay(&mut self, context: &Context<'_>, options: &PlanOptions) -> Result<(), Error> {
+    fn replay(&mut self, context: &Context<'_>, choice: &ModelChoice) -> Result<(), Error> {
         let Some(Recorded {
             recording,
             record,
             conversation,
-        }) = recorded(context, &options.choice)?
+        }) = recorded(context, choice)?
         else {
             return Ok(());
         };
@@ -352,7 +318,7 @@ impl<'c> PlanPlace<'c> {
         } else {
             PlanStage::Summary
         };
-        self.kept.change(|state| {
+        self.kept.change_state(|state| {
             state.from = record.from;
             state.conversation = conversation;
             state.stage = stage;
@@ -361,23 +327,14 @@ impl<'c> PlanPlace<'c> {
         Ok(())
     }
 
-    /// Switches to the models selected by these options.
-    ///
-    /// # Errors
-    /// If a model is unknown or its configuration is incomplete.
-    pub fn choose_model(
-        &mut self,
-        context: &Context<'c>,
-        options: &PlanOptions,
-        user: Option<&User>,
-    ) -> Result<(), Error> {
-        self.models = models(context, options, user)?;
+    /// Switches to these models.
+    pub fn set_models(&mut self, context: &Context<'_>, models: Models<'c>) {
+        self.models = models;
         self.models.tell_base_urls(context);
         let spec = &self.models.first.spec;
         self.limits.max_context_tokens = spec.prompt_window();
-        let mut session = self.kept.session.borrow_mut();
+        let session = self.kept.session.get_mut();
         session.file.model.clone_from(&spec.name);
-        Ok(())
     }
 }
 
@@ -397,20 +354,20 @@ pub fn larger(models: &Result<ModelTable, ModelsProblem>, window: Option<u64>) -
 pub fn open_session<'c>(
     context: &'c Context<'_>,
     home: &Path,
-    options: &PlanOptions,
+    arguments: &PlanArgs,
+    choice: &SessionChoice,
 ) -> Result<KeptPlan<'c>, Error> {
     let store = PlanSessionStore::at(&home::PLAN, home, context.redactor)?;
     let root = context.project.root();
     let now = context.clock.now();
     // The session of a replay cannot be resumed, and changes no plan but its own.
-    let is_replay = options.choice.replay.is_some();
+    let is_replay = arguments.agent.replay.is_some();
     let plan_file = if is_replay {
         None
     } else {
-        plan_file(&context.project, options)?
+        plan_file(&context.project, arguments.plan_file.as_deref(), choice)?
     };
-    let found = match &options.session {
-        _ if is_replay => None,
+    let found = match choice {
         SessionChoice::New => None,
         SessionChoice::Last => Some(store.last_in(root)?),
         SessionChoice::Named(id) => Some(id.clone()),
@@ -419,7 +376,7 @@ pub fn open_session<'c>(
         let session = store.open(id)?;
         store.check_directory(&session, root)?;
         let known = &session.file.state.plan_file;
-        if let (Some(path), true) = (&options.plan_file, plan_file != *known) {
+        if let (Some(path), true) = (&arguments.plan_file, plan_file != *known) {
             return Err(NoPlanFile::Elsewhere {
                 path: path.clone(),
                 known: session.document(root),
@@ -442,7 +399,6 @@ pub fn open_session<'c>(
     });
     Ok(KeptPlan {
         session: RefCell::new(session),
-        is_resumed: found.is_some(),
         store,
         clock: context.clock,
     })
@@ -450,22 +406,22 @@ pub fn open_session<'c>(
 
 /// Returns `true` if the file is something other than a plan; a damaged plan still counts as one.
 fn is_no_plan(path: &Path) -> bool {
-    let content = files::read(path, Links::Refused, MIB);
-    let content = content.map(|content| content.trim_ascii().to_vec());
-    let parsed = content.map(|content| match content.as_slice() {
-        // An empty file can be overwritten without losing anything.
-        [] => Ok(PlanDocument::empty(0)),
-        content => PlanDocument::parse(content),
-    });
-    matches!(parsed, Ok(Err(PlanDocumentError::NoHeading)))
+    let content = files::read(path, Links::Refused, MIB).unwrap_or_default();
+    let parsed = PlanDocument::parse(content.trim_ascii());
+    // An empty file can be overwritten without losing anything.
+    !content.trim_ascii().is_empty() && matches!(parsed, Err(PlanDocumentError::NoHeading))
 }
 
 /// Returns the document's path relative to the project's root; `None` if the document is in the session's folder.
-fn plan_file(project: &Project, options: &PlanOptions) -> Result<Option<String>, Error> {
-    let Some(path) = &options.plan_file else {
+fn plan_file(
+    project: &Project,
+    path: Option<&Path>,
+    choice: &SessionChoice,
+) -> Result<Option<String>, Error> {
+    let Some(path) = path else {
         return Ok(None);
     };
-    let outside = || NoPlanFile::Outside(path.clone());
+    let outside = || NoPlanFile::Outside(path.to_owned());
     let root = project.root();
     let whole = path_clean::clean(root.join(path));
     // The directory may be a link, but the file itself may not.
@@ -482,8 +438,8 @@ fn plan_file(project: &Project, options: &PlanOptions) -> Result<Option<String>,
     if !real.starts_with(root) || is_ours || is_gits || real.is_symlink() || real.is_dir() {
         return Err(outside().into());
     }
-    if options.session == SessionChoice::New && is_no_plan(&real) {
-        return Err(NoPlanFile::NoPlan(path.clone()).into());
+    if *choice == SessionChoice::New && is_no_plan(&real) {
+        return Err(NoPlanFile::NoPlan(path.to_owned()).into());
     }
     let relative = place::relative(root, &real);
     let relative = relative.to_str().ok_or_else(outside)?;

@@ -10,8 +10,10 @@ use super::{instructions, place};
 use crate::agent::AgentError;
 use crate::agent::protocol::Protocol as _;
 use crate::commands::error::CommandError;
+use crate::commands::workspace::home;
 use crate::model::message::{Message, Role};
 use crate::model::{Form, Listener, ModelTable, Purpose, Request, StepId, TaskType, Tier};
+use crate::project::home::PLAN;
 use crate::record::event::Event;
 use crate::run::context::{Context, ModelChoice};
 use crate::run::not_ready::NotReady;
@@ -22,18 +24,15 @@ use crate::sys::error::Error;
 /// The task for the model.
 const TASK: &str = "Current task: Read README.md to understand the project";
 /// The plan shown to the model: `spec/plan-prompts.md`, 11.3.
-const PLAN: &str = "# Current Plan\n\nTest plan";
+const TEST_PLAN: &str = "# Current Plan\n\nTest plan";
 
 /// Asks the model the requested number of times, and reports the percentage of well-formed replies.
 ///
 /// # Errors
 /// If too few replies are well-formed, or the model cannot be asked.
-pub fn reliability(
-    context: &Context<'_>,
-    choice: &ModelChoice,
-    wanted: &ReliabilityArgs,
-) -> Result<Outcome, Failure> {
-    let table: Result<ModelTable, _> = Ok(place::table(context, &place::home(context)?)?);
+pub fn reliability(context: &Context<'_>, wanted: &ReliabilityArgs) -> Result<Outcome, Failure> {
+    let choice = &ModelChoice::streamed(wanted.model.as_deref(), wanted.timeout);
+    let table: Result<ModelTable, _> = Ok(place::table(context, &home(context, &PLAN)?)?);
     let context = &Context {
         models: &table,
         ..context.clone()
@@ -48,7 +47,7 @@ pub fn reliability(
     let system = [
         format!("{told}\n\n{}", offer.instructions),
         place::model_and(&models.first.spec, WORKER),
-        PLAN.to_owned(),
+        TEST_PLAN.to_owned(),
     ];
     let system = system.map(|text| Message::text(Role::System, text));
     let task = Message::text(Role::User, TASK.to_owned());

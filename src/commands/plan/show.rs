@@ -2,10 +2,10 @@
 
 use super::document::PlanDocument;
 use super::file::PlanFile;
-use super::place::home;
 use super::session;
 use super::session::{PlanSessionFile, PlanSessionStore};
 use crate::commands::sessions::{self, KEEPS_ALL};
+use crate::commands::workspace::home;
 use crate::project::home::PLAN;
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
@@ -16,7 +16,7 @@ use crate::sys::error::Error;
 /// # Errors
 /// If there is no such session, or its plan cannot be read.
 pub fn show(context: &Context<'_>, session: Option<&str>) -> Result<Outcome, Failure> {
-    let store = PlanSessionStore::at(&PLAN, &home(context)?, context.redactor)?;
+    let store = PlanSessionStore::at(&PLAN, &home(context, &PLAN)?, context.redactor)?;
     let root = context.project.root();
     let id = match session {
         Some(id) => id.to_owned(),
@@ -39,5 +39,5 @@ pub fn show(context: &Context<'_>, session: Option<&str>) -> Result<Outcome, Fai
 /// # Errors
 /// If the sessions cannot be read.
 pub fn sessions(context: &Context<'_>) -> Result<Outcome, Failure> {
-    sessions::list::<PlanSessionFile>(context, &PLAN, &home(context)?, KEEPS_ALL)
+    sessions::list::<PlanSessionFile>(context, &PLAN, &home(context, &PLAN)?, KEEPS_ALL)
 }

@@ -8,14 +8,13 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::args::StepGate;
+use super::args::{PlanArgs, StepGate};
 use super::criteria::{add_open, tick};
 use super::document::PlanDocument;
 use super::ends::{are_over, not_understood, step_failed};
 use super::file::PlanFile;
 use super::forms::{ANALYZE, TaskList};
 use super::instructions::{EXAMPLES, RESPONSE_FORMAT};
-use super::options::PlanOptions;
 use super::place::{self, PlanPlace, TRIES};
 use super::session::{StepsEnd, WorkEnd};
 use super::tools::{NO_TOOLS, PlanTools};
@@ -37,6 +36,7 @@ use crate::model::message::Role;
 use crate::record::event::Event;
 use crate::record::tasks::{Task, TaskStatus};
 use crate::run::baseline::Baseline;
+use crate::run::builds::BuildOptions;
 use crate::run::context::Context;
 use crate::sys::error::Error;
 use crate::sys::excerpt::text::bounded;
@@ -74,8 +74,8 @@ pub const PROTOCOL: ToolCalls = ToolCalls {
 pub struct Stages<'s, 'c, 'r> {
     /// The context of every command.
     pub context: &'s Context<'s>,
-    /// The user's options.
-    pub options: &'s PlanOptions,
+    /// The user's flags.
+    pub arguments: &'s PlanArgs,
     /// The session, models, limits and other resources of the agent.
     pub place: &'s PlanPlace<'c>,
     /// The run that records the work.
@@ -288,7 +288,7 @@ impl<'c> Stages<'_, 'c, '_> {
     /// Runs the build if the step requires one; `None` if it passes or is not required.
     fn failed_build(&self) -> Result<Option<FailedBuild>, AgentError> {
         let is_there = self.context.project.root().join(BUILD_SCRIPT).is_file();
-        let is_wanted = self.options.gate == StepGate::Build && (is_there || self.has_gate);
+        let is_wanted = self.arguments.gate == StepGate::Build && (is_there || self.has_gate);
         if !is_wanted || !self.may_have_changed.get() {
             return Ok(None);
         }
@@ -299,16 +299,20 @@ impl<'c> Stages<'_, 'c, '_> {
                 log: BUILD_SCRIPT.to_owned(),
             }));
         }
+        let sandbox = &self.arguments.agent.sandbox;
         let how = Baseline {
-            build: self.options.build,
-            hosts: &self.options.hosts,
+            build: BuildOptions {
+                timeout: self.arguments.build_timeout,
+                sandbox: sandbox.mode,
+            },
+            hosts: &sandbox.allow_host,
         };
         self.run.build(how).map_err(AgentError::from)
     }
 
     /// Reverts the step's changes if the options say so. Failing to do so is only a warning.
     fn take_back(&self) {
-        if self.options.on_failure == OnFailure::Revert
+        if self.arguments.on_failure == OnFailure::Revert
             && let Err(error) = self.run.revert_part()
         {
             self.run
@@ -446,7 +450,7 @@ impl<'c> Stages<'_, 'c, '_> {
 
     /// The source of the user's consent.
     fn consent(&self) -> Consent {
-        match (self.options.yes, self.run.is_interactive()) {
+        match (self.arguments.yes, self.run.is_interactive()) {
             (true, _) => Consent::Given,
             (false, true) => Consent::Asked,
             (false, false) => Consent::Unattended,
@@ -458,7 +462,7 @@ impl<'c> Stages<'_, 'c, '_> {
         let root = self.context.project.root();
         let tools = PlanTools {
             root,
-            outside: self.options.outside,
+            outside: self.arguments.agent.outside(),
             files: self.run,
             command: self.command(),
             interrupt: self.context.interrupt,
@@ -488,7 +492,7 @@ impl<'c> Stages<'_, 'c, '_> {
         Ok(self
             .place
             .kept
-            .change(|state| state.version = Some(version))?)
+            .change_state(|state| state.version = Some(version))?)
     }
 
     /// Returns `true` if the document already contains the stage's result: an earlier run may have been cut short right
@@ -503,7 +507,7 @@ impl<'c> Stages<'_, 'c, '_> {
         let is_written = self.read()?.plan().metadata.version > before;
         if !is_written {
             // A change made by others in the meantime must not be taken for the stage's result.
-            self.place.kept.change(|state| state.version = None)?;
+            self.place.kept.change_state(|state| state.version = None)?;
         }
         Ok(is_written)
     }

@@ -13,19 +13,19 @@ const COMPLETE: [(&str, &str); 5] = [
 
 /// Reads a complete configuration with these variables in the place of its own.
 fn read(changed: &[(&str, &str)]) -> Result<AgentConfig, Vec<ConfigProblem>> {
-    read_with(changed, &ConfigFlags::default())
+    read_with(changed, &OrchestrateArgs::default())
 }
 
 fn read_with(
     changed: &[(&str, &str)],
-    flags: &ConfigFlags,
+    flags: &OrchestrateArgs,
 ) -> Result<AgentConfig, Vec<ConfigProblem>> {
     let complete = Environment::of(&COMPLETE);
     let changed = changed
         .iter()
         .map(|(name, value)| (name.into(), value.into()));
     let all = COMPLETE.map(|(name, _)| (name.into(), complete.os(name).unwrap().to_owned()));
-    AgentConfig::read(&all.into_iter().chain(changed).collect(), flags, false)
+    AgentConfig::read(&all.into_iter().chain(changed).collect(), flags)
 }
 
 #[test]
@@ -199,8 +199,7 @@ fn all_is_told_at_once() {
             (POLL_FACTOR, "1"),
             (WORKSPACE, "here"),
         ]),
-        &ConfigFlags::default(),
-        false,
+        &OrchestrateArgs::default(),
     );
     let told = problems.unwrap_err();
     let told: Vec<String> = told.iter().map(ToString::to_string).collect();
@@ -222,26 +221,30 @@ fn all_is_told_at_once() {
 #[test]
 fn flags_say_what_is_not_needed() {
     let none = Environment::default();
-    let flags = ConfigFlags::default();
-    let all = AgentConfig::read(&none, &flags, false).unwrap_err();
+    let flags = OrchestrateArgs::default();
+    let all = AgentConfig::read(&none, &flags).unwrap_err();
     assert_eq!(all.len(), 5, "{all:?}");
-    let named = ConfigFlags {
+    let named = OrchestrateArgs {
         project_name: Some(" mine ".to_owned()),
         ..flags.clone()
     };
-    let unnamed = AgentConfig::read(&none, &named, false).unwrap_err();
+    let unnamed = AgentConfig::read(&none, &named).unwrap_err();
     assert_eq!(unnamed.len(), 4);
     assert_eq!(read_with(&[], &named).unwrap().project, "mine");
-    let unnamed = ConfigFlags {
+    let unnamed = OrchestrateArgs {
         project_name: Some(" ".to_owned()),
         ..flags.clone()
     };
     assert_eq!(read_with(&[], &unnamed).unwrap().project, "demo");
-    let unpublished = ConfigFlags {
+    let unpublished = OrchestrateArgs {
         no_publish: true,
         ..named
     };
     assert_eq!(read_with(&[], &unpublished).unwrap().publishing, None);
-    let config = AgentConfig::read(&none, &unpublished, true).unwrap();
+    let of_other_model = OrchestrateArgs {
+        model: Some("gpt-5".to_owned()),
+        ..unpublished
+    };
+    let config = AgentConfig::read(&none, &of_other_model).unwrap();
     assert!(config.azure.is_none());
 }
