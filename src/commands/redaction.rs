@@ -23,7 +23,6 @@ pub fn redactor(
     environment: &Environment,
     env_file: &EnvFile,
 ) -> Redactor {
-    let built_in = ModelTable::built_in();
     let homes = home::key_files(environment, &cli.name);
     // Even if the table is unusable, redact the keys it names.
     let broken = models
@@ -31,7 +30,9 @@ pub fn redactor(
         .then(|| project.anybodys_models().ok())
         .flatten();
     let tables = broken.iter().chain(&homes);
-    let mut key_files = models.as_ref().unwrap_or(&built_in).key_files();
+    let built_in = models.is_err().then(ModelTable::built_in);
+    let usable = models.as_ref().ok().or(built_in.as_ref());
+    let mut key_files: Vec<&str> = usable.into_iter().flat_map(ModelTable::key_files).collect();
     key_files.extend(tables.flat_map(|json| ModelTable::named_key_files(json)));
     // Variables in `.env` that the environment overrides are secrets, too.
     let environments = [environment, env_file.variables()];

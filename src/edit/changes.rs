@@ -63,9 +63,9 @@ pub struct LoggedChange {
     /// The states that the run and its builds have left, each once and the latest last; `None` if the file did not
     /// exist.
     pub after: Vec<Option<Digest>>,
-    /// The modification time of the latest state.
+    /// Times before and after the latest state was written, by the clock of the file system.
     #[serde(skip)]
-    pub(super) stamp: Stamp,
+    pub(super) written: (Stamp, Stamp),
 }
 
 /// A run's changes to the tree: the content of `changes.json`.

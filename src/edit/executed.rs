@@ -3,6 +3,8 @@
 //!
 //! Defines one table of names. A reply may change these files; the user is warned.
 
+use std::sync::LazyLock;
+
 use super::beneath::split;
 
 /// The occasions on which files run code, with the patterns of those files. A pattern is a name at any depth, the end
@@ -51,13 +53,19 @@ const EXECUTED: [(&str, &str); 6] = [
 
 /// Returns the occasion on which the file at `path` runs code, judged by its name; `None` if it does not.
 pub fn runs_code(path: &str) -> Option<&'static str> {
-    let found = EXECUTED.iter().find(|(_, patterns)| {
-        patterns
-            .split_ascii_whitespace()
-            .any(|pattern| is_match(path, pattern))
-    });
-    found.map(|(when, _)| *when)
+    let mut found = PATTERNS
+        .iter()
+        .filter(|(pattern, _)| is_match(path, pattern));
+    found.next().map(|(_, when)| *when)
 }
+
+/// The patterns, each with its occasion.
+static PATTERNS: LazyLock<Vec<(&str, &str)>> = LazyLock::new(|| {
+    let rows = EXECUTED.iter();
+    let patterns =
+        rows.flat_map(|(when, all)| all.split_ascii_whitespace().map(|one| (one, *when)));
+    patterns.collect()
+});
 
 /// Returns whether a path matches the pattern, ignoring case.
 fn is_match(path: &str, pattern: &str) -> bool {

@@ -137,15 +137,14 @@ pub fn fold(name: &str) -> String {
 /// Returns whether a folded name is `protected` or its short name on Windows: up to six of its letters, `~` and a
 /// digit, and up to three letters of the extension.
 fn is_spelling_of(folded: &str, protected: &str) -> bool {
-    let protected = protected.to_ascii_lowercase();
-    if folded == protected {
+    if folded.eq_ignore_ascii_case(protected) {
         return true;
     }
     let Some((stem, number)) = folded.split_once('~') else {
         return false;
     };
     let before_dot = |name: &str| name.split('.').next().unwrap_or_default().to_owned();
-    let base = before_dot(protected.trim_start_matches('.'));
+    let base = before_dot(protected.trim_start_matches('.')).to_ascii_lowercase();
     let digits = before_dot(number);
     // Protected names are ASCII.
     stem == &base[..base.len().min(6)]

@@ -193,12 +193,12 @@ pub(super) fn parse_answer<'a, T: serde::Deserialize<'a>>(json: &'a [u8]) -> Res
     if json.trim_ascii().is_empty() {
         return Err(ModelError::NoBody);
     }
-    if std::str::from_utf8(json).is_err() {
+    let Ok(text) = std::str::from_utf8(json) else {
         return Err(ModelError::Malformed("is not valid UTF-8".to_owned()));
-    }
+    };
     if json.trim_ascii_start().starts_with(b"[") {
         let array = "is a JSON array where one object is expected";
         return Err(ModelError::Malformed(array.to_owned()));
     }
-    serde_json::from_slice(json).map_err(|source| ModelError::not_json(json, source))
+    serde_json::from_str(text).map_err(|source| ModelError::not_json(json, source))
 }

@@ -68,8 +68,8 @@ impl ProjectSearch {
         let mut above = self.root.ancestors().skip(1);
         let mut was_top = is_top(&self.root);
         while !was_top && let Some(directory) = above.next() {
-            was_top = is_top(directory);
             if has_git(directory) {
+                was_top = is_top(directory);
                 found.repositories.push(directory.join(DOT_GIT));
             }
             if is_bare(|name| directory.join(name).symlink_metadata().is_ok()) {

@@ -55,8 +55,9 @@ impl Repository {
     /// tracks.
     pub fn of(root: &Path) -> Result<Option<Self>, PathError> {
         let has_git = |dir: &&Path| dir.join(DOT_GIT).symlink_metadata().is_ok();
-        let top = root.ancestors().find(|dir| is_top(dir));
-        let top = top.or_else(|| root.ancestors().find(has_git));
+        let mut found = root.ancestors().filter(has_git).peekable();
+        let innermost = found.peek().copied();
+        let top = found.find(|dir| is_top(dir)).or(innermost);
         top.map(Self::at).transpose()
     }
 

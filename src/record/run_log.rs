@@ -245,7 +245,9 @@ impl<'r> RunLog<'r> {
             let mut out = BufWriter::with_capacity(LINE_PIECE, out);
             serde_json::to_writer(&mut out, record)?;
             out.write_all(b"\n")?;
-            out.flush()
+            // Not `flush`, which would write the line in two parts: the end of it is still held back.
+            out.into_inner()?;
+            Ok(())
         })
     }
 

@@ -135,12 +135,9 @@ impl Shown {
         }
     }
 
-    /// Records that `edits` were applied: the model knows what it has written.
-    pub fn remember(&mut self, edits: &VerifiedEdits) {
-        let own = edits.all().map(|(path, content)| {
-            let made = content.map(|content| Digest::of(content.as_bytes()));
-            (path.to_owned(), ShownFile::own(made))
-        });
+    /// Records that files were applied as these: the model knows what it has written.
+    pub fn remember<'p>(&mut self, made: impl Iterator<Item = (&'p str, Option<Digest>)>) {
+        let own = made.map(|(path, made)| (path.to_owned(), ShownFile::own(made)));
         self.files.extend(own);
     }
 

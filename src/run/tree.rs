@@ -34,8 +34,6 @@ pub struct RunTree<'c> {
     undo_log: UndoLog<'c>,
     /// The model's view of the files.
     shown: Shown,
-    /// Time at which the latest edits were completely applied.
-    installed: Stamp,
 }
 
 impl<'c> RunTree<'c> {
@@ -48,7 +46,6 @@ impl<'c> RunTree<'c> {
             journal: context.project.journal_directory(),
             undo_log: UndoLog::new(root, run.log.folder(), context.redactor),
             shown: Shown::default(),
-            installed: Stamp::default(),
         }
     }
 
@@ -129,10 +126,12 @@ impl<'c> RunTree<'c> {
         }
         if let Some(applied) = applied? {
             run.record.tree = TreeState::Changed;
-            self.installed = applied.installed;
             warn_of(run, &applied);
         }
-        self.shown.remember(edits);
+        let files = &self.undo_log.changes().files;
+        let made = |path: &str| files.get(path)?.after.last().copied().flatten();
+        let applied = edits.all().map(|(path, _)| (path, made(path)));
+        self.shown.remember(applied);
         let record = EditsRecord {
             written: edits.written().map(|(path, _)| path.to_owned()).collect(),
             removed: edits.removed().map(str::to_owned).collect(),
@@ -148,7 +147,7 @@ impl<'c> RunTree<'c> {
 
     /// Records what a build has done to the files changed by the run.
     pub fn observe(&mut self, run: &mut Run<'_>) {
-        if let Err(error) = self.undo_log.observe(self.installed) {
+        if let Err(error) = self.undo_log.observe() {
             run.warn(format!(
                 "what the build made of the changed files is not known, so that they may not be \
                  undone: {error}"

@@ -140,7 +140,8 @@ pub(crate) fn open_directory_in(directory: impl AsFd, path: &Path) -> io::Result
 /// # Errors
 /// Fails if the path is not a regular file, or the file is larger or cannot be read.
 pub(crate) fn read(path: &Path, links: Links, max_bytes: u64) -> io::Result<Vec<u8>> {
-    read_open(open(path, links)?, max_bytes)
+    let (file, size) = open_sized(CWD, path, links, OFlags::RDONLY, Mode::empty())?;
+    read_sized(file, size, max_bytes)
 }
 
 /// Reads the whole content of an open file of at most `max_bytes`.
@@ -148,7 +149,14 @@ pub(crate) fn read(path: &Path, links: Links, max_bytes: u64) -> io::Result<Vec<
 /// # Errors
 /// Fails if the file is larger or cannot be read.
 pub(crate) fn read_open(file: File, max_bytes: u64) -> io::Result<Vec<u8>> {
-    let size = check_size(&file, max_bytes)?;
+    let size = file.metadata()?.len();
+    read_sized(file, size, max_bytes)
+}
+
+fn read_sized(file: File, size: u64, max_bytes: u64) -> io::Result<Vec<u8>> {
+    if size > max_bytes {
+        return Err(too_large(max_bytes));
+    }
     let mut content = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
     // The file may grow after the size check.
     file.take(max_bytes.saturating_add(1))
@@ -312,6 +320,17 @@ fn open_by(
     flags: OFlags,
     mode: Mode,
 ) -> io::Result<File> {
+    open_sized(directory, path, links, flags, mode).map(|(file, _)| file)
+}
+
+/// Opens a regular file; returns its size, too.
+fn open_sized(
+    directory: impl AsFd,
+    path: &Path,
+    links: Links,
+    flags: OFlags,
+    mode: Mode,
+) -> io::Result<(File, u64)> {
     // A terminal must not become the controlling terminal, and opening a pipe must not block.
     let mut flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     if links == Links::Refused {
@@ -323,8 +342,9 @@ fn open_by(
         Err(Errno::LOOP) if links == Links::Refused => return Err(io::Error::other(NoFile)),
         Err(errno) => return Err(errno.into()),
     };
-    if file.metadata()?.is_file() {
-        Ok(file)
+    let found = file.metadata()?;
+    if found.is_file() {
+        Ok((file, found.len()))
     } else {
         Err(io::Error::other(NoFile))
     }

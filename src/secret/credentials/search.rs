@@ -7,7 +7,8 @@ use std::ops::Range;
 use std::sync::LazyLock;
 use std::{fmt, thread};
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, MatchKind};
+use aho_corasick::packed::{MatchKind, Searcher};
+use aho_corasick::{AhoCorasick, Input, Match};
 use memchr::memmem;
 use regex::bytes::{Captures, Regex};
 
@@ -126,24 +127,44 @@ const BEHIND_WORD: usize = 512;
 
 /// The words of all formats, with the short ones in a separate set: a search with vector instructions handles about
 /// sixty words. Most texts contain none, and need no search for the pattern.
-pub(super) static WORDS: LazyLock<[Option<AhoCorasick>; 2]> = LazyLock::new(|| {
-    [true, false].map(|is_short| {
+pub(super) static WORDS: LazyLock<[Words; 2]> = LazyLock::new(|| [true, false].map(Words::new));
+
+/// A set of words to search for.
+pub(super) enum Words {
+    /// With vector instructions, which need no automaton: building one takes longer than most searches.
+    Vector(Searcher),
+    /// On processors without them; `None` never happens, as the words are too few to exceed a limit.
+    Automaton(Option<AhoCorasick>),
+}
+
+impl Words {
+    fn new(is_short: bool) -> Self {
         let words = SHAPES.iter().flat_map(|(_, words, _)| words.iter());
         let words = words.filter(|word| (word.len() <= SHORT_WORD) == is_short);
-        AhoCorasick::builder()
-            .match_kind(MatchKind::LeftmostFirst)
-            // This kind is fast to build, and the words are too few to exceed its limits.
-            .kind(Some(AhoCorasickKind::ContiguousNFA))
-            .build(words)
-            .ok()
-    })
-});
+        let mut config = Searcher::config();
+        let mut vector = config.match_kind(MatchKind::LeftmostFirst).builder();
+        if let Some(searcher) = vector.extend(words.clone()).build() {
+            return Self::Vector(searcher);
+        }
+        let mut automaton = AhoCorasick::builder();
+        automaton.match_kind(aho_corasick::MatchKind::LeftmostFirst);
+        Self::Automaton(automaton.build(words).ok())
+    }
+
+    /// Returns the first of the words at or after `from`.
+    pub(super) fn find(&self, bytes: &[u8], from: usize) -> Option<Match> {
+        match self {
+            Self::Vector(searcher) => searcher.find_in(bytes, (from..bytes.len()).into()),
+            Self::Automaton(automaton) => automaton.as_ref()?.find(Input::new(bytes).range(from..)),
+        }
+    }
+}
 
 /// Returns the position of the next of these words, at or after `from`, that may belong to a credential.
-fn next_word(words: Option<&AhoCorasick>, bytes: &[u8], mut from: usize) -> Option<usize> {
+fn next_word(words: &Words, bytes: &[u8], mut from: usize) -> Option<usize> {
     let is_token = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_+/=.".contains(byte);
     loop {
-        let word = words?.find(Input::new(bytes).range(from..))?;
+        let word = words.find(bytes, from)?;
         let rest = &bytes[word.end()..];
         let may_follow = || {
             rest.get(..SHORTEST_REST)
@@ -167,7 +188,7 @@ struct Shaped<'b> {
 impl<'b> Shaped<'b> {
     fn new(bytes: &'b [u8], from: usize) -> Self {
         let words = WORDS.each_ref();
-        let words = words.map(|words| next_word(words.as_ref(), bytes, from));
+        let words = words.map(|words| next_word(words, bytes, from));
         Self { bytes, from, words }
     }
 
@@ -176,7 +197,7 @@ impl<'b> Shaped<'b> {
         let word = self.words.into_iter().flatten().min()?;
         for (next, words) in self.words.iter_mut().zip(&*WORDS) {
             if *next == Some(word) {
-                *next = next_word(words.as_ref(), self.bytes, word + 1);
+                *next = next_word(words, self.bytes, word + 1);
             }
         }
         Some(word)

@@ -22,8 +22,8 @@ pub struct Language {
     pub extensions: &'static [&'static str],
     /// Prefixes that mark a line as a comment.
     pub comments: &'static [&'static str],
-    /// Byte-based patterns, for lines or whole texts.
-    pub signs: &'static [(Concern, &'static str)],
+    /// Byte-based patterns, for lines or whole texts, each with words of which every match contains one.
+    pub signs: &'static [(Concern, &'static [&'static str], &'static str)],
 }
 
 const SLASHES: &[&str] = &["//", "/*", "*"];
@@ -35,64 +35,64 @@ pub const LANGUAGES: [Language; 7] = [
         extensions: &["rs"],
         comments: SLASHES,
         signs: &[
-            (Test, r"#\[\s*(?:(?:\w+\s*::\s*)*(?:test|rstest|proptest|test_case|quickcheck|gtest)\s*[\](]|cfg_attr\(.*,\s*(?:\w+::)*test\s*[,()])"),
-            (Skip, r"#\[\s*(?:cfg_attr\(.*)?\bignore\b[^\]\n]*\]?"),
-            (Silence, r"#!?\[\s*(?:cfg_attr\(.*)?\b(?:allow|expect)\([^\]\n]*\]?"),
+            (Test, &["#["], r"#\[\s*(?:(?:\w+\s*::\s*)*(?:test|rstest|proptest|test_case|quickcheck|gtest)\s*[\](]|cfg_attr\(.*,\s*(?:\w+::)*test\s*[,()])"),
+            (Skip, &["ignore"], r"#\[\s*(?:cfg_attr\(.*)?\bignore\b[^\]\n]*\]?"),
+            (Silence, &["allow(", "expect("], r"#!?\[\s*(?:cfg_attr\(.*)?\b(?:allow|expect)\([^\]\n]*\]?"),
         ],
     },
     Language {
         extensions: &["py", "pyi"],
         comments: &["#"],
         signs: &[
-            (Test, r"^[ \t]*(?:async\s+)?def\s+test\w*\s*\("),
-            (Skip, r"@(?:pytest\.)?mark\.(?:skip(?:if)?|xfail)\b|@(?:unittest\.)?(?:skip(?:If|Unless)?|expectedFailure)\b|\b(?:pytest\.(?:skip|xfail)|self\.skipTest)\("),
-            (Silence, r"#\s*(?:(?:ruff:\s*|flake8:\s*)?(?i:noqa)\b(?::\s*[A-Z]+[0-9]+(?:[,\s]+[A-Z]+[0-9]+)*)?|(?:type|pyright):\s*ignore\b(?:\[[^\]\n]*\])?|mypy:\s*ignore-errors|pylint:\s*disable(?:-[a-z]+)?\b(?:\s*=\s*[\w-]+(?:,\s*[\w-]+)*)?)"),
+            (Test, &["def"], r"^[ \t]*(?:async\s+)?def\s+test\w*\s*\("),
+            (Skip, &["skip", "xfail", "expectedFailure"], r"@(?:pytest\.)?mark\.(?:skip(?:if)?|xfail)\b|@(?:unittest\.)?(?:skip(?:If|Unless)?|expectedFailure)\b|\b(?:pytest\.(?:skip|xfail)|self\.skipTest)\("),
+            (Silence, &["#"], r"#\s*(?:(?:ruff:\s*|flake8:\s*)?(?i:noqa)\b(?::\s*[A-Z]+[0-9]+(?:[,\s]+[A-Z]+[0-9]+)*)?|(?:type|pyright):\s*ignore\b(?:\[[^\]\n]*\])?|mypy:\s*ignore-errors|pylint:\s*disable(?:-[a-z]+)?\b(?:\s*=\s*[\w-]+(?:,\s*[\w-]+)*)?)"),
         ],
     },
     Language {
         extensions: &["js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts", "vue", "svelte"],
         comments: SLASHES,
         signs: &[
-            (Test, r"(?:^|[{;>])[ \t]*(?:Deno\.test|[xf]?(?:it|test|specify))(?:\.\w+)*\s*[(`<]"),
-            (Skip, r"^[ \t]*(?:(?:it|test|describe|context|suite|specify)(?:\.\w+)*\.(?:skip|todo|skipIf)\b|(?:xit|xtest|xspecify|xdescribe|xcontext)\b)"),
-            (Only, r"^[ \t]*(?:(?:it|test|describe|context|suite|specify)(?:\.\w+)*\.only\b|(?:fit|fdescribe)\b)"),
-            (Silence, r"(?://|/\*)\s*(?:eslint-disable(?:-next-line|-line)?(?:\s+[\w@/-]+)?|@ts-(?:ignore|nocheck|expect-error)\b|biome-ignore(?:-all)?\b(?:\s+[\w/]+)?)"),
+            (Test, &["it", "test", "specify"], r"(?:^|[{;>])[ \t]*(?:Deno\.test|[xf]?(?:it|test|specify))(?:\.\w+)*\s*[(`<]"),
+            (Skip, &["skip", "todo", "xit", "xtest", "xspecify", "xdescribe", "xcontext"], r"^[ \t]*(?:(?:it|test|describe|context|suite|specify)(?:\.\w+)*\.(?:skip|todo|skipIf)\b|(?:xit|xtest|xspecify|xdescribe|xcontext)\b)"),
+            (Only, &["only", "fit", "fdescribe"], r"^[ \t]*(?:(?:it|test|describe|context|suite|specify)(?:\.\w+)*\.only\b|(?:fit|fdescribe)\b)"),
+            (Silence, &["//", "/*"], r"(?://|/\*)\s*(?:eslint-disable(?:-next-line|-line)?(?:\s+[\w@/-]+)?|@ts-(?:ignore|nocheck|expect-error)\b|biome-ignore(?:-all)?\b(?:\s+[\w/]+)?)"),
         ],
     },
     Language {
         extensions: &["go"],
         comments: SLASHES,
         signs: &[
-            (Test, r"^func\s+(?:\([^)\n]*\)\s*)?(?:Test|Fuzz|Benchmark|Example)(?:[^a-z\n]\w*)?\s*\("),
-            (Skip, r"\b[tbf]\.Skip(?:f|Now)?\("),
-            (Silence, r"//\s*(?:nolint\b(?::[\w,-]+)?|lint:(?:file-)?ignore\s+\w+|#nosec\b(?:\s+G[0-9]+)*)"),
+            (Test, &["func"], r"^func\s+(?:\([^)\n]*\)\s*)?(?:Test|Fuzz|Benchmark|Example)(?:[^a-z\n]\w*)?\s*\("),
+            (Skip, &["Skip"], r"\b[tbf]\.Skip(?:f|Now)?\("),
+            (Silence, &["//"], r"//\s*(?:nolint\b(?::[\w,-]+)?|lint:(?:file-)?ignore\s+\w+|#nosec\b(?:\s+G[0-9]+)*)"),
         ],
     },
     Language {
         extensions: &["java", "kt", "kts"],
         comments: SLASHES,
         signs: &[
-            (Test, r"@(?:[\w.]+\.)?(?:Test|ParameterizedTest|RepeatedTest|TestFactory|TestTemplate|Property)\b"),
-            (Skip, r"@(?:[\w.]+\.)?(?:Disabled|Ignore)\b"),
-            (Silence, r"@(?:file:)?Suppress(?:Warnings)?\b(?:\([^)\n]*\)?)?|//\s*(?:NOSONAR|noinspection\s+\w+)"),
+            (Test, &["@"], r"@(?:[\w.]+\.)?(?:Test|ParameterizedTest|RepeatedTest|TestFactory|TestTemplate|Property)\b"),
+            (Skip, &["Disabled", "Ignore"], r"@(?:[\w.]+\.)?(?:Disabled|Ignore)\b"),
+            (Silence, &["Suppress", "//"], r"@(?:file:)?Suppress(?:Warnings)?\b(?:\([^)\n]*\)?)?|//\s*(?:NOSONAR|noinspection\s+\w+)"),
         ],
     },
     Language {
         extensions: &["cs"],
         comments: SLASHES,
         signs: &[
-            (Test, r"^[ \t]*\[\s*(?:[^\]\n]*,\s*)?(?:Fact|Theory|Test|TestCase|TestCaseSource|TestMethod|DataTestMethod)\s*[\](,]"),
-            (Skip, r"\b(?:Fact|Theory)\s*\(\s*Skip\s*=[^\]\n]*|\[\s*(?:[^\]\n]*,\s*)?Ignore\b[^\]\n]*\]?"),
-            (Silence, r"#pragma\s+warning\s+disable\b(?:\s+\w+)*|\bSuppressMessage\([^\]\n]*"),
+            (Test, &["["], r"^[ \t]*\[\s*(?:[^\]\n]*,\s*)?(?:Fact|Theory|Test|TestCase|TestCaseSource|TestMethod|DataTestMethod)\s*[\](,]"),
+            (Skip, &["Skip", "Ignore"], r"\b(?:Fact|Theory)\s*\(\s*Skip\s*=[^\]\n]*|\[\s*(?:[^\]\n]*,\s*)?Ignore\b[^\]\n]*\]?"),
+            (Silence, &["#pragma", "SuppressMessage("], r"#pragma\s+warning\s+disable\b(?:\s+\w+)*|\bSuppressMessage\([^\]\n]*"),
         ],
     },
     Language {
         extensions: &["sh", "bash", "bats"],
         comments: &["#"],
         signs: &[
-            (Test, r"^[ \t]*(?:@test\s|(?:function\s+)?test_\w+\s*\(\))"),
-            (Skip, r"^[ \t]*skip\b"),
-            (Silence, r"#\s*shellcheck\s+disable\s*=\s*\S+"),
+            (Test, &["test"], r"^[ \t]*(?:@test\s|(?:function\s+)?test_\w+\s*\(\))"),
+            (Skip, &["skip"], r"^[ \t]*skip\b"),
+            (Silence, &["shellcheck"], r"#\s*shellcheck\s+disable\s*=\s*\S+"),
         ],
     },
 ];

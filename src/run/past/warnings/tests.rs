@@ -297,7 +297,7 @@ fn every_sign_is_found_as_it_is_written() {
 #[test]
 fn every_pattern_compiles() {
     for language in &LANGUAGES {
-        for (_, pattern) in language.signs {
+        for (_, _, pattern) in language.signs {
             assert!(Sign::of(language, pattern).is_some(), "{pattern}");
         }
     }
