@@ -38,7 +38,7 @@ pub struct Tree<'t> {
     pub root: &'t Path,
     /// The directory of the journal, which no reply may write to.
     pub journal: &'t Path,
-    /// The time that restored files get as their modification time.
+    /// The time that new files get as their modification time.
     pub now: SystemTime,
     /// Counts the files staged so far, which is most of the work.
     pub staged: Option<&'t Counter>,
@@ -67,7 +67,7 @@ pub(super) fn take(
         .record(undo_log.as_deref_mut())
         .and_then(|record| carry_out(&plan, tree, &record));
     match (&done, undo_log) {
-        (Ok(applied), Some(undo_log)) => undo_log.confirm(whole.steps, applied.installed),
+        (Ok(_), Some(undo_log)) => undo_log.confirm(),
         (Err(_), Some(undo_log)) => undo_log.retract(),
         (_, None) => {}
     }

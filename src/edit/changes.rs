@@ -63,9 +63,9 @@ pub struct LoggedChange {
     /// The states that the run and its builds have left, each once and the latest last; `None` if the file did not
     /// exist.
     pub after: Vec<Option<Digest>>,
-    /// Times before and after the latest state was written, by the clock of the file system.
+    /// The modification time of the latest state.
     #[serde(skip)]
-    pub(super) written: (Stamp, Stamp),
+    pub(super) stamp: Stamp,
 }
 
 /// A run's changes to the tree: the content of `changes.json`.

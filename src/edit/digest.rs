@@ -123,7 +123,7 @@ impl Present {
 }
 
 /// The time of the last modification of a file's content.
-fn modified(stat: &Stat) -> Stamp {
+pub fn modified(stat: &Stat) -> Stamp {
     (number(stat.st_mtime), number(stat.st_mtime_nsec))
 }
 

@@ -11,7 +11,7 @@ use std::time::SystemTime;
 use rustix::io::Errno;
 
 use super::beneath::{Root, ancestors, if_there, split};
-use super::digest::Digest;
+use super::digest::{Digest, stamp};
 use super::error::{ApplyError, apply_failed};
 use super::operation::{ChangeSet, Operation};
 use super::record::{Old, Record, RecordedUnit, STAGED, UnitChange, VERSION};
@@ -37,7 +37,7 @@ pub struct ApplyPlan<'e> {
     pub root: &'e Root,
     /// The operations.
     pub whole: &'e ChangeSet<'e, 'e>,
-    /// The modification time for restored files.
+    /// The modification time for new files.
     pub now: SystemTime,
     /// The renames, in the order of their operations.
     pub units: Vec<Unit<'e>>,
@@ -128,6 +128,7 @@ impl<'e> ApplyPlan<'e> {
         });
         let record = Record {
             version: VERSION,
+            stamp: stamp(self.now),
             units: units.collect(),
             directories: self.whole.directories.clone(),
             scope: PathScope::of(steps.iter().map(|step| step.path)),

@@ -9,7 +9,7 @@ use std::io;
 use serde::{Deserialize, Serialize};
 
 use super::beneath::{ancestors, split};
-use super::digest::{Digest, Fingerprint};
+use super::digest::{Digest, Fingerprint, Stamp};
 use super::spelling::{self, PathScope};
 
 /// The prefix of staged names.
@@ -56,6 +56,8 @@ pub struct Record {
     pub version: u32,
     /// The folder of the run that wrote it, relative to the root; `None` if it was not written by a run.
     pub folder: Option<String>,
+    /// The modification time of all new files.
+    pub stamp: Stamp,
     /// The renames in progress.
     pub units: Vec<RecordedUnit>,
     /// Directories to remove at the end if empty, innermost first.

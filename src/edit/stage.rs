@@ -100,8 +100,6 @@ fn stage_one(
                 None => plan.root.directory_to_read(split(path).0),
             };
             let (file, kept) = bring_back(&vault?, path, before, directory, name)?;
-            // A link has the time of the saved file, by which a build would take it for older than what it made of it.
-            disk::set_times(&file, FileTimes::new().set_modified(plan.now))?;
             let stat = fstat(&kept)?;
             let rights = restored_rights(before.mode, Rights::of(&stat), step.present);
             let mut lost = hand_on(&kept, stat.st_mode, &file, rights)?;
@@ -114,6 +112,8 @@ fn stage_one(
             (file, lost)
         }
     };
+    // The undo log compares this time to find files not touched by a build.
+    disk::set_times(&file, FileTimes::new().set_modified(plan.now))?;
     if plan.whole.steps.len() <= FEW_FILES && plan.whole.journalling == Journalling::On {
         disk::sync(&file)?;
     }

@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use super::attributes::{Rights, hand_on};
 use super::beneath::{OpenDirectory, PathEntry, Root, create_new, open_regular, split};
 use super::changes::{Before, ChangeLog, LoggedChange, SCHEMA, kept_path, vault};
-use super::digest::{Digest, Stamp, changed, changed_meanwhile};
+use super::digest::{Digest, Stamp, changed, changed_meanwhile, modified};
 use super::disk::{self, linkat, statat};
 use super::error::{ApplyError, apply_failed};
 use super::operation::FileOperation;
@@ -50,8 +50,6 @@ pub struct UndoLog<'r> {
     changes: ChangeLog,
     /// The changes before the last entry, until that is confirmed or retracted.
     previous: Option<ChangeLog>,
-    /// Time before the last entry was carried out, by the clock of the file system.
-    began: Stamp,
     /// True if a path contains a key.
     beside_keys: bool,
     /// The number of saved files.
@@ -68,7 +66,6 @@ impl<'r> UndoLog<'r> {
             redactor,
             changes: ChangeLog::none(),
             previous: None,
-            began: Stamp::default(),
             beside_keys: false,
             kept: 0,
         }
@@ -195,16 +192,15 @@ impl<'r> UndoLog<'r> {
                 ..LoggedChange::default()
             });
             change.add(*digest);
+            change.stamp = record.stamp;
         }
         self.changes.directories.extend(record.new_directories());
         if record.scope == PathScope::Agent {
             self.changes.scope = record.scope;
         }
-        let saved = self.save().and_then(|(size, began)| {
-            self.began = began;
-            self.reserve(size)
-        });
-        saved.map_err(apply_failed("write", format!("{}/{CHANGES}", self.folder)))
+        self.save()
+            .and_then(|size| self.reserve(size))
+            .map_err(apply_failed("write", format!("{}/{CHANGES}", self.folder)))
     }
 
     /// Removes the last entry, which was not carried out. If the log cannot be written, it lists too much, which undo
@@ -221,14 +217,9 @@ impl<'r> UndoLog<'r> {
         }
     }
 
-    /// Confirms the last entry, whose `steps` were carried out by the time `installed`.
-    pub(super) fn confirm(&mut self, steps: &[FileOperation<'_>], installed: Stamp) {
+    /// Confirms the last entry, which was carried out.
+    pub(super) fn confirm(&mut self) {
         self.previous = None;
-        for step in steps {
-            if let Some(change) = self.changes.files.get_mut(step.path) {
-                change.written = (self.began, installed);
-            }
-        }
     }
 
     /// Reserves disk space for the journal and the log needed to revert the run.
@@ -248,16 +239,16 @@ impl<'r> UndoLog<'r> {
     }
 
     /// Records what a build has done to the files changed by the run: its changes count as the run's, and are undone
-    /// with it. Files unchanged since they were written are skipped.
+    /// with it. Files unchanged since `installed` are skipped.
     ///
     /// # Errors
     /// When a file cannot be examined, or the log cannot be written.
-    pub fn observe(&mut self) -> io::Result<()> {
+    pub fn observe(&mut self, installed: Stamp) -> io::Result<()> {
         let root = Root::open(&self.root)?;
         let mut directory = OpenDirectory::default();
         let (mut news, mut unseen) = (false, None);
         for (path, change) in &mut self.changes.files {
-            match change.look(&root, &mut directory, path) {
+            match change.look(&root, &mut directory, path, installed) {
                 Ok(changed) => news |= changed,
                 Err(error) => unseen = unseen.or(Some(error)),
             }
@@ -268,21 +259,19 @@ impl<'r> UndoLog<'r> {
         unseen.map_or(Ok(()), Err)
     }
 
-    /// Writes the log, which maps saved files to paths, and syncs it to disk. Returns its size in bytes, and the time.
-    fn save(&self) -> io::Result<(usize, Stamp)> {
+    /// Writes the log, which maps saved files to paths, and syncs it to disk. Returns its size in bytes.
+    fn save(&self) -> io::Result<usize> {
         let mut json = serde_json::to_vec(&self.changes)?;
         json.push(b'\n');
-        let mut written = Stamp::default();
         disk::replace_in(self.place(self.beside_keys)?, CHANGES, |file| {
             disk::write_all(file, &json)?;
-            written = changed(&fstat(&*file)?);
             disk::sync(file)
         })?;
         if self.beside_keys {
             // An earlier version may be in the run's folder.
             let _ = self.remove(false);
         }
-        Ok((json.len(), written))
+        Ok(json.len())
     }
 
     /// Opens the directory that the log is written to.
@@ -317,19 +306,24 @@ impl LoggedChange {
     }
 
     /// Records the file's current state if it differs from the last one written.
-    fn look(&mut self, root: &Root, directory: &mut OpenDirectory, path: &str) -> io::Result<bool> {
+    fn look(
+        &mut self,
+        root: &Root,
+        directory: &mut OpenDirectory,
+        path: &str,
+        installed: Stamp,
+    ) -> io::Result<bool> {
         let (parent, name) = split(path);
         let stat = directory
             .at(root, parent)
             .and_then(|directory| statat(directory, name));
-        let (began, installed) = self.written;
         let known = self.after.last().copied();
         match stat {
             // Undo cannot reach such a path, so it is not recorded.
             Err(Errno::LOOP | Errno::XDEV) => {}
             Err(Errno::NOENT | Errno::NOTDIR) => self.add(None),
             Err(errno) => return Err(errno.into()),
-            Ok(stat) if (began..=installed).contains(&changed(&stat)) => {}
+            Ok(stat) if modified(&stat) == self.stamp && changed(&stat) <= installed => {}
             Ok(_) => {
                 if let PathEntry::File(file) = directory.entry(root, path)? {
                     self.add(Some(Digest::of_file(file)?));

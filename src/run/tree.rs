@@ -34,6 +34,8 @@ pub struct RunTree<'c> {
     undo_log: UndoLog<'c>,
     /// The model's view of the files.
     shown: Shown,
+    /// Time at which the latest edits were completely applied.
+    installed: Stamp,
 }
 
 impl<'c> RunTree<'c> {
@@ -46,6 +48,7 @@ impl<'c> RunTree<'c> {
             journal: context.project.journal_directory(),
             undo_log: UndoLog::new(root, run.log.folder(), context.redactor),
             shown: Shown::default(),
+            installed: Stamp::default(),
         }
     }
 
@@ -126,6 +129,7 @@ impl<'c> RunTree<'c> {
         }
         if let Some(applied) = applied? {
             run.record.tree = TreeState::Changed;
+            self.installed = applied.installed;
             warn_of(run, &applied);
         }
         let files = &self.undo_log.changes().files;
@@ -147,7 +151,7 @@ impl<'c> RunTree<'c> {
 
     /// Records what a build has done to the files changed by the run.
     pub fn observe(&mut self, run: &mut Run<'_>) {
-        if let Err(error) = self.undo_log.observe() {
+        if let Err(error) = self.undo_log.observe(self.installed) {
             run.warn(format!(
                 "what the build made of the changed files is not known, so that they may not be \
                  undone: {error}"
