@@ -474,7 +474,7 @@ impl<E: Into<AgentError>> From<E> for ToolError {
     }
 }
 
-/// A tool that an agent can use. Its description for the model, a [`ToolSpec`], is stored next to it in a [`Toolbox`].
+/// A tool that an agent can use. Its description for the model, a `ToolSpec`, is stored next to it in a `Toolbox`.
 pub trait Tool {
     /// Runs the tool with arguments that fit its parameters.
     ///

@@ -209,7 +209,7 @@ impl PathPolicy {
     /// Verifies a reply as a whole.
     ///
     /// # Errors
-    /// [`Rejection`] with all faults of the reply, or an error from reading the disk.
+    /// `Rejection` with all faults of the reply, or an error from reading the disk.
     pub fn verify(&self, reply: ParsedReply) -> Result<VerifiedEdits, VerifyError> {
         let mut faults = reply.faults;
         faults.extend(collisions(&reply.edits, self.scope));

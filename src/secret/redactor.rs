@@ -105,7 +105,7 @@ pub struct Redactor {
 }
 
 impl Redactor {
-    /// Creates a redactor for these keys. Duplicates are harmless, and keys of fewer than [`SHORTEST_KEY`] bytes are
+    /// Creates a redactor for these keys. Duplicates are harmless, and keys of fewer than `SHORTEST_KEY` bytes are
     /// ignored.
     pub fn new<'a>(keys: impl IntoIterator<Item = &'a str>) -> Self {
         Self::with_values(keys, [])

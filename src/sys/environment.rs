@@ -181,7 +181,7 @@ impl SystemClock {
         since_1970.map(drop).map_err(|_| WrongClock)
     }
 
-    /// Creates a clock whose [`elapsed`](Clock::elapsed) counts from now.
+    /// Creates a clock whose `Clock::elapsed` counts from now.
     #[must_use]
     pub fn start() -> Self {
         Self {

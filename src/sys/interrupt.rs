@@ -179,7 +179,7 @@ impl Interrupt {
     /// Checks whether a signal has arrived.
     ///
     /// # Errors
-    /// Returns [`Interrupted`] if one has.
+    /// Returns `Interrupted` if one has.
     pub fn check(&self) -> Result<(), Interrupted> {
         // The order matters: the flag of a permanent signal is set before its byte is written.
         let came = is_readable_within(self.wake.as_fd(), Duration::ZERO);
@@ -244,7 +244,7 @@ impl Interrupt {
     /// Waits for `duration` or until a signal arrives.
     ///
     /// # Errors
-    /// Returns [`Interrupted`] if a signal arrived before the time had passed.
+    /// Returns `Interrupted` if a signal arrived before the time had passed.
     pub fn sleep(&self, duration: Duration) -> Result<(), Interrupted> {
         // A failed poll needs no handling: `check` below decides.
         let _ = wait(
@@ -258,7 +258,7 @@ impl Interrupt {
     /// signal arrives. Returns whether one of `fds` is ready.
     ///
     /// # Errors
-    /// Fails if `poll(2)` does, or with an [`io::ErrorKind::Interrupted`] that carries [`Interrupted`].
+    /// Fails if `poll(2)` does, or with an [`io::ErrorKind::Interrupted`] that carries `Interrupted`.
     pub fn poll(
         &self,
         fds: &[BorrowedFd<'_>],
