@@ -393,6 +393,26 @@ mod tests {
     }
 
     #[test]
+    fn waits_grow_up_to_the_longest() {
+        let states = [running(), running(), running(), running(), running()];
+        let script = Scripted::new(states.into_iter().chain([succeeded("done")]));
+        let specialists = Specialists {
+            polling: Polling {
+                max: Seconds(Duration::from_secs(7)),
+                ..script.specialists().polling
+            },
+            ..script.specialists()
+        };
+        specialists.execute(ClaudeCode, "x", "").unwrap();
+        let log = script.log.take();
+        let sleeps: Vec<_> = log
+            .iter()
+            .filter_map(|line| line.strip_prefix("sleep "))
+            .collect();
+        assert_eq!(sleeps, ["2 s", "4 s", "7 s", "7 s", "7 s"]);
+    }
+
+    #[test]
     fn a_signal_while_waiting_leaves_the_branch_named() {
         let script = Scripted::new([running()]);
         script.signal.set(Some(Signal::Int));
