@@ -35,7 +35,12 @@ impl<'t> Fence<'t> {
 
     /// Returns whether this fence closes the block that `opening` opened.
     pub fn closes(&self, opening: &Fence<'_>) -> bool {
-        self.info.is_empty() && self.mark == opening.mark && self.length >= opening.length
+        self.info.is_empty() && self.outlasts(opening)
+    }
+
+    /// Returns whether every fence that closes this one's block would also close that of `other`.
+    pub fn outlasts(&self, other: &Fence<'_>) -> bool {
+        self.mark == other.mark && self.length >= other.length
     }
 }
 

@@ -133,24 +133,27 @@ pub fn front_matter(lines: &[&str]) -> Option<usize> {
 pub fn chunks(lines: &[&str]) -> Vec<Chunk> {
     let mut chunks: Vec<Chunk> = Vec::new();
     let mut part = None;
-    // After a block without an end, no others are recognised: searching for the end of each would take too long.
-    let mut blocks_end = true;
+    // Blocks without an end. What would end a later one would end them, too, so its end is not searched for again.
+    let mut comments_end = true;
+    let mut endless: Vec<Fence<'_>> = Vec::new();
     let mut at = 0;
     while let Some(line) = lines.get(at) {
         let is_comment = line.trim_start().starts_with("<!--");
-        let fence = Fence::of(line);
         let mut below = lines[at..].iter();
-        let length = match fence {
-            _ if !blocks_end => None,
-            _ if is_comment => below.position(|line| line.contains("-->")),
-            None => None,
-            Some(open) => {
+        let length = if is_comment {
+            let end = comments_end.then(|| below.position(|line| line.contains("-->")));
+            comments_end = end.flatten().is_some();
+            end.flatten()
+        } else {
+            let is_endless = |open: &Fence<'_>| endless.iter().any(|other| open.outlasts(other));
+            Fence::of(line).filter(|open| !is_endless(open)).and_then(|open| {
                 let closes = |line: &&str| Fence::of(line).is_some_and(|fence| fence.closes(&open));
-                below.skip(1).position(closes).map(|at| at + 1)
-            }
+                let end = below.skip(1).position(closes).map(|at| at + 1);
+                endless.extend(end.is_none().then_some(open));
+                end
+            })
         };
         let is_block = length.is_some();
-        blocks_end &= is_block || !is_comment && fence.is_none();
         let raw = lines[at..=at + length.unwrap_or_default()].concat();
         at += 1 + length.unwrap_or_default();
         if !is_block && heading(line).is_some_and(|(level, _)| level <= 2) {

@@ -399,6 +399,16 @@ fn what_nothing_ends_hides_nothing() {
 }
 
 #[test]
+fn a_block_is_the_same_without_an_endless_one_above() {
+    let text = "## Goal\n```\n# Plan:\n<!--\n# Plan:\n-->\n~~~ sh\n## Tasks\n~~~";
+    let mut document = document(text);
+    document.edit(|plan| plan.goal.clear());
+    set_tasks(&mut document, &[task("a")]);
+    let saved = self::document(&document.text());
+    assert_eq!(saved.plan().tasks.len(), 1, "{}", document.text());
+}
+
+#[test]
 fn what_is_missing_is_added_at_its_place_when_there_is_something_to_say() {
     let text = "Intro\r\n## Execution Log\r\n## Mine\r\n# Other\r\n## Goal\r\nIt\r\n## Mine too";
     let mut document = document(&format!("\u{feff}{text}"));
