@@ -146,12 +146,15 @@ pub fn chunks(lines: &[&str]) -> Vec<Chunk> {
             end.flatten()
         } else {
             let is_endless = |open: &Fence<'_>| endless.iter().any(|other| open.outlasts(other));
-            Fence::of(line).filter(|open| !is_endless(open)).and_then(|open| {
-                let closes = |line: &&str| Fence::of(line).is_some_and(|fence| fence.closes(&open));
-                let end = below.skip(1).position(closes).map(|at| at + 1);
-                endless.extend(end.is_none().then_some(open));
-                end
-            })
+            Fence::of(line)
+                .filter(|open| !is_endless(open))
+                .and_then(|open| {
+                    let closes =
+                        |line: &&str| Fence::of(line).is_some_and(|fence| fence.closes(&open));
+                    let end = below.skip(1).position(closes).map(|at| at + 1);
+                    endless.extend(end.is_none().then_some(open));
+                    end
+                })
         };
         let is_block = length.is_some();
         let raw = lines[at..=at + length.unwrap_or_default()].concat();
