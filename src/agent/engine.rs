@@ -229,7 +229,7 @@ impl Agent<'_> {
         tools: &Toolbox<'_>,
         work: &mut Work<'_>,
     ) -> Result<Next, AgentError> {
-        for (at, call) in calls.iter().enumerate() {
+        for (at, call) in calls.iter().enumerate().take(MAX_CALLS) {
             if let Err(stopped) = self.env.host.check() {
                 // If no call has begun, all of them can still be carried out when the work is resumed.
                 if at > 0 {
@@ -244,6 +244,8 @@ impl Agent<'_> {
                 return Ok(Next::Done(ended));
             }
         }
+        let rest = calls.get(MAX_CALLS..).unwrap_or_default();
+        self.tell_not_done(rest, TOO_MANY, work.conversation);
         Ok(Next::GoOn)
     }
 
@@ -459,6 +461,12 @@ fn not_allowed(why: impl Into<String>) -> ToolError {
 
 /// The result of calls that follow one that ended the work.
 const NOT_DONE: &str = "This was not done: the work had ended before.";
+
+/// The most calls of one reply that are carried out; each is recorded before the next.
+const MAX_CALLS: usize = 100;
+
+/// The result of a call beyond these.
+const TOO_MANY: &str = "This was not done: a reply has at most 100 calls.";
 
 /// The result of calls that had not begun when the session was interrupted.
 pub(super) const NOT_BEGUN: &str = "This was not done: the session was cut short before it began.";

@@ -126,14 +126,12 @@ fn value(line: &AnswerLine<'_>, label: &str) -> Option<String> {
     (line.is_outside && start.eq_ignore_ascii_case(label)).then(|| value.trim().to_owned())
 }
 
-/// Reads the first word as PASS or FAIL, ignoring punctuation; `None` if that is unclear or a later word says FAIL.
+/// Reads a verdict: PASS and nothing more than punctuation, or FAIL as the first word; `None` for anything else, such
+/// as a condition.
 fn passes(value: &str) -> Option<bool> {
-    let words = words(value);
-    match words.as_slice() {
+    match words(value).as_slice() {
         [first, ..] if is_fail(first) => Some(false),
-        [first, rest @ ..] if is_one(first, ["PASS", "PASSED"]) && !value.contains('?') => {
-            (!rest.iter().any(|word| is_fail(word))).then_some(true)
-        }
+        [only] if is_one(only, ["PASS", "PASSED"]) && !value.contains('?') => Some(true),
         _ => None,
     }
 }

@@ -30,7 +30,7 @@ use regex::Regex;
 use serde_json::Value;
 
 pub use self::instructions::PlainReplies;
-use self::lines::{ReplyLine, joined};
+use self::lines::{ReplyLine, joined, with_inner_blocks};
 use self::response::{Response, response};
 use self::sections::Sections;
 pub(in crate::agent) use self::thoughts::behind_thoughts;
@@ -58,11 +58,26 @@ impl Protocol for Markdown {
 
     fn read(&self, reply: &Reply, tools: &Toolbox<'_>) -> Result<Turn, Fault> {
         let lines = thoughts::spoken(strip_trailing(&reply.text))?;
-        match response(&lines, tools)? {
+        let read = |lines: &[_]| match response(lines, tools)? {
             Some(response) => turn(&response, tools),
-            None => self.answer(&lines),
-        }
+            None => self.answer(lines),
+        };
+        read(&lines).or_else(|fault| {
+            let nested = with_inner_blocks(&lines).and_then(|lines| read(&lines).ok());
+            nested
+                .filter(|turn| writes_a_file(turn, tools))
+                .ok_or(fault)
+        })
     }
+}
+
+/// Returns whether a turn uses a tool that takes the content of a file.
+fn writes_a_file(turn: &Turn, tools: &Toolbox<'_>) -> bool {
+    let Decision::Use(calls) = &turn.decision else {
+        return false;
+    };
+    let mut used = calls.iter().filter_map(|call| tools.named(&call.name));
+    used.any(|tool| tool.takes(ParameterKind::Block))
 }
 
 impl Markdown {

@@ -17,6 +17,8 @@ pub struct ReplyLine<'r> {
     pub number: usize,
     /// The text, including the line ending.
     pub raw: &'r str,
+    /// True for a fence that belongs to the content of the block around it.
+    pub is_content: bool,
 }
 
 /// Splits `text` into lines, without a byte order mark; the first line has the number `first`.
@@ -24,8 +26,36 @@ pub fn lines(text: &str, first: usize) -> Vec<ReplyLine<'_>> {
     let text = text.trim_start_matches('\u{feff}');
     let numbered = (first..).zip(text.split_inclusive('\n'));
     numbered
-        .map(|(number, raw)| ReplyLine { number, raw })
+        .map(|(number, raw)| ReplyLine {
+            number,
+            raw,
+            is_content: false,
+        })
         .collect()
+}
+
+/// The lines with the labelled blocks inside labelled blocks as content of these, as in a README that is written with
+/// the same fences that it contains. `None` if there are no such blocks.
+pub fn with_inner_blocks<'r>(lines: &[ReplyLine<'r>]) -> Option<Vec<ReplyLine<'r>>> {
+    let mut nested = lines.to_vec();
+    // The fences of the open blocks, the outermost first.
+    let mut open: Vec<Fence<'r>> = Vec::new();
+    for line in &mut nested {
+        let Some(fence) = line.fence() else { continue };
+        let Some(inner) = open.last() else {
+            open.push(fence);
+            continue;
+        };
+        let is_labelled = [inner, &fence].iter().all(|fence| !fence.info.is_empty());
+        line.is_content = open.len() > 1;
+        if fence.closes(inner) {
+            open.pop();
+        } else if is_labelled && fence.outlasts(inner) {
+            line.is_content = true;
+            open.push(fence);
+        }
+    }
+    nested.iter().any(|line| line.is_content).then_some(nested)
 }
 
 /// The text of `lines`, joined.
@@ -48,7 +78,7 @@ pub fn fenced<'a, 'r>(
     lines: &'a [ReplyLine<'r>],
 ) -> impl Iterator<Item = (usize, &'a ReplyLine<'r>, FenceLine)> {
     let mut fences = FenceScanner::default();
-    let step = move |(at, line): (usize, &'a ReplyLine<'r>)| (at, line, fences.step(line.text()));
+    let step = move |(at, line): (usize, &'a ReplyLine<'r>)| (at, line, fences.step(line.mark()));
     lines.iter().enumerate().map(step)
 }
 
@@ -63,9 +93,14 @@ impl<'r> ReplyLine<'r> {
         self.raw.trim().is_empty()
     }
 
+    /// The text as far as it counts for code blocks: empty if it is content in any case.
+    pub fn mark(&self) -> &'r str {
+        if self.is_content { "" } else { self.text() }
+    }
+
     /// The code fence on this line, if it is one.
     pub fn fence(&self) -> Option<Fence<'r>> {
-        Fence::of(self.text())
+        Fence::of(self.mark())
     }
 
     /// Creates a fault at this line.
@@ -146,9 +181,34 @@ static HEADING: LazyLock<Regex> = LazyLock::new(|| {
 mod tests {
     use super::*;
 
+    fn line(raw: &str) -> ReplyLine<'_> {
+        ReplyLine {
+            number: 1,
+            raw,
+            is_content: false,
+        }
+    }
+
+    #[test]
+    fn a_labelled_block_in_a_labelled_block_is_its_content() {
+        for (text, expected) in [
+            ("```md\n```sh\nls\n```\n```\nx", Some(".+.+..")),
+            ("```md\n```sh\n```\n\n```\n```sh\n```", Some(".++....")),
+            ("````md\n```sh\n```\n````", None),
+            ("```\n```sh\n```\n```", None),
+            ("```md\n```\nls\n```\n```", None),
+            ("```md\n~~~ sh\n~~~\n```", None),
+        ] {
+            let content = |line: &ReplyLine<'_>| if line.is_content { '+' } else { '.' };
+            let nested = with_inner_blocks(&lines(text, 1));
+            let nested = nested.map(|lines| lines.iter().map(content).collect::<String>());
+            assert_eq!(nested.as_deref(), expected, "{text}");
+        }
+    }
+
     #[test]
     fn a_heading_is_told_whatever_it_is_adorned_with() {
-        let titled = |raw| match (ReplyLine { number: 1, raw }).heading() {
+        let titled = |raw| match line(raw).heading() {
             Some((Name::ToolChoice, value)) => Some(value),
             _ => None,
         };
@@ -188,7 +248,7 @@ mod tests {
 
     #[test]
     fn a_header_is_a_heading_of_any_level() {
-        let is_header = |raw| ReplyLine { number: 1, raw }.is_header();
+        let is_header = |raw| line(raw).is_header();
         for text in [
             "# AGENT  response\n",
             "## Agent Response",

@@ -38,7 +38,7 @@ pub fn response<'a, 'r>(
     let (mut outside, mut inside, mut open) = (Vec::new(), Vec::new(), None);
     let mut fences = FenceScanner::default();
     for (at, line) in lines.iter().enumerate() {
-        match fences.step(line.text()) {
+        match fences.step(line.mark()) {
             FenceLine::Opening => open = Some(line),
             FenceLine::Closing => open = None,
             _ if !line.is_header() => {}

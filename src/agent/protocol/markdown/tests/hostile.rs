@@ -282,8 +282,6 @@ fn what_stands_behind_a_block_is_refused() {
     }
     let words = "\"a\"\n```\nx\n```\nThat is all.";
     assert_eq!(input("WRITE_FILE", words), Err(format!("line 9: {BEHIND}")));
-    let nested = "\"a.md\"\n```md\n# T\n```sh\nls\n```\n```";
-    assert_eq!(input("WRITE_FILE", nested), Err(format!("line 11: {OPEN}")));
     all_refused(
         [
             "```sh\nrm x\n```",

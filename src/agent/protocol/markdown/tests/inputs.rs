@@ -128,3 +128,17 @@ fn labelled_blocks_must_be_those_that_are_expected() {
         assert_eq!(read, Err(expected.to_owned()), "{text}");
     }
 }
+
+#[test]
+fn a_file_may_have_labelled_blocks_in_its_own_labelled_one() {
+    let readme = "# T\n```sh\nls\n```\n\nThen:\n\n```rust\nx\n```\n";
+    let written = call(&uses(
+        "WRITE_FILE",
+        &format!("\"README.md\"\n```md\n{readme}```"),
+    ));
+    assert!(written.unwrap().contains(readme));
+    let bare = "\"README.md\"\n```md\n# T\n```\nls\n```\n```";
+    assert!(call(&uses("WRITE_FILE", bare)).is_err(), "who closes what?");
+    let command = "```bash\ncat\n```sh\nls\n```\n```";
+    assert!(call(&uses("COMMAND", command)).is_err(), "no file");
+}
