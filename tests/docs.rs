@@ -413,8 +413,8 @@ fn the_page_of_commands_names_every_command_and_every_flag() {
 #[test]
 fn help_fits_a_terminal_of_80_columns() {
     let project = TestProject::new();
-    let help = |mut command: Command| {
-        let output = command.arg("-h").env("COLUMNS", "200").output().unwrap();
+    let help = |mut command: Command, flag: &str| {
+        let output = command.arg(flag).env("COLUMNS", "200").output().unwrap();
         assert!(output.status.success(), "{command:?}");
         let help = String::from_utf8(output.stdout).unwrap();
         for line in help.lines() {
@@ -423,10 +423,14 @@ fn help_fits_a_terminal_of_80_columns() {
     };
     for path in all_commands().keys() {
         let path: Vec<&str> = path.iter().map(String::as_str).collect();
-        help(project.command(&path));
+        help(project.command(&path), "-h");
+        help(project.command(&path), "--help");
     }
-    help(Command::new(assert_cmd::cargo::cargo_bin!("dev")));
-    help(Command::new(assert_cmd::cargo::cargo_bin!("dev-agent")));
+    help(Command::new(assert_cmd::cargo::cargo_bin!("dev")), "--help");
+    help(
+        Command::new(assert_cmd::cargo::cargo_bin!("dev-agent")),
+        "--help",
+    );
 }
 
 /// Every way to end, by code and name.
