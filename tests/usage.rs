@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::{ModelServer, StoppedClock, TestProject};
+use crate::support::{ModelServer, StoppedClock, TestProject, write_program};
 
 #[test]
 fn help_shows_every_flag_the_files_and_the_exit_codes() {
@@ -111,7 +111,7 @@ fn a_program_of_another_name_says_where_code_commit_is_to_be() {
     let folder = tempfile::tempdir().unwrap();
     for (name, shim) in shims() {
         let alone = folder.path().join(name);
-        fs::copy(shim, &alone).unwrap();
+        write_program(&alone, fs::read(shim).unwrap());
         let run = Command::new(&alone)
             .env("PATH", folder.path())
             .output()
