@@ -6,6 +6,7 @@
 set -eu
 
 program=$RUNNER_TEMP/code-commit/bin/code-commit
+vendors='gemini openai anthropic azure'
 
 fail() {
     printf '%s\n' "$*" >&2
@@ -31,6 +32,11 @@ to_project() {
 put() {
     rm -f "$1"
     (umask 077 && set -C && cat >"$1")
+}
+
+# of_vendor PREFIX: the variable PREFIX_VENDOR_KEY; nothing if there is none.
+of_vendor() {
+    printenv "$1_$(printf '%s' "$vendor" | tr a-z A-Z)_KEY" || true
 }
 
 # What the project holds now, as a tree of git's; without keys and logs, whatever .gitignore says.
@@ -98,12 +104,11 @@ prepare() {
         '') fail "one of the inputs query and query-file is needed" ;;
         *) fail "only one of the inputs query and query-file can be given" ;;
     esac
-    if [ -n "$INPUT_GEMINI_KEY" ]; then
-        printf '%s\n' "$INPUT_GEMINI_KEY" | put agent-config/gemini-key.txt
-    fi
-    if [ -n "$INPUT_OPENAI_KEY" ]; then
-        printf '%s\n' "$INPUT_OPENAI_KEY" | put agent-config/openai-key.txt
-    fi
+    for vendor in $vendors; do
+        key=$(of_vendor INPUT)
+        [ -z "$key" ] || printf '%s\n' "$key" | put "agent-config/$vendor-key.txt"
+    done
+    [ -z "${INPUT_MODELS:-}" ] || printf '%s\n' "$INPUT_MODELS" | put agent-config/models.json
     FOLDER=$(mktemp -d "$RUNNER_TEMP/code-commit-run.XXXXXX")
     mkdir "$FOLDER/artifact"
     # Logs of earlier runs may be there, where the runner keeps its folders.
@@ -187,12 +192,9 @@ run() {
 clean() {
     to_project
     [ ! -L agent-config ] || return 0
-    if [ "$HAS_GEMINI_KEY" = true ]; then
-        rm -f agent-config/gemini-key.txt
-    fi
-    if [ "$HAS_OPENAI_KEY" = true ]; then
-        rm -f agent-config/openai-key.txt
-    fi
+    for vendor in $vendors; do
+        [ "$(of_vendor HAS)" != true ] || rm -f "agent-config/$vendor-key.txt"
+    done
 }
 
 # The folders in logs that were not there before. What has another name than a run's is none.

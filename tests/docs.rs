@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::CommandFactory as _;
@@ -10,9 +10,10 @@ use code_commit::Cli;
 use code_commit::Exit;
 use code_commit::measured::Signal;
 use regex::Regex;
+use serde_json::json;
 
 use crate::support::agent::{AgentProject, PASS, done, told};
-use crate::support::{ModelServer, TestProject};
+use crate::support::{Answer, GEMINI_KEY, ModelServer, TestProject, gemini, skipped};
 
 /// More than that, nobody reads.
 const LONGEST_PAGE: usize = 150;
@@ -192,14 +193,196 @@ pub fn stable(text: &str) -> String {
 }
 
 #[test]
-fn the_readme_shows_what_its_first_command_prints() {
+fn the_readmes_demo_is_one_installed_or_not() {
     let readme = document("README.md");
     let command = commands(&readme)[0];
     let arguments = command.strip_prefix("cargo run --release -- ").unwrap();
-    let project = TestProject::new();
-    let output = project.command(&[arguments]).output().unwrap();
-    let printed = String::from_utf8([output.stderr, output.stdout].concat()).unwrap();
-    assert_eq!(stable(blocks(&readme, "text")[0]), stable(&printed));
+    assert_eq!(
+        blocks(&readme, "bash")[0],
+        format!("cargo install --path .\ncode-commit {arguments}\n")
+    );
+    let told = TestProject::new().run(&[arguments]).exits(0).stdout;
+    // The first reply breaks the build, and the first repair fixes it.
+    assert!(
+        told.contains("done: build.sh passed after 1 repair"),
+        "{told}"
+    );
+}
+
+/// A home directory, in which scripts of the documents are run.
+struct Home(tempfile::TempDir);
+
+impl Home {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.0.path().join(path)
+    }
+
+    fn read(&self, path: &str) -> String {
+        fs::read_to_string(self.path(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+    }
+
+    /// Runs a script whose models are asked at this server, and returns what it prints.
+    fn runs(&self, script: &str, arguments: &[&str], server: &ModelServer) -> String {
+        let program = Path::new(assert_cmd::cargo::cargo_bin!("code-commit"));
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let own = std::iter::once(program.parent().unwrap().to_path_buf());
+        let path = std::env::join_paths(own.chain(std::env::split_paths(&path)));
+        let mut shell = Command::new("sh");
+        shell.args(["-c", script, "sh"]).args(arguments);
+        shell.current_dir(self.path("")).env_clear();
+        shell.env("PATH", path.unwrap()).env("HOME", self.path(""));
+        for (name, value) in [
+            ("GIT_CONFIG_GLOBAL", "/dev/null"),
+            ("GIT_AUTHOR_NAME", "a"),
+            ("GIT_AUTHOR_EMAIL", "a@example.com"),
+            ("GIT_COMMITTER_NAME", "a"),
+            ("GIT_COMMITTER_EMAIL", "a@example.com"),
+            ("GEMINI_API_KEY", GEMINI_KEY),
+            ("GOOGLE_GEMINI_BASE_URL", &server.url()),
+        ] {
+            shell.env(name, value);
+        }
+        let output = shell.output().unwrap();
+        assert!(output.status.success(), "{script}\n{output:?}");
+        String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+    }
+
+    /// Makes a repository below `repositories`, whose build is this.
+    fn repository(&self, name: &str, build: &str) {
+        let nobody = ModelServer::start([]);
+        let script = "mkdir -p repositories/$1 && cd repositories/$1 && git init -q && \
+            printf '/agent-config\\n/logs\\n' >.gitignore && echo before >file && \
+            if [ -n \"$2\" ]; then printf '#!/bin/sh\\n%s\\n' \"$2\" >build.sh && chmod +x build.sh; fi && \
+            git add --all && git commit -qm begun";
+        self.runs(script, &[name, build], &nobody);
+    }
+}
+
+const GOOD: &str = "^^^file\nafter\n^^^end\n";
+
+#[test]
+fn the_first_hour_ends_with_a_proven_change() {
+    let page = document("docs/first-hour.md");
+    let home = Home::new();
+    fs::write(home.path("gemini-key.txt"), GEMINI_KEY).unwrap();
+    let server = ModelServer::gemini(&["^^^greet.sh\necho \"Hello, ${1:-world}!\"\n^^^end\n\
+        ^^^test.sh\ntest \"$(sh greet.sh Ada)\" = \"Hello, Ada!\"\ntest \"$(sh greet.sh)\" = \"Hello, world!\"\n^^^end\n"]);
+    let script = format!("set -e\n{}", blocks(&page, "sh").concat());
+    let told = home.runs(&script, &[], &server);
+    let result = page.split("its result: `").nth(1).unwrap();
+    let result = result.split('`').next().unwrap();
+    for said in [
+        "It ended as done after",
+        "done: the project is as it was before",
+        "done: the project is ready; nothing was sent",
+        result,
+        "+echo \"Hello, ${1:-world}!\"",
+        "] Greet the world by default",
+    ] {
+        assert!(told.contains(said), "{said}\n{told}");
+    }
+    assert_eq!(server.requests().len(), 1);
+    let left = home.runs(
+        "cd greet && git status --porcelain && sh greet.sh",
+        &[],
+        &server,
+    );
+    assert_eq!(left, "Hello, world!\n");
+}
+
+#[test]
+fn the_readmes_night_changes_a_repository_or_leaves_it_as_it_was() {
+    let readme = document("README.md");
+    let home = Home::new();
+    home.repository("a", "grep -q . file");
+    home.repository("b", "grep -q before file");
+    let server = ModelServer::gemini(&[GOOD; 5]);
+    home.runs(&format!("{}true", blocks(&readme, "bash")[1]), &[], &server);
+    assert_eq!(home.read("repositories/a/file"), "after\n");
+    assert_eq!(home.read("repositories/b/file"), "before\n");
+}
+
+#[test]
+fn the_nightly_script_does_what_its_table_says() {
+    let page = document("docs/nightly.md");
+    let scripts = blocks(&page, "sh");
+    let home = Home::new();
+    for (name, build) in [
+        ("a-good", "grep -q . file"),
+        ("b-broken", "grep -q before file"),
+        ("c-unprepared", ""),
+        ("d-failing", "false"),
+        ("e-unanswered", "true"),
+        ("f-idle", "true"),
+        ("g-unclean", "true"),
+    ] {
+        home.repository(name, build);
+    }
+    fs::write(home.path("repositories/g-unclean/mine"), "").unwrap();
+    let good = || Answer::json(&gemini(GOOD));
+    let gone = Answer::error(
+        404,
+        &json!({"error": {"code": 404, "message": "no such model"}}),
+    );
+    let idle = || Answer::json(&gemini("Nothing."));
+    let answers = [good(), good(), good(), good(), good(), gone, idle(), idle()];
+    let server = ModelServer::start(answers);
+    home.runs(
+        &format!("{}true", scripts[0]),
+        &["Change the file."],
+        &server,
+    );
+    assert_eq!(server.requests().len(), 8);
+    let night = home.runs("echo nightly-*", &[], &server);
+    let night = night.trim_end();
+    let noted = |list: &str| home.read(&format!("{night}/{list}"));
+    assert_eq!(
+        noted("look-at"),
+        "b-broken\nc-unprepared\nd-failing\nf-idle\ng-unclean\n"
+    );
+    assert_eq!(noted("try-again"), "e-unanswered\n");
+    let left = "cd repositories; for name in *; do cd $name; git status --porcelain; \
+        git log --all --format=\"$name %s\"; cat file; cd ..; done";
+    let left = home.runs(left, &[], &server);
+    assert!(
+        left.starts_with("a-good Change the file.\na-good begun\nbefore\n"),
+        "{left}"
+    );
+    assert_eq!(left.matches("before\n").count(), 7, "{left}");
+    assert_eq!(
+        left.lines().filter(|line| line.starts_with("??")).count(),
+        1,
+        "{left}"
+    );
+    if !Command::new("jq")
+        .arg("--version")
+        .output()
+        .is_ok_and(|jq| jq.status.success())
+    {
+        skipped("there is no jq");
+        return;
+    }
+    let read = home.runs(scripts[1], &[], &server);
+    let names: Vec<&str> = read
+        .lines()
+        .filter_map(|line| line.split('\t').next())
+        .collect();
+    assert_eq!(
+        names[..6],
+        [
+            "done",
+            "build-failed",
+            "not-ready",
+            "not-ready",
+            "model-failed",
+            "reply-rejected"
+        ]
+    );
+    assert!(names[6].parse::<f64>().unwrap() > 0.0, "{read}");
 }
 
 #[test]
@@ -327,7 +510,7 @@ fn called(
     let is_lower = |word: &&str| word.chars().all(|c| c.is_ascii_lowercase());
     let odd = words
         .peek()
-        .filter(|word| is_lower(word) && **word != "help");
+        .filter(|word| is_lower(word) && !["help", "last"].contains(word));
     assert_eq!(odd, None, "there is no such command: {line}");
     let flags = words.filter(|word| word.starts_with("--"));
     Some((path, flags.map(str::to_owned).collect()))
@@ -413,8 +596,8 @@ fn the_page_of_commands_names_every_command_and_every_flag() {
 #[test]
 fn help_fits_a_terminal_of_80_columns() {
     let project = TestProject::new();
-    let help = |mut command: Command| {
-        let output = command.arg("-h").env("COLUMNS", "200").output().unwrap();
+    let help = |mut command: Command, flag: &str| {
+        let output = command.arg(flag).env("COLUMNS", "200").output().unwrap();
         assert!(output.status.success(), "{command:?}");
         let help = String::from_utf8(output.stdout).unwrap();
         for line in help.lines() {
@@ -423,10 +606,14 @@ fn help_fits_a_terminal_of_80_columns() {
     };
     for path in all_commands().keys() {
         let path: Vec<&str> = path.iter().map(String::as_str).collect();
-        help(project.command(&path));
+        help(project.command(&path), "-h");
+        help(project.command(&path), "--help");
     }
-    help(Command::new(assert_cmd::cargo::cargo_bin!("dev")));
-    help(Command::new(assert_cmd::cargo::cargo_bin!("dev-agent")));
+    help(Command::new(assert_cmd::cargo::cargo_bin!("dev")), "--help");
+    help(
+        Command::new(assert_cmd::cargo::cargo_bin!("dev-agent")),
+        "--help",
+    );
 }
 
 /// Every way to end, by code and name.

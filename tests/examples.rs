@@ -359,6 +359,42 @@ fn the_actions_keys_are_there_for_the_run_and_gone_after_it() {
 }
 
 #[test]
+fn the_action_takes_every_vendors_key() {
+    let runner = Runner::new("exit 0");
+    let key = |vendor: &str| format!("key-of-{vendor}-1234567890");
+    let vendors = ["gemini", "openai", "anthropic", "azure"];
+    let named =
+        |prefix: &str| vendors.map(|vendor| format!("{prefix}_{}_KEY", vendor.to_uppercase()));
+    let keys = vendors.map(key);
+    let names = named("INPUT");
+    let given = names.iter().zip(&keys).map(|(name, key)| (&**name, &**key));
+    let inputs = [("INPUT_QUERY", "a"), ("INPUT_MODELS", r#"{"models": {}}"#)];
+    runner
+        .prepare(&inputs.into_iter().chain(given).collect::<Vec<_>>())
+        .ends(0);
+    let file = |name: &str| runner.path(&format!("workspace/agent-config/{name}"));
+    assert_eq!(read(file("models.json")), "{\"models\": {}}\n");
+    for (vendor, key) in vendors.iter().zip(&keys) {
+        assert_eq!(read(file(&format!("{vendor}-key.txt"))), format!("{key}\n"));
+    }
+    let (action, names) = (read(source("action.yml")), named("HAS"));
+    for (vendor, name) in vendors.iter().zip(&names) {
+        for given in [
+            format!("\n  {vendor}-key:\n"),
+            format!(
+                "INPUT_{}_KEY: ${{{{ inputs.{vendor}-key }}}}",
+                vendor.to_uppercase()
+            ),
+            format!("{name}: ${{{{ inputs.{vendor}-key != '' }}}}"),
+        ] {
+            assert!(action.contains(&given), "{given}");
+        }
+        runner.step("clean", &[(&**name, "true")]).ends(0);
+        assert!(!file(&format!("{vendor}-key.txt")).exists(), "{vendor}");
+    }
+}
+
+#[test]
 fn the_action_never_puts_keys_into_git_or_the_artifact() {
     let runner = Runner::new("exit 3");
     let workspace = runner.path("workspace");

@@ -525,8 +525,8 @@ fn a_change_that_is_given_without_a_flag_is_told_how_to_ask_for_it() {
             "`code-commit -m 'Print \"$x\"' --rollup`\n",
         ),
         (
-            &["dmeo"],
-            "`code-commit -m \"dmeo\" --rollup`;\n  allowed are ",
+            &["comit"],
+            "`code-commit -m \"comit\" --rollup`;\n  allowed are ",
         ),
         (&["logg"], "did you mean `log`?"),
     ] {

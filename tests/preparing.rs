@@ -38,6 +38,19 @@ fn init_prepares_an_empty_project_and_a_second_time_changes_nothing() {
         "{}",
         run.stdout
     );
+    // The successor can be chosen; the default is as it was.
+    let listed = project.run(&["models"]).exits(0).stdout;
+    assert!(listed.contains("\ngemini-3.8-flash "), "{listed}");
+    assert!(
+        run.stdout.contains("written  agent-config/models.json\n"),
+        "{}",
+        run.stdout
+    );
+    assert!(
+        !run.stdout.contains("git add agent-config"),
+        "{}",
+        run.stdout
+    );
     // Nobody means the example.
     project
         .run(&["--dry-run"])
@@ -46,6 +59,7 @@ fn init_prepares_an_empty_project_and_a_second_time_changes_nothing() {
     let before = project.tree();
     let again = project.run(&["init"]).exits(0).stdout;
     assert_eq!(again.matches("left as it is").count(), 4, "{again}");
+    assert!(!again.contains("models.json\n"), "{again}");
     assert_eq!(project.tree(), before);
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Finished, ModelServer, TestProject, gemini, openai};
+use crate::support::{Answer, Finished, ModelServer, StoppedClock, TestProject, gemini, openai};
 
 const WRITE: &str = "^^^a\nx\n^^^end\n";
 
@@ -145,6 +145,40 @@ fn a_model_near_its_end_is_told_with_its_successor() {
     let (run, _) = answered(vec![Answer::error(404, &gone)], &[]);
     run.exits(4)
         .says(&["hint: the vendor does not know the model", command]);
+}
+
+#[test]
+fn from_the_announced_day_on_one_line_a_day_says_who_answers_at_what_price() {
+    let project = TestProject::new();
+    let told = |day: i64, answers: &str| {
+        // Noon of a day of December 2026.
+        let clock = StoppedClock::at(1_796_126_400 + (day - 1) * 86_400)?;
+        let server = ModelServer::start([by(answers, "Nothing.")]);
+        let mut command = project.command(&["--sandbox", "off"]);
+        let command = command.env("LD_PRELOAD", clock.library()).env("TZ", "UTC");
+        let output = command
+            .env("GOOGLE_GEMINI_BASE_URL", server.url())
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        Some(
+            said.matches("; the price for a million tokens is $0.75 in and $3.75 out\n")
+                .count(),
+        )
+    };
+    for (day, answers, lines) in [
+        (1, "gemini-3.8-flash", 1),
+        (1, "gemini-3.8-flash", 0),
+        (2, "gemini-2.5-pro", 0),
+        (2, "gemini-3.8-flash", 1),
+        (2, "gemini-3.8-flash", 0),
+    ] {
+        let Some(told) = told(day, answers) else {
+            return;
+        };
+        assert_eq!(told, lines, "{day} {answers}");
+    }
 }
 
 #[test]

@@ -5,12 +5,12 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::{ModelServer, TestProject, skipped};
+use crate::support::{ModelServer, StoppedClock, TestProject, write_program};
 
 #[test]
 fn help_shows_every_flag_the_files_and_the_exit_codes() {
     let project = TestProject::new();
-    for flag in ["--help", "-h"] {
+    for flag in ["--help", "help"] {
         let help = project.run(&[flag]).exits(0).stdout;
         for part in [
             "--consistency-check",
@@ -111,7 +111,7 @@ fn a_program_of_another_name_says_where_code_commit_is_to_be() {
     let folder = tempfile::tempdir().unwrap();
     for (name, shim) in shims() {
         let alone = folder.path().join(name);
-        fs::copy(shim, &alone).unwrap();
+        write_program(&alone, fs::read(shim).unwrap());
         let run = Command::new(&alone)
             .env("PATH", folder.path())
             .output()
@@ -129,23 +129,10 @@ fn a_program_of_another_name_says_where_code_commit_is_to_be() {
 
 #[test]
 fn a_clock_from_before_1970_is_told() {
-    let dir = tempfile::tempdir().unwrap();
-    let (source, library) = (dir.path().join("clock.c"), dir.path().join("clock.so"));
-    let code = "#define _GNU_SOURCE\n#include <time.h>\n#include <unistd.h>\n#include <sys/syscall.h>\n\
-        int clock_gettime(clockid_t clock, struct timespec *time) {\n\
-        long done = syscall(SYS_clock_gettime, clock, time);\n\
-        if (clock == CLOCK_REALTIME) time->tv_sec = -1000;\n\
-        return done; }\n";
-    fs::write(&source, code).unwrap();
-    let compiled = Command::new("cc")
-        .args(["-shared", "-fPIC", "-o"])
-        .args([&library, &source])
-        .status();
-    if !compiled.is_ok_and(|status| status.success()) {
-        skipped("no C compiler makes a library here");
+    let Some(clock) = StoppedClock::at(-1000) else {
         return;
-    }
-    let project = TestProject::new().variable("LD_PRELOAD", library.to_str().unwrap());
+    };
+    let project = TestProject::new().variable("LD_PRELOAD", &clock.library());
     project
         .run(&["--dry-run"])
         .exits(6)

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use clap::builder::Resettable;
 use clap::error::ErrorKind::{ArgumentConflict, InvalidSubcommand, UnknownArgument};
 use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
@@ -26,6 +27,12 @@ const AFTER_HELP: &str = include_str!("command_line/after_help.txt").trim_ascii_
 
 /// Kept as one text: with a separate summary and long text, clap would print each flag's help below the flag.
 const ABOUT: &str = include_str!("command_line/about.txt").trim_ascii_end();
+
+/// The whole of `code-commit -h`.
+const SHORT_HELP: &str = include_str!("command_line/short_help.txt").trim_ascii_end();
+
+/// The minimum similarity, from 0 to 1, for suggesting a name in place of a mistyped one.
+const NEAR: f64 = 0.6;
 
 /// The flags that do not apply to a consistency report.
 const CHANGE_FLAGS: [&str; 12] = [
@@ -168,7 +175,7 @@ impl Cli {
         let binary = binary.version(env!("CARGO_PKG_VERSION"));
         let binary = PlaceArgs::augment_args(OutputArgs::augment_args(A::augment_args(binary)));
         let binary = binary.about(about).long_about(None);
-        let mut parser = binary.clone();
+        let mut parser = with_help(binary.clone(), None, arguments);
         let parsed = parser.try_get_matches_from_mut(arguments);
         parsed.map_err(|error| message(&error, binary, arguments))?;
         let given = arguments.iter().skip(1).cloned();
@@ -179,7 +186,7 @@ impl Cli {
     /// Parses the command line and applies shorthand flags: `--json` means `--output-format json`. Commands
     /// that print a script or a manual page print nothing else.
     fn parse_all(arguments: &[OsString]) -> Result<Self, clap::Error> {
-        let matches = Self::command()
+        let matches = with_help(Self::command(), Some(SHORT_HELP), arguments)
             .try_get_matches_from(arguments)
             .or_else(|error| flags_in_front(arguments).ok_or(error))?;
         let mut cli = Self::from_arg_matches(&matches)?;
@@ -263,26 +270,67 @@ fn flags_in_front(arguments: &[OsString]) -> Option<ArgMatches> {
     (!own.any(is_given)).then(|| matches.clone())
 }
 
+/// Shortens the help if `-h` asks for it: to the text `short`, or by the advanced options and all that follows them.
+fn with_help(
+    command: clap::Command,
+    short: Option<&'static str>,
+    arguments: &[OsString],
+) -> clap::Command {
+    fn shortened(command: clap::Command) -> clap::Command {
+        let command = command.after_help(Resettable::Reset);
+        let command = command.mut_args(|argument| {
+            let is_seldom = argument.get_help_heading() == Some(SELDOM);
+            argument.hide_short_help(is_seldom)
+        });
+        command.mut_subcommands(shortened)
+    }
+    if !arguments.iter().any(|argument| argument == "-h") {
+        return command;
+    }
+    let command = shortened(command);
+    match short {
+        Some(short) => command.override_help(short),
+        None => command,
+    }
+}
+
 fn message(error: &clap::Error, mut whole: clap::Command, arguments: &[OsString]) -> CliMessage {
     whole.build();
     let is_error = error.use_stderr();
     let rendered = error.render().to_string();
-    let rendered = if is_error {
-        without_tips(&rendered, suggestion(error))
-    } else {
-        rendered
-    };
-    let mut text = format!("{rendered}{}", hint(error, &whole, arguments));
-    if is_error {
-        // The message may quote untrusted text.
-        text = without_ci_commands(&printable(&text, &['\n'])).into_owned();
+    if !is_error {
+        let text = rendered;
+        return CliMessage { text, is_error };
     }
+    let command = innermost(&whole, arguments);
+    let allowed = allowed(error, command);
+    let meant = allowed
+        .as_ref()
+        .and_then(|(wrong, names)| nearest(wrong, names));
+    let hint = match (as_message(error, &whole, arguments), &allowed) {
+        (Some((message, true)), _) => format!("hint: {message}"),
+        (message, Some((_, names))) if meant.is_none() => {
+            let names = format!("allowed are `{}`", names.join("`, `"));
+            match message {
+                // Keep the suggested command on one line.
+                Some((message, _)) => format!("hint: {message};\n  {}", wrapped(&names)),
+                None => wrapped(&format!("hint: {names}")),
+            }
+        }
+        _ => {
+            let name = command.get_bin_name().unwrap_or(PROGRAM);
+            format!("hint: see `{name} --help`")
+        }
+    };
+    let text = format!("{}{hint}\n", without_tips(&rendered, meant));
+    // The message may quote untrusted text.
+    let text = without_ci_commands(&printable(&text, &['\n'])).into_owned();
     CliMessage { text, is_error }
 }
 
 /// Rewrites clap's error message: the suggestion `meant` follows the error, and the usage advice moves to the
 /// hint.
-fn without_tips(rendered: &str, meant: Option<String>) -> String {
+fn without_tips(rendered: &str, meant: Option<&str>) -> String {
     let is_tip = |line: &str| {
         let line = line.trim_start();
         line.starts_with("tip: ") || line.starts_with("For more information")
@@ -299,56 +347,57 @@ fn without_tips(rendered: &str, meant: Option<String>) -> String {
     format!("{}\n", lines.join("\n").trim_end())
 }
 
-/// Suggests valid alternatives to an invalid argument; clap itself suggests only values.
-fn hint(error: &clap::Error, whole: &clap::Command, arguments: &[OsString]) -> String {
-    if !error.use_stderr() {
-        return String::new();
-    }
-    let message = as_message(error, whole, arguments);
-    if let Some((message, true)) = message {
-        return format!("hint: {message}\n");
-    }
-    if !matches!(error.kind(), UnknownArgument | InvalidSubcommand) {
-        let program = whole.get_name();
-        return format!("hint: see `{program} --help`\n");
-    }
+/// Returns the innermost command given.
+fn innermost<'w>(whole: &'w clap::Command, arguments: &[OsString]) -> &'w clap::Command {
     let is_named = |command: &&clap::Command| {
         let name = command.get_name();
         arguments.iter().any(|argument| argument == name)
     };
-    // Find the innermost command given.
     let mut command = whole;
     while let Some(named) = command.get_subcommands().find(is_named) {
         command = named;
     }
+    command
+}
+
+/// Returns an unknown flag or command and the names allowed in its place, flags for a flag; clap itself names only
+/// values.
+fn allowed<'e>(error: &'e clap::Error, command: &clap::Command) -> Option<(&'e str, Vec<String>)> {
+    let kind = match error.kind() {
+        UnknownArgument => ContextKind::InvalidArg,
+        InvalidSubcommand => ContextKind::InvalidSubcommand,
+        _ => return None,
+    };
+    let Some(ContextValue::String(wrong)) = error.get(kind) else {
+        return None;
+    };
     let flags = command.get_arguments().filter_map(|argument| {
         let aliases = argument.get_visible_aliases().into_iter().flatten();
-        let names = std::iter::once(argument.get_long()?).chain(aliases);
-        let names: Vec<String> = names.map(|name| format!("`--{name}`")).collect();
-        Some(names.join(" "))
+        Some(std::iter::once(argument.get_long()?).chain(aliases))
     });
+    let flags = flags.flatten().map(|name| format!("--{name}"));
     let commands = command.get_subcommands();
     let commands = commands
         .filter(|command| !command.is_hide_set())
-        .map(|command| format!("`{}`", command.get_name()));
-    let names: Vec<String> = flags.chain(commands).collect();
-    let allowed = format!("allowed are {}", names.join(", "));
-    match message {
-        // Keep the suggested command on one line.
-        Some((message, _)) => format!("hint: {message};\n  {}\n", wrapped(&allowed)),
-        None => format!("{}\n", wrapped(&format!("hint: {allowed}"))),
-    }
+        .map(|command| command.get_name().to_owned());
+    let (flags, commands): (Vec<_>, Vec<_>) = (flags.collect(), commands.collect());
+    let is_flag = wrong.starts_with('-') || commands.is_empty();
+    Some((wrong, if is_flag { flags } else { commands }))
 }
 
-/// Returns clap's suggestion for a mistyped flag or command.
-fn suggestion(error: &clap::Error) -> Option<String> {
-    let kinds = [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand];
-    let meant = match kinds.into_iter().find_map(|kind| error.get(kind))? {
-        ContextValue::String(meant) => meant,
-        ContextValue::Strings(meant) => meant.first()?,
-        _ => return None,
-    };
-    Some(meant.clone())
+/// Returns the name that a mistyped one stands for: the only one that begins so, or the most similar, if it is similar
+/// enough. Letters count, and swapped ones as one mistake, whereas [`crate::agent::schema::nearest`] expects other words.
+fn nearest<'n>(wrong: &str, names: &'n [String]) -> Option<&'n str> {
+    let mut begun = names.iter().filter(|name| name.starts_with(wrong));
+    if let (Some(only), None) = (begun.next(), begun.next()) {
+        return Some(only);
+    }
+    let bare = |name: &'n str| name.trim_start_matches('-');
+    let wrong = wrong.trim_start_matches('-');
+    let likeness = |name| strsim::normalized_damerau_levenshtein(wrong, bare(name));
+    let rated = names.iter().map(|name| (likeness(name), &**name));
+    let best = rated.max_by(|(one, _), (other, _)| one.total_cmp(other))?;
+    (best.0 >= NEAR).then_some(best.1)
 }
 
 /// Wraps a long sentence to the terminal's width, indenting continuation lines.

@@ -12,8 +12,8 @@ use serde_json::json;
 
 use crate::exec::build_script::{BUILD_SCRIPT, BuildError, PLACEHOLDER};
 use crate::exec::sandbox::SandboxMode;
-use crate::model::ModelTable;
 use crate::model::price::Usd;
+use crate::model::{ModelTable, Purpose, catalogue};
 use crate::project::gitignore::GITIGNORE;
 use crate::project::index::{IndexProblem, TrackedPaths};
 use crate::project::kind::ProjectKind;
@@ -62,6 +62,11 @@ pub fn init(context: &Context<'_>) -> Result<Outcome, Failure> {
         let is_new = write_new(&root.join(path), content)?;
         lines.push((*path, if is_new { WRITTEN } else { LEFT }));
     }
+    if let Some(table) = successors_table(context)
+        && write_new(&root.join(ModelTable::FILE), &table)?
+    {
+        lines.push((ModelTable::FILE, WRITTEN));
+    }
     // Without a known project type, `build.sh` is only a placeholder and not worth running.
     let made_for = kinds.first().map(|(_, sign)| *sign);
     let made_for = made_for.filter(|_| lines.contains(&(BUILD_SCRIPT, WRITTEN)));
@@ -97,8 +102,7 @@ fn next_steps(
     let mut steps = Vec::new();
     let models = context.models.as_ref().map(ModelTable::models);
     let mut models = models.unwrap_or_default().iter();
-    let has_key = models.any(|spec| matches!(keys::find(context, spec), Ok(Some(_))));
-    if !has_key && !context.project.config().join("models.json").is_file() {
+    if !models.any(|spec| keys::find(context, spec).is_ok()) {
         steps.push("put an API key into agent-config/gemini-key.txt or GEMINI_API_KEY, or configure a local model in agent-config/models.json".to_owned());
     }
     steps.push(match built {
@@ -145,11 +149,20 @@ fn tracking(root: &Path, files: &[(&str, &str)]) -> Option<String> {
     }
     let written = files
         .iter()
-        .filter(|(path, done)| *done != LEFT && *path != QUERY);
+        .filter(|(path, done)| *done != LEFT && !path.starts_with(CONFIG));
     let written: Vec<&str> = written.map(|(path, _)| *path).collect();
     let written = written.join(" ");
     let add = format!("git add {written}: then `git add -N . && git diff` shows the change alone");
     Some(add).filter(|_| !written.is_empty())
+}
+
+/// Returns a table that offers the successor of the default model; `None` if there is none, or it is offered already.
+fn successors_table(context: &Context<'_>) -> Option<String> {
+    let table = context.models.as_ref().ok()?;
+    let successor = catalogue::successor(&table.chosen(&Purpose::INITIAL).id)?;
+    let entry = catalogue::known(successor)?.entry.as_ref()?;
+    let with = ModelTable::with_entry("{}\n", successor, entry.get()).ok();
+    with.filter(|_| table.named(successor).is_none())
 }
 
 /// Generates a `build.sh` for a project of these kinds.

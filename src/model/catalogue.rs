@@ -148,6 +148,13 @@ pub fn near_end(id: &str, today: NaiveDate, in_table: Option<&str>) -> Option<St
     Some(format!("{what}; {}", way_to(successor, in_table)))
 }
 
+/// Returns the model that answers in place of the one that the vendor calls `id`, if its vendor has announced that.
+pub fn answering(id: &str, today: NaiveDate) -> Option<&'static str> {
+    let end = known(id)?.end.as_ref()?;
+    let is_answered = end.becomes == Afterwards::Answered && today >= end.on;
+    is_answered.then_some(&end.successor)
+}
+
 impl ModelSpec {
     /// Returns whether the entry's price applies whatever model its server reports: the server is the user's own, and
     /// the model is not one of the vendors'.
@@ -190,5 +197,16 @@ mod tests {
         assert!(gone.starts_with("from 2026-12-11 on, its vendor does not serve it any more;"));
         assert!(gone.contains("`code-commit models --add gpt-6.1-sol`"));
         assert_eq!(told("gpt-6.1-sol", "2030-01-01"), None);
+    }
+
+    #[test]
+    fn a_successor_answers_from_the_announced_day_on() {
+        for (id, day, answers) in [
+            ("gemini-2.5-pro", "2026-11-30", None),
+            ("gemini-2.5-pro", "2026-12-01", Some("gemini-3.8-flash")),
+            ("gpt-5", "2027-01-01", None),
+        ] {
+            assert_eq!(answering(id, day.parse().unwrap()), answers, "{id} {day}");
+        }
     }
 }

@@ -9,9 +9,12 @@ use std::{fs, thread};
 use crate::model::estimate::{self, Fit, OverBudget};
 use crate::model::price::{Price, Usd};
 use crate::model::prompt::Prompt;
+use crate::model::served::is_same;
 use crate::model::tokens::{self, Size};
 use crate::model::usage::Usage;
-use crate::model::{Answer, Listener, Model, ModelError, ModelSpec, Reply, Request, StepId, Tier};
+use crate::model::{
+    Answer, Listener, Model, ModelError, ModelSpec, Reply, Request, StepId, Tier, catalogue,
+};
 use crate::record::event::{Event, Reporter};
 use crate::record::result::RunRecord;
 use crate::record::run_files::RESULT;
@@ -20,6 +23,7 @@ use crate::record::seconds::Seconds;
 use crate::record::step::{PartRecord, Step};
 use crate::run::context::Context;
 use crate::run::outcome::{Advice, Failure, Outcome};
+use crate::run::past::history::records_of;
 use crate::run::problems::DoesNotFit;
 use crate::run::ready::Ready;
 use crate::run::selection::{Models, SelectedModel};
@@ -289,10 +293,22 @@ impl<'c> Run<'c> {
         self.note(|record| record.served = Some(name));
         let known = self.served.get(&spec.name);
         if known.is_none_or(|known| known.name != served.name) {
-            self.warn(served.warning(&spec.name));
+            self.tell_served(spec, &served);
         }
         self.served.insert(spec.name.clone(), served);
         price
+    }
+
+    /// Warns that another model answers; only once a day if the vendor has announced it.
+    fn tell_served(&mut self, spec: &ModelSpec, served: &Served) {
+        let (project, today) = (&self.context.project, self.context.today());
+        let warning = served.warning(&spec.name);
+        let is_announced = catalogue::answering(&spec.id, today)
+            .is_some_and(|announced| is_same(announced, &served.name));
+        let is_told = |record: RunRecord| record.warnings.contains(&warning);
+        if !(is_announced && records_of(project, today).any(is_told)) {
+            self.warn(warning);
+        }
     }
 
     /// Measures the prompt if its size is needed; `None` if not. A prompt that does not fit the context window is an

@@ -4,6 +4,7 @@
 
 pub mod installed;
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -19,6 +20,7 @@ use crate::model::{
 };
 use crate::record::orchestration::OrchestrationSettings;
 use crate::record::replay::{Recording, RecordingProblem, ReplayModel};
+use crate::run::past::history::records_of;
 use crate::run::past::naming::{self, NoSuchRun};
 use crate::secret::ApiKey;
 use crate::sys::error::Error;
@@ -226,8 +228,15 @@ impl Models<'_> {
         if self.is_replay {
             return Vec::new();
         }
-        let (elsewhere, vendors): (Vec<_>, Vec<_>) =
+        let (mut elsewhere, mut vendors): (Vec<_>, Vec<_>) =
             self.all().partition(|model| model.base_url.is_some());
+        let today = context.today();
+        let is_answered =
+            |model: &&SelectedModel<'_>| catalogue::answering(&model.spec.id, today).is_some();
+        // Once a successor answers, its vendor's replies tell; others are named once a day.
+        vendors.retain(|model| !is_answered(model));
+        let told = LazyCell::new(|| records_of(&context.project, today).next().is_some());
+        elsewhere.retain(|model| !(is_answered(model) && *told));
         let ends = |models: Vec<&SelectedModel<'_>>| {
             near_ends(context, models.into_iter().map(|model| &model.spec))
         };

@@ -4,6 +4,7 @@ pub mod agent;
 pub mod anthropic;
 pub mod azure;
 pub mod chat;
+mod clock;
 pub mod orchestra;
 pub mod plan;
 mod project;
@@ -17,6 +18,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+pub use clock::StoppedClock;
 pub use project::{Finished, GEMINI_KEY, OPENAI_KEY, TestProject};
 pub use server::{Answer, ModelServer, Recorded, gemini, ollama, openai, receive};
 pub use terminal::in_terminal;

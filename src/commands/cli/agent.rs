@@ -28,11 +28,11 @@ pub struct CallArgs {
 
     /// Service tier to ask for: flex (half the price, but slower, and standard if there is no room) or
     /// standard
-    #[arg(long, value_name = "TIER", value_enum, hide_possible_values = true)]
+    #[arg(long, value_name = "TIER", value_enum, hide_possible_values = true, help_heading = SELDOM)]
     pub tier: Option<Tier>,
 
     /// Fail with exit code 4 if another model answers than the one that was asked
-    #[arg(long)]
+    #[arg(long, help_heading = SELDOM)]
     pub require_model: bool,
 }
 
@@ -44,7 +44,7 @@ pub struct AgentArgs {
     pub calls: CallArgs,
 
     /// Let the agent read and write files outside the project
-    #[arg(long)]
+    #[arg(long, help_heading = SELDOM)]
     pub allow_outside: bool,
 
     /// What changes may lose.

@@ -51,9 +51,9 @@ fn durations_have_a_unit() {
 fn what_is_wrong_is_named_with_what_is_allowed() {
     for (arguments, expected) in [
         (
-            &["--modle", "gpt-5"][..],
+            &["--frobnicate", "gpt-5"][..],
             &[
-                "'--modle' found; did you mean `--model`?",
+                "'--frobnicate' found\n",
                 "`--model`",
                 "`--cc`",
                 "`--replay`",
@@ -62,12 +62,15 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
         (&["--max-cost", "much"], &["'much'", "`0.50`"]),
         (&["--output-format", "xml"], &["'xml'", "text, json, jsonl"]),
         (&["--timeout", "soon"], &["'soon'", "`90s`"]),
-        (&["dmeo"], &["'dmeo'", "`demo`"]),
         (
             &["--cc", "--build-timeout", "1m"],
             &["--build-timeout", "cannot be used with"],
         ),
         (&["--model"], &["--model", "hint: see `code-commit --help`"]),
+        (
+            &["mcp", "tols"],
+            &["`tools`", "hint: see `code-commit mcp --help`"],
+        ),
         (
             &["demo", "--model", "gpt-5"],
             &[
@@ -76,10 +79,8 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
             ],
         ),
         (
-            &["dev", "sessions", "lst"],
-            &[
-                "\nhint: allowed are `--quiet`, `--output-format`, `--root`, `--help`, `list`,\n  `help`\n",
-            ],
+            &["dev", "sessions", "prune"],
+            &["'prune'", "\nhint: allowed are `list`, `help`\n"],
         ),
     ] {
         let usage = read(arguments).unwrap_err();
@@ -96,6 +97,75 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
         }
         let mut lines = usage.text.lines();
         assert!(lines.all(|line| line.len() <= 80 || line.starts_with("error:")));
+    }
+}
+
+#[test]
+fn a_typo_has_one_suggestion_if_a_name_is_near() {
+    for (arguments, meant) in [
+        (&["--modle", "gpt-5"][..], Some("--model")),
+        (&["--dryrun"], Some("--dry-run")),
+        (&["dmeo"], Some("demo")),
+        (&["logs"], Some("log")),
+        (&["lgo", "-n", "3"], Some("log")),
+        (&["dev", "sessions", "lst"], Some("list")),
+        (&["models", "--ad", "x"], Some("--add")),
+        (&["--output", "json"], Some("--output-format")),
+        (&["--allow"], None),
+        (&["comit"], None),
+        (&["build"], None),
+        (&["--json"], None),
+        (&["rollup", "--stdout"], None),
+    ] {
+        let told = read(arguments).unwrap_err().text;
+        let suggested: Vec<&str> = told.split("did you mean `").skip(1).collect();
+        let suggested: Vec<_> = suggested
+            .iter()
+            .map(|rest| rest.split('`').next())
+            .collect();
+        assert_eq!(suggested, Vec::from_iter(meant.map(Some)), "{told}");
+        assert_eq!(told.contains("allowed are "), meant.is_none(), "{told}");
+        assert_eq!(told.matches("\nhint: ").count(), 1, "{told}");
+    }
+}
+
+#[test]
+fn the_short_help_names_what_there_is() {
+    let short = read(&["-h"]).unwrap_err().text;
+    assert!(short.lines().count() <= 25, "{short}");
+    let whole = read(&["--help"]).unwrap_err().text;
+    for line in short.lines().filter(|line| line.starts_with("  ")) {
+        let names = line.trim_start().split("  ").next().unwrap();
+        for name in names.split(", ") {
+            let name = name.split(' ').next().unwrap();
+            let mut lines = whole.lines().map(str::trim_start);
+            let is_there =
+                lines.any(|line| line.starts_with(name) || line.contains(&format!(", {name} ")));
+            assert!(is_there, "{name}");
+        }
+    }
+    assert!(short.contains("`code-commit --help`") && whole.len() > 3 * short.len());
+}
+
+#[test]
+fn the_short_help_of_a_command_leaves_out_what_is_seldom_needed() {
+    for command in [
+        &["code-commit", "dev"][..],
+        &["dev"],
+        &["code-commit", "plan"],
+    ] {
+        let help = |flag| {
+            let arguments = command.iter().chain([&flag]).map(Into::into);
+            Cli::read(&arguments.collect::<Vec<_>>()).unwrap_err().text
+        };
+        let (short, whole) = (help("-h"), help("--help"));
+        assert!(short.contains("--prompt") && short.contains("(see more with '--help')"));
+        for seldom in [SELDOM, "--tier", "Exit codes"] {
+            assert!(
+                whole.contains(seldom) && !short.contains(seldom),
+                "{seldom}\n{short}"
+            );
+        }
     }
 }
 

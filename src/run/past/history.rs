@@ -12,7 +12,7 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
-use chrono::{DateTime, FixedOffset, Utc};
+use chrono::{DateTime, FixedOffset, NaiveDate, Utc};
 use serde::de::DeserializeOwned;
 
 use crate::edit::changes::{Before, ChangeLog, kept_path};
@@ -489,6 +489,13 @@ pub fn latest(project: &Project) -> Result<impl Iterator<Item = PastRun>, PathEr
         ahead.sort_by(|(one, _), (other, _)| other.cmp(one));
         (!ahead.is_empty()).then(|| ahead.remove(0).1)
     }))
+}
+
+/// Returns the records of the runs that began on this day and have ended, the first one first.
+pub fn records_of(project: &Project, day: NaiveDate) -> impl Iterator<Item = RunRecord> {
+    let names = names(project).unwrap_or_default().into_iter();
+    let of_day = names.filter(move |name| name.starts_with(&day.to_string()));
+    of_day.filter_map(|name| PastRun::read(project, &name).record)
 }
 
 /// Returns the folder name of the last run if it did not complete. The caller must hold the project's lock, so that no
