@@ -1,16 +1,17 @@
 //! Writes the program's own files atomically.
 //!
 //! Touches the file and its directory. Guarantees that a reader sees either the old content or the new one, complete,
-//! and that a link at the path is replaced rather than followed.
+//! that a link at the path is replaced rather than followed, and, where the file system has files without a name, that
+//! a file beside the path has none before it is complete: a process that is killed while it writes leaves nothing.
 
-use std::fs::{self, DirBuilder, File, Permissions};
+use std::fs::{self, DirBuilder, File};
 use std::io;
-use std::os::fd::AsFd;
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::os::fd::{AsFd, AsRawFd as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::Path;
 use std::time::SystemTime;
 
-use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, openat, renameat, unlinkat};
 use tempfile::NamedTempFile;
 use uuid::Uuid;
 
@@ -25,7 +26,7 @@ pub fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> 
     // The usual mode for new files, reduced by the user's umask.
     let mut staged = stage(path, 0o666)?;
     write(staged.as_file_mut())?;
-    staged.persist(path)?;
+    named(staged)?.persist(path)?;
     Ok(())
 }
 
@@ -122,22 +123,72 @@ fn stage_private(
     let mut staged = stage(path, 0o600)?;
     write(staged.as_file_mut())?;
     staged.as_file().sync_all()?;
-    Ok(staged)
+    named(staged)
 }
 
+/// The open files of this process, by which those without a name can be linked.
+const OPEN_FILES: &str = "/proc/self/fd";
+
+/// Opens a new file beside `path`: without a name if that is possible, otherwise at its staged name.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a file that must not exist is no link and no pipe"
+)]
 fn stage(path: &Path, mode: u32) -> io::Result<NamedTempFile> {
     let directory = path.parent().unwrap_or(Path::new("."));
+    let (flags, mode) = (OFlags::RDWR | OFlags::CLOEXEC, Mode::from_raw_mode(mode));
+    let open = |path: &Path, kind| openat(CWD, path, flags | kind, mode);
+    let can_be_linked = cfg!(target_os = "linux") && Path::new(OPEN_FILES).exists();
+    let unnamed = || can_be_linked.then(|| open(directory, NAMELESS).ok());
     tempfile::Builder::new()
         .prefix(STAGED)
-        .permissions(Permissions::from_mode(mode))
-        .tempfile_in(directory)
+        .make_in(directory, |name| match unnamed().flatten() {
+            Some(file) => Ok(file.into()),
+            None => Ok(open(name, OFlags::CREATE | OFlags::EXCL)?.into()),
+        })
+}
+
+/// Opens a file without a name in a directory.
+#[cfg(target_os = "linux")]
+const NAMELESS: OFlags = OFlags::TMPFILE;
+#[cfg(not(target_os = "linux"))]
+const NAMELESS: OFlags = OFlags::empty();
+
+/// Gives a file that is complete its staged name, if it has none yet.
+fn named(staged: NamedTempFile) -> io::Result<NamedTempFile> {
+    if staged.as_file().metadata()?.nlink() == 0 {
+        let open = format!("{OPEN_FILES}/{}", staged.as_file().as_raw_fd());
+        linkat(CWD, open, CWD, staged.path(), AtFlags::SYMLINK_FOLLOW)?;
+    }
+    Ok(staged)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::io::Write as _;
-    use std::os::unix::fs::symlink;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    fn count(path: &Path) -> usize {
+        fs::read_dir(path).unwrap().count()
+    }
+
+    #[test]
+    fn a_file_has_no_name_before_it_is_complete() {
+        let dir = tempfile::tempdir().unwrap();
+        let (old, new) = (dir.path().join("old"), dir.path().join("new"));
+        fs::write(&old, "x").unwrap();
+        for path in [&old, &new] {
+            let before = count(dir.path());
+            replace(path, |file| {
+                assert_eq!(count(dir.path()), before);
+                file.write_all(b"y")
+            })
+            .unwrap();
+            assert_eq!(fs::read_to_string(path).unwrap(), "y");
+        }
+        assert_eq!(count(dir.path()), 2);
+    }
 
     fn mode(path: &Path) -> u32 {
         path.metadata().unwrap().permissions().mode() & 0o777
@@ -166,7 +217,6 @@ mod tests {
     fn what_a_kill_would_leave_lies_where_it_is_looked_for() {
         let dir = tempfile::tempdir().unwrap();
         let (staging, directory) = (dir.path().join("staging"), dir.path().join("directory"));
-        let count = |path: &Path| fs::read_dir(path).unwrap().count();
         for path in [&staging, &directory] {
             fs::create_dir(path).unwrap();
         }
