@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use self::slash::{Slash, SlashLine};
 use self::tally::Tally;
-use super::workspace::SessionChoice;
+use super::keeping::SessionChoice;
 use super::{diff, last, undo};
 use crate::agent::AgentError;
 use crate::model::ModelTable;

@@ -1,20 +1,13 @@
 //! Everything an agent needs to start: settings, session, model, and the runner of its commands.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
-use chrono::SubsecRound as _;
-use uuid::Uuid;
-
+use super::answers::{AnswerSource, Recorded, recorded};
+use super::keeping::{KeptSession, SessionChoice, open_session};
 use super::{query, sessions};
-use crate::agent::Compressed;
-use crate::agent::conversation::Conversation;
-use crate::agent::session::{
-    self, Compression, SESSIONS, Session, SessionFile, SessionForm, SessionState, SessionStore,
-};
+use crate::agent::session::{SESSIONS, SessionState};
 use crate::agent::settings::{self, Settings};
-use crate::agent::tool::Effect;
 use crate::agent::tools::place::Outside;
 use crate::commands::cli::agent::AgentArgs;
 use crate::commands::cli::build::SandboxArgs;
@@ -22,50 +15,18 @@ use crate::commands::error::CommandError;
 use crate::edit::Allowances;
 use crate::exec::process::{Processes, SpawnOptions};
 use crate::exec::subreaper;
-use crate::model::Purpose;
-use crate::model::usage::Usage;
 use crate::project::conventions;
 use crate::project::home::{AgentHome, DEV, System};
 use crate::record::event::Event;
-use crate::record::question::{Answer, Question};
-use crate::record::replay::Recording;
 use crate::record::result::{AgentRecord, LimitsRecord};
-use crate::record::run_files::CONVERSATION;
 use crate::record::run_log::make_ignored_directory;
 use crate::record::seconds::Seconds;
-use crate::record::step::Action;
 use crate::run::context::{Context, ModelChoice};
 use crate::run::not_ready::NotReady;
-use crate::run::outcome::Failure;
 use crate::run::selection::Models;
 use crate::run::{builds, selection};
-use crate::sys::environment::Clock;
 use crate::sys::error::Error;
-use crate::sys::files::{self, Links};
 use crate::ui::history;
-use crate::ui::input::User;
-
-/// Choice of a session.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SessionChoice {
-    /// Starts a new session.
-    New,
-    /// Resumes the directory's last session.
-    Last,
-    /// The session with this id, created if it does not exist.
-    Named(String),
-}
-
-impl SessionChoice {
-    /// Returns the session with this id, if given; otherwise the last one if `resumes`, else a new one.
-    pub fn of(id: Option<impl ToString>, resumes: bool) -> Self {
-        match id {
-            Some(id) => Self::Named(id.to_string()),
-            None if resumes => Self::Last,
-            None => Self::New,
-        }
-    }
-}
 
 /// Options of an agent.
 #[derive(Debug, Clone)]
@@ -122,129 +83,6 @@ impl AgentOptions {
     /// Returns `true` if the agent runs without a user.
     pub fn is_headless(&self) -> bool {
         self.request.is_some() || self.choice.replay.is_some()
-    }
-}
-
-/// Stores the conversation and the progress of a run.
-pub trait Keeping {
-    /// The session's id.
-    fn id(&self) -> String;
-
-    /// Returns the conversation so far.
-    fn conversation(&self) -> Conversation;
-
-    /// Index of the current request's first message; 0 if the profile does not need it.
-    fn from(&self) -> usize {
-        0
-    }
-
-    /// Prepares for a new request, so that a finished one is not taken up again.
-    fn settle(&self);
-
-    /// Records the progress of the work.
-    ///
-    /// # Errors
-    /// When saving fails.
-    fn note_state(&self, state: SessionState) -> Result<(), Error>;
-
-    /// Saves the conversation of an agent with this purpose.
-    ///
-    /// # Errors
-    /// When saving fails.
-    fn keep(&self, purpose: &Purpose, conversation: &Conversation) -> Result<(), Error>;
-
-    /// Records the usage that the vendor reports for a call by an agent with this purpose.
-    fn answered(&self, _purpose: &Purpose, _usage: &Usage) {}
-
-    /// Records a tool use, executed or only attempted; `effect` is the tool's, if an agent called one.
-    fn acted(&self, _action: &Action, _effect: Option<Effect>) {}
-
-    /// Records that the agents' tools changed these files, given by their paths relative to the root.
-    fn wrote(&self, _paths: &[String]) {}
-
-    /// Records the tokens of a call by an agent with this purpose.
-    fn count(&self, _purpose: &Purpose, _tokens: u64) {}
-
-    /// Records that the conversation was compressed.
-    fn compressed(&self, _purpose: &Purpose, _compressed: Compressed) {}
-}
-
-/// The session in which a run's conversation is stored.
-pub struct KeptSession<'s, F: SessionForm = SessionFile> {
-    /// The conversation, which grows as the agent works.
-    pub session: RefCell<Session<F>>,
-    /// The store.
-    pub store: SessionStore<'s, F>,
-    /// Clock for the times of saves.
-    pub clock: &'s dyn Clock,
-}
-
-impl<F: SessionForm> KeptSession<'_, F> {
-    /// Changes the session and saves it.
-    ///
-    /// # Errors
-    /// When saving fails.
-    pub fn change(&self, change: impl FnOnce(&mut Session<F>)) -> Result<(), Error> {
-        let mut session = self.session.borrow_mut();
-        change(&mut session);
-        Ok(self.store.save(&mut session, self.clock.now().to_utc())?)
-    }
-
-    /// Returns the other sessions of this directory, newest first, each with its id and a one-line description.
-    ///
-    /// # Errors
-    /// When they cannot be read.
-    pub fn others(&self, directory: &Path) -> Result<Vec<(String, String)>, Failure> {
-        let own = self.session.borrow().id();
-        Ok(sessions::others(self.clock, &self.store, directory, &own)?)
-    }
-}
-
-impl Keeping for KeptSession<'_> {
-    fn id(&self) -> String {
-        self.session.borrow().id.to_string()
-    }
-
-    fn conversation(&self) -> Conversation {
-        self.session.borrow().conversation.clone()
-    }
-
-    fn settle(&self) {
-        let mut session = self.session.borrow_mut();
-        if matches!(
-            session.state,
-            SessionState::Complete | SessionState::Interrupted
-        ) {
-            session.conversation.settle();
-        }
-    }
-
-    fn note_state(&self, state: SessionState) -> Result<(), Error> {
-        self.change(|session| session.file.state = state)
-    }
-
-    fn keep(&self, purpose: &Purpose, conversation: &Conversation) -> Result<(), Error> {
-        // Conversations of auditors and helpers are recorded in the run's folder only.
-        if *purpose != Purpose::STEP {
-            return Ok(());
-        }
-        self.change(|session| session.conversation.clone_from(conversation))
-    }
-
-    fn count(&self, _purpose: &Purpose, tokens: u64) {
-        let file = &mut self.session.borrow_mut().file;
-        file.total_tokens = file.total_tokens.saturating_add(tokens);
-    }
-
-    fn compressed(&self, purpose: &Purpose, compressed: Compressed) {
-        if *purpose != Purpose::STEP {
-            return;
-        }
-        self.session.borrow_mut().compressed(Compression {
-            timestamp: self.clock.now().to_utc().trunc_subsecs(3),
-            tokens_before: compressed.tokens_before,
-            tokens_after: compressed.tokens_after,
-        });
     }
 }
 
@@ -509,86 +347,6 @@ fn context_limit(settings: &Settings, models: &Models<'_>) -> u64 {
     settings.max_context_tokens.min(window)
 }
 
-/// Asks the user at a screen for permission, showing a preview if given; fails when the run is over.
-pub type Ask<'a> = &'a dyn Fn(&Question, Option<&str>) -> Result<Answer, Error>;
-
-/// Source of answers to an agent's questions.
-pub enum AnswerSource<'i> {
-    /// The user at the terminal.
-    Typed(&'i User),
-    /// The user at a screen.
-    Screen(Ask<'i>),
-    /// A recorded run.
-    Recorded(RefCell<RecordedAnswers>),
-    /// No one can answer: the run is headless.
-    Nowhere,
-}
-
-/// Recorded questions, where known, and their answers, without those already used.
-pub struct RecordedAnswers(VecDeque<(Option<String>, Option<String>)>);
-
-impl RecordedAnswers {
-    /// Takes the recorded answer to this question; `None` if the run did not ask it, as other answers do not apply.
-    pub fn to(&mut self, question: &str) -> Option<String> {
-        let is_it = |asked: &Option<String>| asked.as_deref().is_none_or(|asked| asked == question);
-        let at = self.0.iter().position(|(asked, _)| is_it(asked))?;
-        // Earlier questions are skipped: the replay has taken another path there.
-        self.0.drain(..=at).next_back()?.1
-    }
-}
-
-impl AnswerSource<'_> {
-    /// Creates a source with a recorded run's answers.
-    pub fn recorded(record: &AgentRecord) -> Self {
-        if !record.interactive {
-            return Self::Nowhere;
-        }
-        let asked = record.asked();
-        let asked = asked.map(|(question, answer)| {
-            let [question, answer] = [question, answer].map(|text| text.map(str::to_owned));
-            (question, answer)
-        });
-        Self::Recorded(RefCell::new(RecordedAnswers(asked.collect())))
-    }
-
-    /// Returns `true` if the agent may ask questions.
-    pub fn are_there(&self) -> bool {
-        !matches!(self, Self::Nowhere)
-    }
-}
-
-/// The initial state of a replayed run.
-pub struct Recorded {
-    /// The recording of the run.
-    pub recording: Recording,
-    /// The request, the limits and the answers.
-    pub record: AgentRecord,
-    /// The conversation before the run.
-    pub conversation: Conversation,
-}
-
-/// Finds the run to replay, if any.
-///
-/// # Errors
-/// When the run does not exist or contains no request.
-pub fn recorded(context: &Context<'_>, choice: &ModelChoice) -> Result<Option<Recorded>, Error> {
-    let Some(recording) = selection::find_recording(context, choice)? else {
-        return Ok(None);
-    };
-    let record = recording.agent().ok_or(CommandError::NothingAsked)?;
-    // The file may be as large as a session. It is missing if the run began a session.
-    let path = recording.folder().join(CONVERSATION);
-    let conversation = files::read(&path, Links::Refused, session::LARGEST)
-        .ok()
-        .and_then(|content| serde_json::from_slice(&content).ok())
-        .unwrap_or_default();
-    Ok(Some(Recorded {
-        recording,
-        record,
-        conversation,
-    }))
-}
-
 /// Returns the directory of a system's home.
 ///
 /// # Errors
@@ -624,45 +382,4 @@ pub fn own_paths(home: &Path, names: &[&str]) -> Vec<PathBuf> {
     let own = names.iter().map(|name| home.join(name));
     own.flat_map(|path| [path.clone(), resolved(path)])
         .collect()
-}
-
-/// Opens the chosen session, or creates a new one.
-///
-/// # Errors
-/// When the session does not exist, or cannot be used or created.
-pub fn open_session(
-    context: &Context<'_>,
-    store: &SessionStore<'_, SessionFile>,
-    which: SessionChoice,
-    model: &str,
-) -> Result<Session<SessionFile>, Error> {
-    let directory = context.project.directory();
-    let found = match &which {
-        SessionChoice::New => None,
-        SessionChoice::Last => Some(store.last_in(directory)?),
-        SessionChoice::Named(id) => store.has(id).then(|| id.clone()),
-    };
-    let session = if let Some(id) = &found {
-        let mut session = store.open(id)?;
-        store.check_directory(&session, directory)?;
-        model.clone_into(&mut session.model);
-        session
-    } else {
-        let id = match which {
-            SessionChoice::Named(id) => Uuid::try_parse(&id).ok(),
-            SessionChoice::New | SessionChoice::Last => None,
-        };
-        let now = context.clock.now().to_utc();
-        store.create(SessionFile::new(
-            id.unwrap_or_else(Uuid::new_v4),
-            now,
-            store.written(directory),
-            model,
-        ))?
-    };
-    context.reporter.event(&Event::Session {
-        id: session.id.to_string(),
-        resumed: found.is_some(),
-    });
-    Ok(session)
 }

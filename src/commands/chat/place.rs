@@ -23,10 +23,9 @@ use crate::agent::conversation::{Conversation, HistoryMessage, transcript};
 use crate::agent::memory::truncate::{Meter, sent, tokens_of};
 use crate::agent::session::SessionState;
 use crate::agent::tool::Effect;
+use crate::commands::keeping::{Keeping, SessionChoice};
 use crate::commands::sessions::KEEPS_ALL;
-use crate::commands::workspace::{
-    AgentOptions, Keeping, Parts, SessionChoice, Workspace, check_keys,
-};
+use crate::commands::workspace::{AgentOptions, Parts, Workspace, check_keys};
 use crate::exec::sandbox::SandboxMode;
 use crate::model::message::Role;
 use crate::model::usage::Usage;

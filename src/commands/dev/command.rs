@@ -32,14 +32,14 @@ use crate::agent::tools::replace::{FIND_AND_REPLACE_IN_FILE, FindAndReplace};
 use crate::agent::tools::write::{WRITE_FILE, WriteFile};
 use crate::agent::{Agent, Brief, Host, ToolTries, protocol};
 use crate::commands::agent_run::{AgentRun, AgentSetup};
+use crate::commands::answers::AnswerSource;
 use crate::commands::error::CommandError;
+use crate::commands::keeping::SessionChoice;
 use crate::commands::screen::with_user;
 use crate::commands::sessions as listing;
 use crate::commands::talk::slash::Slash;
 use crate::commands::talk::{Standing, Talk, Talker};
-use crate::commands::workspace::{
-    AgentOptions, AnswerSource, SessionChoice, Workspace, home, settings,
-};
+use crate::commands::workspace::{AgentOptions, Workspace, home, settings};
 use crate::model::Purpose;
 use crate::project::home::DEV;
 use crate::record::event::Event;

@@ -13,11 +13,10 @@ use super::instructions;
 use super::session::{self, PlanSessionFile, PlanSessionStore, PlanStage, PlanState};
 use crate::agent::conversation::Conversation;
 use crate::agent::session::{SESSIONS, SessionForm as _, SessionState};
+use crate::commands::answers::{Recorded, recorded};
 use crate::commands::error::CommandError;
-use crate::commands::workspace::{
-    AgentOptions, Keeping, KeptSession, Recorded, SessionChoice, check_keys, own_paths, processes,
-    recorded,
-};
+use crate::commands::keeping::{Keeping, KeptSession, SessionChoice};
+use crate::commands::workspace::{AgentOptions, check_keys, own_paths, processes};
 use crate::exec::process::Processes;
 use crate::model::{ModelSpec, ModelTable, Purpose, TaskType};
 use crate::project::home::PLAN_MODELS;
