@@ -4,13 +4,12 @@ use std::cell::RefCell;
 use std::path::Path;
 
 use chrono::SubsecRound as _;
-use uuid::Uuid;
 
 use super::sessions;
 use crate::agent::Compressed;
 use crate::agent::conversation::Conversation;
 use crate::agent::session::{
-    Compression, Session, SessionFile, SessionForm, SessionState, SessionStore,
+    Compression, Session, SessionError, SessionFile, SessionForm, SessionState, SessionStore,
 };
 use crate::agent::tool::Effect;
 use crate::model::Purpose;
@@ -41,6 +40,26 @@ impl SessionChoice {
             None if resumes => Self::Last,
             None => Self::New,
         }
+    }
+
+    /// Opens the session of `directory`; `None` if it is to be created.
+    ///
+    /// # Errors
+    /// When it does not exist, is of another directory, or cannot be used.
+    pub fn open<F: SessionForm>(
+        &self,
+        store: &SessionStore<'_, F>,
+        directory: &Path,
+    ) -> Result<Option<Session<F>>, SessionError> {
+        let id = match self {
+            Self::Last => store.last_in(directory)?,
+            // The program alone names sessions in folders.
+            Self::Named(id) if F::IS_FOLDER || store.has(id) => id.clone(),
+            Self::New | Self::Named(_) => return Ok(None),
+        };
+        let session = store.open(&id)?;
+        store.check_directory(&session, directory)?;
+        Ok(Some(session))
     }
 }
 
@@ -167,43 +186,8 @@ impl Keeping for KeptSession<'_> {
     }
 }
 
-/// Opens the chosen session, or creates a new one.
-///
-/// # Errors
-/// When the session does not exist, or cannot be used or created.
-pub fn open_session(
-    context: &Context<'_>,
-    store: &SessionStore<'_, SessionFile>,
-    which: SessionChoice,
-    model: &str,
-) -> Result<Session<SessionFile>, Error> {
-    let directory = context.project.directory();
-    let found = match &which {
-        SessionChoice::New => None,
-        SessionChoice::Last => Some(store.last_in(directory)?),
-        SessionChoice::Named(id) => store.has(id).then(|| id.clone()),
-    };
-    let session = if let Some(id) = &found {
-        let mut session = store.open(id)?;
-        store.check_directory(&session, directory)?;
-        model.clone_into(&mut session.model);
-        session
-    } else {
-        let id = match which {
-            SessionChoice::Named(id) => Uuid::try_parse(&id).ok(),
-            SessionChoice::New | SessionChoice::Last => None,
-        };
-        let now = context.clock.now().to_utc();
-        store.create(SessionFile::new(
-            id.unwrap_or_else(Uuid::new_v4),
-            now,
-            store.written(directory),
-            model,
-        ))?
-    };
-    context.reporter.event(&Event::Session {
-        id: session.id.to_string(),
-        resumed: found.is_some(),
-    });
-    Ok(session)
+/// Tells the user which session is used.
+pub fn tell_session(context: &Context<'_>, session: &Session<impl SessionForm>, resumed: bool) {
+    let id = session.id();
+    context.reporter.event(&Event::Session { id, resumed });
 }

@@ -3,10 +3,15 @@
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
+use uuid::Uuid;
+
+use super::agent_run::AgentSetup;
 use super::answers::{AnswerSource, Recorded, recorded};
-use super::keeping::{KeptSession, SessionChoice, open_session};
+use super::keeping::{Keeping, KeptSession, SessionChoice, tell_session};
 use super::{query, sessions};
-use crate::agent::session::{SESSIONS, SessionState};
+use crate::agent::session::{
+    SESSIONS, Session, SessionFile, SessionForm, SessionState, SessionStore,
+};
 use crate::agent::settings::{self, Settings};
 use crate::agent::tools::place::Outside;
 use crate::commands::cli::agent::AgentArgs;
@@ -20,7 +25,6 @@ use crate::project::home::{AgentHome, DEV, System};
 use crate::record::event::Event;
 use crate::record::result::{AgentRecord, LimitsRecord};
 use crate::record::run_log::make_ignored_directory;
-use crate::record::seconds::Seconds;
 use crate::run::context::{Context, ModelChoice};
 use crate::run::not_ready::NotReady;
 use crate::run::selection::Models;
@@ -87,13 +91,13 @@ impl AgentOptions {
 }
 
 /// Everything an agent with sessions needs to start.
-pub struct Workspace<'c> {
+pub struct Workspace<'c, F: SessionForm = SessionFile> {
     /// Limits of a run.
     pub limits: LimitsRecord,
     /// The models that the agents ask.
     pub models: Models<'c>,
     /// The session.
-    pub kept: KeptSession<'c>,
+    pub kept: KeptSession<'c, F>,
     /// The agent's processes, which end with the workspace.
     pub processes: RefCell<Processes<'c>>,
     /// Access outside the current directory.
@@ -110,20 +114,67 @@ pub struct Workspace<'c> {
     pub uncontained: Option<String>,
 }
 
-/// The system-specific parts of a workspace.
-pub struct Parts<'p, 'c> {
-    /// The system's home and the path of its directory.
-    pub home: (&'static AgentHome, &'p Path),
-    /// Days after which unused sessions are removed; 0 for never.
-    pub retention_days: u32,
-    /// File in the home directory that commands cannot see.
-    pub key_file: &'p str,
-    /// The models that the agents ask.
-    pub models: Models<'c>,
-    /// Limits of a run.
-    pub limits: LimitsRecord,
-    /// Paths that agents may not access, with links resolved.
-    pub closed: Vec<PathBuf>,
+impl<'c, F: SessionForm> Workspace<'c, F> {
+    /// Prepares the runner of commands, which cannot see `key_file`.
+    ///
+    /// # Errors
+    /// When the sandbox cannot be used.
+    pub fn of(
+        context: &'c Context<'c>,
+        options: &AgentOptions,
+        mut kept: KeptSession<'c, F>,
+        models: Models<'c>,
+        limits: LimitsRecord,
+        key_file: &Path,
+    ) -> Result<Self, Error> {
+        let session = kept.session.get_mut();
+        session.set_model(&models.first.spec.name);
+        if options.choice.replay.is_some() {
+            session.detach();
+        }
+        let (processes, uncontained) = processes(context, &options.agent.sandbox, key_file)?;
+        Ok(Self {
+            limits,
+            models,
+            kept,
+            processes: RefCell::new(processes),
+            outside: options.agent.outside(),
+            allowances: options.agent.losses.into(),
+            audit_commands: Vec::new(),
+            closed: Vec::new(),
+            recorded: None,
+            uncontained,
+        })
+    }
+
+    /// Switches to these models, with at most `limit` tokens per conversation.
+    pub fn set_models(&mut self, models: Models<'c>, limit: Option<u64>) {
+        self.models = models;
+        self.limits.max_context_tokens = limit;
+        let session = self.kept.session.get_mut();
+        session.set_model(&self.models.first.spec.name);
+    }
+
+    /// Returns the setup of a run on the session, for the command of this name.
+    pub fn setup<'s>(&'s self, name: &'static str, answers: AnswerSource<'s>) -> AgentSetup<'s>
+    where
+        KeptSession<'c, F>: Keeping,
+    {
+        AgentSetup {
+            advice: Error::hint,
+            name,
+            models: &self.models,
+            limits: self.limits,
+            session: Some(&self.kept),
+            answers,
+            warnings: self.uncontained.iter().cloned().collect(),
+            conventions: None,
+            stops_at_no: false,
+            changes: Some(self.allowances),
+            orchestration: None,
+            mode: None,
+        }
+    }
 }
 
 impl<'c> Workspace<'c> {
@@ -140,60 +191,23 @@ impl<'c> Workspace<'c> {
         for end in models.warnings(context) {
             context.warn(end);
         }
+        let kept = kept(
+            context,
+            options,
+            (&DEV, &home),
+            settings.session_retention_days,
+        )?;
+        let window = Some(context_limit(&settings, &models));
+        let (tries, timeout) = (settings.max_retries, Some(settings.command_timeout));
         let limits = LimitsRecord {
-            max_context_tokens: Some(context_limit(&settings, &models)),
-            max_retries: settings.max_retries,
             max_retries_automated: settings.max_retries_automated,
-            max_loops: settings.max_loops,
-            command_timeout: Some(Seconds(settings.command_timeout)),
+            ..LimitsRecord::new(window, tries, settings.max_loops, timeout)
         };
-        let parts = Parts {
-            home: (&DEV, &home),
-            retention_days: settings.session_retention_days,
-            key_file: settings::FILE,
-            models,
-            limits,
-            closed: own_paths(&home, &[settings::FILE, SESSIONS, history::FILE]),
-        };
+        let key_file = home.join(settings::FILE);
         Ok(Self {
             audit_commands: settings.audit_commands,
-            ..Self::of(context, options, parts)?
-        })
-    }
-
-    /// Opens the session and prepares the runner of commands.
-    ///
-    /// # Errors
-    /// When the session or the sandbox cannot be used.
-    pub fn of(
-        context: &'c Context<'c>,
-        options: &AgentOptions,
-        parts: Parts<'_, 'c>,
-    ) -> Result<Self, Error> {
-        let (agent, home) = parts.home;
-        let store = sessions::store(context, agent, home, parts.retention_days)?;
-        let model = &parts.models.first.spec.name;
-        let mut session = open_session(context, &store, options.session.clone(), model)?;
-        if options.choice.replay.is_some() {
-            session.detach();
-        }
-        let key_file = home.join(parts.key_file);
-        let (processes, uncontained) = processes(context, &options.agent.sandbox, &key_file)?;
-        Ok(Self {
-            limits: parts.limits,
-            models: parts.models,
-            kept: KeptSession {
-                session: RefCell::new(session),
-                store,
-                clock: context.clock,
-            },
-            processes: RefCell::new(processes),
-            outside: options.agent.outside(),
-            allowances: options.agent.losses.into(),
-            audit_commands: Vec::new(),
-            closed: parts.closed,
-            recorded: None,
-            uncontained,
+            closed: own_paths(&home, &[settings::FILE, SESSIONS, history::FILE]),
+            ..Self::of(context, options, kept, models, limits, &key_file)?
         })
     }
 
@@ -262,14 +276,6 @@ impl<'c> Workspace<'c> {
         Ok(())
     }
 
-    /// Switches to these models, with at most `limit` tokens per conversation.
-    pub fn set_models(&mut self, models: Models<'c>, limit: Option<u64>) {
-        self.models = models;
-        self.limits.max_context_tokens = limit;
-        let session = self.kept.session.get_mut();
-        session.file.model.clone_from(&self.models.first.spec.name);
-    }
-
     /// Switches to another session, or to a new one.
     ///
     /// # Errors
@@ -277,10 +283,11 @@ impl<'c> Workspace<'c> {
     pub fn change_session(
         &mut self,
         context: &Context<'_>,
-        which: SessionChoice,
+        which: &SessionChoice,
     ) -> Result<(), Error> {
-        let model = &self.models.first.spec.name;
-        *self.kept.session.get_mut() = open_session(context, &self.kept.store, which, model)?;
+        let mut session = open_session(context, &self.kept.store, which)?;
+        session.set_model(&self.models.first.spec.name);
+        *self.kept.session.get_mut() = session;
         Ok(())
     }
 
@@ -293,6 +300,49 @@ impl<'c> Workspace<'c> {
     pub fn has_more_to_do(&self) -> bool {
         self.is_begun() && self.kept.session.borrow().file.state != SessionState::Complete
     }
+}
+
+/// Opens the session of `dev` or `chat` in this home, and removes sessions unused for `days` days; 0 keeps them all.
+///
+/// # Errors
+/// When the session does not exist, or cannot be used or created.
+pub fn kept<'c>(
+    context: &'c Context<'_>,
+    options: &AgentOptions,
+    (agent, home): (&'static AgentHome, &Path),
+    days: u32,
+) -> Result<KeptSession<'c>, Error> {
+    let store = sessions::store(context, agent, home, days)?;
+    Ok(KeptSession {
+        session: RefCell::new(open_session(context, &store, &options.session)?),
+        store,
+        clock: context.clock,
+    })
+}
+
+/// Opens the chosen session, or creates a new one.
+fn open_session(
+    context: &Context<'_>,
+    store: &SessionStore<'_, SessionFile>,
+    which: &SessionChoice,
+) -> Result<Session<SessionFile>, Error> {
+    let directory = context.project.directory();
+    let found = which.open(store, directory)?;
+    let resumed = found.is_some();
+    let create = || {
+        let id = match which {
+            SessionChoice::Named(id) => Uuid::try_parse(id).ok(),
+            SessionChoice::New | SessionChoice::Last => None,
+        };
+        store.create(SessionFile::new(
+            id.unwrap_or_else(Uuid::new_v4),
+            context.clock.now().to_utc(),
+            store.written(directory),
+        ))
+    };
+    let session = found.map_or_else(create, Ok)?;
+    tell_session(context, &session, resumed);
+    Ok(session)
 }
 
 /// Checks that git ignores the key files and does not track them.
@@ -312,7 +362,7 @@ pub fn check_keys(context: &Context<'_>) -> Result<(), NotReady> {
 ///
 /// # Errors
 /// When a strict sandbox is not available, or the directories that git must ignore cannot be created.
-pub fn processes<'c>(
+fn processes<'c>(
     context: &'c Context<'_>,
     flags: &SandboxArgs,
     key_file: &Path,

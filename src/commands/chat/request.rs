@@ -166,17 +166,9 @@ fn in_run(
 fn setup<'s>(place: &'s ChatPlace<'_>, answers: AnswerSource<'s>, keeps: bool) -> AgentSetup<'s> {
     AgentSetup {
         advice: hint_in_chat,
-        name: NAME,
-        models: &place.base.models,
-        limits: place.base.limits,
         session: keeps.then_some(place as _),
-        answers,
-        warnings: place.base.uncontained.iter().cloned().collect(),
-        conventions: None,
-        stops_at_no: false,
-        changes: Some(place.base.allowances),
-        orchestration: None,
         mode: Some(place.mode.get()),
+        ..place.base.setup(NAME, answers)
     }
 }
 

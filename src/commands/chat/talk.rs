@@ -173,7 +173,7 @@ impl Talker for Chat<'_, '_> {
             SessionChoice::New => "a new session",
             SessionChoice::Last | SessionChoice::Named(_) => "the session goes on",
         };
-        self.place.change_session(which)?;
+        self.place.change_session(&which)?;
         self.screen
             .tell(ToScreen::Transcript(self.place.transcript()));
         Ok(said.to_owned())
