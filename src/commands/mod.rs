@@ -5,7 +5,8 @@
 //! | `cli`, `dispatch`, [`error`] | the command line, its dispatch, and the errors of commands |
 //! | `chat`, `dev`, `orchestrate`, `plan` | the agents, one folder each |
 //! | `agent_run` | the runs that agents work in |
-//! | `workspace`, `sessions`, `mcp_server` | an agent's setup and session, the list of sessions, and MCP servers |
+//! | `workspace`, `keeping`, `answers` | an agent's setup, its session, and the answers to its questions |
+//! | `sessions`, `mcp_server` | the list of sessions, and MCP servers |
 //! | `talk`, `screen` | the conversation with the user, by lines or on the screen |
 //! | `commit`, `consistency`, `sections`, `dry_run`, `query` | a change, a report, an estimate, and the query |
 //! | `init`, `add_model`, `models`, `mcp`, `rollup`, `demo` | commands for setting up and trying out |
@@ -17,6 +18,7 @@
 
 mod add_model;
 mod agent_run;
+mod answers;
 pub(crate) mod chat;
 pub(crate) mod cli;
 pub(crate) mod command;
@@ -30,6 +32,7 @@ pub(crate) mod dispatch;
 mod dry_run;
 pub mod error;
 mod init;
+mod keeping;
 pub(crate) mod last;
 mod log;
 mod mcp;

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use self::slash::{Slash, SlashLine};
 use self::tally::Tally;
-use super::workspace::SessionChoice;
+use super::keeping::SessionChoice;
 use super::{diff, last, undo};
 use crate::agent::AgentError;
 use crate::model::ModelTable;
@@ -554,16 +554,26 @@ fn tell(
 /// The only commands available while the agent waits for an answer in words.
 const AT_QUESTION: &[Slash] = &[Slash::Exit, Slash::Help];
 
-/// Interprets a line typed in answer to a question. Returns `None` if it was a command, which is answered here; the
-/// question must then be asked again.
-pub fn answer(context: &Context<'_>, line: String) -> Option<Typed> {
-    match slash::read(&line, AT_QUESTION, &[]) {
-        SlashLine::Request | SlashLine::Own(..) => return Some(Typed::Line(line)),
-        SlashLine::Command(Slash::Exit, _) => return Some(Typed::End),
-        SlashLine::Command(..) => context.notice(slash::help(&slash::listed(AT_QUESTION, &[]))),
-        SlashLine::Refused(problem) => context.notice(problem),
+/// Asks until `ask` returns something other than a command, which is answered here.
+///
+/// # Errors
+/// Returns the error of `ask`.
+pub fn asked<E>(
+    context: &Context<'_>,
+    mut ask: impl FnMut() -> Result<Typed, E>,
+) -> Result<Typed, E> {
+    loop {
+        let typed = ask()?;
+        let Typed::Line(line) = &typed else {
+            return Ok(typed);
+        };
+        match slash::read(line, AT_QUESTION, &[]) {
+            SlashLine::Request | SlashLine::Own(..) => return Ok(typed),
+            SlashLine::Command(Slash::Exit, _) => return Ok(Typed::End),
+            SlashLine::Command(..) => context.notice(slash::help(&hints_at_question())),
+            SlashLine::Refused(problem) => context.notice(problem),
+        }
     }
-    None
 }
 
 /// The commands available at a question, for completion.

@@ -1,20 +1,18 @@
 //! Everything an agent needs to start: settings, session, model, and the runner of its commands.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
-use chrono::SubsecRound as _;
 use uuid::Uuid;
 
+use super::agent_run::AgentSetup;
+use super::answers::{AnswerSource, Recorded, recorded};
+use super::keeping::{Keeping, KeptSession, SessionChoice, tell_session};
 use super::{query, sessions};
-use crate::agent::Compressed;
-use crate::agent::conversation::Conversation;
 use crate::agent::session::{
-    self, Compression, SESSIONS, Session, SessionFile, SessionForm, SessionState, SessionStore,
+    SESSIONS, Session, SessionFile, SessionForm, SessionState, SessionStore,
 };
 use crate::agent::settings::{self, Settings};
-use crate::agent::tool::Effect;
 use crate::agent::tools::place::Outside;
 use crate::commands::cli::agent::AgentArgs;
 use crate::commands::cli::build::SandboxArgs;
@@ -22,50 +20,17 @@ use crate::commands::error::CommandError;
 use crate::edit::Allowances;
 use crate::exec::process::{Processes, SpawnOptions};
 use crate::exec::subreaper;
-use crate::model::Purpose;
-use crate::model::usage::Usage;
 use crate::project::conventions;
 use crate::project::home::{AgentHome, DEV, System};
 use crate::record::event::Event;
-use crate::record::question::{Answer, Question};
-use crate::record::replay::Recording;
 use crate::record::result::{AgentRecord, LimitsRecord};
-use crate::record::run_files::CONVERSATION;
 use crate::record::run_log::make_ignored_directory;
-use crate::record::seconds::Seconds;
-use crate::record::step::Action;
 use crate::run::context::{Context, ModelChoice};
 use crate::run::not_ready::NotReady;
-use crate::run::outcome::Failure;
 use crate::run::selection::Models;
 use crate::run::{builds, selection};
-use crate::sys::environment::Clock;
 use crate::sys::error::Error;
-use crate::sys::files::{self, Links};
 use crate::ui::history;
-use crate::ui::input::User;
-
-/// Choice of a session.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SessionChoice {
-    /// Starts a new session.
-    New,
-    /// Resumes the directory's last session.
-    Last,
-    /// The session with this id, created if it does not exist.
-    Named(String),
-}
-
-impl SessionChoice {
-    /// Returns the session with this id, if given; otherwise the last one if `resumes`, else a new one.
-    pub fn of(id: Option<impl ToString>, resumes: bool) -> Self {
-        match id {
-            Some(id) => Self::Named(id.to_string()),
-            None if resumes => Self::Last,
-            None => Self::New,
-        }
-    }
-}
 
 /// Options of an agent.
 #[derive(Debug, Clone)]
@@ -125,137 +90,14 @@ impl AgentOptions {
     }
 }
 
-/// Stores the conversation and the progress of a run.
-pub trait Keeping {
-    /// The session's id.
-    fn id(&self) -> String;
-
-    /// Returns the conversation so far.
-    fn conversation(&self) -> Conversation;
-
-    /// Index of the current request's first message; 0 if the profile does not need it.
-    fn from(&self) -> usize {
-        0
-    }
-
-    /// Prepares for a new request, so that a finished one is not taken up again.
-    fn settle(&self);
-
-    /// Records the progress of the work.
-    ///
-    /// # Errors
-    /// When saving fails.
-    fn note_state(&self, state: SessionState) -> Result<(), Error>;
-
-    /// Saves the conversation of an agent with this purpose.
-    ///
-    /// # Errors
-    /// When saving fails.
-    fn keep(&self, purpose: &Purpose, conversation: &Conversation) -> Result<(), Error>;
-
-    /// Records the usage that the vendor reports for a call by an agent with this purpose.
-    fn answered(&self, _purpose: &Purpose, _usage: &Usage) {}
-
-    /// Records a tool use, executed or only attempted; `effect` is the tool's, if an agent called one.
-    fn acted(&self, _action: &Action, _effect: Option<Effect>) {}
-
-    /// Records that the agents' tools changed these files, given by their paths relative to the root.
-    fn wrote(&self, _paths: &[String]) {}
-
-    /// Records the tokens of a call by an agent with this purpose.
-    fn count(&self, _purpose: &Purpose, _tokens: u64) {}
-
-    /// Records that the conversation was compressed.
-    fn compressed(&self, _purpose: &Purpose, _compressed: Compressed) {}
-}
-
-/// The session in which a run's conversation is stored.
-pub struct KeptSession<'s, F: SessionForm = SessionFile> {
-    /// The conversation, which grows as the agent works.
-    pub session: RefCell<Session<F>>,
-    /// The store.
-    pub store: SessionStore<'s, F>,
-    /// Clock for the times of saves.
-    pub clock: &'s dyn Clock,
-}
-
-impl<F: SessionForm> KeptSession<'_, F> {
-    /// Changes the session and saves it.
-    ///
-    /// # Errors
-    /// When saving fails.
-    pub fn change(&self, change: impl FnOnce(&mut Session<F>)) -> Result<(), Error> {
-        let mut session = self.session.borrow_mut();
-        change(&mut session);
-        Ok(self.store.save(&mut session, self.clock.now().to_utc())?)
-    }
-
-    /// Returns the other sessions of this directory, newest first, each with its id and a one-line description.
-    ///
-    /// # Errors
-    /// When they cannot be read.
-    pub fn others(&self, directory: &Path) -> Result<Vec<(String, String)>, Failure> {
-        let own = self.session.borrow().id();
-        Ok(sessions::others(self.clock, &self.store, directory, &own)?)
-    }
-}
-
-impl Keeping for KeptSession<'_> {
-    fn id(&self) -> String {
-        self.session.borrow().id.to_string()
-    }
-
-    fn conversation(&self) -> Conversation {
-        self.session.borrow().conversation.clone()
-    }
-
-    fn settle(&self) {
-        let mut session = self.session.borrow_mut();
-        if matches!(
-            session.state,
-            SessionState::Complete | SessionState::Interrupted
-        ) {
-            session.conversation.settle();
-        }
-    }
-
-    fn note_state(&self, state: SessionState) -> Result<(), Error> {
-        self.change(|session| session.file.state = state)
-    }
-
-    fn keep(&self, purpose: &Purpose, conversation: &Conversation) -> Result<(), Error> {
-        // Conversations of auditors and helpers are recorded in the run's folder only.
-        if *purpose != Purpose::STEP {
-            return Ok(());
-        }
-        self.change(|session| session.conversation.clone_from(conversation))
-    }
-
-    fn count(&self, _purpose: &Purpose, tokens: u64) {
-        let file = &mut self.session.borrow_mut().file;
-        file.total_tokens = file.total_tokens.saturating_add(tokens);
-    }
-
-    fn compressed(&self, purpose: &Purpose, compressed: Compressed) {
-        if *purpose != Purpose::STEP {
-            return;
-        }
-        self.session.borrow_mut().compressed(Compression {
-            timestamp: self.clock.now().to_utc().trunc_subsecs(3),
-            tokens_before: compressed.tokens_before,
-            tokens_after: compressed.tokens_after,
-        });
-    }
-}
-
 /// Everything an agent with sessions needs to start.
-pub struct Workspace<'c> {
+pub struct Workspace<'c, F: SessionForm = SessionFile> {
     /// Limits of a run.
     pub limits: LimitsRecord,
     /// The models that the agents ask.
     pub models: Models<'c>,
     /// The session.
-    pub kept: KeptSession<'c>,
+    pub kept: KeptSession<'c, F>,
     /// The agent's processes, which end with the workspace.
     pub processes: RefCell<Processes<'c>>,
     /// Access outside the current directory.
@@ -272,20 +114,67 @@ pub struct Workspace<'c> {
     pub uncontained: Option<String>,
 }
 
-/// The system-specific parts of a workspace.
-pub struct Parts<'p, 'c> {
-    /// The system's home and the path of its directory.
-    pub home: (&'static AgentHome, &'p Path),
-    /// Days after which unused sessions are removed; 0 for never.
-    pub retention_days: u32,
-    /// File in the home directory that commands cannot see.
-    pub key_file: &'p str,
-    /// The models that the agents ask.
-    pub models: Models<'c>,
-    /// Limits of a run.
-    pub limits: LimitsRecord,
-    /// Paths that agents may not access, with links resolved.
-    pub closed: Vec<PathBuf>,
+impl<'c, F: SessionForm> Workspace<'c, F> {
+    /// Prepares the runner of commands, which cannot see `key_file`.
+    ///
+    /// # Errors
+    /// When the sandbox cannot be used.
+    pub fn of(
+        context: &'c Context<'c>,
+        options: &AgentOptions,
+        mut kept: KeptSession<'c, F>,
+        models: Models<'c>,
+        limits: LimitsRecord,
+        key_file: &Path,
+    ) -> Result<Self, Error> {
+        let session = kept.session.get_mut();
+        session.set_model(&models.first.spec.name);
+        if options.choice.replay.is_some() {
+            session.detach();
+        }
+        let (processes, uncontained) = processes(context, &options.agent.sandbox, key_file)?;
+        Ok(Self {
+            limits,
+            models,
+            kept,
+            processes: RefCell::new(processes),
+            outside: options.agent.outside(),
+            allowances: options.agent.losses.into(),
+            audit_commands: Vec::new(),
+            closed: Vec::new(),
+            recorded: None,
+            uncontained,
+        })
+    }
+
+    /// Switches to these models, with at most `limit` tokens per conversation.
+    pub fn set_models(&mut self, models: Models<'c>, limit: Option<u64>) {
+        self.models = models;
+        self.limits.max_context_tokens = limit;
+        let session = self.kept.session.get_mut();
+        session.set_model(&self.models.first.spec.name);
+    }
+
+    /// Returns the setup of a run on the session, for the command of this name.
+    pub fn setup<'s>(&'s self, name: &'static str, answers: AnswerSource<'s>) -> AgentSetup<'s>
+    where
+        KeptSession<'c, F>: Keeping,
+    {
+        AgentSetup {
+            advice: Error::hint,
+            name,
+            models: &self.models,
+            limits: self.limits,
+            session: Some(&self.kept),
+            answers,
+            warnings: self.uncontained.iter().cloned().collect(),
+            conventions: None,
+            stops_at_no: false,
+            changes: Some(self.allowances),
+            orchestration: None,
+            mode: None,
+        }
+    }
 }
 
 impl<'c> Workspace<'c> {
@@ -302,60 +191,23 @@ impl<'c> Workspace<'c> {
         for end in models.warnings(context) {
             context.warn(end);
         }
+        let kept = kept(
+            context,
+            options,
+            (&DEV, &home),
+            settings.session_retention_days,
+        )?;
+        let window = Some(context_limit(&settings, &models));
+        let (tries, timeout) = (settings.max_retries, Some(settings.command_timeout));
         let limits = LimitsRecord {
-            max_context_tokens: Some(context_limit(&settings, &models)),
-            max_retries: settings.max_retries,
             max_retries_automated: settings.max_retries_automated,
-            max_loops: settings.max_loops,
-            command_timeout: Some(Seconds(settings.command_timeout)),
+            ..LimitsRecord::new(window, tries, settings.max_loops, timeout)
         };
-        let parts = Parts {
-            home: (&DEV, &home),
-            retention_days: settings.session_retention_days,
-            key_file: settings::FILE,
-            models,
-            limits,
-            closed: own_paths(&home, &[settings::FILE, SESSIONS, history::FILE]),
-        };
+        let key_file = home.join(settings::FILE);
         Ok(Self {
             audit_commands: settings.audit_commands,
-            ..Self::of(context, options, parts)?
-        })
-    }
-
-    /// Opens the session and prepares the runner of commands.
-    ///
-    /// # Errors
-    /// When the session or the sandbox cannot be used.
-    pub fn of(
-        context: &'c Context<'c>,
-        options: &AgentOptions,
-        parts: Parts<'_, 'c>,
-    ) -> Result<Self, Error> {
-        let (agent, home) = parts.home;
-        let store = sessions::store(context, agent, home, parts.retention_days)?;
-        let model = &parts.models.first.spec.name;
-        let mut session = open_session(context, &store, options.session.clone(), model)?;
-        if options.choice.replay.is_some() {
-            session.detach();
-        }
-        let key_file = home.join(parts.key_file);
-        let (processes, uncontained) = processes(context, &options.agent.sandbox, &key_file)?;
-        Ok(Self {
-            limits: parts.limits,
-            models: parts.models,
-            kept: KeptSession {
-                session: RefCell::new(session),
-                store,
-                clock: context.clock,
-            },
-            processes: RefCell::new(processes),
-            outside: options.agent.outside(),
-            allowances: options.agent.losses.into(),
-            audit_commands: Vec::new(),
-            closed: parts.closed,
-            recorded: None,
-            uncontained,
+            closed: own_paths(&home, &[settings::FILE, SESSIONS, history::FILE]),
+            ..Self::of(context, options, kept, models, limits, &key_file)?
         })
     }
 
@@ -424,14 +276,6 @@ impl<'c> Workspace<'c> {
         Ok(())
     }
 
-    /// Switches to these models, with at most `limit` tokens per conversation.
-    pub fn set_models(&mut self, models: Models<'c>, limit: Option<u64>) {
-        self.models = models;
-        self.limits.max_context_tokens = limit;
-        let session = self.kept.session.get_mut();
-        session.file.model.clone_from(&self.models.first.spec.name);
-    }
-
     /// Switches to another session, or to a new one.
     ///
     /// # Errors
@@ -439,10 +283,11 @@ impl<'c> Workspace<'c> {
     pub fn change_session(
         &mut self,
         context: &Context<'_>,
-        which: SessionChoice,
+        which: &SessionChoice,
     ) -> Result<(), Error> {
-        let model = &self.models.first.spec.name;
-        *self.kept.session.get_mut() = open_session(context, &self.kept.store, which, model)?;
+        let mut session = open_session(context, &self.kept.store, which)?;
+        session.set_model(&self.models.first.spec.name);
+        *self.kept.session.get_mut() = session;
         Ok(())
     }
 
@@ -455,6 +300,49 @@ impl<'c> Workspace<'c> {
     pub fn has_more_to_do(&self) -> bool {
         self.is_begun() && self.kept.session.borrow().file.state != SessionState::Complete
     }
+}
+
+/// Opens the session of `dev` or `chat` in this home, and removes sessions unused for `days` days; 0 keeps them all.
+///
+/// # Errors
+/// When the session does not exist, or cannot be used or created.
+pub fn kept<'c>(
+    context: &'c Context<'_>,
+    options: &AgentOptions,
+    (agent, home): (&'static AgentHome, &Path),
+    days: u32,
+) -> Result<KeptSession<'c>, Error> {
+    let store = sessions::store(context, agent, home, days)?;
+    Ok(KeptSession {
+        session: RefCell::new(open_session(context, &store, &options.session)?),
+        store,
+        clock: context.clock,
+    })
+}
+
+/// Opens the chosen session, or creates a new one.
+fn open_session(
+    context: &Context<'_>,
+    store: &SessionStore<'_, SessionFile>,
+    which: &SessionChoice,
+) -> Result<Session<SessionFile>, Error> {
+    let directory = context.project.directory();
+    let found = which.open(store, directory)?;
+    let resumed = found.is_some();
+    let create = || {
+        let id = match which {
+            SessionChoice::Named(id) => Uuid::try_parse(id).ok(),
+            SessionChoice::New | SessionChoice::Last => None,
+        };
+        store.create(SessionFile::new(
+            id.unwrap_or_else(Uuid::new_v4),
+            context.clock.now().to_utc(),
+            store.written(directory),
+        ))
+    };
+    let session = found.map_or_else(create, Ok)?;
+    tell_session(context, &session, resumed);
+    Ok(session)
 }
 
 /// Checks that git ignores the key files and does not track them.
@@ -474,7 +362,7 @@ pub fn check_keys(context: &Context<'_>) -> Result<(), NotReady> {
 ///
 /// # Errors
 /// When a strict sandbox is not available, or the directories that git must ignore cannot be created.
-pub fn processes<'c>(
+fn processes<'c>(
     context: &'c Context<'_>,
     flags: &SandboxArgs,
     key_file: &Path,
@@ -507,86 +395,6 @@ pub fn processes<'c>(
 fn context_limit(settings: &Settings, models: &Models<'_>) -> u64 {
     let window = models.first.spec.prompt_window().unwrap_or(u64::MAX);
     settings.max_context_tokens.min(window)
-}
-
-/// Asks the user at a screen for permission, showing a preview if given; fails when the run is over.
-pub type Ask<'a> = &'a dyn Fn(&Question, Option<&str>) -> Result<Answer, Error>;
-
-/// Source of answers to an agent's questions.
-pub enum AnswerSource<'i> {
-    /// The user at the terminal.
-    Typed(&'i User),
-    /// The user at a screen.
-    Screen(Ask<'i>),
-    /// A recorded run.
-    Recorded(RefCell<RecordedAnswers>),
-    /// No one can answer: the run is headless.
-    Nowhere,
-}
-
-/// Recorded questions, where known, and their answers, without those already used.
-pub struct RecordedAnswers(VecDeque<(Option<String>, Option<String>)>);
-
-impl RecordedAnswers {
-    /// Takes the recorded answer to this question; `None` if the run did not ask it, as other answers do not apply.
-    pub fn to(&mut self, question: &str) -> Option<String> {
-        let is_it = |asked: &Option<String>| asked.as_deref().is_none_or(|asked| asked == question);
-        let at = self.0.iter().position(|(asked, _)| is_it(asked))?;
-        // Earlier questions are skipped: the replay has taken another path there.
-        self.0.drain(..=at).next_back()?.1
-    }
-}
-
-impl AnswerSource<'_> {
-    /// Creates a source with a recorded run's answers.
-    pub fn recorded(record: &AgentRecord) -> Self {
-        if !record.interactive {
-            return Self::Nowhere;
-        }
-        let asked = record.asked();
-        let asked = asked.map(|(question, answer)| {
-            let [question, answer] = [question, answer].map(|text| text.map(str::to_owned));
-            (question, answer)
-        });
-        Self::Recorded(RefCell::new(RecordedAnswers(asked.collect())))
-    }
-
-    /// Returns `true` if the agent may ask questions.
-    pub fn are_there(&self) -> bool {
-        !matches!(self, Self::Nowhere)
-    }
-}
-
-/// The initial state of a replayed run.
-pub struct Recorded {
-    /// The recording of the run.
-    pub recording: Recording,
-    /// The request, the limits and the answers.
-    pub record: AgentRecord,
-    /// The conversation before the run.
-    pub conversation: Conversation,
-}
-
-/// Finds the run to replay, if any.
-///
-/// # Errors
-/// When the run does not exist or contains no request.
-pub fn recorded(context: &Context<'_>, choice: &ModelChoice) -> Result<Option<Recorded>, Error> {
-    let Some(recording) = selection::find_recording(context, choice)? else {
-        return Ok(None);
-    };
-    let record = recording.agent().ok_or(CommandError::NothingAsked)?;
-    // The file may be as large as a session. It is missing if the run began a session.
-    let path = recording.folder().join(CONVERSATION);
-    let conversation = files::read(&path, Links::Refused, session::LARGEST)
-        .ok()
-        .and_then(|content| serde_json::from_slice(&content).ok())
-        .unwrap_or_default();
-    Ok(Some(Recorded {
-        recording,
-        record,
-        conversation,
-    }))
 }
 
 /// Returns the directory of a system's home.
@@ -624,45 +432,4 @@ pub fn own_paths(home: &Path, names: &[&str]) -> Vec<PathBuf> {
     let own = names.iter().map(|name| home.join(name));
     own.flat_map(|path| [path.clone(), resolved(path)])
         .collect()
-}
-
-/// Opens the chosen session, or creates a new one.
-///
-/// # Errors
-/// When the session does not exist, or cannot be used or created.
-pub fn open_session(
-    context: &Context<'_>,
-    store: &SessionStore<'_, SessionFile>,
-    which: SessionChoice,
-    model: &str,
-) -> Result<Session<SessionFile>, Error> {
-    let directory = context.project.directory();
-    let found = match &which {
-        SessionChoice::New => None,
-        SessionChoice::Last => Some(store.last_in(directory)?),
-        SessionChoice::Named(id) => store.has(id).then(|| id.clone()),
-    };
-    let session = if let Some(id) = &found {
-        let mut session = store.open(id)?;
-        store.check_directory(&session, directory)?;
-        model.clone_into(&mut session.model);
-        session
-    } else {
-        let id = match which {
-            SessionChoice::Named(id) => Uuid::try_parse(&id).ok(),
-            SessionChoice::New | SessionChoice::Last => None,
-        };
-        let now = context.clock.now().to_utc();
-        store.create(SessionFile::new(
-            id.unwrap_or_else(Uuid::new_v4),
-            now,
-            store.written(directory),
-            model,
-        ))?
-    };
-    context.reporter.event(&Event::Session {
-        id: session.id.to_string(),
-        resumed: found.is_some(),
-    });
-    Ok(session)
 }

@@ -118,6 +118,22 @@ pub struct LimitsRecord {
 }
 
 impl LimitsRecord {
+    /// Creates limits that are the same with and without a user.
+    pub fn new(
+        max_context_tokens: Option<u64>,
+        tries: u32,
+        max_loops: u16,
+        command_timeout: Option<Duration>,
+    ) -> Self {
+        Self {
+            max_context_tokens,
+            max_retries: tries,
+            max_retries_automated: tries,
+            max_loops,
+            command_timeout: command_timeout.map(Seconds),
+        }
+    }
+
     /// Returns the time limit for a command.
     pub fn command_timeout(&self) -> Duration {
         self.command_timeout.unwrap_or_default().0

@@ -39,6 +39,17 @@ pub enum Typed<T = String> {
     Interrupted,
 }
 
+impl<T> Typed<T> {
+    /// Converts the line.
+    pub fn map<U>(self, convert: impl FnOnce(T) -> U) -> Typed<U> {
+        match self {
+            Self::Line(line) => Typed::Line(convert(line)),
+            Self::End => Typed::End,
+            Self::Interrupted => Typed::Interrupted,
+        }
+    }
+}
+
 impl Typed {
     /// Returns the line; `None` at the end of the input.
     ///
@@ -117,11 +128,7 @@ pub trait LineReader {
     /// # Errors
     /// Same as for [`Self::line`].
     fn request(&mut self, prompt: &str) -> Result<Typed<Submission>, InputError> {
-        Ok(match self.line(prompt)? {
-            Typed::Line(text) => Typed::Line(text.into()),
-            Typed::End => Typed::End,
-            Typed::Interrupted => Typed::Interrupted,
-        })
+        Ok(self.line(prompt)?.map(Into::into))
     }
 
     /// Asks whether something may be done; `None` if the question must be asked in words.

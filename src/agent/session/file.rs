@@ -75,14 +75,13 @@ pub struct SessionFile {
 
 impl SessionFile {
     /// Creates the file of a new session in `directory`, which is given in the form used in files.
-    pub fn new(id: Uuid, now: DateTime<Utc>, directory: String, model: &str) -> Self {
+    pub fn new(id: Uuid, now: DateTime<Utc>, directory: String) -> Self {
         let now = now.trunc_subsecs(3);
         Self {
             id,
             created_at: now,
             updated_at: now,
             directory,
-            model: model.to_owned(),
             ..Self::default()
         }
     }
@@ -105,6 +104,10 @@ impl SessionForm for SessionFile {
 
     fn directory(&self) -> &str {
         &self.directory
+    }
+
+    fn set_model(&mut self, model: &str) {
+        model.clone_into(&mut self.model);
     }
 
     fn opened(mut self, id: &str) -> Self {

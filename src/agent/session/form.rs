@@ -33,6 +33,9 @@ pub trait SessionForm: DeserializeOwned {
     /// stays valid JSON whatever a key looks like.
     fn written(&mut self, redactor: &Redactor) -> impl Serialize;
 
+    /// Records the model that is asked.
+    fn set_model(&mut self, model: &str);
+
     /// Records the time of a change.
     fn changed(&mut self, _now: DateTime<Utc>) {}
 

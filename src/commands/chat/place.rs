@@ -23,10 +23,9 @@ use crate::agent::conversation::{Conversation, HistoryMessage, transcript};
 use crate::agent::memory::truncate::{Meter, sent, tokens_of};
 use crate::agent::session::SessionState;
 use crate::agent::tool::Effect;
+use crate::commands::keeping::{Keeping, SessionChoice};
 use crate::commands::sessions::KEEPS_ALL;
-use crate::commands::workspace::{
-    AgentOptions, Keeping, Parts, SessionChoice, Workspace, check_keys,
-};
+use crate::commands::workspace::{AgentOptions, Workspace, check_keys, kept};
 use crate::exec::sandbox::SandboxMode;
 use crate::model::message::Role;
 use crate::model::usage::Usage;
@@ -35,7 +34,6 @@ use crate::project::home::{AGENT_FOLDER, CHAT};
 use crate::record::event::Event;
 use crate::record::mode::{Mode, SharedMode};
 use crate::record::result::LimitsRecord;
-use crate::record::seconds::Seconds;
 use crate::record::step::Action;
 use crate::record::todos::Todo;
 use crate::run::accounts;
@@ -201,22 +199,12 @@ impl<'c> ChatPlace<'c> {
         if options.agent.sandbox.mode != SandboxMode::Off {
             let _ = fs::create_dir(root.join(AGENT_FOLDER));
         }
-        let limits = LimitsRecord {
-            max_context_tokens: models.first.spec.prompt_window(),
-            max_retries: TRIES,
-            max_retries_automated: TRIES,
-            max_loops: MOST_LOOPS,
-            command_timeout: Some(Seconds(COMMAND_TIMEOUT)),
-        };
-        let parts = Parts {
-            home: (&CHAT, &home),
-            retention_days: KEEPS_ALL,
-            key_file: accounts::FILE,
-            models,
-            limits,
-            closed: closed_paths(root, &home),
-        };
-        let mut base = Workspace::of(context, options, parts)?;
+        let window = models.first.spec.prompt_window();
+        let limits = LimitsRecord::new(window, TRIES, MOST_LOOPS, Some(COMMAND_TIMEOUT));
+        let kept = kept(context, options, (&CHAT, &home), KEEPS_ALL)?;
+        let key_file = home.join(accounts::FILE);
+        let mut base = Workspace::of(context, options, kept, models, limits, &key_file)?;
+        base.closed = closed_paths(root, &home);
         let allow_secrets = options.choice.allow_secrets;
         let processes = base.processes.into_inner().with_grace(GRACE);
         base.processes = RefCell::new(processes.showing_credentials(allow_secrets));
@@ -455,7 +443,7 @@ impl<'c> ChatPlace<'c> {
     ///
     /// # Errors
     /// When it cannot be opened or created; the current session then stays open.
-    pub fn change_session(&mut self, which: SessionChoice) -> Result<(), Error> {
+    pub fn change_session(&mut self, which: &SessionChoice) -> Result<(), Error> {
         self.base.change_session(self.context, which)?;
         self.take_up();
         Ok(())

@@ -19,7 +19,8 @@ use crate::agent::tagged::without_reminders;
 use crate::agent::tools::spawn::Work;
 use crate::agent::{Agent, AgentError, Brief, Env, Host, ToolTries};
 use crate::commands::agent_run::{AgentRun, AgentSetup};
-use crate::commands::workspace::{AnswerSource, Keeping as _};
+use crate::commands::answers::AnswerSource;
+use crate::commands::keeping::Keeping as _;
 use crate::model::message::Role;
 use crate::model::{Purpose, ToolChoice};
 use crate::record::mode::{Mode, SharedMode};
@@ -165,17 +166,9 @@ fn in_run(
 fn setup<'s>(place: &'s ChatPlace<'_>, answers: AnswerSource<'s>, keeps: bool) -> AgentSetup<'s> {
     AgentSetup {
         advice: hint_in_chat,
-        name: NAME,
-        models: &place.base.models,
-        limits: place.base.limits,
         session: keeps.then_some(place as _),
-        answers,
-        warnings: place.base.uncontained.iter().cloned().collect(),
-        conventions: None,
-        stops_at_no: false,
-        changes: Some(place.base.allowances),
-        orchestration: None,
         mode: Some(place.mode.get()),
+        ..place.base.setup(NAME, answers)
     }
 }
 

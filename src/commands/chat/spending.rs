@@ -9,8 +9,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::place::ChatPlace;
+use crate::commands::keeping::Keeping as _;
 use crate::commands::last::{self, Spent};
-use crate::commands::workspace::Keeping as _;
 use crate::record::result::RunRecord;
 use crate::run::not_ready::NotReady;
 use crate::sys::error::Error;

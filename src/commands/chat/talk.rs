@@ -13,11 +13,12 @@ use super::place::ChatPlace;
 use super::{attach, login, proposals, request, shell, spending, trusting};
 use crate::agent::AgentError;
 use crate::agent::conversation::UserRequest;
+use crate::commands::answers::AnswerSource;
+use crate::commands::keeping::{Keeping as _, SessionChoice};
 use crate::commands::screen::{Screen, ScreenLines};
 use crate::commands::talk::slash::Slash;
 use crate::commands::talk::tally::Tally;
 use crate::commands::talk::{Standing, Talk, Talker};
-use crate::commands::workspace::{AnswerSource, Keeping as _, SessionChoice};
 use crate::edit::undo_log;
 use crate::exec::process::ProcessState;
 use crate::model::Provider;
@@ -172,7 +173,7 @@ impl Talker for Chat<'_, '_> {
             SessionChoice::New => "a new session",
             SessionChoice::Last | SessionChoice::Named(_) => "the session goes on",
         };
-        self.place.change_session(which)?;
+        self.place.change_session(&which)?;
         self.screen
             .tell(ToScreen::Transcript(self.place.transcript()));
         Ok(said.to_owned())

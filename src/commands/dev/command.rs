@@ -31,22 +31,21 @@ use crate::agent::tools::read::{READ_FILE, ReadFile};
 use crate::agent::tools::replace::{FIND_AND_REPLACE_IN_FILE, FindAndReplace};
 use crate::agent::tools::write::{WRITE_FILE, WriteFile};
 use crate::agent::{Agent, Brief, Host, ToolTries, protocol};
-use crate::commands::agent_run::{AgentRun, AgentSetup};
+use crate::commands::agent_run::AgentRun;
+use crate::commands::answers::AnswerSource;
 use crate::commands::error::CommandError;
+use crate::commands::keeping::SessionChoice;
 use crate::commands::screen::with_user;
 use crate::commands::sessions as listing;
-use crate::commands::talk::slash::Slash;
+use crate::commands::talk::slash::{self, Slash};
 use crate::commands::talk::{Standing, Talk, Talker};
-use crate::commands::workspace::{
-    AgentOptions, AnswerSource, SessionChoice, Workspace, home, settings,
-};
+use crate::commands::workspace::{AgentOptions, Workspace, home, settings};
 use crate::model::Purpose;
 use crate::project::home::DEV;
 use crate::record::event::Event;
 use crate::run::context::{Context, ModelChoice, Stdin};
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::recovery;
-use crate::sys::error::Error;
 use crate::ui::input::OpenUser;
 use crate::ui::tui::Submission;
 
@@ -147,17 +146,7 @@ impl Developer<'_, '_> {
 }
 
 impl Talker for Developer<'_, '_> {
-    const COMMANDS: &'static [Slash] = &[
-        Slash::Clear,
-        Slash::Compact,
-        Slash::Cost,
-        Slash::Diff,
-        Slash::Exit,
-        Slash::Help,
-        Slash::Model,
-        Slash::Resume,
-        Slash::Undo,
-    ];
+    const COMMANDS: &'static [Slash] = &slash::COMMON;
     const PROMPT: &'static str = "dev> ";
 
     fn has_more_to_do(&self) -> Result<bool, Failure> {
@@ -208,7 +197,7 @@ impl Talker for Developer<'_, '_> {
     }
 
     fn change_session(&mut self, which: SessionChoice) -> Result<String, Failure> {
-        self.place.change_session(self.context, which)?;
+        self.place.change_session(self.context, &which)?;
         self.undone.clear();
         self.recap();
         let unfinished = "this session was not finished: say what is to be done next";
@@ -241,7 +230,7 @@ impl Talker for Developer<'_, '_> {
 /// Replaces the conversation by a summary, with particular attention to `focus` unless it is blank.
 fn compact(context: &Context<'_>, place: &Workspace<'_>, focus: &str) -> Result<Outcome, Failure> {
     let _lock = recovery::take(context)?;
-    let setup = setup(place, AnswerSource::Nowhere, Vec::new(), None);
+    let setup = place.setup(NAME, AnswerSource::Nowhere);
     let run = AgentRun::start(context, setup, None)?;
     let form = place.models.first.spec.tools.unwrap_or_default();
     let result = run.work(|conversation| {
@@ -260,29 +249,6 @@ fn compact(context: &Context<'_>, place: &Workspace<'_>, focus: &str) -> Result<
     run.finish(result)
 }
 
-/// Returns the setup of a run.
-fn setup<'s>(
-    place: &'s Workspace<'_>,
-    answers: AnswerSource<'s>,
-    warnings: Vec<String>,
-    conventions: Option<String>,
-) -> AgentSetup<'s> {
-    AgentSetup {
-        advice: Error::hint,
-        name: NAME,
-        models: &place.models,
-        limits: place.limits,
-        session: Some(&place.kept),
-        answers,
-        warnings,
-        conventions,
-        stops_at_no: false,
-        changes: Some(place.allowances),
-        orchestration: None,
-        mode: None,
-    }
-}
-
 /// Works on one request until the audit passes it. The project is locked only while a request is worked on.
 fn work(
     context: &Context<'_>,
@@ -292,13 +258,12 @@ fn work(
 ) -> Result<Outcome, Failure> {
     let _lock = recovery::take(context)?;
     let (root, outside) = (context.project.root(), place.outside);
-    let mut warnings: Vec<String> = place.uncontained.iter().cloned().collect();
-    let conventions = place.conventions(context).unwrap_or_else(|problem| {
+    let mut setup = place.setup(NAME, answers);
+    setup.conventions = place.conventions(context).unwrap_or_else(|problem| {
         context.warn(problem.clone());
-        warnings.push(problem);
+        setup.warnings.push(problem);
         None
     });
-    let setup = setup(place, answers, warnings, conventions);
     let run = AgentRun::start(context, setup, request)?;
     let form = place.models.first.spec.tools.unwrap_or_default();
     let (patience, max_loops) = (place.limits.command_timeout(), place.limits.max_loops);

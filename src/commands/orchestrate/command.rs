@@ -279,16 +279,14 @@ impl Orchestration<'_, '_> {
 
     /// Asks the user to reply to the model; `None` if they do not.
     fn answer(&self) -> Result<Option<String>, Error> {
-        loop {
-            let Some(answer) = self.run.answer(PROMPT)? else {
-                return Ok(None);
-            };
-            match talk::answer(self.context, answer) {
-                Some(Typed::Line(answer)) => return Ok(Some(answer)),
-                Some(Typed::End | Typed::Interrupted) => return Ok(None),
-                None => {}
-            }
-        }
+        let ask = || {
+            let answer = self.run.answer(PROMPT)?;
+            Ok::<_, Error>(answer.map_or(Typed::End, Typed::Line))
+        };
+        Ok(match talk::asked(self.context, ask)? {
+            Typed::Line(answer) => Some(answer),
+            Typed::End | Typed::Interrupted => None,
+        })
     }
 
     /// Has the work published if that is enabled and the work is done or has hit the limit of reviews or time. Returns

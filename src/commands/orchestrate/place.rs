@@ -8,10 +8,10 @@ use std::io;
 use super::args::OrchestrateArgs;
 use super::config::{AgentConfig, AzureVariables};
 use super::publish::Publishing;
+use crate::commands::answers::AnswerSource;
 use crate::commands::mcp_server::McpSource;
 use crate::commands::query;
 use crate::commands::talk;
-use crate::commands::workspace::AnswerSource;
 use crate::record::orchestration::OrchestrationSettings;
 use crate::record::replay::{Recording, RecordingProblem};
 use crate::record::result::{AgentRecord, LimitsRecord};
@@ -108,13 +108,7 @@ impl<'c> OrchestratePlace<'c> {
             None => Some(open()?),
         };
         Ok(Self {
-            limits: LimitsRecord {
-                max_context_tokens: spec.context_window,
-                max_retries: TRIES,
-                max_retries_automated: TRIES,
-                max_loops: MOST_LOOPS,
-                command_timeout: None,
-            },
+            limits: LimitsRecord::new(spec.context_window, TRIES, MOST_LOOPS, None),
             models,
             task,
             settings,
@@ -206,20 +200,13 @@ fn typed_task(
 ) -> Result<(String, Box<dyn LineReader>), Error> {
     let mut user = open()?;
     user.stands(Status::default(), talk::hints_at_question());
-    loop {
-        let typed = match user.request(TASK_PROMPT)? {
-            Typed::Line(task) => talk::answer(context, task.text),
-            Typed::End => Some(Typed::End),
-            Typed::Interrupted => Some(Typed::Interrupted),
-        };
-        match typed {
-            Some(Typed::Line(task)) if !task.trim().is_empty() => return Ok((task, user)),
-            Some(Typed::Line(_) | Typed::End) => return Err(InputError::Blank.into()),
-            Some(Typed::Interrupted) => {
-                let signal = Signal::Int;
-                return Err(Interrupted { signal }.into());
-            }
-            None => {}
+    let ask = || Ok::<_, Error>(user.request(TASK_PROMPT)?.map(|task| task.text));
+    match talk::asked(context, ask)? {
+        Typed::Line(task) if !task.trim().is_empty() => Ok((task, user)),
+        Typed::Line(_) | Typed::End => Err(InputError::Blank.into()),
+        Typed::Interrupted => {
+            let signal = Signal::Int;
+            Err(Interrupted { signal }.into())
         }
     }
 }

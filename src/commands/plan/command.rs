@@ -19,13 +19,15 @@ use crate::agent::AgentError;
 use crate::agent::conversation::Conversation;
 use crate::agent::restricted::AuditCommands;
 use crate::commands::agent_run::{AgentRun, AgentSetup};
+use crate::commands::answers::AnswerSource;
 use crate::commands::error::CommandError;
+use crate::commands::keeping::{Keeping as _, SessionChoice};
 use crate::commands::last;
 use crate::commands::screen::with_user;
-use crate::commands::talk::slash::Slash;
+use crate::commands::talk::slash::{self, Slash};
 use crate::commands::talk::tally::Tally;
 use crate::commands::talk::{Standing, Talk, Talker};
-use crate::commands::workspace::{AgentOptions, AnswerSource, Keeping as _, SessionChoice, home};
+use crate::commands::workspace::{AgentOptions, home};
 use crate::model::ModelTable;
 use crate::project::home::PLAN;
 use crate::record::event::Event;
@@ -172,16 +174,8 @@ struct Worker<'w> {
 }
 
 impl Talker for Worker<'_> {
-    const COMMANDS: &'static [Slash] = &[
-        Slash::Clear,
-        Slash::Cost,
-        Slash::Diff,
-        Slash::Exit,
-        Slash::Help,
-        Slash::Model,
-        Slash::Resume,
-        Slash::Undo,
-    ];
+    // Nothing is summarized but the work: `/compact` is left out.
+    const COMMANDS: &'static [Slash] = slash::COMMON.split_at(1).1;
     const PROMPT: &'static str = "plan> ";
 
     fn has_more_to_do(&self) -> Result<bool, Failure> {
@@ -189,13 +183,22 @@ impl Talker for Worker<'_> {
     }
 
     fn standing(&self) -> Standing {
-        let is_begun = self.place.kept.state(|state| !state.requests.is_empty());
-        let spec = &self.place.models.first.spec;
+        let is_begun = self
+            .place
+            .base
+            .kept
+            .state(|state| !state.requests.is_empty());
+        let spec = &self.place.base.models.first.spec;
         Standing {
-            session: is_begun.then(|| self.place.kept.id()),
+            session: is_begun.then(|| self.place.base.kept.id()),
             model: spec.name.clone(),
             vendor: spec.provider.vendor().name,
-            window: self.place.limits.max_context_tokens.unwrap_or_default(),
+            window: self
+                .place
+                .base
+                .limits
+                .max_context_tokens
+                .unwrap_or_default(),
             ..Standing::default()
         }
     }
@@ -217,12 +220,12 @@ impl Talker for Worker<'_> {
     }
 
     fn sessions(&self) -> Result<Vec<(String, String)>, Failure> {
-        self.place.kept.others(self.context.project.root())
+        self.place.base.kept.others(self.context.project.root())
     }
 
     fn change_session(&mut self, session: SessionChoice) -> Result<String, Failure> {
         if let SessionChoice::Named(id) = &session {
-            self.place.kept.check(id)?;
+            self.place.base.kept.check(id)?;
         }
         self.next = Some(AgentOptions {
             session,
@@ -237,13 +240,15 @@ impl Talker for Worker<'_> {
             ..self.options.choice.clone()
         };
         let models = models(self.context, &choice, self.arguments.pull, self.user)?;
-        self.place.set_models(self.context, models);
+        models.tell_base_urls(self.context);
+        let window = models.first.spec.prompt_window();
+        self.place.base.set_models(models, window);
         self.options.choice = choice;
         Ok(())
     }
 
     fn cost(&self, _tally: &Tally) -> Result<String, Failure> {
-        let spent = last::spent_in(self.context, &self.place.kept.id())?;
+        let spent = last::spent_in(self.context, &self.place.base.kept.id())?;
         Ok(format!("this session: {spent}"))
     }
 
@@ -257,7 +262,7 @@ impl Worker<'_> {
     fn serve(&mut self) -> Result<Outcome, Failure> {
         self.document().make().map_err(NotReady::of)?;
         let request = self.options.request.clone();
-        match (&self.place.recorded, request.as_deref(), self.user) {
+        match (&self.place.base.recorded, request.as_deref(), self.user) {
             (Some(recorded), _, _) => {
                 let answers = AnswerSource::recorded(recorded);
                 self.work_on(answers, recorded.request.as_deref())
@@ -268,7 +273,7 @@ impl Worker<'_> {
             (None, Some(_), _) if self.is_open()? => self.work_on(AnswerSource::Nowhere, None),
             (None, None, Some(user)) => {
                 Talk::new(self.context, user).run(self)?;
-                let id = self.place.kept.id();
+                let id = self.place.base.kept.id();
                 Ok(Outcome::said(format!(
                     "session {id}: `--resume` goes on with it"
                 )))
@@ -284,7 +289,7 @@ impl Worker<'_> {
         request: Option<&str>,
     ) -> Result<Outcome, Failure> {
         let _lock = recovery::take(self.context)?;
-        let kept = &self.place.kept;
+        let kept = &self.place.base.kept;
         self.check_plan()?;
         if request.is_some() && kept.state(|state| state.stage) == PlanStage::Summary {
             let lost = "what was done for the request before is not in the plan's log";
@@ -299,18 +304,9 @@ impl Worker<'_> {
             _ => None,
         });
         let setup = AgentSetup {
-            advice: Error::hint,
-            name: NAME,
-            models: &self.place.models,
-            limits: self.place.limits,
-            session: Some(kept),
-            answers,
             warnings: self.place.warnings.clone(),
-            conventions: None,
             stops_at_no: true,
-            changes: Some(self.arguments.agent.losses.into()),
-            orchestration: None,
-            mode: None,
+            ..self.place.base.setup(NAME, answers)
         };
         let run = AgentRun::start(self.context, setup, asked.as_deref())?;
         let document = self.document();
@@ -321,7 +317,7 @@ impl Worker<'_> {
             root,
             path: self.context.environment.os("PATH"),
             own: &[],
-            check_timeout: self.place.limits.command_timeout(),
+            check_timeout: self.place.base.limits.command_timeout(),
         };
         let stages = Stages {
             context: self.context,
@@ -346,7 +342,7 @@ impl Worker<'_> {
         stages: &Stages<'_, '_, '_>,
         conversation: &mut Conversation,
     ) -> Result<String, AgentError> {
-        let kept = &self.place.kept;
+        let kept = &self.place.base.kept;
         let enter = |stage| Ok::<(), AgentError>(kept.change_state(|state| state.enter(stage))?);
         let stage = || kept.state(|state| state.stage);
         stages.mend()?;
@@ -421,7 +417,7 @@ impl Worker<'_> {
         if end == WorkEnd::Done {
             stages.check_criteria()?;
         }
-        let from = self.place.kept.state(|state| state.from);
+        let from = self.place.base.kept.state(|state| state.from);
         let said = conversation.history.get(from..).unwrap_or_default();
         stages.sum_up(said, end)
     }
@@ -440,6 +436,7 @@ impl Worker<'_> {
     fn is_open(&self) -> Result<bool, Error> {
         let is_under_way = self
             .place
+            .base
             .kept
             .state(|state| !state.requests.is_empty() && state.stage != PlanStage::Done);
         if is_under_way {
@@ -452,7 +449,11 @@ impl Worker<'_> {
     fn document(&self) -> PlanFile<'_> {
         PlanFile {
             path: &self.place.document,
-            is_private: self.place.kept.state(|state| state.plan_file.is_none()),
+            is_private: self
+                .place
+                .base
+                .kept
+                .state(|state| state.plan_file.is_none()),
             clock: self.context.clock,
             redactor: self.context.redactor,
         }

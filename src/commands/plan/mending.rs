@@ -50,7 +50,7 @@ impl Stages<'_, '_, '_> {
         let copy = self.document.replace(&document).map_err(Error::from)?;
         if is_lost {
             // An empty plan has no steps to continue with.
-            let kept = &self.place.kept;
+            let kept = &self.place.base.kept;
             kept.change_state(|state| state.enter(PlanStage::Planning))?;
         }
         self.run.warn(format!(

@@ -13,21 +13,17 @@ use super::instructions;
 use super::session::{self, PlanSessionFile, PlanSessionStore, PlanStage, PlanState};
 use crate::agent::conversation::Conversation;
 use crate::agent::session::{SESSIONS, SessionForm as _, SessionState};
+use crate::commands::answers::{Recorded, recorded};
 use crate::commands::error::CommandError;
-use crate::commands::workspace::{
-    AgentOptions, Keeping, KeptSession, Recorded, SessionChoice, check_keys, own_paths, processes,
-    recorded,
-};
-use crate::exec::process::Processes;
+use crate::commands::keeping::{Keeping, KeptSession, SessionChoice, tell_session};
+use crate::commands::workspace::{AgentOptions, Workspace, check_keys, own_paths};
 use crate::model::{ModelSpec, ModelTable, Purpose, TaskType};
 use crate::project::home::PLAN_MODELS;
 use crate::project::repository::DOT_GIT;
 use crate::project::{Project, home, place};
-use crate::record::event::Event;
 use crate::record::question::{Answer, Question};
-use crate::record::result::{AgentRecord, LimitsRecord};
+use crate::record::result::LimitsRecord;
 use crate::record::run_files::PLAN;
-use crate::record::seconds::Seconds;
 use crate::run::context::{Context, ModelChoice, ModelsProblem};
 use crate::run::not_ready::NotReady;
 use crate::run::selection;
@@ -212,24 +208,14 @@ const STAGES: [(Purpose, TaskType); 4] = [
 
 /// Everything a plan run needs, prepared before it starts.
 pub struct PlanPlace<'c> {
-    /// The models of the stages.
-    pub models: Models<'c>,
-    /// The session.
-    pub kept: KeptPlan<'c>,
+    /// Session, models, limits and processes.
+    pub base: Workspace<'c, PlanSessionFile>,
     /// The plan's document.
     pub document: PathBuf,
     /// The content of `AGENTS.md`, used as instructions for the models.
     pub instructions: String,
-    /// The limits of the agent.
-    pub limits: LimitsRecord,
-    /// Runs commands.
-    pub processes: RefCell<Processes<'c>>,
-    /// Paths that the agent's tools may not access, with links resolved.
-    pub closed: Vec<PathBuf>,
     /// Warnings from before the run.
     pub warnings: Vec<String>,
-    /// Record of the replayed run, if any.
-    pub recorded: Option<AgentRecord>,
     /// True if the replayed run ended once the plan was made.
     pub is_plan_only: bool,
 }
@@ -265,29 +251,18 @@ impl<'c> PlanPlace<'c> {
         for warning in &warnings {
             context.warn(warning.clone());
         }
-        let (processes, uncontained) =
-            processes(context, &options.agent.sandbox, &home.join(PLAN_MODELS))?;
-        warnings.extend(uncontained);
         let window = models.first.spec.prompt_window();
-        let model = &models.first.spec.name;
-        kept.session.borrow_mut().file.model.clone_from(model);
+        let limits = LimitsRecord::new(window, TRIES, MOST_LOOPS, Some(LONGEST_COMMAND));
+        let key_file = home.join(PLAN_MODELS);
+        let mut base = Workspace::of(context, options, kept, models, limits, &key_file)?;
+        base.closed = own_paths(home, &["config", SESSIONS]);
+        warnings.extend(base.uncontained.clone());
         let mut place = Self {
-            models,
-            document: kept.document(root),
+            document: base.kept.document(root),
+            base,
             instructions: read.text,
-            limits: LimitsRecord {
-                max_context_tokens: window,
-                max_retries: TRIES,
-                max_retries_automated: TRIES,
-                max_loops: MOST_LOOPS,
-                command_timeout: Some(Seconds(LONGEST_COMMAND)),
-            },
-            processes: RefCell::new(processes),
-            closed: own_paths(home, &["config", SESSIONS]),
             warnings,
-            recorded: None,
             is_plan_only: false,
-            kept,
         };
         place.replay(context, &options.choice)?;
         Ok(place)
@@ -307,34 +282,22 @@ impl<'c> PlanPlace<'c> {
         let document = document.map_err(|_| CommandError::NothingAsked)?;
         let made = atomic_file::replace_private(&self.document, |file| file.write_all(&document));
         made.map_err(PathError::of("write", &self.document))?;
-        let has_worked = [Purpose::STEP, Purpose::SUMMARY]
-            .iter()
-            .any(|purpose| recording.model_of(purpose).is_some());
-        self.is_plan_only = !has_worked;
-        let stage = if recording.model_of(&Purpose::PLAN).is_some() {
+        let has = |purpose| recording.model_of(&purpose).is_some();
+        self.is_plan_only = !has(Purpose::STEP) && !has(Purpose::SUMMARY);
+        let stage = if has(Purpose::PLAN) {
             PlanStage::Planning
-        } else if recording.model_of(&Purpose::STEP).is_some() {
+        } else if has(Purpose::STEP) {
             PlanStage::Execution
         } else {
             PlanStage::Summary
         };
-        self.kept.change_state(|state| {
+        self.base.kept.change_state(|state| {
             state.from = record.from;
             state.conversation = conversation;
             state.stage = stage;
         })?;
-        self.recorded = Some(record);
+        self.base.recorded = Some(record);
         Ok(())
-    }
-
-    /// Switches to these models.
-    pub fn set_models(&mut self, context: &Context<'_>, models: Models<'c>) {
-        self.models = models;
-        self.models.tell_base_urls(context);
-        let spec = &self.models.first.spec;
-        self.limits.max_context_tokens = spec.prompt_window();
-        let session = self.kept.session.get_mut();
-        session.file.model.clone_from(&spec.name);
     }
 }
 
@@ -359,44 +322,34 @@ pub fn open_session<'c>(
 ) -> Result<KeptPlan<'c>, Error> {
     let store = PlanSessionStore::at(&home::PLAN, home, context.redactor)?;
     let root = context.project.root();
-    let now = context.clock.now();
     // The session of a replay cannot be resumed, and changes no plan but its own.
     let is_replay = arguments.agent.replay.is_some();
-    let plan_file = if is_replay {
-        None
-    } else {
-        plan_file(&context.project, arguments.plan_file.as_deref(), choice)?
-    };
-    let found = match choice {
-        SessionChoice::New => None,
-        SessionChoice::Last => Some(store.last_in(root)?),
-        SessionChoice::Named(id) => Some(id.clone()),
-    };
-    let session = if let Some(id) = &found {
-        let session = store.open(id)?;
-        store.check_directory(&session, root)?;
-        let known = &session.file.state.plan_file;
-        if let (Some(path), true) = (&arguments.plan_file, plan_file != *known) {
-            return Err(NoPlanFile::Elsewhere {
-                path: path.clone(),
-                known: session.document(root),
-            }
-            .into());
+    let plan_file = arguments.plan_file.as_deref().filter(|_| !is_replay);
+    let in_project = plan_file.map(|path| plan_file_of(&context.project, path, choice));
+    let in_project = in_project.transpose()?;
+    let found = choice.open(&store, root)?;
+    if let (Some(session), Some(path)) = (&found, plan_file)
+        && session.state.plan_file != in_project
+    {
+        return Err(NoPlanFile::Elsewhere {
+            path: path.to_owned(),
+            known: session.document(root),
         }
-        session
-    } else {
+        .into());
+    }
+    let resumed = found.is_some();
+    let create = || {
         let directory = if is_replay { Path::new("") } else { root };
         let state = PlanState {
             directory: store.written(directory),
-            plan_file,
+            plan_file: in_project,
             ..PlanState::default()
         };
-        session::create(&store, now, context.clock.zone(now).as_deref(), state)?
+        let now = context.clock.now();
+        session::create(&store, now, context.clock.zone(now).as_deref(), state)
     };
-    context.reporter.event(&Event::Session {
-        id: session.id(),
-        resumed: found.is_some(),
-    });
+    let session = found.map_or_else(create, Ok)?;
+    tell_session(context, &session, resumed);
     Ok(KeptPlan {
         session: RefCell::new(session),
         store,
@@ -412,15 +365,8 @@ fn is_no_plan(path: &Path) -> bool {
     !content.trim_ascii().is_empty() && matches!(parsed, Err(PlanDocumentError::NoHeading))
 }
 
-/// Returns the document's path relative to the project's root; `None` if the document is in the session's folder.
-fn plan_file(
-    project: &Project,
-    path: Option<&Path>,
-    choice: &SessionChoice,
-) -> Result<Option<String>, Error> {
-    let Some(path) = path else {
-        return Ok(None);
-    };
+/// Returns the path of a document in the project, relative to its root.
+fn plan_file_of(project: &Project, path: &Path, choice: &SessionChoice) -> Result<String, Error> {
     let outside = || NoPlanFile::Outside(path.to_owned());
     let root = project.root();
     let whole = path_clean::clean(root.join(path));
@@ -443,5 +389,5 @@ fn plan_file(
     }
     let relative = place::relative(root, &real);
     let relative = relative.to_str().ok_or_else(outside)?;
-    Ok(Some(relative.to_owned()))
+    Ok(relative.to_owned())
 }

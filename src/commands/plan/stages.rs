@@ -385,7 +385,7 @@ impl<'c> Stages<'_, 'c, '_> {
 
     /// The prompt in the model's table entry, followed by a sentence about the task.
     pub fn model_and(&self, purpose: &Purpose, sentence: &str) -> String {
-        place::model_and(&self.place.models.of(purpose).spec, sentence)
+        place::model_and(&self.place.base.models.of(purpose).spec, sentence)
     }
 
     /// The plan as shown to models, with only the latest `entries` of its log; `None` keeps them all.
@@ -410,7 +410,7 @@ impl<'c> Stages<'_, 'c, '_> {
         task: &'m str,
         shorter: &'m dyn Fn() -> String,
     ) -> Recent<'m> {
-        let spec = &self.place.models.of(purpose).spec;
+        let spec = &self.place.base.models.of(purpose).spec;
         let window = spec.prompt_window();
         Recent {
             most,
@@ -432,7 +432,7 @@ impl<'c> Stages<'_, 'c, '_> {
                     permissions: &DenyPaths {
                         permissions: &Everything,
                         root,
-                        paths: &self.place.closed,
+                        paths: &self.place.base.closed,
                         instead: None,
                     },
                     root,
@@ -476,8 +476,8 @@ impl<'c> Stages<'_, 'c, '_> {
     /// The tool that runs commands; harmless ones run without a shell.
     pub fn command(&self) -> RunCommand<'_, 'c> {
         RunCommand {
-            processes: &self.place.processes,
-            patience: self.place.limits.command_timeout(),
+            processes: &self.place.base.processes,
+            patience: self.place.base.limits.command_timeout(),
             shell: Shell::Foreground(self.harmless),
             output_files: self.output_files,
         }
@@ -491,6 +491,7 @@ impl<'c> Stages<'_, 'c, '_> {
         let version = self.read()?.plan().metadata.version;
         Ok(self
             .place
+            .base
             .kept
             .change_state(|state| state.version = Some(version))?)
     }
@@ -501,13 +502,16 @@ impl<'c> Stages<'_, 'c, '_> {
     /// # Errors
     /// If the document cannot be read or the session cannot be saved.
     pub fn is_written(&self) -> Result<bool, AgentError> {
-        let Some(before) = self.place.kept.state(|state| state.version) else {
+        let Some(before) = self.place.base.kept.state(|state| state.version) else {
             return Ok(false);
         };
         let is_written = self.read()?.plan().metadata.version > before;
         if !is_written {
             // A change made by others in the meantime must not be taken for the stage's result.
-            self.place.kept.change_state(|state| state.version = None)?;
+            self.place
+                .base
+                .kept
+                .change_state(|state| state.version = None)?;
         }
         Ok(is_written)
     }

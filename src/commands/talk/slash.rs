@@ -36,6 +36,19 @@ slash_commands! {
     Undo "undo" "" "take back what the last request changed";
 }
 
+/// The commands of an agent that works on one task after another; the first is for those that can summarize.
+pub const COMMON: [Slash; 9] = [
+    Slash::Compact,
+    Slash::Clear,
+    Slash::Cost,
+    Slash::Diff,
+    Slash::Exit,
+    Slash::Help,
+    Slash::Model,
+    Slash::Resume,
+    Slash::Undo,
+];
+
 /// Aliases of commands.
 const ALIASES: [(&str, &str); 2] = [("quit", "exit"), ("?", "help")];
 

@@ -103,7 +103,9 @@ fn create(
 ) -> Result<Session<SessionFile>, SessionError> {
     let id = id.parse().unwrap();
     let directory = store.written(Path::new(directory));
-    store.create(SessionFile::new(id, now, directory, "m"))
+    let mut file = SessionFile::new(id, now, directory);
+    file.set_model("m");
+    store.create(file)
 }
 
 /// A session that was saved at `time` and is held no more.

@@ -176,6 +176,10 @@ impl SessionForm for PlanSessionFile {
         &self.state.directory
     }
 
+    fn set_model(&mut self, model: &str) {
+        model.clone_into(&mut self.model);
+    }
+
     fn opened(self, id: &str) -> Self {
         let id = id.to_owned();
         Self { id, ..self }
