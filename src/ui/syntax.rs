@@ -3,7 +3,7 @@
 //! Guarantees that the work is bounded: in bytes, per file and in total, by the length of a line, and by the
 //! time that the caller reports. Anything beyond is plain text.
 
-use std::cell::OnceCell;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxReference, SyntaxSet};
@@ -40,10 +40,11 @@ const RULES: [(CssClass, &str); 10] = [
 /// The pieces of a line, each with its end and its class.
 pub type Pieces = Vec<(usize, Option<CssClass>)>;
 
+/// The syntaxes, whose patterns are compiled once, when they are first needed.
+static SYNTAXES: LazyLock<SyntaxSet> = LazyLock::new(two_face::syntax::extra_newlines);
+
 /// Highlights files until its budget is spent.
 pub struct Highlighter<'a> {
-    /// Loaded when the first file is highlighted.
-    syntaxes: OnceCell<SyntaxSet>,
     rules: Vec<(Scope, CssClass)>,
     left: usize,
     elapsed: &'a dyn Fn() -> Duration,
@@ -58,7 +59,6 @@ impl<'a> Highlighter<'a> {
             scopes.filter_map(move |scope| Some((Scope::new(scope).ok()?, *class)))
         });
         Self {
-            syntaxes: OnceCell::new(),
             rules: rules.collect(),
             left: ALL,
             until: elapsed() + TIME,
@@ -74,11 +74,10 @@ impl<'a> Highlighter<'a> {
         if bytes > FILE.min(self.left) || self.is_late() {
             return None;
         }
-        let syntaxes = self.syntaxes.get_or_init(two_face::syntax::extra_newlines);
         let [before, after] = versions.map(<[String]>::first);
         let first_line = after.or(before).map_or("", String::as_str);
-        let syntax = syntax(syntaxes, path, first_line)?;
-        let colored = versions.map(|lines| self.lines(syntaxes, syntax, lines));
+        let syntax = syntax(path, first_line)?;
+        let colored = versions.map(|lines| self.lines(syntax, lines));
         self.left -= bytes;
         Some(colored)
     }
@@ -89,21 +88,15 @@ impl<'a> Highlighter<'a> {
         if code.len() > FILE {
             return None;
         }
-        let syntaxes = self.syntaxes.get_or_init(two_face::syntax::extra_newlines);
-        let syntax = syntaxes.find_syntax_by_token(language)?;
+        let syntax = SYNTAXES.find_syntax_by_token(language)?;
         let lines: Vec<String> = code.split('\n').map(str::to_owned).collect();
-        Some(self.lines(syntaxes, syntax, &lines))
+        Some(self.lines(syntax, &lines))
     }
 
-    fn lines(
-        &self,
-        syntaxes: &SyntaxSet,
-        syntax: &SyntaxReference,
-        lines: &[String],
-    ) -> Vec<Pieces> {
+    fn lines(&self, syntax: &SyntaxReference, lines: &[String]) -> Vec<Pieces> {
         let (mut state, mut scopes) = (ParseState::new(syntax), ScopeStack::new());
         let in_time = lines.iter().take_while(|_| !self.is_late());
-        let pieces = in_time.map_while(|line| self.line(&mut state, &mut scopes, syntaxes, line));
+        let pieces = in_time.map_while(|line| self.line(&mut state, &mut scopes, line));
         pieces.collect()
     }
 
@@ -111,15 +104,9 @@ impl<'a> Highlighter<'a> {
         (self.elapsed)() > self.until
     }
 
-    fn line(
-        &self,
-        state: &mut ParseState,
-        scopes: &mut ScopeStack,
-        syntaxes: &SyntaxSet,
-        line: &str,
-    ) -> Option<Pieces> {
+    fn line(&self, state: &mut ParseState, scopes: &mut ScopeStack, line: &str) -> Option<Pieces> {
         let line = if line.len() > LINE { "" } else { line };
-        let operations = state.parse_line(&format!("{line}\n"), syntaxes).ok()?;
+        let operations = state.parse_line(&format!("{line}\n"), &SYNTAXES).ok()?;
         let mut pieces: Pieces = Vec::new();
         let mut from = 0;
         for (at, operation) in operations {
@@ -155,22 +142,16 @@ impl<'a> Highlighter<'a> {
 }
 
 /// Detects a file's language by its name, extension or first line.
-fn syntax<'s>(
-    syntaxes: &'s SyntaxSet,
-    path: &str,
-    first_line: &str,
-) -> Option<&'s SyntaxReference> {
+fn syntax(path: &str, first_line: &str) -> Option<&'static SyntaxReference> {
     let name = path.rsplit('/').next().unwrap_or(path);
-    let by_ending = || syntaxes.find_syntax_by_extension(name.rsplit_once('.')?.1);
+    let by_ending = || SYNTAXES.find_syntax_by_extension(name.rsplit_once('.')?.1);
     let tells = first_line.starts_with("#!") && first_line.len() <= FIRST_LINE;
-    let by_first_line = || {
-        syntaxes
-            .find_syntax_by_first_line(first_line)
-            .filter(|_| tells)
-    };
-    let found = syntaxes.find_syntax_by_extension(name);
-    let found = found.or_else(by_ending).or_else(by_first_line);
-    found.filter(|syntax| syntax.name != "Plain Text")
+    let by_first_line = || SYNTAXES.find_syntax_by_first_line(first_line);
+    SYNTAXES
+        .find_syntax_by_extension(name)
+        .or_else(by_ending)
+        .or_else(|| tells.then(by_first_line)?)
+        .filter(|syntax| syntax.name != "Plain Text")
 }
 
 #[cfg(test)]

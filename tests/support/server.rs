@@ -108,14 +108,15 @@ pub fn openai(text: &str) -> Value {
     })
 }
 
-/// The lines in which Ollama streams this text: thoughts first, and the usage with the last one.
+/// The lines in which Ollama streams this text, some thousand at most: thoughts first, and the usage with the last one.
 pub fn ollama(text: &str) -> Vec<Value> {
     let line = |message: Value| json!({"model": "local:latest", "created_at": "2026-11-23T05:00:00Z", "message": message, "done": false});
     let mut lines = vec![line(
         json!({"role": "assistant", "content": "", "thinking": "hm"}),
     )];
     let characters: Vec<char> = text.chars().collect();
-    lines.extend(characters.chunks(3).map(|piece| {
+    let size = (characters.len() / 1_000).max(3);
+    lines.extend(characters.chunks(size).map(|piece| {
         let piece: String = piece.iter().collect();
         line(json!({"role": "assistant", "content": piece}))
     }));

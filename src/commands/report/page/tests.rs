@@ -1,6 +1,7 @@
 //! Tests that pages are safe whatever is on them, that they are bounded, and that their colours can be told apart.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -16,6 +17,9 @@ use crate::record::step::{Action, Step};
 use crate::run::past::history::{PastRun, PastStep, RunChanges, query_of};
 use crate::secret::Redactor;
 use crate::sys::diff::{FileChange, FileState};
+
+/// One for all pages: to compile its patterns takes longer than to make a page.
+static NO_KEYS: LazyLock<Redactor> = LazyLock::new(Redactor::default);
 
 const NAME: &str = "2026-11-21-20-15-03-committing-code";
 
@@ -163,7 +167,7 @@ fn scripted(run: &PastRun, text: &str, steps: &[PastStep], interactive: bool) ->
         doubts: vec![text.to_owned()],
     };
     let is_told = steps.iter().any(|past| !past.step.is_agents());
-    let (changes, redactor) = ((!is_told).then_some(&changes), &Redactor::default());
+    let (changes, redactor) = ((!is_told).then_some(&changes), &*NO_KEYS);
     let elapsed = &|| Duration::ZERO;
     super::run(
         run,
@@ -178,8 +182,7 @@ fn scripted(run: &PastRun, text: &str, steps: &[PastStep], interactive: bool) ->
 
 /// The page about all runs, none of which tells what was asked for.
 fn overview_of(runs: &[PastRun]) -> String {
-    let redactor = Redactor::default();
-    overview(runs, |_| true, |_| None, &redactor, false)
+    overview(runs, |_| true, |_| None, &NO_KEYS, false)
 }
 
 /// All kinds of pages, with this text wherever there can be one.
@@ -210,13 +213,7 @@ fn pages(text: &str) -> Vec<String> {
         page(&runs[2], text, &[]),
         page(&runs[3], text, &[unfinished]),
         page(&runs[4], text, &steps(text, &agents)),
-        overview(
-            &runs,
-            |_| true,
-            |_| Some(text.to_owned()),
-            &Redactor::default(),
-            false,
-        ),
+        overview(&runs, |_| true, |_| Some(text.to_owned()), &NO_KEYS, false),
     ]
 }
 
@@ -225,14 +222,19 @@ const ELEMENTS: &str = "html head meta title style body header main section foot
 const ATTRIBUTES: &str = "lang charset http-equiv content name class id href open style data-n scope tabindex aria-label aria-hidden title";
 
 /// Reads a page as strictly as can be, and returns the texts on it. Panics at whatever is not the page's own.
+static TAG: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r#"^<(/?)([a-z][a-z0-9]*)((?: [a-zA-Z-]+(?:="[^"<>]*")?)*)>"#).unwrap()
+});
+static ATTRIBUTE: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r#" ([a-zA-Z-]+)(?:="([^"<>]*)")?"#).unwrap());
+static ENTITY: LazyLock<Regex> = LazyLock::new(|| Regex::new("&(amp|lt|gt|quot);").unwrap());
+static BESIDE: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"^\./[A-Za-z0-9%._-]+/report\.html$").unwrap());
 fn texts(page: &str) -> String {
-    let tag = Regex::new(r#"^<(/?)([a-z][a-z0-9]*)((?: [a-zA-Z-]+(?:="[^"<>]*")?)*)>"#).unwrap();
-    let attribute = Regex::new(r#" ([a-zA-Z-]+)(?:="([^"<>]*)")?"#).unwrap();
     let (elements, attributes): (HashSet<_>, HashSet<_>) = (
         ELEMENTS.split_whitespace().collect(),
         ATTRIBUTES.split_whitespace().collect(),
     );
-    let entity = Regex::new("&(amp|lt|gt|quot);").unwrap();
     let page = page.strip_prefix("<!DOCTYPE html>").unwrap();
     let rest = page
         .split_once(STYLE)
@@ -244,12 +246,12 @@ fn texts(page: &str) -> String {
         let at = from + at;
         text.push_str(&rest[from..at]);
         let shown: String = rest[at..].chars().take(80).collect();
-        let found = tag
+        let found = TAG
             .captures(&rest[at..])
             .unwrap_or_else(|| panic!("no tag: {shown}"));
         let name = found[2].to_owned();
         assert!(elements.contains(name.as_str()), "{shown}");
-        for found in attribute.captures_iter(&found[3]) {
+        for found in ATTRIBUTE.captures_iter(&found[3]) {
             let value = found.get(2).map_or("", |value| value.as_str()).to_owned();
             assert!(attributes.contains(&found[1]), "{shown}");
             match &found[1] {
@@ -273,15 +275,14 @@ fn texts(page: &str) -> String {
     }
     text.push_str(&rest[from..]);
     assert!(open.is_empty(), "{open:?}");
-    let beside = Regex::new(r"^\./[A-Za-z0-9%._-]+/report\.html$").unwrap();
     for link in links {
         let leads = link
             .strip_prefix('#')
-            .map_or_else(|| beside.is_match(&link), |id| ids.contains(id));
+            .map_or_else(|| BESIDE.is_match(&link), |id| ids.contains(id));
         assert!(leads, "{link}");
     }
     assert!(
-        !text.contains('>') && !entity.replace_all(&text, "").contains('&'),
+        !text.contains('>') && !ENTITY.replace_all(&text, "").contains('&'),
         "{text}"
     );
     let unseen = |c: &char| {
@@ -289,7 +290,7 @@ fn texts(page: &str) -> String {
     };
     assert_eq!(page.chars().find(unseen), None);
     let by_name = HashMap::from([("amp", "&"), ("lt", "<"), ("gt", ">"), ("quot", "\"")]);
-    entity
+    ENTITY
         .replace_all(&text, |found: &regex::Captures<'_>| by_name[&found[1]])
         .into_owned()
 }
@@ -297,7 +298,7 @@ fn texts(page: &str) -> String {
 #[test]
 fn hostile_texts_are_shown_as_the_texts_they_are() {
     for text in HOSTILE {
-        let fit = text::HtmlEscaper::new(&Redactor::default()).text(text);
+        let fit = text::HtmlEscaper::new(&NO_KEYS).text(text);
         for (at, page) in pages(text).iter().enumerate() {
             let shown = texts(page);
             for line in fit.lines() {
