@@ -158,7 +158,16 @@ fn the_record_tells_edits_that_change_nothing_from_others() {
     let server = ModelServer::gemini(&["^^^src/main.rs\nfn main() {}\n^^^end\n"]);
     let project = TestProject::new().with(&server);
     let run = project.run(&[]).exits(0);
-    assert_eq!(run.result()["edits"], "same");
+    assert_eq!(
+        run.stdout.lines().next().unwrap(),
+        "nothing changed: the reply's files are as they were; build.sh passed"
+    );
+    let result = run.result();
+    assert_eq!(result["edits"], "same");
+    assert_eq!(result["tree"], "unchanged");
+    let edits = serde_json::json!({"written": [], "removed": [], "unchanged": ["src/main.rs"]});
+    assert_eq!(result["attempts"][0]["edits"], edits);
+    run.says(&["0 written, 0 removed", "src/main.rs (unchanged)"]);
     let server = ModelServer::gemini(&[GOOD]);
     let run = TestProject::new().with(&server).run(&[]).exits(0);
     assert_eq!(run.result()["edits"], "made");

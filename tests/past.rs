@@ -78,6 +78,140 @@ fn the_list_has_a_line_for_each_run() {
 }
 
 #[test]
+fn a_run_that_was_undone_says_so_until_the_undo_is_undone() {
+    let (project, folder) = repaired();
+    let undo = project.run(&["undo"]).exits(0);
+    assert_eq!(undo.result()["undid"], format!("logs/{folder}"));
+    let told = || {
+        let listed = project.run(&["log"]).exits(0).stdout;
+        let run = listed.lines().find(|line| line.starts_with(&folder));
+        let story = project.run(&["log", &folder]).exits(0).stdout;
+        project.run(&["report", &folder]).exits(0);
+        let page = project.read(&format!("logs/{folder}/report.html"));
+        [
+            run.unwrap().contains("(undone) "),
+            story.ends_with(&format!(
+                "Its changes were undone by logs/{}\n",
+                undo.folder
+            )),
+            page.contains("the changes were undone later"),
+        ]
+    };
+    assert_eq!(told(), [true; 3]);
+    project.run(&["report", "--all"]).exits(0);
+    assert!(project.read("logs/report.html").contains("done, undone"));
+    project.run(&["undo", &undo.folder]).exits(0);
+    assert_eq!(told(), [false; 3]);
+}
+
+/// Moves the beginning of a run into the past.
+fn age(project: &TestProject, folder: &str, started: &str) {
+    let path = project.path(&format!("logs/{folder}/result.json"));
+    let mut record: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    record["started"] = started.into();
+    std::fs::write(path, record.to_string()).unwrap();
+}
+
+#[test]
+fn old_runs_are_removed_but_never_the_newest() {
+    let (project, old) = repaired();
+    age(&project, &old, "2020-01-31T10:00:00+00:00");
+    let beside_keys = format!("agent-config/replaced/{old}");
+    let open = "logs/2020-01-30-10-00-00-orchestrate";
+    let project = project
+        .file(&format!("{beside_keys}/0"), "x")
+        .file(&format!("{open}/x"), "x");
+    let newer = project.run(&["undo"]).exits(0).folder;
+    project.run(&["log", "--prune", "30", "-n", "1"]).exits(2);
+    let pruned = project.run(&["log", "--prune", "30"]).exits(0);
+    assert_eq!(
+        pruned.stdout,
+        format!("removed logs/{old}\ndone: 1 run removed\n")
+    );
+    assert!(!project.path(&format!("logs/{old}")).exists());
+    assert!(!project.path(&beside_keys).exists());
+    // Another process may still be at work on it.
+    assert!(project.path(open).exists());
+    // What a link leads to is another project's.
+    std::fs::rename(project.path("logs"), project.path("elsewhere")).unwrap();
+    std::os::unix::fs::symlink("elsewhere", project.path("logs")).unwrap();
+    age(&project, &newer, "2020-01-30T10:00:00+00:00");
+    let pruned = project.run(&["log", "--prune", "30"]).exits(0);
+    assert_eq!(pruned.stdout, "done: 0 runs removed\n");
+    std::fs::remove_file(project.path("logs")).unwrap();
+    std::fs::rename(project.path("elsewhere"), project.path("logs")).unwrap();
+    age(&project, &newer, "2020-01-31T10:00:00+00:00");
+    std::fs::remove_dir_all(project.path(open)).unwrap();
+    let pruned = project
+        .run(&["log", "--prune", "0", "--output-format", "json"])
+        .exits(0);
+    let pruned: serde_json::Value = serde_json::from_str(&pruned.stdout).unwrap();
+    assert_eq!(pruned, serde_json::json!({"schema": 1, "removed": []}));
+    assert!(project.path(&format!("logs/{newer}")).exists());
+}
+
+#[test]
+fn what_runs_have_cost_is_summed_up_since_a_time() {
+    let (project, old) = repaired();
+    age(&project, &old, "2020-01-31T10:00:00+00:00");
+    project.run(&["undo"]).exits(0);
+    for (arguments, expected) in [
+        (&["log", "--total"][..], "2 runs: 300 tokens, $0.0012\n"),
+        (
+            &["log", "--total", "--since", "7d"],
+            "1 run: 0 tokens, $0\n",
+        ),
+        (
+            &["log", "--total", "--since", "2020-01-31"],
+            "2 runs: 300 tokens, $0.0012\n",
+        ),
+        (
+            &["log", "--total", "--since", "2020-02-01"],
+            "1 run: 0 tokens, $0\n",
+        ),
+    ] {
+        assert_eq!(
+            project.run(arguments).exits(0).stdout,
+            expected,
+            "{arguments:?}"
+        );
+    }
+    let listed = project
+        .run(&["log", "-n", "5", "--since", "7d"])
+        .exits(0)
+        .stdout;
+    assert_eq!(listed.lines().count(), 2, "{listed}");
+    project
+        .run(&["log", "--since", "yesterday"])
+        .exits(2)
+        .says(&["neither a date such as 2026-01-31"]);
+}
+
+#[test]
+fn uncommitted_changes_that_a_reply_replaces_are_named() {
+    let replaces = "uncommitted changes, which `code-commit undo` brings back: `src/main.rs`";
+    for (content, is_named) in [("fn main() {}\n", false), ("fn main() { mine() }\n", true)] {
+        let server = ModelServer::gemini(&[FIRST, REPAIR]);
+        let project = TestProject::new()
+            .with(&server)
+            .build("! grep broken src/main.rs");
+        for command in ["init", "add"] {
+            let mut git = Command::new("git");
+            let git = git.args([command, "."]).current_dir(project.path(""));
+            assert!(git.output().unwrap().status.success());
+        }
+        let project = project.file("src/main.rs", content);
+        let run = project.run(&["--rollup"]).exits(0);
+        let named = run.stderr.matches(replaces).count();
+        // The repair replaces what the run itself has written.
+        assert_eq!(named > 0, is_named, "{}", run.stderr);
+        let warnings = run.result()["warnings"].to_string();
+        assert_eq!(warnings.matches(replaces).count(), usize::from(is_named));
+    }
+}
+
+#[test]
 fn a_story_tells_query_change_build_and_end() {
     let (project, folder) = repaired();
     let story = project.run(&["log", &folder]).exits(0).stdout;

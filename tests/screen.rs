@@ -275,9 +275,23 @@ fn a_long_text_goes_through_the_users_pager_on_a_terminal_alone() {
         assert!(!shown.contains("paged"), "{command} {pager}: {shown}");
         assert!(shown.contains("line 60") || command == "log", "{shown}");
     }
+    // A page is read there, and elsewhere formatted.
+    let shown = on_terminal(&project, "man log", &[("PAGER", &pager)]).unwrap();
+    assert!(
+        shown.contains("--prune <DAYS>") && !shown.contains(".TH"),
+        "{shown}"
+    );
+    let shown = on_terminal(&project, "man", &[("PAGER", &pager)]).unwrap();
+    assert!(
+        shown.contains("paged by me") && !shown.contains(".TH"),
+        "{shown}"
+    );
     let project = project.variable("PAGER", &pager);
-    let piped = project.run(&["diff"]).exits(0).stdout;
-    assert!(!piped.contains("paged"), "{piped}");
+    for command in ["diff", "man"] {
+        let piped = project.run(&[command]).exits(0).stdout;
+        assert!(!piped.contains("paged"), "{piped}");
+        assert_eq!(piped.contains(".TH"), command == "man", "{piped}");
+    }
 }
 
 /// Runs of a project, forged with nothing but names.

@@ -419,8 +419,9 @@ pub fn completions(shell: clap_complete::Shell) -> Vec<u8> {
     script
 }
 
-/// Renders the manual page of the program or of one of its commands; `None` if there is no such command.
-pub fn manual(command: &[String]) -> Option<Vec<u8>> {
+/// Renders the manual page of the program or of one of its commands, as text if it `is_read` at a terminal; `None` if
+/// there is no such command.
+pub fn manual(command: &[String], is_read: bool) -> Option<Vec<u8>> {
     let mut whole = Cli::command();
     whole.build();
     let summary = ABOUT.lines().next().unwrap_or_default();
@@ -428,6 +429,10 @@ pub fn manual(command: &[String]) -> Option<Vec<u8>> {
     let whole = whole.about(summary).long_about(ABOUT);
     let mut names = command.iter();
     let page = names.try_fold(&whole, |page, name| page.find_subcommand(name))?;
+    if is_read {
+        let text = page.clone().render_long_help().to_string();
+        return Some(text.into_bytes());
+    }
     let mut roff = Vec::new();
     // Writing to a vector cannot fail.
     clap_mangen::Man::new(page.clone()).render(&mut roff).ok()?;

@@ -351,35 +351,41 @@ fn edits_of(run: &Run<'_>, tree: &RunTree<'_>, replacements: &Replacements) -> O
     let mut steps = run.record.steps.iter();
     let is_applied = steps.any(|step| step.edits.is_some());
     is_applied.then(|| match replacements.is_none() {
-        true => RunEdits::None,
-        false if tree.is_as_before() => RunEdits::Same,
-        false => RunEdits::Made,
+        true if !replacements.has_same => RunEdits::None,
+        false if !tree.is_as_before() => RunEdits::Made,
+        _ => RunEdits::Same,
     })
 }
 
-/// The latest state of every file that a reply of this run changed; `None` if it was removed.
+/// The effect of the replies of this run.
 #[derive(Debug, Default)]
-struct Replacements(BTreeMap<String, Option<String>>);
+struct Replacements {
+    /// The latest state of every file that a reply changed; `None` if it was removed.
+    files: BTreeMap<String, Option<String>>,
+    /// True if a reply gave a file the content that it had.
+    has_same: bool,
+}
 
 impl Replacements {
     fn remember(&mut self, edits: &VerifiedEdits) {
         let owned = |(path, content): (&str, &str)| (path.to_owned(), Some(content.to_owned()));
-        self.0.extend(edits.written().map(owned));
-        self.0
-            .extend(edits.removed().map(|path| (path.to_owned(), None)));
+        self.files.extend(edits.written().map(owned));
+        let removed = edits.removed().map(|path| (path.to_owned(), None));
+        self.files.extend(removed);
+        self.has_same |= !edits.unchanged().is_empty();
     }
 
     /// Records the edits of a reply that are already on disk.
     fn remember_reply(&mut self, reply: &str) {
         let edits = edit::parse(reply).edits.into_iter();
-        self.0.extend(edits.map(|edit| match edit.kind {
+        self.files.extend(edits.map(|edit| match edit.kind {
             EditKind::Write(content) => (edit.path, Some(content)),
             EditKind::Remove => (edit.path, None),
         }));
     }
 
     fn files(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
-        self.0
+        self.files
             .iter()
             .map(|(path, content)| (path.as_str(), content.as_deref()))
     }
@@ -391,15 +397,21 @@ impl Replacements {
     }
 
     fn is_none(&self) -> bool {
-        self.0.is_empty()
+        self.files.is_empty()
     }
 
     fn summary(&self, repairs: u16) -> String {
         if self.is_none() {
-            return "nothing changed: the reply has no edits; build.sh passed".to_owned();
+            let why = if self.has_same {
+                "the reply's files are as they were"
+            } else {
+                "the reply has no edits"
+            };
+            return format!("nothing changed: {why}; build.sh passed");
         }
-        let written = self.0.values().filter(|state| state.is_some()).count();
-        let removed = self.0.len() - written;
+        let written = self.files.values().filter(|state| state.is_some());
+        let written = written.count();
+        let removed = self.files.len() - written;
         let repairs = match repairs {
             0 => "at the first try".to_owned(),
             1 => "after 1 repair".to_owned(),

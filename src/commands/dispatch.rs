@@ -54,8 +54,12 @@ pub fn dispatch(cli: &Cli, context: &Context<'_>, stdin: Stdin) -> Result<Outcom
         Command::Completions { shell } => Ok(Outcome::verbatim(command_line::completions(*shell))),
         Command::Man { command } => {
             let unknown = || CommandError::NoSuchCommand(command.join(" "));
-            let page = command_line::manual(command).ok_or_else(unknown)?;
-            Ok(Outcome::verbatim(page))
+            let is_read = context.reporter.columns().is_some();
+            let page = command_line::manual(command, is_read).ok_or_else(unknown)?;
+            Ok(Outcome {
+                is_paged: true,
+                ..Outcome::verbatim(page)
+            })
         }
     }
 }

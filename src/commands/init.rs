@@ -18,11 +18,9 @@ use crate::project::gitignore::GITIGNORE;
 use crate::project::index::{IndexProblem, TrackedPaths};
 use crate::project::kind::ProjectKind;
 use crate::project::{CONFIG, EXAMPLE_QUERY, LOGS, Project, ProjectProblem, QUERY, ROLLUP};
-use crate::record::event::Event;
 use crate::record::step::BuildRecord;
-use crate::run::builds::{BuildOptions, Builds, describe, record};
+use crate::run::builds::{BuildOptions, Builds, describe};
 use crate::run::context::Context;
-use crate::run::gate::Gate;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::{keys, recovery};
 use crate::sys::atomic_file;
@@ -209,39 +207,20 @@ fn try_build(context: &Context<'_>) -> Result<FirstBuild, Failure> {
     let root = context.project.root();
     let before = names(root);
     let mut output = Excerpt::default();
-    let spent = Usd::ZERO;
-    context.reporter.event(&Event::Building { spent });
-    let mut gate = Gate::new(root, context.home()).map_err(Error::from)?;
-    gate.before_build().map_err(Error::from)?;
-    let repositories = gate.repositories().map(Path::to_path_buf).collect();
-    let built = Builds::new(context, options, &[], repositories).and_then(|mut builds| {
-        let report = builds.run(&mut output)?;
-        Ok((
-            report.status.passed(),
-            describe(report.status),
-            record(&report, builds.record()),
-            report.took,
-        ))
-    });
-    let changed = gate
-        .change(&context.project, &context.key_files())
-        .map_err(Error::from)?;
-    let (mut passed, mut status, record) = match built {
-        Ok((passed, status, record, took)) => {
-            let told = Event::Built {
-                status: status.clone(),
-                passed,
-                // The summary reports them as well.
-                reasons: Vec::new(),
-                took,
-            };
-            context.reporter.event(&told);
-            (passed, status, Some(record))
+    let mut builds = Builds::new(context, options, &[])?;
+    let (mut passed, mut status, record) = match builds.run(Usd::ZERO, &mut output) {
+        Ok(report) => {
+            // The summary gives the reasons as well.
+            let record = builds.report(&report, Vec::new());
+            let status = describe(report.status);
+            (report.status.passed(), status, Some(record))
         }
-        Err(BuildError::Interrupted(interrupted)) => return Err(Error::from(interrupted).into()),
-        Err(error) => (false, error.to_string(), None),
+        Err(error) => match error.downcast_ref() {
+            None | Some(BuildError::Interrupted(_)) => return Err(error.into()),
+            Some(error) => (false, error.to_string(), None),
+        },
     };
-    if let Some(changed) = changed {
+    if let Some(changed) = builds.gate_change().map_err(Error::from)? {
         (passed, status) = (false, changed.to_string());
     }
     let output = context.redactor.text(&output.into_text()).into_owned();

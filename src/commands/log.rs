@@ -1,16 +1,20 @@
-//! Lists past runs, or shows one step by step. Changes nothing.
+//! Lists past runs, or shows one step by step; removes old ones if asked to.
 
 mod orchestration;
 
+use std::fs;
 use std::path::PathBuf;
 use std::vec::IntoIter;
 
+use chrono::{DateTime, Days, FixedOffset, NaiveDate, NaiveTime};
 use clap::Args;
 use serde_json::{Value, json};
 
 use crate::agent::tools::notes::DONE;
+use crate::commands::last::Spent;
 use crate::commands::orchestrate::report::FinalReport;
 use crate::edit;
+use crate::edit::changes::vault;
 use crate::model::Purpose;
 use crate::model::price::Usd;
 use crate::model::usage::Usage;
@@ -26,9 +30,12 @@ use crate::run::past::figures::{Figures, taken_back};
 use crate::run::past::history::{IdleReply, PastRun, PastStep, RunChanges};
 use crate::run::past::story::{Part, build_verb};
 use crate::run::past::{findings, history, naming};
+use crate::run::recovery;
 use crate::sys::diff;
 use crate::sys::diff::FileChange;
-use crate::sys::numbers::grouped;
+use crate::sys::error::Error;
+use crate::sys::files::PathError;
+use crate::sys::numbers::{counted, grouped};
 use crate::sys::text::one_line;
 use crate::ui::columns::{
     self, Align,
@@ -54,30 +61,126 @@ pub struct LogArgs {
     /// List only the last N runs
     #[arg(short = 'n', long = "number", value_name = "N", conflicts_with = "run")]
     pub number: Option<usize>,
+
+    /// List only the runs since a date, such as 2026-01-31, or of the last days, such as 7d
+    #[arg(long, value_name = "DATE", value_parser = parse_since, conflicts_with = "run")]
+    pub since: Option<Since>,
+
+    /// Show what the runs have cost together instead
+    #[arg(long, conflicts_with = "run")]
+    pub total: bool,
+
+    /// Remove the folders of runs older than DAYS days; these runs cannot be shown or undone any more
+    #[arg(long, value_name = "DAYS", conflicts_with_all = ["run", "number", "since", "total"])]
+    pub prune: Option<u16>,
+}
+
+/// The beginning of a period.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Since {
+    /// A date, at midnight.
+    Date(NaiveDate),
+    /// A number of days ago.
+    Days(u16),
+}
+
+fn parse_since(text: &str) -> Result<Since, &'static str> {
+    let days = text.strip_suffix('d').and_then(|days| days.parse().ok());
+    let date = || text.parse().ok().map(Since::Date);
+    let since = days.map(Since::Days).or_else(date);
+    since.ok_or("neither a date such as 2026-01-31 nor a number of days such as 7d")
+}
+
+impl Since {
+    fn time(self, now: DateTime<FixedOffset>) -> DateTime<FixedOffset> {
+        let time = match self {
+            Self::Date(date) => {
+                let midnight = date.and_time(NaiveTime::MIN);
+                midnight.and_local_timezone(*now.offset()).single()
+            }
+            Self::Days(days) => now.checked_sub_days(Days::new(days.into())),
+        };
+        time.unwrap_or(now)
+    }
 }
 
 /// Lists the runs, newest last, or shows one.
 ///
 /// # Errors
-/// When there is no such run, or `logs` cannot be read.
+/// When there is no such run, `logs` cannot be read, or a folder cannot be removed.
 pub fn log(context: &Context<'_>, arguments: &LogArgs) -> Result<Outcome, Failure> {
-    let project = &context.project;
+    let (project, now) = (&context.project, context.clock.now());
+    if let Some(days) = arguments.prune {
+        return Ok(prune(context, Since::Days(days).time(now))?);
+    }
+    let since = arguments.since.map(|since| since.time(now));
+    let is_since = |run: &PastRun| since.is_none_or(|since| run.began() >= since);
     let mut outcome = if let Some(run) = &arguments.run {
-        let run = PastRun::read(project, &naming::find(project, run, context.today())?);
+        let run = PastRun::find(project, &naming::find(project, run, context.today())?);
         Outcome::shown(story(context, &run), data(&run))
-    } else if let Some(number) = arguments.number {
-        let mut runs: Vec<_> = history::latest(project)?.take(number).collect();
-        runs.reverse();
-        list(project, &runs, context.reporter.columns())
     } else {
-        list(
-            project,
-            &history::runs(project)?,
-            context.reporter.columns(),
-        )
+        let runs = if let Some(number) = arguments.number {
+            let latest = history::latest(project)?.take_while(is_since);
+            let mut runs: Vec<_> = latest.take(number).collect();
+            runs.reverse();
+            runs
+        } else {
+            let mut runs = history::runs(project)?;
+            runs.retain(is_since);
+            runs
+        };
+        if arguments.total {
+            total(&runs)
+        } else {
+            list(project, &runs, context.reporter.columns())
+        }
     };
     outcome.is_paged = true;
     Ok(outcome)
+}
+
+/// Sums up what runs have cost.
+fn total(runs: &[PastRun]) -> Outcome {
+    let records = runs.iter().filter_map(|run| run.record.as_ref());
+    let spent = records
+        .map(Spent::in_run)
+        .fold(Spent::default(), Spent::plus);
+    let number = runs.len();
+    Outcome::shown(
+        format!("{}: {spent}", counted(number as u64, "run")),
+        json!({"schema": 1, "runs": number, "total": spent}),
+    )
+}
+
+/// Removes the folders of runs that began before this time, with what is saved for them beside the keys. The newest
+/// run stays, and so do runs that may still be going on.
+fn prune(context: &Context<'_>, before: DateTime<FixedOffset>) -> Result<Outcome, Error> {
+    // Recovers what an unfinished run has left, which needs that run's folder.
+    let _lock = recovery::take(context)?;
+    // A link on the way could lead to another project's runs.
+    let own = |folder: &str| {
+        let path = context.project.root().join(folder);
+        let is_own = path.canonicalize().is_ok_and(|real| real == path);
+        is_own.then_some(path)
+    };
+    let mut runs = history::runs(&context.project)?;
+    runs.pop();
+    runs.retain(|run| run.began() < before && !run.may_go_on());
+    let mut removed: Vec<String> = runs.iter().map(PastRun::relative).collect();
+    removed.retain(|folder| own(folder).is_some());
+    for folder in &removed {
+        context.interrupt.check()?;
+        let folders = [&vault(folder, true), folder];
+        for path in folders.into_iter().filter_map(|folder| own(folder)) {
+            fs::remove_dir_all(&path).map_err(PathError::of("remove", path))?;
+        }
+    }
+    let lines = removed.iter().map(|folder| format!("removed {folder}\n"));
+    let data = json!({"schema": 1, "removed": removed});
+    Ok(Outcome {
+        summary: format!("done: {} removed", counted(removed.len() as u64, "run")),
+        ..Outcome::shown(lines.collect::<String>(), data)
+    })
 }
 
 /// The columns of the list. The request comes last and takes the rest of the line.
@@ -101,7 +204,7 @@ fn list(project: &Project, runs: &[PastRun], columns: Option<usize>) -> Outcome 
     if runs.is_empty() {
         return Outcome {
             data: Some(data),
-            ..Outcome::said("no runs in `logs` yet".to_owned())
+            ..Outcome::said("no runs in `logs` yet")
         };
     }
     let mut head = HEAD.to_vec();
@@ -130,14 +233,16 @@ fn shorten_names(rows: &mut [Vec<String>]) {
 
 fn data(run: &PastRun) -> Value {
     let result = run.record.as_ref().map(record);
-    json!({"log": run.relative(), "workflow": run.workflow(), "query": run.request(), "result": result})
+    json!({"log": run.relative(), "workflow": run.workflow(), "query": run.request(), "result": result,
+        "undone_by": run.undone_by})
 }
 
-/// Returns the first line of the request.
+/// Returns the first line of the request, after a note if the run was undone.
 fn asked(run: &PastRun) -> String {
     let request = run.request().unwrap_or_default();
     let first = request.lines().find(|line| !line.trim().is_empty());
-    one_line(first.unwrap_or_default(), QUERY)
+    let undone = run.undone_by.as_ref().map_or("", |_| "(undone) ");
+    one_line(&format!("{undone}{}", first.unwrap_or_default()), QUERY)
 }
 
 /// The status of a run without a record, which may still be running.
@@ -202,6 +307,7 @@ fn story(context: &Context<'_>, run: &PastRun) -> String {
     if let Some(record) = &run.record {
         told.end(record);
     }
+    told.lines("Its changes were undone by ", run.undone_by.as_deref());
     columns::folded(&told.text, context.reporter.columns(), 2)
 }
 

@@ -68,6 +68,7 @@ fn put_back(
         return Ok(already(folder));
     }
     run.record.tree = TreeState::Changed;
+    run.record.undid = Some(folder.to_owned());
     context.reporter.event(&Event::PutBack(edits.clone()));
     let (written, removed) = (edits.written.len(), edits.removed.len());
     Ok(format!(

@@ -111,7 +111,7 @@ pub fn kept_path(folder: &str, before: &Before) -> String {
 }
 
 /// The directory of saved files for the run in `folder`, relative to the root.
-pub(super) fn vault(folder: &str, beside_keys: bool) -> String {
+pub fn vault(folder: &str, beside_keys: bool) -> String {
     if beside_keys {
         format!("{CONFIG}/{REPLACED}/{}", split(folder).1)
     } else {

@@ -63,6 +63,7 @@ impl VerifiedEdit {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct VerifiedEdits {
     edits: Vec<VerifiedEdit>,
+    unchanged: Vec<String>,
     warnings: Vec<String>,
 }
 
@@ -70,6 +71,11 @@ impl VerifiedEdits {
     /// The edits, ordered by path.
     pub fn edits(&self) -> &[VerifiedEdit] {
         &self.edits
+    }
+
+    /// The files that the reply gives the content that they have, which is no edit.
+    pub fn unchanged(&self) -> &[String] {
+        &self.unchanged
     }
 
     /// Warnings for the user.
@@ -239,8 +245,9 @@ impl PathPolicy {
                     let warnings = &mut verified.warnings;
                     warnings.extend(self.beyond_replies(&edit.path)?);
                     let lost = self.compare(edit, present, &reply.edits, warnings);
-                    faults.extend(lost.map_err(failed())?);
-                    looked_at.push(present);
+                    let lost = lost.map_err(failed())?;
+                    looked_at.push(lost.is_some().then_some(present));
+                    faults.extend(lost.into_iter().flatten());
                 }
             }
         }
@@ -248,8 +255,11 @@ impl PathPolicy {
             faults.sort_by_key(|fault| fault.line);
             return Err(Rejection { faults }.into());
         }
-        for (edit, present) in reply.edits.into_iter().zip(looked_at) {
-            verified.admit(edit, present);
+        for (edit, looked_at) in reply.edits.into_iter().zip(looked_at) {
+            match looked_at {
+                Some(present) => verified.admit(edit, present),
+                None => verified.unchanged.push(edit.path),
+            }
         }
         Ok(verified)
     }
@@ -275,16 +285,17 @@ impl PathPolicy {
         })
     }
 
-    /// Compares the new content of a file with the old one, if any. `edits` are all edits of the reply.
+    /// Compares the new content of a file with the old one, if any; `None` if they are the same. `edits` are all edits
+    /// of the reply.
     fn compare(
         &self,
         edit: &FileEdit,
         present: Option<Present>,
         edits: &[FileEdit],
         warnings: &mut Vec<String>,
-    ) -> io::Result<Vec<ReplyFault>> {
+    ) -> io::Result<Option<Vec<ReplyFault>>> {
         let EditKind::Write(new) = &edit.kind else {
-            return Ok(Vec::new());
+            return Ok(Some(Vec::new()));
         };
         let path = &edit.path;
         let mut warn = |change: &str| warnings.push(format!("`{path}` {change}"));
@@ -292,10 +303,13 @@ impl PathPolicy {
             None => None,
             Some(size) if size > LARGEST_COMPARED => {
                 warn("is too large to compare and is replaced as a whole");
-                return Ok(Vec::new());
+                return Ok(Some(Vec::new()));
             }
             Some(_) => {
                 let old = files::read(&self.root.join(path), Links::Refused, LARGEST_COMPARED)?;
+                if old == new.as_bytes() {
+                    return Ok(None);
+                }
                 comparison::silent_changes(&old, new)
                     .into_iter()
                     .for_each(&mut warn);
@@ -312,7 +326,7 @@ impl PathPolicy {
             line: edit.line + line,
             kind,
         });
-        Ok(faults.collect())
+        Ok(Some(faults.collect()))
     }
 
     /// Checks a path on disk; returns an error if it may not be written to.

@@ -9,6 +9,9 @@ pub struct EditsRecord {
     pub written: Vec<String>,
     /// Files that were removed.
     pub removed: Vec<String>,
+    /// Files that were given the content that they had, which is no change.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unchanged: Vec<String>,
 }
 
 impl EditsRecord {
@@ -18,10 +21,12 @@ impl EditsRecord {
         for (paths, more) in [
             (&mut self.written, &later.written),
             (&mut self.removed, &later.removed),
+            (&mut self.unchanged, &later.unchanged),
         ] {
             paths.retain(|path| !is_later(path));
             paths.extend_from_slice(more);
             paths.sort_unstable();
+            paths.dedup();
         }
         self
     }

@@ -3,7 +3,7 @@
 //! Reads the index, ignore rules and files without starting git. Considers only regular files below the root, and a
 //! limited number of them. Does not report staged but uncommitted changes, since they are in the index.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path};
@@ -45,6 +45,23 @@ pub fn dirty(root: &Path) -> Result<Vec<String>, IndexProblem> {
         .into_iter()
         .map(|(path, mark)| format!("{mark} {path}"));
     Ok(lines.collect())
+}
+
+/// Returns those of the paths below `root`, with links resolved, whose tracked files differ from git's index.
+///
+/// # Errors
+/// Fails if there is no repository or its index cannot be read.
+pub fn changed(root: &Path, paths: &BTreeSet<&str>) -> Result<Vec<String>, IndexProblem> {
+    let mut found = BTreeSet::new();
+    if paths.is_empty() {
+        return Ok(Vec::new());
+    }
+    for_each_below(root, |path, entry, kind| {
+        if paths.contains(&*path) && difference(root, &path, entry, kind).is_some() {
+            found.insert(path);
+        }
+    })?;
+    Ok(found.into_iter().collect())
 }
 
 /// Returns the status mark of a tracked file, or `None` if it is unchanged.
@@ -179,5 +196,7 @@ mod tests {
                 "?? src/new"
             ]
         );
+        let asked = ["changed", "gone", "same", "src/new", "touched"].into();
+        assert_eq!(changed(&root, &asked).unwrap(), ["changed", "gone"]);
     }
 }

@@ -256,6 +256,9 @@ pub struct RunRecord {
     /// The net effect of the replies; only in a commit's run that received a reply to apply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edits: Option<RunEdits>,
+    /// The folder of the run whose changes this undo took back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undid: Option<String>,
     /// The requested model.
     pub model: Option<String>,
     /// The servers that were asked, by model, if they are not the vendors' own.

@@ -6,15 +6,13 @@
 
 use std::fs;
 
-use super::builds::{BuildOptions, Builds, describe, record};
+use super::builds::{BuildOptions, Builds, describe};
 use super::context::Context;
-use super::gate::Gate;
 use super::not_ready::NotReady;
 use super::passed_trees::PassedTrees;
 use super::problems::BaselineProblem;
 use crate::exec::hosts::AllowedHost;
 use crate::model::price::Usd;
-use crate::record::event::Event;
 use crate::record::run_files::BASELINE;
 use crate::record::run_log::{LogError, RunLog};
 use crate::record::step::BuildRecord;
@@ -76,44 +74,22 @@ impl Baseline<'_> {
     }
 
     fn run(self, context: &Context<'_>) -> Result<(BuildRecord, Vec<String>), Error> {
-        let project = &context.project;
         context.interrupt.check()?;
         context.notice("baseline: build.sh runs on the project as it is");
-        let mut gate = Gate::new(project.root(), context.home())?;
-        let repositories = gate.repositories().map(ToOwned::to_owned).collect();
-        let mut builds = Builds::new(context, self.build, self.hosts, repositories)?;
-        let mut log = RunLog::baseline(project.root(), context.redactor)?;
-        gate.before_build()?;
-        let spent = Usd::ZERO;
-        context.reporter.event(&Event::Building { spent });
-        let report = match builds.run(&mut log) {
-            Ok(report) => report,
-            Err(error) => {
-                // An error is ignored: the one that stopped the build explains the unfinished log.
-                let _ = log.finish(&error.to_string());
-                return Err(error.into());
-            }
-        };
-        let uncontained = builds.take_warning();
-        let status = describe(report.status);
-        let (output, warnings) = builds.finish(&report, log)?;
-        context.reporter.event(&Event::Built {
-            status: status.clone(),
-            passed: report.status.passed(),
-            // The error gives them in more detail.
-            reasons: Vec::new(),
-            took: report.took,
-        });
-        if let Some(changed) = gate.change(project, &context.key_files())? {
+        let mut builds = Builds::new(context, self.build, self.hosts)?;
+        let log = RunLog::baseline(context.project.root(), context.redactor)?;
+        // The error gives the reasons in more detail.
+        let built = builds.build(Usd::ZERO, log, false)?;
+        if let Some(changed) = builds.gate_change()? {
             let problem = BaselineProblem::ChangesGate(changed.to_string());
             return Err(NotReady::of(problem).into());
         }
-        if !report.status.passed() {
-            let end = end_of(&output.text);
+        if !built.status.passed() {
+            let (status, end) = (describe(built.status), end_of(&built.output));
             return Err(NotReady::of(BaselineProblem::Fails { status, end }).into());
         }
-        let warnings = uncontained.into_iter().chain(warnings).collect();
-        Ok((record(&report, builds.record()), warnings))
+        let uncontained = builds.take_warning().into_iter();
+        Ok((built.record, uncontained.chain(built.warnings).collect()))
     }
 }
 

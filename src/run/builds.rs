@@ -8,12 +8,14 @@ use std::time::Duration;
 use rustix::process::getuid;
 
 use super::context::Context;
+use super::gate::{Gate, GateChanged};
 use super::not_ready::{NotReady, NotSandboxed};
 use crate::edit::PROTECTED_FILES;
 use crate::exec::build_script::{BuildError, BuildReport, BuildScript, BuildStatus};
 use crate::exec::child_env::ChildEnv;
 use crate::exec::hosts::AllowedHost;
 use crate::exec::sandbox::{Sandbox, SandboxMode, SandboxPolicy, SandboxProblem, services};
+use crate::model::price::Usd;
 use crate::project::configured::ConfiguredPaths;
 use crate::project::home::{self, AGENT_FOLDER};
 use crate::project::repositories::ProjectSearch;
@@ -22,10 +24,12 @@ use crate::record::event::{Event, Reporter};
 use crate::record::run_log::{BuildLog, BuildOutput, LogError};
 use crate::record::seconds::Seconds;
 use crate::record::step::BuildRecord;
+use crate::run::past::findings;
 use crate::secret::SecretKind;
 use crate::sys::atomic_file;
 use crate::sys::environment::KEY_VARIABLES;
 use crate::sys::error::Error;
+use crate::sys::files::PathError;
 
 /// Options for running builds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,10 +40,23 @@ pub struct BuildOptions {
     pub sandbox: SandboxMode,
 }
 
-/// Runs the builds of a run, and keeps their output.
+/// A finished build.
+pub struct Built {
+    /// How it ended.
+    pub status: BuildStatus,
+    /// The entry for the run's record.
+    pub record: BuildRecord,
+    /// The output for the next prompt.
+    pub output: String,
+    /// Warnings about the build.
+    pub warnings: Vec<String>,
+}
+
+/// Runs and reports the builds of a run, and watches what they change of the gate.
 pub struct Builds<'c> {
     context: &'c Context<'c>,
     options: BuildOptions,
+    gate: Gate,
     env: ChildEnv,
     sandbox: Option<Sandbox>,
     /// Reason that builds are not sandboxed although they should be, until it is taken for the record.
@@ -49,20 +66,23 @@ pub struct Builds<'c> {
 }
 
 impl<'c> Builds<'c> {
-    /// Finds a sandbox for builds, which also protects the files that git runs in these repositories. In a strict
-    /// sandbox, builds can reach only these hosts.
+    /// Records the state of the gate, and finds a sandbox for builds, which also protects the files that git runs. In a
+    /// strict sandbox, builds can reach only these hosts.
     ///
     /// # Errors
-    /// When a strict sandbox is no longer available although it was when the run began.
+    /// When a file cannot be examined, or when a strict sandbox is no longer available although it was when the run
+    /// began.
     pub fn new(
         context: &'c Context<'c>,
         options: BuildOptions,
         hosts: &[AllowedHost],
-        repositories: Vec<PathBuf>,
-    ) -> Result<Self, BuildError> {
+    ) -> Result<Self, Error> {
+        let gate = Gate::new(context.project.root(), context.home())?;
+        let repositories = gate.repositories().map(Path::to_path_buf).collect();
         let mut builds = Self {
             context,
             options,
+            gate,
             env: command_env(context, options.sandbox),
             sandbox: None,
             uncontained: None,
@@ -76,13 +96,50 @@ impl<'c> Builds<'c> {
                 builds.sandbox = sandbox.map(|sandbox| sandbox.with_hosts(hosts));
             }
             Err(problem) if builds.may_go_without(&problem) => builds.go_without(&problem),
-            Err(problem) => return Err(problem.into()),
+            Err(problem) => return Err(BuildError::from(problem).into()),
         }
         Ok(builds)
     }
 
+    /// Runs a build, reports it, with the reasons for a failure if `gives_reasons`, and finishes its log.
+    ///
+    /// # Errors
+    /// When the build could not be run, or its log cannot be written.
+    pub fn build(
+        &mut self,
+        spent: Usd,
+        mut log: BuildLog<'_>,
+        gives_reasons: bool,
+    ) -> Result<Built, Error> {
+        let report = match self.run(spent, &mut log) {
+            Ok(report) => report,
+            Err(error) => {
+                // An error is ignored: the one that stopped the build explains the unfinished log.
+                let _ = log.finish(&error.to_string());
+                return Err(error);
+            }
+        };
+        let (output, warnings) = self.finish(&report, log)?;
+        let reasons = if gives_reasons && !report.status.passed() {
+            findings::reasons(&output.text)
+        } else {
+            Vec::new()
+        };
+        Ok(Built {
+            status: report.status,
+            record: self.report(&report, reasons),
+            output: output.text,
+            warnings,
+        })
+    }
+
     /// Runs a build; its output goes to `log`.
-    pub fn run(&mut self, log: &mut (dyn Write + Send)) -> Result<BuildReport, BuildError> {
+    ///
+    /// # Errors
+    /// When the build could not be run.
+    pub fn run(&mut self, spent: Usd, log: &mut (dyn Write + Send)) -> Result<BuildReport, Error> {
+        self.gate.before_build()?;
+        self.context.reporter.event(&Event::Building { spent });
         let report = match self.script().run(log) {
             Err(BuildError::Sandbox(problem)) if self.may_go_without(&problem) => {
                 self.go_without(&problem);
@@ -97,6 +154,42 @@ impl<'c> Builds<'c> {
         Ok(report)
     }
 
+    /// Reports the end of a build, with these reasons for its failure. Returns the entry for the run's record.
+    pub fn report(&self, report: &BuildReport, reasons: Vec<String>) -> BuildRecord {
+        self.context.reporter.event(&Event::Built {
+            status: describe(report.status),
+            passed: report.status.passed(),
+            reasons,
+            took: report.took,
+        });
+        let (code, signal) = match report.status {
+            BuildStatus::Exited(code) => (Some(code), None),
+            BuildStatus::Signaled(signal) => (None, Some(signal)),
+            BuildStatus::TimedOut(_) => (None, None),
+        };
+        let is_sandboxed = self.sandbox.is_some();
+        BuildRecord {
+            code,
+            signal,
+            timed_out: matches!(report.status, BuildStatus::TimedOut(_)),
+            seconds: Seconds(report.took),
+            sandbox: if is_sandboxed {
+                self.options.sandbox
+            } else {
+                SandboxMode::Off
+            },
+        }
+    }
+
+    /// Returns what builds have changed of the gate, if anything.
+    ///
+    /// # Errors
+    /// When a file or directory cannot be examined.
+    pub fn gate_change(&self) -> Result<Option<GateChanged>, PathError> {
+        self.gate
+            .change(&self.context.project, &self.context.key_files())
+    }
+
     /// Returns the connections refused since the last call.
     fn new_refusals(&self) -> Vec<String> {
         let sandbox = self.sandbox.as_ref();
@@ -104,10 +197,7 @@ impl<'c> Builds<'c> {
     }
 
     /// Finishes the log of a build. Returns the build's output and warnings about it.
-    ///
-    /// # Errors
-    /// When the log cannot be written.
-    pub fn finish(
+    fn finish(
         &self,
         report: &BuildReport,
         log: BuildLog<'_>,
@@ -132,14 +222,6 @@ impl<'c> Builds<'c> {
         self.options.sandbox == SandboxMode::Auto
             && !self.sandboxed
             && !matches!(problem, SandboxProblem::Moved(_))
-    }
-
-    /// Returns the sandbox mode to record for the last build.
-    pub fn record(&self) -> SandboxMode {
-        match self.sandbox {
-            None => SandboxMode::Off,
-            Some(_) => self.options.sandbox,
-        }
     }
 
     /// Continues without a sandbox, and reports that.
@@ -178,22 +260,6 @@ pub fn describe(status: BuildStatus) -> String {
             "ended after {} without finishing",
             crate::model::human_duration(limit)
         ),
-    }
-}
-
-/// The entry for a build in the run's record.
-pub fn record(report: &BuildReport, sandbox: SandboxMode) -> BuildRecord {
-    let (code, signal) = match report.status {
-        BuildStatus::Exited(code) => (Some(code), None),
-        BuildStatus::Signaled(signal) => (None, Some(signal)),
-        BuildStatus::TimedOut(_) => (None, None),
-    };
-    BuildRecord {
-        code,
-        signal,
-        timed_out: matches!(report.status, BuildStatus::TimedOut(_)),
-        seconds: Seconds(report.took),
-        sandbox,
     }
 }
 

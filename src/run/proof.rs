@@ -1,18 +1,13 @@
 //! The proof that applied edits work: `build.sh` passes, and has not changed the files that it is judged by.
 
-use std::path::Path;
-
 use super::active::Run;
 use super::baseline::Baseline;
-use super::builds::{Builds, describe, record};
+use super::builds::{Builds, describe};
 use super::context::Context;
-use super::gate::Gate;
 use super::tree::RunTree;
 use crate::exec::build_script::{BuildError, BuildStatus};
-use crate::record::event::Event;
 use crate::record::run_files::GATE;
 use crate::record::run_log::BuildLog;
-use crate::run::past::findings;
 use crate::sys::error::Error;
 use crate::sys::text::line_end;
 
@@ -23,7 +18,6 @@ pub struct Proof<'c> {
     /// True if passing trees are always remembered.
     remembers: bool,
     builds: Builds<'c>,
-    gate: Gate,
 }
 
 impl<'c> Proof<'c> {
@@ -36,14 +30,11 @@ impl<'c> Proof<'c> {
         how: Baseline<'c>,
         remembers: bool,
     ) -> Result<Self, Error> {
-        let gate = Gate::new(context.project.root(), context.home())?;
-        let repositories = gate.repositories().map(Path::to_path_buf).collect();
         Ok(Self {
-            builds: Builds::new(context, how.build, how.hosts, repositories)?,
+            builds: Builds::new(context, how.build, how.hosts)?,
             context,
             how,
             remembers,
-            gate,
         })
     }
 
@@ -55,58 +46,36 @@ impl<'c> Proof<'c> {
         &mut self,
         run: &mut Run<'_>,
         tree: &mut RunTree<'_>,
-        mut log: BuildLog<'_>,
+        log: BuildLog<'_>,
     ) -> Result<(BuildStatus, String), Error> {
         self.context.interrupt.check()?;
-        self.gate.before_build()?;
         let trees = self.how.passed_trees(self.context);
         let is_remembered = self.remembers || trees.are_kept();
         let before = is_remembered.then(|| trees.digest()).flatten();
-        let spent = run.spent;
-        self.context.reporter.event(&Event::Building { spent });
-        let built = self.builds.run(&mut log);
+        let built = self.builds.build(run.spent, log, true);
         tree.observe(run);
         run.record.warnings.extend(self.builds.take_warning());
-        let report = match built {
-            Ok(report) => report,
-            Err(error) => {
-                // An error is ignored: the one that stopped the build explains the unfinished log.
-                let _ = log.finish(&error.to_string());
-                self.warn_of_gate(run, &error);
-                return Err(error.into());
-            }
-        };
-        let status = describe(report.status);
-        let (output, warnings) = self.builds.finish(&report, log)?;
-        for warning in warnings {
+        let built = built.inspect_err(|error| self.warn_of_gate(run, error))?;
+        for warning in built.warnings {
             run.warn(warning);
         }
-        let passed = report.status.passed();
-        self.context.reporter.event(&Event::Built {
-            status: status.clone(),
-            passed,
-            reasons: if passed {
-                Vec::new()
-            } else {
-                findings::reasons(&output.text)
-            },
-            took: report.took,
-        });
-        let record = record(&report, self.builds.record());
-        run.note(|step| step.build = Some(record));
+        run.note(|step| step.build = Some(built.record));
         run.log_step()?;
         // The build's own result does not count here: it may have come from a changed gate.
         self.check_gate(run)?;
-        if passed && let Err(unwritten) = trees.remember(before) {
+        if built.status.passed()
+            && let Err(unwritten) = trees.remember(before)
+        {
             run.warn(unwritten.to_string());
         }
-        Ok((report.status, with_timeout_note(output.text, report.status)))
+        Ok((built.status, with_timeout_note(built.output, built.status)))
     }
 
     /// Warns if a build that did not complete has changed the gate.
-    fn warn_of_gate(&self, run: &mut Run<'_>, error: &BuildError) {
+    fn warn_of_gate(&self, run: &mut Run<'_>, error: &Error) {
         // If the project itself was moved, its path now holds something else.
-        if !matches!(error, BuildError::Sandbox(_))
+        let may_have_run = |error: &BuildError| !matches!(error, BuildError::Sandbox(_));
+        if error.downcast_ref().is_some_and(may_have_run)
             && let Err(changed) = self.check_gate(run)
         {
             run.warn(changed.to_string());
@@ -114,9 +83,7 @@ impl<'c> Proof<'c> {
     }
 
     fn check_gate(&self, run: &mut Run<'_>) -> Result<(), Error> {
-        let context = self.context;
-        let changed = self.gate.change(&context.project, &context.key_files())?;
-        let Some(changed) = changed else {
+        let Some(changed) = self.builds.gate_change()? else {
             return Ok(());
         };
         if let Err(unlogged) = run.log.text(GATE, &changed.diff) {

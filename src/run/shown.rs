@@ -10,6 +10,7 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::edit::beneath::{OpenDirectory, Root, open_regular, split};
 use crate::edit::{Digest, Stamp, VerifiedEdits};
+use crate::project::dirty;
 use crate::project::rollup::{RollupFile, RollupState};
 
 /// The files of a reply that were changed while the model was at work.
@@ -94,12 +95,13 @@ impl Shown {
     }
 
     /// Checks the files that `edits` would replace or remove. Returns a warning for each whose current content the
-    /// model does not know.
+    /// model does not know, and one that names those with uncommitted changes.
     ///
     /// # Errors
     /// When a file has changed since the model was asked.
     pub fn check(&self, edits: &VerifiedEdits) -> Result<Vec<String>, ChangedMeanwhile> {
         let (mut changed, mut warnings) = (Vec::new(), Vec::new());
+        let mut replaced = BTreeSet::new();
         let mut disk = DiskFiles::below(&self.root);
         // Replaced files are reported before removed ones.
         let mut edits: Vec<_> = edits.all().collect();
@@ -111,6 +113,9 @@ impl Shown {
                 continue;
             }
             let known = self.files.get(path);
+            if now.is_some() && !known.is_some_and(|file| file.is_own) {
+                replaced.insert(path);
+            }
             let is_known = known.map_or(now.is_none(), |file| now == file.shown);
             let is_changed = match known {
                 Some(file) => !is_known && now != file.asked,
@@ -128,11 +133,18 @@ impl Shown {
                 ));
             }
         }
-        if changed.is_empty() {
-            Ok(warnings)
-        } else {
-            Err(ChangedMeanwhile(changed))
+        if !changed.is_empty() {
+            return Err(ChangedMeanwhile(changed));
         }
+        // Without a readable repository, nothing is committed at all.
+        let uncommitted = dirty::changed(&self.root, &replaced).unwrap_or_default();
+        if !uncommitted.is_empty() {
+            let files = listed(&uncommitted);
+            warnings.push(format!(
+                "the reply replaces uncommitted changes, which `code-commit undo` brings back: {files}"
+            ));
+        }
+        Ok(warnings)
     }
 
     /// Records that files were applied as these: the model knows what it has written.

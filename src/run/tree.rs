@@ -139,6 +139,7 @@ impl<'c> RunTree<'c> {
         let record = EditsRecord {
             written: edits.written().map(|(path, _)| path.to_owned()).collect(),
             removed: edits.removed().map(str::to_owned).collect(),
+            unchanged: edits.unchanged().to_vec(),
         };
         self.context.reporter.event(&Event::Applied(record.clone()));
         run.note(|step| {

@@ -271,8 +271,13 @@ impl<'r> Output<'r> {
         if self.options.quiet {
             return;
         }
-        let removed = edits.removed.iter().map(|path| format!("{path} (removed)"));
-        let paths: Vec<String> = edits.written.iter().cloned().chain(removed).collect();
+        let marked = |paths: &[String], mark| {
+            let marked = paths.iter().map(|path| format!("{path} ({mark})"));
+            marked.collect::<Vec<_>>()
+        };
+        let (removed, unchanged) = (&edits.removed, &edits.unchanged);
+        let unwritten = [marked(removed, "removed"), marked(unchanged, "unchanged")];
+        let paths = [&edits.written[..], &unwritten.concat()].concat();
         for path in paths.iter().take(LISTED) {
             self.print(INDENT, path);
         }

@@ -58,7 +58,7 @@ pub fn report(context: &Context<'_>, options: &ReportArgs) -> Result<Outcome, Fa
         (of_all(context, options)?, format!("{LOGS}/{PAGE}"))
     } else {
         let run = match &options.run {
-            Some(run) => PastRun::read(project, &naming::find(project, run, context.today())?),
+            Some(run) => PastRun::find(project, &naming::find(project, run, context.today())?),
             None => last(project)?,
         };
         of_run(context, &run, options.interactive)

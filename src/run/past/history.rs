@@ -47,6 +47,8 @@ pub struct PastRun {
     pub name: String,
     /// The run's record; `None` if the run is still going on, was killed, or its record is damaged.
     pub record: Option<RunRecord>,
+    /// The folder of the undo that took the changes back, if it was looked for.
+    pub undone_by: Option<String>,
     /// For a run without a record: the record of its agent, if it has one.
     agent: Option<AgentRecord>,
     /// For a run without a record: the branches, if it is an orchestration.
@@ -127,8 +129,18 @@ impl PastRun {
             agent: is_killed.then(|| json(&folder, AGENT)).flatten(),
             lineage: is_killed.then(|| json(&folder, LINEAGE)).flatten(),
             record,
+            undone_by: None,
             folder,
         }
+    }
+
+    /// Reads the run whose folder has this name, and whether a later undo took its changes back.
+    pub fn find(project: &Project, name: &str) -> Self {
+        let found = latest(project).map(|mut runs| runs.find(|run| run.name == name));
+        found
+            .ok()
+            .flatten()
+            .unwrap_or_else(|| Self::read(project, name))
     }
 
     /// Returns the start time from the record.
@@ -136,17 +148,24 @@ impl PastRun {
         self.record.as_ref().map(|record| record.started)
     }
 
-    /// Sort key: the second in which the run began, then its latest modification time. The latter orders runs of one
-    /// second and replaces the start time of runs without a record.
+    /// Returns the time at which the run began; without a record, its latest modification time.
+    pub fn began(&self) -> DateTime<Utc> {
+        let heard_of = || self.heard_of();
+        self.started().map_or_else(heard_of, |at| at.to_utc())
+    }
+
+    /// Sort key: the second in which the run began, then its latest modification time, which orders runs of one second.
     fn time(&self) -> (i64, DateTime<Utc>) {
+        (self.began().timestamp(), self.heard_of())
+    }
+
+    fn heard_of(&self) -> DateTime<Utc> {
         let traces = [RESULT, STEPS, "."].map(|name| self.folder.join(name));
         let mut found = traces
             .iter()
             .filter_map(|path| path.symlink_metadata().ok());
         let heard_of = found.find_map(|found| Some(found.modified().ok()?.into()));
-        let heard_of = heard_of.unwrap_or_default();
-        let began = self.started().map_or(heard_of, |started| started.to_utc());
-        (began.timestamp(), heard_of)
+        heard_of.unwrap_or_default()
     }
 
     /// Returns the workflow, from the record or the folder's name.
@@ -466,7 +485,25 @@ pub fn runs(project: &Project) -> Result<Vec<PastRun>, PathError> {
     let names = names(project)?.into_iter();
     let mut runs: Vec<_> = names.map(|name| PastRun::read(project, &name)).collect();
     runs.sort_by_cached_key(PastRun::time);
+    let mut undone = Undone::default();
+    runs.iter_mut().rev().for_each(|run| undone.mark(run));
     Ok(runs)
+}
+
+/// The folders of runs that were undone, each with that of the undo.
+#[derive(Debug, Default)]
+struct Undone(BTreeMap<String, String>);
+
+impl Undone {
+    /// Marks the run if a later one has undone it. Runs are passed in order, the latest first.
+    fn mark(&mut self, run: &mut PastRun) {
+        run.undone_by = self.0.remove(&run.relative());
+        let undid = run.record.as_ref().and_then(|record| record.undid.clone());
+        // An undo that was itself undone has no effect.
+        if let Some(undid) = undid.filter(|_| run.undone_by.is_none()) {
+            self.0.entry(undid).or_insert_with(|| run.relative());
+        }
+    }
 }
 
 /// Number of further runs considered when looking for the latest, in case of clock changes.
@@ -479,6 +516,7 @@ const LOOKED_PAST: usize = 64;
 pub fn latest(project: &Project) -> Result<impl Iterator<Item = PastRun>, PathError> {
     let mut names = names(project)?.into_iter().rev();
     let mut ahead: Vec<((i64, DateTime<Utc>), PastRun)> = Vec::new();
+    let mut undone = Undone::default();
     Ok(std::iter::from_fn(move || {
         let missing = (LOOKED_PAST + 1).saturating_sub(ahead.len());
         for name in names.by_ref().take(missing) {
@@ -487,7 +525,9 @@ pub fn latest(project: &Project) -> Result<impl Iterator<Item = PastRun>, PathEr
         }
         // Stable sort: among runs with equal times, the last name comes first.
         ahead.sort_by(|(one, _), (other, _)| other.cmp(one));
-        (!ahead.is_empty()).then(|| ahead.remove(0).1)
+        let mut run = (!ahead.is_empty()).then(|| ahead.remove(0).1)?;
+        undone.mark(&mut run);
+        Some(run)
     }))
 }
 

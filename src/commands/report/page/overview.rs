@@ -235,7 +235,9 @@ fn row(escaper: HtmlEscaper<'_>, run: &PastRun, has_page: bool, request: Option<
     let name = html! { code { (escaper.name(&run.name)) } };
     let link = format!("./{}/report.html", utf8_percent_encode(&run.name, PLAIN));
     let record = run.record.as_ref();
+    let undone = run.undone_by.as_ref().map_or("", |_| ", undone");
     let result = record.map_or("unfinished", |record| &record.exit.name);
+    let result = format!("{result}{undone}");
     let model = record.and_then(|record| record.model.as_deref());
     let files = record.and_then(|record| Some(grouped(record.stat?.files)));
     let took = record.map(|record| seconds(record.seconds.0));
@@ -250,7 +252,7 @@ fn row(escaper: HtmlEscaper<'_>, run: &PastRun, has_page: bool, request: Option<
                 @if let Some(request) = request { span title=(request) { (request) } }
                 @else { span.quiet { (escaper.name(words::workflow(run.workflow()))) } }
             }
-            td { (badge(words::status(run), &escaper.name(result))) }
+            td { (badge(words::status(run), &escaper.name(&result))) }
             td { (escaper.name(model.unwrap_or_default())) }
             (numbers([figures.repairs, files.unwrap_or_default(), cost]))
             (numbers([figures.tokens_in, figures.tokens_out, took.unwrap_or_default()]))

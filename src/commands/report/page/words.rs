@@ -24,10 +24,11 @@ pub fn headline(run: &PastRun) -> String {
             None => format!("Ended as {name}"),
         },
     };
-    if record.tree == TreeState::PutBack {
-        return format!("{said}; the edits were taken back");
+    match record.tree {
+        TreeState::PutBack => format!("{said}; the edits were taken back"),
+        _ if run.undone_by.is_some() => format!("{said}; the changes were undone later"),
+        _ => said,
     }
-    said
 }
 
 fn ended(name: &str, workflow: &str) -> Option<&'static str> {
