@@ -292,6 +292,12 @@ fn the_first_hour_ends_with_a_proven_change() {
         &server,
     );
     assert_eq!(left, "Hello, world!\n");
+    // What is said of new keys.
+    let flag = page.split("add `").nth(1).unwrap();
+    let flag = flag.split('`').next().unwrap();
+    let other = format!("cd greet && code-commit -m x --rollup --dry-run {flag}");
+    let ready = home.runs(&other, &[], &server);
+    assert!(ready.contains("model     gemini-3.8-flash\n"), "{ready}");
 }
 
 #[test]
