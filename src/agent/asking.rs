@@ -7,15 +7,13 @@ use super::engine::{Agent, Brief, Work};
 use super::error::AgentError;
 use super::host::Compressed;
 use super::memory::{Frame, View};
+use crate::model::message::Role;
 use crate::model::prompt::Prompt;
 use crate::model::{Form, Reply};
 use crate::record::event::Event;
 
 /// Maximum temperature for retries; a low one makes the model keep to the required form.
 const COOL: f64 = 0.1;
-
-/// Message sent to a model that has paused its turn.
-const GO_ON: &str = "Go on.";
 
 /// Reports whether the model rejected a prompt as too long, or would have.
 fn is_too_long(error: &AgentError) -> bool {
@@ -27,14 +25,14 @@ fn is_too_long(error: &AgentError) -> bool {
 }
 
 impl Agent<'_> {
-    /// Records the parts of a paused reply unchanged and lets the model continue.
+    /// Records the parts of a paused reply unchanged and lets the model continue: nothing may follow them.
     pub(super) fn go_on(reply: Reply, conversation: &mut Conversation) -> Next {
-        conversation.say(HistoryMessage {
-            parts: reply.parts,
-            ..HistoryMessage::of_agent(&*reply.text)
-        });
-        // Every request must end with a user message.
-        conversation.say(HistoryMessage::note(GO_ON));
+        if !reply.parts.is_empty() {
+            conversation.say(HistoryMessage {
+                parts: reply.parts,
+                ..HistoryMessage::of_agent(&*reply.text)
+            });
+        }
         Next::GoOn
     }
 
@@ -86,11 +84,16 @@ impl Agent<'_> {
             return Err(AgentError::LoopLimit { loops });
         }
         progress.calls += 1;
+        let history = &work.conversation.history;
+        let continues = history
+            .last()
+            .is_some_and(|last| last.role == Role::Assistant && last.calls.is_empty());
         let mut prompt = Prompt::of_agent(system, messages, known);
         let is_again = progress.failures > 0;
         let temperature = |warm: f64| if is_again { warm.min(COOL) } else { warm };
         prompt.form = Form {
             temperature: self.temperature.map(temperature),
+            continues,
             ..form
         };
         self.env.host.ask(&self.purpose, prompt)
@@ -140,7 +143,7 @@ impl Agent<'_> {
 mod tests {
     use super::*;
     use crate::model::End;
-    use crate::model::message::{ReplyPart, Role, Thought};
+    use crate::model::message::{ReplyPart, Thought};
 
     #[test]
     fn what_was_said_before_a_pause_goes_back_as_it_is() {
@@ -160,10 +163,9 @@ mod tests {
         let mut conversation = Conversation::default();
         conversation.request("do it");
         assert!(matches!(Agent::go_on(reply, &mut conversation), Next::GoOn));
-        let [_, said, last] = &conversation.history[..] else {
+        let [_, said] = &conversation.history[..] else {
             panic!("{conversation:?}");
         };
         assert_eq!((said.role, &said.parts), (Role::Assistant, &parts));
-        assert_eq!(last.content, GO_ON);
     }
 }

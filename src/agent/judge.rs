@@ -28,8 +28,19 @@ pub struct JudgedCommand {
     /// Reasons to ask about the command even if a rule allows it, each in a few words: `deletes`. If empty, the rules
     /// decide.
     pub reasons: BTreeSet<&'static str>,
+    /// The programs that the reasons are about, with their arguments.
+    pub cause: Vec<String>,
     /// The programs that it runs; empty if the command is unclear.
     pub programs: Vec<JudgedProgram>,
+}
+
+impl JudgedCommand {
+    /// Adds a reason to ask, with the program that it is about.
+    fn ask(&mut self, words: &[ShellWord], reason: &'static str) {
+        let words: Vec<&str> = words.iter().map(|word| &*word.text).collect();
+        self.cause.push(words.join(" "));
+        self.reasons.insert(reason);
+    }
 }
 
 /// One program of a command with its arguments, without harmless prefixes such as `timeout 60` or `CI=1`.
@@ -96,7 +107,7 @@ pub fn judge(command: &str, state_of: &dyn Fn(&Path) -> ScriptState) -> JudgedCo
 fn unclear(reason: &'static str) -> JudgedCommand {
     JudgedCommand {
         reasons: BTreeSet::from([reason]),
-        programs: Vec::new(),
+        ..JudgedCommand::default()
     }
 }
 
@@ -113,7 +124,7 @@ impl Judge<'_> {
         let words = match unwrapped(words) {
             Ok(words) => words,
             Err(reason) => {
-                self.judged.reasons.insert(reason);
+                self.judged.ask(words, reason);
                 return;
             }
         };
@@ -121,7 +132,9 @@ impl Judge<'_> {
             return;
         };
         let only_looks = only_looks(words);
-        self.judged.reasons.extend(self.guard(words, only_looks));
+        if let Some(reason) = self.guard(words, only_looks) {
+            self.judged.ask(words, reason);
+        }
         self.judged.programs.push(JudgedProgram {
             words: words.iter().map(|word| word.text.clone()).collect(),
             only_looks,

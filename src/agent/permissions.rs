@@ -151,6 +151,7 @@ impl Permissions for AskFirst<'_> {
                 sentence: format!("The agent wants to {about}. May it?"),
                 tool: call.tool.name.clone().into_owned(),
                 subject: call.subject().to_owned(),
+                is_command: call.tool.takes(ParameterKind::Command),
                 ..Question::default()
             }),
             Some(about) => Permission::Refused(format!(

@@ -330,6 +330,7 @@ impl Screen {
         let question = Question {
             sentence: redacted(&question.sentence),
             subject: redacted(&question.subject),
+            cause: question.cause.iter().map(|part| redacted(part)).collect(),
             ..question
         };
         self.answer(ToScreen::Ask { question, preview }, |answer| match answer {

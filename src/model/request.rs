@@ -17,6 +17,8 @@ pub struct Form {
     pub temperature: Option<f64>,
     /// The permission to call the tools.
     pub tool_choice: ToolChoice,
+    /// True if the last message is a reply that the model paused, and continues.
+    pub continues: bool,
 }
 
 /// The permission to call the tools that a request describes.

@@ -9,6 +9,10 @@ pub struct Question {
     pub tool: String,
     /// The path or command concerned; empty if there is none.
     pub subject: String,
+    /// True if the subject is a command.
+    pub is_command: bool,
+    /// The parts of a command that are the reason for asking.
+    pub cause: Vec<String>,
     /// The reasons for asking, each in a word or two: `overwrites`, `deletes`.
     pub reasons: Vec<String>,
     /// True if a yes may be permanent; actions that are always asked about are allowed only once.

@@ -11,6 +11,7 @@ pub(crate) mod history;
 pub(crate) mod input;
 
 mod blocks;
+mod change;
 mod console;
 pub(crate) mod json;
 mod lent;

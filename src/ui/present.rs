@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use ratatui::style::Style;
 
+use super::change::sums;
 use crate::model::StepId;
 use crate::record::event::Event;
 use crate::record::tasks::{Task, TaskStatus};
@@ -369,17 +370,6 @@ impl ToolUse {
         let parts: Vec<String> = [brief, sums, took].into_iter().flatten().collect();
         parts.join(", ")
     }
-}
-
-/// Returns the number of added and removed lines: `+3 -1`.
-fn sums(diff: &str) -> String {
-    let hunks = diff.lines().skip_while(|line| !line.starts_with("@@"));
-    let (mut added, mut removed) = (0, 0);
-    for line in hunks {
-        added += usize::from(line.starts_with('+'));
-        removed += usize::from(line.starts_with('-'));
-    }
-    format!("+{added} -{removed}")
 }
 
 #[cfg(test)]

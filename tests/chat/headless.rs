@@ -399,7 +399,12 @@ fn a_pause_is_sent_back_as_it_is() {
     ]);
     let run = chat.ask("hi").exits(0);
     assert!(run.stdout.ends_with("There.\n"), "{}", run.stdout);
-    assert_eq!(server.messages()[1]["messages"][1]["role"], "assistant");
+    let sent = server.messages()[1]["messages"].clone();
+    let [_, paused] = &sent.as_array().unwrap()[..] else {
+        panic!("{sent:#}");
+    };
+    assert_eq!(paused["role"], "assistant", "{sent:#}");
+    assert_eq!(paused["content"][1]["text"], "Still at it.");
 }
 
 #[test]

@@ -27,6 +27,9 @@ const KEPT: usize = 20;
 /// again.
 const ROOM: u64 = 10;
 
+/// The number of [`ways`] that keep these messages whole but for their results, of which the first keeps those too.
+const KEEPING: usize = 2 * SHARES.len() - 1;
+
 /// If that target cannot be reached: the percentage at which to truncate, and the one to reach.
 const CLOSE: (u64, u64) = (95, 90);
 
@@ -130,28 +133,45 @@ impl Memory for Truncate<'_> {
     ) -> Result<Option<Compressed>, AgentError> {
         let tokens = self.tokens(frame.system, conversation);
         let tried = [tokens / 2, tokens.saturating_sub(1)].into_iter();
-        let mut tried = tried.map(|most| self.truncate(frame.system, most, conversation));
+        let mut tried =
+            tried.map(|most| self.truncate(frame.system, &[(usize::MAX, most)], conversation));
         Ok(tried.find_map(Result::ok))
     }
 }
 
 impl Truncate<'_> {
-    /// Truncates a conversation that has reached the threshold. If what remains is too long to get below it, the
-    /// conversation may come closer to the window.
+    /// Truncates a conversation that has reached the threshold. The last messages are kept wherever they fit below
+    /// it. If what remains is too long for that, the conversation may come closer to the window.
     fn keep_below(
         &self,
         system: &[String],
         conversation: &mut Conversation,
     ) -> Result<Option<Compressed>, AgentError> {
         let mut tokens = self.tokens(system, conversation);
-        let room = self.threshold.saturating_sub(ROOM);
-        for (from, most) in [(self.threshold, room), CLOSE, (100, 100)] {
+        let room = self.share(self.threshold.saturating_sub(ROOM));
+        let below = self.share(self.threshold).saturating_sub(1);
+        let keeping = [
+            (1, room),
+            (1, below),
+            (KEEPING, room),
+            (KEEPING, below),
+            (usize::MAX, room),
+        ];
+        let (close, all) = (
+            [(usize::MAX, self.share(CLOSE.1))],
+            [(usize::MAX, self.window)],
+        );
+        for (from, tries) in [
+            (self.threshold, &keeping[..]),
+            (CLOSE.0, &close),
+            (100, &all),
+        ] {
             if tokens < self.share(from) {
                 return Ok(None);
             }
-            match self.truncate(system, self.share(most), conversation) {
+            match self.truncate(system, tries, conversation) {
                 Ok(compressed) => return Ok(Some(compressed)),
-                Err(least) if most == 100 => tokens = least,
+                Err(least) if from == 100 => tokens = least,
                 Err(_) => {}
             }
         }
@@ -174,12 +194,12 @@ impl Truncate<'_> {
         }
     }
 
-    /// Truncates as little as necessary for the next prompt to have at most `most` tokens; if that is impossible,
-    /// returns the smallest size it can have.
+    /// Truncates as little as necessary for the next prompt to have at most so many tokens, by each number of the
+    /// mildest ways in `tries` in turn; if that is impossible, returns the smallest size it can have.
     fn truncate(
         &self,
         system: &[String],
-        most: u64,
+        tries: &[(usize, u64)],
         conversation: &mut Conversation,
     ) -> Result<Compressed, u64> {
         let tokens_before = self.tokens(system, conversation);
@@ -189,20 +209,25 @@ impl Truncate<'_> {
             let tokens = u128::from(estimate(system, history)) * u128::from(tokens_before);
             u64::try_from(tokens / u128::from(estimated)).unwrap_or(u64::MAX)
         };
-        let mut least = tokens_before;
-        for truncation in ways(&conversation.history) {
+        let ways = ways(&conversation.history).map(|truncation| {
             let tokens_after = counted(&view(&conversation.history, &truncation));
-            if tokens_after <= most {
-                conversation.truncation = Some(truncation);
-                self.meter.estimated(tokens_after, conversation);
-                return Ok(Compressed {
-                    tokens_before,
-                    tokens_after,
-                });
-            }
-            least = least.min(tokens_after);
-        }
-        Err(least)
+            (truncation, tokens_after)
+        });
+        let ways: Vec<_> = ways.collect();
+        let mut found = tries.iter().filter_map(|(first, most)| {
+            let mut mildest = ways.iter().take(*first);
+            mildest.find(|(_, tokens)| tokens <= most)
+        });
+        let Some(&(truncation, tokens_after)) = found.next() else {
+            let sizes = ways.iter().map(|(_, tokens)| *tokens);
+            return Err(sizes.min().unwrap_or(tokens_before).min(tokens_before));
+        };
+        conversation.truncation = Some(truncation);
+        self.meter.estimated(tokens_after, conversation);
+        Ok(Compressed {
+            tokens_before,
+            tokens_after,
+        })
     }
 }
 

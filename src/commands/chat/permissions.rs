@@ -111,8 +111,13 @@ impl Permissions for ChatPermissions<'_> {
             return Permission::Allowed;
         }
         let Some(refused) = self.headless else {
-            let rules = judged.map_or_else(Vec::new, |command| self.new_rules(&command));
-            return Permission::Ask(question(call, &reasons, rules));
+            let mut question = question(call, &reasons);
+            if let Some(command) = judged {
+                question.rules = self.new_rules(&command);
+                question.lasting = words_of(&Choice::Commands(question.rules.clone()));
+                question.cause = command.cause;
+            }
+            return Permission::Ask(question);
         };
         let told = told(call, &reasons);
         let refusal = format!(
@@ -181,7 +186,7 @@ fn subject(call: &ToolCall) -> String {
     }
 }
 
-fn question(call: &ToolCall, reasons: &[&'static str], rules: Vec<String>) -> Question {
+fn question(call: &ToolCall, reasons: &[&'static str]) -> Question {
     let tool = call.tool.name.clone().into_owned();
     let subject = subject(call);
     let shown = quoted(&one_line(&subject, IN_SENTENCE));
@@ -197,10 +202,10 @@ fn question(call: &ToolCall, reasons: &[&'static str], rules: Vec<String>) -> Qu
         tool,
         reasons: reasons.iter().map(|reason| (*reason).to_owned()).collect(),
         may_last: reasons.is_empty(),
-        lasting: words_of(&Choice::Commands(rules.clone())),
-        rules,
+        is_command: call.tool.takes(ParameterKind::Command),
         may_forbid: true,
         may_redirect: true,
+        ..Question::default()
     }
 }
 

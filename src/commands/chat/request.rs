@@ -354,12 +354,13 @@ fn instructions(context: &Context<'_>, is_headless: bool) -> String {
 /// Returns the reminders due since the last step.
 fn reminders(place: &ChatPlace<'_>) -> Vec<HistoryMessage> {
     let session = place.base.kept.session.borrow();
+    let said = session.conversation.not_left_out();
+    // A reply that was paused goes back with nothing behind it.
+    if said.last().is_some_and(|last| last.role == Role::Assistant) {
+        return Vec::new();
+    }
     let mut briefing = place.briefing.borrow_mut();
-    let next = briefing.next(
-        place.mode.get(),
-        &place.todos.borrow(),
-        session.conversation.not_left_out(),
-    );
+    let next = briefing.next(place.mode.get(), &place.todos.borrow(), said);
     for warning in briefing.warnings() {
         place.context.warn(warning);
     }

@@ -78,6 +78,7 @@ fn what_the_entry_and_the_form_say_goes_along() {
             description: "Reads.".to_owned(),
             schema: schema.clone(),
         }],
+        ..Form::default()
     };
     let asked = Request {
         max_output_tokens: Some(500),

@@ -30,8 +30,6 @@ const HINT: Duration = Duration::from_secs(4);
 const ARMED: Duration = Duration::from_secs(2);
 /// The time that must pass after a letter, without another key, before it answers a question.
 const HELD: Duration = Duration::from_millis(200);
-/// The time after a letter within which another letter counts as typing, not as an answer.
-const TYPING: Duration = Duration::from_millis(500);
 /// The hint shown while a stop is in progress.
 const STOPPING: &str = "Stopping...";
 /// The interval between checks for finished syntax highlighting.
@@ -95,8 +93,6 @@ pub struct App {
     times: CallTimes,
     /// The time until which a second Escape stops the work.
     armed: Option<Duration>,
-    /// The time of the last letter pressed at a question.
-    letter_at: Option<Duration>,
     /// A letter that answers the question at this time unless another key follows.
     held: Option<(KeyEvent, Duration)>,
     /// A temporary hint, and the time at which it expires.
@@ -138,7 +134,6 @@ impl App {
             call: CallProgress::default(),
             times: CallTimes::default(),
             armed: None,
-            letter_at: None,
             held: None,
             hint: None,
             now: Duration::ZERO,
@@ -179,7 +174,10 @@ impl App {
                 self.ask(dialog);
             }
             ToScreen::Choose(menu) => self.ask(Dialog::menu(menu)),
-            ToScreen::Type { prompt, is_secret } => self.ask(Dialog::line(prompt, is_secret)),
+            ToScreen::Type { prompt, is_secret } => {
+                self.ask(Dialog::line(prompt));
+                self.composer.begin_line(is_secret);
+            }
             ToScreen::Commands(commands) => self.composer.set_commands(commands),
             ToScreen::Copy(text) => {
                 self.say("Copied");
@@ -194,8 +192,8 @@ impl App {
     }
 
     fn ask(&mut self, dialog: Dialog) {
-        self.dialog = Some(dialog);
-        (self.letter_at, self.held) = (None, None);
+        self.composer.end_line();
+        (self.dialog, self.held) = (Some(dialog), None);
     }
 
     /// Ends the work on the last submission and, unless the user has stopped it, sends the next one in the queue.

@@ -71,6 +71,10 @@ pub struct Composer {
     /// Drafts sent or typed in this session, as shown in the input, by their full text.
     drafts: HashMap<String, (String, Vec<Attachment>)>,
     search: Option<HistorySearch>,
+    /// The draft set aside while a line is asked for.
+    aside: Option<(TextBuffer, Vec<Attachment>)>,
+    /// True if only the length of the text is shown.
+    is_masked: bool,
     commands: Vec<CommandHint>,
     paths: ProjectPaths,
     /// The index of the selected candidate.
@@ -101,6 +105,8 @@ impl Composer {
             recall: Recall::new(options.history),
             drafts: HashMap::new(),
             search: None,
+            aside: None,
+            is_masked: false,
             commands: Vec::new(),
             paths: ProjectPaths::new(options.root, options.wake),
             marked: 0,
@@ -134,6 +140,41 @@ impl Composer {
         self.recall.reset();
         self.attachments.clear();
         self.set("");
+    }
+
+    /// Sets the draft aside for a line that is asked for; a secret is masked and kept nowhere.
+    pub fn begin_line(&mut self, is_secret: bool) {
+        self.search = None;
+        self.aside = Some((
+            std::mem::take(&mut self.buffer),
+            std::mem::take(&mut self.attachments),
+        ));
+        self.is_masked = is_secret;
+        self.changed();
+    }
+
+    /// Brings back the draft that was set aside, if any.
+    pub fn end_line(&mut self) {
+        if let Some(draft) = self.aside.take() {
+            self.clear();
+            (self.buffer, self.attachments) = draft;
+            self.is_masked = false;
+        }
+    }
+
+    /// Inserts a paste into the draft, also while that is set aside.
+    pub fn paste_to_draft(&mut self, text: &str) -> ComposerAction {
+        let line = self.aside.take();
+        let swap = |this: &mut Self, (buffer, attachments)| {
+            (
+                std::mem::replace(&mut this.buffer, buffer),
+                std::mem::replace(&mut this.attachments, attachments),
+            )
+        };
+        let line = line.map(|draft| swap(self, draft));
+        let action = self.paste(text);
+        self.aside = line.map(|line| swap(self, line));
+        action
     }
 
     /// Replaces the input with this text.
@@ -175,7 +216,12 @@ impl Composer {
     /// Returns the text for an external editor; `None` if it may contain a key, which must not be written to a
     /// file.
     pub fn editable_text(&self) -> Option<String> {
-        (!is_secret(self.buffer.text())).then(|| self.text())
+        (!self.is_secret()).then(|| self.text())
+    }
+
+    /// Returns whether the text may contain a key.
+    fn is_secret(&self) -> bool {
+        self.is_masked || is_secret(self.buffer.text())
     }
 
     fn set(&mut self, text: &str) {
@@ -187,14 +233,17 @@ impl Composer {
     fn changed(&mut self) {
         self.marked = 0;
         self.is_closed = false;
-        if is_secret(self.buffer.text()) {
+        if self.is_secret() {
             self.buffer.forget_killed();
         }
     }
 
     /// Inserts pasted text without interpreting it.
     pub fn paste(&mut self, text: &str) -> ComposerAction {
-        let text = harmless(text);
+        let mut text = harmless(text);
+        if self.is_masked {
+            text.truncate(text.find('\n').unwrap_or(text.len()));
+        }
         if let Some(search) = &mut self.search {
             search
                 .wanted
@@ -217,7 +266,7 @@ impl Composer {
         let is_long = text.lines().count() > MOST_PASTED_LINES
             || text.chars().nth(MOST_PASTED_LETTERS).is_some();
         // Keep a key pasted after `/login` recognisable as such.
-        if is_long && !is_secret(self.buffer.text()) {
+        if is_long && !self.is_secret() {
             self.attach(Attachment::Paste(text));
         } else {
             self.buffer.insert(&text);
@@ -268,7 +317,7 @@ impl Composer {
             KeyCode::Down => self.row(false),
             KeyCode::Char('p') if control => self.row(true),
             KeyCode::Char('n') if control => self.row(false),
-            KeyCode::Char('r') if control => self.begin_search(),
+            KeyCode::Char('r') if control && !self.is_masked => self.begin_search(),
             KeyCode::Char('g') if control => ComposerAction::OpenEditor,
             KeyCode::Char('v') if control => ComposerAction::FetchImage,
             KeyCode::Char('d') if control && self.buffer.text().is_empty() => ComposerAction::Leave,
@@ -326,7 +375,9 @@ impl Composer {
         match self.submission() {
             Ok(submission) => {
                 let whole = self.keep_draft();
-                self.recall.add(&whole);
+                if !self.is_masked {
+                    self.recall.add(&whole);
+                }
                 self.clear();
                 ComposerAction::Send(submission)
             }
@@ -336,9 +387,9 @@ impl Composer {
 
     /// Returns the submission, with pastes inserted and pictures attached.
     fn submission(&self) -> Result<Submission, String> {
-        // Send shell commands and keys unchanged.
+        // Send shell commands, keys and lines that were asked for unchanged.
         let text = self.buffer.text();
-        if text.starts_with('!') || is_secret(text) {
+        if text.starts_with('!') || self.is_secret() || self.aside.is_some() {
             return Ok(self.text().into());
         }
         let mut submission = with_images(text, &self.attachments, self.paths.root())
@@ -361,7 +412,7 @@ impl Composer {
     /// Stores the draft in the input under its full text, which it returns.
     fn keep_draft(&mut self) -> String {
         let whole = self.text();
-        if !is_secret(&whole) {
+        if !self.is_secret() {
             let draft = (self.buffer.text().to_owned(), self.attachments.clone());
             self.drafts.insert(whole.clone(), draft);
         }
@@ -391,6 +442,9 @@ impl Composer {
         if self.buffer.go_row(&rows, is_up, &labels) {
             return ComposerAction::Changed;
         }
+        if self.is_masked {
+            return ComposerAction::Unhandled;
+        }
         let text = self.keep_draft();
         let entry = if is_up {
             self.recall.older(&text)
@@ -417,7 +471,7 @@ impl Composer {
 impl Composer {
     /// Returns the completions of the word before the cursor; empty while the list is closed.
     fn candidates(&self) -> Vec<Completion> {
-        if self.is_closed || self.search.is_some() {
+        if self.is_closed || self.is_masked || self.search.is_some() {
             return Vec::new();
         }
         let paths = self.paths.listed();

@@ -3,31 +3,33 @@
 //! Guarantees that only the respective key grants a permission: neither Enter nor a paste answers a question.
 //! Nothing shown controls the terminal, and of a secret only the length is shown.
 
-mod line;
 mod question;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
+use ratatui::style::Style;
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Widget as _};
 use unicode_width::UnicodeWidthStr as _;
 
-use crossterm::event::{KeyCode, KeyEvent};
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use nucleo_matcher::pattern::CaseMatching;
 use nucleo_matcher::{Config, Matcher};
 
-pub use self::line::is_cancel;
-use self::line::{CANCEL, TypedLine, put};
 use self::question::QuestionDialog;
 use super::completion::pattern;
 use super::keys::{is_letter, moved};
 use super::theme;
 use super::{FromScreen, Menu};
-use crate::record::question::Question;
+use crate::record::question::{Answer, Question, Verdict};
 use crate::sys::text::printable;
 
 /// The number of rows or columns taken by the border.
 const BORDER: u16 = 2;
+/// The hint on closing a dialog, shown in each.
+const CANCEL: &str = "Press Esc to cancel";
+/// The hint of a dialog that waits for the text in the input.
+const SENDS: &str = "Enter sends it | Press Esc to cancel";
 
 /// A dialog that asks the user something.
 #[derive(Debug)]
@@ -37,7 +39,7 @@ pub struct Dialog(Kind);
 enum Kind {
     Question(QuestionDialog),
     Menu(MenuDialog),
-    Line(LineDialog),
+    Line(String),
 }
 
 impl Dialog {
@@ -55,13 +57,29 @@ impl Dialog {
         Self(Kind::Menu(MenuDialog { menu, at, typed }))
     }
 
-    /// Creates a dialog that asks for a line, which is hidden if it is a secret.
-    pub fn line(prompt: String, is_secret: bool) -> Self {
-        let line = TypedLine {
-            text: String::new(),
-            is_secret,
-        };
-        Self(Kind::Line(LineDialog { prompt, line }))
+    /// Creates a dialog that asks for a line, typed in the input.
+    pub fn line(prompt: String) -> Self {
+        Self(Kind::Line(prompt))
+    }
+
+    /// Returns whether the answer is the text in the input.
+    pub fn wants_text(&self) -> bool {
+        match &self.0 {
+            Kind::Question(question) => question.is_redirecting,
+            Kind::Menu(_) => false,
+            Kind::Line(_) => true,
+        }
+    }
+
+    /// Returns the answer for a text from the input.
+    pub fn typed(&self, text: String) -> FromScreen {
+        match &self.0 {
+            Kind::Line(_) => FromScreen::Typed(Some(text)),
+            Kind::Question(_) | Kind::Menu(_) => FromScreen::Answered(Verdict {
+                answer: Answer::Instead(text),
+                is_for_good: false,
+            }),
+        }
     }
 
     /// Returns the number of rows needed at this width.
@@ -70,7 +88,7 @@ impl Dialog {
             Kind::Question(question) => question.height(inner_width(width)),
             // The filter, the items, and the hint on closing.
             Kind::Menu(menu) => menu.menu.items.len() + 2,
-            Kind::Line(_) => 2,
+            Kind::Line(_) => 1,
         };
         u16::try_from(rows)
             .unwrap_or(u16::MAX)
@@ -80,9 +98,9 @@ impl Dialog {
     /// Draws the dialog.
     pub fn render(&self, area: Rect, buf: &mut Buffer) {
         let title = match &self.0 {
-            Kind::Question(question) => question.title(),
+            Kind::Question(question) => question.title(inner_width(area.width)),
             Kind::Menu(menu) => printable(&menu.menu.title, &[]),
-            Kind::Line(line) => printable(&line.prompt, &[]),
+            Kind::Line(prompt) => printable(prompt, &[]),
         };
         let block = Block::bordered().border_style(theme::BORDER);
         let inner = block.inner(area);
@@ -93,7 +111,7 @@ impl Dialog {
                 below = question.border(inner.width.into());
             }
             Kind::Menu(menu) => menu.render(inner, buf),
-            Kind::Line(line) => line.render(inner, buf),
+            Kind::Line(_) => put(buf, inner, 0, SENDS, theme::DIM),
         }
         let block = block
             .title(format!(" {title} "))
@@ -108,22 +126,32 @@ impl Dialog {
         match &mut self.0 {
             Kind::Question(question) => question.key(key).map(FromScreen::Answered),
             Kind::Menu(menu) => menu.key(key),
-            Kind::Line(line) => line.key(key),
+            Kind::Line(_) => is_cancel(key).then_some(FromScreen::Typed(None)),
         }
     }
 
-    /// Returns whether a key is a letter that may answer a question.
+    /// Returns whether a key is a letter that answers a question.
     pub fn is_letter(&self, key: KeyEvent) -> bool {
         matches!(&self.0, Kind::Question(question) if question.is_letter(key))
     }
 
-    /// Inserts a paste into the text field. Returns `false` if the dialog has none.
+    /// Returns whether a key is text for the draft beside a question.
+    pub fn leaves(&self, key: KeyEvent, has_draft: bool) -> bool {
+        let is_text = match key.code {
+            KeyCode::Char(c) if !has_draft => c != ' ' && is_letter(key) && !self.is_letter(key),
+            KeyCode::Char(_) => !is_cancel(key),
+            KeyCode::Backspace | KeyCode::Delete | KeyCode::Tab => has_draft,
+            _ => false,
+        };
+        is_text && matches!(self.0, Kind::Question(_))
+    }
+
+    /// Inserts a paste into the filter of a menu. Returns `false` if there is none.
     pub fn paste(&mut self, text: &str) -> bool {
-        match &mut self.0 {
-            Kind::Question(question) => return question.paste(text),
-            Kind::Menu(menu) => menu.typed(text),
-            Kind::Line(line) => line.line.paste(text),
-        }
+        let Kind::Menu(menu) = &mut self.0 else {
+            return false;
+        };
+        menu.typed(text);
         true
     }
 
@@ -139,25 +167,18 @@ fn inner_width(width: u16) -> usize {
     usize::from(width.saturating_sub(BORDER)).max(1)
 }
 
-/// A dialog that asks for a line.
-#[derive(Debug)]
-struct LineDialog {
-    prompt: String,
-    line: TypedLine,
+/// Returns whether a key closes a dialog.
+pub fn is_cancel(key: KeyEvent) -> bool {
+    let is_ctrl_c = key.code == KeyCode::Char('c') && key.modifiers == KeyModifiers::CONTROL;
+    key.code == KeyCode::Esc || is_ctrl_c
 }
 
-impl LineDialog {
-    fn key(&mut self, key: KeyEvent) -> Option<FromScreen> {
-        if is_cancel(key) {
-            return Some(FromScreen::Typed(None));
-        }
-        let is_done = self.line.key(key) && !self.line.text.trim().is_empty();
-        is_done.then(|| FromScreen::Typed(Some(std::mem::take(&mut self.line.text))))
-    }
-
-    fn render(&self, area: Rect, buf: &mut Buffer) {
-        self.line.render(area, 0, buf);
-        put(buf, area, 1, CANCEL, theme::DIM);
+/// Prints a line of a dialog, if the row is within the area.
+fn put(buf: &mut Buffer, area: Rect, row: usize, text: &str, style: Style) {
+    let row = u16::try_from(row).unwrap_or(u16::MAX);
+    if row < area.height {
+        let text = printable(text, &[]);
+        buf.set_stringn(area.x, area.y + row, text, area.width.into(), style);
     }
 }
 

@@ -115,6 +115,33 @@ fn the_first_request_a_notice_and_the_last_twenty_messages_are_left() {
 }
 
 #[test]
+fn the_last_twenty_messages_are_kept_wherever_they_fit_below_the_threshold() {
+    // Ten replies and their results take 76 per cent, whole or shortened.
+    for characters in [3000, 30_000] {
+        let truncate = Truncate {
+            window: 10_000,
+            threshold: 80,
+            meter: &Meter::default(),
+        };
+        let mut conversation = Conversation::default();
+        conversation.request("the first request");
+        for nth in 0..12 {
+            reads(&mut conversation, characters);
+            let words = "word ".repeat(if characters > 3000 { 540 } else { 0 });
+            conversation.history[2 * nth + 1].content += &words;
+        }
+        let (sent, compressed) = next(&truncate, &mut conversation).unwrap();
+        let after = compressed.unwrap().tokens_after;
+        assert!((7000..8000).contains(&after), "{after}");
+        assert_eq!(words(&sent).len(), 2 + 20);
+        let is_shortened = words(&sent)
+            .iter()
+            .any(|told| told.contains(" left out ...]"));
+        assert_eq!(is_shortened, characters > 3000);
+    }
+}
+
+#[test]
 fn what_the_vendor_has_counted_decides() {
     let meter = Meter::default();
     let truncate = Truncate {

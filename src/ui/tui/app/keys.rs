@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::{ARMED, App, EngineState, HELD, STOPPING, ScreenEffect, TYPING};
+use super::{ARMED, App, EngineState, HELD, STOPPING, ScreenEffect};
 use crate::model::message::Image;
 use crate::ui::tui::FromScreen;
 use crate::ui::tui::composer::ComposerAction;
 use crate::ui::tui::dialog::is_cancel;
+use crate::ui::tui::keys::is_letter;
 
 /// The number of lines scrolled per notch of the wheel.
 const NOTCH: i32 = 3;
@@ -19,7 +20,7 @@ impl App {
         self.now = now;
         self.is_changed = true;
         let is_armed = self.armed.take().is_some_and(|until| now < until);
-        self.held = None;
+        let held = self.held.take().map(|(letter, _)| letter);
         let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
         let is_cycle = key.code == KeyCode::BackTab
             || (key.code == KeyCode::Tab && key.modifiers.contains(KeyModifiers::SHIFT));
@@ -35,16 +36,8 @@ impl App {
             KeyCode::Char('l') if is_control => return vec![ScreenEffect::Redraw],
             _ => {}
         }
-        if let Some(dialog) = &self.dialog {
-            if dialog.is_letter(key) {
-                // A user who is typing does not mean to answer, neither with the first letter nor with the
-                // last.
-                let before = self.letter_at.replace(now);
-                let is_first = before.is_none_or(|before| now >= before + TYPING);
-                self.held = is_first.then_some((key, now + HELD));
-                return Vec::new();
-            }
-            return self.answer(key, is_armed);
+        if self.dialog.is_some() {
+            return self.asked(key, held, is_armed);
         }
         match key.code {
             KeyCode::Char('c') if is_control => self.cancel(),
@@ -59,6 +52,36 @@ impl App {
                 Vec::new()
             }
             _ => self.typed(key),
+        }
+    }
+
+    /// Handles a key while something is asked. A letter answers a question unless there is a draft that it may
+    /// belong to, or another letter follows: then both are text for the draft.
+    fn asked(
+        &mut self,
+        key: KeyEvent,
+        held: Option<KeyEvent>,
+        is_armed: bool,
+    ) -> Vec<ScreenEffect> {
+        let has_draft = self.is_typing();
+        let Some(dialog) = &self.dialog else {
+            return Vec::new();
+        };
+        let is_page = matches!(key.code, KeyCode::PageUp | KeyCode::PageDown);
+        if dialog.wants_text() && !is_cancel(key) && !is_page {
+            return self.typed(key);
+        }
+        match held {
+            Some(before) if is_letter(key) => {
+                self.typed(before);
+                self.typed(key)
+            }
+            _ if dialog.leaves(key, has_draft) => self.typed(key),
+            _ if dialog.is_letter(key) => {
+                self.held = Some((key, self.now + HELD));
+                Vec::new()
+            }
+            _ => self.answer(key, is_armed),
         }
     }
 
@@ -84,6 +107,7 @@ impl App {
             return Vec::new();
         };
         self.dialog = None;
+        self.composer.end_line();
         let answer = ScreenEffect::Send(action);
         if !is_cancel(key) || self.engine != EngineState::Working {
             return vec![answer];
@@ -142,6 +166,10 @@ impl App {
     fn typed(&mut self, key: KeyEvent) -> Vec<ScreenEffect> {
         match self.composer.key(key) {
             ComposerAction::Send(submission) => {
+                if let Some(dialog) = self.dialog.take() {
+                    self.composer.end_line();
+                    return vec![ScreenEffect::Send(dialog.typed(submission.text))];
+                }
                 let text = submission.text.trim();
                 let name = text.strip_prefix("/mode");
                 let name =
@@ -171,7 +199,9 @@ impl App {
             }
             ComposerAction::Refused(reason) => self.say(&reason),
             ComposerAction::None | ComposerAction::Unhandled
-                if key.code == KeyCode::Enter && self.engine == EngineState::Idle =>
+                if key.code == KeyCode::Enter
+                    && self.engine == EngineState::Idle
+                    && self.dialog.is_none() =>
             {
                 return self.send_next();
             }
@@ -188,17 +218,23 @@ impl App {
     /// Handles a paste.
     pub fn paste(&mut self, text: &str) {
         (self.is_changed, self.held) = (true, None);
-        // A paste never answers a question; unless the question has a text field, it goes into the input.
+        // A paste never answers a question: unless it filters a menu, it goes into the input.
         let dialog = self.dialog.as_mut();
         if !dialog.is_some_and(|dialog| dialog.paste(text)) {
-            self.typed_ahead(text);
+            let pasted = self.composer.paste(text);
+            self.pasted(pasted);
         }
     }
 
     /// Inserts text that was typed or pasted before the current question was visible.
     pub fn typed_ahead(&mut self, text: &str) {
         self.is_changed = true;
-        if let ComposerAction::Refused(reason) = self.composer.paste(text) {
+        let pasted = self.composer.paste_to_draft(text);
+        self.pasted(pasted);
+    }
+
+    fn pasted(&mut self, action: ComposerAction) {
+        if let ComposerAction::Refused(reason) = action {
             self.say(&reason);
         }
     }

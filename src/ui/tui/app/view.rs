@@ -10,6 +10,7 @@ use super::{App, EngineState};
 use crate::record::mode::SharedMode;
 use crate::sys::numbers::counted;
 use crate::ui::blocks::{one_line, wrapped};
+use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::item::first_line;
 use crate::ui::tui::{sidebar, status, theme};
 
@@ -28,6 +29,7 @@ struct ScreenLayout {
     wait: Rect,
     todos: Rect,
     queue: Rect,
+    asked: Rect,
     input: Rect,
     status: Rect,
 }
@@ -47,14 +49,10 @@ impl App {
         }
         sidebar::render_lines(&self.todos, layout.todos, buf);
         self.draw_queue(layout.queue, buf);
-        let cursor = match &self.dialog {
-            Some(dialog) if !layout.input.is_empty() => {
-                dialog.render(layout.input, buf);
-                None
-            }
-            Some(_) => None,
-            None => self.composer.render(layout.input, buf),
-        };
+        if let Some(dialog) = self.dialog.as_ref().filter(|_| !layout.asked.is_empty()) {
+            dialog.render(layout.asked, buf);
+        }
+        let cursor = self.composer.render(layout.input, buf);
         if !layout.status.is_empty() {
             let mode = self.mode.as_ref().map(SharedMode::get);
             status::render(&self.status, mode, layout.status, buf);
@@ -146,11 +144,20 @@ impl App {
             rows if is_asked_low => rows,
             rows => rows * 2 / 3,
         };
+        // The draft stays in sight.
+        let is_shown = |dialog: &Dialog| dialog.wants_text() || self.is_typing();
         let input = match &self.dialog {
-            Some(dialog) => dialog.height(area.width),
-            None => self.composer.height(area.width),
+            None => self.composer.height(area.width).min(most),
+            Some(dialog) if is_shown(dialog) => {
+                let rows = self.composer.height(area.width);
+                rows.min(if is_low { 1 } else { most / 3 })
+            }
+            Some(_) => 0,
         };
-        let input = take(input.min(most.max(1)));
+        let asked = self.dialog.as_ref();
+        let asked = asked.map_or(0, |dialog| dialog.height(area.width));
+        let input = take(input.max(u16::from(asked == 0)));
+        let asked = take(asked.min(most.saturating_sub(input)));
         let said = u16::try_from(self.said(area.width).0.len()).unwrap_or(u16::MAX);
         let wait = take(match &self.wait {
             _ if is_asked_low => 0,
@@ -176,6 +183,7 @@ impl App {
             wait: row(wait, area.width),
             todos: row(todos, area.width),
             queue: row(queue, area.width),
+            asked: row(asked, area.width),
             input: row(input, area.width),
             status: row(status, area.width),
         }

@@ -86,12 +86,13 @@ impl Composer {
             area.width.into(),
             style,
         );
-        if text.is_empty() {
+        if text.is_empty() && self.aside.is_none() {
             let room = usize::from(area.width.saturating_sub(SIGN));
             buf.set_stringn(area.x + SIGN.min(area.width), top, HINT, room, theme::DIM);
         }
         // Hide a key, and anything that may become one.
-        let hidden = is_secret(text).then(|| secret_start(text));
+        let secret = || is_secret(text).then(|| secret_start(text));
+        let hidden = self.is_masked.then_some(0).or_else(secret);
         let mut position = Position {
             x: area.x + SIGN,
             y: top,

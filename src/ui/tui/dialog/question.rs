@@ -1,4 +1,4 @@
-//! A question of permission: its subject, the reason for asking, and the proposed change.
+//! A question of permission: its subject, the reason for asking, the proposed change, and the answers.
 
 use std::cell::{Cell, Ref, RefCell};
 
@@ -6,15 +6,28 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::line::{CANCEL, TypedLine, is_cancel, put};
+use super::{CANCEL, SENDS, is_cancel, put};
 use crate::record::question::{Answer, Question, Verdict};
-use crate::sys::text::printable;
+use crate::sys::text::{is_deceptive, is_ignorable};
+use crate::ui::change::{numbered, sums};
 use crate::ui::columns::folded;
-use crate::ui::paint::diff_style;
 use crate::ui::steps::HANG;
 use crate::ui::tui::theme;
+
+/// The number of unchanged lines shown around a change, and where there is little room.
+const CONTEXT: [usize; 2] = [3, 1];
+/// The maximum number of rows for the reason.
+const REASON: usize = 4;
+
+/// A part of the dialog, wrapped into styled lines.
+type Lines = Vec<(String, Style)>;
+
+/// An answer to choose: its letter, its words, and a short form for small screens.
+type Choice = (char, &'static str, &'static str);
 
 /// A dialog that asks for a permission.
 #[derive(Debug)]
@@ -22,8 +35,8 @@ pub struct QuestionDialog {
     question: Question,
     /// The proposed change.
     preview: String,
-    /// The scrollable part, and the width for which it was laid out.
-    body: RefCell<(usize, Vec<(String, Style)>)>,
+    /// The scrollable part, and the width and context for which it was laid out.
+    body: RefCell<((usize, usize), Lines)>,
     /// The index of its first visible line.
     first: Cell<usize>,
     /// The number of visible lines, and of all lines.
@@ -31,8 +44,10 @@ pub struct QuestionDialog {
     all: Cell<usize>,
     /// True if the short form of the keys was shown.
     is_short: Cell<bool>,
-    /// The alternative instruction being typed, if any.
-    instead: Option<TypedLine>,
+    /// The index of the answer selected by an arrow.
+    chosen: Option<usize>,
+    /// True while the user types what to do instead.
+    pub is_redirecting: bool,
 }
 
 impl QuestionDialog {
@@ -46,90 +61,158 @@ impl QuestionDialog {
             seen: Cell::new(0),
             all: Cell::new(0),
             is_short: Cell::new(false),
-            instead: None,
+            chosen: None,
+            is_redirecting: false,
         }
     }
 
-    /// Returns the tool's name, or a general title.
-    pub fn title(&self) -> String {
-        match self.question.tool.as_str() {
+    /// Returns the tool's name with the file and the size of its change, or a general title.
+    pub fn title(&self, columns: usize) -> String {
+        let tool = match self.question.tool.as_str() {
             "" => "Question".to_owned(),
-            tool => printable(tool, &[]),
+            tool => visible(tool).replace('\n', " "),
+        };
+        match self.changed_file(columns) {
+            Some(file) => format!("{tool} {file}"),
+            None => tool,
         }
     }
 
-    /// Returns the reason for asking, shown above the scrollable part.
+    /// Returns the file that the proposed change is about, with its size; `None` if it does not fit into the title.
+    fn changed_file(&self, columns: usize) -> Option<String> {
+        let Question { subject, tool, .. } = &self.question;
+        let file = format!("{} ({})", visible(subject), sums(&self.preview));
+        let has_room = tool.width() + file.width() + 3 <= columns;
+        let is_change = self.preview.contains("\n@@ ") && !subject.contains('\n');
+        (has_room && is_change).then_some(file)
+    }
+
+    /// Returns the reason for asking, shown above the scrollable part, with the parts of a long command that it is
+    /// about.
     fn reason(&self, columns: usize) -> Vec<String> {
-        match self.question.reasons.as_slice() {
-            [] => Vec::new(),
-            reasons => broken(&format!("because it {}", reasons.join(", ")), columns, 0),
+        let Question { reasons, cause, .. } = &self.question;
+        if reasons.is_empty() {
+            return Vec::new();
         }
+        let is_long = broken(&self.question.subject, columns, 0).len() > 1;
+        let cause = match cause.as_slice() {
+            cause if is_long && !cause.is_empty() => format!(": {}", cause.join("; ")),
+            _ => String::new(),
+        };
+        let mut lines = broken(
+            &format!("because it {}{cause}", reasons.join(", ")),
+            columns,
+            HANG,
+        );
+        lines.truncate(REASON);
+        lines
     }
 
     /// Returns the part that scrolls: the subject and the proposed change.
-    fn body(&self, columns: usize) -> Ref<'_, [(String, Style)]> {
-        if self.body.borrow().0 != columns {
+    fn body(&self, columns: usize, context: usize) -> Ref<'_, [(String, Style)]> {
+        if self.body.borrow().0 != (columns, context) {
             let Question {
                 sentence, subject, ..
             } = &self.question;
             // Together, the title, subject and reasons say as much as the sentence.
             let (about, style) = match subject.as_str() {
-                "" => (sentence, theme::PLAIN),
-                _ => (subject, theme::ACCENT),
+                _ if self.changed_file(columns).is_some() => ("", theme::ACCENT),
+                "" => (sentence.as_str(), theme::PLAIN),
+                subject => (subject, theme::ACCENT),
             };
-            let about = broken(about, columns, 0).into_iter();
-            let mut lines: Vec<(String, Style)> = about.map(|line| (line, style)).collect();
+            let mut lines = Lines::new();
+            let mut add = |text: &str, hang, style| {
+                let pieces = broken(text, columns, hang).into_iter();
+                lines.extend(pieces.map(|piece| (piece, style)));
+            };
+            if !about.is_empty() {
+                add(about, 0, style);
+            }
             if self.question.may_last && !self.question.lasting.is_empty() {
                 let lasting = format!("`a` allows for good: {}", self.question.lasting);
-                let lasting = broken(&lasting, columns, HANG).into_iter();
-                lines.extend(lasting.map(|line| (line, theme::DIM)));
+                add(&lasting, HANG, theme::DIM);
             }
-            for line in self.preview.lines() {
-                let pieces = broken(line, columns, HANG).into_iter();
-                lines.extend(pieces.map(|piece| (piece, diff_style(line, false))));
+            for (line, style) in numbered(&self.preview, context) {
+                add(&line, HANG, style);
             }
-            self.body.replace((columns, lines));
+            self.body.replace(((columns, context), lines));
         }
         Ref::map(self.body.borrow(), |(_, lines)| lines.as_slice())
     }
 
-    /// Returns the description of each available key.
-    fn keys(&self, columns: usize) -> Vec<String> {
+    /// Returns the answers that can be chosen.
+    fn choices(&self) -> impl Iterator<Item = Choice> {
         let question = &self.question;
-        let keys = [
-            ("y yes", true),
-            ("a Always allow for this project", question.may_last),
-            ("n no", true),
-            ("e no, and say what instead", question.may_redirect),
-            ("d never in this project", question.may_forbid),
+        let choices = [
+            (('y', "yes", "yes"), true),
+            (
+                ('a', "Always allow for this project", "always"),
+                question.may_last,
+            ),
+            (('n', "no", "no"), true),
+            (
+                ('e', "no, and say what instead", "else"),
+                question.may_redirect,
+            ),
+            (('d', "never in this project", "never"), question.may_forbid),
         ];
-        let mut lines = listed(&keys, " | ", columns);
-        lines.push(CANCEL.to_owned());
-        lines
+        let available = choices.into_iter().filter(|(_, is_there)| *is_there);
+        available.map(|(choice, _)| choice)
     }
 
-    /// Like [`Self::keys`], in a short form for small screens.
-    fn short_keys(&self, columns: usize) -> Vec<String> {
-        let question = &self.question;
-        let keys = [
-            ("y yes", true),
-            ("a always", question.may_last),
-            ("n no", true),
-            ("d never", question.may_forbid),
-            ("e else", question.may_redirect),
-        ];
-        listed(&keys, "  ", columns)
+    /// Returns the question in words; "" if the body has it.
+    fn asks(&self) -> &'static str {
+        match &self.question {
+            question if question.subject.is_empty() => "",
+            question if question.is_command => "Allow this command? ",
+            _ if !self.preview.is_empty() => "Allow this change? ",
+            _ => "Allow this? ",
+        }
+    }
+
+    /// Arranges the question and its answers in rows; only the last row of the long form says how to use the keys.
+    fn keys(&self, columns: usize, is_short: bool) -> Vec<Line<'static>> {
+        let mut rows = Vec::new();
+        let mut row = Line::raw("");
+        if !is_short {
+            row.push_span(Span::styled(self.asks(), theme::HEADING));
+        }
+        let between = if is_short { "  " } else { " | " };
+        for (at, (letter, long, short)) in self.choices().enumerate() {
+            let text = format!("{letter} {}", if is_short { short } else { long });
+            let style = match self.chosen {
+                Some(chosen) if chosen == at => theme::SELECTED,
+                _ => theme::DIM,
+            };
+            if at > 0 && row.width() + between.len() + text.len() > columns {
+                rows.push(std::mem::take(&mut row));
+            } else if at > 0 {
+                row.push_span(Span::styled(between, theme::DIM));
+            }
+            row.push_span(Span::styled(text, style));
+        }
+        rows.push(row);
+        if !is_short {
+            rows.push(Line::styled(
+                format!("←→ Enter choose | {CANCEL}"),
+                theme::DIM,
+            ));
+        }
+        rows
+    }
+
+    /// Returns the rows below the scrollable part.
+    fn below(&self, columns: usize, is_short: bool) -> Vec<Line<'static>> {
+        if self.is_redirecting {
+            return vec![Line::styled(SENDS, theme::DIM)];
+        }
+        self.keys(columns, is_short)
     }
 
     /// Returns the number of rows needed.
     pub fn height(&self, columns: usize) -> usize {
-        let above = self.reason(columns).len() + self.body(columns).len();
-        let below = if self.instead.is_some() {
-            2
-        } else {
-            self.keys(columns).len()
-        };
-        above + below
+        let above = self.reason(columns).len() + self.body(columns, CONTEXT[0]).len();
+        above + self.below(columns, false).len()
     }
 
     /// Draws the dialog: always the keys and the reason, and between them as much of the scrollable part as
@@ -137,23 +220,21 @@ impl QuestionDialog {
     pub fn render(&self, area: Rect, buf: &mut Buffer) {
         let (columns, rows) = (usize::from(area.width).max(1), usize::from(area.height));
         let reason = self.reason(columns);
-        let body = self.body(columns);
-        let all = body.len();
-        let keys = match self.instead {
-            Some(_) => vec![String::new(), format!("Enter sends it | {CANCEL}")],
-            None => self.keys(columns),
-        };
+        let below = self.below(columns, false);
+        let is_tight = self.height(columns) > rows;
         // Do not let the keys crowd out the subject.
-        let is_crowded = reason.len() + all + keys.len() > rows && keys.len() * 3 > rows;
-        self.is_short.set(is_crowded && self.instead.is_none());
-        let keys = if self.is_short.get() {
-            self.short_keys(columns)
+        let is_crowded = is_tight && below.len() * 3 > rows;
+        self.is_short.set(is_crowded && !self.is_redirecting);
+        let below = if is_crowded {
+            self.below(columns, true)
         } else {
-            keys
+            below
         };
-        let below = keys.len().min(rows.saturating_sub(1));
-        let above = reason.len().min(rows.saturating_sub(below + 1));
-        let seen = (rows - below - above).min(all);
+        let body = self.body(columns, CONTEXT[usize::from(is_tight)]);
+        let all = body.len();
+        let under = below.len().min(rows.saturating_sub(1));
+        let above = reason.len().min(rows.saturating_sub(under + 1));
+        let seen = (rows - under - above).min(all);
         self.seen.set(seen);
         self.all.set(all);
         self.first.set(self.first.get().min(all - seen));
@@ -164,11 +245,9 @@ impl QuestionDialog {
         for (row, (line, style)) in body[first..first + seen].iter().enumerate() {
             put(buf, area, above + row, line, *style);
         }
-        for (nth, line) in keys.iter().take(below).enumerate() {
-            put(buf, area, rows - below + nth, line, theme::DIM);
-        }
-        if let Some(line) = &self.instead {
-            line.render(area, rows - below, buf);
+        let top = area.bottom() - u16::try_from(under).unwrap_or_default();
+        for (line, y) in below.iter().zip(top..area.bottom()) {
+            buf.set_line(area.x, y, line, area.width);
         }
     }
 
@@ -177,7 +256,7 @@ impl QuestionDialog {
     pub fn border(&self, columns: usize) -> [String; 2] {
         let (first, seen, all) = (self.first.get(), self.seen.get(), self.all.get());
         let position = if seen < all {
-            format!(" {}-{} of {all} ↑↓ ", first + 1, first + seen)
+            format!(" {}-{} of {all} Pg↑↓ ", first + 1, first + seen)
         } else {
             String::new()
         };
@@ -187,55 +266,55 @@ impl QuestionDialog {
         [if is_there { cancel } else { String::new() }, position]
     }
 
-    /// Returns whether a key is a letter that may answer the question.
+    /// Returns whether a key is the letter of an answer.
     pub fn is_letter(&self, key: KeyEvent) -> bool {
         let is_bare = (key.modifiers - KeyModifiers::SHIFT).is_empty();
-        self.instead.is_none() && matches!(key.code, KeyCode::Char(_)) && is_bare
+        let is_one = |c: char| {
+            self.choices()
+                .any(|(letter, ..)| letter == c.to_ascii_lowercase())
+        };
+        is_bare && matches!(key.code, KeyCode::Char(c) if is_one(c))
     }
 
     /// Handles a key.
     pub fn key(&mut self, key: KeyEvent) -> Option<Verdict> {
-        let verdict = |answer, is_for_good| {
-            Some(Verdict {
-                answer,
-                is_for_good,
-            })
-        };
-        if let Some(line) = &mut self.instead {
-            if is_cancel(key) {
-                self.instead = None;
-            } else if line.key(key) && !line.text.trim().is_empty() {
-                return verdict(Answer::Instead(std::mem::take(&mut line.text)), false);
-            }
-            return None;
-        }
-        if is_cancel(key) {
-            return verdict(Answer::No, false);
-        }
         let page = i32::try_from(self.seen.get().max(1)).unwrap_or(i32::MAX);
         match key.code {
-            KeyCode::Up => self.scroll(-1),
-            KeyCode::Down => self.scroll(1),
             KeyCode::PageUp => self.scroll(-page),
             KeyCode::PageDown => self.scroll(page),
+            _ if self.is_redirecting => self.is_redirecting = !is_cancel(key),
+            _ if is_cancel(key) => return self.answer('n'),
+            KeyCode::Left | KeyCode::Up => {
+                let last = self.choices().count() - 1;
+                self.chosen = Some(self.chosen.and_then(|at| at.checked_sub(1)).unwrap_or(last));
+            }
+            KeyCode::Right | KeyCode::Down => {
+                let next = self.chosen.map_or(0, |at| at + 1);
+                self.chosen = Some(next % self.choices().count());
+            }
             KeyCode::Home => self.scroll(i32::MIN),
             KeyCode::End => self.scroll(i32::MAX),
-            KeyCode::Char(c) if self.is_letter(key) => match c.to_ascii_lowercase() {
-                'y' => return verdict(Answer::Yes, false),
-                'n' => return verdict(Answer::No, false),
-                'a' if self.question.may_last => return verdict(Answer::Yes, true),
-                'd' if self.question.may_forbid => return verdict(Answer::No, true),
-                'e' if self.question.may_redirect => self.instead = Some(TypedLine::default()),
-                _ => {}
-            },
+            KeyCode::Enter => {
+                let chosen = self.choices().nth(self.chosen?);
+                return chosen.and_then(|(letter, ..)| self.answer(letter));
+            }
+            KeyCode::Char(c) if self.is_letter(key) => return self.answer(c.to_ascii_lowercase()),
             _ => {}
         }
         None
     }
 
-    /// Inserts a paste into the text field. Returns `false` if none is open.
-    pub fn paste(&mut self, text: &str) -> bool {
-        self.instead.as_mut().map(|line| line.paste(text)).is_some()
+    /// Gives the answer of a letter that can be chosen.
+    fn answer(&mut self, letter: char) -> Option<Verdict> {
+        self.is_redirecting = letter == 'e';
+        let answer = match letter {
+            'y' | 'a' => Answer::Yes,
+            _ => Answer::No,
+        };
+        (!self.is_redirecting).then_some(Verdict {
+            answer,
+            is_for_good: matches!(letter, 'a' | 'd'),
+        })
     }
 
     /// Scrolls the part above the keys.
@@ -250,16 +329,27 @@ impl QuestionDialog {
     }
 }
 
-/// Joins the available keys with `between`, wrapped to the given number of columns.
-fn listed(keys: &[(&str, bool)], between: &str, columns: usize) -> Vec<String> {
-    let keys = keys.iter().filter(|(_, is_there)| *is_there);
-    let keys: Vec<&str> = keys.map(|(key, _)| *key).collect();
-    broken(&keys.join(between), columns, 0)
-}
-
 /// Wraps a text, indenting continuation lines by `hang`.
 fn broken(text: &str, columns: usize, hang: usize) -> Vec<String> {
-    let text = printable(&text.replace('\t', "    "), &['\n']);
-    let text = folded(&text, Some(columns), hang);
+    let text = folded(&visible(&text.replace('\t', "    ")), Some(columns), hang);
     text.split('\n').map(str::to_owned).collect()
+}
+
+/// Replaces characters that cannot be seen by their numbers, such as `<U+200B>`. Emoji that a joiner combines stay
+/// whole.
+fn visible(text: &str) -> String {
+    let is_hidden = |c: char| {
+        let is_blank = c.is_whitespace() && !matches!(c, ' ' | '\n');
+        is_blank || c != '\n' && is_deceptive(c) || is_ignorable(c)
+    };
+    let shown = |grapheme: &str| {
+        let is_emoji = grapheme.width() == 2 && !grapheme.ends_with('\u{200d}');
+        let is_part = |c: char| is_emoji && matches!(c, '\u{200d}' | '\u{fe0f}');
+        let shown = |c: char| match c {
+            c if is_hidden(c) && !is_part(c) => format!("<U+{:04X}>", u32::from(c)),
+            c => c.to_string(),
+        };
+        grapheme.chars().map(shown).collect::<String>()
+    };
+    text.graphemes(true).map(shown).collect()
 }

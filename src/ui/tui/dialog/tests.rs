@@ -43,7 +43,7 @@ fn question(may_last: bool) -> Question {
     }
 }
 
-const DIFF: &str = "--- a/src/lexer.rs\n+++ b/src/lexer.rs\n@@ -1,2 +1,2 @@\n fn next() {\n-\told();\n+\tnew();\n }\n";
+const DIFF: &str = "--- a/src/lexer.rs\n+++ b/src/lexer.rs\n@@ -1,3 +1,3 @@\n fn next() {\n-\told();\n+\tnew();\n }\n";
 
 fn asked(may_last: bool) -> Dialog {
     Dialog::question(question(may_last), Some(DIFF))
@@ -52,46 +52,37 @@ fn asked(may_last: bool) -> Dialog {
 #[test]
 fn a_question_looks_like_this() {
     insta::assert_snapshot!(drawn(&asked(true), 40), @r"
-    ┌ write_file ──────────────────────────┐
+    ┌ write_file src/lexer.rs (+1 -1) ─────┐
     │because it overwrites                 │
-    │src/lexer.rs                          │
-    │--- a/src/lexer.rs                    │
-    │+++ b/src/lexer.rs                    │
-    │@@ -1,2 +1,2 @@                       │
-    │ fn next() {                          │
-    │-    old();                           │
-    │+    new();                           │
-    │ }                                    │
-    │y yes | a Always allow for this       │
-    │project | n no | e no, and say what   │
-    │instead | d never in this project     │
-    │Press Esc to cancel                   │
+    │2 -    old();                         │
+    │2 +    new();                         │
+    │3  }                                  │
+    │Allow this change? y yes              │
+    │a Always allow for this project | n no│
+    │e no, and say what instead            │
+    │d never in this project               │
+    │←→ Enter choose | Press Esc to cancel │
     └──────────────────────────────────────┘
     ");
     insta::assert_snapshot!(drawn(&asked(false), 100), @r"
-    ┌ write_file ──────────────────────────────────────────────────────────────────────────────────────┐
+    ┌ write_file src/lexer.rs (+1 -1) ─────────────────────────────────────────────────────────────────┐
     │because it overwrites                                                                             │
-    │src/lexer.rs                                                                                      │
-    │--- a/src/lexer.rs                                                                                │
-    │+++ b/src/lexer.rs                                                                                │
-    │@@ -1,2 +1,2 @@                                                                                   │
-    │ fn next() {                                                                                      │
-    │-    old();                                                                                       │
-    │+    new();                                                                                       │
-    │ }                                                                                                │
-    │y yes | n no | e no, and say what instead | d never in this project                               │
-    │Press Esc to cancel                                                                               │
+    │2 -    old();                                                                                     │
+    │2 +    new();                                                                                     │
+    │3  }                                                                                              │
+    │Allow this change? y yes | n no | e no, and say what instead | d never in this project            │
+    │←→ Enter choose | Press Esc to cancel                                                             │
     └──────────────────────────────────────────────────────────────────────────────────────────────────┘
     ");
     insta::assert_snapshot!(drawn_in(&asked(false), 40, 8), @r"
-    ┌ write_file ──────────────────────────┐
+    ┌ write_file src/lexer.rs (+1 -1) ─────┐
     │because it overwrites                 │
-    │src/lexer.rs                          │
-    │--- a/src/lexer.rs                    │
-    │+++ b/src/lexer.rs                    │
-    │@@ -1,2 +1,2 @@                       │
-    │y yes  n no  d never  e else          │
-    └ Press Esc to cancel ──── 1-4 of 8 ↑↓ ┘
+    │2 -    old();                         │
+    │2 +    new();                         │
+    │3  }                                  │
+    │                                      │
+    │y yes  n no  e else  d never          │
+    └ Press Esc to cancel ─────────────────┘
     ");
 }
 
@@ -138,7 +129,7 @@ fn a_question_is_answered_by_its_keys_alone() {
     ┌ Question ────────────────────────────┐
     │Does it hold?                         │
     │y yes | n no                          │
-    │Press Esc to cancel                   │
+    │←→ Enter choose | Press Esc to cancel │
     └──────────────────────────────────────┘
     ");
     let mut dialog = asked(true);
@@ -150,19 +141,16 @@ fn a_question_is_answered_by_its_keys_alone() {
 fn something_else_may_be_said_instead() {
     let mut dialog = asked(true);
     assert_eq!(dialog.key(letter('e')), None);
-    assert_eq!(dialog.key(key(KeyCode::Enter)), None);
-    for c in "yes, but in Rust".chars() {
-        assert_eq!(dialog.key(letter(c)), None);
-    }
+    assert!(dialog.wants_text());
     insta::assert_snapshot!(drawn_in(&dialog, 40, 8), @r"
-    ┌ write_file ──────────────────────────┐
+    ┌ write_file src/lexer.rs (+1 -1) ─────┐
     │because it overwrites                 │
-    │src/lexer.rs                          │
-    │--- a/src/lexer.rs                    │
-    │+++ b/src/lexer.rs                    │
-    │> yes, but in Rust                    │
+    │2 -    old();                         │
+    │2 +    new();                         │
+    │3  }                                  │
+    │                                      │
     │Enter sends it | Press Esc to cancel  │
-    └───────────────────────── 1-3 of 8 ↑↓ ┘
+    └──────────────────────────────────────┘
     ");
     let instead = Answer::Instead("yes, but in Rust".to_owned());
     let expected = Verdict {
@@ -170,8 +158,8 @@ fn something_else_may_be_said_instead() {
         is_for_good: false,
     };
     assert_eq!(
-        dialog.key(key(KeyCode::Enter)),
-        Some(FromScreen::Answered(expected))
+        dialog.typed("yes, but in Rust".to_owned()),
+        FromScreen::Answered(expected)
     );
     // Escape goes back to the question.
     let mut dialog = asked(true);
@@ -190,9 +178,10 @@ fn nothing_stands_beside_what_is_seen_of_a_change() {
     │src/lexer.rs                                              │
     │+earth = 1                                                │
     │  ; import os; os.system("x")                             │
-    │y yes | a Always allow for this project | n no | e no, and│
-    │say what instead | d never in this project                │
-    │Press Esc to cancel                                       │
+    │Allow this change? y yes | a Always allow for this project│
+    │n no | e no, and say what instead                         │
+    │d never in this project                                   │
+    │←→ Enter choose | Press Esc to cancel                     │
     └──────────────────────────────────────────────────────────┘
     "#);
 }
@@ -232,7 +221,7 @@ fn what_does_not_fit_is_scrolled_to() {
     dialog.scroll(-3);
     assert!(!seen(&dialog).contains("+line 98"));
     dialog.key(key(KeyCode::PageUp));
-    dialog.key(key(KeyCode::Down));
+    dialog.scroll(1);
     assert!(seen(&dialog).contains("+line 90"));
     dialog.key(key(KeyCode::Home));
     assert!(seen(&dialog).contains("src/lexer.rs"));
@@ -321,39 +310,18 @@ fn one_of_a_menu_is_chosen() {
 }
 
 #[test]
-fn of_a_secret_nothing_is_seen_but_its_length() {
-    let mut dialog = Dialog::line("API key".to_owned(), true);
-    assert_eq!(dialog.key(key(KeyCode::Enter)), None);
-    dialog.paste("sk-ant-k\r\nrest");
-    dialog.key(letter('x'));
+fn a_line_is_typed_in_the_input() {
+    let mut dialog = Dialog::line("API key".to_owned());
     insta::assert_snapshot!(drawn(&dialog, 40), @r"
     ┌ API key ─────────────────────────────┐
-    │> •••••••••                           │
-    │Press Esc to cancel                   │
+    │Enter sends it | Press Esc to cancel  │
     └──────────────────────────────────────┘
     ");
-    let typed = Some("sk-ant-kx".to_owned());
-    assert_eq!(
-        dialog.key(key(KeyCode::Enter)),
-        Some(FromScreen::Typed(typed))
-    );
-    let mut dialog = Dialog::line("Name".to_owned(), false);
-    dialog.paste("w\u{1b}[2Jork");
-    assert!(drawn(&dialog, 40).contains("> w\u{fffd}[2Jork"));
+    assert!(dialog.wants_text());
+    assert_eq!(dialog.key(letter('x')), None);
+    let typed = FromScreen::Typed(Some("sk-ant-kx".to_owned()));
+    assert_eq!(dialog.typed("sk-ant-kx".to_owned()), typed);
     assert_eq!(dialog.key(key(KeyCode::Esc)), Some(FromScreen::Typed(None)));
-}
-
-#[test]
-fn of_a_line_its_end_is_seen_however_long_it_is() {
-    let mut dialog = Dialog::line("Name".to_owned(), false);
-    dialog.paste(&"long ".repeat(40_000));
-    dialog.paste("你好");
-    insta::assert_snapshot!(drawn(&dialog, 22), @r"
-    ┌ Name ──────────────┐
-    │> ng long long 你 好  │
-    │Press Esc to cancel │
-    └────────────────────┘
-    ");
 }
 
 proptest! {
@@ -366,7 +334,7 @@ proptest! {
         for mut dialog in [
             Dialog::question(question.clone(), Some(&text)),
             Dialog::menu(Menu { title: text.clone(), items, at: 7 }),
-            Dialog::line(text.clone(), false),
+            Dialog::line(text.clone()),
         ] {
             for c in keys.chars() {
                 let code = match c {
@@ -395,4 +363,117 @@ proptest! {
             prop_assert!(!buf.content.iter().any(|cell| cell.symbol().contains(crate::sys::text::is_deceptive)));
         }
     }
+}
+
+#[test]
+fn an_answer_is_chosen_by_arrows_and_enter_behind_one() {
+    let yes = |is_for_good| Verdict {
+        answer: Answer::Yes,
+        is_for_good,
+    };
+    let no = Verdict {
+        answer: Answer::No,
+        is_for_good: true,
+    };
+    for (keys, expected) in [
+        (&[KeyCode::Right][..], yes(false)),
+        (&[KeyCode::Down, KeyCode::Down], yes(true)),
+        (&[KeyCode::Left], no.clone()),
+        (&[KeyCode::Down, KeyCode::Up], no),
+        (&[KeyCode::Up, KeyCode::Right], yes(false)),
+    ] {
+        let mut dialog = asked(true);
+        assert_eq!(dialog.key(key(KeyCode::Enter)), None);
+        for code in keys {
+            assert_eq!(dialog.key(key(*code)), None);
+        }
+        let answered = dialog.key(key(KeyCode::Enter));
+        assert_eq!(answered, Some(FromScreen::Answered(expected)), "{keys:?}");
+    }
+}
+
+#[test]
+fn of_a_long_command_what_made_it_ask_stands_first() {
+    let command = format!("echo hi{}rm -rf src", "\n".repeat(40));
+    let question = |subject: &str| Question {
+        subject: subject.to_owned(),
+        is_command: true,
+        cause: vec!["rm -rf src".to_owned()],
+        reasons: vec!["deletes".to_owned()],
+        ..Question::default()
+    };
+    let long = drawn_in(&Dialog::question(question(&command), None), 60, 10);
+    assert!(long.contains("│because it deletes: rm -rf src"), "{long}");
+    assert!(long.contains("Allow this command? y yes | n no"), "{long}");
+    let short = drawn(&Dialog::question(question("rm -rf src"), None), 60);
+    assert_eq!(short.matches("rm -rf src").count(), 1, "{short}");
+}
+
+#[test]
+fn what_cannot_be_seen_is_shown_as_such() {
+    let command = "echo a\u{200b}b\u{a0}c\u{3164}\u{1b}[2J\u{ad} 👩\u{200d}👩\u{200d}👧 ❤\u{fe0f} e\u{301} x\u{200d}";
+    let question = Question {
+        subject: command.to_owned(),
+        ..Question::default()
+    };
+    let shown = drawn(&Dialog::question(question, None), 100);
+    assert!(
+        shown
+            .contains("echo a<U+200B>b<U+00A0>c<U+3164><U+001B>[2J<U+00AD> 👩\u{200d}👩\u{200d}👧"),
+        "{shown}"
+    );
+    assert!(shown.contains("e\u{301} x<U+200D>"), "{shown}");
+}
+
+#[test]
+fn a_change_that_does_not_fit_has_less_around_it() {
+    let around = |from: usize, to: usize| {
+        (from..=to)
+            .map(|at| format!(" line {at}\n"))
+            .collect::<String>()
+    };
+    let diff = format!(
+        "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,9 +1,9 @@\n{}-old\n+new\n{}-gone\n+come\n{}",
+        around(1, 2),
+        around(4, 7),
+        around(9, 9)
+    );
+    let dialog = Dialog::question(question(false), Some(&diff));
+    insta::assert_snapshot!(drawn_in(&dialog, 60, 20), @r"
+    ┌ write_file src/lexer.rs (+2 -2) ─────────────────────────┐
+    │because it overwrites                                     │
+    │3 -old                                                    │
+    │3 +new                                                    │
+    │4  line 4                                                 │
+    │5  line 5                                                 │
+    │6  line 6                                                 │
+    │7  line 7                                                 │
+    │8 -gone                                                   │
+    │8 +come                                                   │
+    │9  line 9                                                 │
+    │                                                          │
+    │                                                          │
+    │                                                          │
+    │                                                          │
+    │                                                          │
+    │Allow this change? y yes | n no                           │
+    │e no, and say what instead | d never in this project      │
+    │←→ Enter choose | Press Esc to cancel                     │
+    └──────────────────────────────────────────────────────────┘
+    ");
+    insta::assert_snapshot!(drawn_in(&dialog, 60, 13), @r"
+    ┌ write_file src/lexer.rs (+2 -2) ─────────────────────────┐
+    │because it overwrites                                     │
+    │3 -old                                                    │
+    │3 +new                                                    │
+    │4  line 4                                                 │
+    │⋮                                                         │
+    │7  line 7                                                 │
+    │8 -gone                                                   │
+    │8 +come                                                   │
+    │Allow this change? y yes | n no                           │
+    │e no, and say what instead | d never in this project      │
+    │←→ Enter choose | Press Esc to cancel                     │
+    └─────────────────────────────────────────── 1-7 of 8 Pg↑↓ ┘
+    ");
 }

@@ -225,7 +225,8 @@ fn what_was_typed_ahead_of_a_question_answers_nothing() {
             stage.end();
         },
     );
-    on_stage(
+    staged(
+        Duration::ZERO,
         |stage| stage.engine.send(question()),
         |stage| {
             stage.see("because it deletes");
@@ -236,8 +237,10 @@ fn what_was_typed_ahead_of_a_question_answers_nothing() {
             // Behind it: who sees this has been asked.
             stage.engine.send(ToScreen::Said("Again".to_owned()));
             stage.see("Again");
-            stage.press("y");
+            // The draft has what was typed, and letters; an arrow and Enter answer.
+            stage.press("y\x1b[C\r");
             assert_eq!(stage.hear(), answered(Answer::Yes));
+            stage.see("> caty");
             stage.end();
         },
     );

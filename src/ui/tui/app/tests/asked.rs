@@ -65,16 +65,30 @@ fn what_is_typed_while_a_question_stands_there_answers_nothing() {
         }
         assert_eq!(app.unfollowed(at(9000)), [], "{text}");
         assert!(shown(&mut app, 60, 24).contains("y yes"), "{text}");
+        assert_eq!(app.composer.text(), text.trim_end_matches('\r'));
+        // While the draft has text, letters go there.
+        assert_eq!(press_alone(&mut app, 'y', 9000), []);
+        app.composer.clear();
         let yes = answered_with(Answer::Yes, false);
-        press(&mut app, KeyCode::Down, 8900);
-        assert_eq!(press_alone(&mut app, 'y', 9000), [yes]);
+        assert_eq!(press_alone(&mut app, 'y', 9500), [yes]);
     }
-    // Slower, but still typing.
-    let mut app = at_work();
-    app.tell(question(), at(5000));
-    press(&mut app, KeyCode::Char('c'), 6000);
-    assert_eq!(app.unfollowed(at(6200)), []);
-    assert_eq!(press_alone(&mut app, 'y', 6400), []);
+    // However slowly it is typed.
+    for text in ["maybe", "cyan", "is it a way"] {
+        let mut app = at_work();
+        app.tell(question(), at(5000));
+        for (now, letter) in (6000..).step_by(500).zip(text.chars()) {
+            assert_eq!(press_alone(&mut app, letter, now), [], "{text}");
+        }
+        assert_eq!(app.composer.text(), text);
+        let screen = shown(&mut app, 60, 24);
+        assert!(screen.contains(&format!("> {text}")), "{screen}");
+        // What is chosen by an arrow is answered all the same, and the draft stays.
+        assert_eq!(press(&mut app, KeyCode::Enter, 20_000), []);
+        press(&mut app, KeyCode::Right, 20_000);
+        let yes = answered_with(Answer::Yes, false);
+        assert_eq!(press(&mut app, KeyCode::Enter, 20_000), [yes]);
+        assert_eq!(app.composer.text(), text);
+    }
     // It is asked for the time until then, and what comes too late for that follows nevertheless.
     let mut app = at_work();
     app.tell(question(), at(5000));
@@ -132,4 +146,66 @@ fn a_paste_answers_no_question_and_is_not_lost() {
     app.paste("yes\ny");
     assert_eq!(press(&mut app, KeyCode::Esc, 9000).len(), 1);
     assert!(shown(&mut app, 40, 12).contains("> yes"));
+}
+
+#[test]
+fn what_is_asked_for_is_typed_in_the_input_and_the_draft_comes_back() {
+    let mut app = app();
+    app.typed_ahead("my draft");
+    let is_secret = true;
+    let prompt = "API key".to_owned();
+    app.tell(ToScreen::Type { prompt, is_secret }, at(0));
+    // Typed before it was asked.
+    app.typed_ahead(" here");
+    assert_eq!(press(&mut app, KeyCode::Enter, 0), []);
+    app.paste("sk-ant-k\r\nrest");
+    press(&mut app, KeyCode::Char('z'), 0);
+    press(&mut app, KeyCode::Backspace, 0);
+    press(&mut app, KeyCode::Up, 0);
+    let screen = shown(&mut app, 60, 12);
+    assert!(
+        screen.contains("API key") && screen.contains("> ••••••••\n"),
+        "{screen}"
+    );
+    let typed = FromScreen::Typed(Some("sk-ant-k".to_owned()));
+    assert_eq!(
+        press(&mut app, KeyCode::Enter, 0),
+        [ScreenEffect::Send(typed)]
+    );
+    assert_eq!(app.composer.text(), "my draft here");
+    app.composer.clear();
+    press(&mut app, KeyCode::Up, 0);
+    assert_eq!(app.composer.text(), "", "a key is no entry of the history");
+    let prompt = "Name".to_owned();
+    app.tell(
+        ToScreen::Type {
+            prompt,
+            is_secret: false,
+        },
+        at(0),
+    );
+    app.paste("w\u{1b}[2Jork");
+    assert!(shown(&mut app, 60, 12).contains("> w␛[2Jork"));
+    let none = ScreenEffect::Send(FromScreen::Typed(None));
+    assert_eq!(press(&mut app, KeyCode::Esc, 0), [none]);
+    assert!(app.composer.is_empty());
+}
+
+#[test]
+fn what_to_do_instead_is_typed_in_the_input() {
+    let mut app = at_work();
+    app.tell(question(), at(0));
+    assert_eq!(press_alone(&mut app, 'e', 1000), []);
+    assert!(shown(&mut app, 60, 24).contains("Enter sends it"));
+    let instead = Answer::Instead("only list it".to_owned());
+    assert_eq!(
+        typed(&mut app, "only list it"),
+        [answered_with(instead, false)]
+    );
+    assert!(app.composer.is_empty());
+    // Escape goes back to the question.
+    app.tell(question(), at(2000));
+    press_alone(&mut app, 'e', 3000);
+    assert_eq!(press(&mut app, KeyCode::Esc, 4000), []);
+    assert!(shown(&mut app, 60, 24).contains("y yes"));
 }

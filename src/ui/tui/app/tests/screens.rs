@@ -113,8 +113,8 @@ fn the_screen_with_a_question_and_with_nothing() {
     ┌ execute_command ─────────────────────────────────────────┐
     │because it deletes                                        │
     │rm x                                                      │
-    │y yes | n no | e no, and say what instead                 │
-    │Press Esc to cancel                                       │
+    │Allow this? y yes | n no | e no, and say what instead     │
+    │←→ Enter choose | Press Esc to cancel                     │
     └──────────────────────────────────────────────────────────┘
     ┌──────────────────────────────────────────────────────────┐
     │ ● Regular Mode               Context: 45.0k/200.0k (23%) │
@@ -154,8 +154,8 @@ fn the_least_screen_shows_what_is_asked() {
     │src/lexer.rs                          │
     │+a                                    │
     │+b                                    │
-    │y yes  a always  n no  d never  e else│
-    └ Press Esc to cancel ──── 1-3 of 4 ↑↓ ┘
+    │y yes  a always  n no  e else  d never│
+    └ Press Esc to cancel ── 1-3 of 4 Pg↑↓ ┘
     ┌──────────────────────────────────────┐
     │ ● Regular Mode    45.0k/200.0k (23%) │
     └──────────────────────────────────────┘
