@@ -103,6 +103,15 @@ impl Permissions for ReadOnly<'_> {
     }
 }
 
+/// Returns the question about a call for a user who sees its subject.
+pub fn asks(call: &ToolCall) -> &'static str {
+    match call.tool.effect {
+        Effect::Runs if call.tool.takes(ParameterKind::Command) => "Allow this command?",
+        Effect::Writes => "Allow this change?",
+        _ => "Allow this?",
+    }
+}
+
 /// Files that list a project's dependencies or define its checks: changing one may run other programs, or weaken the
 /// checks that the agent is judged by.
 const ASKED_ABOUT: [&str; 5] = [
@@ -151,7 +160,7 @@ impl Permissions for AskFirst<'_> {
                 sentence: format!("The agent wants to {about}. May it?"),
                 tool: call.tool.name.clone().into_owned(),
                 subject: call.subject().to_owned(),
-                is_command: call.tool.takes(ParameterKind::Command),
+                asks: asks(call),
                 ..Question::default()
             }),
             Some(about) => Permission::Refused(format!(

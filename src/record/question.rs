@@ -9,8 +9,8 @@ pub struct Question {
     pub tool: String,
     /// The path or command concerned; empty if there is none.
     pub subject: String,
-    /// True if the subject is a command.
-    pub is_command: bool,
+    /// The question for a user who sees the subject: `Allow this command?`; "" for a general one.
+    pub asks: &'static str,
     /// The parts of a command that are the reason for asking.
     pub cause: Vec<String>,
     /// The reasons for asking, each in a word or two: `overwrites`, `deletes`.

@@ -13,7 +13,7 @@ use self::file::{Choice, FILE, PermissionAction, PermissionFile, rule_words};
 use super::briefing::Briefing;
 use super::commands::FOLDER;
 use crate::agent::judge::{JudgedCommand, ScriptState, judge};
-use crate::agent::permissions::{Permission, Permissions};
+use crate::agent::permissions::{Permission, Permissions, asks};
 use crate::agent::tool::{Effect, ParameterKind, ToolCall};
 use crate::agent::tools::place::{quoted, resolved};
 use crate::model::Category;
@@ -202,7 +202,7 @@ fn question(call: &ToolCall, reasons: &[&'static str]) -> Question {
         tool,
         reasons: reasons.iter().map(|reason| (*reason).to_owned()).collect(),
         may_last: reasons.is_empty(),
-        is_command: call.tool.takes(ParameterKind::Command),
+        asks: asks(call),
         may_forbid: true,
         may_redirect: true,
         ..Question::default()

@@ -37,7 +37,7 @@ pub struct Dialog(Kind);
 
 #[derive(Debug)]
 enum Kind {
-    Question(QuestionDialog),
+    Question(Box<QuestionDialog>),
     Menu(MenuDialog),
     Line(String),
 }
@@ -45,7 +45,9 @@ enum Kind {
 impl Dialog {
     /// Creates a dialog that asks for a permission; `preview` is the proposed change.
     pub fn question(question: Question, preview: Option<&str>) -> Self {
-        Self(Kind::Question(QuestionDialog::new(question, preview)))
+        Self(Kind::Question(Box::new(QuestionDialog::new(
+            question, preview,
+        ))))
     }
 
     /// Creates a dialog that offers a choice from a list.

@@ -160,22 +160,18 @@ impl QuestionDialog {
         available.map(|(choice, _)| choice)
     }
 
-    /// Returns the question in words; "" if the body has it.
-    fn asks(&self) -> &'static str {
-        match &self.question {
-            question if question.subject.is_empty() => "",
-            question if question.is_command => "Allow this command? ",
-            _ if !self.preview.is_empty() => "Allow this change? ",
-            _ => "Allow this? ",
-        }
-    }
-
     /// Arranges the question and its answers in rows; only the last row of the long form says how to use the keys.
     fn keys(&self, columns: usize, is_short: bool) -> Vec<Line<'static>> {
         let mut rows = Vec::new();
         let mut row = Line::raw("");
-        if !is_short {
-            row.push_span(Span::styled(self.asks(), theme::HEADING));
+        // Without a subject, the body asks.
+        if !is_short && !self.question.subject.is_empty() {
+            let asks = match self.question.asks {
+                "" => "Allow this?",
+                asks => asks,
+            };
+            row.push_span(Span::styled(asks, theme::HEADING));
+            row.push_span(" ");
         }
         let between = if is_short { "  " } else { " | " };
         for (at, (letter, long, short)) in self.choices().enumerate() {

@@ -35,6 +35,7 @@ fn question(may_last: bool) -> Question {
         sentence: "May I write `src/lexer.rs`?".to_owned(),
         tool: "write_file".to_owned(),
         subject: "src/lexer.rs".to_owned(),
+        asks: "Allow this change?",
         reasons: vec!["overwrites".to_owned()],
         may_last,
         may_forbid: true,
@@ -397,7 +398,7 @@ fn of_a_long_command_what_made_it_ask_stands_first() {
     let command = format!("echo hi{}rm -rf src", "\n".repeat(40));
     let question = |subject: &str| Question {
         subject: subject.to_owned(),
-        is_command: true,
+        asks: "Allow this command?",
         cause: vec!["rm -rf src".to_owned()],
         reasons: vec!["deletes".to_owned()],
         ..Question::default()
