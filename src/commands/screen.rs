@@ -47,6 +47,8 @@ pub struct ScreenSetup {
     pub mode: Option<SharedMode>,
     /// True if the mouse wheel scrolls.
     pub mouse: bool,
+    /// True if the user is notified of questions while the terminal is not looked at.
+    pub notify: bool,
     /// File with the input history, in the agent's home.
     pub history: PathBuf,
 }
@@ -73,6 +75,7 @@ pub fn at_screen<T>(
         no_color: no_color.is_some_and(|value| !value.is_empty()),
         mode: setup.mode,
         mouse: setup.mouse,
+        notify: setup.notify,
         root: root.to_owned(),
         draft: setup.history.with_file_name(draft),
         history: Some(History::of(setup.history, context.redactor)),
@@ -125,6 +128,7 @@ pub fn with_user(
         first: None,
         mode: None,
         mouse: true,
+        notify: true,
         history: home.join(history::FILE),
     };
     at_screen(context, setup, |screen, farewell| {

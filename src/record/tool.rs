@@ -42,6 +42,24 @@ impl Verb {
             Self::Note => ("Updating the task list", "Updated the task list"),
         }
     }
+
+    /// The words for an action as an order, such as `Edit`, or `$` before a command; `name` is the tool's.
+    pub fn order(self, name: &str) -> &str {
+        match self {
+            Self::Use | Self::Ask => name,
+            Self::Read => "Read",
+            Self::List => "List",
+            Self::Search => "Search",
+            Self::Write => "Write",
+            Self::Edit => "Edit",
+            Self::Delete => "Delete",
+            Self::Run => "$",
+            Self::Watch => "Look at",
+            Self::ListProcesses => "List processes",
+            Self::EndProcess => "End",
+            Self::Note => "Update the list",
+        }
+    }
 }
 
 /// The outcome of the command that a tool ran.

@@ -6,7 +6,7 @@
 use std::mem::take;
 use std::ops::Range;
 
-use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{Alignment, CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
@@ -80,6 +80,8 @@ struct Renderer<'c> {
     code_colors: Option<CodePainter<'c>>,
     /// The address of the current link.
     link: Option<String>,
+    /// The alignment of each column of the current table.
+    aligns: Vec<Alignment>,
     /// The rows of the current table, including its head.
     rows: Vec<Vec<Line<'static>>>,
 }
@@ -115,7 +117,11 @@ impl Renderer<'_> {
 
     fn start(&mut self, tag: Tag<'_>) {
         match tag {
-            Tag::Paragraph | Tag::HtmlBlock | Tag::Table(_) => self.begin_block(),
+            Tag::Paragraph | Tag::HtmlBlock => self.begin_block(),
+            Tag::Table(aligns) => {
+                self.begin_block();
+                self.aligns = aligns;
+            }
             Tag::Heading { .. } => {
                 self.begin_block();
                 self.bold += 1;
@@ -206,9 +212,16 @@ impl Renderer<'_> {
         if taken <= self.width() {
             for (at, row) in rows.iter().enumerate() {
                 let mut line = Line::default();
-                for (cell, width) in row.iter().zip(&widths) {
+                for ((cell, width), align) in row.iter().zip(&widths).zip(&self.aligns) {
+                    let blanks = width - cell.width();
+                    let before = match align {
+                        Alignment::Right => blanks,
+                        Alignment::Center => blanks / 2,
+                        Alignment::Left | Alignment::None => 0,
+                    };
+                    line.push_span(" ".repeat(before));
                     line.spans.extend(cell.spans.iter().cloned());
-                    line.push_span(" ".repeat(width - cell.width() + 2));
+                    line.push_span(" ".repeat(blanks - before + 2));
                 }
                 self.push_line(line);
                 if at == 0 {

@@ -21,7 +21,7 @@ mod mirror;
 mod options;
 pub(crate) mod pager;
 mod paint;
-mod present;
+pub(crate) mod present;
 mod spinner;
 mod stdout;
 mod steps;

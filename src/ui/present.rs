@@ -254,6 +254,8 @@ pub struct ToolUse {
     pub name: String,
     /// The tool's verb; the name is used if it has none.
     pub verb: Verb,
+    /// True if the verb is shown as an order: `$ cargo build`.
+    pub is_order: bool,
     /// The path, command or question that the call is about.
     pub subject: String,
     /// The end of its output so far.
@@ -319,8 +321,9 @@ impl ToolUse {
     pub fn shown(&self) -> Option<Shown> {
         let (doing, done) = self.verb.words(&self.name);
         let verb = match &self.result {
-            None => doing,
             Some(end) if self.verb == Verb::Note && !end.failed => return None,
+            _ if self.is_order => self.verb.order(&self.name),
+            None => doing,
             Some(_) => done,
         };
         let (sign, style) = match &self.result {

@@ -442,12 +442,15 @@ fn an_account_is_signed_into_on_the_screen_and_its_key_is_never_seen() {
     let Some(mut screen) = opened(&chat, 120, 30) else {
         return;
     };
-    screen.types("hi\r").shows("/login");
+    screen.shows("No key is set").types("hi\r").shows("error: ");
     assert!(server.requests("").is_empty());
+    // What needed the key is taken up.
     screen
         .types(&format!("/login {KEY}\r"))
-        .shows("Signed in as");
-    screen.types("hi\r").shows("Hello.");
+        .shows("Signed in as")
+        .shows("Hello.");
+    assert_eq!(server.messages().len(), 1);
+    assert!(last_said(&server, 0).contains("hi"));
     let shown = String::from_utf8_lossy(&screen.bytes).into_owned();
     assert!(!shown.contains(KEY));
     let history = std::fs::read_to_string(chat.home("history.jsonl")).unwrap_or_default();
@@ -456,6 +459,25 @@ fn an_account_is_signed_into_on_the_screen_and_its_key_is_never_seen() {
         "{history}"
     );
     screen.types("/logout\r").shows("Signed out");
+}
+
+#[test]
+fn the_first_screen_says_where_it_is_and_what_was_read() {
+    for columns in [40, 80, 200] {
+        let (chat, _server) = ChatProject::scripted([]);
+        let chat = chat.with_file("AGENTS.md", "Be kind.");
+        std::fs::create_dir_all(chat.project.path(".git")).unwrap();
+        std::fs::write(chat.project.path(".git/HEAD"), "ref: refs/heads/tidy\n").unwrap();
+        let Some(mut screen) = opened(&chat, columns, 30) else {
+            return;
+        };
+        screen
+            .shows("on branch tidy")
+            .shows("Read: AGENTS.md")
+            .shows("Enter sends")
+            .shows("/help");
+        assert!(!screen.contents().contains("No key is set"));
+    }
 }
 
 #[test]

@@ -9,6 +9,7 @@ use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
 use crate::record::todos::{Todo, TodoStatus};
+use crate::record::tool::Verb;
 use crate::sys::numbers::counted;
 use crate::sys::text::one_line;
 
@@ -33,7 +34,8 @@ pub static UPDATE_TODOS: ToolSpec = ToolSpec::new(
         "The whole list, in its order, with what is completed; an empty one clears it",
     )],
     Effect::Notes,
-);
+)
+.doing(Verb::Note);
 
 /// Replaces the todo list.
 #[derive(Clone, Copy)]

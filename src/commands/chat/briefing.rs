@@ -172,6 +172,11 @@ impl Briefing {
         self.files.prompt().map(str::to_owned)
     }
 
+    /// Returns the names of the instruction files that were read.
+    pub fn files_read(&self) -> Vec<String> {
+        self.files.read()
+    }
+
     /// Returns the reminders for the next call, to be placed after what was `said`.
     pub fn next(
         &mut self,

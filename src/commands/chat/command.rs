@@ -10,6 +10,7 @@ use super::commands::is_known;
 use super::error::ChatError;
 use super::place::ChatPlace;
 use super::talk::TalkEnd;
+use super::welcome::welcome;
 use super::{attach, login, models, outgoing, place, proposals, request, settings, talk, trusting};
 use crate::agent::conversation::UserRequest;
 use crate::agent::session::SessionFile;
@@ -189,6 +190,7 @@ fn interactive(
         first: first.map(|text| submission(context, text)).transpose()?,
         mode: Some(mode.clone()),
         mouse: settings.ui.mouse,
+        notify: settings.ui.notify,
         history: home.join(HISTORY),
     };
     at_screen(context, setup, |screen, farewell| {
@@ -212,6 +214,7 @@ fn talk_until_left(
     let mut table = None;
     let context = &context.with_reporter(&**screen);
     loop {
+        let is_first = table.is_none();
         let chosen = models::choose(context, &options.choice, account, table)?;
         let redactor = context.redactor.and(chosen.key.exposed());
         let context = &Context {
@@ -219,10 +222,11 @@ fn talk_until_left(
             ..context.clone()
         };
         screen.redact_with(&redactor);
-        let is_first = farewell.is_empty();
         let mut place = ChatPlace::open(context, &options, chosen, mode.clone())?;
-        if is_first && place.base.is_begun() {
-            screen.tell(ToScreen::Transcript(place.transcript()));
+        match place.base.is_begun() {
+            true if is_first => screen.tell(ToScreen::Transcript(place.transcript())),
+            false if is_first => screen.say(welcome(&place)),
+            _ => {}
         }
         if let Some(known) = permissions.take() {
             place.permissions.replace(known);

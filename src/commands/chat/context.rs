@@ -92,6 +92,12 @@ impl ContextFiles {
         self.prompt.as_deref()
     }
 
+    /// Returns the names of the files that are used.
+    pub fn read(&self) -> Vec<String> {
+        let used = self.files.iter().filter(|file| file.text().is_some());
+        used.map(|file| self.name(&file.path)).collect()
+    }
+
     /// Reads the files again. Returns reminders of those that have changed, and warnings about those that have become
     /// unusable.
     pub fn refresh(&mut self) -> (Vec<HistoryMessage>, Vec<String>) {

@@ -4,11 +4,13 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
+use super::tools::verb_of;
 use crate::agent::conversation::{Conversation, HistoryMessage};
 use crate::agent::protocol::FAILED;
 use crate::model::message::{ReplyPart, Role, Thought};
 use crate::sys::excerpt::text::bounded;
 use crate::sys::numbers::counted;
+use crate::ui::present::{ToolEnd, ToolUse};
 use crate::ui::tui::Entry;
 
 /// The text for a call without a result: the program ended before the call did.
@@ -35,7 +37,7 @@ pub fn entries(conversation: &Conversation) -> Vec<Entry> {
         match (said.role, &said.tool) {
             // Tagged messages are meant for the model only.
             _ if said.is_tagged => {}
-            (Role::User, _) => entries.push(Entry::User(said.content.clone())),
+            (Role::User, _) => entries.push(Entry::user(&said.content)),
             (Role::Assistant, _) => {
                 entries.extend(replied(said));
                 let first = entries.len() - said.calls.len();
@@ -52,8 +54,8 @@ pub fn entries(conversation: &Conversation) -> Vec<Entry> {
                     answer(entry, said);
                 }
             }
-            _ if said.content == STOPPED => entries.push(Entry::Notice(STOPPED_SHOWN.to_owned())),
-            (Role::Tool | Role::System, _) => entries.push(Entry::Notice(said.content.clone())),
+            _ if said.content == STOPPED => entries.push(Entry::notice(STOPPED_SHOWN)),
+            (Role::Tool | Role::System, _) => entries.push(Entry::notice(&said.content)),
         }
     }
     entries
@@ -63,18 +65,21 @@ pub fn entries(conversation: &Conversation) -> Vec<Entry> {
 fn replied(said: &HistoryMessage) -> impl Iterator<Item = Entry> {
     let thoughts = said.parts.iter().filter_map(|part| match part {
         ReplyPart::Thought(Thought::Shown { text, .. }) if !text.trim().is_empty() => {
-            Some(Entry::Thought(text.clone()))
+            Some(Entry::thought(text))
         }
         _ => None,
     });
     let words = Some(said.content.trim()).filter(|words| !words.is_empty());
     let words = words.map(|words| Entry::Agent(words.to_owned()));
-    let calls = said.calls.iter().map(|call| Entry::Tool {
-        name: call.name.clone(),
-        subject: subject(&call.input),
-        // Applies unless a result follows.
-        result: CUT_SHORT.to_owned(),
-        failed: true,
+    let calls = said.calls.iter().map(|call| {
+        Entry::Tool(Box::new(ToolUse {
+            name: call.name.clone(),
+            verb: verb_of(&call.name),
+            subject: subject(&call.input),
+            // Applies unless a result follows.
+            result: Some(ended(CUT_SHORT, true)),
+            ..ToolUse::default()
+        }))
     });
     thoughts.chain(words).chain(calls)
 }
@@ -86,11 +91,18 @@ fn subject(input: &Value) -> String {
 
 /// Adds the result of a call to its entry.
 fn answer(entry: &mut Entry, said: &HistoryMessage) {
-    if let Entry::Tool { result, failed, .. } = entry {
+    if let Entry::Tool(tool) = entry {
         let told = said.content.strip_prefix(FAILED);
-        result.clear();
-        result.push_str(told.filter(|_| said.is_failed).unwrap_or(&said.content));
-        *failed = said.is_failed;
+        let text = told.filter(|_| said.is_failed).unwrap_or(&said.content);
+        tool.result = Some(ended(text, said.is_failed));
+    }
+}
+
+fn ended(text: &str, failed: bool) -> ToolEnd {
+    ToolEnd {
+        text: text.to_owned(),
+        failed,
+        ..ToolEnd::default()
     }
 }
 
@@ -140,7 +152,7 @@ mod tests {
         let shown: Vec<_> = entries(&conversation)
             .into_iter()
             .filter_map(|entry| match entry {
-                Entry::Tool { result, failed, .. } => Some((result, failed)),
+                Entry::Tool(tool) => tool.result.map(|end| (end.text, end.failed)),
                 _ => None,
             })
             .collect();

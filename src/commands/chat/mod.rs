@@ -28,3 +28,4 @@ pub(crate) mod talk;
 pub mod tools;
 pub mod trust;
 pub(crate) mod trusting;
+mod welcome;

@@ -17,7 +17,8 @@ use crate::sys::home_file::{self, HomeFileProblem};
 /// The file, in the agent's home.
 pub const FILE: &str = "settings.json";
 /// Initial content of the file, equal to the defaults.
-pub const DEFAULTS: &str = "{\n  \"compactThreshold\": 80,\n  \"ui\": { \"mouse\": true }\n}\n";
+pub const DEFAULTS: &str =
+    "{\n  \"compactThreshold\": 80,\n  \"ui\": { \"mouse\": true, \"notify\": true }\n}\n";
 /// Effect of removing the file, for error messages.
 const WITHOUT: &str = "the defaults count then";
 /// Allowed range of the compaction threshold, in per cent of a model's window.
@@ -40,6 +41,8 @@ pub struct ChatSettings {
 pub struct UiSettings {
     /// `true` if the screen handles the mouse; otherwise the terminal does.
     pub mouse: bool,
+    /// `true` to ring the bell and notify when something is asked while the terminal is not looked at.
+    pub notify: bool,
 }
 
 impl Default for ChatSettings {
@@ -53,7 +56,10 @@ impl Default for ChatSettings {
 
 impl Default for UiSettings {
     fn default() -> Self {
-        Self { mouse: true }
+        Self {
+            mouse: true,
+            notify: true,
+        }
     }
 }
 

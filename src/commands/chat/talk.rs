@@ -50,6 +50,8 @@ struct Chat<'t, 'c> {
     screen: &'t Screen,
     /// The outcome so far; [`TalkEnd::Left`] unless something else was decided.
     end: TalkEnd,
+    /// The last request, if there was no key for it.
+    without_key: Option<Submission>,
 }
 
 /// Talks until the user leaves, or everything has to be set up again.
@@ -63,6 +65,7 @@ pub fn talk(place: &mut ChatPlace<'_>, screen: &Rc<Screen>) -> Result<TalkEnd, F
         place,
         screen,
         end: TalkEnd::Left,
+        without_key: None,
     };
     let mut talk = Talk::new(context, &user);
     talk.show_status_bar(&chat);
@@ -130,6 +133,8 @@ impl Talker for Chat<'_, '_> {
         request: Option<Submission>,
     ) -> Result<Outcome, Failure> {
         let request = request.unwrap_or_default();
+        let has_key = self.place.check_key().is_ok();
+        self.without_key = (!has_key).then(|| request.clone());
         let asked = attach::request(self.place, &request);
         self.work_on(talk, &asked)
     }
@@ -327,6 +332,9 @@ impl Chat<'_, '_> {
     /// are told so.
     fn reopen(&mut self, said: Said) -> String {
         let told = said.markdown();
+        if let Some(request) = self.without_key.take_if(|_| said.account.is_some()) {
+            self.screen.tell(ToScreen::SendAgain(request));
+        }
         self.end = TalkEnd::Reopen(said.account);
         let listed = self.place.base.processes.borrow_mut().list();
         let running = listed.iter();

@@ -70,6 +70,27 @@ static KILL_BACKGROUND: ToolSpec = ToolSpec::new(
 )
 .doing(Verb::EndProcess);
 
+/// Returns the verb of the tool of this name.
+pub fn verb_of(name: &str) -> Verb {
+    let specs = [
+        &WRITE_FILE,
+        &EDIT_FILE,
+        &REPLACE_IN_FILES,
+        &DELETE_FILE,
+        &EXECUTE_COMMAND,
+        &READ_BACKGROUND,
+        &LIST_BACKGROUND,
+        &KILL_BACKGROUND,
+        &UPDATE_TODOS,
+        &SPAWN_AGENT,
+        &READ_PART,
+        &LIST_FILES,
+        &SEARCH_PROJECT,
+    ];
+    let spec = specs.into_iter().find(|spec| spec.name == name);
+    spec.map_or(Verb::Use, |spec| spec.verb)
+}
+
 /// The project and the run in which the tools work.
 #[derive(Clone, Copy)]
 pub struct ChatTools<'p, 'a> {

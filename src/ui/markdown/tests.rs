@@ -91,6 +91,15 @@ fn nothing_in_it_moves_the_cursor() {
 }
 
 #[test]
+fn a_table_is_aligned_as_it_says() {
+    let table = "| name | size | kind |\n|---|--:|:-:|\n| a | 5 | x |\n| long | 1000 | wide |";
+    assert_eq!(
+        plain(table, 40),
+        "name  size  kind\n────────────────\na        5   x\nlong  1000  wide"
+    );
+}
+
+#[test]
 fn a_table_that_is_too_wide_has_a_line_for_each_cell() {
     let table = "| name | meaning |\n|---|---|\n| a | some words here |\n| b | more |\n| c | |";
     assert_eq!(

@@ -93,6 +93,8 @@ pub struct App {
     times: CallTimes,
     /// The time until which a second Escape stops the work.
     armed: Option<Duration>,
+    /// The time until which a second Ctrl-C exits.
+    leaving: Option<Duration>,
     /// A letter that answers the question at this time unless another key follows.
     held: Option<(KeyEvent, Duration)>,
     /// A temporary hint, and the time at which it expires.
@@ -134,6 +136,7 @@ impl App {
             call: CallProgress::default(),
             times: CallTimes::default(),
             armed: None,
+            leaving: None,
             held: None,
             hint: None,
             now: Duration::ZERO,
@@ -179,6 +182,7 @@ impl App {
                 self.composer.begin_line(is_secret);
             }
             ToScreen::Commands(commands) => self.composer.set_commands(commands),
+            ToScreen::SendAgain(submission) => self.queue.push_front(submission),
             ToScreen::Copy(text) => {
                 self.say("Copied");
                 return vec![ScreenEffect::Copy(text)];
@@ -224,7 +228,10 @@ impl App {
             self.todos.retain(is_open);
             self.wait_for(Waiting::Thinking);
         }
-        self.transcript.add_sent(shown(&submission), public(text));
+        self.transcript.add(Entry::User {
+            shown: shown(&submission).to_owned(),
+            text: public(text).to_owned(),
+        });
         self.transcript.show_end();
         self.engine = EngineState::Working;
         ScreenEffect::Send(FromScreen::Line(submission))

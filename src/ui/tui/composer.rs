@@ -127,9 +127,11 @@ impl Composer {
         self.buffer.text().is_empty() && self.search.is_none()
     }
 
-    /// Ends a search, or else clears the input.
+    /// Ends a search, or else clears the input, which Up brings back.
     pub fn cancel(&mut self) {
         if self.search.take().is_none() {
+            let draft = self.keep_draft();
+            self.recall.keep(&draft);
             self.clear();
         }
     }

@@ -7,10 +7,8 @@ mod question;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::style::Style;
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Widget as _};
-use unicode_width::UnicodeWidthStr as _;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use nucleo_matcher::pattern::CaseMatching;
@@ -19,6 +17,7 @@ use nucleo_matcher::{Config, Matcher};
 use self::question::QuestionDialog;
 use super::completion::pattern;
 use super::keys::{is_letter, moved};
+use super::list::{self, put};
 use super::theme;
 use super::{FromScreen, Menu};
 use crate::record::question::{Answer, Question, Verdict};
@@ -175,15 +174,6 @@ pub fn is_cancel(key: KeyEvent) -> bool {
     key.code == KeyCode::Esc || is_ctrl_c
 }
 
-/// Prints a line of a dialog, if the row is within the area.
-fn put(buf: &mut Buffer, area: Rect, row: usize, text: &str, style: Style) {
-    let row = u16::try_from(row).unwrap_or(u16::MAX);
-    if row < area.height {
-        let text = printable(text, &[]);
-        buf.set_stringn(area.x, area.y + row, text, area.width.into(), style);
-    }
-}
-
 /// A dialog with a list to choose from.
 #[derive(Debug)]
 struct MenuDialog {
@@ -263,36 +253,15 @@ impl MenuDialog {
         if top > 0 {
             put(buf, area, 0, &head, theme::DIM);
         }
-        let room = rows - 2 * top;
-        let first = (self.at + 1).saturating_sub(room);
-        let names = self.menu.items.iter().map(|(name, _)| name.width()).max();
-        let column = names.unwrap_or_default() + 2;
-        for (row, (nth, item)) in matching
-            .iter()
-            .enumerate()
-            .skip(first)
-            .take(room)
-            .enumerate()
-        {
-            let (name, note) = &self.menu.items[*item];
-            let is_marked = nth == self.at;
-            let sign = if is_marked { "> " } else { "  " };
-            let style = if is_marked {
-                theme::SELECTED
-            } else {
-                theme::PLAIN
-            };
-            put(buf, area, row + top, &format!("{sign}{name}"), style);
-            let beside = u16::try_from(column + 2).unwrap_or(u16::MAX);
-            if beside < area.width {
-                let right = Rect {
-                    x: area.x + beside,
-                    width: area.width - beside,
-                    ..area
-                };
-                put(buf, right, row + top, note, theme::DIM);
-            }
-        }
+        let items = matching.iter().map(|item| &self.menu.items[*item]);
+        let items: Vec<_> = items.map(|(name, note)| (&**name, &**note)).collect();
+        let inset = u16::try_from(top).unwrap_or_default();
+        let list = Rect {
+            y: area.y + inset,
+            height: area.height - 2 * inset,
+            ..area
+        };
+        list::render(&items, self.at, "> ", list, buf);
         if top > 0 {
             let keys = format!("Enter chooses | {CANCEL}");
             put(buf, area, rows - 1, &keys, theme::DIM);

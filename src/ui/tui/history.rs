@@ -45,7 +45,12 @@ impl Recall {
         if let Some(file) = &self.file {
             file.add(text);
         }
-        if self.entries.last().is_none_or(|last| last != text) {
+        self.keep(text);
+    }
+
+    /// Adds a text for this session alone, unless it is secret or the same as the last one.
+    pub fn keep(&mut self, text: &str) {
+        if !is_secret(text) && self.entries.last().is_none_or(|last| last != text) {
             self.entries.push(text.to_owned());
         }
     }

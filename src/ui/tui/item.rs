@@ -7,43 +7,18 @@ use ratatui::text::{Line, Span};
 
 use crate::ui::blocks::{fitted, one_line, wrapped};
 use crate::ui::markdown::rendered;
-use crate::ui::present::{Shown, ToolUse};
 use crate::ui::steps::{Folding, Look};
 use crate::ui::tui::code_colors::CodeColors;
-use crate::ui::tui::theme;
+use crate::ui::tui::{Entry, theme};
 
 /// The maximum number of lines shown of a user's message.
 const SENT: usize = 40;
-/// The content of an item.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ItemBody {
-    /// A message from the user.
-    User {
-        /// The shortened form of the message.
-        shown: String,
-        /// The full text.
-        text: String,
-    },
-    /// A block of the agent's message, in Markdown.
-    Agent(String),
-    /// A part of the agent's thoughts.
-    Thought {
-        /// The text.
-        text: String,
-        /// True if it continues the previous part, without a blank line between.
-        continues: bool,
-    },
-    /// A tool call.
-    Tool(Box<ToolUse>),
-    /// A warning for the user.
-    Warning(String),
-    /// Any other event.
-    Event(Box<Shown>),
-}
+/// The maximum width of text.
+pub(super) const COLUMNS: usize = 100;
 
-impl ItemBody {
+impl Entry {
     /// Returns whether it continues the previous item, without a blank line between.
-    pub fn continues(&self, before: &Self) -> bool {
+    pub(super) fn continues(&self, before: &Self) -> bool {
         match (before, self) {
             (Self::Tool(_), Self::Tool(_)) => true,
             (_, Self::Thought { continues, .. }) => *continues,
@@ -53,7 +28,10 @@ impl ItemBody {
 
     /// Returns the lines of the item.
     pub(in crate::ui) fn lines(&self, look: Look, code: &CodeColors) -> Vec<Line<'static>> {
-        let width = look.width;
+        // Wider text is hard to read; commands, changes and output take the whole screen.
+        let whole = look;
+        let width = look.width.min(COLUMNS);
+        let look = Look { width, ..look };
         match self {
             Self::User { shown, text } => {
                 let is_whole = look.folding == Folding::Unfolded;
@@ -77,7 +55,7 @@ impl ItemBody {
                 let style = theme::DIM.add_modifier(Modifier::ITALIC);
                 look.behind("  ", text, usize::MAX, style)
             }
-            Self::Tool(tool) => look.tool(tool),
+            Self::Tool(tool) => whole.tool(tool),
             Self::Warning(text) => {
                 let text = format!("warning: {text}");
                 look.behind("", &text, look.limit(SENT), Style::new().yellow())

@@ -22,6 +22,8 @@ pub enum TerminalInput {
     Paste(String),
     /// The wheel was turned by this number of notches, up if negative.
     Wheel(i32),
+    /// The terminal has got the focus, or lost it.
+    Focus(bool),
 }
 
 /// Returns whether a key types a character.
@@ -279,6 +281,7 @@ fn sequence(inner: &str, last: u8) -> Option<TerminalInput> {
             _ => return None,
         },
         b'u' => return coded(first?, modifiers),
+        b'I' | b'O' if inner.is_empty() => return Some(TerminalInput::Focus(last == b'I')),
         b'Z' => return Some(key(KeyCode::BackTab, KeyModifiers::SHIFT)),
         letter => cursor_key(letter)?,
     };
@@ -506,6 +509,8 @@ mod tests {
     fn only_the_wheel_of_a_mouse_counts() {
         let seen = inputs(b"\x1b[<64;1;2M\x1b[<65;300;200M\x1b[<69;1;1M\x1b[<0;3;4M\x1b[<0;3;4m");
         assert_eq!(seen, [-1, 1, 1].map(TerminalInput::Wheel));
+        let seen = inputs(b"\x1b[I\x1b[O");
+        assert_eq!(seen, [true, false].map(TerminalInput::Focus));
     }
 
     #[test]

@@ -17,6 +17,7 @@ pub mod dialog;
 pub mod history;
 pub(crate) mod item;
 pub mod keys;
+mod list;
 pub mod sidebar;
 pub mod spinner;
 pub mod status;
@@ -25,10 +26,13 @@ pub mod terminal;
 pub mod theme;
 pub mod transcript;
 
+use ratatui::style::Style;
+
 use crate::model::message::Image;
 use crate::record::event::Event;
 use crate::record::question::{Question, Verdict};
 use crate::record::todos::Todo;
+use crate::ui::present::{Shown, ToolUse};
 
 /// A message from the engine to the screen.
 #[derive(Debug, Clone, PartialEq)]
@@ -61,6 +65,8 @@ pub enum ToScreen {
     },
     /// The available slash commands: the program's and the user's own.
     Commands(Vec<CommandHint>),
+    /// Sends this submission again as soon as the engine is ready: what it lacked is there.
+    SendAgain(Submission),
     /// Copies this text to the terminal's clipboard.
     Copy(String),
     /// Shows this text in the user's pager.
@@ -115,24 +121,52 @@ impl From<String> for Submission {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Entry {
     /// A message from the user.
-    User(String),
-    /// A message from the agent, in Markdown.
-    Agent(String),
-    /// A thought of the agent.
-    Thought(String),
-    /// A tool call.
-    Tool {
-        /// The tool's name.
-        name: String,
-        /// The subject of the call.
-        subject: String,
-        /// The result.
-        result: String,
-        /// True if the tool failed.
-        failed: bool,
+    User {
+        /// The shortened form of the message.
+        shown: String,
+        /// The full text.
+        text: String,
     },
-    /// A message from the program itself.
-    Notice(String),
+    /// A message from the agent, or a block of it, in Markdown.
+    Agent(String),
+    /// A thought of the agent, or a part of it.
+    Thought {
+        /// The text.
+        text: String,
+        /// True if it continues the previous part, without a blank line between.
+        continues: bool,
+    },
+    /// A tool call.
+    Tool(Box<ToolUse>),
+    /// A warning for the user.
+    Warning(String),
+    /// Any other event.
+    Event(Box<Shown>),
+}
+
+impl Entry {
+    /// Creates a message from the user.
+    pub fn user(text: impl Into<String>) -> Self {
+        let text = text.into();
+        let shown = text.clone();
+        Self::User { shown, text }
+    }
+
+    /// Creates a thought of the agent.
+    pub fn thought(text: impl Into<String>) -> Self {
+        let text = text.into();
+        let continues = false;
+        Self::Thought { text, continues }
+    }
+
+    /// Creates a message from the program itself.
+    pub fn notice(text: impl Into<String>) -> Self {
+        Self::Event(Box::new(Shown {
+            subject: text.into(),
+            style: Style::new().dim(),
+            ..Shown::default()
+        }))
+    }
 }
 
 /// The data of the status bar.

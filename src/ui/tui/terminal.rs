@@ -51,6 +51,8 @@ const AHEAD: Duration = Duration::from_millis(54);
 const ESCAPE: Duration = Duration::from_millis(25);
 /// The pause in typing after which a question counts as seen.
 const PAUSE: Duration = Duration::from_millis(500);
+/// Rings the bell, and notifies on the desktop (OSC 9).
+const NOTIFY: &[u8] = b"\x07\x1b]9;code-commit waits for your answer\x07";
 /// The interval between checks whether the engine has handled a stop.
 const STOP: Duration = Duration::from_millis(100);
 
@@ -64,6 +66,8 @@ pub struct ScreenOptions<'c> {
     pub mode: Option<SharedMode>,
     /// True if the wheel scrolls.
     pub mouse: bool,
+    /// True if the user is notified of questions while the terminal is not looked at.
+    pub notify: bool,
     /// The project's root.
     pub root: PathBuf,
     /// A submission to send as soon as the engine is ready, as if it had been typed.
@@ -183,6 +187,8 @@ struct ScreenLoop<'t, W> {
     read_at: Duration,
     /// The time of the last key.
     typed_at: Duration,
+    /// True if the terminal says that it is not looked at.
+    is_elsewhere: bool,
     /// True if a question appeared while the user was typing, until they pause.
     is_typing_on: bool,
     /// The duration of [`PAUSE`]; differs in tests.
@@ -229,6 +235,7 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
             next_frame: Duration::ZERO,
             read_at: Duration::ZERO,
             typed_at: Duration::ZERO,
+            is_elsewhere: false,
             is_typing_on: false,
             pause: PAUSE,
             pictures: mpsc::channel(),
@@ -382,6 +389,9 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
         }
         let inputs = self.decoder.settle();
         self.before_question(inputs)?;
+        if self.is_elsewhere && self.options.notify {
+            self.terminal.output.write_all(NOTIFY)?;
+        }
         self.write(&frame)
     }
 
@@ -468,6 +478,7 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
             }
             Some(TerminalInput::Paste(text)) => self.app.paste(&text),
             Some(TerminalInput::Wheel(notches)) => self.app.wheel(notches),
+            Some(TerminalInput::Focus(is_here)) => self.is_elsewhere = !is_here,
             None => {}
         }
         Ok(())

@@ -12,7 +12,7 @@ use ratatui::text::Line;
 
 use super::Entry;
 use super::code_colors::CodeColors;
-use super::item::ItemBody;
+use super::item::COLUMNS;
 use super::spinner::more_below;
 use super::streaming::take_settled;
 use super::theme;
@@ -29,7 +29,7 @@ const SETTLING: usize = 1 << 10;
 /// An item and its layout.
 #[derive(Debug)]
 struct TranscriptItem {
-    body: ItemBody,
+    body: Entry,
     /// The number of running tools around it.
     depth: usize,
     /// True if it comes from the current, streamed reply.
@@ -125,7 +125,7 @@ impl Transcript {
         if is_any {
             for &at in &self.held {
                 if let Some(item) = self.items.get_mut(at)
-                    && matches!(item.body, ItemBody::Agent(_))
+                    && matches!(item.body, Entry::Agent(_))
                 {
                     item.lines = None;
                 }
@@ -139,7 +139,10 @@ impl Transcript {
         self.code.is_pending()
     }
 
-    fn push(&mut self, body: ItemBody) {
+    fn push(&mut self, mut body: Entry) {
+        if let Entry::Tool(tool) = &mut body {
+            tool.is_order = !self.has_steps;
+        }
         self.items.push(TranscriptItem {
             body,
             depth: self.tools.len(),
@@ -153,16 +156,16 @@ impl Transcript {
     fn push_markdown(&mut self, mut text: String) {
         let blocks = take_settled(&mut text).into_iter().chain([text]);
         for block in blocks.filter(|block| !block.trim().is_empty()) {
-            self.push(ItemBody::Agent(block));
+            self.push(Entry::Agent(block));
         }
     }
 
     /// Adds a part of a reply that is being streamed.
     fn push_streamed(&mut self, text: String, is_thought: bool, continues: bool) {
         self.push(if is_thought {
-            ItemBody::Thought { text, continues }
+            Entry::Thought { text, continues }
         } else {
-            ItemBody::Agent(text)
+            Entry::Agent(text)
         });
         if let Some(last) = self.items.last_mut() {
             last.is_streamed = true;
@@ -180,7 +183,7 @@ impl Transcript {
     fn push_piece(&mut self, piece: &str, is_thought: bool) {
         let is_same = self.items[self.step.min(self.items.len())..].last();
         let is_same = is_same.is_some_and(|last| {
-            last.is_streamed && matches!(last.body, ItemBody::Thought { .. }) == is_thought
+            last.is_streamed && matches!(last.body, Entry::Thought { .. }) == is_thought
         });
         if !is_same {
             self.push_streamed(String::new(), is_thought, false);
@@ -192,12 +195,12 @@ impl Transcript {
         (last.height, last.lines) = (None, None);
         let mut continues = matches!(
             last.body,
-            ItemBody::Thought {
+            Entry::Thought {
                 continues: true,
                 ..
             }
         );
-        let (ItemBody::Agent(text) | ItemBody::Thought { text, .. }) = &mut last.body else {
+        let (Entry::Agent(text) | Entry::Thought { text, .. }) = &mut last.body else {
             return;
         };
         text.push_str(piece);
@@ -345,6 +348,11 @@ impl Transcript {
         }
         if is_apart && !lines.is_empty() {
             lines.insert(0, Line::default());
+            // A gutter between turns.
+            if matches!(item.body, Entry::User { .. }) && !self.has_steps {
+                let rule = "─".repeat(look.width.min(COLUMNS));
+                lines.insert(1, Line::styled(rule, theme::BORDER));
+            }
         }
         let height = lines.len();
         (item.height, item.lines) = (Some(height), Some(lines));

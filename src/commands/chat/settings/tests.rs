@@ -7,7 +7,10 @@ use crate::sys::error::Problem as _;
 fn a_file_sets_what_it_names_and_no_file_nothing() {
     let of = |compact_threshold, mouse| ChatSettings {
         compact_threshold,
-        ui: UiSettings { mouse },
+        ui: UiSettings {
+            mouse,
+            notify: true,
+        },
     };
     for (json, expected) in [
         ("{}", of(80, true)),

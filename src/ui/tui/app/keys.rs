@@ -20,6 +20,7 @@ impl App {
         self.now = now;
         self.is_changed = true;
         let is_armed = self.armed.take().is_some_and(|until| now < until);
+        let is_leaving = self.leaving.take().is_some_and(|until| now < until);
         let held = self.held.take().map(|(letter, _)| letter);
         let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
         let is_cycle = key.code == KeyCode::BackTab
@@ -40,7 +41,7 @@ impl App {
             return self.asked(key, held, is_armed);
         }
         match key.code {
-            KeyCode::Char('c') if is_control => self.cancel(),
+            KeyCode::Char('c') if is_control => self.cancel(is_leaving),
             KeyCode::Esc => self.escape(key, is_armed),
             KeyCode::PageUp => self.scrolled(|app| app.transcript.page(false)),
             KeyCode::PageDown => self.scrolled(|app| app.transcript.page(true)),
@@ -126,8 +127,8 @@ impl App {
         Vec::new()
     }
 
-    /// Handles Ctrl-C, which clears the input, else stops the work, else exits.
-    fn cancel(&mut self) -> Vec<ScreenEffect> {
+    /// Handles Ctrl-C, which clears the input, else stops the work, else exits if it is pressed twice.
+    fn cancel(&mut self, is_leaving: bool) -> Vec<ScreenEffect> {
         if !self.composer.is_empty() {
             self.composer.cancel();
             return Vec::new();
@@ -135,7 +136,12 @@ impl App {
         if self.engine != EngineState::Idle {
             return self.stop();
         }
-        vec![ScreenEffect::Send(FromScreen::Leave)]
+        if is_leaving {
+            return vec![ScreenEffect::Send(FromScreen::Leave)];
+        }
+        self.leaving = Some(self.now + ARMED);
+        self.say("ctrl+c again to leave");
+        Vec::new()
     }
 
     /// Handles Escape, which closes whatever is open; pressed twice, it stops the work.

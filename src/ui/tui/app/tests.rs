@@ -467,7 +467,7 @@ fn messages_of_the_engine_become_effects() {
     assert!(!shown(&mut app, 60, 24).contains("Taking back"));
     app.tell(ToScreen::Said("**Signed out**".to_owned()), at(0));
     app.tell(
-        ToScreen::Transcript(vec![Entry::User("old".to_owned())]),
+        ToScreen::Transcript(vec![Entry::user("old".to_owned())]),
         at(0),
     );
     assert!(shown(&mut app, 60, 24).starts_with("> old\n\n\n"));
@@ -483,7 +483,7 @@ fn messages_of_the_engine_become_effects() {
 fn keys_and_the_wheel_scroll() {
     let mut app = app();
     for at in 0..100 {
-        app.transcript.add(Entry::Notice(format!("line {at}")));
+        app.transcript.add(Entry::notice(format!("line {at}")));
     }
     assert!(shown(&mut app, 60, 24).contains("line 99"));
     app.wheel(-1);

@@ -12,7 +12,7 @@ use crate::sys::text::printable;
 use crate::ui::tui::buffer::{placeholder, row_of, shown};
 use crate::ui::tui::completion::Completion;
 use crate::ui::tui::history::is_secret;
-use crate::ui::tui::theme;
+use crate::ui::tui::{list, theme};
 
 /// The maximum number of rows of text shown.
 const MOST_ROWS: usize = 10;
@@ -130,29 +130,16 @@ impl Composer {
     }
 
     fn draw_candidates(&self, all: &[Completion], listed: usize, area: Rect, buf: &mut Buffer) {
-        let marked = self.marked.min(all.len().saturating_sub(1));
         if listed == 0 {
             return;
         }
-        let first = (marked + 1).saturating_sub(listed);
-        let names = all.iter().map(|candidate| candidate.text.width()).max();
-        let column = names.unwrap_or_default().min(usize::from(area.width) / 2) + 2;
-        for (row, candidate) in (area.y..).zip(all[first..].iter().take(listed)) {
-            let is_marked = std::ptr::eq(candidate, &raw const all[marked]);
-            let style = if is_marked {
-                theme::SELECTED
-            } else {
-                theme::PLAIN
-            };
-            let room = usize::from(area.width.saturating_sub(SIGN));
-            let x = area.x + SIGN.min(area.width);
-            buf.set_stringn(x, row, printable(&candidate.text, &[]), room, style);
-            if !candidate.note.is_empty() && column < room {
-                let x = x + u16::try_from(column).unwrap_or_default();
-                let note = printable(&candidate.note, &[]);
-                buf.set_stringn(x, row, note, room - column, theme::DIM);
-            }
-        }
+        let marked = self.marked.min(all.len().saturating_sub(1));
+        let items = all.iter().map(|one| (&*one.text, &*one.note));
+        let rows = Rect {
+            height: u16::try_from(listed).unwrap_or_default(),
+            ..area
+        };
+        let first = list::render(&items.collect::<Vec<_>>(), marked, "  ", rows, buf);
         if listed < all.len() {
             let position = format!(" {}-{} of {} ↑↓", first + 1, first + listed, all.len());
             let width = u16::try_from(position.width()).unwrap_or(u16::MAX);

@@ -10,12 +10,13 @@ use ratatui::text::{Line, Span};
 use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::{CANCEL, SENDS, is_cancel, put};
+use super::{CANCEL, SENDS, is_cancel};
 use crate::record::question::{Answer, Question, Verdict};
 use crate::sys::text::{is_deceptive, is_ignorable};
 use crate::ui::change::{numbered, sums};
 use crate::ui::columns::folded;
 use crate::ui::steps::HANG;
+use crate::ui::tui::list::put;
 use crate::ui::tui::theme;
 
 /// The number of unchanged lines shown around a change, and where there is little room.

@@ -11,14 +11,13 @@ use std::sync::{Arc, LazyLock, Once};
 
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 
-/// Switches to the alternate screen without line wrapping, with bracketed paste and unambiguous keys (kitty's
-/// protocol, whose stack is per screen). Terminals ignore sequences they do not know, so none is queried.
-pub const TAKE: &str = "\x1b[?1049h\x1b[?7l\x1b[?2004h\x1b[>1u";
+/// Switches to the alternate screen without line wrapping, with bracketed paste, reports of the focus, and unambiguous
+/// keys (kitty's protocol, whose stack is per screen). Terminals ignore sequences they do not know, so none is queried.
+pub const TAKE: &str = "\x1b[?1049h\x1b[?7l\x1b[?2004h\x1b[?1004h\x1b[>1u";
 /// Enables mouse reporting for the wheel, with SGR coordinates of any size.
 pub const TAKE_MOUSE: &str = "\x1b[?1000h\x1b[?1006h";
 /// Reverses both, and ends a frame that was interrupted.
-pub const GIVE_BACK: &str =
-    "\x1b[?2026l\x1b[0m\x1b[<u\x1b[?1006l\x1b[?1000l\x1b[?2004l\x1b[?7h\x1b[?25h\x1b[?1049l";
+pub const GIVE_BACK: &str = "\x1b[?2026l\x1b[0m\x1b[<u\x1b[?1006l\x1b[?1000l\x1b[?1004l\x1b[?2004l\x1b[?7h\x1b[?25h\x1b[?1049l";
 
 /// True while the terminal is not taken, or is lent.
 static IS_GIVEN_BACK: LazyLock<Arc<AtomicBool>> = LazyLock::new(|| Arc::new(AtomicBool::new(true)));

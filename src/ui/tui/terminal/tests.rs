@@ -79,6 +79,7 @@ fn options(clock: &SystemClock) -> ScreenOptions<'_> {
         clock,
         no_color: true,
         mouse: true,
+        notify: true,
         root: PathBuf::from("/no/such/project"),
         history: None,
         editor: None,
@@ -244,6 +245,28 @@ fn what_was_typed_ahead_of_a_question_answers_nothing() {
             stage.end();
         },
     );
+}
+
+#[test]
+fn who_looks_elsewhere_is_told_that_something_is_asked() {
+    for (focus, is_told) in [("\x1b[O", true), ("\x1b[O\x1b[I", false), ("", false)] {
+        on_stage(
+            |_| {},
+            |stage| {
+                stage.press(&format!("{focus}x"));
+                stage.see("> x");
+                stage.engine.send(question());
+                let mut bytes = Vec::new();
+                while !String::from_utf8_lossy(&bytes).contains("because it deletes") {
+                    bytes.extend(stage.written.recv_timeout(LONG).unwrap());
+                }
+                let told = b"\x07\x1b]9;code-commit waits for your answer\x07";
+                let is_there = bytes.windows(told.len()).any(|window| window == told);
+                assert_eq!(is_there, is_told, "{focus:?}");
+                stage.end();
+            },
+        );
+    }
 }
 
 #[test]

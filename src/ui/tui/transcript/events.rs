@@ -4,50 +4,20 @@ use super::Transcript;
 use crate::record::event::Event;
 use crate::ui::present::{ToolEnd, ToolUse, asked, present};
 use crate::ui::tui::Entry;
-use crate::ui::tui::item::ItemBody;
 
 impl Transcript {
     /// Adds an entry.
     pub fn add(&mut self, entry: Entry) {
         match entry {
-            Entry::User(text) => self.add_sent(&text, &text),
             Entry::Agent(text) => self.push_markdown(text),
-            Entry::Thought(text) => self.push(ItemBody::Thought {
-                text,
-                continues: false,
-            }),
-            Entry::Tool {
-                name,
-                subject,
-                result,
-                failed,
-            } => {
-                let end = ToolEnd {
-                    text: result,
-                    failed,
-                    ..ToolEnd::default()
-                };
-                self.push(ItemBody::Tool(Box::new(ToolUse {
-                    name,
-                    subject,
-                    result: Some(end),
-                    ..ToolUse::default()
-                })));
-            }
-            Entry::Notice(text) => self.push_event(&Event::Notice(text)),
+            entry => self.push(entry),
         }
     }
 
     fn push_event(&mut self, event: &Event) {
         if let Some(shown) = present(event) {
-            self.push(ItemBody::Event(Box::new(shown)));
+            self.push(Entry::Event(Box::new(shown)));
         }
-    }
-
-    /// Adds a user's message: `shown` is its short form, and `text` the unfolded one.
-    pub fn add_sent(&mut self, shown: &str, text: &str) {
-        let (shown, text) = (shown.to_owned(), text.to_owned());
-        self.push(ItemBody::User { shown, text });
     }
 
     /// Adds a step of an agent with structured replies. Returns whether the event was one.
@@ -58,24 +28,24 @@ impl Transcript {
             Event::Finished { summary, log } => {
                 self.push_markdown(summary.clone());
                 if let Some(log) = log {
-                    self.push_event(&Event::Notice(format!("log: {log}")));
+                    self.push(Entry::notice(format!("log: {log}")));
                 }
             }
             Event::Tool {
                 subject,
                 asks: true,
                 ..
-            } => self.push(ItemBody::Event(Box::new(asked(subject)))),
+            } => self.push(Entry::Event(Box::new(asked(subject)))),
             Event::Heard {
                 answer: Some(answer),
                 ..
-            } => self.add_sent(answer, answer),
+            } => self.push(Entry::user(answer)),
             Event::Reviewed { stat, .. } => {
                 self.push_event(&Event::Shown(stat.text(self.size.0)));
             }
             Event::Uncontained { reason } => {
                 let text = format!("no sandbox: {reason}; commands can read the keys");
-                self.push(ItemBody::Warning(text));
+                self.push(Entry::Warning(text));
             }
             _ => return false,
         }
@@ -114,7 +84,7 @@ impl Transcript {
                     subject,
                     ..ToolUse::default()
                 };
-                self.push(ItemBody::Tool(Box::new(tool)));
+                self.push(Entry::Tool(Box::new(tool)));
                 self.tools.push(self.items.len() - 1);
             }
             Event::Printed(text) => self.with_tool(|tool| tool.printed = text),
@@ -124,7 +94,7 @@ impl Transcript {
                 self.tasks.clone_from(tasks);
                 self.push_event(&event);
             }
-            Event::Warning(text) => self.push(ItemBody::Warning(text)),
+            Event::Warning(text) => self.push(Entry::Warning(text)),
             Event::Failed { .. } => {
                 if !self.is_answered {
                     self.drop_streamed();
@@ -163,7 +133,7 @@ impl Transcript {
     fn say(&mut self, text: String) {
         let step = self.step.min(self.items.len());
         let mut since = self.items[step..].iter();
-        if !since.any(|item| item.is_streamed && matches!(item.body, ItemBody::Agent(_))) {
+        if !since.any(|item| item.is_streamed && matches!(item.body, Entry::Agent(_))) {
             self.push_markdown(text);
         }
     }
@@ -176,7 +146,7 @@ impl Transcript {
     }
 
     fn with_tool_at(&mut self, at: usize, change: impl FnOnce(&mut ToolUse)) {
-        if let Some(ItemBody::Tool(tool)) = self.items.get_mut(at).map(|item| &mut item.body) {
+        if let Some(Entry::Tool(tool)) = self.items.get_mut(at).map(|item| &mut item.body) {
             change(tool);
         }
         self.touch(at);
@@ -185,7 +155,7 @@ impl Transcript {
     /// Ends a tool, and any tools running within it.
     fn end_tool(&mut self, name: &str, end: Option<ToolEnd>) {
         let is_it = |at: &usize| match self.items.get(*at).map(|item| &item.body) {
-            Some(ItemBody::Tool(tool)) => tool.name == name,
+            Some(Entry::Tool(tool)) => tool.name == name,
             _ => false,
         };
         let Some(nth) = self.tools.iter().rposition(is_it) else {

@@ -108,7 +108,7 @@ const DIFF: &str = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+ne
 #[test]
 fn an_exchange_is_told_from_top_to_bottom() {
     let mut transcript = transcript();
-    transcript.add(Entry::User("fix it\nplease".to_owned()));
+    transcript.add(Entry::user("fix it\nplease".to_owned()));
     for event in [
         asking(),
         piece("Let me ", true),
@@ -193,6 +193,49 @@ fn an_exchange_is_told_from_top_to_bottom() {
     ");
 }
 
+/// A tool call of this verb.
+fn doing(verb: Verb, name: &str, subject: &str) -> Event {
+    let mut event = tool(name, subject);
+    if let Event::Tool { verb: of_tool, .. } = &mut event {
+        *of_tool = verb;
+    }
+    event
+}
+
+#[test]
+fn calls_are_told_as_orders_and_the_todos_not_at_all() {
+    let mut transcript = transcript();
+    for event in [
+        doing(Verb::Run, "execute_command", "cargo build"),
+        result("execute_command", "", Some("exit code: 0"), false),
+        doing(Verb::Edit, "edit_file", "src/main.rs"),
+        result("edit_file", "ok", Some("done"), false),
+        doing(Verb::Note, "update_todos", ""),
+        result("update_todos", "ok", Some("0 of 3 todos done"), false),
+    ] {
+        transcript.event(event);
+    }
+    insta::assert_snapshot!(shown(&mut transcript, 40, 6), @r"
+    • $ cargo build (exit code: 0)
+    • Edit src/main.rs (done)
+    ");
+}
+
+#[test]
+fn turns_are_apart_and_text_is_at_most_100_columns_wide() {
+    let mut transcript = transcript();
+    for text in ["one", "two"] {
+        transcript.add(Entry::user(text));
+        transcript.add(Entry::Agent("word ".repeat(30)));
+    }
+    let screen = shown(&mut transcript, 200, 20);
+    let widths = screen.lines().map(|line| line.chars().count());
+    assert_eq!(widths.max(), Some(100), "{screen}");
+    let rule = "─".repeat(100);
+    assert!(screen.contains(&format!("\n\n{rule}\n> two\n")), "{screen}");
+    assert!(!screen.starts_with('─'));
+}
+
 #[test]
 fn what_is_run_is_shown_whole_where_it_is_too_long_for_its_line() {
     let mut transcript = transcript();
@@ -210,7 +253,7 @@ fn what_is_run_is_shown_whole_where_it_is_too_long_for_its_line() {
 #[test]
 fn what_was_shown_of_a_try_that_failed_is_taken_off() {
     let mut transcript = transcript();
-    transcript.add(Entry::User("go".to_owned()));
+    transcript.add(Entry::user("go".to_owned()));
     transcript.event(asking());
     transcript.event(piece("half a thou", true));
     transcript.event(piece(&"half a reply\n\n".repeat(300), false));
@@ -268,7 +311,7 @@ fn tools_within_a_tool_stand_within_it() {
 fn long(lines: usize) -> Transcript {
     let mut transcript = transcript();
     for at in 0..lines {
-        transcript.add(Entry::Notice(format!("line {at}")));
+        transcript.add(Entry::notice(format!("line {at}")));
     }
     transcript
 }
@@ -290,8 +333,8 @@ fn it_follows_the_end_unless_the_user_looks_elsewhere() {
         (first.as_str(), last.as_str()),
         ("line 92", "↓ more below (End)")
     );
-    transcript.add(Entry::Notice("more".to_owned()));
-    transcript.add(Entry::Notice("more".to_owned()));
+    transcript.add(Entry::notice("more".to_owned()));
+    transcript.add(Entry::notice("more".to_owned()));
     assert_eq!(
         seen(&mut transcript),
         (first, "↓ 4 new lines below (End)".to_owned())
@@ -352,7 +395,7 @@ fn a_reply_that_streams_is_parsed_once() {
         }
     }
     let longest = transcript.items.iter().map(|item| match &item.body {
-        ItemBody::Agent(text) => text.len(),
+        Entry::Agent(text) => text.len(),
         _ => 0,
     });
     assert!(longest.max().unwrap() < 2 * SETTLING);
@@ -395,10 +438,10 @@ proptest! {
     #[test]
     fn nothing_that_a_terminal_obeys_is_drawn(text in hostile(), width in 1_u16..120, height in 0_u16..40, up in 0_isize..40) {
         let mut transcript = transcript();
-        transcript.add(Entry::User(text.clone()));
+        transcript.add(Entry::user(text.clone()));
         transcript.add(Entry::Agent(text.clone()));
-        transcript.add(Entry::Thought(text.clone()));
-        transcript.add(Entry::Notice(text.clone()));
+        transcript.add(Entry::thought(text.clone()));
+        transcript.add(Entry::notice(text.clone()));
         transcript.event(Event::Warning(text.clone()));
         transcript.event(asking());
         transcript.event(piece(&text, false));

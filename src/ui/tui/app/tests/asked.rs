@@ -117,11 +117,25 @@ fn control_c_clears_then_stops_then_leaves() {
     press(&mut app, KeyCode::Char('x'), 0);
     assert_eq!(control(&mut app, 'c'), []);
     assert!(app.composer.is_empty());
+    // Up takes that back.
+    app.queue.clear();
+    press(&mut app, KeyCode::Up, 0);
+    assert_eq!(app.composer.text(), "x");
+    app.composer.clear();
     assert_eq!(control(&mut app, 'c'), [ScreenEffect::Stop]);
     app.queue.clear();
     app.tell(ToScreen::Settled, at(0));
     let leave = [ScreenEffect::Send(FromScreen::Leave)];
+    assert_eq!(control(&mut app, 'c'), []);
+    assert!(shown(&mut app, 60, 24).contains("ctrl+c again to leave"));
     assert_eq!(control(&mut app, 'c'), leave);
+    // Another key is between, or time.
+    control(&mut app, 'c');
+    press(&mut app, KeyCode::PageUp, 0);
+    assert_eq!(control(&mut app, 'c'), []);
+    app.tick(at(3000));
+    let key = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
+    assert_eq!(app.key(key, at(3000)), []);
     assert_eq!(control(&mut app, 'd'), leave);
     press(&mut app, KeyCode::Char('x'), 0);
     assert_eq!(control(&mut app, 'd'), []);

@@ -85,7 +85,7 @@ fn message(nth: u8) -> ToScreen {
             is_secret: true,
         },
         9 => ToScreen::Todos(vec![todo; 3]),
-        _ => ToScreen::Transcript(vec![Entry::User("hi".to_owned())]),
+        _ => ToScreen::Transcript(vec![Entry::user("hi".to_owned())]),
     }
 }
 
@@ -120,6 +120,7 @@ proptest! {
                     TerminalInput::Key(key) => { app.key(key, at(now)); }
                     TerminalInput::Paste(text) => app.paste(&text),
                     TerminalInput::Wheel(notches) => app.wheel(notches),
+                    TerminalInput::Focus(_) => {}
                 }
             }
             let buf = drawn(&mut app, size.0, size.1);
