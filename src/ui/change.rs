@@ -1,8 +1,11 @@
-//! A change as a user is asked about it: lines with their numbers, without git's headers. Pure.
+//! A call as a user is asked about it: a change as lines with their numbers, without git's headers, and text of which
+//! nothing is hidden. Pure.
 
 use ratatui::style::Style;
+use unicode_segmentation::UnicodeSegmentation as _;
 
 use super::paint::diff_style;
+use crate::sys::text::{is_deceptive, is_ignorable, text_width};
 
 /// The mark for lines that are left out.
 const GAP: &str = "⋮";
@@ -95,6 +98,25 @@ fn ranges(header: &str) -> Option<[std::ops::Range<usize>; 2]> {
         Some(start..start.saturating_add(count.parse().ok()?))
     };
     Some([range(before)?, range(after)?])
+}
+
+/// Replaces characters that cannot be seen by their numbers, such as `<U+200B>`. Emoji that a joiner combines stay
+/// whole.
+pub fn seen(text: &str) -> String {
+    let is_hidden = |c: char| {
+        let is_blank = c.is_whitespace() && !matches!(c, ' ' | '\n');
+        is_blank || c != '\n' && is_deceptive(c) || is_ignorable(c)
+    };
+    let shown = |grapheme: &str| {
+        let is_emoji = text_width(grapheme) == 2 && !grapheme.ends_with('\u{200d}');
+        let is_part = |c: char| is_emoji && matches!(c, '\u{200d}' | '\u{fe0f}');
+        let shown = |c: char| match c {
+            c if is_hidden(c) && !is_part(c) => format!("<U+{:04X}>", u32::from(c)),
+            c => c.to_string(),
+        };
+        grapheme.chars().map(shown).collect::<String>()
+    };
+    text.graphemes(true).map(shown).collect()
 }
 
 #[cfg(test)]

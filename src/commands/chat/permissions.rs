@@ -116,6 +116,12 @@ impl Permissions for ChatPermissions<'_> {
                 question.rules = self.new_rules(&command);
                 question.lasting = words_of(&Choice::Commands(question.rules.clone()));
                 question.cause = command.cause;
+                if question.cause.is_empty() {
+                    // The command cannot be followed as a whole.
+                    let is_asked = |line: &&str| !self.judge(line).reasons.is_empty();
+                    let lines = question.subject.lines().map(str::trim);
+                    question.cause = lines.filter(is_asked).map(str::to_owned).collect();
+                }
             }
             return Permission::Ask(question);
         };
@@ -134,7 +140,11 @@ impl ChatPermissions<'_> {
     /// Returns the assessed command that a call runs; `None` if it runs none.
     fn judged(&self, call: &ToolCall) -> Option<JudgedCommand> {
         let command = call.of_kind(ParameterKind::Command).next()?;
-        Some(judge(command, &|path| self.state_of(path)))
+        Some(self.judge(command))
+    }
+
+    fn judge(&self, command: &str) -> JudgedCommand {
+        judge(command, &|path| self.state_of(path))
     }
 
     fn state_of(&self, script: &Path) -> ScriptState {

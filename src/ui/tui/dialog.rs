@@ -10,14 +10,14 @@ use ratatui::layout::Rect;
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Widget as _};
 
-use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use crossterm::event::{KeyCode, KeyEvent};
 use nucleo_matcher::pattern::CaseMatching;
 use nucleo_matcher::{Config, Matcher};
 
 use self::question::QuestionDialog;
 use super::completion::pattern;
-use super::keys::{is_letter, moved};
-use super::list::{self, put};
+use super::keys::{is_cancel, is_letter, moved};
+use super::list::{self, CANCEL, SENDS, put};
 use super::theme;
 use super::{FromScreen, Menu};
 use crate::record::question::{Answer, Question, Verdict};
@@ -25,11 +25,6 @@ use crate::sys::text::printable;
 
 /// The number of rows or columns taken by the border.
 const BORDER: u16 = 2;
-/// The hint on closing a dialog, shown in each.
-const CANCEL: &str = "Press Esc to cancel";
-/// The hint of a dialog that waits for the text in the input.
-const SENDS: &str = "Enter sends it | Press Esc to cancel";
-
 /// A dialog that asks the user something.
 #[derive(Debug)]
 pub struct Dialog(Kind);
@@ -166,12 +161,6 @@ impl Dialog {
 
 fn inner_width(width: u16) -> usize {
     usize::from(width.saturating_sub(BORDER)).max(1)
-}
-
-/// Returns whether a key closes a dialog.
-pub fn is_cancel(key: KeyEvent) -> bool {
-    let is_ctrl_c = key.code == KeyCode::Char('c') && key.modifiers == KeyModifiers::CONTROL;
-    key.code == KeyCode::Esc || is_ctrl_c
 }
 
 /// A dialog with a list to choose from.

@@ -32,6 +32,12 @@ pub fn is_letter(key: KeyEvent) -> bool {
     matches!(key.code, KeyCode::Char(_)) && !key.modifiers.intersects(others)
 }
 
+/// Returns whether a key closes a dialog.
+pub fn is_cancel(key: KeyEvent) -> bool {
+    let is_ctrl_c = key.code == KeyCode::Char('c') && key.modifiers == KeyModifiers::CONTROL;
+    key.code == KeyCode::Esc || is_ctrl_c
+}
+
 /// Returns the index that a key selects in a list of `count` items, starting from `at`; `None` if the key does
 /// not move the selection.
 pub fn moved(key: KeyEvent, at: usize, count: usize) -> Option<usize> {

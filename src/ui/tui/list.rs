@@ -8,6 +8,11 @@ use unicode_width::UnicodeWidthStr as _;
 use super::theme;
 use crate::sys::text::printable;
 
+/// The hint on closing a dialog, shown in each.
+pub const CANCEL: &str = "Press Esc to cancel";
+/// The hint of a dialog that waits for the text in the input.
+pub const SENDS: &str = "Enter sends it | Press Esc to cancel";
+
 /// Prints a line, if the row is within the area.
 pub fn put(buf: &mut Buffer, area: Rect, row: usize, text: &str, style: Style) {
     let row = u16::try_from(row).unwrap_or(u16::MAX);

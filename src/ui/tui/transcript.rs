@@ -17,6 +17,7 @@ use super::spinner::more_below;
 use super::streaming::take_settled;
 use super::theme;
 use crate::record::tasks::Task;
+use crate::ui::change::seen;
 use crate::ui::steps::{Folding, Look};
 
 /// The number of laid-out items above which distant ones are discarded.
@@ -142,6 +143,7 @@ impl Transcript {
     fn push(&mut self, mut body: Entry) {
         if let Entry::Tool(tool) = &mut body {
             tool.is_order = !self.has_steps;
+            tool.subject = seen(&tool.subject);
         }
         self.items.push(TranscriptItem {
             body,

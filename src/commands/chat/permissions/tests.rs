@@ -181,6 +181,21 @@ fn a_question_says_what_and_why() {
         panic!();
     };
     assert_eq!(question.subject, long);
+    // What made it ask, also where the command cannot be followed as a whole.
+    for (command, cause) in [
+        ("make", &[][..]),
+        ("ls; rm -rf a && ls", &["rm -rf a"]),
+        (
+            "for f in a; do\n  ls\ndone\ngit push",
+            &["for f in a; do", "done", "git push"],
+        ),
+    ] {
+        let asked = permissions.decide(&call("execute_command", command));
+        let Permission::Ask(question) = asked else {
+            panic!("{asked:?}");
+        };
+        assert_eq!(question.cause, cause, "{command}");
+    }
     assert!(question.sentence.len() < 300 && !question.sentence.contains(char::is_control));
 }
 

@@ -8,8 +8,7 @@ use super::{ARMED, App, EngineState, HELD, STOPPING, ScreenEffect};
 use crate::model::message::Image;
 use crate::ui::tui::FromScreen;
 use crate::ui::tui::composer::ComposerAction;
-use crate::ui::tui::dialog::is_cancel;
-use crate::ui::tui::keys::is_letter;
+use crate::ui::tui::keys::{is_cancel, is_letter};
 
 /// The number of lines scrolled per notch of the wheel.
 const NOTCH: i32 = 3;

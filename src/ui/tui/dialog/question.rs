@@ -7,16 +7,14 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
-use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::{CANCEL, SENDS, is_cancel};
 use crate::record::question::{Answer, Question, Verdict};
-use crate::sys::text::{is_deceptive, is_ignorable};
-use crate::ui::change::{numbered, sums};
+use crate::ui::change::{numbered, seen, sums};
 use crate::ui::columns::folded;
 use crate::ui::steps::HANG;
-use crate::ui::tui::list::put;
+use crate::ui::tui::keys::is_cancel;
+use crate::ui::tui::list::{CANCEL, SENDS, put};
 use crate::ui::tui::theme;
 
 /// The number of unchanged lines shown around a change, and where there is little room.
@@ -71,7 +69,7 @@ impl QuestionDialog {
     pub fn title(&self, columns: usize) -> String {
         let tool = match self.question.tool.as_str() {
             "" => "Question".to_owned(),
-            tool => visible(tool).replace('\n', " "),
+            tool => seen(tool).replace('\n', " "),
         };
         match self.changed_file(columns) {
             Some(file) => format!("{tool} {file}"),
@@ -82,7 +80,7 @@ impl QuestionDialog {
     /// Returns the file that the proposed change is about, with its size; `None` if it does not fit into the title.
     fn changed_file(&self, columns: usize) -> Option<String> {
         let Question { subject, tool, .. } = &self.question;
-        let file = format!("{} ({})", visible(subject), sums(&self.preview));
+        let file = format!("{} ({})", seen(subject), sums(&self.preview));
         let has_room = tool.width() + file.width() + 3 <= columns;
         let is_change = self.preview.contains("\n@@ ") && !subject.contains('\n');
         (has_room && is_change).then_some(file)
@@ -328,25 +326,6 @@ impl QuestionDialog {
 
 /// Wraps a text, indenting continuation lines by `hang`.
 fn broken(text: &str, columns: usize, hang: usize) -> Vec<String> {
-    let text = folded(&visible(&text.replace('\t', "    ")), Some(columns), hang);
+    let text = folded(&seen(&text.replace('\t', "    ")), Some(columns), hang);
     text.split('\n').map(str::to_owned).collect()
-}
-
-/// Replaces characters that cannot be seen by their numbers, such as `<U+200B>`. Emoji that a joiner combines stay
-/// whole.
-fn visible(text: &str) -> String {
-    let is_hidden = |c: char| {
-        let is_blank = c.is_whitespace() && !matches!(c, ' ' | '\n');
-        is_blank || c != '\n' && is_deceptive(c) || is_ignorable(c)
-    };
-    let shown = |grapheme: &str| {
-        let is_emoji = grapheme.width() == 2 && !grapheme.ends_with('\u{200d}');
-        let is_part = |c: char| is_emoji && matches!(c, '\u{200d}' | '\u{fe0f}');
-        let shown = |c: char| match c {
-            c if is_hidden(c) && !is_part(c) => format!("<U+{:04X}>", u32::from(c)),
-            c => c.to_string(),
-        };
-        grapheme.chars().map(shown).collect::<String>()
-    };
-    text.graphemes(true).map(shown).collect()
 }

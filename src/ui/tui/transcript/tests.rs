@@ -206,7 +206,7 @@ fn doing(verb: Verb, name: &str, subject: &str) -> Event {
 fn calls_are_told_as_orders_and_the_todos_not_at_all() {
     let mut transcript = transcript();
     for event in [
-        doing(Verb::Run, "execute_command", "cargo build"),
+        doing(Verb::Run, "execute_command", "cargo\u{200b} build"),
         result("execute_command", "", Some("exit code: 0"), false),
         doing(Verb::Edit, "edit_file", "src/main.rs"),
         result("edit_file", "ok", Some("done"), false),
@@ -216,7 +216,7 @@ fn calls_are_told_as_orders_and_the_todos_not_at_all() {
         transcript.event(event);
     }
     insta::assert_snapshot!(shown(&mut transcript, 40, 6), @r"
-    • $ cargo build (exit code: 0)
+    • $ cargo<U+200B> build (exit code: 0)
     • Edit src/main.rs (done)
     ");
 }
