@@ -41,9 +41,10 @@ pub fn render(
         ..area
     };
     for (row, (name, note)) in items[first.min(items.len())..].iter().enumerate() {
-        let (sign, style) = match first + row == at {
-            true => (sign, theme::SELECTED),
-            false => ("  ", theme::PLAIN),
+        let (sign, style) = if first + row == at {
+            (sign, theme::SELECTED)
+        } else {
+            ("  ", theme::PLAIN)
         };
         put(buf, area, row, &format!("{sign}{name}"), style);
         if !note.is_empty() {

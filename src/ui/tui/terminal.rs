@@ -103,6 +103,7 @@ pub fn run(
         output: io::stdout(),
         size: terminal_size,
         taken: Some(&taken),
+        is_elsewhere: false,
     };
     let mut screen = ScreenLoop::new(options, terminal, receiver, sender, interrupt)?;
     let ended = screen.run(&signals);
@@ -155,6 +156,8 @@ struct Terminal<'t, W> {
     size: fn() -> Size,
     /// The modes of the real terminal; `None` in tests.
     taken: Option<&'t TakenTerminal>,
+    /// True if it has said that it is not looked at.
+    is_elsewhere: bool,
 }
 
 /// The reasons why a wait ended.
@@ -186,8 +189,6 @@ struct ScreenLoop<'t, W> {
     read_at: Duration,
     /// The time of the last key.
     typed_at: Duration,
-    /// True if the terminal says that it is not looked at.
-    is_elsewhere: bool,
     /// True if a question appeared while the user was typing, until they pause.
     is_typing_on: bool,
     /// The duration of [`PAUSE`]; differs in tests.
@@ -234,7 +235,6 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
             next_frame: Duration::ZERO,
             read_at: Duration::ZERO,
             typed_at: Duration::ZERO,
-            is_elsewhere: false,
             is_typing_on: false,
             pause: PAUSE,
             pictures: mpsc::channel(),
@@ -388,7 +388,7 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
         }
         let inputs = self.decoder.settle();
         self.before_question(inputs)?;
-        if self.is_elsewhere && self.options.notify {
+        if self.terminal.is_elsewhere && self.options.notify {
             self.terminal.output.write_all(NOTIFY)?;
         }
         self.write(&frame)
@@ -477,7 +477,7 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
             }
             Some(TerminalInput::Paste(text)) => self.app.paste(&text),
             Some(TerminalInput::Wheel(notches)) => self.app.wheel(notches),
-            Some(TerminalInput::Focus(is_here)) => self.is_elsewhere = !is_here,
+            Some(TerminalInput::Focus(is_here)) => self.terminal.is_elsewhere = !is_here,
             None => {}
         }
         Ok(())

@@ -82,8 +82,9 @@ impl QuestionDialog {
         let Question { subject, tool, .. } = &self.question;
         let file = format!("{} ({})", seen(subject), sums(&self.preview));
         let has_room = tool.width() + file.width() + 3 <= columns;
-        let is_change = self.preview.contains("\n@@ ") && !subject.contains('\n');
-        (has_room && is_change).then_some(file)
+        let is_change = self.preview.contains("\n@@ ");
+        let is_file = !subject.is_empty() && !subject.contains('\n');
+        (has_room && is_change && is_file).then_some(file)
     }
 
     /// Returns the reason for asking, shown above the scrollable part, with the parts of a long command that it is

@@ -133,6 +133,8 @@ fn a_question_is_answered_by_its_keys_alone() {
     │←→ Enter choose | Press Esc to cancel │
     └──────────────────────────────────────┘
     ");
+    let general = Dialog::question("Does it hold?".to_owned().into(), Some(DIFF));
+    assert!(drawn(&general, 40).contains("Does it hold?"));
     let mut dialog = asked(true);
     dialog.paste("y\na\n");
     assert_eq!(dialog.key(key(KeyCode::Enter)), None);

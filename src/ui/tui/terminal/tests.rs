@@ -127,6 +127,7 @@ fn staged(
                 output: Written(writes),
                 size,
                 taken: None,
+                is_elsewhere: false,
             };
             let interrupt = StopAtEnd(interrupt);
             let mut screen =
@@ -428,6 +429,7 @@ fn a_screen_that_fails_stops_the_engine() {
         output: io::sink(),
         size,
         taken: None,
+        is_elsewhere: false,
     };
     let stop = StopAtEnd(interrupt.clone());
     let sender = channel().0;
