@@ -58,7 +58,10 @@ fn a_mistake_is_told_with_its_place_and_what_is_expected() {
         ),
         (
             r#"{"ui": {"mouses": true}}"#,
-            (1, "unknown field `mouses`, expected `mouse`".to_owned()),
+            (
+                1,
+                "unknown field `mouses`, expected `mouse` or `notify`".to_owned(),
+            ),
         ),
         (
             r#"{"ui": {}, "ui": {}}"#,
