@@ -16,7 +16,7 @@ use std::time::Duration;
 use code_commit::Redactor;
 use code_commit::measured::{
     App, Composer, ComposerOptions, Entry, Event, LogEntry, Message, PlanDocument, Role,
-    SharedMode, ToScreen, Usd, find, parse,
+    SharedMode, ToScreen, ToolEnd, ToolUse, Usd, find, parse,
 };
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -135,13 +135,17 @@ fn plan(criterion: &mut Criterion) {
 fn chat_of(lines: usize) -> Vec<Entry> {
     let reply =
         "Some *words* about `this`.\n\n- one\n- another\n\n```rust\nlet x = 1;\n```\n\n".repeat(4);
-    let tool = Entry::Tool {
+    let end = ToolEnd {
+        text: "fn main() {}\n".repeat(10),
+        ..ToolEnd::default()
+    };
+    let tool = Entry::Tool(Box::new(ToolUse {
         name: "read_file".to_owned(),
         subject: "src/main.rs".to_owned(),
-        result: "fn main() {}\n".repeat(10),
-        failed: false,
-    };
-    let each = [Entry::User("Go on.".to_owned()), Entry::Agent(reply), tool];
+        result: Some(end),
+        ..ToolUse::default()
+    }));
+    let each = [Entry::user("Go on."), Entry::Agent(reply), tool];
     let each_lines = 40;
     each.iter()
         .cycle()

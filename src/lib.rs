@@ -71,6 +71,7 @@ pub mod measured {
     pub use crate::record::mode::SharedMode;
     pub use crate::secret::credentials::find;
     pub use crate::sys::interrupt::Signal;
+    pub use crate::ui::present::{ToolEnd, ToolUse};
     pub use crate::ui::tui::app::App;
     pub use crate::ui::tui::composer::{Composer, ComposerOptions};
     pub use crate::ui::tui::{Entry, ToScreen};

@@ -285,7 +285,7 @@ pub struct ToolEnd {
 
 impl ToolEnd {
     /// Returns the result that an event reports.
-    pub fn of(event: &Event) -> Option<Self> {
+    pub(crate) fn of(event: &Event) -> Option<Self> {
         let Event::ToolResult {
             text,
             brief,
@@ -311,14 +311,14 @@ impl ToolEnd {
 
 impl ToolUse {
     /// Returns the tool's activity: `Running cargo test`.
-    pub fn doing(&self) -> String {
+    pub(crate) fn doing(&self) -> String {
         let (doing, _) = self.verb.words(&self.name);
         format!("{doing} {}", self.subject).trim_end().to_owned()
     }
 
     /// Returns the headline and, below it, the changes, output or failure; `None` if these are shown
     /// separately.
-    pub fn shown(&self) -> Option<Shown> {
+    pub(crate) fn shown(&self) -> Option<Shown> {
         let (doing, done) = self.verb.words(&self.name);
         let verb = match &self.result {
             Some(end) if self.verb == Verb::Note && !end.failed => return None,
