@@ -124,6 +124,7 @@ name_of() {
             # The summary's heading tells which of those it is.
             case $(head -n 1 "$FOLDER/artifact/summary.md" 2>/dev/null) in
                 *' gate-changed') echo gate-changed ;;
+                *' warnings-denied') echo warnings-denied ;;
                 *) echo build-failed ;;
             esac
             ;;
@@ -175,6 +176,9 @@ run() {
     set -- --sandbox "$INPUT_SANDBOX" --summary-file "$FOLDER/artifact/summary.md"
     [ -z "$INPUT_MODEL" ] || set -- "$@" --model "$INPUT_MODEL"
     [ -z "$INPUT_MAX_COST" ] || set -- "$@" --max-cost "$INPUT_MAX_COST"
+    case ${INPUT_CI:-}/${INPUT_BASELINE:-}/${INPUT_REQUIRE_EDITS:-} in
+        true/true/true) set -- "$@" --ci ;;
+    esac
     [ "${INPUT_BASELINE:-}" != true ] || set -- "$@" --baseline
     [ "${INPUT_REQUIRE_EDITS:-}" != true ] || set -- "$@" --require-edits
     mark=$(random)

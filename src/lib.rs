@@ -77,22 +77,27 @@ pub mod measured {
     pub use crate::ui::tui::{Entry, ToScreen};
 }
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use crate::commands::command::Command;
+use crate::commands::command_line::requested_format;
 pub use crate::commands::command_line::{Cli, CliMessage};
 use crate::commands::redaction::redactor;
 use crate::commands::{ProjectPlace, SummaryFile};
+use crate::edit::protection::Protection;
 pub use crate::exec::{subreaper, supervisor};
 use crate::project::Project;
 use crate::run::context::{Context, SandboxSetup, Stdin};
 use crate::run::env_file::EnvFile;
+use crate::run::not_ready::NotReady;
 pub use crate::secret::Redactor;
 pub use crate::sys::core_dump;
 use crate::sys::environment::Clock;
 pub use crate::sys::environment::{Environment, KEY_VARIABLES, SystemClock};
 pub use crate::sys::exit::Exit;
 pub use crate::sys::interrupt::Interrupt;
+pub use crate::sys::open_files;
 use crate::ui::links::Links;
 use crate::ui::pager::Pager;
 use crate::ui::{ConsoleOptions, Output};
@@ -129,6 +134,15 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
         EnvFile::default()
     };
     let environment = env_file.below(&world.environment);
+    let settings = match &cli.command {
+        None => crate::commands::with_files(cli, &project),
+        Some(_) => Ok(cli.clone()),
+    };
+    let (cli, unusable) = match settings {
+        Ok(settled) => (&settled.clone(), None),
+        Err(problem) => (cli, Some(problem)),
+    };
+    let protection = Protection::new(&cli.gate.protect);
     let models = crate::commands::table(&project, &environment, None, started.date_naive());
     let redactor = redactor(cli, &project, &models, &environment, &env_file);
     let output = Output::new(
@@ -152,6 +166,7 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
             passed: cli.passed_variables(),
             allowed_sockets: &cli.sandbox().allow_socket,
         },
+        protection: &protection,
         models: &models,
     };
     let stdin = Stdin {
@@ -161,6 +176,9 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
     let cli = &place.resolve(cli);
     let run = || {
         place.enter(&context)?;
+        if let Some(problem) = unusable {
+            return Err(NotReady::of(problem).into());
+        }
         crate::commands::dispatch(cli, &context, stdin)
     };
     let done = match SummaryFile::find(cli, &context) {
@@ -174,6 +192,21 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
     };
     let pager = || Pager::of(&environment, place.root());
     crate::commands::tell(cli, &output, started, place.seen_from(done), pager)
+}
+
+/// Prints the error of an invalid command line as a record on stdout, if these arguments ask for JSON.
+pub fn print_usage_error(
+    message: CliMessage,
+    arguments: &[OsString],
+    clock: &dyn Clock,
+    redactor: &Redactor,
+) {
+    let format = requested_format(arguments);
+    let options = ConsoleOptions::new(true, (false, false), &Environment::default());
+    let output = Output::new(options, format, clock, redactor);
+    if let Some(error) = message.error {
+        crate::commands::tell_usage(&output, clock.now(), &error.into());
+    }
 }
 
 fn console_options(cli: &Cli, world: &World) -> ConsoleOptions {

@@ -12,11 +12,12 @@ use std::time::SystemTime;
 use code_commit::supervisor::SupervisorPlace;
 use code_commit::{
     Cli, CliMessage, Environment, Exit, Interrupt, KEY_VARIABLES, Redactor, SystemClock, World,
-    core_dump, supervisor,
+    core_dump, open_files, supervisor,
 };
 
 fn main() -> ExitCode {
     core_dump::forbid();
+    open_files::allow();
     let clock = SystemClock::start();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     // Internal to the program, and therefore not part of the documented command line.
@@ -26,18 +27,18 @@ fn main() -> ExitCode {
     };
     let exit = match place {
         Some(place) => supervise(place, clock),
-        None => run(Cli::read(&arguments), clock),
+        None => run(&arguments, clock),
     };
     ExitCode::from(exit.code())
 }
 
-fn run(read: Result<Cli, CliMessage>, clock: SystemClock) -> Exit {
-    match read {
+fn run(arguments: &[OsString], clock: SystemClock) -> Exit {
+    match Cli::read(arguments) {
         Ok(cli) => match capture(clock) {
             Ok(world) => code_commit::run(&cli, &world),
             Err(error) => say(&format!("error: cannot start: {error}\n"), Exit::LocalIo),
         },
-        Err(message) if message.is_error => say(&without_keys(&message.text), Exit::Usage),
+        Err(message) if message.is_error => refuse(message, arguments, &clock),
         Err(message) => say(&message.text, Exit::Done),
     }
 }
@@ -80,16 +81,18 @@ fn capture(clock: SystemClock) -> Result<World, String> {
     })
 }
 
-/// Redacts keys, which the user may have pasted into the command line. Key files are not read: an invalid command line
-/// touches nothing.
-fn without_keys(text: &str) -> String {
+/// Reports an invalid command line, without keys, which the user may have pasted into it. Key files are not read: an
+/// invalid command line touches nothing.
+fn refuse(message: CliMessage, arguments: &[OsString], clock: &SystemClock) -> Exit {
     let environment: Environment = std::env::vars_os().collect();
     let keys = KEY_VARIABLES
         .iter()
         .filter_map(|name| environment.get(name));
     let secrets: Vec<_> = environment.secrets().collect();
     let redactor = Redactor::with_values(keys, secrets.iter().map(AsRef::as_ref));
-    redactor.text(text).into_owned()
+    let exit = say(&redactor.text(&message.text), Exit::Usage);
+    code_commit::print_usage_error(message, arguments, clock, &redactor);
+    exit
 }
 
 /// Prints `text`, to stderr unless `exit` is [`Exit::Done`]. EPIPE is ignored; any other failure to write is an error.

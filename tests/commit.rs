@@ -340,3 +340,23 @@ fn a_config_folder_that_is_mounted_read_only_is_enough() {
     assert!(unmounted.unwrap().success());
     assert_eq!(project.read("src/a.rs"), "pub fn a() {}\n");
 }
+
+#[test]
+fn a_low_limit_of_open_files_costs_no_call() {
+    let server = ModelServer::gemini(&["^^^a\nb\n^^^end\n"]);
+    let project = TestProject::new().with(&server);
+    let program = project.command(&[]);
+    let mut limited = std::process::Command::new("sh");
+    limited.args(["-c", "ulimit -Sn 16; exec \"$0\""]);
+    limited
+        .arg(program.get_program())
+        .current_dir(project.path(""));
+    limited.envs(
+        program
+            .get_envs()
+            .filter_map(|(name, value)| Some((name, value?))),
+    );
+    let output = limited.output().unwrap();
+    crate::support::Finished::new(&project, &[], output).exits(0);
+    assert_eq!(project.read("a"), "b\n");
+}

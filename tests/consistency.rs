@@ -128,3 +128,48 @@ fn edits_in_a_report_are_only_words() {
     project.run(&["--cc"]).exits(0);
     assert!(project.path("src/main.rs").exists());
 }
+
+#[test]
+fn a_report_needs_no_query_and_says_what_it_has_nothing_to_compare_with() {
+    for project in [
+        TestProject::new().without("agent-config/query.txt"),
+        initialised(),
+    ] {
+        let server = ModelServer::gemini(&["# Report"]);
+        let project = project.with(&server);
+        let run = project.run(&["--cc"]).exits(0);
+        assert!(
+            server.requests()[0]
+                .user()
+                .starts_with("[query]\n[codebase]\n")
+        );
+        let warning = "the code base has no `UserSpecification.md`";
+        assert!(
+            run.result()["warnings"][0]
+                .as_str()
+                .unwrap()
+                .starts_with(warning)
+        );
+        // Told before the call, which costs.
+        let (told, asked) = (run.stderr.find(warning), run.stderr.find("asking"));
+        assert!(
+            told.is_some() && asked.is_none_or(|asked| told < Some(asked)),
+            "{}",
+            run.stderr
+        );
+    }
+    let specified = "--- docs/UserSpecification.md ---\n# Specification\n";
+    let project = TestProject::new()
+        .file("docs/UserSpecification.md", "# Specification\n")
+        .file("agent-config/codeRollup.txt", specified)
+        .with(&ModelServer::gemini(&["# Report"]));
+    let warnings = project.run(&["--cc"]).exits(0).result()["warnings"].to_string();
+    assert!(!warnings.contains("UserSpecification"), "{warnings}");
+}
+
+/// A project with the example query.
+fn initialised() -> TestProject {
+    let project = TestProject::new().without("agent-config/query.txt");
+    project.run(&["init"]).exits(0);
+    project
+}

@@ -625,6 +625,7 @@ fn exits() -> BTreeSet<(u8, String)> {
         Exit::Done,
         Exit::BuildFailed,
         Exit::GateChanged,
+        Exit::WarningsDenied,
         Exit::Usage,
         Exit::NotReady,
         Exit::ModelFailed,
@@ -652,6 +653,7 @@ fn exits() -> BTreeSet<(u8, String)> {
             Exit::Done
             | Exit::BuildFailed
             | Exit::GateChanged
+            | Exit::WarningsDenied
             | Exit::Usage
             | Exit::NotReady
             | Exit::ModelFailed

@@ -264,6 +264,7 @@ fn the_action_passes_every_exit_code_on() {
         (130, "interrupted"),
         (77, "unknown"),
         (1, "gate-changed"),
+        (1, "warnings-denied"),
     ] {
         // As the program writes it.
         let heading = format!("## code-commit: \u{274c} {name}");
@@ -454,6 +455,26 @@ fn the_actions_arguments_are_taken_as_they_are() {
         "--model\ngpt-5; touch pwned\n--max-cost\n2\n--baseline\n--require-edits\n--timeout\n5m $(touch pwned) *"
     );
     assert!(!runner.path("workspace/pwned").exists());
+}
+
+#[test]
+fn the_action_runs_as_ci_wants_unless_something_of_that_is_turned_off() {
+    let action = read(source("action.yml"));
+    assert!(action.contains("INPUT_CI: ${{ inputs.ci }}"), "{action}");
+    for (baseline, is_given) in [("true", true), ("false", false)] {
+        let runner = Runner::new("exit 0");
+        let inputs = [
+            ("INPUT_CI", "true"),
+            ("INPUT_BASELINE", baseline),
+            ("INPUT_REQUIRE_EDITS", "true"),
+        ];
+        runner.job("Do something.", &inputs);
+        let arguments = runner.file("notes/arguments");
+        assert_eq!(arguments.contains("--ci\n"), is_given, "{arguments}");
+        assert!(arguments.contains("--require-edits\n"), "{arguments}");
+    }
+    let job = read(source("examples/kubernetes/job.yaml"));
+    assert!(job.contains("args: [run, --ci, "), "{job}");
 }
 
 #[test]
@@ -705,6 +726,18 @@ fn an_index_leaves_its_patch_logs_summary_and_exit_code() {
             pod.file("one/b.txt"),
             "a fence: ````\nb\u{202e}c\u{1b}[2Jd\u{e4}\n"
         );
+    }
+}
+
+#[test]
+fn an_index_whose_record_says_that_it_would_end_the_same_way_is_not_tried_again() {
+    for (retryable, ends) in [(true, 4), (false, 1)] {
+        let record = "logs/2026-11-21-20-15-03-committing-code/result.json";
+        let record = format!("echo '\"retryable\": {retryable}' >{record}\nexit 4");
+        let pod = Pod::new(&record);
+        pod.ends("0", &["clone"], 0);
+        pod.ends("0", &["run"], ends);
+        assert_eq!(pod.file("results/exit-code"), "4\n");
     }
 }
 

@@ -212,3 +212,38 @@ fn a_key_is_typed_unseen_and_the_terminal_shows_again_what_is_typed_afterwards()
     }
     assert_eq!(server.requests("GET /v1/models").len(), 1);
 }
+
+#[test]
+fn a_key_file_that_holds_something_else_is_told_before_it_is_sent() {
+    for (content, problem) in [
+        ("\"AQ.Key_0123456789\"\n", "is in quotes"),
+        (
+            "GEMINI_API_KEY=AQ.Key_0123456789\n",
+            "begins with a variable's name and `=`",
+        ),
+        ("your-api-key-here\n", "is a placeholder"),
+    ] {
+        let server = ModelServer::start([]);
+        let project = TestProject::new()
+            .with(&server)
+            .file("agent-config/gemini-key.txt", content);
+        let said = format!("the key in `agent-config/gemini-key.txt` {problem}");
+        let run = project
+            .run(&[])
+            .exits(3)
+            .says(&[&said, "alone on one line"]);
+        assert!(!run.stderr.contains("0123456789"), "{}", run.stderr);
+        assert!(server.requests().is_empty());
+    }
+    // A key of another vendor is left out of what is sent, however it is written.
+    let server = ModelServer::start([Answer::json(&crate::support::gemini("Nothing."))]);
+    let project = TestProject::new()
+        .with(&server)
+        .file(
+            "agent-config/openai-key.txt",
+            format!("OPENAI_API_KEY='{OTHER_KEY}'\n"),
+        )
+        .file("agent-config/query.txt", format!("Use {OTHER_KEY} here.\n"));
+    project.run(&["--allow-secrets"]).exits(0);
+    assert!(!server.requests()[0].user().contains(OTHER_KEY));
+}

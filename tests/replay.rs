@@ -26,6 +26,7 @@ fn offline(recorded: &Finished, project: TestProject) -> TestProject {
 
 fn without_times(mut result: Value) -> Value {
     result["started"] = Value::Null;
+    result["log"] = Value::Null;
     result["seconds"] = Value::Null;
     for attempt in result["attempts"].as_array_mut().unwrap() {
         attempt["seconds"] = Value::Null;
@@ -179,4 +180,22 @@ fn a_reply_that_begins_like_an_error_is_a_reply() {
             .exits(0),
         &recorded,
     );
+}
+
+#[test]
+fn a_replay_takes_the_recorded_query() {
+    let server = ModelServer::gemini(&["^^^ok\n^^^end\n"]);
+    let first = fresh()
+        .file("agent-config/query.txt", "Make it ok.\n")
+        .with(&server);
+    let recorded = first.run(&[]).exits(0);
+    let project = offline(&recorded, fresh().without("agent-config/query.txt"));
+    let run = project.run(&["--replay", "recorded"]).exits(0);
+    assert!(run.logged("initial-query.txt").contains("Make it ok."));
+    // What is given comes first.
+    let project = offline(&recorded, fresh());
+    let run = project
+        .run(&["--replay", "recorded", "-m", "Another."])
+        .exits(0);
+    assert!(run.logged("initial-query.txt").contains("Another."));
 }

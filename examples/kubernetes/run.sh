@@ -86,6 +86,10 @@ run() {
     rm -f agent-config/gemini-key.txt agent-config/openai-key.txt
 
     echo "$code" >"$results/exit-code"
+    # The record says where trying again does not help: the key is rejected, say. The Job does not then.
+    case $code in
+        4 | 6) ! grep -qs '"retryable": false' logs/*/result.json || code=1 ;;
+    esac
     if [ -d logs ]; then
         cp -RP logs "$results/"
     fi

@@ -74,7 +74,7 @@ pub enum AgentError {
          make it {after}"
     )]
     #[diagnostic(
-        code("model-failed"),
+        code("model-failed/window"),
         help(
             "the session is kept as it is: give `maxContextTokens` in the configuration a larger value, if the model takes that, or begin a new session"
         )
@@ -93,7 +93,7 @@ pub enum AgentError {
         grouped(*.tokens),
         grouped(*.window)
     )]
-    #[diagnostic(code("model-failed"), help("{}", shorter(larger.as_deref())))]
+    #[diagnostic(code("model-failed/window"), help("{}", shorter(larger.as_deref())))]
     TooLong {
         /// The length of the remaining prompt, in tokens.
         tokens: u64,
@@ -204,10 +204,14 @@ pub enum AgentError {
     #[error("{0}")]
     #[diagnostic(transparent)]
     Host(Error),
-    /// The work failed before anything was sent to the model.
+    /// The first prompt is too long.
     #[error(transparent)]
-    #[diagnostic(code("not-ready"), forward(0))]
+    #[diagnostic(code("not-ready/window"), forward(0))]
     AtOnce(Box<AgentError>),
+    /// The first call may cost more than the budget.
+    #[error(transparent)]
+    #[diagnostic(code("not-ready/budget"), forward(0))]
+    Unaffordable(Box<AgentError>),
 }
 
 /// The hint for a prompt that is too long.
@@ -240,7 +244,11 @@ impl From<OverBudget> for AgentError {
     fn from(over: OverBudget) -> Self {
         let is_at_once = over.is_at_once();
         let error = Self::OverBudget(over);
-        if is_at_once { error.at_once() } else { error }
+        if is_at_once {
+            Self::Unaffordable(error.into())
+        } else {
+            error
+        }
     }
 }
 
@@ -273,7 +281,7 @@ impl AgentError {
     /// Finds the agent's error within another, however it is wrapped.
     pub fn of(error: &Error) -> Option<&Self> {
         match error.downcast_ref() {
-            Some(Self::AtOnce(error)) => Some(error),
+            Some(Self::AtOnce(error) | Self::Unaffordable(error)) => Some(error),
             error => error,
         }
     }
@@ -292,7 +300,7 @@ impl AgentError {
         }
     }
 
-    /// Marks the error as one that occurred before anything was sent to the model.
+    /// Marks the error of a prompt that is too long as that of the first one: nothing was sent to the model.
     pub fn at_once(self) -> Self {
         Self::AtOnce(Box::new(self))
     }

@@ -95,11 +95,14 @@ pub enum SettingsProblem {
     File(#[from] HomeFileProblem),
     /// The file is missing and cannot be created.
     #[error("`{}` cannot be made: {}", .0.path.display(), .0.source)]
-    #[diagnostic(help("make its directory writable, or set `DEV_AGENT_HOME` to one that is"))]
+    #[diagnostic(
+        code("/settings"),
+        help("make its directory writable, or set `DEV_AGENT_HOME` to one that is")
+    )]
     Unwritable(PathError),
     /// The value of a variable is invalid.
     #[error("`{variable}` {reason}")]
-    #[diagnostic(help("correct `{variable}`, or unset it"))]
+    #[diagnostic(code("/settings"), help("correct `{variable}`, or unset it"))]
     Variable {
         /// The variable with the invalid value.
         variable: &'static str,

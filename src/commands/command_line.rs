@@ -8,16 +8,18 @@ use clap::builder::Resettable;
 use clap::error::ErrorKind::{ArgumentConflict, InvalidSubcommand, UnknownArgument};
 use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
-use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser};
+use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, ValueEnum as _};
 
 use super::chat::args::ChatArgs;
 use super::cli::agent::{AgentArgs, CallArgs};
 use super::cli::build::{BuildArgs, SandboxArgs};
+use super::cli::gate::GateArgs;
 use super::cli::inputs::{InputArgs, OutputArgs, PlaceArgs, as_message};
 use super::cli::replies::{LossArgs, OnFailure, ReplyArgs};
 use super::cli::values::{PROGRAM, SELDOM, parse_duration};
 use super::command::Command;
 use super::dev::args::{DEV_ABOUT, DevArgs};
+use super::error::CommandError;
 use super::orchestrate::args::{ORCHESTRATE_ABOUT, OrchestrateArgs};
 use super::plan::args::PlanArgs;
 use crate::sys::text::{printable, without_ci_commands};
@@ -35,7 +37,11 @@ const SHORT_HELP: &str = include_str!("command_line/short_help.txt").trim_ascii_
 const NEAR: f64 = 0.6;
 
 /// The flags that do not apply to a consistency report.
-const CHANGE_FLAGS: [&str; 12] = [
+const CHANGE_FLAGS: [&str; 16] = [
+    "ci",
+    "protect",
+    "deny_warnings",
+    "require_clean",
     "allow_elision",
     "allow_shrink",
     "allow_form",
@@ -61,6 +67,14 @@ pub struct Cli {
     /// The name of the command or the workflow.
     #[arg(skip)]
     pub name: String,
+
+    /// The words that were parsed.
+    #[arg(skip)]
+    words: Vec<OsString>,
+
+    /// The flags among them, by clap's names.
+    #[arg(skip)]
+    given: Vec<String>,
 
     /// A command other than the two workflows.
     #[command(subcommand)]
@@ -128,6 +142,10 @@ pub struct Cli {
     #[command(flatten)]
     pub replies: ReplyArgs,
 
+    /// Flags for the gate.
+    #[command(flatten)]
+    pub gate: GateArgs,
+
     /// What replies may lose.
     #[command(flatten)]
     pub losses: LossArgs,
@@ -144,6 +162,8 @@ pub struct CliMessage {
     pub text: String,
     /// True if the message is an error.
     pub is_error: bool,
+    /// The same error as data.
+    pub(crate) error: Option<CommandError>,
 }
 
 impl Cli {
@@ -190,6 +210,10 @@ impl Cli {
             .try_get_matches_from(arguments)
             .or_else(|error| flags_in_front(arguments).ok_or(error))?;
         let mut cli = Self::from_arg_matches(&matches)?;
+        cli.words = arguments.to_vec();
+        let given = matches.ids().map(clap::Id::as_str);
+        let given = given.filter(|id| matches.value_source(id) == Some(ValueSource::CommandLine));
+        cli.given = given.map(str::to_owned).collect();
         let workflow = if cli.consistency_check {
             "consistency"
         } else {
@@ -212,10 +236,47 @@ impl Cli {
                 output_format: OutputFormat::Text,
             };
         }
+        if cli.gate.ci {
+            cli.build.baseline = true;
+            cli.gate.require_clean = true;
+            cli.gate.deny_warnings.push("tests".to_owned());
+            cli.replies.require_edits = true;
+            cli.replies.reask = cli.replies.reask.max(1);
+        }
         cli.sandbox()
             .check()
             .map_err(|reason| Self::command().error(ArgumentConflict, reason))?;
         Ok(cli)
+    }
+
+    /// Parses the command line with more flags, names and words, in front. Those on the command line come first, with
+    /// all that they rule out.
+    ///
+    /// # Errors
+    /// When the flags are invalid.
+    pub(crate) fn with_flags(&self, flags: &[(String, OsString)]) -> Result<Self, CliMessage> {
+        let command = Self::command();
+        let own = |argument: &&clap::Arg| self.given.iter().any(|id| argument.get_id() == id);
+        let is_overruled = |(name, _): &&(String, OsString)| {
+            let is_called = |argument: &&clap::Arg| {
+                let aliases = argument.get_all_aliases().unwrap_or_default();
+                argument.get_long() == Some(name) || aliases.contains(&name.as_str())
+            };
+            let Some(argument) = command.get_arguments().find(is_called) else {
+                return false;
+            };
+            let ruled_out = command.get_arg_conflicts_with(argument);
+            let mut given = command.get_arguments().filter(own);
+            given.any(|other| {
+                let rules_out = command.get_arg_conflicts_with(other);
+                other == argument || ruled_out.contains(&other) || rules_out.contains(&argument)
+            })
+        };
+        let (program, own) = self.words.split_first().unzip();
+        let more = flags.iter().filter(|flag| !is_overruled(flag));
+        let words = program.into_iter().chain(more.map(|(_, word)| word));
+        let words = words.chain(own.unwrap_or_default()).cloned();
+        Self::read(&words.collect::<Vec<_>>())
     }
 
     /// The flags for the sandbox of builds and commands.
@@ -296,11 +357,13 @@ fn with_help(
 
 fn message(error: &clap::Error, mut whole: clap::Command, arguments: &[OsString]) -> CliMessage {
     whole.build();
-    let is_error = error.use_stderr();
     let rendered = error.render().to_string();
-    if !is_error {
-        let text = rendered;
-        return CliMessage { text, is_error };
+    if !error.use_stderr() {
+        return CliMessage {
+            text: rendered,
+            is_error: false,
+            error: None,
+        };
     }
     let command = innermost(&whole, arguments);
     let allowed = allowed(error, command);
@@ -308,24 +371,47 @@ fn message(error: &clap::Error, mut whole: clap::Command, arguments: &[OsString]
         .as_ref()
         .and_then(|(wrong, names)| nearest(wrong, names));
     let hint = match (as_message(error, &whole, arguments), &allowed) {
-        (Some((message, true)), _) => format!("hint: {message}"),
+        (Some((message, true)), _) => message,
         (message, Some((_, names))) if meant.is_none() => {
             let names = format!("allowed are `{}`", names.join("`, `"));
             match message {
                 // Keep the suggested command on one line.
-                Some((message, _)) => format!("hint: {message};\n  {}", wrapped(&names)),
-                None => wrapped(&format!("hint: {names}")),
+                Some((message, _)) => format!("{message};\n  {}", wrapped(0, &names)),
+                None => wrapped("hint: ".len(), &names),
             }
         }
         _ => {
             let name = command.get_bin_name().unwrap_or(PROGRAM);
-            format!("hint: see `{name} --help`")
+            format!("see `{name} --help`")
         }
     };
-    let text = format!("{}{hint}\n", without_tips(&rendered, meant));
-    // The message may quote untrusted text.
-    let text = without_ci_commands(&printable(&text, &['\n'])).into_owned();
-    CliMessage { text, is_error }
+    let rendered = without_tips(&rendered, meant);
+    let text = format!("{rendered}hint: {hint}\n");
+    // The usage stands behind a blank line.
+    let said = rendered.split("\n\n").next().unwrap_or_default();
+    let message = said.trim_start_matches("error: ").trim_end().to_owned();
+    CliMessage {
+        // The message may quote untrusted text.
+        text: without_ci_commands(&printable(&text, &['\n'])).into_owned(),
+        is_error: true,
+        error: Some(CommandError::CommandLine { message, hint }),
+    }
+}
+
+/// Finds the output format in an invalid command line.
+pub fn requested_format(arguments: &[OsString]) -> OutputFormat {
+    let words: Vec<_> = arguments
+        .iter()
+        .map(|word| word.to_string_lossy())
+        .collect();
+    let value = words.iter().enumerate().find_map(|(nth, word)| {
+        match word.strip_prefix("--output-format")? {
+            "" => words.get(nth + 1).map(|next| &**next),
+            value => value.strip_prefix('='),
+        }
+    });
+    let format = value.and_then(|value| OutputFormat::from_str(value, false).ok());
+    format.unwrap_or_default()
 }
 
 /// Rewrites clap's error message: the suggestion `meant` follows the error, and the usage advice moves to the
@@ -400,13 +486,17 @@ fn nearest<'n>(wrong: &str, names: &'n [String]) -> Option<&'n str> {
     (best.0 >= NEAR).then_some(best.1)
 }
 
-/// Wraps a long sentence to the terminal's width, indenting continuation lines.
-fn wrapped(text: &str) -> String {
+/// Wraps a long sentence to the terminal's width, indenting continuation lines; the first one begins at `column`.
+fn wrapped(mut column: usize, text: &str) -> String {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {
         match lines.last_mut() {
-            Some(line) if line.len() + word.len() < 77 => *line += &format!(" {word}"),
-            _ => lines.push(word.to_owned()),
+            Some(line) if column + line.len() + word.len() < 77 => *line += &format!(" {word}"),
+            Some(_) => {
+                column = 0;
+                lines.push(word.to_owned());
+            }
+            None => lines.push(word.to_owned()),
         }
     }
     lines.join("\n  ")

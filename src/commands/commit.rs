@@ -4,18 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use std::path::Path;
 
+use super::cli::gate::GateArgs;
 use super::cli::replies::{OnFailure, ReplyArgs};
 use super::command_line::Cli;
-use super::error::CommandError;
+use super::error::{CommandError, DeniedWarning};
 use super::query;
 use crate::edit::{self, Allowances, EditKind, LossGuard, PathPolicy, VerifiedEdits, VerifyError};
 use crate::exec::build_script::BuildError;
 use crate::exec::sandbox::SandboxProblem;
 use crate::model::estimate::OverBudget;
 use crate::model::prompt::{Prompt, Replacement};
-use crate::model::{Delivery, Reply, StepId};
+use crate::model::{Delivery, Purpose, Reply, StepId};
 use crate::record::event::Event;
-use crate::record::result::RunEdits;
+use crate::record::result::{RunEdits, WarningRecord};
 use crate::record::run_files::Artifact;
 use crate::record::run_log::BuildLog;
 use crate::run::active::Run;
@@ -23,6 +24,7 @@ use crate::run::baseline::{Baseline, Passed};
 use crate::run::builds::describe;
 use crate::run::context::{Context, ModelChoice};
 use crate::run::outcome::{Failure, Outcome};
+use crate::run::past::warnings::is_denied;
 use crate::run::problems::DoesNotFit;
 use crate::run::proof::Proof;
 use crate::run::ready::Ready;
@@ -47,6 +49,7 @@ pub fn choice(context: &Context<'_>, cli: &Cli) -> Result<ModelChoice, Error> {
             Delivery::Whole
         },
         allow_secrets: cli.allow_secrets,
+        require_clean: cli.gate.require_clean,
         inputs: query::inputs(context, &cli.inputs)?,
         require_model: cli.calls.require_model,
         tier: cli.calls.tier,
@@ -85,7 +88,7 @@ pub fn commit(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<
     tree.adopt(&resumed.own);
     let mut replacements = Replacements::default();
     let proof = Proof::new(context, baseline_of(cli), cli.build.baseline);
-    let result = proof.and_then(|proof| {
+    let mut result = proof.and_then(|proof| {
         Commit {
             context,
             replies: &cli.replies,
@@ -110,7 +113,14 @@ pub fn commit(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<
     run.record.edits = edits_of(&run, &tree, &replacements);
     let own: BTreeSet<String> = tree.changed().map(str::to_owned).collect();
     let files = replacements.files().filter(|(path, _)| own.contains(*path));
-    closing::review(context.reporter, &mut run, &tree, files);
+    closing::review(context, &mut run, &tree, files);
+    if let (Ok(_), Some(denied)) = (&result, denied(&run, &cli.gate)) {
+        if cli.on_failure == OnFailure::Revert {
+            tree.put_back(&mut run);
+            run.record.stat = None;
+        }
+        result = Err(denied.into());
+    }
     tree.note_lost(&mut run);
     let outcome = run.finish(result, |run| tree.put_back(run));
     tree.end();
@@ -136,8 +146,8 @@ fn prepare<'c>(
     if let Some(run) = &choice.resume {
         return prepare_again(context, cli, choice, run);
     }
-    let check = || ready::check(context, choice, Some(cli.build.options()));
-    let mut ready = check()?;
+    let check = |choice: &_| ready::check(context, choice, Some(cli.build.options()));
+    let mut ready = check(choice)?;
     let baseline = cli
         .build
         .baseline
@@ -145,7 +155,11 @@ fn prepare<'c>(
         .transpose()?;
     if baseline.as_ref().is_some_and(|passed| passed.has_changed) {
         drop(ready);
-        ready = check()?;
+        // What the build has left is no change of the user's.
+        ready = check(&ModelChoice {
+            require_clean: false,
+            ..choice.clone()
+        })?;
     }
     let resumed = ResumedTree::default();
     Ok(Prepared {
@@ -217,7 +231,8 @@ impl Commit<'_> {
                 None => Prompt::initial(inputs, order),
                 Some(output) => Prompt::repair(output, inputs, replacements.for_query(), order),
             };
-            let needs_edits = self.replies.require_edits && replacements.is_none();
+            // A repair without edits is an attempt like any other.
+            let needs_edits = self.replies.require_edits && step.purpose == Purpose::INITIAL;
             let asked = (inputs.query.as_str(), prompt);
             let edits = self.ask(run, &ready.models, &mut step, asked, needs_edits)?;
             let log = if let Some(applied) = self.resumed.applied(&step) {
@@ -323,7 +338,9 @@ impl Commit<'_> {
         let mut parsed = edit::parse(&reply.text);
         let prose = mem::take(&mut parsed.prose);
         let policy = PathPolicy::load(self.context.project.root(), self.context.sandbox.program);
-        let verified = policy.and_then(|policy| policy.guarded(guard).verify(parsed));
+        let protection = self.context.protection.clone();
+        let verified =
+            policy.and_then(|policy| policy.guarded(guard).protecting(protection).verify(parsed));
         (prose, verified)
     }
 }
@@ -344,6 +361,16 @@ fn apply<'r>(
     tree.apply(run, edits)?;
     run.log_step()?;
     Ok(log)
+}
+
+/// Returns the error of a change with warnings that the user denies.
+fn denied(run: &Run<'_>, gate: &GateArgs) -> Option<CommandError> {
+    let denied = |warning: &&WarningRecord| is_denied(&gate.deny_warnings, &warning.code);
+    let warnings = run.record.warning_details.iter().filter(denied);
+    let warnings: Vec<_> = warnings
+        .map(|warning| DeniedWarning(warning.message.clone()))
+        .collect();
+    (!warnings.is_empty()).then_some(CommandError::WarningsDenied { warnings })
 }
 
 /// Returns the net effect of the replies, or `None` if none was applied.

@@ -12,6 +12,15 @@ use crate::edit::{Rejection, Rule};
 /// Errors from running a command.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub(crate) enum CommandError {
+    /// The command line is invalid.
+    #[error("{message}")]
+    #[diagnostic(code("usage"), help("{hint}"))]
+    CommandLine {
+        /// The message.
+        message: String,
+        /// What is valid.
+        hint: String,
+    },
     /// The model to add is not in the catalogue.
     #[error("the catalogue has no model `{name}`: it has {known}")]
     #[diagnostic(
@@ -36,7 +45,8 @@ pub(crate) enum CommandError {
     #[error("{rejection}")]
     #[diagnostic(
         code("reply-rejected"),
-        help("{REJECTED}{}", accepting(rejection, run))
+        help("{REJECTED}{}", accepting(rejection, run)),
+        forward(rejection)
     )]
     Rejected {
         /// The violations found.
@@ -47,12 +57,28 @@ pub(crate) enum CommandError {
     /// The reply contains no edits although some are required.
     #[error("the reply is rejected: it has no edits, and `--require-edits` was given")]
     #[diagnostic(
-        code("reply-rejected"),
+        code("reply-rejected/no-edits"),
         help(
             "see in the run's folder what the model says, and say in the query what is to change"
         )
     )]
     NoEdits,
+    /// The change has warnings that the user denies.
+    #[error(
+        "the build passed, but the change has warnings that `--deny-warnings` denies:{}",
+        listed(warnings)
+    )]
+    #[diagnostic(
+        code("warnings-denied"),
+        help(
+            "look at them; if the change is right, run without `--deny-warnings`, or name fewer codes"
+        )
+    )]
+    WarningsDenied {
+        /// The warnings; at least one.
+        #[related]
+        warnings: Vec<DeniedWarning>,
+    },
     /// The summary file is protected.
     #[error("the summary cannot be written to `{}`: {rule}", .path.display())]
     #[diagnostic(code("usage"), help("name another file; nothing was done"))]
@@ -114,6 +140,16 @@ pub(crate) enum CommandError {
     #[error("the arguments of a tool are a JSON object: {0}")]
     #[diagnostic(code("usage"), help("write them like `'{{\"name\": \"value\"}}'`"))]
     ToolArguments(String),
+}
+
+/// A warning that the user denies.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[error("{0}")]
+pub(crate) struct DeniedWarning(pub String);
+
+fn listed(warnings: &[DeniedWarning]) -> String {
+    let lines = warnings.iter().map(|warning| format!("\n  {warning}"));
+    lines.collect()
 }
 
 /// The flags that would accept the reply unchanged; empty if flags alone are not enough.

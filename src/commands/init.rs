@@ -17,7 +17,9 @@ use crate::model::{ModelTable, Purpose, catalogue};
 use crate::project::gitignore::GITIGNORE;
 use crate::project::index::{IndexProblem, TrackedPaths};
 use crate::project::kind::ProjectKind;
-use crate::project::{CONFIG, EXAMPLE_QUERY, LOGS, Project, ProjectProblem, QUERY, ROLLUP};
+use crate::project::{
+    CONFIG, EXAMPLE_QUERY, LOGS, PROJECT_GATE, Project, ProjectProblem, QUERY, ROLLUP,
+};
 use crate::record::step::BuildRecord;
 use crate::run::builds::{BuildOptions, Builds, describe};
 use crate::run::context::Context;
@@ -68,6 +70,11 @@ pub fn init(context: &Context<'_>) -> Result<Outcome, Failure> {
     // Without a known project type, `build.sh` is only a placeholder and not worth running.
     let made_for = kinds.first().map(|(_, sign)| *sign);
     let made_for = made_for.filter(|_| lines.contains(&(BUILD_SCRIPT, WRITTEN)));
+    if let Some(protected) = made_for.and_then(|sign| rests_on(sign, &files[1].1)) {
+        let content = format!("{:#}\n", json!({"protect": [protected]}));
+        let is_new = write_new(&root.join(PROJECT_GATE), &content)?;
+        lines.push((PROJECT_GATE, if is_new { WRITTEN } else { LEFT }));
+    }
     let built = made_for.map(|_| try_build(context)).transpose()?;
     let told = lines
         .iter()
@@ -123,6 +130,11 @@ fn next_steps(
     steps.extend(
         made.map(|made| format!("the build has made `{made}`: add it to git, or to .gitignore")),
     );
+    if files.contains(&(PROJECT_GATE, WRITTEN)) {
+        steps.push(format!(
+            "check {PROJECT_GATE}: no reply may change what it protects, which build.sh rests on"
+        ));
+    }
     steps.extend(tracking(context.project.root(), files));
     steps.push(
         "code-commit -m \"WHAT TO CHANGE\" --rollup --baseline --dry-run: it builds the project as it is, and says what \
@@ -173,6 +185,17 @@ fn build_script(root: &Path, kinds: &[(&ProjectKind, &str)]) -> String {
         "#!/bin/sh\n# Exits with 0 only if the project builds and its tests pass.\n\
          set -eu\ncd \"$(dirname \"$0\")\"\n{commands}\n"
     )
+}
+
+/// Returns what replies must not change for the script to judge them: the file that identifies the kind of project, or
+/// the part of it that the script runs.
+fn rests_on(sign: &str, script: &str) -> Option<String> {
+    let runs = |program: &str| script.lines().any(|line| line.starts_with(program));
+    match sign {
+        "package.json" if runs("npm ") => Some("package.json#/scripts".to_owned()),
+        "Makefile" | "makefile" | "GNUmakefile" => Some(format!("/{sign}")),
+        _ => None,
+    }
 }
 
 /// The first run of the new script, on the unmodified project.

@@ -2,7 +2,7 @@
 //!
 //! | part | content |
 //! |---|---|
-//! | `cli`, `dispatch`, [`error`] | the command line, its dispatch, and the errors of commands |
+//! | `cli`, `settings`, `dispatch`, [`error`] | the command line, flags from files, dispatch, and the errors of commands |
 //! | `chat`, `dev`, `orchestrate`, `plan` | the agents, one folder each |
 //! | `agent_run` | the runs that agents work in |
 //! | `workspace`, `keeping`, `answers` | an agent's setup, its session, and the answers to its questions |
@@ -49,6 +49,7 @@ mod rollup;
 mod screen;
 mod sections;
 mod sessions;
+mod settings;
 mod summary;
 mod talk;
 mod tell;
@@ -58,5 +59,6 @@ mod workspace;
 pub(crate) use dispatch::dispatch;
 pub(crate) use models::table;
 pub(crate) use place::ProjectPlace;
+pub(crate) use settings::with_files;
 pub(crate) use summary::{SummaryFile, summarize};
-pub(crate) use tell::tell;
+pub(crate) use tell::{tell, tell_usage};

@@ -7,6 +7,7 @@ use crate::commands::command_line::Cli;
 use crate::record::event::{Event, Reporter as _};
 use crate::record::result::RunRecord;
 use crate::run::outcome::{Failure, Outcome};
+use crate::sys::error::Error;
 use crate::sys::exit::Exit;
 use crate::sys::text::line_end;
 use crate::ui::pager::Pager;
@@ -110,15 +111,29 @@ fn failed(
     // Programs get the long form of the error.
     let told = format!("{error:#}");
     output.error(&told, failure.hint().as_deref(), log.as_deref(), || {
-        let unstarted = || {
-            let mut record = RunRecord::new("", exit, started);
-            record.workflow = cli.name.clone().into();
-            record.end_with(exit, error, failure.hint());
-            json::record(&record)
-        };
+        let unstarted = || unstarted(&cli.name, started, error, failure.hint());
         record.as_deref().map_or_else(unstarted, json::record)
     });
     exit
+}
+
+/// Returns the record of a command that failed before it had a run.
+fn unstarted(
+    name: &str,
+    started: DateTime<FixedOffset>,
+    error: &Error,
+    hint: Option<String>,
+) -> Value {
+    let mut record = RunRecord::new("", error.exit(), started);
+    record.workflow = name.to_owned().into();
+    record.end_with(error, hint);
+    json::record(&record)
+}
+
+/// Reports an invalid command line to programs; the user has been told.
+pub fn tell_usage(output: &Output<'_>, started: DateTime<FixedOffset>, error: &Error) {
+    // A write error would only obscure the failure already printed.
+    let _ = output.result("", || unstarted("", started, error, error.hint()));
 }
 
 /// Returns the text for stdout: the result, a summary of the work, the log's path, and a suggested next step.

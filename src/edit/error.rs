@@ -41,9 +41,12 @@ pub enum ApplyError {
 pub enum RecoverError {
     /// Files were changed after the run was cut short.
     #[error("files were changed after a run was cut short: {}", .0.join("; "))]
-    #[diagnostic(help(
-        "put right what is named, by hand: keep the version you want under its own name, and move the other away; then run `code-commit recover`"
-    ))]
+    #[diagnostic(
+        code("/changed-meanwhile/never"),
+        help(
+            "put right what is named, by hand: keep the version you want under its own name, and move the other away; then run `code-commit recover`"
+        )
+    )]
     Changed(Vec<String>),
     /// An I/O error on a file.
     #[error(transparent)]

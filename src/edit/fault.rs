@@ -28,8 +28,9 @@ pub struct FileEdit {
 }
 
 /// A fault found in a reply.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
 #[error("line {line}: {kind}")]
+#[diagnostic(forward(kind))]
 pub struct ReplyFault {
     /// The line of the reply, starting at 1.
     pub line: usize,
@@ -38,7 +39,7 @@ pub struct ReplyFault {
 }
 
 /// The kinds of faults.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
 pub enum FaultKind {
     /// `^^^` without a path.
     #[error("`^^^` without a path")]
@@ -73,18 +74,30 @@ pub enum FaultKind {
     FileAndDirectory { path: String, below: String },
     /// A path breaks a rule of the policy.
     #[error("`{}`: {rule}", .path.escape_debug())]
+    #[diagnostic(code("reply-rejected/path"))]
     Path { path: String, rule: Rule },
     /// A path is enclosed in quotes, brackets or the like.
     #[error(
         "`{}` is a path with something around it: write `{}`",
         .path.escape_debug(), .plain.escape_debug()
     )]
+    #[diagnostic(code("reply-rejected/path"))]
     Decorated { path: String, plain: String },
+    /// A value in the file is protected.
+    #[error("`{}`: its `{pointer}` is protected, and must stay as it is", .path.escape_debug())]
+    #[diagnostic(code("reply-rejected/path"))]
+    Value {
+        /// The path of the file.
+        path: String,
+        /// The JSON Pointer to the value.
+        pointer: String,
+    },
     /// A comment replaces code of the file.
     #[error(
         "`{}`: a comment on line {line} of the new text takes the place of {lost} lines of code: write them out",
         .path.escape_debug()
     )]
+    #[diagnostic(code("reply-rejected/incomplete-code"))]
     Elided {
         /// The path of the file.
         path: String,
@@ -98,6 +111,7 @@ pub enum FaultKind {
         "`{}` would shrink from {before} lines to {after}: write the whole file, or write what moves elsewhere first",
         .path.escape_debug()
     )]
+    #[diagnostic(code("reply-rejected/incomplete-code"))]
     Shrunk {
         /// The path of the file.
         path: String,
@@ -108,6 +122,7 @@ pub enum FaultKind {
     },
     /// The new text is in another edit format, such as a diff.
     #[error("`{}`: {form}, on line {line} of the new text: write the file's own text alone", .path.escape_debug())]
+    #[diagnostic(code("reply-rejected/incomplete-code"))]
     Foreign {
         /// The path of the file.
         path: String,
@@ -142,9 +157,10 @@ pub struct Allowances {
 }
 
 /// A rejected reply with all its faults; nothing of it was applied.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, miette::Diagnostic)]
 pub struct Rejection {
     /// The faults, in order of the reply's lines; at least one.
+    #[related]
     pub faults: Vec<ReplyFault>,
 }
 

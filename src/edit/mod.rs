@@ -2,7 +2,7 @@
 //!
 //! | module | purpose |
 //! |---|---|
-//! | `parse`, `spelling`, `rule`, [`verify`](PathPolicy) | from a reply to edits that may be applied; read-only |
+//! | `parse`, `spelling`, `protection`, `rule`, [`verify`](PathPolicy) | from a reply to edits that may be applied; read-only |
 //! | `guard`, `loss`, `comments`, `form`, `comparison`, `executed` | detection of losses and other hidden effects |
 //! | `apply`, `operation`, `plan`, `stage`, `place` | application of edits to the disk |
 //! | `journal`, `record` | the transaction in progress |
@@ -34,6 +34,7 @@ mod operation;
 mod parse;
 mod place;
 mod plan;
+pub(crate) mod protection;
 mod record;
 pub(crate) mod recovery;
 mod rollback;

@@ -12,6 +12,9 @@ pub enum Rule {
     /// The path is, or lies in, a protected directory.
     #[error("this directory is protected")]
     ProtectedDirectory,
+    /// The project protects the path.
+    #[error("`--protect`, or the project's `.code-commit.json`, protects this file")]
+    ProtectedByProject,
     /// The path is the running program.
     #[error("the running program may not be changed")]
     ProtectedProgram,

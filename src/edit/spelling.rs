@@ -13,7 +13,8 @@ use crate::project::CONFIG;
 use crate::sys::text::is_ignorable;
 
 /// The files below the root that no reply may touch.
-pub const PROTECTED_FILES: [&str; 6] = [
+pub const PROTECTED_FILES: [&str; 7] = [
+    ".code-commit.json",
     ".gitignore",
     "Cargo.lock",
     "build.sh",

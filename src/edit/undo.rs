@@ -23,9 +23,12 @@ pub use super::operation::Journalling;
 pub enum UndoError {
     /// Files are not as the run left them.
     #[error("files were changed after the run: {}", .0.join("; "))]
-    #[diagnostic(help(
-        "nothing was undone; keep your changes elsewhere, put these files back by hand, and undo again"
-    ))]
+    #[diagnostic(
+        code("/changed-meanwhile/never"),
+        help(
+            "nothing was undone; keep your changes elsewhere, put these files back by hand, and undo again"
+        )
+    )]
     Changed(Vec<String>),
     /// A file could not be examined.
     #[error(transparent)]

@@ -17,6 +17,7 @@ use super::digest::{Fingerprint, Present};
 use super::executed::runs_code;
 use super::guard::LossGuard;
 use super::operation::{FileOperation, Operation};
+use super::protection::Protection;
 use super::spelling::PathScope;
 use super::{
     EditKind, FaultKind, FileEdit, ParsedReply, Rejection, ReplyFault, Rule, comparison, spelling,
@@ -128,7 +129,7 @@ pub(crate) const REJECTED: &str = "nothing of the reply was applied; run again, 
 pub enum VerifyError {
     /// The reply breaks the grammar or the policy.
     #[error(transparent)]
-    #[diagnostic(code("reply-rejected"), help("{REJECTED}"))]
+    #[diagnostic(code("reply-rejected"), help("{REJECTED}"), forward(0))]
     Rejected(#[from] Rejection),
     /// The disk could not be read.
     #[error(transparent)]
@@ -152,6 +153,7 @@ pub struct PathPolicy {
     root: PathBuf,
     scope: PathScope,
     guard: LossGuard,
+    protection: Protection,
     mount: Mount,
     ignored: IgnoreRules,
     program: Option<(PathBuf, Option<FileId>)>,
@@ -196,6 +198,7 @@ impl PathPolicy {
         Ok(Self {
             scope,
             guard: LossGuard::default(),
+            protection: Protection::default(),
             mount: mount_of(root, &metadata).map_err(failed())?,
             ignored: IgnoreRules::load(root)?,
             program,
@@ -210,6 +213,12 @@ impl PathPolicy {
     #[must_use]
     pub fn guarded(self, guard: LossGuard) -> Self {
         Self { guard, ..self }
+    }
+
+    /// Sets the files and values that the project protects.
+    #[must_use]
+    pub fn protecting(self, protection: Protection) -> Self {
+        Self { protection, ..self }
     }
 
     /// Verifies a reply as a whole.
@@ -294,10 +303,13 @@ impl PathPolicy {
         edits: &[FileEdit],
         warnings: &mut Vec<String>,
     ) -> io::Result<Option<Vec<ReplyFault>>> {
+        let path = &edit.path;
+        if let Some(fault) = self.changed_value(edit, present)? {
+            return Ok(Some(vec![fault]));
+        }
         let EditKind::Write(new) = &edit.kind else {
             return Ok(Some(Vec::new()));
         };
-        let path = &edit.path;
         let mut warn = |change: &str| warnings.push(format!("`{path}` {change}"));
         let old = match present.map(|present| present.fingerprint.size) {
             None => None,
@@ -329,10 +341,46 @@ impl PathPolicy {
         Ok(Some(faults.collect()))
     }
 
+    /// Returns the fault of an edit that changes a protected value.
+    fn changed_value(
+        &self,
+        edit: &FileEdit,
+        present: Option<Present>,
+    ) -> io::Result<Option<ReplyFault>> {
+        if !self.protection.has_values(&edit.path) {
+            return Ok(None);
+        }
+        let old = match present {
+            Some(_) => files::read(
+                &self.root.join(&edit.path),
+                Links::Refused,
+                LARGEST_COMPARED,
+            )?,
+            None => Vec::new(),
+        };
+        let new = match &edit.kind {
+            EditKind::Write(new) => new,
+            EditKind::Remove => "",
+        };
+        let changed = self
+            .protection
+            .changed(&edit.path, &String::from_utf8_lossy(&old), new);
+        Ok(changed.map(|pointer| ReplyFault {
+            line: edit.line,
+            kind: FaultKind::Value {
+                path: edit.path.clone(),
+                pointer: pointer.to_owned(),
+            },
+        }))
+    }
+
     /// Checks a path on disk; returns an error if it may not be written to.
     fn look(&self, path: &str) -> Result<Option<Present>, Obstacle> {
         if let Some(rule) = spelling::broken_rule(path, self.scope) {
             return Err(rule.into());
+        }
+        if self.protection.covers(path) {
+            return Err(Rule::ProtectedByProject.into());
         }
         let (parent, name) = split(path);
         let absolute = self.root.join(path);

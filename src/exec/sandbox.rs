@@ -82,21 +82,22 @@ const MEND: &str = "mend the cause, or use `--sandbox off`";
 pub enum SandboxProblem {
     /// `bwrap` is not installed.
     #[error("bubblewrap (`bwrap`) is not installed")]
-    #[diagnostic(help("{MEND}"))]
+    #[diagnostic(code("/sandbox"), help("{MEND}"))]
     NotInstalled,
     /// `bwrap` is installed but does not work here.
     #[error("bubblewrap does not work here: {0}")]
-    #[diagnostic(help("{MEND}"))]
+    #[diagnostic(code("/sandbox"), help("{MEND}"))]
     Unusable(String),
     /// A watched path has changed, so that a hidden or protected file may now be elsewhere.
     #[error("`{}` was made, moved or replaced while the run went on", .0.display())]
-    #[diagnostic(help(
-        "see who did that, build.sh or a command perhaps, and put it back as it was"
-    ))]
+    #[diagnostic(
+        code("/sandbox"),
+        help("see who did that, build.sh or a command perhaps, and put it back as it was")
+    )]
     Moved(PathBuf),
     /// Another I/O error.
     #[error("bubblewrap cannot be started: {0}")]
-    #[diagnostic(help("{MEND}"))]
+    #[diagnostic(code("/sandbox"), help("{MEND}"))]
     Io(#[from] io::Error),
     /// A signal arrived.
     #[error(transparent)]

@@ -205,7 +205,14 @@ pub enum ModelError {
     Unfinished,
     /// The recorded run contains an error instead of this reply.
     #[error("{message}")]
-    Recorded { message: String, hint: String },
+    Recorded {
+        /// The recorded message.
+        message: String,
+        /// The recorded hint.
+        hint: String,
+        /// The recorded reason, in the form of an error's code.
+        reason: String,
+    },
     /// The recorded run does not contain this reply.
     #[error("the recorded run holds no `{0}`")]
     NotRecorded(String),
@@ -230,7 +237,11 @@ impl Diagnostic for ModelError {
         match self {
             Self::Interrupted(interrupted) => interrupted.code(),
             _ if self.is_local() => None,
-            _ => Some(Box::new("model-failed")),
+            _ => {
+                let status = self.http_status();
+                let status = status.map_or(String::new(), |status| format!("/{status}"));
+                Some(Box::new(format!("model-failed/{}{status}", self.reason())))
+            }
         }
     }
 
@@ -240,6 +251,44 @@ impl Diagnostic for ModelError {
 }
 
 impl ModelError {
+    /// The HTTP status, if an error status is what the vendor answered.
+    fn http_status(&self) -> Option<u16> {
+        match self {
+            Self::Status { status, .. } | Self::Redirect { status, .. } => Some(*status),
+            Self::NoTimeLeft { error, .. } => error.http_status(),
+            _ => None,
+        }
+    }
+
+    /// Returns the reason's name in the contract; behind a slash, that trying again may help.
+    fn reason(&self) -> &str {
+        match self {
+            Self::Status { .. } if self.refuses_key() => "key-rejected",
+            Self::Status { vendor, .. } | Self::ErrorInAnswer(vendor) if vendor.quota_spent => {
+                "quota"
+            }
+            Self::Status {
+                status: 429 | 500..,
+                ..
+            } => "busy",
+            Self::ErrorInAnswer(vendor) if vendor.may_pass() => "busy",
+            Self::NoTimeLeft { error, .. } => error.reason(),
+            Self::Connection { .. } | Self::NobodyListens { .. } | Self::TimedOut(_) => "network",
+            Self::Tls { .. } => "network/never",
+            Self::Blocked(_)
+            | Self::Refused(_)
+            | Self::CutShort {
+                end: End::Refused, ..
+            } => "refused",
+            Self::CutShort { .. } | Self::TooLarge => "cut-short",
+            Self::NoBody | Self::Empty { .. } | Self::Unfinished => "cut-short/later",
+            Self::OtherModel { .. } => "other-model",
+            Self::NotRecorded(_) => "missing-input",
+            Self::Recorded { reason, .. } => reason,
+            _ => "server",
+        }
+    }
+
     /// Returns advice for the user.
     pub fn hint(&self) -> String {
         let hint = match self {

@@ -147,7 +147,7 @@ pub enum OverBudget {
          {prompt_tokens} tokens"
     )]
     #[diagnostic(
-        code("build-failed"),
+        code("build-failed/budget"),
         help("give it more with `--max-cost`, and run again")
     )]
     TooLittle {
@@ -163,7 +163,7 @@ pub enum OverBudget {
         "the next call may cost more than is left: `{asked}` was answered by `{served}`, whose price is not known"
     )]
     #[diagnostic(
-        code("build-failed"),
+        code("build-failed/budget"),
         help(
             "give the model that answers an entry with a `price` in `agent-config/models.json`, or ask another, and run again"
         )

@@ -80,19 +80,28 @@ struct Page {
 pub enum ServerProblem {
     /// No server is running, or it does not answer.
     #[error("no Ollama server answers at `{url}`: {reason}")]
-    #[diagnostic(help(
-        "start it with `ollama serve`; a server elsewhere is named by `OLLAMA_HOST`, or by `baseUrl` in the model's entry"
-    ))]
+    #[diagnostic(
+        code("/network"),
+        help(
+            "start it with `ollama serve`; a server elsewhere is named by `OLLAMA_HOST`, or by `baseUrl` in the model's entry"
+        )
+    )]
     NotThere { url: String, reason: String },
     /// The server is not Ollama, or refuses to answer.
     #[error("what answers at `{url}` does not tell its models as an Ollama server does: {reason}")]
-    #[diagnostic(help(
-        "check `OLLAMA_HOST`, or `baseUrl` in the model's entry; servers that are compatible with OpenAI's have the provider `openai`"
-    ))]
+    #[diagnostic(
+        code("/settings"),
+        help(
+            "check `OLLAMA_HOST`, or `baseUrl` in the model's entry; servers that are compatible with OpenAI's have the provider `openai`"
+        )
+    )]
     NotOllama { url: String, reason: String },
     /// The server does not have the model.
     #[error("the model `{model}` is not installed at `{url}`: {}", named(.installed))]
-    #[diagnostic(help("run `ollama pull {model}`, or use another model with `--model`"))]
+    #[diagnostic(
+        code("/settings"),
+        help("run `ollama pull {model}`, or use another model with `--model`")
+    )]
     NotInstalled {
         /// The model, by its name on the server.
         model: String,
@@ -103,9 +112,10 @@ pub enum ServerProblem {
     },
     /// A model could not be pulled.
     #[error("`{model}` could not be pulled: {reason}")]
-    #[diagnostic(help(
-        "check the model's name in Ollama's library, the network, and the room on the disk"
-    ))]
+    #[diagnostic(
+        code("/network"),
+        help("check the model's name in Ollama's library, the network, and the room on the disk")
+    )]
     NotPulled { model: String, reason: String },
     /// A signal interrupted the request.
     #[error(transparent)]

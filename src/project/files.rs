@@ -13,7 +13,7 @@ use rustix::fs::{Access, access};
 use super::gitignore::{Case, GITIGNORE, IgnoreFile, IgnoreRules, LARGEST};
 use super::index::{IndexProblem, TrackedPaths};
 use super::repository::MEND_REPOSITORY;
-use crate::secret::{ApiKey, KeyProblem, Redactor};
+use crate::secret::{ApiKey, KeyProblem, Redactor, bare};
 use crate::sys::environment::{Environment, KEY_VARIABLES, SHORTEST_SECRET};
 use crate::sys::file_lock;
 use crate::sys::files::{self, Links, MIB, PathError, is_missing, is_no_file, is_too_large};
@@ -23,6 +23,10 @@ use crate::sys::text::without_mark;
 pub const LOGS: &str = "logs";
 /// Folder with the user's files.
 pub const CONFIG: &str = "agent-config";
+/// Name of the user's flags in [`CONFIG`].
+pub const USER_FLAGS: &str = "run.json";
+/// Name of the project's own settings, which narrow what a change may do.
+pub const PROJECT_GATE: &str = ".code-commit.json";
 
 /// A project, identified by its root.
 #[derive(Debug, Clone)]
@@ -94,13 +98,14 @@ pub enum ProjectProblem {
     ExampleQuery,
     /// A key file does not contain a valid key.
     #[error("the key in `{path}` {problem}")]
-    #[diagnostic(help("put the API key alone on one line of `{path}`"))]
+    #[diagnostic(code("/no-key"), help("put the API key alone on one line of `{path}`"))]
     Key { path: String, problem: KeyProblem },
     /// A file that must be the user's own is tracked by git, so it may have come with the repository.
     #[error("git tracks `{tracked}`: `{path}` may have come with the repository, and is not used")]
-    #[diagnostic(help(
-        "if `{path}` is yours, run `git rm --cached {tracked}`; otherwise remove it"
-    ))]
+    #[diagnostic(
+        code("/settings"),
+        help("if `{path}` is yours, run `git rm --cached {tracked}`; otherwise remove it")
+    )]
     Tracked { path: String, tracked: String },
     /// The index cannot be read, so it is unknown whether git tracks a file.
     #[error("whether git tracks `{path}` is not known: {problem}")]
@@ -108,15 +113,18 @@ pub enum ProjectProblem {
     Index { path: String, problem: String },
     /// A directory that a run must write to is not writable.
     #[error("`{0}` cannot be written to")]
-    #[diagnostic(help("make it writable, or leave what is in it out of the rollup"))]
+    #[diagnostic(
+        code("/disk"),
+        help("make it writable, or leave what is in it out of the rollup")
+    )]
     NotWritable(String),
     /// Another run holds the lock on the project.
     #[error("another run holds the project{}", file_lock::holder_words(*.process))]
-    #[diagnostic(help("wait until it has ended, or end it"))]
+    #[diagnostic(code("/locked"), help("wait until it has ended, or end it"))]
     Held { process: Option<u32> },
     /// The project cannot be locked.
     #[error("cannot lock the project: {0}")]
-    #[diagnostic(help("put the project on a file system that can lock"))]
+    #[diagnostic(code("/disk"), help("put the project on a file system that can lock"))]
     Unlockable(io::Error),
 }
 
@@ -236,6 +244,20 @@ impl Project {
         Ok(text)
     }
 
+    /// Reads the user's flags, if there are any; the file must be the user's own.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be read, or git tracks it.
+    pub fn flags(&self) -> Result<Option<Vec<u8>>, ProjectProblem> {
+        match self.read(USER_FLAGS) {
+            Err(ProjectProblem::Missing(_)) => Ok(None),
+            read => {
+                self.check_untracked(USER_FLAGS)?;
+                read.map(Some)
+            }
+        }
+    }
+
     /// Reads the table of models, which must be the user's own.
     ///
     /// # Errors
@@ -261,7 +283,7 @@ impl Project {
     pub fn key(&self, file: &str) -> Result<ApiKey, ProjectProblem> {
         let content = self.read(file)?;
         self.check_untracked(file)?;
-        ApiKey::parse(&content).map_err(|problem| ProjectProblem::Key {
+        ApiKey::of_file(&content).map_err(|problem| ProjectProblem::Key {
             path: format!("{CONFIG}/{file}"),
             problem,
         })
@@ -401,13 +423,14 @@ impl Project {
         let secrets: Vec<String> = files.chain(given).collect();
         // A malformed file may contain several keys, one per line.
         let lines = secrets.iter().flat_map(|secret| secret.lines());
+        let lines = lines.flat_map(|line| [line.trim(), bare(line)]);
         // The path of an existing file only refers to a secret.
         let is_path = |value: &str| value.starts_with('/') && Path::new(value).exists();
         let values = environments
             .iter()
             .flat_map(|environment| environment.secrets());
         let values: Vec<_> = values.filter(|value| !is_path(value)).collect();
-        Redactor::with_values(lines.map(str::trim), values.iter().map(AsRef::as_ref))
+        Redactor::with_values(lines, values.iter().map(AsRef::as_ref))
     }
 
     fn read_text(&self, file: &str) -> Result<String, ProjectProblem> {

@@ -31,7 +31,7 @@ pub const GITIGNORE: &str = ".gitignore";
 pub(super) const LARGEST: u64 = MIB;
 
 /// Patterns of one ignore file, matched by a port of git's own wildmatch.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct IgnoreFile(Vec<Pattern>);
 
 impl IgnoreFile {

@@ -128,9 +128,10 @@ impl System {
 pub enum NoHome {
     /// A required variable is not set.
     #[error("there is no place for settings and sessions: `{variable}` is not set")]
-    #[diagnostic(help(
-        "set `{own}` to the absolute path of a directory for settings and sessions"
-    ))]
+    #[diagnostic(
+        code("/settings"),
+        help("set `{own}` to the absolute path of a directory for settings and sessions")
+    )]
     Unset {
         /// Name of the variable that is not set.
         variable: &'static str,
@@ -139,9 +140,10 @@ pub enum NoHome {
     },
     /// A variable does not contain an absolute path.
     #[error("`{variable}` is `{}`, which is not an absolute path", .value.escape_debug())]
-    #[diagnostic(help(
-        "set `{own}` to the absolute path of a directory for settings and sessions"
-    ))]
+    #[diagnostic(
+        code("/settings"),
+        help("set `{own}` to the absolute path of a directory for settings and sessions")
+    )]
     NotAbsolute {
         /// Name of the variable.
         variable: &'static str,

@@ -26,5 +26,8 @@ pub mod rollup;
 pub mod run_folder;
 pub mod walk;
 
-pub use self::files::{CONFIG, DRAFT, EXAMPLE_QUERY, LOGS, Project, ProjectProblem, QUERY, ROLLUP};
+pub use self::files::{
+    CONFIG, DRAFT, EXAMPLE_QUERY, LOGS, PROJECT_GATE, Project, ProjectProblem, QUERY, ROLLUP,
+    USER_FLAGS,
+};
 pub use self::lock::ProjectLock;

@@ -11,7 +11,7 @@ use crate::model::{
     Answer, Listener, Model, ModelError, ModelSpec, ModelTable, Purpose, REPAIRS, Reply, Request,
     StepId, Tier,
 };
-use crate::record::result::{AgentRecord, RunRecord};
+use crate::record::result::{AgentRecord, ErrorRecord, RunRecord};
 use crate::record::run_files::{self, Artifact};
 use crate::sys::files::{self, IfThere as _, Links, MIB};
 
@@ -32,6 +32,8 @@ pub struct Recording {
     repair: Option<String>,
     /// The servers other than the vendors' own, by model.
     base_urls: BTreeMap<String, String>,
+    /// The error that the run ended with.
+    error: Option<ErrorRecord>,
 }
 
 /// Errors from replaying a recorded run.
@@ -87,6 +89,7 @@ impl Recording {
             model,
             base_urls,
             steps,
+            error,
         } = RecordedModels::read(&folder);
         let id = |step: &RecordedStep| {
             Some(StepId {
@@ -108,6 +111,7 @@ impl Recording {
             tiers,
             first: model,
             base_urls,
+            error,
         })
     }
 
@@ -207,6 +211,8 @@ struct RecordedModels {
     base_urls: BTreeMap<String, String>,
     #[serde(rename = "attempts", default)]
     steps: Vec<RecordedStep>,
+    #[serde(default)]
+    error: Option<ErrorRecord>,
 }
 
 #[derive(Deserialize)]
@@ -244,6 +250,7 @@ impl RecordedModels {
 pub struct ReplayModel {
     folder: PathBuf,
     tiers: Vec<(StepId, Tier)>,
+    error: Option<ErrorRecord>,
     spec: ModelSpec,
 }
 
@@ -253,6 +260,7 @@ impl ReplayModel {
         Self {
             folder: recording.folder.clone(),
             tiers: recording.tiers.clone(),
+            error: recording.error.clone(),
             spec,
         }
     }
@@ -270,9 +278,12 @@ impl ReplayModel {
         let error = text.strip_prefix(run_files::ERROR_LINE).map(|error| {
             let (message, rest) = error.split_once('\n').unwrap_or((error, ""));
             let hint = rest.trim_end().strip_prefix("hint: ");
+            // The run ended with its last error, which its record tells in more detail.
+            let known = self.error.as_ref().filter(|known| known.message == message);
             ModelError::Recorded {
                 message: message.to_owned(),
                 hint: hint.unwrap_or("this error was recorded").to_owned(),
+                reason: known.map_or("server".to_owned(), ErrorRecord::code),
             }
         });
         Ok((text, error))
@@ -333,6 +344,7 @@ mod tests {
         let model = ReplayModel {
             folder: folder.path().to_owned(),
             tiers: Vec::new(),
+            error: None,
             spec: ModelSpec::new("gemini", Provider::Gemini),
         };
         for (finish, expected) in [("STOP", Some("a\nb")), ("MAX_TOKENS", None)] {

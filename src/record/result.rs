@@ -3,7 +3,6 @@
 use crate::record::mode::Mode;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt::Display;
 use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset, SecondsFormat};
@@ -16,6 +15,7 @@ use super::seconds::Seconds;
 use super::step::{BuildRecord, Step};
 use crate::model::usage::Usage;
 use crate::record::orchestration::{OrchestrationRecord, OrchestrationSettings};
+use crate::sys::error::Error;
 use crate::sys::exit::Exit;
 
 /// The version of the record, which is raised when the meaning of a field changes.
@@ -236,6 +236,49 @@ pub struct ErrorRecord {
     pub message: String,
     /// A suggestion for the user.
     pub hint: Option<String>,
+    /// The reason: one of the contract's closed list; left out in older runs.
+    #[serde(default)]
+    pub reason: Cow<'static, str>,
+    /// True if the same command may succeed later.
+    #[serde(default)]
+    pub retryable: bool,
+    /// The status that a server answered with, if that is the reason.
+    #[serde(default)]
+    pub http_status: Option<u16>,
+    /// The problems that the error consists of; at least one, but in older runs.
+    #[serde(default)]
+    pub problems: Vec<ProblemRecord>,
+}
+
+impl ErrorRecord {
+    /// The reason in the form of an error's code.
+    pub fn code(&self) -> String {
+        let later = if self.retryable { "later" } else { "never" };
+        let status = self.http_status.map(|status| status.to_string());
+        format!("{}/{}", self.reason, status.as_deref().unwrap_or(later))
+    }
+}
+
+/// A warning as data.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WarningRecord {
+    /// Its stable code, such as `test-skipped`.
+    pub code: Cow<'static, str>,
+    /// The file; null if the warning counts several.
+    pub path: Option<String>,
+    /// The line, counted from 1, if it is about one.
+    pub line: Option<usize>,
+    /// The sentence, as among the other warnings.
+    pub message: String,
+}
+
+/// A problem of several, as printed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProblemRecord {
+    /// The message.
+    pub message: String,
+    /// A suggestion for the user.
+    pub hint: Option<String>,
 }
 
 /// The content of `result.json`.
@@ -250,6 +293,9 @@ pub struct RunRecord {
     pub workflow: Cow<'static, str>,
     /// The exit status of the run.
     pub exit: ExitRecord,
+    /// The run's folder, relative to the project's root; null if the command has none. Left out in older runs.
+    #[serde(default)]
+    pub log: Option<String>,
     /// The state of the project's files.
     #[serde(default)]
     pub tree: TreeState,
@@ -295,6 +341,9 @@ pub struct RunRecord {
     pub orchestration: Option<OrchestrationRecord>,
     /// Warnings that the user should look at.
     pub warnings: Vec<String>,
+    /// Those warnings about the change that have a code.
+    #[serde(default)]
+    pub warning_details: Vec<WarningRecord>,
     /// The error that the run failed with.
     pub error: Option<ErrorRecord>,
 }
@@ -313,11 +362,19 @@ impl RunRecord {
     }
 
     /// Records why the run failed.
-    pub fn end_with(&mut self, exit: Exit, message: &impl Display, advice: Option<String>) {
-        self.exit = exit.into();
+    pub fn end_with(&mut self, error: &Error, advice: Option<String>) {
+        self.exit = error.exit().into();
+        let reason = error.reason();
+        let problems = error.problems().into_iter();
         self.error = Some(ErrorRecord {
-            message: message.to_string(),
+            message: error.to_string(),
             hint: hint(advice, self.tree),
+            reason: reason.name.into(),
+            retryable: reason.retryable,
+            http_status: reason.http_status,
+            problems: problems
+                .map(|(message, hint)| ProblemRecord { message, hint })
+                .collect(),
         });
     }
 

@@ -63,10 +63,12 @@ impl<'c> Run<'c> {
         context.reporter.event(&Event::Started {
             log: log.name().to_owned(),
         });
+        let mut record = RunRecord::new(workflow, Exit::Done, started);
+        record.log = Some(log.name().to_owned());
         Ok(Self {
             context,
             log,
-            record: RunRecord::new(workflow, Exit::Done, started),
+            record,
             began: context.clock.elapsed(),
             advice: Error::hint,
             spent: Usd::ZERO,
@@ -504,7 +506,7 @@ impl<'c> Run<'c> {
 
     fn end_with(&mut self, error: &Error) {
         let hint = (self.advice)(error);
-        self.record.end_with(error.exit(), error, hint);
+        self.record.end_with(error, hint);
     }
 }
 

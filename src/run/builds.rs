@@ -77,7 +77,7 @@ impl<'c> Builds<'c> {
         options: BuildOptions,
         hosts: &[AllowedHost],
     ) -> Result<Self, Error> {
-        let gate = Gate::new(context.project.root(), context.home())?;
+        let gate = Gate::new(context)?;
         let repositories = gate.repositories().map(Path::to_path_buf).collect();
         let mut builds = Self {
             context,

@@ -1,10 +1,12 @@
 //! The end of a run, as a reviewer first sees it: the warnings, and the lines changed.
 
 use super::active::Run;
+use super::context::Context;
 use super::outcome::{Failure, Outcome};
 use super::tree::RunTree;
+use crate::exec::build_script::BUILD_SCRIPT;
 use crate::project::Project;
-use crate::record::event::{Event, Reporter};
+use crate::record::event::Event;
 use crate::record::result::{StatRecord, TreeState};
 use crate::run::past::history::PastRun;
 use crate::run::past::warnings;
@@ -12,12 +14,12 @@ use crate::sys::diff::{
     self, FileChange, FileStat, FileState, MAX_BYTES, NEW_MODE, Stat, StatKind,
 };
 use crate::sys::error::Error;
-use crate::sys::files::{self, Links};
+use crate::sys::files::{self, Links, MIB};
 
 /// Reports what the run has changed and what to review first. `files` are the ones that replies have written, with
 /// their latest content, or removed (`None`).
 pub fn review<'f>(
-    reporter: &dyn Reporter,
+    context: &Context<'_>,
     run: &mut Run<'_>,
     tree: &RunTree<'_>,
     files: impl Iterator<Item = (&'f str, Option<&'f str>)>,
@@ -27,14 +29,19 @@ pub fn review<'f>(
     }
     let (changes, too_large) = changes(tree, files);
     let told = run.record.warnings.len();
-    run.record.warnings.extend(warnings::warnings(&changes));
+    let script = context.project.root().join(BUILD_SCRIPT);
+    let script = files::read(&script, Links::Refused, MIB).unwrap_or_default();
+    let found = warnings::warnings(&changes, &String::from_utf8_lossy(&script));
+    let sentences = found.iter().map(|warning| warning.message.clone());
+    run.record.warnings.extend(sentences);
+    run.record.warning_details = found;
     let stat = stat(&changes, too_large);
     run.record.stat = Some(StatRecord {
         files: stat.files.len() as u64,
         added: stat.added(),
         removed: stat.removed(),
     });
-    reporter.event(&Event::Reviewed {
+    context.reporter.event(&Event::Reviewed {
         warnings: run.record.warnings.clone(),
         told,
         stat,

@@ -7,6 +7,7 @@ use chrono::NaiveDate;
 
 use super::env_file::EnvFile;
 use crate::edit::apply::Tree;
+use crate::edit::protection::Protection;
 use crate::model::price::Usd;
 use crate::model::prompt::Inputs;
 use crate::model::{Delivery, ModelTable, TableProblem, Tier, Unselected};
@@ -35,6 +36,8 @@ pub struct Context<'a> {
     pub reporter: &'a dyn Reporter,
     /// The parts of every sandbox that do not depend on its mode.
     pub sandbox: SandboxSetup<'a>,
+    /// The files and values that the project protects.
+    pub protection: &'a Protection,
     /// The models that can be asked, or the reason their table cannot be used.
     pub models: &'a Result<ModelTable, ModelsProblem>,
 }
@@ -115,6 +118,8 @@ pub struct ModelChoice {
     pub delivery: Delivery,
     /// True if likely credentials may be sent; the project's own keys never are.
     pub allow_secrets: bool,
+    /// True if the project must be as git has it.
+    pub require_clean: bool,
     /// The inputs to send.
     pub inputs: InputOptions,
     /// True if a reply from a model other than the one requested is rejected.
@@ -135,6 +140,7 @@ impl ModelChoice {
             timeout,
             delivery: Delivery::Streamed,
             allow_secrets: true,
+            require_clean: false,
             inputs: InputOptions::default(),
             require_model: false,
             tier: None,
@@ -212,18 +218,24 @@ pub struct Stdin {
 pub enum ModelsProblem {
     /// The file cannot be read.
     #[error("{0}")]
-    #[diagnostic(help("make it a readable UTF-8 file, or remove it"))]
+    #[diagnostic(code("/settings"), help("make it a readable UTF-8 file, or remove it"))]
     Unreadable(String),
     /// The file may not belong to the user.
     #[error("{problem}")]
-    #[diagnostic(help("{hint}"))]
+    #[diagnostic(code("/settings"), help("{hint}"))]
     NotUsers { problem: String, hint: String },
     /// The table contains a mistake.
     #[error(transparent)]
-    #[diagnostic(help("fix it, or remove the file; docs/models.md describes the format"))]
+    #[diagnostic(
+        code("/settings"),
+        help("fix it, or remove the file; docs/models.md describes the format")
+    )]
     Mistake(#[from] TableProblem),
     /// The table does not select a model.
     #[error(transparent)]
-    #[diagnostic(help("name one in `selectionRules`, or use `--model`"))]
+    #[diagnostic(
+        code("/settings"),
+        help("name one in `selectionRules`, or use `--model`")
+    )]
     Unselected(#[from] Unselected),
 }

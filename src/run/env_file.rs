@@ -32,11 +32,17 @@ pub struct EnvFile {
 pub enum EnvFileProblem {
     /// The file exists but cannot be read.
     #[error("cannot read `{}`: {cause}", .path.display())]
-    #[diagnostic(help("make it a file of at most 1 MiB that you can read, or remove it"))]
+    #[diagnostic(
+        code("/settings"),
+        help("make it a file of at most 1 MiB that you can read, or remove it")
+    )]
     Unreadable { path: PathBuf, cause: String },
     /// The file came with the repository, so its author could choose where keys are sent.
     #[error("git tracks `.env`: others may have written it, and its keys are in the repository")]
-    #[diagnostic(help("read it; if it is yours, `git rm --cached .env` and ignore it"))]
+    #[diagnostic(
+        code("/settings"),
+        help("read it; if it is yours, `git rm --cached .env` and ignore it")
+    )]
     Tracked,
     /// A line of the file cannot be parsed.
     #[error(transparent)]

@@ -11,9 +11,12 @@ use std::fs::{self, FileType};
 use std::path::{Path, PathBuf};
 
 use self::files::{Change, GateFiles, GatePath, MADE, is_denied, shown};
+use super::context::Context;
 use crate::edit::PROTECTED_FILES;
+use crate::edit::protection::{ProtectedValues, Protection};
 use crate::exec::sandbox::settings;
 use crate::project::configured::ConfiguredPaths;
+use crate::project::index::TrackedPaths;
 use crate::project::repositories::{ProjectSearch, RepositoryState};
 use crate::project::repository::DOT_GIT;
 use crate::project::{Project, ProjectProblem};
@@ -28,6 +31,9 @@ const NAMED: usize = 10;
 #[derive(Debug)]
 pub struct Gate {
     files: GateFiles,
+    protection: Protection,
+    /// The values that the project protects.
+    values: ProtectedValues,
     /// The files that git's configuration names.
     configured: BTreeSet<PathBuf>,
     /// These files, and git's own settings and hooks, before the latest build; replies may change the configured ones.
@@ -40,12 +46,20 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Records the state of the files below `root`: the protected ones, except `Cargo.lock`, which builds write, and
-    /// every `.gitignore` that git reads; and of the repositories.
+    /// Records the state of the files below the root: the protected ones, except `Cargo.lock`, which builds write,
+    /// those that git tracks and the project protects, and every `.gitignore` that git reads; and of the repositories.
     ///
     /// # Errors
     /// When a file cannot be examined.
-    pub fn new(root: &Path, home: Option<&Path>) -> Result<Self, PathError> {
+    pub fn new(context: &Context<'_>) -> Result<Self, PathError> {
+        let (root, home) = (context.project.root(), context.home());
+        let protection = context.protection.clone();
+        let tracked = if protection.covers_none() {
+            TrackedPaths::default()
+        } else {
+            TrackedPaths::below(root).unwrap_or_default()
+        };
+        let named = tracked.files().filter(|path| protection.covers(path));
         let search = ProjectSearch::new(root);
         let found = search.run()?;
         let repositories = found.repositories.iter().map(PathBuf::as_path);
@@ -53,11 +67,14 @@ impl Gate {
         let at_root = PROTECTED_FILES.iter().map(|name| (*name).to_owned());
         let paths = at_root
             .chain(found.ignore_files.iter().cloned())
+            .chain(named)
             .filter(|path| path != "Cargo.lock");
         let paths = paths.map(|path| GatePath::below(root, path));
         let files = GateFiles::new(paths.collect())?;
         Ok(Self {
             files,
+            values: protection.values(root),
+            protection,
             configured,
             named: GateFiles::default(),
             search,
@@ -119,6 +136,14 @@ impl Gate {
         let mut files = self.files.changes(root, &BTreeSet::new(), &mut diff)?;
         let named = self.named_files();
         files.extend(self.named.changes(root, &named, &mut diff)?);
+        let values = self.protection.values(root);
+        let values = values
+            .iter()
+            .filter(|(at, value)| self.values.get(at) != Some(value));
+        for ((path, pointer), _) in values {
+            diff.push_str(&format!("`{}` has another `{pointer}`\n", escaped(path)));
+            files.push((path.clone(), "has other values that are protected"));
+        }
         let exposes_keys = match project.check_keys_ignored(key_files.iter().copied()) {
             Ok(()) => false,
             Err(ProjectProblem::Unreadable { path, source }) if !is_denied(&source) => {

@@ -74,7 +74,7 @@ impl fmt::Display for KeySource {
 pub enum NoKey {
     /// Neither a key file, nor a variable, nor an account provides a key.
     #[error("{problem}{}", .is_empty.map_or_else(String::new, |name| format!(", and `{name}` is empty")))]
-    #[diagnostic(help("{hint}{}", variable.map_or_else(String::new, |variable| format!(", or set `{variable}`"))))]
+    #[diagnostic(code("/no-key"), help("{hint}{}", variable.map_or_else(String::new, |variable| format!(", or set `{variable}`"))))]
     Missing {
         /// The problem with the file.
         problem: String,
@@ -87,15 +87,18 @@ pub enum NoKey {
     },
     /// No key, and the user could sign in to provide one.
     #[error("there is no API key for {}", .0.vendor().name)]
-    #[diagnostic(help("{}", ways(usual_variable(*.0))))]
+    #[diagnostic(code("/no-key"), help("{}", ways(usual_variable(*.0))))]
     SignedOut(Provider),
     /// The key file or the accounts file cannot be used.
     #[error("{problem}")]
-    #[diagnostic(help("{hint}"))]
+    #[diagnostic(code("/no-key"), help("{hint}"))]
     Unusable { problem: String, hint: String },
     /// The variable's value is not a valid key.
     #[error("the key in the environment variable `{variable}` {problem}")]
-    #[diagnostic(help("set `{variable}` to the API key alone, or unset it"))]
+    #[diagnostic(
+        code("/no-key"),
+        help("set `{variable}` to the API key alone, or unset it")
+    )]
     Variable {
         /// The variable.
         variable: &'static str,
@@ -103,7 +106,10 @@ pub enum NoKey {
         problem: KeyProblem,
     },
     /// The vendor has several accounts, none of them active.
-    #[diagnostic(help("choose one by `/login NAME` in `code-commit chat`"))]
+    #[diagnostic(
+        code("/no-key"),
+        help("choose one by `/login NAME` in `code-commit chat`")
+    )]
     #[error("`auth.json` has several accounts for {}, and none of them is active: {}", .provider.vendor().name, .accounts.join(", "))]
     Ambiguous {
         /// The vendor.
@@ -115,13 +121,19 @@ pub enum NoKey {
     #[error(
         "the key of the account `{0}` is printed by a command, which `code-commit chat` alone runs"
     )]
-    #[diagnostic(help(
-        "put the key into the model's key file in `agent-config`, or into the vendor's variable"
-    ))]
+    #[diagnostic(
+        code("/no-key"),
+        help(
+            "put the key into the model's key file in `agent-config`, or into the vendor's variable"
+        )
+    )]
     ByCommand(String),
     /// The account's command does not print a key.
     #[error("`{program}`, which is to print the key of the account `{account}`, {reason}")]
-    #[diagnostic(help("see that the command works by itself; or {}", ways(variable)))]
+    #[diagnostic(
+        code("/no-key"),
+        help("see that the command works by itself; or {}", ways(variable))
+    )]
     Command {
         /// The account.
         account: String,

@@ -3,27 +3,74 @@
 //! Pure. Guarantees that each problem comes with what the user can do about it.
 
 use std::fmt;
+use std::path::Path;
+
+use miette::Diagnostic;
 
 use super::context::Context;
 use crate::exec::build_script::ScriptProblem;
 use crate::exec::sandbox::SandboxProblem;
 use crate::project::ProjectProblem;
+use crate::project::dirty::dirty;
+use crate::project::index::IndexProblem;
 use crate::secret::credentials::Finding;
 use crate::sys::error::Error;
+use crate::sys::text::escaped;
 
 /// The requested sandbox is not available.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 #[error("builds and commands cannot be sandboxed strictly: {0}")]
-#[diagnostic(help("install bubblewrap and let it make user namespaces, or use `--sandbox auto`"))]
+#[diagnostic(
+    code("/sandbox"),
+    help("install bubblewrap and let it make user namespaces, or use `--sandbox auto`")
+)]
 pub struct NotSandboxed(pub SandboxProblem);
 
 /// The run would send likely credentials.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 #[error("what looks like credentials would be sent:{}", listed(.0))]
-#[diagnostic(help(
-    "take them out, or send them all the same by `--allow-secrets` (which leaves this project's own keys out)"
-))]
+#[diagnostic(
+    code("/credentials-found"),
+    help(
+        "take them out, or send them all the same by `--allow-secrets` (which leaves this project's own keys out)"
+    )
+)]
 pub struct SecretsFound(pub Vec<Finding>);
+
+/// Git sees changes in the project.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+pub enum NotClean {
+    /// Files differ from git's index, or are not in it.
+    #[error("git sees changes in the project:{}", named(.0))]
+    #[diagnostic(
+        code("/not-clean"),
+        help("commit or stash them, or run without `--require-clean`")
+    )]
+    Changed(Vec<String>),
+    /// The index cannot be read.
+    #[error(transparent)]
+    #[diagnostic(code("/not-clean"), forward(0))]
+    Unknown(#[from] IndexProblem),
+}
+
+impl NotClean {
+    /// Checks that all files of the project are as git's index has them.
+    pub fn check(root: &Path) -> Result<(), Self> {
+        let changed = dirty(root)?;
+        changed
+            .is_empty()
+            .then_some(())
+            .ok_or(Self::Changed(changed))
+    }
+}
+
+fn named(files: &[String]) -> String {
+    let told = files.iter().take(LISTED).map(|file| escaped(file));
+    let more = files.len().saturating_sub(LISTED);
+    let more = (more > 0).then(|| format!("and {more} more"));
+    let lines = told.chain(more).map(|line| format!("\n    {line}"));
+    lines.collect()
+}
 
 /// Returns whether `code-commit init` creates what is missing.
 fn is_inits(problem: &Error) -> bool {
@@ -50,11 +97,23 @@ pub fn listed(findings: &[Finding]) -> String {
 
 /// The project is not ready; nothing was sent or written. The short form, for a person, has one hint for everything
 /// that `code-commit init` creates.
-#[derive(Debug, Default, thiserror::Error, miette::Diagnostic)]
-#[diagnostic(code("not-ready"))]
+#[derive(Debug, Default, thiserror::Error)]
 pub struct NotReady {
     /// The problems; at least one if this is returned as an error.
     pub problems: Vec<Error>,
+}
+
+impl Diagnostic for NotReady {
+    fn code(&self) -> Option<Box<dyn fmt::Display + '_>> {
+        Some(Box::new("not-ready"))
+    }
+
+    fn related(&self) -> Option<Box<dyn Iterator<Item = &dyn Diagnostic> + '_>> {
+        let problems = self.problems.iter();
+        Some(Box::new(
+            problems.map(|problem| &**problem as &dyn Diagnostic),
+        ))
+    }
 }
 
 impl fmt::Display for NotReady {

@@ -10,15 +10,19 @@ use crate::sys::numbers::grouped;
 pub enum BaselineProblem {
     /// The build fails.
     #[error("`build.sh` fails on the project as it is: {status}{end}")]
-    #[diagnostic(help(
-        "mend the project, or build.sh; all of its output is in `{LOGS}/{BASELINE}`"
-    ))]
+    #[diagnostic(
+        code("/baseline"),
+        help("mend the project, or build.sh; all of its output is in `{LOGS}/{BASELINE}`")
+    )]
     Fails { status: String, end: String },
     /// The build changes the files that it is judged by.
     #[error("on the project as it is, {0}")]
-    #[diagnostic(help(
-        "put them back, and let build.sh leave them as they are; all of its output is in `{LOGS}/{BASELINE}`"
-    ))]
+    #[diagnostic(
+        code("/baseline"),
+        help(
+            "put them back, and let build.sh leave them as they are; all of its output is in `{LOGS}/{BASELINE}`"
+        )
+    )]
     ChangesGate(String),
 }
 
@@ -27,11 +31,11 @@ pub enum BaselineProblem {
 pub enum ResumeProblem {
     /// The run did not ask for a change.
     #[error("`{0}` is no run that asked for a change")]
-    #[diagnostic(help("`code-commit log` lists the runs"))]
+    #[diagnostic(code("/usage"), help("`code-commit log` lists the runs"))]
     OtherWorkflow(String),
     /// The run was successful.
     #[error("there is nothing to resume: `{0}` ended as done")]
-    #[diagnostic(help("`code-commit log` lists the runs"))]
+    #[diagnostic(code("/usage"), help("`code-commit log` lists the runs"))]
     Done(String),
     /// The query sent by the run is not recorded.
     #[error("`{0}` does not hold the query that it sent")]
@@ -39,9 +43,12 @@ pub enum ResumeProblem {
     NoQuery(String),
     /// The files are neither as they were before the run nor as it left them.
     #[error("the files are neither as they were before `{folder}` nor as it left them: {}", .files.join(", "))]
-    #[diagnostic(help(
-        "put these files back as they were then, or all of them by `code-commit undo {folder}`; `--allow-stale` resumes on the files as they are; or start a new run"
-    ))]
+    #[diagnostic(
+        code("/stale"),
+        help(
+            "put these files back as they were then, or all of them by `code-commit undo {folder}`; `--allow-stale` resumes on the files as they are; or start a new run"
+        )
+    )]
     OtherTree { folder: String, files: Vec<String> },
 }
 
@@ -53,7 +60,7 @@ pub enum ResumeProblem {
     grouped(*.window)
 )]
 #[diagnostic(
-    code("build-failed"),
+    code("build-failed/window"),
     help(
         "leave files out of the rollup, let build.sh print less, or name a model with a larger window for repairs (one of Ollama's is loaded with its entry's `numCtx`)"
     )

@@ -7,19 +7,25 @@ use std::path::{Path, PathBuf};
 use super::builds::{self, BuildOptions};
 use super::code_base::{CodeBase, NoCodeBase};
 use super::context::{Context, Freshness, InputOptions, ModelChoice, QuerySource};
-use super::not_ready::{NotReady, NotSandboxed, SecretsFound, listed};
+use super::not_ready::{NotClean, NotReady, NotSandboxed, SecretsFound, listed};
 use super::selection::{ModelKey, Models, SelectedModel, choose, find_recording, recording_of};
 use super::shown::Shown;
-use super::{recovery, sending};
+use super::{recovery, resumption, sending};
 use crate::exec::build_script;
 use crate::exec::sandbox::{SandboxMode, SandboxProblem};
 use crate::model::prompt::Inputs;
 use crate::model::{ModelSpec, Purpose, REPAIRS};
-use crate::project::{CONFIG, DRAFT, EXAMPLE_QUERY, LOGS, ProjectLock, ProjectProblem, ROLLUP};
+use crate::project::rollup;
+use crate::project::{
+    CONFIG, DRAFT, EXAMPLE_QUERY, LOGS, Project, ProjectLock, ProjectProblem, ROLLUP,
+};
 use crate::record::replay::Recording;
 use crate::secret::credentials::{self, Finding};
 use crate::sys::error::Error;
 use crate::sys::parallel::{MUCH_TEXT, side_by_side};
+
+/// The file that a report compares the code base with.
+const SPECIFICATION: &str = "UserSpecification.md";
 
 /// The name shown for a code base that is not read from a file.
 const ROLLED_UP: &str = "--rollup";
@@ -121,7 +127,7 @@ pub fn survey<'a>(
     missing.note(context.models.as_ref().map_err(Clone::clone));
     missing.note(project.check_gitignore(context.key_files()));
     missing.note(project.check_keys_untracked(context.key_files()));
-    let query = missing.note(query(context, &choice.inputs.query, &purpose));
+    let query = missing.note(query(context, choice, recording.as_ref(), &purpose));
     let (rollup_name, rollup) = code_base(context, &choice.inputs)?;
     let rollup = missing.note(rollup);
     // Replays send nothing.
@@ -166,11 +172,11 @@ pub fn survey<'a>(
     if let Some(models) = &models {
         models.note_missing(context, &mut missing, &|_| Ok(false))?;
     }
-    check_build(context, build, &mut missing)?;
+    check_build(context, choice, build, &mut missing)?;
     let lock = missing.note(lock);
-    let inputs = query.zip(rollup);
-    let mut inputs = inputs.map(|(query, rollup)| Inputs { query, rollup });
-    let mut warnings = Vec::new();
+    let inputs = |(query, rollup)| Inputs { query, rollup };
+    let mut inputs = query.zip(rollup).map(inputs);
+    let mut warnings = Vec::from_iter(without_specification(project, &purpose, inputs.as_ref()));
     // The search has covered every byte: if it found no key, there is none to remove.
     if let Some(inputs) = inputs
         .as_mut()
@@ -234,6 +240,21 @@ fn written_to<'s>(purpose: &Purpose, shown: &'s Shown) -> Vec<&'s Path> {
     directories
 }
 
+/// Returns a warning if a report is to compare the code base with a specification that is not in it.
+fn without_specification(
+    project: &Project,
+    purpose: &Purpose,
+    inputs: Option<&Inputs>,
+) -> Option<String> {
+    let inputs = inputs.filter(|_| *purpose == Purpose::REPORT)?;
+    let sections = rollup::sections(&inputs.rollup, project.root());
+    let mut paths = sections.iter().map(|section| Path::new(section.path));
+    let is_there = paths.any(|path| path.ends_with(SPECIFICATION));
+    (!is_there).then(|| {
+        format!("the code base has no `{SPECIFICATION}`, which the report compares it with")
+    })
+}
+
 /// Returns a warning if likely credentials are sent.
 fn sent_secrets(choice: &ModelChoice, mut findings: Vec<Finding>) -> Option<String> {
     findings.retain(|finding| !finding.is_redacted());
@@ -268,18 +289,30 @@ fn code_base(
     Ok((ROLLED_UP, Ok(code_base.into_text())))
 }
 
+/// Returns the query; a replay takes the recorded one, unless another is given.
 fn query(
     context: &Context<'_>,
-    source: &QuerySource,
+    choice: &ModelChoice,
+    replayed: Option<&Recording>,
     purpose: &Purpose,
 ) -> Result<String, ProjectProblem> {
+    let recorded = |run: &Recording| resumption::recorded_query(&context.project, run.folder());
+    let source = &choice.inputs.query;
+    if let (QuerySource::File, Some(query)) = (source, replayed.and_then(recorded)) {
+        return Ok(query);
+    }
+    let is_report = *purpose == Purpose::REPORT;
     let query = match source {
-        QuerySource::File => context.project.query()?,
+        QuerySource::File => match context.project.query() {
+            // The prompt of a report works without a query.
+            Err(ProjectProblem::Missing(_)) if is_report => return Ok(String::new()),
+            Ok(query) if is_report && query == EXAMPLE_QUERY => return Ok(String::new()),
+            query => query?,
+        },
         QuerySource::Given(query) | QuerySource::Edited(query) => return Ok(query.clone()),
         QuerySource::Recorded(sent) => return Ok(sent.query.clone()),
     };
-    // The prompt of a report works without a query.
-    if *purpose != Purpose::REPORT && query.trim().is_empty() {
+    if !is_report && query.trim().is_empty() {
         return Err(ProjectProblem::EmptyQuery);
     }
     if query == EXAMPLE_QUERY {
@@ -297,15 +330,19 @@ fn redact(context: &Context<'_>, inputs: &mut Inputs) {
     }
 }
 
-/// Checks that the project can be built, if a build is requested.
+/// Checks that the project can be built, and is clean if it must be, if a build is requested.
 fn check_build(
     context: &Context<'_>,
+    choice: &ModelChoice,
     build: Option<BuildOptions>,
     missing: &mut NotReady,
 ) -> Result<(), Error> {
     let Some(build) = build else {
         return Ok(());
     };
+    if choice.require_clean {
+        missing.note(NotClean::check(context.project.root()));
+    }
     let path = context.environment.os("PATH");
     missing.note(build_script::inspect(context.project.root(), path));
     if build.sandbox == SandboxMode::Strict {

@@ -13,6 +13,7 @@ use super::shown::DiskFiles;
 use crate::edit::{Digest, undo_log};
 use crate::model::prompt::Inputs;
 use crate::model::{Purpose, REPAIRS, StepId};
+use crate::project::Project;
 use crate::project::changed_files::EditsRecord;
 use crate::project::rollup::{self, RollupState};
 use crate::record::run_files::Artifact;
@@ -281,9 +282,16 @@ fn past(context: &Context<'_>, folder: &str) -> PastRun {
     PastRun::read(&context.project, name.unwrap_or_default())
 }
 
+/// Returns the query that the run in `folder` sent first; `None` if its record does not hold it.
+pub fn recorded_query(project: &Project, folder: &Path) -> Option<String> {
+    let run = PastRun::read(project, folder.to_str()?);
+    let first = run.steps(project).into_iter().next()?.step;
+    sent(&run, &first).map(|inputs| inputs.query)
+}
+
 /// Extracts the inputs sent with the first query from its file, by the recorded sizes of its parts.
 fn sent(run: &PastRun, first: &Step) -> Option<Inputs> {
-    let text = run.text(&StepId::INITIAL, Artifact::Query)?;
+    let text = run.text(&first.id(), Artifact::Query)?;
     let mut rest = text.as_str();
     let mut parts = BTreeMap::new();
     for part in &first.prompt {

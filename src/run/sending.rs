@@ -21,21 +21,30 @@ const NAMED: usize = 100;
 pub enum SendingProblem {
     /// The rollup does not match the disk.
     #[error("the code base in `agent-config/codeRollup.txt` is not that on the disk: {0}")]
-    #[diagnostic(help(
-        "let the run roll up by `--rollup`, or do so with `code-commit rollup` or `./codeRollup.sh`; `--allow-stale` sends it as it is"
-    ))]
+    #[diagnostic(
+        code("/stale"),
+        help(
+            "let the run roll up by `--rollup`, or do so with `code-commit rollup` or `./codeRollup.sh`; `--allow-stale` sends it as it is"
+        )
+    )]
     Stale(String),
     /// The rollup cannot be compared with the disk.
     #[error(
         "there is no file in `agent-config/codeRollup.txt`, behind a line like `--- src/main.rs ---`"
     )]
-    #[diagnostic(help("roll up again, with `code-commit rollup` or `./codeRollup.sh`"))]
+    #[diagnostic(
+        code("/stale"),
+        help("roll up again, with `code-commit rollup` or `./codeRollup.sh`")
+    )]
     NoFiles,
     /// The prompt exceeds the model's context window.
     #[error("the prompt does not fit into the window of `{model}`: {}{}", share(.size, *.window), breakdown(.size, .largest))]
-    #[diagnostic(help(
-        "leave files out of the rollup: `code-commit rollup --budget TOKENS` says which; or use a model with a larger window (one of Ollama's is loaded with its entry's `numCtx`)"
-    ))]
+    #[diagnostic(
+        code("/window"),
+        help(
+            "leave files out of the rollup: `code-commit rollup --budget TOKENS` says which; or use a model with a larger window (one of Ollama's is loaded with its entry's `numCtx`)"
+        )
+    )]
     TooLarge {
         /// The model's name, as given to `--model`.
         model: String,
@@ -51,15 +60,19 @@ pub enum SendingProblem {
         "the first call would pass `--max-cost` {limit}: the prompt has {}, which alone cost {least}, and the answer comes on top",
         .size.text()
     )]
-    #[diagnostic(help(
-        "raise `--max-cost`, or leave files out of the rollup; `--dry-run` shows what costs how much"
-    ))]
+    #[diagnostic(
+        code("/budget"),
+        help(
+            "raise `--max-cost`, or leave files out of the rollup; `--dry-run` shows what costs how much"
+        )
+    )]
     TooExpensive { limit: Usd, least: Usd, size: Size },
     /// A cost limit is set, but the model has no price.
     #[error("`--max-cost` cannot be kept: the price of `{model}` is not known")]
-    #[diagnostic(help(
-        "give `{model}` a `price` in `agent-config/models.json`; a local one costs 0"
-    ))]
+    #[diagnostic(
+        code("/budget"),
+        help("give `{model}` a `price` in `agent-config/models.json`; a local one costs 0")
+    )]
     NoPrice { model: String },
 }
 

@@ -17,7 +17,7 @@ use crate::project::rollup::{RollupFile, RollupState};
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 #[error("nothing of the reply was applied: changed while the model was at work: {}", listed(.0))]
 #[diagnostic(
-    code("reply-rejected"),
+    code("reply-rejected/changed-meanwhile"),
     help(
         "the reply is kept in the run's folder: put the files back as the model was shown them, or allow to replace them with `--allow-stale`; then `code-commit --resume RUN` applies it"
     )

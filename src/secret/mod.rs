@@ -4,4 +4,4 @@ pub mod credentials;
 pub(crate) mod escapes;
 mod redactor;
 
-pub use redactor::{ApiKey, KeyProblem, RedactingWriter, Redactor, SHORTEST_KEY, SecretKind};
+pub use redactor::{ApiKey, KeyProblem, RedactingWriter, Redactor, SHORTEST_KEY, SecretKind, bare};

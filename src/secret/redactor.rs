@@ -32,6 +32,15 @@ pub enum KeyProblem {
     /// The key contains a byte that is not allowed in the value of an HTTP header.
     #[error("has a blank, a control character or a character that is not ASCII")]
     NotVisibleAscii,
+    /// The key is in quotes.
+    #[error("is in quotes")]
+    Quoted,
+    /// A variable's name stands before the key.
+    #[error("begins with a variable's name and `=`")]
+    Assigned,
+    /// The text stands where a key is to be written.
+    #[error("is a placeholder")]
+    Placeholder,
 }
 
 impl ApiKey {
@@ -53,10 +62,58 @@ impl ApiKey {
         }
     }
 
+    /// Parses a key file's content, which users write by hand: it must hold the key alone, and one that is a key.
+    ///
+    /// # Errors
+    /// Fails if the key is not one line of visible ASCII, or is written like a variable, in quotes, or not at all.
+    pub fn of_file(content: &[u8]) -> Result<Self, KeyProblem> {
+        let line = String::from_utf8_lossy(content);
+        let line = line.trim();
+        let is_line = !line.contains(['\n', '\r']);
+        match bare(line) {
+            key if key != line && is_line && line.starts_with(QUOTES) => Err(KeyProblem::Quoted),
+            key if key != line && is_line => Err(KeyProblem::Assigned),
+            key if !key.is_empty() && is_placeholder(key) => Err(KeyProblem::Placeholder),
+            _ => Self::parse(content),
+        }
+    }
+
     /// Returns the key itself, for the one header that carries it.
     pub fn expose(&self) -> &str {
         &self.0
     }
+}
+
+/// The quotes that a key may be written in.
+const QUOTES: [char; 3] = ['"', '\'', '`'];
+
+/// Returns the key in a line like `export NAME="key"`: without the name in capitals, and without the quotes.
+pub fn bare(line: &str) -> &str {
+    let line = line.trim();
+    let assigned = line.strip_prefix("export ").unwrap_or(line);
+    let is_name = |name: &str| {
+        let mut bytes = name.bytes();
+        !name.is_empty() && bytes.all(|byte| matches!(byte, b'A'..=b'Z' | b'0'..=b'9' | b'_'))
+    };
+    // A key in Base64 may end with `=`.
+    let line = match assigned.split_once('=') {
+        Some((name, value)) if is_name(name) && !value.trim_matches('=').is_empty() => value.trim(),
+        _ => line,
+    };
+    let quotes = QUOTES.into_iter();
+    let mut unquoted = quotes.filter_map(|quote| line.strip_prefix(quote)?.strip_suffix(quote));
+    unquoted.next().unwrap_or(line)
+}
+
+/// Returns whether the text stands where a key is to be written.
+fn is_placeholder(text: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
+    let filler = lower.trim_start_matches("sk-");
+    filler.len() != 1 && filler.bytes().all(|byte| matches!(byte, b'x' | b'*'))
+        || lower.starts_with('<')
+        || lower.contains("...")
+        || lower.contains("your") && lower.contains("key")
+        || ["changeme", "placeholder"].contains(&lower.as_str())
 }
 
 impl fmt::Display for ApiKey {

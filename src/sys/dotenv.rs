@@ -13,13 +13,16 @@ const MOST_PROBLEMS: usize = 10;
 pub enum DotenvProblem {
     /// The line is not a complete assignment.
     #[error("line {line} of `.env` is not of the form `KEY=value`")]
-    #[diagnostic(help(
-        "write one variable a line, a value with blanks in quotes, and a newline in it as `\\n` in double quotes"
-    ))]
+    #[diagnostic(
+        code("/settings"),
+        help(
+            "write one variable a line, a value with blanks in quotes, and a newline in it as `\\n` in double quotes"
+        )
+    )]
     Malformed { line: usize },
     /// The value contains a `$`, which other programs would expand; a guess could yield a wrong key.
     #[error("line {line} of `.env` has a `$`, and variables are not expanded there")]
-    #[diagnostic(help("put the value in single quotes"))]
+    #[diagnostic(code("/settings"), help("put the value in single quotes"))]
     Dollar { line: usize },
 }
 

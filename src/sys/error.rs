@@ -1,7 +1,8 @@
 //! Errors as they are propagated to `main`: each has a message, a hint for the user and an exit code.
 //!
-//! All error types derive [`miette::Diagnostic`]: `help` is the hint, and `code` is the exit's name in the contract.
-//! Without a code, the error counts as a local I/O failure.
+//! All error types derive [`miette::Diagnostic`]: `help` is the hint, and `code` is the exit's name in the contract and,
+//! behind a slash, the reason's. Without the first, the error counts as a local I/O failure; without the second, the exit
+//! has one. `related` are the problems that an error consists of, whose reasons come before its own.
 
 use std::fmt;
 use std::ops::Deref;
@@ -9,6 +10,7 @@ use std::ops::Deref;
 use miette::{Diagnostic, Report};
 
 use super::exit::Exit;
+use super::reason::Reason;
 
 /// Any error of this program.
 #[derive(Debug)]
@@ -22,8 +24,35 @@ impl Error {
 
     /// Returns the exit status of the process.
     pub fn exit(&self) -> Exit {
-        let name = self.code().map(|name| name.to_string());
-        name.map_or(Exit::LocalIo, |name| Exit::named(&name))
+        let code = self.code().map(|code| code.to_string());
+        let name = code.as_deref().map(|code| code.split('/').next());
+        name.flatten().map_or(Exit::LocalIo, Exit::named)
+    }
+
+    /// Returns the reason, for programs: of several problems, the first that does not pass by itself.
+    pub fn reason(&self) -> Reason {
+        let of = |problem: &dyn Diagnostic| {
+            let code = problem.code()?.to_string();
+            Reason::parse(code.split_once('/')?.1)
+        };
+        let own = of(&**self).or_else(|| Reason::parse(self.exit().reason()));
+        // The contract has a reason for every exit.
+        let own = own.unwrap_or_default();
+        let problems = self.related().into_iter().flatten();
+        problems
+            .map(|problem| of(problem).unwrap_or(own))
+            .min_by_key(|reason| reason.retryable)
+            .unwrap_or(own)
+    }
+
+    /// Returns the problems that the error consists of, each with its hint; the error itself if it is one alone.
+    pub fn problems(&self) -> Vec<(String, Option<String>)> {
+        let problems = self.related().into_iter().flatten();
+        let problems: Vec<_> = problems.map(|one| (one.to_string(), one.hint())).collect();
+        if problems.is_empty() {
+            return vec![(self.to_string(), self.hint())];
+        }
+        problems
     }
 
     /// Returns whether the error is of type `E`.

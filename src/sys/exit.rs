@@ -11,6 +11,8 @@ pub enum Exit {
     BuildFailed,
     /// A build changed the files that judge it.
     GateChanged,
+    /// The build passed, but the change has warnings that the user denies.
+    WarningsDenied,
     /// The command line is invalid.
     Usage,
     /// The project lacks something that the command needs.
@@ -50,60 +52,76 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// All statuses that have a fixed code and name.
-    const ALL: [(Self, u8, &'static str); 20] = [
-        (Self::Done, 0, "done"),
+    /// All statuses that have a fixed code and name, with the reason of errors that give no other.
+    const ALL: [(Self, u8, &'static str, &'static str); 21] = [
+        (Self::Done, 0, "done", "disk"),
         // Code 1: the goal of the run was not reached.
-        (Self::BuildFailed, 1, "build-failed"),
-        (Self::GateChanged, 1, "gate-changed"),
-        (Self::AuditFailed, 1, "audit-failed"),
-        (Self::ToolsFailed, 1, "tools-failed"),
-        (Self::LoopLimit, 1, "loop-limit"),
-        (Self::OverBudget, 1, "over-budget"),
-        (Self::NotPermitted, 1, "not-permitted"),
-        (Self::StepFailed, 1, "step-failed"),
-        (Self::Stopped, 1, "stopped"),
-        (Self::Unreliable, 1, "unreliable"),
-        (Self::IterationLimit, 1, "iteration-limit"),
-        (Self::BranchTimeout, 1, "branch-timeout"),
-        (Self::PublishFailed, 1, "publish-failed"),
-        (Self::Usage, 2, "usage"),
-        (Self::NotReady, 3, "not-ready"),
-        (Self::ModelFailed, 4, "model-failed"),
-        (Self::McpFailed, 4, "mcp-failed"),
-        (Self::ReplyRejected, 5, "reply-rejected"),
-        (Self::LocalIo, 6, "local-io"),
+        (Self::BuildFailed, 1, "build-failed", "build"),
+        (Self::GateChanged, 1, "gate-changed", "gate-changed"),
+        (
+            Self::WarningsDenied,
+            1,
+            "warnings-denied",
+            "warnings-denied",
+        ),
+        (Self::AuditFailed, 1, "audit-failed", "audit-failed"),
+        (Self::ToolsFailed, 1, "tools-failed", "tools-failed"),
+        (Self::LoopLimit, 1, "loop-limit", "loop-limit"),
+        (Self::OverBudget, 1, "over-budget", "budget"),
+        (Self::NotPermitted, 1, "not-permitted", "not-permitted"),
+        (Self::StepFailed, 1, "step-failed", "step-failed"),
+        (Self::Stopped, 1, "stopped", "stopped"),
+        (Self::Unreliable, 1, "unreliable", "unreliable"),
+        (
+            Self::IterationLimit,
+            1,
+            "iteration-limit",
+            "iteration-limit",
+        ),
+        (Self::BranchTimeout, 1, "branch-timeout", "branch-timeout"),
+        (Self::PublishFailed, 1, "publish-failed", "publish-failed"),
+        (Self::Usage, 2, "usage", "usage"),
+        (Self::NotReady, 3, "not-ready", "missing-input"),
+        (Self::ModelFailed, 4, "model-failed", "server"),
+        (Self::McpFailed, 4, "mcp-failed", "mcp-failed"),
+        (Self::ReplyRejected, 5, "reply-rejected", "malformed"),
+        (Self::LocalIo, 6, "local-io", "disk"),
     ];
 
     /// Returns the exit with this name in the contract, or the one for the signal with this name.
     pub(super) fn named(name: &str) -> Self {
-        let known = Self::ALL.iter().find(|(_, _, known)| *known == name);
+        let known = Self::ALL.iter().find(|(_, _, known, _)| *known == name);
         let signal = || Signal::ALL.into_iter().find(|signal| signal.name() == name);
         match known {
-            Some((exit, _, _)) => *exit,
+            Some((exit, ..)) => *exit,
             None => signal().map_or(Self::LocalIo, Self::Interrupted),
         }
     }
 
-    /// Returns the code and its name in the contract.
-    fn code_and_name(self) -> (u8, &'static str) {
-        match (self, Self::ALL.iter().find(|(exit, _, _)| *exit == self)) {
-            (Self::Interrupted(signal), _) => (128 + signal.number(), "interrupted"),
-            (_, Some((_, code, name))) => (*code, name),
+    /// Returns the code, its name in the contract, and the reason of errors that give no other.
+    fn row(self) -> (u8, &'static str, &'static str) {
+        match (self, Self::ALL.iter().find(|(exit, ..)| *exit == self)) {
+            (Self::Interrupted(signal), _) => (128 + signal.number(), "interrupted", "interrupted"),
+            (_, Some((_, code, name, reason))) => (*code, name, reason),
             // Unreachable: the table contains all other statuses.
-            _ => (6, "local-io"),
+            _ => (6, "local-io", "disk"),
         }
     }
 
     /// Returns the process's exit code.
     #[must_use]
     pub fn code(self) -> u8 {
-        self.code_and_name().0
+        self.row().0
     }
 
     /// Returns the name of the code in the contract.
     #[must_use]
     pub fn name(self) -> &'static str {
-        self.code_and_name().1
+        self.row().1
+    }
+
+    /// Returns the reason of errors that give no other.
+    pub(super) fn reason(self) -> &'static str {
+        self.row().2
     }
 }

@@ -38,18 +38,18 @@ const SET: &str = "set `VISUAL` or `EDITOR` to the command of an editor";
 pub enum EditorProblem {
     /// No editor is configured.
     #[error("there is no editor to open: neither `VISUAL` nor `EDITOR` is set")]
-    #[diagnostic(code("not-ready"), help("{SET}"))]
+    #[diagnostic(code("not-ready/settings"), help("{SET}"))]
     NotSet,
     /// The editor's command cannot be split into words.
     #[error("`{}` is not a command: it is empty, or a quote is not closed", printable(.command, &[]))]
-    #[diagnostic(code("not-ready"), help("{SET}"))]
+    #[diagnostic(code("not-ready/settings"), help("{SET}"))]
     NoCommand {
         /// The command as configured.
         command: String,
     },
     /// The editor could not be started.
     #[error("cannot start the editor `{}`: {source}", printable(.command, &[]))]
-    #[diagnostic(code("not-ready"), help("{SET}"))]
+    #[diagnostic(code("not-ready/settings"), help("{SET}"))]
     NotStarted {
         /// The command as configured.
         command: String,
@@ -58,7 +58,7 @@ pub enum EditorProblem {
     },
     /// The editor exited with an error.
     #[error("the editor `{}` failed: {status}", printable(.command, &[]))]
-    #[diagnostic(code("not-ready"), help("{SET}"))]
+    #[diagnostic(code("not-ready/settings"), help("{SET}"))]
     Failed {
         /// The command as configured.
         command: String,

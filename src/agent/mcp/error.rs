@@ -24,7 +24,7 @@ pub enum McpError {
     /// The server cannot be reached, or its answer is incomplete.
     #[error("no answer from the MCP server at `{server}`{}: {reason}", after_tries(*.tries))]
     #[diagnostic(
-        code("mcp-failed"),
+        code("mcp-failed/network"),
         help("see that the server runs and the URL is right")
     )]
     NoAnswer {
@@ -37,7 +37,7 @@ pub enum McpError {
     },
     /// No answer came within the time limit of a call.
     #[error("the MCP server at `{server}` has not answered within {} s", .limit.as_secs_f64())]
-    #[diagnostic(code("mcp-failed"), help("{MORE_TIME}"))]
+    #[diagnostic(code("mcp-failed/network"), help("{MORE_TIME}"))]
     TimedOut {
         /// The server.
         server: String,
@@ -80,7 +80,7 @@ pub enum McpError {
     },
     /// The next try would start after the time limit of the call.
     #[error("{source}; the next try is {} s away, beyond the time limit", .wait.as_secs_f64())]
-    #[diagnostic(code("mcp-failed"), help("{MORE_TIME}"))]
+    #[diagnostic(code("mcp-failed/network"), help("{MORE_TIME}"))]
     NoTimeLeft {
         /// The failure of the last try.
         source: Box<McpError>,

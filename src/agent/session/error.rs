@@ -52,7 +52,7 @@ pub enum SessionError {
     /// Another process is using the session.
     #[error("the session `{id}` is in use{}", holder_words(*.process))]
     #[diagnostic(
-        code("not-ready"),
+        code("not-ready/locked"),
         help("wait until it has ended, or end it; or start another session")
     )]
     InUse {
@@ -72,7 +72,7 @@ pub enum SessionError {
     },
     /// The lock file cannot be locked.
     #[error("cannot lock `{}`: {source}", .path.display())]
-    #[diagnostic(code("not-ready"), help("set `{}` to a directory on a file system that can lock", home.variable))]
+    #[diagnostic(code("not-ready/disk"), help("set `{}` to a directory on a file system that can lock", home.variable))]
     Unlockable {
         /// The lock file.
         path: PathBuf,

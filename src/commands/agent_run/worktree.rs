@@ -63,7 +63,7 @@ impl<'c> Worktree<'c> {
         self.observe(run);
         let tree = self.tree.borrow();
         let files = tree.changed().map(|path| (path, None));
-        closing::review(context.reporter, run, &tree, files);
+        closing::review(context, run, &tree, files);
         tree.note_lost(run);
     }
 }

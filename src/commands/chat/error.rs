@@ -79,7 +79,7 @@ pub enum ChatError {
     /// The vendor rejects the key.
     #[error("the key is refused: {reason}")]
     #[diagnostic(
-        code("model-failed"),
+        code("model-failed/key-rejected"),
         help(
             "nothing was stored; see that the key is whole, and made for the server that is asked"
         )

@@ -58,6 +58,7 @@ use crate::sys::files::PathError;
 use crate::sys::home_file::HomeFileProblem;
 use crate::sys::interrupt::{Interrupted, Signal};
 use crate::sys::positions::Misplaced;
+use crate::sys::reason::{REASONS, Reason};
 use crate::ui::editor::EditorProblem;
 use crate::ui::input::InputError;
 use crate::ui::tui::attachment::ImageProblem;
@@ -78,7 +79,13 @@ impl Told {
     fn error(&mut self, error: impl Into<Error>) {
         let error: Error = error.into();
         let exit = error.exit();
-        let _ = writeln!(self.0, "{error}\n  exit: {} {}", exit.code(), exit.name());
+        let reason = reason(&error);
+        let _ = writeln!(
+            self.0,
+            "{error}\n  exit: {} {} ({reason})",
+            exit.code(),
+            exit.name()
+        );
         let hint = error.hint();
         let mut hints = vec![("hint", hint.clone())];
         let others = [
@@ -96,8 +103,37 @@ impl Told {
     fn problem(&mut self, problem: impl Into<Error>) {
         let problem: Error = problem.into();
         let hint = problem.hint().unwrap_or_default();
-        let _ = writeln!(self.0, "{problem}\n  hint: {hint}\n");
+        let _ = write!(self.0, "{problem}\n  hint: {hint}\n");
+        let reason = reason(&NotReady::of(problem).into());
+        let _ = writeln!(self.0, "  reason: {reason}\n");
     }
+}
+
+/// An error's reason for programs; it must be one of the closed list, as the schema has it.
+fn reason(error: &Error) -> String {
+    let problems = error.related().into_iter().flatten();
+    let codes = problems.map(miette::Diagnostic::code).chain([error.code()]);
+    for code in codes.flatten().map(|code| code.to_string()) {
+        let named = code.split_once('/');
+        assert!(
+            named.is_none_or(|(_, name)| Reason::parse(name).is_some()),
+            "{code}"
+        );
+    }
+    let reason = error.reason();
+    let later = if reason.retryable { ", later" } else { "" };
+    let status = reason.http_status;
+    let status = status.map_or(String::new(), |status| format!(", {status}"));
+    format!("{}{status}{later}", reason.name)
+}
+
+#[test]
+fn the_reasons_are_those_of_the_schema() {
+    let schema = include_str!("../../../fixtures/schema/result.schema.json");
+    let schema: Value = serde_json::from_str(schema).unwrap();
+    let listed = &schema["properties"]["error"]["anyOf"][0]["properties"]["reason"]["enum"];
+    let names = REASONS.map(|(name, _)| name);
+    assert_eq!(*listed, serde_json::json!(names.to_vec()));
 }
 
 fn s(text: &str) -> String {
@@ -231,6 +267,7 @@ fn model_errors() -> Vec<ModelError> {
         ModelError::Recorded {
             message: s("a recorded error"),
             hint: s("a recorded hint"),
+            reason: s("busy/503"),
         },
         ModelError::NotRecorded(s("0001-step-response.json")),
         ModelError::Unreadable {
@@ -469,6 +506,16 @@ fn commands_own(told: &mut Told) {
         known: s("`a`, `b`"),
     });
     told.error(CommandError::ModelIsThere(s("a")));
+    told.error(CommandError::CommandLine {
+        message: s("unexpected argument '--a' found"),
+        hint: s("see `code-commit --help`"),
+    });
+    told.error(CommandError::WarningsDenied {
+        warnings: vec![
+            DeniedWarning(s("`a.rs` skips a test")),
+            DeniedWarning(s("`b` has changed")),
+        ],
+    });
     told.error(DoesNotFit {
         model: s("a"),
         prompt_tokens: 200_000,

@@ -89,7 +89,7 @@ pub struct AzureVariables {
 /// A variable that is missing or wrong. Its value is never shown, except for numbers.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
 #[error("{message}")]
-#[diagnostic(help("{hint}"))]
+#[diagnostic(code("/settings"), help("{hint}"))]
 pub struct ConfigProblem {
     message: String,
     hint: String,

@@ -32,7 +32,10 @@ pub struct Instructions {
 /// An `AGENTS.md` that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
 #[error("`{}` cannot be used: {reason}", .path.display())]
-#[diagnostic(help("make it a readable file of at most 64 KiB of UTF-8, or move it away"))]
+#[diagnostic(
+    code("/settings"),
+    help("make it a readable file of at most 64 KiB of UTF-8, or move it away")
+)]
 pub struct InstructionsProblem {
     /// The file.
     pub path: PathBuf,

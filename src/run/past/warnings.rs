@@ -11,6 +11,9 @@ mod tests;
 use memchr::{memchr_iter, memmem, memrchr};
 use regex::bytes::{Regex, RegexBuilder};
 
+use serde_json::Value;
+
+use crate::record::result::WarningRecord;
 use crate::sys::text::{cut, printable};
 
 use crate::sys::diff::{FileChange, LineKind, hunks};
@@ -25,24 +28,69 @@ const MAX_COLUMN: usize = 500;
 /// Maximum number of items named in a sentence, and of sentences of a kind.
 const MOST: usize = 20;
 
-/// The words for each concern, and last for manifests: for a file with one more sign, for a file with several, and for
-/// the files that are only counted.
-const WORDS: [[&str; 3]; 5] = [
-    ["", "", "files have fewer tests than before"],
-    ["skips a test", "skips tests", "files skip tests"],
+/// The words for each concern, and last for manifests and for what `build.sh` runs: the code, for a file with one more
+/// sign, for a file with several, and for the files that are only counted.
+const WORDS: [[&str; 4]; 6] = [
+    ["tests-fewer", "", "", "files have fewer tests than before"],
     [
+        "test-skipped",
+        "skips a test",
+        "skips tests",
+        "files skip tests",
+    ],
+    [
+        "test-focused",
         "leaves out all other tests",
         "leaves out all other tests",
         "files leave out tests",
     ],
-    ["silences a lint", "silences lints", "files silence lints"],
-    ["", "", "manifests have changed"],
+    [
+        "lint-silenced",
+        "silences a lint",
+        "silences lints",
+        "files silence lints",
+    ],
+    ["manifest-changed", "", "", "manifests have changed"],
+    [
+        "gate-script-changed",
+        "",
+        "",
+        "files that build.sh runs have changed",
+    ],
 ];
 
+/// The code for a deleted file that had tests.
+const DELETED: &str = "test-file-deleted";
+
+/// The names for several codes: those of tests, and all.
+const GROUPS: [&str; 2] = ["tests", "all"];
+
+/// Checks the name of a warning's code, or of several: `tests` or `all`.
+///
+/// # Errors
+/// The names that there are.
+pub fn check_code(name: &str) -> Result<String, String> {
+    let codes = WORDS.iter().map(|[code, ..]| *code).chain([DELETED]);
+    let names: Vec<&str> = GROUPS.into_iter().chain(codes).collect();
+    let is_known = names.contains(&name);
+    is_known
+        .then(|| name.to_owned())
+        .ok_or_else(|| format!("name one or more of {}", names.join(", ")))
+}
+
+/// Returns whether these names include the code.
+pub fn is_denied(names: &[String], code: &str) -> bool {
+    names.iter().any(|name| match name.as_str() {
+        "all" => true,
+        "tests" => code.starts_with("test"),
+        name => name == code,
+    })
+}
+
 /// Returns the warnings, one sentence each, without a full stop: removed tests first, then skipped ones, silenced
-/// lints, and manifests.
-pub fn warnings(changes: &[FileChange]) -> Vec<String> {
-    let mut sentences: [Vec<String>; 5] = Default::default();
+/// lints, manifests, and what the `build_script` runs.
+pub fn warnings(changes: &[FileChange], build_script: &str) -> Vec<WarningRecord> {
+    let mut sentences: [Vec<WarningRecord>; 6] = Default::default();
     for language in &LANGUAGES {
         let files = changes.iter().filter(|change| is_read(language, change));
         let files: Vec<&FileChange> = files.collect();
@@ -69,10 +117,17 @@ pub fn warnings(changes: &[FileChange]) -> Vec<String> {
     let manifests = changes.iter().filter(|change| is_manifest(change));
     sentences[4].extend(manifests.map(|change| {
         let path = code(&change.path);
-        format!("changed manifest {path}: look at its dependencies")
+        let message = format!("changed manifest {path}: look at its dependencies");
+        record(WORDS[4][0], &change.path, None, message)
+    }));
+    let scripts = changes.iter().filter(|change| is_run(change, build_script));
+    sentences[5].extend(scripts.map(|change| {
+        let path = code(&change.path);
+        let message = format!("{path} has changed, which build.sh runs: it judges what comes next");
+        record(WORDS[5][0], &change.path, None, message)
     }));
     let sentences = sentences.into_iter().zip(&WORDS);
-    let bounded = sentences.map(|(sentences, [.., rest])| bounded(sentences, rest));
+    let bounded = sentences.map(|(sentences, [code, .., rest])| bounded(sentences, code, rest));
     bounded.flatten().collect()
 }
 
@@ -80,6 +135,40 @@ fn is_read(language: &Language, change: &FileChange) -> bool {
     let extension = change.path.rsplit_once('.').map(|(_, extension)| extension);
     extension.is_some_and(|extension| language.extensions.contains(&extension))
         && change.before().len().max(change.after().len()) <= MAX_BYTES
+}
+
+fn record(code: &'static str, path: &str, line: Option<usize>, message: String) -> WarningRecord {
+    WarningRecord {
+        code: code.into(),
+        path: Some(path.to_owned()),
+        line,
+        message,
+    }
+}
+
+/// Returns whether the script names the file, by a path with a directory, or runs a program that takes its commands from
+/// it: `make`, or one that runs the scripts in `package.json`.
+fn is_run(change: &FileChange, script: &str) -> bool {
+    let lines = script
+        .lines()
+        .filter(|line| !line.trim_start().starts_with('#'));
+    let mut words = lines.flat_map(|line| {
+        let is_end = |c: char| c.is_whitespace() || "\"'();&|<>`".contains(c);
+        line.split(is_end).filter(|word| !word.is_empty())
+    });
+    match change.path.as_str() {
+        "Makefile" | "makefile" | "GNUmakefile" => words.any(|word| word == "make"),
+        "package.json" => {
+            let runs = |word| matches!(word, "npm" | "yarn" | "pnpm" | "bun" | "npx");
+            words.any(runs) && scripts(change.before()) != scripts(change.after())
+        }
+        path => path.contains('/') && words.any(|word| word.trim_start_matches("./") == path),
+    }
+}
+
+fn scripts(manifest: &[u8]) -> Option<Value> {
+    let manifest: Value = serde_json::from_slice(manifest).ok()?;
+    manifest.get("scripts").cloned()
 }
 
 /// Returns whether the file is a manifest of dependencies, by its name; a deleted file is not.
@@ -124,7 +213,7 @@ impl Sign {
     }
 
     /// Names the files with fewer tests than before, unless the total has not dropped: tests may move.
-    fn lost(&self, files: &[&FileChange]) -> Vec<String> {
+    fn lost(&self, files: &[&FileChange]) -> Vec<WarningRecord> {
         let count = |text| self.found(text).count();
         let counts = files
             .iter()
@@ -137,22 +226,32 @@ impl Sign {
             .filter(|(_, one, other)| after < before && other < one);
         let sentences = lost.map(|(file, before, after)| {
             let path = code(&file.path);
-            match (&file.after, before) {
+            let message = match (&file.after, before) {
                 (Some(_), _) => {
                     format!("{path} has fewer tests than before: {after} instead of {before}")
                 }
                 (None, 1) => format!("{path} is deleted, which had a test"),
                 (None, _) => format!("{path} is deleted, which had {before} tests"),
-            }
+            };
+            let code = if file.after.is_some() {
+                WORDS[0][0]
+            } else {
+                DELETED
+            };
+            record(code, &file.path, None, message)
         });
         sentences.collect()
     }
 
     /// Describes the signs added to a file: those on added lines, less the number on removed lines.
-    fn sentence(&self, change: &FileChange, [one, several, _]: &[&str; 3]) -> Option<String> {
+    fn sentence(
+        &self,
+        change: &FileChange,
+        [warning, one, several, _]: &[&'static str; 4],
+    ) -> Option<WarningRecord> {
         // Most files have no signs and need no diff.
         self.found(change.after()).next()?;
-        let (mut gone, mut new) = (0, Vec::new());
+        let (mut gone, mut new, mut first) = (0, Vec::new(), None);
         for line in hunks(change.before(), change.after())?
             .iter()
             .flat_map(|hunk| &hunk.lines)
@@ -161,6 +260,7 @@ impl Sign {
             match (line.kind, line.after_line) {
                 (LineKind::Removed, _) => gone += found.count(),
                 (LineKind::Added, Some(at)) => new.extend(found.map(|text| {
+                    first.get_or_insert(at);
                     let text = code(&String::from_utf8_lossy(text));
                     format!("{text} at line {at}")
                 })),
@@ -169,16 +269,28 @@ impl Sign {
         }
         new.truncate(new.len().saturating_sub(gone));
         let does = if new.len() == 1 { one } else { several };
-        (!new.is_empty()).then(|| format!("{} {does}: {}", code(&change.path), listed(&new)))
+        (!new.is_empty()).then(|| {
+            let message = format!("{} {does}: {}", code(&change.path), listed(&new));
+            record(warning, &change.path, first, message)
+        })
     }
 }
 
 /// Limits the number of sentences; a final one counts those left out.
-fn bounded(mut sentences: Vec<String>, rest: &str) -> Vec<String> {
+fn bounded(
+    mut sentences: Vec<WarningRecord>,
+    code: &'static str,
+    rest: &str,
+) -> Vec<WarningRecord> {
     let more = sentences.len().saturating_sub(MOST);
     if more > 0 {
         sentences.truncate(MOST);
-        sentences.push(format!("{more} more {rest}"));
+        sentences.push(WarningRecord {
+            code: code.into(),
+            path: None,
+            line: None,
+            message: format!("{more} more {rest}"),
+        });
     }
     sentences
 }

@@ -15,6 +15,28 @@ fn stream(redactor: &Redactor, chunks: &[&[u8]]) -> Vec<u8> {
 }
 
 #[test]
+fn what_stands_in_a_key_file_in_a_keys_place_is_told() {
+    for (content, expected) in [
+        (&b"\"sk-abc\""[..], Err(KeyProblem::Quoted)),
+        (b"'sk-abc'\n", Err(KeyProblem::Quoted)),
+        (b"OPENAI_API_KEY=sk-abc", Err(KeyProblem::Assigned)),
+        (b"export KEY=\"sk-abc\"", Err(KeyProblem::Assigned)),
+        (b"YOUR_API_KEY", Err(KeyProblem::Placeholder)),
+        (b"<your key>", Err(KeyProblem::Placeholder)),
+        (b"sk-...", Err(KeyProblem::Placeholder)),
+        (b"xxxxxxxx", Err(KeyProblem::Placeholder)),
+        (b"a\nb", Err(KeyProblem::MultiLine)),
+        (b"", Err(KeyProblem::Empty)),
+        (b"AQ.Key-1_x=", Ok("AQ.Key-1_x=")),
+        (b"x", Ok("x")),
+    ] {
+        let parsed = ApiKey::of_file(content);
+        let parsed = parsed.as_ref().map(ApiKey::expose).map_err(|e| *e);
+        assert_eq!(parsed, expected, "{content:?}");
+    }
+}
+
+#[test]
 fn a_key_file_holds_one_line_of_visible_ascii() {
     for (content, expected) in [
         (&b" abc-1 \r\n"[..], Ok("abc-1")),

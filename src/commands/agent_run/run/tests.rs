@@ -60,6 +60,7 @@ fn choice(model: Option<&str>) -> ModelChoice {
         resume: None,
         timeout: Duration::ZERO,
         delivery: Delivery::Whole,
+        require_clean: false,
         allow_secrets: false,
         inputs: InputOptions::default(),
         require_model: false,
@@ -118,6 +119,7 @@ fn in_project(work: impl FnOnce(&Context<'_>, &Recording)) {
             passed: &[],
             allowed_sockets: &[],
         },
+        protection: &crate::edit::protection::Protection::default(),
         models: &models,
         project,
     };

@@ -42,7 +42,7 @@ const WITHOUT: &str = "then the defaults hold";
 pub enum PermissionsProblem {
     /// The file or its directory is a link, or not a file or directory at all.
     #[error("`{}` is a link or no regular file", .path.display())]
-    #[diagnostic(help("put a regular file or directory in the place of `{}`, or remove it", path.display()))]
+    #[diagnostic(code("/settings"), help("put a regular file or directory in the place of `{}`, or remove it", path.display()))]
     NoFile {
         /// The file, or its directory.
         path: PathBuf,

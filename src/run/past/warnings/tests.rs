@@ -24,7 +24,12 @@ fn change(path: &str, before: &str, after: &str) -> FileChange {
 }
 
 fn one(path: &str, before: &str, after: &str) -> Vec<String> {
-    warnings(&[change(path, before, after)])
+    sentences(&[change(path, before, after)])
+}
+
+fn sentences(changes: &[FileChange]) -> Vec<String> {
+    let found = warnings(changes, "").into_iter();
+    found.map(|warning| warning.message).collect()
 }
 
 const TWO: &str = "#[test]\nfn a() {}\n\n    #[tokio::test]\n    async fn b() {}\n";
@@ -69,7 +74,7 @@ fn lost_tests_are_told() {
             vec!["`a.rs` has fewer tests than before: 0 instead of 2"],
         ),
     ] {
-        assert_eq!(warnings(&changes), expected, "{changes:?}");
+        assert_eq!(sentences(&changes), expected, "{changes:?}");
     }
 }
 
@@ -153,7 +158,7 @@ fn what_is_said_is_bounded() {
     let files: Vec<FileChange> = (0..30)
         .map(|nth| change(&format!("{nth}.rs"), TWO, ONE))
         .collect();
-    let told = warnings(&files);
+    let told = sentences(&files);
     assert_eq!(told.len(), MOST + 1);
     assert_eq!(told[MOST], "10 more files have fewer tests than before");
     let told = one(&format!("a\n`{}.rs", "b".repeat(500)), ONE, "//\n");
@@ -361,6 +366,77 @@ proptest! {
         let changes: Vec<FileChange> = paths.into_iter()
             .map(|path| FileChange { path, before: contents.next().flatten(), after: contents.next().flatten() })
             .collect();
-        prop_assert!(warnings(&changes).iter().all(|warning| !warning.contains('\n')));
+        prop_assert!(sentences(&changes).iter().all(|warning| !warning.contains('\n')));
+    }
+}
+
+#[test]
+fn warnings_are_data_too() {
+    let skipped = "\n#[test]\n#[ignore]\nfn a() {}\n";
+    for (path, before, after, code, line) in [
+        ("a.rs", TWO, ONE, "tests-fewer", None),
+        ("a.rs", TWO, "", "test-file-deleted", None),
+        ("a.rs", ONE, skipped, "test-skipped", Some(3)),
+        (
+            "a.js",
+            "it('a', a)\n",
+            "it.only('a', a)\n",
+            "test-focused",
+            Some(1),
+        ),
+        ("a.py", "a()\n", "a() # noqa\n", "lint-silenced", Some(1)),
+        ("go.mod", "a\n", "b\n", "manifest-changed", None),
+        ("ci/test.sh", "a\n", "b\n", "gate-script-changed", None),
+    ] {
+        let found = warnings(&[change(path, before, after)], "set -e\n./ci/test.sh\n");
+        let [found] = &found[..] else {
+            panic!("{path}: {found:?}");
+        };
+        assert_eq!((&*found.code, found.line), (code, line), "{path}");
+        assert_eq!(found.path.as_deref(), Some(path));
+        assert!(is_denied(&[check_code(code).unwrap()], code));
+        let denied = ["all", "tests"].map(|group| is_denied(&[group.to_owned()], code));
+        assert_eq!(denied, [true, code.starts_with("test")], "{code}");
+    }
+    assert!(
+        check_code("test-skiped")
+            .unwrap_err()
+            .contains("test-skipped")
+    );
+}
+
+#[test]
+fn what_the_build_script_runs_is_known_by_its_words() {
+    let one = r#"{"scripts": {"test": "jest"}}"#;
+    for (script, path, before, after, is_run) in [
+        ("make check", "Makefile", "a\n", "b\n", true),
+        ("# make check\ncmake .", "Makefile", "a\n", "b\n", false),
+        (
+            "sh \"tools/gate\" || exit 1",
+            "tools/gate",
+            "a\n",
+            "b\n",
+            true,
+        ),
+        (
+            "npm test",
+            "package.json",
+            one,
+            r#"{"scripts": {"test": "true"}}"#,
+            true,
+        ),
+        (
+            "npm test",
+            "package.json",
+            one,
+            r#"{"scripts":{"test":"jest"},"a":1}"#,
+            false,
+        ),
+        ("cargo test", "package.json", one, "{}", false),
+    ] {
+        let found = warnings(&[change(path, before, after)], script);
+        let mut found = found.iter();
+        let is_told = found.any(|warning| warning.code == "gate-script-changed");
+        assert_eq!(is_told, is_run, "{script} {path}");
     }
 }

@@ -1,0 +1,28 @@
+//! The flags for what a change must not do to count as done.
+
+use clap::Args;
+
+use crate::edit::protection::check_pattern;
+use crate::run::past::warnings::check_code;
+
+/// Flags for the gate.
+#[derive(Debug, Clone, Default, Args)]
+pub struct GateArgs {
+    /// What CI wants: --baseline --require-clean --require-edits --deny-warnings=tests --reask 1
+    #[arg(long)]
+    pub ci: bool,
+
+    /// Reject a reply that touches a file that GLOB matches, as in .gitignore, or the value that
+    /// FILE.json#/NAME names; may be repeated
+    #[arg(long, value_name = "GLOB", value_parser = check_pattern)]
+    pub protect: Vec<String>,
+
+    /// Fail with exit code 1 if the change has warnings of these codes: test-skipped and others,
+    /// `tests`, or all (default); separated by commas
+    #[arg(long, value_name = "CODES", num_args = 0..=1, require_equals = true, default_missing_value = "all", value_delimiter = ',', value_parser = check_code)]
+    pub deny_warnings: Vec<String>,
+
+    /// Stop with exit code 3 if git sees changes in the project
+    #[arg(long)]
+    pub require_clean: bool,
+}

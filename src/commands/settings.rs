@@ -1,0 +1,160 @@
+//! Flags that files give: the user's `agent-config/run.json`, and the project's `.code-commit.json`.
+//!
+//! Reads these files. Guarantees that the project's can only narrow what a change may do, and that the user's did not
+//! come with the repository.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
+
+use super::command_line::{Cli, CliMessage};
+use super::error::CommandError;
+use crate::edit::protection::check_pattern;
+use crate::project::{CONFIG, PROJECT_GATE, Project, USER_FLAGS};
+use crate::run::past::warnings::check_code;
+use crate::sys::error::Error;
+use crate::sys::files::{self, IfThere as _, Links, MIB};
+use crate::sys::home_file::{self, HomeFileProblem};
+
+/// Flags that no file can give.
+const REFUSED: [&str; 3] = ["root", "help", "version"];
+
+/// The content of `.code-commit.json`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct ProjectGate {
+    #[serde(deserialize_with = "patterns")]
+    protect: Vec<String>,
+    #[serde(deserialize_with = "codes")]
+    deny_warnings: Vec<String>,
+    require_edits: bool,
+    baseline: bool,
+    require_clean: bool,
+}
+
+fn patterns<'de, D: Deserializer<'de>>(json: D) -> Result<Vec<String>, D::Error> {
+    let patterns = Vec::<String>::deserialize(json)?.into_iter();
+    let checked = patterns.map(|pattern| {
+        let wrong = |reason| D::Error::custom(format!("`{pattern}` is no pattern: {reason}"));
+        check_pattern(&pattern).map_err(wrong)
+    });
+    checked.collect()
+}
+
+/// Reads codes of warnings: a list of them, one alone, or true for all.
+fn codes<'de, D: Deserializer<'de>>(json: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Codes {
+        All(bool),
+        One(String),
+        Several(Vec<String>),
+    }
+    let codes = match Codes::deserialize(json)? {
+        Codes::All(true) => vec!["all".to_owned()],
+        Codes::All(false) => Vec::new(),
+        Codes::One(code) => vec![code],
+        Codes::Several(codes) => codes,
+    };
+    let checked = codes.iter().map(|code| check_code(code));
+    checked.map(|code| code.map_err(D::Error::custom)).collect()
+}
+
+/// The flags in `agent-config/run.json` do not make a command line.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[error("`{CONFIG}/{USER_FLAGS}`: {message}")]
+#[diagnostic(code("/settings"), help("{hint}"))]
+pub struct FlagsProblem {
+    message: String,
+    hint: String,
+}
+
+impl FlagsProblem {
+    fn of(message: String) -> Self {
+        let hint = "give flags by their names, with `true`, a text, a number, or a list of texts";
+        let hint = hint.to_owned();
+        Self { message, hint }
+    }
+}
+
+impl From<CliMessage> for FlagsProblem {
+    fn from(wrong: CliMessage) -> Self {
+        match wrong.error {
+            Some(CommandError::CommandLine { message, hint }) => Self { message, hint },
+            _ => Self::of(wrong.text),
+        }
+    }
+}
+
+/// Returns the command line of a workflow with the flags that the files give. Those on the command line come first.
+///
+/// # Errors
+/// When a file cannot be used.
+pub fn with_files(cli: &Cli, project: &Project) -> Result<Cli, Error> {
+    let mut cli = match project.flags()? {
+        None => cli.clone(),
+        Some(text) => cli.with_flags(&flags(&text)?).map_err(FlagsProblem::from)?,
+    };
+    let gate = project_gate(project.root())?;
+    cli.gate.protect.extend(gate.protect);
+    cli.gate.deny_warnings.extend(gate.deny_warnings);
+    cli.gate.require_clean |= gate.require_clean;
+    cli.replies.require_edits |= gate.require_edits;
+    cli.build.baseline |= gate.baseline;
+    Ok(cli)
+}
+
+fn project_gate(root: &Path) -> Result<ProjectGate, HomeFileProblem> {
+    let path = || PROJECT_GATE.into();
+    // A link may lead anywhere.
+    let read = files::read(&root.join(PROJECT_GATE), Links::Refused, MIB).if_there();
+    let read = read.map_err(|source| HomeFileProblem::Unreadable {
+        path: path(),
+        source,
+    })?;
+    let parsed = read.as_deref().map(home_file::parse_json).transpose();
+    let parsed = parsed.map_err(|mistake| HomeFileProblem::Mistake {
+        path: path(),
+        mistake,
+        without: "then the flags alone say what a change may do",
+    });
+    Ok(parsed?.unwrap_or_default())
+}
+
+/// Returns the flags in the user's file, as names and words of a command line.
+fn flags(text: &[u8]) -> Result<Vec<(String, OsString)>, Error> {
+    let parsed = home_file::parse_json(text).map_err(|mistake| HomeFileProblem::Mistake {
+        path: Path::new(CONFIG).join(USER_FLAGS),
+        mistake,
+        without: "then the command line's flags alone hold",
+    });
+    let json: Map<String, Value> = parsed?;
+    let mut flags = Vec::new();
+    for (name, value) in json {
+        if REFUSED.contains(&name.as_str()) {
+            let message = format!("`{name}` can only be given on the command line");
+            return Err(FlagsProblem::of(message).into());
+        }
+        let values = match value {
+            Value::Array(values) => values,
+            value => vec![value],
+        };
+        for value in values {
+            let word = match value {
+                Value::Bool(false) => continue,
+                Value::Bool(true) => format!("--{name}"),
+                Value::String(text) => format!("--{name}={text}"),
+                Value::Number(number) => format!("--{name}={number}"),
+                _ => {
+                    let message = format!("`{name}` has a value that no flag takes");
+                    return Err(FlagsProblem::of(message).into());
+                }
+            };
+            flags.push((name.clone(), word.into()));
+        }
+    }
+    Ok(flags)
+}

@@ -1,0 +1,101 @@
+//! The files and values that a project protects from replies and builds, beside the program's own.
+//!
+//! Reads files only to compare their values.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::beneath::ancestors;
+use crate::project::gitignore::{Case, IgnoreFile};
+use crate::sys::files::{self, Links, MIB};
+
+/// Separates a file's path from a JSON Pointer to the protected value in it.
+const POINTER: &str = "#/";
+
+/// Protected files, by patterns as in `.gitignore`, and protected values in JSON files.
+#[derive(Debug, Clone, Default)]
+pub struct Protection {
+    patterns: IgnoreFile,
+    /// Paths below the root, each with a JSON Pointer.
+    values: Vec<(String, String)>,
+}
+
+/// The protected values as they are, by path and pointer.
+pub type ProtectedValues = BTreeMap<(String, String), Option<Value>>;
+
+impl Protection {
+    /// Protects what these patterns match; each has passed [`check_pattern`].
+    pub fn new(patterns: &[String]) -> Self {
+        let (values, files): (Vec<&String>, Vec<_>) = patterns
+            .iter()
+            .partition(|pattern| pattern.contains(POINTER));
+        let files: Vec<&str> = files.into_iter().map(String::as_str).collect();
+        let values = values.into_iter().filter_map(|value| {
+            let (path, _) = value.split_once(POINTER)?;
+            Some((path.to_owned(), value[path.len() + 1..].to_owned()))
+        });
+        Self {
+            patterns: IgnoreFile::parse(files.join("\n").as_bytes()),
+            values: values.collect(),
+        }
+    }
+
+    /// Returns whether no pattern can match.
+    pub fn covers_none(&self) -> bool {
+        self.patterns == IgnoreFile::default()
+    }
+
+    /// Returns whether the file at `path` is protected as a whole, in whatever letter case.
+    pub fn covers(&self, path: &str) -> bool {
+        let is_matched = |path: &str, is_dir| {
+            let verdict = self.patterns.verdict(path.as_bytes(), is_dir, Case::Fold);
+            verdict == Some(true)
+        };
+        is_matched(path, false) || ancestors(path).any(|directory| is_matched(directory, true))
+    }
+
+    /// Returns whether a value in the file at `path` is protected.
+    pub fn has_values(&self, path: &str) -> bool {
+        self.values.iter().any(|(known, _)| known == path)
+    }
+
+    /// Returns the first protected value of the file at `path` that differs between two contents; JSON that cannot be
+    /// parsed has none.
+    pub fn changed(&self, path: &str, before: &str, after: &str) -> Option<&str> {
+        let pointers = self.values.iter().filter(|(known, _)| known == path);
+        let mut pointers = pointers.map(|(_, pointer)| pointer.as_str());
+        pointers.find(|pointer| value(before, pointer) != value(after, pointer))
+    }
+
+    /// Reads the protected values of the project at `root`.
+    pub fn values(&self, root: &Path) -> ProtectedValues {
+        let read = |(path, pointer): &(String, String)| {
+            let text = files::read(&root.join(path), Links::Refused, MIB).unwrap_or_default();
+            value(&String::from_utf8_lossy(&text), pointer)
+        };
+        let values = self.values.iter();
+        values.map(|known| (known.clone(), read(known))).collect()
+    }
+}
+
+fn value(text: &str, pointer: &str) -> Option<Value> {
+    let json: Value = serde_json::from_str(text).ok()?;
+    json.pointer(pointer).cloned()
+}
+
+/// Checks a pattern: one line, which neither re-includes nor comments.
+///
+/// # Errors
+/// The reason why it is none.
+pub fn check_pattern(pattern: &str) -> Result<String, &'static str> {
+    let is_plain = !pattern.starts_with(['!', '#']) && !pattern.contains(['\n', '\r']);
+    let is_one = is_plain && !pattern.trim().is_empty();
+    is_one
+        .then(|| pattern.to_owned())
+        .ok_or("write it like a line of .gitignore, without `!`, or like `package.json#/scripts`")
+}

@@ -1,0 +1,26 @@
+//! Makes room for open files.
+//!
+//! Touches only the soft limit of this process, which its child processes inherit.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// The number of files that a run may have open: that of most systems.
+const WANTED: u64 = 1024;
+
+/// Raises the soft limit of open files, as far as the hard limit allows. A limit that is higher stays, and so does one
+/// that the kernel refuses to change.
+pub fn allow() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit
+            .maximum
+            .map_or(Some(WANTED), |most| Some(most.min(WANTED))),
+        ..limit
+    };
+    if limit
+        .current
+        .is_some_and(|current| raised.current > Some(current))
+    {
+        let _ = setrlimit(Resource::Nofile, raised);
+    }
+}

@@ -1,0 +1,316 @@
+//! What a project names as its gate: files and values that no reply may change, warnings that are denied, a tree
+//! that must be clean; on the command line, and in `.code-commit.json` and `agent-config/run.json`.
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::support::{ModelServer, TestProject};
+
+const EDIT: &str = "^^^a\nb\n^^^end\n";
+const SCRIPTS: &str = "{\"scripts\": {\"test\": \"jest\"}, \"version\": \"1\"}\n";
+
+fn git(project: &TestProject, arguments: &[&str]) {
+    let mut git = Command::new("git");
+    git.args(["-c", "user.name=a", "-c", "user.email=a@b.c"])
+        .args(arguments)
+        .current_dir(project.path(""))
+        .env("GIT_CONFIG_GLOBAL", "/dev/null");
+    assert!(git.status().unwrap().success());
+}
+
+fn committed(project: TestProject) -> TestProject {
+    git(&project, &["init", "-q"]);
+    git(&project, &["add", "--all"]);
+    git(&project, &["commit", "-qm", "a"]);
+    project
+}
+
+fn gated(gate: &Value) -> TestProject {
+    TestProject::new().file(".code-commit.json", gate.to_string())
+}
+
+#[test]
+fn a_reply_that_touches_what_is_protected_is_rejected() {
+    let replies = [
+        ("Makefile", "^^^Makefile\nall:\n^^^end\n"),
+        ("tests/golden", "^^^tests/golden/a.txt\nx\n^^^end\n"),
+        ("*.snap", "^^^a/b.snap\n^^^delete\n^^^end\n"),
+        (
+            "package.json#/scripts",
+            "^^^package.json\n{\"scripts\": {\"test\": \"true\"}}\n^^^end\n",
+        ),
+        (
+            "package.json#/scripts",
+            "^^^package.json\n^^^delete\n^^^end\n",
+        ),
+    ];
+    for (pattern, reply) in replies {
+        for is_given in [true, false] {
+            let gate = if is_given {
+                json!({})
+            } else {
+                json!({ "protect": [pattern] })
+            };
+            let project = gated(&gate)
+                .file("a/b.snap", "x\n")
+                .file("package.json", SCRIPTS)
+                .with(&ModelServer::gemini(&[reply]));
+            let before = project.read("package.json");
+            let flags: &[&str] = if is_given {
+                &["--protect", pattern]
+            } else {
+                &[]
+            };
+            let run = project.run(flags).exits(5);
+            let error = &run.result()["error"];
+            assert_eq!(error["reason"], "path", "{pattern}: {error:#}");
+            assert_eq!(project.read("package.json"), before);
+        }
+    }
+    // The rest of the file is free, and so is the form of the value.
+    let reply = "^^^package.json\n{\"version\":\"2\",\"scripts\":{\"test\":\"jest\"}}\n^^^end\n";
+    let project = gated(&json!({"protect": ["package.json#/scripts"]}))
+        .file("package.json", SCRIPTS)
+        .with(&ModelServer::gemini(&[reply]));
+    project.run(&[]).exits(0);
+}
+
+#[test]
+fn the_projects_gate_is_itself_protected() {
+    let reply = "^^^.code-commit.json\n{}\n^^^end\n";
+    let project = TestProject::new().with(&ModelServer::gemini(&[reply]));
+    assert_eq!(
+        project.run(&[]).exits(5).result()["error"]["reason"],
+        "path"
+    );
+    let project = TestProject::new()
+        .with(&ModelServer::gemini(&[EDIT]))
+        .build("echo '{}' > .code-commit.json");
+    let run = project.run(&["--sandbox", "off"]).exits(1);
+    assert_eq!(run.result()["error"]["reason"], "gate-changed");
+}
+
+#[test]
+fn a_build_that_changes_what_is_protected_changes_the_gate() {
+    for (protect, build) in [
+        ("tests", "echo x >> tests/a.txt"),
+        (
+            "package.json#/scripts",
+            "echo '{\"scripts\": {}}' > package.json",
+        ),
+    ] {
+        let project = gated(&json!({ "protect": [protect] }))
+            .with(&ModelServer::gemini(&[EDIT]))
+            .file("tests/a.txt", "a\n")
+            .file("package.json", SCRIPTS)
+            .build(build);
+        let run = committed(project).run(&["--allow-stale"]).exits(1);
+        assert_eq!(run.result()["error"]["reason"], "gate-changed", "{protect}");
+    }
+}
+
+const TESTED: &str = "#[test]\nfn a() {}\n";
+const SKIPPED: &str = "^^^a.rs\n#[test]\n#[ignore]\nfn a() {}\n^^^end\n";
+
+fn skipping() -> TestProject {
+    TestProject::new()
+        .file("a.rs", TESTED)
+        .with(&ModelServer::gemini(&[SKIPPED]))
+}
+
+#[test]
+fn a_change_with_warnings_that_are_denied_does_not_count() {
+    for flag in [
+        "--deny-warnings",
+        "--deny-warnings=tests",
+        "--deny-warnings=lint-silenced,test-skipped",
+    ] {
+        let project = skipping();
+        let run = project.run(&[flag]).exits(1);
+        let result = run.result();
+        assert_eq!(result["exit"]["name"], "warnings-denied");
+        let message = "`a.rs` skips a test: `#[ignore]` at line 2";
+        let told = json!([{"code": "test-skipped", "path": "a.rs", "line": 2, "message": message}]);
+        assert_eq!(result["warning_details"], told);
+        assert_eq!(
+            result["error"]["problems"],
+            json!([{"message": message, "hint": null}])
+        );
+        assert_eq!(
+            (&result["tree"], &result["error"]["reason"]),
+            (&json!("changed"), &json!("warnings-denied"))
+        );
+        assert!(project.read("a.rs").contains("ignore"));
+    }
+    let project = skipping();
+    let run = project
+        .run(&["--deny-warnings", "--on-failure", "revert"])
+        .exits(1);
+    assert_eq!(
+        (project.read("a.rs").as_str(), &run.result()["tree"]),
+        (TESTED, &json!("put-back"))
+    );
+    for flags in [&[][..], &["--deny-warnings=manifest-changed"]] {
+        let run = skipping().run(flags).exits(0);
+        assert_eq!(run.result()["warning_details"][0]["code"], "test-skipped");
+    }
+    TestProject::new()
+        .run(&["--deny-warnings=test-skiped"])
+        .exits(2)
+        .says(&["test-skipped", "gate-script-changed"]);
+}
+
+#[test]
+fn a_project_must_be_clean_where_that_is_asked_for() {
+    let clean = committed(TestProject::new().with(&ModelServer::gemini(&[EDIT])));
+    clean.run(&["--require-clean"]).exits(0);
+    let run = clean
+        .run(&["--require-clean", "--output-format", "json"])
+        .exits(3);
+    let told: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(told["error"]["reason"], "not-clean");
+    run.says(&["git sees changes in the project:\n    ?? a\n"]);
+    TestProject::new()
+        .variable("GIT_CEILING_DIRECTORIES", "/")
+        .run(&["--require-clean"])
+        .exits(3)
+        .says(&["the project is in no git repository"]);
+}
+
+#[test]
+fn what_a_baseline_build_leaves_is_no_change_of_the_users() {
+    let server = ModelServer::gemini(&[EDIT]);
+    let project = TestProject::new().with(&server).build("touch made");
+    let project = committed(project);
+    project.run(&["--require-clean", "--baseline"]).exits(0);
+}
+
+#[test]
+fn edits_are_required_of_the_first_reply_alone() {
+    for require in [json!({"require_edits": true}), json!({})] {
+        let server = ModelServer::gemini(&["Nothing.", "Nothing."]);
+        let project = gated(&require).with(&server);
+        let flags: &[&str] = if require == json!({}) {
+            &["--ci"]
+        } else {
+            &["--reask", "1"]
+        };
+        let project = committed(project);
+        let run = project.run(flags).exits(5);
+        assert_eq!(run.result()["error"]["reason"], "no-edits");
+        assert_eq!(server.requests().len(), 2);
+        assert!(!run.files().contains(&"initial-build.txt".to_owned()));
+    }
+    let replies = [EDIT, "I am at a loss.", EDIT, EDIT];
+    let project = TestProject::new()
+        .with(&ModelServer::gemini(&replies))
+        .build("exit 1");
+    let run = project.run(&["--require-edits"]).exits(1);
+    assert!(run.files().contains(&"repair-query-1-build.txt".to_owned()));
+}
+
+#[test]
+fn ci_is_short_for_what_ci_wants() {
+    let project = committed(skipping());
+    let run = project.run(&["--ci"]).exits(1);
+    let result = run.result();
+    assert_eq!(result["error"]["reason"], "warnings-denied");
+    assert_eq!(result["baseline"]["code"], 0);
+    project.run(&["--ci"]).exits(3).says(&["git sees changes"]);
+    project.run(&["--ci", "--cc"]).exits(2);
+}
+
+#[test]
+fn the_projects_file_can_do_nothing_but_narrow() {
+    for (gate, says) in [
+        ("{\"allow_secrets\": true}", "unknown field `allow_secrets`"),
+        ("{\"protect\": \"a\"}", "line 1, column 1"),
+        ("{\"protect\": [\"!build\"]}", "without `!`"),
+        ("{\"deny_warnings\": [\"test-skiped\"]}", "test-skipped"),
+        ("{", "`.code-commit.json`, line 1"),
+    ] {
+        let run = TestProject::new()
+            .file(".code-commit.json", gate)
+            .run(&["--output-format", "json"])
+            .exits(3)
+            .says(&["`.code-commit.json`", says]);
+        let told: Value = serde_json::from_str(&run.stdout).unwrap();
+        assert_eq!(told["error"]["reason"], "settings", "{gate}");
+    }
+}
+
+#[test]
+fn the_users_file_gives_flags_that_the_command_line_overrules() {
+    let flags = json!({"require-edits": true, "reask": 1, "diff": true, "stream": false, "protect": ["docs", "a"]});
+    let project = || TestProject::new().file("agent-config/run.json", flags.to_string());
+    let server = ModelServer::gemini(&[EDIT, "^^^b\nc\n^^^end\n"]);
+    let run = project().with(&server).run(&[]).exits(0);
+    assert_eq!(
+        server.requests().len(),
+        2,
+        "`a` is protected, and there is another try"
+    );
+    assert!(run.stdout.contains("+++ b/b"), "{}", run.stdout);
+    let server = ModelServer::gemini(&[EDIT]);
+    project().with(&server).run(&["--reask", "0"]).exits(5);
+    // What the command line rules out does not count.
+    let report = project().with(&ModelServer::gemini(&["# Report"]));
+    report.run(&["--cc"]).exits(0);
+    for (wrong, says) in [
+        (json!({"frobnicate": true}), "'--frobnicate'"),
+        (json!({"reask": "often"}), "'often'"),
+        (
+            json!({"root": "/"}),
+            "`root` can only be given on the command line",
+        ),
+        (json!({"help": true}), "`help` can only"),
+        (json!({"reask": {}}), "`reask` has a value"),
+    ] {
+        TestProject::new()
+            .file("agent-config/run.json", wrong.to_string())
+            .run(&[])
+            .exits(3)
+            .says(&["`agent-config/run.json`", says, "hint: "]);
+    }
+}
+
+#[test]
+fn a_users_file_that_git_tracks_is_refused() {
+    let project = TestProject::new().file("agent-config/run.json", "{\"allow-secrets\": true}");
+    git(&project, &["init", "-q"]);
+    git(&project, &["add", "-f", "agent-config/run.json"]);
+    project
+        .run(&[])
+        .exits(3)
+        .says(&["git tracks `agent-config/run.json`"]);
+}
+
+#[test]
+fn init_protects_what_its_own_build_script_rests_on() {
+    for (file, content, protected) in [
+        (
+            "package.json",
+            "{\"scripts\": {\"test\": \"true\"}}",
+            Some("package.json#/scripts"),
+        ),
+        ("package.json", "{}", None),
+        ("Makefile", "all:\n\ttrue\n", Some("/Makefile")),
+        ("Cargo.toml", "[package]\n", None),
+    ] {
+        let project = TestProject::new().without("build.sh").file(file, content);
+        let run = project.run(&["init"]).exits(0);
+        let gate = std::fs::read_to_string(project.path(".code-commit.json")).ok();
+        let gate: Option<Value> = gate.map(|gate| serde_json::from_str(&gate).unwrap());
+        assert_eq!(
+            gate,
+            protected.map(|path| json!({"protect": [path]})),
+            "{content}"
+        );
+        let is_told = run.stdout.contains("check .code-commit.json: ");
+        assert_eq!(is_told, protected.is_some(), "{}", run.stdout);
+    }
+    let own = TestProject::new().file("Makefile", "all:\n");
+    own.run(&["init"]).exits(0);
+    assert!(!own.path(".code-commit.json").exists());
+}
