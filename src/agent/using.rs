@@ -57,7 +57,10 @@ impl Env<'_> {
         });
         let mut since = self.clock.elapsed();
         let (output, failure) = match use_tool(&mut since) {
-            Ok(output) => (output, None),
+            Ok(output) => {
+                let failure = output.is_failure.then(|| output.text.clone().into());
+                (output, failure.map(|failure| self.redacted(&failure)))
+            }
             Err(ToolError::Failed(failure)) => {
                 let failure = self.redacted(&failure);
                 let is_refused = failure.code == CallFailure::NOT_ALLOWED;

@@ -84,6 +84,12 @@ impl AgentOptions {
         Ok(goes_on)
     }
 
+    /// The task, unless it is blank.
+    pub fn asked(&self) -> Option<&str> {
+        let request = self.request.as_deref();
+        request.filter(|request| !request.trim().is_empty())
+    }
+
     /// Returns `true` if the agent runs without a user.
     pub fn is_headless(&self) -> bool {
         self.request.is_some() || self.choice.replay.is_some()

@@ -146,6 +146,15 @@ impl Look {
         painted
     }
 
+    /// Wraps a line, and indents what follows by `hang`.
+    fn folded(self, line: &str, hang: usize, style: Style) -> Vec<Line<'static>> {
+        let text = folded(&one_line(line), Some(self.width.max(1)), hang);
+        let lines = text.split('\n');
+        lines
+            .map(|line| Line::styled(line.to_owned(), style))
+            .collect()
+    }
+
     /// Lays out an event other than a tool call.
     pub(super) fn shown(self, shown: &Shown) -> Vec<Line<'static>> {
         let mut lines = Vec::new();
@@ -194,15 +203,15 @@ impl Look {
                     lines.extend(said.map(|line| indented(indent, line)));
                 }
                 Part::Diff(diff) => lines.extend(self.diff(diff, usize::MAX)),
-                Part::Output(text) => lines.extend(text.lines().map(|line| {
-                    let line = one_line(line);
-                    Line::raw(truncated(&line, self.width).into_owned())
-                })),
+                // It may be what the user is asked about.
+                Part::Output(text) => {
+                    let folded = |line| self.folded(line, 0, Style::new());
+                    lines.extend(text.lines().flat_map(folded));
+                }
                 Part::Task(_) if at >= DIFF => {}
                 Part::Task(task) => {
-                    let text = one_line(&format!("  {task}"));
-                    let text = truncated(&text, self.width).into_owned();
-                    lines.push(Line::styled(text, task_style(task.status)));
+                    let style = task_style(task.status);
+                    lines.extend(self.folded(&format!("  {task}"), HANG, style));
                 }
             }
         }

@@ -2,6 +2,7 @@
 
 mod chat;
 mod documents;
+mod facts;
 mod protocol;
 mod reliability;
 mod replays;

@@ -53,13 +53,13 @@ fn the_third_time_it_has_failed_and_later_ones_stay_to_do() {
     assert_eq!(result["exit"]["name"], "step-failed");
     assert_eq!(result["plan"]["steps"][0]["status"], "failed");
     assert_eq!(result["plan"]["steps"][1]["status"], "todo");
-    assert_eq!(result["plan"]["status"], "in_progress");
+    assert_eq!(result["plan"]["status"], "failed");
     let document = plan.document();
     for line in [
         "1. [!] Write\n",
         "2. [ ] Think\n",
         "**Result:** ❌ Done\n",
-        "**Status:** in_progress\n",
+        "**Status:** failed\n",
     ] {
         assert!(document.contains(line), "{line}: {document}");
     }
@@ -177,7 +177,7 @@ fn a_build_that_fails_to_the_end_is_the_runs_end() {
         "1. [!] Write\n",
         "2. [ ] Think\n",
         "**Result:** ❌ Done\n",
-        "status: in_progress\n",
+        "status: failed\n",
     ] {
         assert!(document.contains(line), "{line}: {document}");
     }

@@ -9,7 +9,7 @@ use crate::agent::conversation::{Conversation, HistoryMessage};
 use crate::model::estimate::FRAMING;
 use crate::model::message::{Message, Role};
 
-/// Minimum number of user messages kept when more do not fit.
+/// Number of user messages kept when more do not fit, as long as shorter results are enough.
 const FEWER: usize = 3;
 
 /// Sends the most recent messages and the current task.
@@ -19,6 +19,8 @@ pub struct Recent<'a> {
     pub most: usize,
     /// The text at the end of the last message; may be empty.
     pub task: &'a str,
+    /// The words before the task in a message that follows results; may be empty.
+    pub reminder: &'a str,
     /// The maximum number of tokens in a prompt.
     pub window: u64,
     /// A shorter version of the last system message, used if everything does not fit.
@@ -31,13 +33,11 @@ impl Memory for Recent<'_> {
     fn view(&self, frame: Frame<'_>, conversation: &mut Conversation) -> Result<View, AgentError> {
         let all = self.with_task(&conversation.history);
         let tokens = |system: &[String], messages: &[Message<'_>]| size(system, messages) + FRAMING;
-        // Halves the number of messages repeatedly, but keeps a minimum.
+        // Halves the number of messages repeatedly, but keeps some.
         let half = |many: &usize| Some((many / 2).max(FEWER)).filter(|fewer| fewer < many);
         let counts = std::iter::successors(Some(self.most.min(all.len())), half);
-        let mut fewer = &all[..];
         for most in counts {
-            fewer = last(&all, most);
-            let messages = frame.protocol.render(fewer);
+            let messages = frame.protocol.render(last(&all, most));
             if tokens(frame.system, &messages) <= self.window {
                 return Ok(View::of(messages));
             }
@@ -46,12 +46,14 @@ impl Memory for Recent<'_> {
         if let Some(last) = system.last_mut() {
             *last = (self.shorter)();
         }
-        let rendered = |share| {
-            let history: Vec<_> = fewer.iter().map(|said| shortened(said, share)).collect();
+        let rendered = |most: usize, share| {
+            let fewer = last(&all, most.min(self.most)).iter();
+            let history: Vec<_> = fewer.map(|said| shortened(said, share)).collect();
             frame.protocol.render(&history)
         };
-        for share in SHARES {
-            let messages = rendered(share);
+        let shares = SHARES.map(|share| (FEWER, share)).into_iter();
+        for (most, share) in shares.chain([(FEWER, 0), (2, 0), (1, 0)]) {
+            let messages = rendered(most, share);
             if tokens(&system, &messages) <= self.window {
                 return Ok(View {
                     system: Some(system),
@@ -60,7 +62,7 @@ impl Memory for Recent<'_> {
             }
         }
         Err(AgentError::TooLong {
-            tokens: tokens(&system, &rendered(0)),
+            tokens: tokens(&system, &rendered(1, 0)),
             window: self.window,
             larger: self.larger.map(str::to_owned),
         })
@@ -73,6 +75,10 @@ impl Recent<'_> {
         let mut history = history.to_vec();
         let is_said = history.last().is_some_and(|last| last.content == self.task);
         if !self.task.is_empty() && !is_said {
+            let has_result = history.last().is_some_and(|last| last.tool.is_some());
+            if has_result && !self.reminder.is_empty() {
+                history.push(HistoryMessage::of_user(self.reminder));
+            }
             history.push(HistoryMessage::of_user(self.task));
         }
         history
@@ -130,6 +136,7 @@ mod tests {
         let recent = Recent {
             most: 5,
             task: "Current task: x",
+            reminder: "Do it alone.",
             window: 100,
             shorter: &String::new,
             larger: None,

@@ -42,6 +42,17 @@ impl Tool for WriteFile<'_> {
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         let content = arguments.get("content").to_owned();
         let (place, is_new) = self.look(arguments).map_err(ToolError::failed)?;
+        let same = |there: Vec<u8>| there == content.as_bytes();
+        if !is_new && place.read(self.0.root, LARGEST).is_ok_and(same) {
+            let text = format!(
+                "{} is unchanged: this is its content already",
+                place.shown()
+            );
+            return Ok(ToolOutput {
+                brief: Some("unchanged".to_owned()),
+                ..ToolOutput::said(text)
+            });
+        }
         let secret = place.check_secrets(self.0.root);
         let lines = counted(line_count(content.as_bytes()) as u64, "line");
         let new = if is_new { "new, " } else { "" };

@@ -98,6 +98,10 @@ pub enum PlanCommand {
         /// Session [default: the last one of the current directory]
         session: Option<String>,
 
+        /// Show the plan in this file instead
+        #[arg(long, value_name = "PATH", conflicts_with = "session")]
+        plan_file: Option<PathBuf>,
+
         /// Print JSON; same as --output-format json
         #[arg(long, conflicts_with = "output_format")]
         json: bool,

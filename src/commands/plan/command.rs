@@ -10,11 +10,12 @@ use super::args::{PlanArgs, PlanCommand};
 use super::chat_log::ChatLog;
 use super::ends::{are_over, end_of};
 use super::file::PlanFile;
-use super::place::{PlanPlace, models, open_session, table};
-use super::session::{PlanStage, StepsEnd, WorkEnd};
+use super::place::{PlanPlace, models, open_session, plan_file_of, table};
+use super::session::{PlanStage, PlanState, StepsEnd, WorkEnd};
 use super::stages::{BUILD_SCRIPT, Stages};
+use super::summary::own_entry;
 use super::types::PlanTask;
-use super::{reliability, show};
+use super::{instructions, reliability, show};
 use crate::agent::AgentError;
 use crate::agent::conversation::Conversation;
 use crate::agent::restricted::AuditCommands;
@@ -27,7 +28,7 @@ use crate::commands::screen::with_user;
 use crate::commands::talk::slash::{self, Slash};
 use crate::commands::talk::tally::Tally;
 use crate::commands::talk::{Standing, Talk, Talker};
-use crate::commands::workspace::{AgentOptions, home};
+use crate::commands::workspace::{AgentOptions, check_keys, home};
 use crate::model::ModelTable;
 use crate::project::home::PLAN;
 use crate::record::event::Event;
@@ -53,7 +54,9 @@ const QUESTION: &str = "What would you like to build?";
 /// If the command fails, or the last request was not completed.
 pub fn plan(context: &Context<'_>, arguments: &PlanArgs, stdin: Stdin) -> Result<Outcome, Failure> {
     match &arguments.command {
-        Some(PlanCommand::Show { session, .. }) => return show::show(context, session.as_deref()),
+        Some(PlanCommand::Show {
+            session, plan_file, ..
+        }) => return show::show(context, session.as_deref(), plan_file.as_deref()),
         Some(PlanCommand::Sessions(_)) => return show::sessions(context),
         Some(PlanCommand::Reliability(wanted)) => return reliability::reliability(context, wanted),
         None => {}
@@ -84,6 +87,10 @@ fn in_sessions(
     open: OpenUser<'_>,
 ) -> Result<Outcome, Failure> {
     options.goes_on()?;
+    // A wrong path is told before any file is made and any server asked.
+    if let Some(path) = &arguments.plan_file {
+        plan_file_of(&context.project, path, &options.session)?;
+    }
     let table: Result<ModelTable, _> = Ok(table(context, home)?);
     let context = &Context {
         models: &table,
@@ -112,9 +119,13 @@ fn in_session(
     // A session that cannot be resumed is reported before any server is contacted; a new one is created only once
     // everything else is ready.
     let is_resumed = options.session != SessionChoice::New;
-    let open = || open_session(context, home, arguments, &options.session);
+    let open = || open_session(context, home, arguments, &options);
     let resumed = is_resumed.then(open).transpose()?;
     let models = models(context, &options.choice, arguments.pull, user)?;
+    check_keys(context)?;
+    let root = context.project.root();
+    let instructions = instructions::read(context.home(), root, context.redactor);
+    let instructions = instructions.map_err(NotReady::of)?;
     let kept = resumed.map_or_else(open, Ok)?;
     let chat = ChatLog::open(
         &kept.chat_log(),
@@ -123,11 +134,11 @@ fn in_session(
         context.reporter,
     )?;
     let mut context = context.with_reporter(&chat);
-    context.sandbox.document = Some(kept.document(context.project.root()));
+    context.sandbox.document = Some(kept.document(root));
     if user.is_none() && !is_resumed {
         chat.system(QUESTION);
     }
-    let place = PlanPlace::open(&context, &options, home, models, kept);
+    let place = PlanPlace::open(&context, &options, home, models, kept, instructions);
     let done = place.map_err(Failure::from).and_then(|place| {
         let mut worker = Worker {
             context: &context,
@@ -267,8 +278,8 @@ impl Worker<'_> {
                 let answers = AnswerSource::recorded(recorded);
                 self.work_on(answers, recorded.request.as_deref())
             }
-            (None, Some(request), _) if !request.trim().is_empty() => {
-                self.work_on(AnswerSource::Nowhere, Some(request))
+            (None, Some(_), _) if self.options.asked().is_some() => {
+                self.work_on(AnswerSource::Nowhere, self.options.asked())
             }
             (None, Some(_), _) if self.is_open()? => self.work_on(AnswerSource::Nowhere, None),
             (None, None, Some(user)) => {
@@ -291,9 +302,15 @@ impl Worker<'_> {
         let _lock = recovery::take(self.context)?;
         let kept = &self.place.base.kept;
         self.check_plan()?;
-        if request.is_some() && kept.state(|state| state.stage) == PlanStage::Summary {
-            let lost = "what was done for the request before is not in the plan's log";
-            self.context.warn(lost);
+        // The steps of a request that was not summed up are about to be replaced.
+        let state = kept.state(PlanState::clone);
+        if request.is_some() && matches!(state.stage, PlanStage::Execution | PlanStage::Summary) {
+            let now = self.context.clock.now().timestamp_millis();
+            let logged = self.document().change(|plan| {
+                let entry = own_entry(&state, plan, now);
+                plan.execution_log.push(entry);
+            });
+            logged.map_err(NotReady::of)?;
         }
         kept.change_state(|state| state.begin(request))?;
         if let Some(request) = request {
@@ -329,6 +346,7 @@ impl Worker<'_> {
             output_files: &|| run.command_output(),
             has_gate: root.join(BUILD_SCRIPT).is_file(),
             may_have_changed: Cell::new(false),
+            has_failed_command: Cell::new(false),
             claimed: RefCell::default(),
         };
         let result = run.work(|conversation| self.work(&stages, conversation));
@@ -400,6 +418,10 @@ impl Worker<'_> {
         };
         enter(PlanStage::Done)?;
         self.show_plan();
+        if kept.state(|state| state.files.is_empty()) && stages.run.changed().is_empty() {
+            let nothing = "no file of the project was changed";
+            self.context.notice(nothing.to_owned());
+        }
         shown
     }
 

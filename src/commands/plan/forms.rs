@@ -114,6 +114,9 @@ impl TaskList {
     }
 }
 
+/// The form of a log entry, with an example.
+const LOG_ENTRY: &str = include_str!("../../../prompts/plan_log_entry.txt");
+
 /// The result of the summary stage.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct WorkSummary {
@@ -136,15 +139,24 @@ impl WorkSummary {
         schema::read(reply, &Self::schema())
     }
 
+    /// Checks that a reply is a summary, and not the example.
+    fn check(reply: &Value) -> Result<(), String> {
+        let action = Self::read(reply)?.log_entry.action;
+        if LOG_ENTRY.contains(&format!("\"{action}\"")) {
+            return Err("`log_entry` is the example's: say what the messages show".to_owned());
+        }
+        Ok(())
+    }
+
     /// The protocol for requesting a summary.
     pub fn protocol() -> Structured<'static> {
         Structured {
             schema: Self::schema(),
-            format: include_str!("../../../prompts/plan_log_entry.txt"),
+            format: LOG_ENTRY,
             counter_example: "\n❌ WRONG: {\"response\": \"...\"}\n✅ CORRECT: {\"log_entry\": {\"action\": \"...\", \
                               \"details\": \"...\", \"result\": \"...\", \"tools_used\": [...]}, \
                               \"acceptance_criteria_updates\": [...], \"decisions_made\": [...]}",
-            check: &|reply| Self::read(reply).map(drop),
+            check: &Self::check,
         }
     }
 

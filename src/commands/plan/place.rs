@@ -9,14 +9,14 @@ use std::time::Duration;
 use super::args::PlanArgs;
 use super::document::{PlanDocument, PlanDocumentError};
 use super::file::NoPlanFile;
-use super::instructions;
+use super::instructions::Instructions;
 use super::session::{self, PlanSessionFile, PlanSessionStore, PlanStage, PlanState};
 use crate::agent::conversation::Conversation;
 use crate::agent::session::{SESSIONS, SessionForm as _, SessionState};
 use crate::commands::answers::{Recorded, recorded};
 use crate::commands::error::CommandError;
 use crate::commands::keeping::{Keeping, KeptSession, SessionChoice, tell_session};
-use crate::commands::workspace::{AgentOptions, Workspace, check_keys, own_paths};
+use crate::commands::workspace::{AgentOptions, Workspace, own_paths};
 use crate::model::{ModelSpec, ModelTable, Purpose, TaskType};
 use crate::project::home::PLAN_MODELS;
 use crate::project::repository::DOT_GIT;
@@ -85,6 +85,13 @@ impl Keeping for KeptPlan<'_> {
     }
 
     fn settle(&self) {}
+
+    fn wrote(&self, paths: &[String]) {
+        let files = &mut self.session.borrow_mut().file.state.files;
+        files.extend(paths.iter().cloned());
+        files.sort();
+        files.dedup();
+    }
 
     fn note_state(&self, state: SessionState) -> Result<(), Error> {
         // Making the plan does not complete the session; only executing it does.
@@ -164,11 +171,15 @@ pub fn selected(
     task: TaskType,
 ) -> Result<ModelSpec, Error> {
     let table = selection::table_of(context.models)?;
-    if let Some(name) = choice.model.as_deref() {
-        return selection::named(table, name);
-    }
-    let selected = table.for_task(task).map_err(ModelsProblem::from);
-    Ok(selected.map_err(NotReady::of)?.clone())
+    let mut spec = if let Some(name) = choice.model.as_deref() {
+        selection::named(table, name)?
+    } else {
+        let selected = table.for_task(task).map_err(ModelsProblem::from);
+        selected.map_err(NotReady::of)?.clone()
+    };
+    // Ollama would unload the model while commands run, or the user reads.
+    spec.keep_alive.get_or_insert_with(|| KEEP_ALIVE.into());
+    Ok(spec)
 }
 
 /// Returns the prompt of a model's entry, if any, followed by a sentence about its task.
@@ -223,6 +234,9 @@ pub struct PlanPlace<'c> {
 /// Number of consecutive unintelligible replies that ends a run.
 pub const TRIES: u32 = 3;
 
+/// Time that Ollama keeps a model loaded after a call, unless its entry says otherwise.
+const KEEP_ALIVE: &str = "30m";
+
 /// Time limit of a command. `spec/plan-prompts.md` sets none, but a command that hangs must not block the run.
 const LONGEST_COMMAND: Duration = Duration::from_secs(600);
 
@@ -230,23 +244,21 @@ const LONGEST_COMMAND: Duration = Duration::from_secs(600);
 const MOST_LOOPS: u16 = u16::MAX;
 
 impl<'c> PlanPlace<'c> {
-    /// Prepares a run in this session.
+    /// Prepares a run in this session, with these instructions.
     ///
     /// # Errors
-    /// If git tracks or does not ignore a key file, or `AGENTS.md`, the plan or the sandbox cannot be used.
+    /// If the plan or the sandbox cannot be used.
     pub fn open(
         context: &'c Context<'c>,
         options: &AgentOptions,
         home: &Path,
         models: Models<'c>,
         kept: KeptPlan<'c>,
+        read: Instructions,
     ) -> Result<Self, Error> {
-        check_keys(context)?;
         let root = context.project.root();
         models.tell_base_urls(context);
         let mut warnings = models.warnings(context);
-        let read = instructions::read(context.home(), root, context.redactor);
-        let read = read.map_err(NotReady::of)?;
         warnings.extend(read.warning);
         for warning in &warnings {
             context.warn(warning.clone());
@@ -301,13 +313,18 @@ impl<'c> PlanPlace<'c> {
     }
 }
 
-/// Returns the known model with the smallest window larger than this one.
-pub fn larger(models: &Result<ModelTable, ModelsProblem>, window: Option<u64>) -> Option<&str> {
-    let table = models.as_ref().ok()?;
-    let specs = table.models().iter();
-    let windows = specs.filter_map(|spec| Some((spec.prompt_window()?, &*spec.name)));
-    let larger = windows.filter(|(known, _)| window.is_some_and(|window| *known > window));
-    larger.min().map(|(_, name)| name)
+/// Returns the known model with the smallest window larger than this one's. No other provider's is named: it would send
+/// a local plan to a cloud.
+pub fn larger<'m>(
+    models: &'m Result<ModelTable, ModelsProblem>,
+    asked: &ModelSpec,
+) -> Option<&'m str> {
+    let specs = models.as_ref().ok()?.models().iter();
+    let own = specs.filter(|spec| spec.provider == asked.provider);
+    let windows = own.filter_map(|spec| Some((spec.prompt_window()?, &*spec.name)));
+    let window = asked.prompt_window()?;
+    let larger = windows.filter(|(known, _)| *known > window).min();
+    larger.map(|(_, name)| name)
 }
 
 /// Opens the chosen session, or creates a new one.
@@ -318,8 +335,9 @@ pub fn open_session<'c>(
     context: &'c Context<'_>,
     home: &Path,
     arguments: &PlanArgs,
-    choice: &SessionChoice,
+    options: &AgentOptions,
 ) -> Result<KeptPlan<'c>, Error> {
+    let choice = &options.session;
     let store = PlanSessionStore::at(&home::PLAN, home, context.redactor)?;
     let root = context.project.root();
     // The session of a replay cannot be resumed, and changes no plan but its own.
@@ -343,6 +361,8 @@ pub fn open_session<'c>(
         let state = PlanState {
             directory: store.written(directory),
             plan_file: in_project,
+            // A session that is killed at once can be resumed.
+            requests: options.asked().map(str::to_owned).into_iter().collect(),
             ..PlanState::default()
         };
         let now = context.clock.now();
@@ -366,7 +386,14 @@ fn is_no_plan(path: &Path) -> bool {
 }
 
 /// Returns the path of a document in the project, relative to its root.
-fn plan_file_of(project: &Project, path: &Path, choice: &SessionChoice) -> Result<String, Error> {
+///
+/// # Errors
+/// If the file is not in the project, or is something other than a plan.
+pub fn plan_file_of(
+    project: &Project,
+    path: &Path,
+    choice: &SessionChoice,
+) -> Result<String, Error> {
     let outside = || NoPlanFile::Outside(path.to_owned());
     let root = project.root();
     let whole = path_clean::clean(root.join(path));

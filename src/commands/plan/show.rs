@@ -1,5 +1,7 @@
 //! Shows a plan, and lists the sessions.
 
+use std::path::Path;
+
 use super::document::PlanDocument;
 use super::file::PlanFile;
 use super::session;
@@ -11,18 +13,24 @@ use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::sys::error::Error;
 
-/// Shows the plan of a session; `None` selects the project's last one.
+/// Shows the plan in `path` or of a session; without either, of the project's last one.
 ///
 /// # Errors
 /// If there is no such session, or its plan cannot be read.
-pub fn show(context: &Context<'_>, session: Option<&str>) -> Result<Outcome, Failure> {
-    let store = PlanSessionStore::at(&PLAN, &home(context, &PLAN)?, context.redactor)?;
+pub fn show(
+    context: &Context<'_>,
+    session: Option<&str>,
+    path: Option<&Path>,
+) -> Result<Outcome, Failure> {
     let root = context.project.root();
-    let id = match session {
-        Some(id) => id.to_owned(),
-        None => store.last_in(root)?,
+    let path = if let Some(path) = path {
+        root.join(path)
+    } else {
+        let store = PlanSessionStore::at(&PLAN, &home(context, &PLAN)?, context.redactor)?;
+        let last = || store.last_in(root);
+        let id = session.map_or_else(last, |id| Ok(id.to_owned()))?;
+        session::document(&store, &id)?
     };
-    let path = session::document(&store, &id)?;
     let file = PlanFile {
         path: &path,
         is_private: false,

@@ -26,9 +26,11 @@ use crate::agent::permissions::{
 };
 use crate::agent::protocol::Protocol;
 use crate::agent::protocol::tool_calls::{CLAUDE_CODE, ToolCalls};
-use crate::agent::tool::{Effect, ParameterKind, ToolCall, Toolbox};
+use crate::agent::tool::{Arguments, Effect, ParameterKind, Tool as _, ToolCall, Toolbox};
 use crate::agent::tools::command::{AllowedCommand, RunCommand, Shell};
-use crate::agent::{Agent, AgentError, Brief, Ended, Objection, ToolTries};
+use crate::agent::tools::list::ListDirectory;
+use crate::agent::tools::place::Outside;
+use crate::agent::{Agent, AgentError, Brief, Ended, Host, Objection, ToolTries};
 use crate::commands::agent_run::{AgentRun, FailedBuild};
 use crate::commands::cli::replies::OnFailure;
 use crate::model::Purpose;
@@ -54,6 +56,9 @@ const FEWER_ENTRIES: usize = 10;
 /// The maximum length of a failed build's output in a prompt, in bytes.
 const BUILD_OUTPUT: usize = 8 << 10;
 
+/// The maximum length of the list of the project's files in a prompt, in bytes.
+const TREE: usize = 2 << 10;
+
 /// The role of the planning model: `spec/plan-prompts.md`, 3.4.
 const PLANNER: &str = "You are a planning model. Break requests into executable steps.";
 pub const WORKER: &str = "Execute the current task step.";
@@ -61,6 +66,16 @@ pub const WORKER: &str = "Execute the current task step.";
 /// The reply to a model that only describes what it would do: `spec/plan-prompts.md`, 12.3.
 const USE_TOOLS: &str = "When the user asks you to perform an action (read, write, create, etc.), you MUST use tools. \
                          Do not describe what you would do - actually do it using tool_calls.";
+
+/// The words before the task once something was done for it.
+const REMINDER: &str = "Do the current task alone. If it is done, do not call a tool again: say so with \
+                        {\"response\": \"...\"}.";
+/// The reply to a model that ends a step after a command that has failed.
+const COMMAND_FAILED: &str = "The last command of this step has failed, so the step is not done. Mend what made it \
+                              fail, and run a command that shows it.";
+/// The reply to a model that ends a step with a question.
+const NO_QUESTION: &str = "A question does not end a step. Find out what you need with the tools, or decide yourself, \
+                           and say in a `response` what you have found or done.";
 
 /// The protocol of the steps' replies.
 pub const PROTOCOL: ToolCalls = ToolCalls {
@@ -90,6 +105,8 @@ pub struct Stages<'s, 'c, 'r> {
     pub has_gate: bool,
     /// True if the current step may have changed files.
     pub may_have_changed: Cell<bool>,
+    /// True if the current step's last command has failed.
+    pub has_failed_command: Cell<bool>,
     /// The criteria that the model has reported as met during the current step.
     pub claimed: RefCell<Vec<Criterion>>,
 }
@@ -99,7 +116,7 @@ struct StepUnderWay<'t> {
     task: &'t PlanTask,
     /// True if a tool call succeeded before the step was resumed.
     has_used_tools: bool,
-    /// The number of claims that the step is done although no tool has succeeded.
+    /// The number of claims that the step is done although it cannot be.
     empty_words: Cell<u32>,
     /// The last failed build.
     failed: RefCell<Option<FailedBuild>>,
@@ -111,6 +128,7 @@ impl<'c> Stages<'_, 'c, '_> {
     /// # Errors
     /// If the model gives no valid list of steps, or the plan cannot be written.
     pub fn plan(&self, request: &str) -> Result<(), AgentError> {
+        self.change(|plan| plan.status = PlanStatus::Planning)?;
         let mut said = Conversation::default();
         said.request(&self.context.redactor.text(request));
         let protocol = TaskList::protocol(&self.tools());
@@ -127,6 +145,22 @@ impl<'c> Stages<'_, 'c, '_> {
         })
     }
 
+    /// The names at the top of the project, as a section for the planning model.
+    fn top_level(&self) -> String {
+        let mut arguments = Arguments::default();
+        arguments.set("path", "*");
+        let listed = ListDirectory {
+            root: self.context.project.root(),
+            outside: Outside::Refused,
+            interrupt: self.context.interrupt,
+        }
+        .run(&arguments);
+        listed.map_or_else(
+            |_| String::new(),
+            |listed| format!("\n\n# Project Files\n\n{}", bounded(&listed.text, TREE)),
+        )
+    }
+
     /// Executes the open steps in order until one fails.
     ///
     /// # Errors
@@ -137,7 +171,11 @@ impl<'c> Stages<'_, 'c, '_> {
             let resumed = task.status == PlanTaskStatus::Active;
             self.may_have_changed.set(resumed);
             self.claimed.take();
-            self.set_status(&task, PlanTaskStatus::Active)?;
+            self.has_failed_command.set(false);
+            self.change(|plan| {
+                note_status(plan, &task, PlanTaskStatus::Active);
+                plan.status = PlanStatus::InProgress;
+            })?;
             self.show_tasks()?;
             let worked = self.work_on(&task, resumed, conversation);
             match &worked {
@@ -147,7 +185,7 @@ impl<'c> Stages<'_, 'c, '_> {
                 })?,
                 Err(error) if are_over(error) => {
                     // The step's own error takes precedence over a failure to record its status.
-                    let _ = self.set_status(&task, PlanTaskStatus::Failed);
+                    let _ = self.change(|plan| note_status(plan, &task, PlanTaskStatus::Failed));
                     self.take_back();
                 }
                 Err(_) => {}
@@ -155,10 +193,6 @@ impl<'c> Stages<'_, 'c, '_> {
             worked?;
         }
         Ok(())
-    }
-
-    fn set_status(&self, task: &PlanTask, status: PlanTaskStatus) -> Result<(), AgentError> {
-        self.change(|plan| note_status(plan, task, status))
     }
 
     /// Restores the saved result of the steps after a run was cut short before the summary.
@@ -198,13 +232,15 @@ impl<'c> Stages<'_, 'c, '_> {
         conversation: &mut Conversation,
     ) -> Result<(), AgentError> {
         let line = format!("Current task: {}", task.description);
+        let begin = |said: &Conversation| begin_of(&said.history, &line);
+        let used = |said: &Conversation| tools_used(&said.history[begin(said)..]);
         let step = StepUnderWay {
             task,
-            has_used_tools: resumed && has_used_tools(&conversation.history, &line),
+            has_used_tools: resumed && !used(conversation).is_empty(),
             empty_words: Cell::new(0),
             failed: RefCell::default(),
         };
-        let is_new = !resumed || !conversation.history.iter().any(|said| said.content == line);
+        let is_new = !resumed || begin(conversation) == conversation.history.len();
         let ended = self.permitted(|permissions| {
             let brief = || self.brief(&Purpose::STEP, WORKER);
             let ending = |ended: &Ended, succeeded| self.ending(&step, ended, succeeded);
@@ -231,14 +267,24 @@ impl<'c> Stages<'_, 'c, '_> {
                 self.context.reporter.event(&Event::Words(ended.words));
                 Ok(())
             }
-            Err(AgentError::LoopLimit { loops }) => Err(match step.failed.take() {
-                Some(FailedBuild { status, log, .. }) => AgentError::GateFailed {
-                    step: task.step,
-                    status,
-                    log,
-                },
-                None => step_failed(task, format!("it was not done in {loops} calls")),
-            }),
+            Err(AgentError::LoopLimit { loops }) => {
+                if let Some(FailedBuild { status, log, .. }) = step.failed.take() {
+                    let step = task.step;
+                    return Err(AgentError::GateFailed { step, status, log });
+                }
+                let used = match &*used(conversation).join(", ") {
+                    "" => "no tool has succeeded".to_owned(),
+                    tools => format!("{tools} succeeded"),
+                };
+                let reason = format!("it was not done in {loops} calls; {used}");
+                Err(step_failed(task, reason))
+            }
+            Err(error @ AgentError::TooLong { .. }) => {
+                // What did not fit would not fit again: a resumed session begins the step afresh.
+                conversation.history.truncate(begin(conversation));
+                Host::keep(self.run, &Purpose::STEP, conversation)?;
+                Err(error)
+            }
             Err(error) => Err(error),
         }
     }
@@ -250,25 +296,19 @@ impl<'c> Stages<'_, 'c, '_> {
         ended: &Ended,
         succeeded: u32,
     ) -> Result<(), Objection> {
-        let needs_tool = step.task.tool != ANALYZE && self.tools().named(&step.task.tool).is_some();
-        if needs_tool && succeeded == 0 && !step.has_used_tools {
+        let has_used_tools = succeeded > 0 || step.has_used_tools;
+        if let Some((why, told)) = self.objection(step, &ended.words, has_used_tools) {
             let times = step.empty_words.get() + 1;
             step.empty_words.set(times);
             if times >= EMPTY_WORDS {
-                let reason = format!(
-                    "no tool has succeeded in it, and all that was said is: {}",
-                    ended.words
-                );
-                return Err(Objection::Over(step_failed(
-                    step.task,
-                    bounded(&reason, 1000),
-                )));
+                let reason = format!("{why}, and all that was said is: {}", ended.words);
+                let failed = step_failed(step.task, bounded(&reason, 1000));
+                return Err(Objection::Over(failed));
             }
             self.context.notice(format!(
-                "`{}` was not used, and the model is told to ({times} of {EMPTY_WORDS})",
-                step.task.tool
+                "{why}, and the model is told so ({times} of {EMPTY_WORDS})"
             ));
-            return Err(Objection::NotDone(HistoryMessage::of_fault(USE_TOOLS)));
+            return Err(Objection::NotDone(HistoryMessage::of_fault(told)));
         }
         match self.failed_build().map_err(Objection::Over)? {
             None => Ok(()),
@@ -282,6 +322,25 @@ impl<'c> Stages<'_, 'c, '_> {
                     ..told
                 }))
             }
+        }
+    }
+
+    /// The reason why words do not complete the step, and what the model is told; `None` if they do.
+    fn objection(
+        &self,
+        step: &StepUnderWay<'_>,
+        words: &str,
+        has_used_tools: bool,
+    ) -> Option<(&'static str, &'static str)> {
+        let needs_tool = step.task.tool != ANALYZE && self.tools().named(&step.task.tool).is_some();
+        if self.has_failed_command.get() {
+            Some(("its last command has failed", COMMAND_FAILED))
+        } else if needs_tool && !has_used_tools {
+            Some(("no tool has succeeded in it", USE_TOOLS))
+        } else if !has_used_tools && words.trim_end().ends_with('?') {
+            Some(("it has ended with a question", NO_QUESTION))
+        } else {
+            None
         }
     }
 
@@ -369,10 +428,18 @@ impl<'c> Stages<'_, 'c, '_> {
     }
 
     fn brief(&self, purpose: &Purpose, sentence: &str) -> Brief<'_> {
+        let files = if *purpose == Purpose::PLAN {
+            self.top_level()
+        } else {
+            String::new()
+        };
         Brief {
             // The extra newline leaves a blank line before the reply format.
             instructions: format!("{}\n", self.place.instructions),
-            context: vec![self.model_and(purpose, sentence), self.document_shown(None)],
+            context: vec![
+                self.model_and(purpose, sentence),
+                self.document_shown(None) + &files,
+            ],
             // The summary is written without tools.
             tools: if *purpose == Purpose::SUMMARY {
                 Toolbox::new()
@@ -415,9 +482,10 @@ impl<'c> Stages<'_, 'c, '_> {
         Recent {
             most,
             task,
+            reminder: REMINDER,
             window: window.unwrap_or(u64::MAX),
             shorter,
-            larger: place::larger(self.context.models, window),
+            larger: place::larger(self.context.models, spec),
         }
     }
 
@@ -465,6 +533,7 @@ impl<'c> Stages<'_, 'c, '_> {
             outside: self.arguments.agent.outside(),
             files: self.run,
             command: self.command(),
+            has_failed: &self.has_failed_command,
             interrupt: self.context.interrupt,
             changes: self.run,
             keeper: self,
@@ -576,12 +645,23 @@ impl Permissions for NoteChanges<'_> {
     }
 }
 
-/// Returns `true` if a tool call has succeeded since the step began.
-fn has_used_tools(history: &[HistoryMessage], step: &str) -> bool {
-    let since = history.iter().rposition(|said| said.content == step);
-    let since = since.and_then(|at| history.get(at..)).unwrap_or_default();
-    let is_result = |said: &HistoryMessage| said.role == Role::Tool && said.tool.is_some();
-    since.iter().any(|said| is_result(said) && !said.is_failed)
+/// The index of the message with which a step begins.
+fn begin_of(history: &[HistoryMessage], step: &str) -> usize {
+    let found = history.iter().rposition(|said| said.content == step);
+    found.unwrap_or(history.len())
+}
+
+/// The tools used, without duplicates, in order of first use. Calls that failed or were refused do not count, nor does
+/// the build.
+pub fn tools_used(said: &[HistoryMessage]) -> Vec<String> {
+    let mut tools: Vec<String> = Vec::new();
+    let used = |said: &&HistoryMessage| said.role == Role::Tool && !said.is_failed;
+    for message in said.iter().filter(used) {
+        if let Some(tool) = message.tool.as_ref().filter(|tool| !tools.contains(tool)) {
+            tools.push(tool.clone());
+        }
+    }
+    tools
 }
 
 /// Converts a task for display in a list.

@@ -5,13 +5,12 @@
 use super::criteria::{objection, tick};
 use super::ends::not_understood;
 use super::forms::WorkSummary;
-use super::session::WorkEnd;
-use super::stages::Stages;
+use super::session::{PlanState, WorkEnd};
+use super::stages::{Stages, tools_used};
 use super::types::{Criterion, LogEntry, Plan, PlanStatus, PlanTask, line};
 use crate::agent::AgentError;
 use crate::agent::conversation::{Conversation, HistoryMessage};
 use crate::model::Purpose;
-use crate::model::message::Role;
 use crate::record::event::Event;
 
 /// The role of the model: `spec/plan-prompts.md`, 3.4.4.
@@ -137,13 +136,56 @@ impl Stages<'_, '_, '_> {
         ))
     }
 
-    /// Records the plan's progress when there is no summary.
+    /// Records the plan's progress when there is no summary, with an entry of the program's own.
     ///
     /// # Errors
     /// If the document cannot be changed.
     pub fn conclude(&self, end: WorkEnd) -> Result<(), AgentError> {
-        self.change(|plan| conclude(plan, end))
+        let now = self.context.clock.now().timestamp_millis();
+        let state = self.place.base.kept.state(PlanState::clone);
+        self.change(|plan| {
+            plan.execution_log.push(own_entry(&state, plan, now));
+            conclude(plan, end);
+        })
     }
+}
+
+/// The program's own entry for work that no model has summed up: what was asked, done and left open, and the files.
+pub fn own_entry(state: &PlanState, plan: &Plan, timestamp: i64) -> LogEntry {
+    let steps = |is_open: bool| {
+        let tasks = plan.tasks.iter().filter(|task| task.is_open() == is_open);
+        let tasks: Vec<&str> = tasks.map(|task| &*task.description).collect();
+        listed(tasks.join("; "))
+    };
+    let request = state.requests.last().and_then(|request| line(request));
+    let details = format!(
+        "Not summed up. Done: {}. Open: {}. Files: {}.",
+        steps(false),
+        steps(true),
+        listed(state.files.join(", "))
+    );
+    let open = plan.tasks.iter().filter(|task| task.is_open()).count();
+    let end = match &state.ended {
+        Some(ended) => ended.end,
+        None if open == 0 => WorkEnd::Done,
+        None => WorkEnd::Stopped,
+    };
+    let (sign, all) = (SIGNS[end as usize], plan.tasks.len());
+    let said = state.conversation.history.get(state.from..);
+    LogEntry {
+        timestamp,
+        action: request.unwrap_or_else(|| "The steps in the plan".to_owned()),
+        details: line(&details).unwrap_or_default(),
+        result: format!("{sign} {} of {all} steps are done", all - open),
+        tools_used: tools_used(said.unwrap_or_default()),
+    }
+}
+
+/// A list for a sentence, or "nothing" if it is empty.
+fn listed(items: String) -> String {
+    Some(items)
+        .filter(|items| !items.is_empty())
+        .unwrap_or_else(|| "nothing".to_owned())
 }
 
 /// Records the plan's progress in the document.
@@ -153,19 +195,7 @@ fn conclude(plan: &mut Plan, end: WorkEnd) {
     plan.status = match end {
         WorkEnd::Done if are_over && hold => PlanStatus::Completed,
         WorkEnd::Stopped => PlanStatus::Blocked,
-        WorkEnd::Done | WorkEnd::Failed => PlanStatus::InProgress,
+        WorkEnd::Failed => PlanStatus::Failed,
+        WorkEnd::Done => PlanStatus::InProgress,
     };
-}
-
-/// The tools used, without duplicates, in order of first use. Calls that failed or were refused do not count, nor does
-/// the build.
-fn tools_used(said: &[HistoryMessage]) -> Vec<String> {
-    let mut tools: Vec<String> = Vec::new();
-    let used = |said: &&HistoryMessage| said.role == Role::Tool && !said.is_failed;
-    for message in said.iter().filter(used) {
-        if let Some(tool) = message.tool.as_ref().filter(|tool| !tools.contains(tool)) {
-            tools.push(tool.clone());
-        }
-    }
-    tools
 }

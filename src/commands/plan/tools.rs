@@ -1,8 +1,10 @@
 //! The tools of the plan agent: the engine's tools under the names and descriptions of this agent.
 
+use std::cell::Cell;
 use std::path::Path;
 
 use super::plan_tools::{INITIALIZE_PLAN, InitializePlan, PlanKeeper, UPDATE_PLAN, UpdatePlan};
+use crate::agent::judge::{ScriptState, judge};
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec, Toolbox,
 };
@@ -17,7 +19,7 @@ use crate::agent::tools::replace::FindAndReplace;
 use crate::agent::tools::search::{SEARCH_FILES, SearchFiles};
 use crate::agent::tools::worded::Worded;
 use crate::agent::tools::write::WriteFile;
-use crate::record::tool::Verb;
+use crate::record::tool::{CommandEnd, Verb};
 use crate::sys::interrupt::Interrupt;
 
 /// Names that models mistake for tools, each with the reply to the model.
@@ -114,6 +116,8 @@ pub struct PlanTools<'p, 'a> {
     pub files: &'p dyn Files,
     /// Runs commands, only in the foreground.
     pub command: RunCommand<'p, 'a>,
+    /// Set to `true` by a command that fails, and to `false` by another.
+    pub has_failed: &'p Cell<bool>,
     /// Interrupts a search or a listing.
     pub interrupt: &'p Interrupt,
     /// The changes made in the run so far.
@@ -185,7 +189,7 @@ impl<'p> PlanTools<'p, '_> {
                     interrupt,
                 },
             )
-            .with(&SHELL_EXEC, self.command)
+            .with(&SHELL_EXEC, ShellExec(self.command, self.has_failed))
             .with(&SHOW_DIFF, ShowDiff(self.changes))
             .with(&INITIALIZE_PLAN, InitializePlan(self.keeper))
             .with(&UPDATE_PLAN, UpdatePlan(self.keeper));
@@ -221,6 +225,30 @@ struct Described;
 impl Tool for Described {
     fn run(&self, _arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         Ok(ToolOutput::default())
+    }
+}
+
+/// Runs commands; one that fails is a failed call, and noted.
+struct ShellExec<'p, 'a>(RunCommand<'p, 'a>, &'p Cell<bool>);
+
+/// Programs whose exit code 1 is an answer.
+const ANSWERING: [&str; 4] = ["grep", "diff", "test", "["];
+
+impl Tool for ShellExec<'_, '_> {
+    fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
+        let output = self.0.run(arguments)?;
+        let judged = judge(arguments.get("command"), &|_| ScriptState::Tracked);
+        let answers = judged.programs.last().is_some_and(|last| {
+            let mut known = ANSWERING.iter();
+            known.any(|program| last.covered_by(program).is_some())
+        });
+        let is_answer = answers && output.command == CommandEnd::Exited(1);
+        let is_failure = output.command.is_failure() && !is_answer;
+        self.1.set(is_failure);
+        Ok(ToolOutput {
+            is_failure,
+            ..output
+        })
     }
 }
 

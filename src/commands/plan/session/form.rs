@@ -49,6 +49,9 @@ pub struct PlanState {
     pub conversation: Conversation,
     /// The index of the first message of the last request's steps.
     pub from: usize,
+    /// The files that these steps have changed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
     /// The result of these steps, until it has been summed up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<StepsEnd>,
@@ -92,6 +95,8 @@ impl PlanState {
     /// Begins a request; `None` resumes the previous one.
     pub fn begin(&mut self, request: Option<&str>) {
         match request {
+            // It is in the session's first save, and was not begun.
+            Some(request) if self.is_unbegun(request) => {}
             Some(request) => {
                 self.requests.push(request.to_owned());
                 self.enter(PlanStage::Planning);
@@ -110,6 +115,13 @@ impl PlanState {
         history.drain(..history.len().saturating_sub(KEPT));
         self.conversation.requests.clear();
         self.from = history.len();
+        self.files.clear();
+    }
+
+    /// Returns `true` if this is the session's first request, and nothing was done for it.
+    fn is_unbegun(&self, request: &str) -> bool {
+        let is_first = self.requests.len() == 1 && self.requests[0] == request;
+        is_first && self.stage == PlanStage::Planning
     }
 
     /// A copy of the state without keys. Each text is redacted on its own, so that the file stays valid whatever a key
@@ -123,6 +135,7 @@ impl PlanState {
             stage: self.stage,
             conversation: redacted_conversation(&self.conversation, redactor),
             from: self.from,
+            files: self.files.iter().map(text).collect(),
             ended: self.ended.as_ref().map(|ended| StepsEnd {
                 why: text(&ended.why),
                 ..*ended

@@ -82,6 +82,7 @@ impl World {
             outside: Outside::Refused,
             files: self,
             command,
+            has_failed: &Cell::new(false),
             interrupt: &interrupt,
             changes: self,
             keeper: self,

@@ -1,0 +1,319 @@
+//! What a plan says was done was done, and nothing of it is lost or stuck.
+
+use serde_json::{Value, json};
+
+use crate::support::in_terminal;
+use crate::support::plan::{
+    MODEL, PlanProject, calls, conversation, last_told, queries, query, response, summary, system,
+    tasks, write,
+};
+
+/// A call of `shell_exec`.
+fn shell(command: &str) -> String {
+    calls(&[("shell_exec", json!({"command": command}))])
+}
+
+const FREE: [&str; 5] = ["-p", "Work", "--yes", "--gate", "off"];
+
+#[test]
+fn a_step_whose_last_command_has_failed_is_not_done_by_words() {
+    let done = response("It is built.");
+    let (plan, server) = PlanProject::scripted(&[
+        tasks(&[("Build", "shell_exec")]),
+        shell("echo broken; exit 3"),
+        done.clone(),
+        shell("echo mended"),
+        done.clone(),
+        summary("Built"),
+    ]);
+    plan.run(&FREE).exits(0);
+    assert!(last_told(&server, 2).starts_with("Tool results:\n[0] ❌ Error: exit code"));
+    let told = last_told(&server, 3);
+    assert!(
+        told.starts_with("The last command of this step has failed"),
+        "{told}"
+    );
+    assert_eq!(queries(&server), 6);
+    // Whoever insists has failed.
+    let (plan, _server) = PlanProject::scripted(&[
+        tasks(&[("Build", "shell_exec")]),
+        shell("exit 3"),
+        done.clone(),
+        done.clone(),
+        done,
+        summary("Built"),
+    ]);
+    plan.run(&FREE)
+        .exits(1)
+        .says(&["step 1 has failed: its last command has failed"]);
+    assert!(plan.document().contains("**Result:** ❌ Built\n"));
+}
+
+#[test]
+fn exit_code_1_is_an_answer_of_grep_diff_and_test_alone() {
+    let commands = [
+        "false",
+        "ls | grep nothing-like-it",
+        "test -e no",
+        "diff build.sh /dev/null",
+        "true",
+    ];
+    let made = commands.map(|command| ("shell_exec", json!({"command": command})));
+    let (plan, server) = PlanProject::scripted(&[
+        tasks(&[("Look", "shell_exec")]),
+        calls(&made),
+        response("It is seen."),
+        summary("Seen"),
+    ]);
+    plan.run(&FREE).exits(0);
+    let told = last_told(&server, 2);
+    for (index, sign) in ["❌ Error:", "✓", "✓", "✓", "✓"].iter().enumerate() {
+        assert!(
+            told.contains(&format!("[{index}] {sign} ")),
+            "{index}: {told}"
+        );
+    }
+}
+
+#[test]
+fn a_write_that_changes_nothing_and_a_plan_that_changes_nothing_say_so() {
+    const NOTHING: &str = "no file of the project was changed";
+    let (plan, server) = PlanProject::scripted(&[
+        tasks(&[("Write", "write_file")]),
+        write("a.txt", "a\n"),
+        response("It is written."),
+        summary("Written"),
+    ]);
+    let plan = plan.with_file("a.txt", "a\n");
+    plan.work("Write").exits(0).says(&[NOTHING]);
+    assert!(last_told(&server, 2).contains("is unchanged"));
+    let (plan, _server) = PlanProject::scripted(&[
+        tasks(&[("Write", "write_file")]),
+        write("a.txt", "b\n"),
+        response("It is written."),
+        summary("Written"),
+    ]);
+    let run = plan.with_file("a.txt", "a\n").work("Write").exits(0);
+    assert!(!run.stderr.contains(NOTHING), "{}", run.stderr);
+}
+
+#[test]
+fn work_that_was_not_summed_up_is_in_the_log_before_its_steps_are_replaced() {
+    let (plan, _server) = PlanProject::scripted(&[
+        tasks(&[("Write", "write_file"), ("Think", "analyze")]),
+        write("a.txt", "a\n"),
+        response("It is written."),
+        response("It is thought."),
+        "no".to_owned(),
+        "no".to_owned(),
+        "no".to_owned(),
+        tasks(&[("Else", "analyze")]),
+        response("It is done."),
+        summary("Done"),
+    ]);
+    plan.work("Write it").exits(5);
+    plan.run(&["--resume", "-p", "Something else"]).exits(0);
+    let document = plan.document();
+    let entry = " - Write it\n**Actions:** Not summed up. Done: Write; Think. Open: nothing. Files: a.txt.\n\
+                 **Tools:** write_file\n**Result:** ✓ 2 of 2 steps are done\n";
+    assert!(document.contains(entry), "{document}");
+    assert!(document.ends_with("**Result:** ✓ Done\n"), "{document}");
+}
+
+#[test]
+fn the_status_is_planning_in_progress_or_failed_as_it_stands() {
+    let no = response("I have written it.");
+    let (plan, server) = PlanProject::scripted(&[
+        tasks(&[("Write", "write_file")]),
+        no.clone(),
+        no.clone(),
+        no,
+        summary("Tried"),
+        write("a.txt", "a\n"),
+        response("It is written."),
+        summary("Written"),
+        tasks(&[("Think", "analyze")]),
+        response("It is thought."),
+        summary("Thought"),
+    ]);
+    plan.work("Write").exits(1);
+    assert!(plan.document().contains("**Status:** failed\n"));
+    plan.run(&["--resume", "-p", ""]).exits(0);
+    plan.run(&["--resume", "-p", "Think"]).exits(0);
+    for (nth, status) in [(5, "in_progress"), (8, "planning")] {
+        let shown = system(&server, nth).pop().unwrap();
+        assert!(
+            shown.contains(&format!("**Status:** {status}\n")),
+            "{nth}: {shown}"
+        );
+    }
+    assert!(plan.document().contains("**Status:** completed\n"));
+}
+
+#[test]
+fn a_question_ends_no_step_and_ten_calls_in_vain_say_what_was_done() {
+    let (plan, server) = PlanProject::scripted(&[
+        tasks(&[("Think", "analyze")]),
+        response("Which file contains the bug?"),
+        response("It is main.rs."),
+        summary("Found"),
+    ]);
+    plan.work("Think").exits(0);
+    assert!(last_told(&server, 2).starts_with("A question does not end a step."));
+    let mut replies = vec![tasks(&[("Look", "list_files")])];
+    replies.extend(vec![calls(&[("list_files", json!({}))]); 10]);
+    replies.push(summary("Looked"));
+    let (plan, _server) = PlanProject::scripted(&replies);
+    plan.work("Look")
+        .exits(1)
+        .says(&["it was not done in 10 calls; list_files succeeded"]);
+}
+
+#[test]
+fn models_are_told_what_the_project_has_and_how_a_step_ends() {
+    let (plan, server) = PlanProject::scripted(&[
+        tasks(&[("Look", "list_files")]),
+        calls(&[("list_files", json!({}))]),
+        response("It is seen."),
+        summary("Seen"),
+    ]);
+    let plan = plan.with_file("docs/deep/a.md", "a\n");
+    plan.work("Look").exits(0);
+    let shown = system(&server, 0).pop().unwrap();
+    let (_, files) = shown.split_once("\n# Project Files\n\n").unwrap();
+    assert!(
+        files.contains("docs") && files.contains("build.sh") && !files.contains("deep"),
+        "{files}"
+    );
+    assert!(!system(&server, 1).join("\n").contains("# Project Files"));
+    assert_eq!(query(&server, 1)["keep_alive"], "30m");
+    // The first message of a step is the task alone.
+    assert_eq!(last_told(&server, 1), "Current task: Look");
+    let told = last_told(&server, 2);
+    let end = "\n\nDo the current task alone. If it is done, do not call a tool again: say so with \
+               {\"response\": \"...\"}.\n\nCurrent task: Look";
+    assert!(told.ends_with(end), "{told}");
+}
+
+#[test]
+fn the_example_of_an_entry_is_no_entry() {
+    let prompt = include_str!("../../prompts/plan_log_entry.txt");
+    let example = &prompt[prompt.find('{').unwrap()..=prompt.rfind("\n}").unwrap() + 1];
+    assert!(serde_json::from_str::<Value>(example).is_ok());
+    let (plan, server) = PlanProject::scripted(&[
+        tasks(&[("Think", "analyze")]),
+        response("It is thought."),
+        example.to_owned(),
+        summary("Thought"),
+    ]);
+    plan.work("Think").exits(0);
+    assert!(last_told(&server, 3).contains("`log_entry` is the example's"));
+    assert!(plan.document().ends_with("**Result:** ✓ Thought\n"));
+}
+
+/// The same with a window of so many tokens for the prompt, beside a larger model in a cloud.
+fn with_window(plan: PlanProject, prompt: u64) -> PlanProject {
+    let models = json!({
+        "models": {
+            MODEL: {"provider": "ollama", "numCtx": prompt + 1000, "maxOutputTokens": 1000},
+            "cloudy": {"provider": "openai", "contextWindow": 2300},
+        },
+        "selectionRules": {"byTaskType": {"planning": MODEL, "coding": MODEL, "summarization": MODEL}},
+    });
+    plan.with_file("agent-config/models.json", &models.to_string())
+}
+
+#[test]
+fn results_are_shortened_to_nothing_where_that_is_what_fits() {
+    let read = ("read_file", json!({"file_path": "long.txt"}));
+    let (plan, server) = PlanProject::scripted(&[
+        tasks(&[("Read", "read_file")]),
+        calls(&vec![read; 60]),
+        response("It is read."),
+        summary("Read"),
+    ]);
+    let plan = with_window(plan.with_file("long.txt", &"word ".repeat(1500)), 7000);
+    plan.work("Read").exits(0);
+    let told = last_told(&server, 2);
+    assert!(told.contains("[59] ✓ ") && told.len() < 60 * 300, "{told}");
+}
+
+#[test]
+fn a_step_that_did_not_fit_is_begun_afresh_and_no_cloud_is_named() {
+    let (plan, server) = PlanProject::scripted(&[
+        tasks(&[("Think", "analyze")]),
+        response("It is thought."),
+        summary("Thought"),
+    ]);
+    let plan = with_window(plan, 2200);
+    let run = plan.work("Think").exits(4);
+    assert!(!run.stderr.contains("cloudy"), "{}", run.stderr);
+    assert_eq!(plan.session()["conversation"]["history"], json!([]));
+    let plan = with_window(plan, 8000);
+    plan.run(&["--resume", "-p", ""]).exits(0);
+    let task = ("user".to_owned(), "Current task: Think".to_owned());
+    assert_eq!(conversation(&server, 1), [task]);
+}
+
+#[test]
+fn a_session_that_ends_at_once_can_be_resumed() {
+    let (plan, _server) = PlanProject::scripted(&[
+        tasks(&[("Think", "analyze")]),
+        response("It is thought."),
+        summary("Thought"),
+    ]);
+    // Another process works in the project.
+    let root = std::fs::File::open(plan.project.path("")).unwrap();
+    root.lock().unwrap();
+    plan.work("Think").exits(3).says(&["process"]);
+    drop(root);
+    plan.run(&["--resume", "-p", ""]).exits(0);
+    assert_eq!(plan.session()["requests"], json!(["Think"]));
+    assert!(plan.document().contains("1. [x] Think\n"));
+}
+
+#[test]
+fn a_wrong_path_is_told_before_any_file_is_made_or_any_server_asked() {
+    let (plan, server) = PlanProject::scripted(&["no"]);
+    plan.run(&["-p", "Think", "--plan-file", "../PLAN.md"])
+        .exits(2);
+    assert!(!plan.home("config").exists());
+    assert!(server.requests().is_empty());
+}
+
+#[test]
+fn what_is_asked_about_is_whole_at_a_narrow_terminal() {
+    let step =
+        "Move the old database aside and put a new one in its place, then delete the old one";
+    let mut long: Value = serde_json::from_str(&summary("Moved")).unwrap();
+    long["log_entry"]["details"] =
+        json!("Put a new database in place of the old one, and then deleted every backup of it");
+    let (plan, _server) = PlanProject::scripted(&[
+        tasks(&[(step, "analyze")]),
+        response("It is done."),
+        long.to_string(),
+    ]);
+    let typed = [
+        ("plan> ", "Go\r"),
+        ("(yes/no/edit): ", "yes\r"),
+        ("plan> ", "\u{4}"),
+    ];
+    let Some((shown, _)) = in_terminal(&plan.command(&["--plain"]), 40, &typed) else {
+        return;
+    };
+    let shown = console::strip_ansi_codes(&shown);
+    let words: Vec<&str> = shown.split_whitespace().collect();
+    let words = words.join(" ");
+    assert!(words.contains("delete the old one"), "{shown}");
+    assert!(words.contains("deleted every backup of it"), "{shown}");
+}
+
+#[test]
+fn a_plan_file_is_shown_by_its_path() {
+    let (plan, _server) = PlanProject::scripted(&[tasks(&[("Think", "analyze")])]);
+    plan.run(&["-p", "Think", "--plan-only", "--plan-file", "PLAN.md"])
+        .exits(0);
+    let shown = plan.run(&["show", "--plan-file", "PLAN.md"]).exits(0);
+    assert_eq!(shown.stdout, plan.project.read("PLAN.md"));
+    plan.run(&["show", "--plan-file", "no.md"]).exits(6);
+}
