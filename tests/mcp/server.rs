@@ -18,6 +18,8 @@ pub enum Reply {
     Hang(Vec<u8>, Sender<()>),
     /// These bytes, and the end of the stream of answers, where there is one.
     Last(Vec<u8>),
+    /// These bytes, once the client has answered a request of the server's own.
+    WhenReplied(Vec<u8>),
 }
 
 impl Reply {
@@ -128,6 +130,11 @@ struct Script {
     last_id: String,
     /// The stream of answers, of the older transport.
     stream: Option<TcpStream>,
+    /// What comes on the stream of a session of streamable HTTP, which is there only with it.
+    own: Option<String>,
+    /// Told of each reply of the client.
+    replied: Sender<()>,
+    at_reply: Option<Receiver<()>>,
 }
 
 /// The server.
@@ -174,7 +181,11 @@ impl McpServer {
         let port = listener.local_addr().unwrap().port();
         let mut handshakes: Vec<Reply> = handshakes.into_iter().collect();
         handshakes.reverse();
+        let (replied, at_reply) = channel();
         let script = Arc::new(Mutex::new(Script {
+            own: None,
+            replied,
+            at_reply: Some(at_reply),
             answer: Box::new(answer),
             handshakes,
             initialized: None,
@@ -204,6 +215,12 @@ impl McpServer {
         self
     }
 
+    /// Has a stream of its own in each session, with these events at its beginning.
+    pub fn with_stream(self, events: &str) -> Self {
+        self.script.lock().unwrap().own = Some(events.to_owned());
+        self
+    }
+
     pub fn url(&self) -> String {
         let path = if self.is_older { "sse" } else { "mcp" };
         format!("http://127.0.0.1:{}/{path}", self.port)
@@ -224,8 +241,19 @@ fn serve(stream: &TcpStream, script: &Mutex<Script>, is_older: bool) -> std::io:
     let got = read(&mut reader)?;
     let (method, json) = (got.method(), got.json());
     let mut script = script.lock().unwrap();
-    script.requests.push(got.clone());
     let mut own = stream;
+    let is_sessions =
+        got.header("mcp-session-id").is_some() && got.header("last-event-id").is_none();
+    if !is_older && method == "GET" && is_sessions {
+        let Some(events) = script.own.clone() else {
+            return own.write_all(b"HTTP/1.1 405 Not Allowed\r\ncontent-length: 0\r\n\r\n");
+        };
+        script.requests.push(got.clone());
+        drop(script);
+        own.write_all(&self::stream(&events))?;
+        return reader.read_to_end(&mut Vec::new()).map(drop);
+    }
+    script.requests.push(got.clone());
     if is_older && method == "GET" {
         script.sessions += 1;
         let endpoint = format!(
@@ -255,7 +283,11 @@ fn serve(stream: &TcpStream, script: &Mutex<Script>, is_older: bool) -> std::io:
             );
             if is_older { Reply::Bytes(format!("data: {message}\n\n").into_bytes()) } else { Reply::status(200, &session, &message.to_string()) }
         })),
-        "reply" | "DELETE" => None,
+        "reply" => {
+            let _ = script.replied.send(());
+            None
+        }
+        "DELETE" => None,
         "notifications/initialized" => script.initialized.take(),
         notification if notification.starts_with("notifications/") => None,
         _ => {
@@ -280,7 +312,7 @@ fn serve(stream: &TcpStream, script: &Mutex<Script>, is_older: bool) -> std::io:
             let (bytes, is_last) = match reply {
                 Reply::Last(bytes) => (bytes, true),
                 Reply::Bytes(bytes) => (bytes, false),
-                Reply::Hang(..) => unreachable!("that is another arm"),
+                Reply::Hang(..) | Reply::WhenReplied(_) => unreachable!("that is another arm"),
             };
             let bytes = fill(bytes, &script.last_id);
             if !is_older || bytes.starts_with(b"HTTP") {
@@ -295,6 +327,13 @@ fn serve(stream: &TcpStream, script: &Mutex<Script>, is_older: bool) -> std::io:
                 script.stream = None;
             }
             Ok(())
+        }
+        Some(Reply::WhenReplied(bytes)) => {
+            let bytes = fill(bytes, &script.last_id);
+            let at_reply = script.at_reply.take().unwrap();
+            drop(script);
+            at_reply.recv().unwrap();
+            own.write_all(&bytes)
         }
         Some(Reply::Hang(bytes, told)) => {
             let bytes = fill(bytes, &script.last_id);

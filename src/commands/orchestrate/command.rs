@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use serde_json::json;
+use ureq::http::HeaderMap;
 
 use super::args::OrchestrateArgs;
 use super::branches::Specialist;
@@ -88,7 +89,14 @@ fn carry_out(
     let exchanges = ExchangeLog::before_run(context);
     // Connects before the model is asked, so that an unreachable server costs nothing.
     let clock = RecordedClock::new(context.clock);
-    let client = connect(context, &place.server, timeout, &exchanges, &clock)?;
+    let client = connect(
+        context,
+        &place.server,
+        timeout,
+        &HeaderMap::new(),
+        &exchanges,
+        &clock,
+    )?;
     require_tools(&client, &pantheon::TOOLS)?;
     context.reporter.event(&Event::Connected {
         server: client.server().to_owned(),
