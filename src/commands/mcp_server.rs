@@ -8,7 +8,9 @@ use std::time::Duration;
 use serde_json::Value;
 use ureq::http::HeaderMap;
 
-use crate::agent::mcp::{Exchange, McpAddress, McpClient, McpObserver, McpOptions};
+use crate::agent::mcp::{
+    Exchange, McpAddress, McpClient, McpObserver, McpOptions, ToolDescription,
+};
 use crate::record::event::Event;
 use crate::record::run_files::MCP;
 use crate::record::run_log::RunLog;
@@ -158,16 +160,20 @@ pub fn connect<'a>(
     })
 }
 
-/// Checks that a server has these tools.
+/// Checks that a server has these tools, and returns all that it has.
 ///
 /// # Errors
 /// When the server lacks one of them, or cannot list its tools.
-pub fn require_tools(client: &McpClient<'_>, tools: &[&str]) -> Result<(), Error> {
-    let known: Vec<String> = client.tools()?.into_iter().map(|tool| tool.name).collect();
+pub fn require_tools(
+    client: &McpClient<'_>,
+    tools: &[&str],
+) -> Result<Vec<ToolDescription>, Error> {
+    let all = client.tools()?;
+    let known: Vec<&str> = all.iter().map(|tool| &*tool.name).collect();
     let lacks = |name: &&str| !known.iter().any(|tool| tool == name);
     let missing: Vec<&str> = tools.iter().copied().filter(lacks).collect();
     if missing.is_empty() {
-        return Ok(());
+        return Ok(all);
     }
     let none = known.is_empty().then(|| "no tools".to_owned());
     let problem = NoSuchTool {

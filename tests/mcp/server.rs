@@ -104,6 +104,12 @@ impl Got {
         serde_json::from_str(&self.body).unwrap_or_default()
     }
 
+    /// Whether it asks for the stream of a session's own, and not for the rest of another one.
+    fn asks_for_sessions_stream(&self) -> bool {
+        let [session, last] = ["mcp-session-id", "last-event-id"].map(|name| self.header(name));
+        self.method() == "GET" && session.is_some() && last.is_none()
+    }
+
     /// What it asks for: the JSON-RPC method, `reply` where it answers, or the HTTP method.
     pub fn method(&self) -> String {
         let json = self.json();
@@ -242,13 +248,11 @@ fn serve(stream: &TcpStream, script: &Mutex<Script>, is_older: bool) -> std::io:
     let (method, json) = (got.method(), got.json());
     let mut script = script.lock().unwrap();
     let mut own = stream;
-    let is_sessions =
-        got.header("mcp-session-id").is_some() && got.header("last-event-id").is_none();
-    if !is_older && method == "GET" && is_sessions {
+    if !is_older && got.asks_for_sessions_stream() {
         let Some(events) = script.own.clone() else {
             return own.write_all(b"HTTP/1.1 405 Not Allowed\r\ncontent-length: 0\r\n\r\n");
         };
-        script.requests.push(got.clone());
+        script.requests.push(got);
         drop(script);
         own.write_all(&self::stream(&events))?;
         return reader.read_to_end(&mut Vec::new()).map(drop);
@@ -298,13 +302,6 @@ fn serve(stream: &TcpStream, script: &Mutex<Script>, is_older: bool) -> std::io:
             Some((script.answer)(&got).unwrap_or_else(over))
         }
     };
-    let fill = |bytes: Vec<u8>, id: &str| match bytes.len() {
-        0..10_000 => String::from_utf8(bytes)
-            .unwrap()
-            .replace("$ID", id)
-            .into_bytes(),
-        _ => bytes,
-    };
     let accepted = b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n";
     match reply {
         None => own.write_all(accepted),
@@ -345,6 +342,17 @@ fn serve(stream: &TcpStream, script: &Mutex<Script>, is_older: bool) -> std::io:
             let _ = told.send(());
             reader.read_to_end(&mut Vec::new()).map(drop)
         }
+    }
+}
+
+/// Puts in the id of the latest call.
+fn fill(bytes: Vec<u8>, id: &str) -> Vec<u8> {
+    match bytes.len() {
+        0..10_000 => String::from_utf8(bytes)
+            .unwrap()
+            .replace("$ID", id)
+            .into_bytes(),
+        _ => bytes,
     }
 }
 
