@@ -196,12 +196,12 @@ fn an_orchestration_that_was_killed_tells_where_it_was() {
     let project = killed();
     // It holds no project, so that nobody knows whether it goes on.
     let listed = project.run(&["log"]).exits(0).stdout;
-    in_order(&listed, &[NAME, "orchestrate", "unfinished", "Mend <it>."]);
+    in_order(&listed, &[NAME, "orchestrate", "killed", "Mend <it>."]);
     let story = project.run(&["log", NAME]).exits(0).stdout;
     in_order(
         &story,
         &[
-            "it is still running, or it was killed.",
+            "it was killed.",
             "The task:\n  Mend <it>.\n",
             "It began from branch start",
             "branch b-1: succeed",

@@ -27,7 +27,7 @@ use crate::record::step::{Action, Step};
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::past::figures::{Figures, taken_back};
-use crate::run::past::history::{IdleReply, PastRun, PastStep, RunChanges};
+use crate::run::past::history::{IdleReply, PastRun, PastStep, RunChanges, UnrecordedState};
 use crate::run::past::story::{Part, build_verb};
 use crate::run::past::{findings, history, naming};
 use crate::run::recovery;
@@ -153,7 +153,7 @@ fn total(runs: &[PastRun]) -> Outcome {
 }
 
 /// Removes the folders of runs that began before this time, with what is saved for them beside the keys. The newest
-/// run stays, and so do runs that may still be going on.
+/// run stays, and so do runs that are still going on.
 fn prune(context: &Context<'_>, before: DateTime<FixedOffset>) -> Result<Outcome, Error> {
     // Recovers what an unfinished run has left, which needs that run's folder.
     let _lock = recovery::take(context)?;
@@ -165,7 +165,10 @@ fn prune(context: &Context<'_>, before: DateTime<FixedOffset>) -> Result<Outcome
     };
     let mut runs = history::runs(&context.project)?;
     runs.pop();
-    runs.retain(|run| run.began() < before && !run.may_go_on());
+    let is_running = |run: &PastRun| {
+        run.record.is_none() && run.state(&context.project) == UnrecordedState::Running
+    };
+    runs.retain(|run| run.began() < before && !is_running(run));
     let mut removed: Vec<String> = runs.iter().map(PastRun::relative).collect();
     removed.retain(|folder| own(folder).is_some());
     for folder in &removed {
@@ -209,8 +212,7 @@ fn list(project: &Project, runs: &[PastRun], columns: Option<usize>) -> Outcome 
     }
     let mut head = HEAD.to_vec();
     let mut rows = vec![HEAD.map(|(name, _)| name.to_owned()).to_vec()];
-    let no_record = no_record(project, runs);
-    rows.extend(runs.iter().map(|run| row(run, no_record)));
+    rows.extend(runs.iter().map(|run| row(project, run)));
     if let Some(columns) = columns {
         shorten_names(&mut rows);
         columns::make_room(&mut head, &mut rows, &DISPENSABLE, columns);
@@ -245,26 +247,8 @@ fn asked(run: &PastRun) -> String {
     one_line(&format!("{undone}{}", first.unwrap_or_default()), QUERY)
 }
 
-/// The status of a run without a record, which may still be running.
-const UNFINISHED: &str = "unfinished";
-
-/// Returns the status of runs without a record; they were killed if no process holds the project.
-fn no_record(project: &Project, runs: &[PastRun]) -> &'static str {
-    let is_any = runs.iter().any(|run| run.record.is_none());
-    if is_any && !project.is_held() {
-        "killed"
-    } else {
-        UNFINISHED
-    }
-}
-
-fn row(run: &PastRun, no_record: &str) -> Vec<String> {
+fn row(project: &Project, run: &PastRun) -> Vec<String> {
     let record = run.record.as_ref();
-    let no_record = if run.may_go_on() {
-        UNFINISHED
-    } else {
-        no_record
-    };
     let figures = record.map(Figures::of).unwrap_or_default();
     let model = record.and_then(|record| record.model.clone());
     let seconds = record.map(|record| record.seconds.to_string());
@@ -272,7 +256,7 @@ fn row(run: &PastRun, no_record: &str) -> Vec<String> {
         run.name.clone(),
         run.workflow().to_owned(),
         model.unwrap_or_default(),
-        record.map_or(no_record.to_owned(), result),
+        record.map_or_else(|| run.state(project).word().to_owned(), result),
         figures.repairs,
         figures.tokens_in,
         figures.tokens_out,
@@ -294,8 +278,7 @@ fn story(context: &Context<'_>, run: &PastRun) -> String {
         text: String::new(),
         answers: answers.unwrap_or_default().into_iter(),
     };
-    let may_go_on = run.may_go_on() || run.record.is_none() && context.project.is_held();
-    told.beginning(run, may_go_on);
+    told.beginning(run, &context.project);
     let steps = run.steps(&context.project);
     for past in &steps {
         told.step(past);
@@ -343,7 +326,7 @@ impl Story {
         }
     }
 
-    fn beginning(&mut self, run: &PastRun, may_go_on: bool) {
+    fn beginning(&mut self, run: &PastRun, project: &Project) {
         self.line(run.relative());
         if let Some(record) = &run.record {
             let began = record.started.format("%Y-%m-%d %H:%M:%S %:z");
@@ -359,12 +342,12 @@ impl Story {
             let version = &record.version;
             self.line(format!("On {began}, code-commit {version} {what}."));
         } else {
-            let running = if may_go_on {
-                "it is still running, or "
-            } else {
-                ""
+            let state = match run.state(project) {
+                UnrecordedState::Running => "is still running",
+                UnrecordedState::Unfinished => "is still running, or it was killed",
+                UnrecordedState::Killed => "was killed",
             };
-            self.line(format!("This run has no record: {running}it was killed."));
+            self.line(format!("This run has no record: it {state}."));
         }
         if let Some(agent) = run.agent() {
             self.request(agent);

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
+use ureq::http::{HeaderName, HeaderValue};
 
 use super::cli::values::{parse_duration, parse_variable};
-use crate::agent::mcp::{McpAddress, McpTools as _, Repeat, ToolDescription};
+use crate::agent::mcp::{McpAddress, Repeat, ToolDescription};
 use crate::commands::error::CommandError;
 use crate::commands::mcp_server::{ExchangeLog, McpSource, connect};
 use crate::run::context::Context;
@@ -38,6 +39,10 @@ pub struct ServerArgs {
     /// holds a secret (*_TOKEN, *_KEY, ...); may be repeated
     #[arg(long, value_name = "NAME", value_parser = parse_variable)]
     pub pass_env: Vec<String>,
+
+    /// Send this header, such as "X-Api-Key: k", to a server at a URL; may be repeated
+    #[arg(long, value_name = "NAME: VALUE", value_parser = parse_header)]
+    pub header: Vec<(HeaderName, HeaderValue)>,
 }
 
 /// What an MCP server is asked for.
@@ -72,6 +77,15 @@ pub enum McpCommand {
     },
 }
 
+impl ServerArgs {
+    /// Returns what may be a key in the headers: each value as a whole, and what follows a scheme such as `Bearer`.
+    pub fn header_secrets(&self) -> impl Iterator<Item = &str> {
+        let values = self.header.iter();
+        let values = values.filter_map(|(_, value)| value.to_str().ok());
+        values.flat_map(|value| [value, value.rsplit(' ').next().unwrap_or(value)])
+    }
+}
+
 impl McpArgs {
     /// Returns the server to ask: a URL, whose query may contain a key, or `stdio:` and a command.
     pub fn server(&self) -> &ServerArgs {
@@ -96,7 +110,8 @@ pub fn mcp(context: &Context<'_>, arguments: &McpArgs) -> Result<Outcome, Failur
     let clock = RecordedClock::new(context.clock);
     let connect = |timeout| {
         let source = source(context, server)?;
-        connect(context, &source, timeout, &exchanges, &clock)
+        let headers = arguments.server().header.iter().cloned().collect();
+        connect(context, &source, timeout, &headers, &exchanges, &clock)
     };
     match &arguments.command {
         McpCommand::Tools { timeout, .. } => {
@@ -112,12 +127,19 @@ pub fn mcp(context: &Context<'_>, arguments: &McpArgs) -> Result<Outcome, Failur
             ..
         } => {
             let arguments = object(arguments)?;
-            let result = connect(*timeout)?.call(tool, arguments, Repeat::UnlessBegun)?;
+            let client = connect(*timeout)?;
+            let (result, mut whole) = client.call_whole(tool, &arguments, Repeat::UnlessBegun)?;
             let text = match &result {
                 Value::String(text) => text.clone(),
                 result => format!("{result:#}"),
             };
-            Ok(Outcome::shown(text, json!({"schema": 1, "result": result})))
+            let mut json = json!({"schema": 1, "result": result});
+            for part in ["content", "structuredContent"] {
+                if let Some(given) = whole.get_mut(part) {
+                    json[part] = given.take();
+                }
+            }
+            Ok(Outcome::shown(text, json))
         }
     }
 }
@@ -176,6 +198,7 @@ fn described(tool: &ToolDescription) -> String {
     for (name, parameter) in schema["properties"].as_object().into_iter().flatten() {
         let is_required = required.is_some_and(|names| names.iter().any(|one| one == name));
         let kind = match &parameter["type"] {
+            _ if parameter["enum"].is_array() => choices(&parameter["enum"]),
             Value::String(kind) => kind.clone(),
             Value::Null => "any".to_owned(),
             kinds => kinds.to_string(),
@@ -184,6 +207,22 @@ fn described(tool: &ToolDescription) -> String {
         text += &format!("\n    {name}: {kind}{optional}{}", summary(parameter));
     }
     text
+}
+
+/// Lists the values that a parameter may have: `"fast" | "slow"`.
+fn choices(values: &Value) -> String {
+    let values = values.as_array().into_iter().flatten();
+    let values: Vec<String> = values.map(Value::to_string).collect();
+    cut(&values.join(" | "), LONGEST_LINE).into_owned()
+}
+
+/// Parses a header: a name, a colon and a value.
+fn parse_header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
+    let header = text.split_once(':').and_then(|(name, value)| {
+        let (name, value) = (name.trim().parse().ok()?, value.trim().parse().ok()?);
+        Some((name, value))
+    });
+    header.ok_or_else(|| "is not like `X-Api-Key: value`".to_owned())
 }
 
 /// Returns the first line of a description, preceded by two spaces; empty without a description.
@@ -212,6 +251,7 @@ mod tests {
                     "text": {"type": "string", "description": "What to say"},
                     "times": {"type": ["integer", "null"]},
                     "how": {},
+                    "pace": {"type": "string", "enum": ["fast", "slow"], "description": "How fast"},
                 },
                 "required": ["text"],
             },
@@ -221,7 +261,7 @@ mod tests {
         assert_eq!(
             listed(&tools),
             "echo  Says it again.\n    text: string  What to say\n    times: [\"integer\",\"null\"], optional\n    \
-             how: any, optional"
+             how: any, optional\n    pace: \"fast\" | \"slow\", optional  How fast"
         );
         assert_eq!(listed(&[]), "the server has no tools");
     }

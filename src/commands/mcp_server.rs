@@ -2,12 +2,15 @@
 //!
 //! Guarantees that every exchange of a run is recorded once the run has a folder.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
 use serde_json::Value;
+use ureq::http::HeaderMap;
 
-use crate::agent::mcp::{Exchange, McpAddress, McpClient, McpObserver, McpOptions};
+use crate::agent::mcp::{
+    Exchange, McpAddress, McpClient, McpObserver, McpOptions, ToolDescription,
+};
 use crate::record::event::Event;
 use crate::record::run_files::MCP;
 use crate::record::run_log::RunLog;
@@ -18,6 +21,12 @@ use crate::secret::ApiKey;
 use crate::sys::environment::RecordedClock;
 use crate::sys::error::Error;
 use crate::sys::http::endpoint::Proxies;
+use crate::sys::text::one_line;
+
+/// The shortest time between two reports of progress.
+const PROGRESS_PAUSE: Duration = Duration::from_secs(1);
+/// The maximum length of a report of progress, in characters.
+const MAX_PROGRESS: usize = 200;
 
 /// The server lacks a tool.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
@@ -48,6 +57,8 @@ pub struct ExchangeLog<'c> {
     log: RefCell<Option<RunLog<'c>>>,
     /// The first error that occurred while recording.
     problem: RefCell<Option<Error>>,
+    /// The time from which on progress is shown again.
+    next_progress: Cell<Duration>,
 }
 
 impl<'c> ExchangeLog<'c> {
@@ -58,6 +69,7 @@ impl<'c> ExchangeLog<'c> {
             before: RefCell::default(),
             log: RefCell::default(),
             problem: RefCell::default(),
+            next_progress: Cell::default(),
         }
     }
 
@@ -100,6 +112,16 @@ impl McpObserver for ExchangeLog<'_> {
             reason: reason.to_owned(),
         });
     }
+
+    fn progress(&self, text: &str) {
+        let now = self.context.clock.elapsed();
+        if self.next_progress.get() <= now {
+            self.next_progress.set(now + PROGRESS_PAUSE);
+            let text = self.context.redactor.text(text);
+            let notice = format!("progress: {}", one_line(&text, MAX_PROGRESS));
+            self.context.reporter.event(&Event::Notice(notice));
+        }
+    }
 }
 
 /// Connects to the server. For recorded answers, `clock` supplies their time.
@@ -110,12 +132,14 @@ pub fn connect<'a>(
     context: &Context<'a>,
     source: &McpSource,
     timeout: Duration,
+    headers: &HeaderMap,
     log: &'a ExchangeLog<'_>,
     clock: &'a RecordedClock<'a>,
 ) -> Result<McpClient<'a>, Error> {
     let options = |proxies, token| McpOptions {
         proxies,
         token,
+        headers: headers.clone(),
         env: server_env(context),
         program: context.sandbox.program,
         timeout,
@@ -136,16 +160,20 @@ pub fn connect<'a>(
     })
 }
 
-/// Checks that a server has these tools.
+/// Checks that a server has these tools, and returns all that it has.
 ///
 /// # Errors
 /// When the server lacks one of them, or cannot list its tools.
-pub fn require_tools(client: &McpClient<'_>, tools: &[&str]) -> Result<(), Error> {
-    let known: Vec<String> = client.tools()?.into_iter().map(|tool| tool.name).collect();
+pub fn require_tools(
+    client: &McpClient<'_>,
+    tools: &[&str],
+) -> Result<Vec<ToolDescription>, Error> {
+    let all = client.tools()?;
+    let known: Vec<&str> = all.iter().map(|tool| &*tool.name).collect();
     let lacks = |name: &&str| !known.iter().any(|tool| tool == name);
     let missing: Vec<&str> = tools.iter().copied().filter(lacks).collect();
     if missing.is_empty() {
-        return Ok(());
+        return Ok(all);
     }
     let none = known.is_empty().then(|| "no tools".to_owned());
     let problem = NoSuchTool {

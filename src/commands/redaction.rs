@@ -2,6 +2,7 @@
 
 use super::command::Command;
 use super::command_line::Cli;
+use super::mcp::ServerArgs;
 use crate::model::ModelTable;
 use crate::project::{Project, home};
 use crate::run::context::ModelsProblem;
@@ -40,10 +41,12 @@ pub fn redactor(
     let tokens = read
         .clone()
         .flat_map(|read| TOKENS.map(|token| read.get(token)));
-    let named = match &cli.command {
-        Some(Command::Mcp(arguments)) => Some(&*arguments.server().server),
+    let asked = match &cli.command {
+        Some(Command::Mcp(arguments)) => Some(arguments.server()),
         _ => None,
     };
+    let named = asked.map(|asked| &*asked.server);
+    let headers = asked.into_iter().flat_map(ServerArgs::header_secrets);
     let servers = read.filter_map(|read| read.get(SERVER)).chain(named);
     let keys = homes
         .iter()
@@ -53,6 +56,6 @@ pub fn redactor(
     project.redactor(
         &environments,
         key_files,
-        keys.map(str::to_owned).chain(queries),
+        keys.chain(headers).map(str::to_owned).chain(queries),
     )
 }

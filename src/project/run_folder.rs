@@ -14,6 +14,7 @@ use rustix::fs::{CWD, Mode, mkdirat};
 use rustix::io::Errno;
 
 use crate::project::LOGS;
+use crate::sys::file_lock;
 use crate::sys::files::open_directory_in;
 use crate::sys::identity::identity;
 
@@ -48,7 +49,10 @@ impl RunFolder {
                 Err(Errno::EXIST) => {}
                 made => {
                     made?;
-                    return Self::of(logs, name);
+                    let folder = Self::of(logs, name)?;
+                    // The lock tells a run that goes on from one that was killed. Some file systems have none.
+                    let _ = file_lock::lock(&folder.held()?);
+                    return Ok(folder);
                 }
             }
         }

@@ -268,6 +268,13 @@ pub enum Event {
         /// The time since the agent was started.
         #[serde(serialize_with = "seconds")]
         waited: Duration,
+        /// The number of the review that is next or going on.
+        review: u32,
+        /// The maximum number of reviews.
+        reviews: u32,
+        /// The time since the work began.
+        #[serde(serialize_with = "seconds")]
+        total: Duration,
     },
     /// An agent on a remote branch has finished.
     BranchEnded {

@@ -156,6 +156,21 @@ pub struct OrchestrationSettings {
     pub publishes: bool,
     /// The intervals and the time limit for polling a branch.
     pub polling: Polling,
+    /// True if a branch's state is asked for before it is cloned; older versions did not.
+    #[serde(default)]
+    pub asks_parents: bool,
+    /// The earlier run that this one goes on with; left out if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begun: Option<BegunWork>,
+}
+
+/// The work of an earlier run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BegunWork {
+    /// The branches so far.
+    pub lineage: Lineage,
+    /// True if the work is only published.
+    pub publish_only: bool,
 }
 
 /// The intervals at which a branch is polled, and the time limit.

@@ -62,8 +62,6 @@ const LISTED: usize = 20;
 const INDENT: &str = "            ";
 /// The maximum number of lines shown of a model's prose, or of a build's errors.
 const PROSE: usize = 12;
-/// The number of characters of a branch's id shown while waiting for it.
-const SHORT_ID: usize = 8;
 /// The number of columns reserved for the elapsed time while waiting.
 const TIMER: usize = 20;
 /// The line width if the terminal's is unknown.
@@ -185,12 +183,15 @@ impl<'r> Output<'r> {
     /// Shows that a branch is awaited: animated at a terminal, otherwise as a line when its status changes.
     fn wait(&self, event: &Event, waited: Duration) {
         if self.is_moving() && self.is_decorated() {
-            let awaited = self.printable(&present::awaited(event, SHORT_ID));
+            let awaited = self.printable(&present::awaited_in_all(event));
             let room = self.look().width.saturating_sub(TIMER);
             let awaited = truncated(&awaited, room);
             return self.spinner.wait(&awaited, waited);
         }
-        if is_news(&self.told_awaited, present::awaited(event, usize::MAX)) {
+        // Without a spinner, a line a minute shows that the work goes on.
+        let minute = waited.as_secs() / 60;
+        let told = format!("{} {minute}", present::awaited(event, usize::MAX));
+        if is_news(&self.told_awaited, told) {
             self.show(event);
         }
     }

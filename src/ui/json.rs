@@ -270,6 +270,9 @@ mod tests {
                 branch: "1f2e3d4c".to_owned(),
                 status: "running".to_owned(),
                 waited: Duration::from_millis(1500),
+                review: 3,
+                reviews: 8,
+                total: Duration::from_secs(3_700),
             },
             Event::BranchEnded {
                 agent: "codex".to_owned(),

@@ -164,7 +164,7 @@ pub fn present(event: &Event) -> Option<Shown> {
         Event::Connected { server, protocol } => {
             Shown::line("server", format!("{server} (MCP {protocol})"), dim)
         }
-        Event::Waiting { .. } => Shown::line("waiting", awaited(event, usize::MAX), dim),
+        Event::Waiting { waited, .. } => Shown::line("waiting", awaited_since(event, *waited), dim),
         Event::BranchEnded { took, .. } => {
             let text = format!("{}, {}", awaited(event, usize::MAX), elapsed(*took));
             Shown::line("ended", text, dim)
@@ -214,8 +214,26 @@ pub fn doing(step: &StepId) -> Option<&'static str> {
     }
 }
 
+/// The number of characters of a branch's id shown while waiting for it.
+const SHORT_ID: usize = 8;
+
+/// Describes a branch on a server as [`awaited`] does, with the time from a minute on.
+fn awaited_since(event: &Event, waited: Duration) -> String {
+    let minutes = (waited.as_secs() >= 60).then(|| format!(", {}", elapsed(waited)));
+    awaited(event, usize::MAX) + &minutes.unwrap_or_default()
+}
+
+/// Describes a branch on a server as [`awaited`] does, in short and with the time of all the work.
+pub fn awaited_in_all(event: &Event) -> String {
+    let awaited = awaited(event, SHORT_ID);
+    match event {
+        Event::Waiting { total, .. } => format!("{awaited}, {} in all", elapsed(*total)),
+        _ => awaited,
+    }
+}
+
 /// Describes a branch on a server, with `id_length` characters of its id: `claude_code on branch 1f2e3d4c…
-/// (running)`.
+/// (running), review 3 of 8`.
 pub fn awaited(event: &Event, id_length: usize) -> String {
     match event {
         Event::Waiting {
@@ -232,7 +250,13 @@ pub fn awaited(event: &Event, id_length: usize) -> String {
         } => {
             let branch = one_line(branch, id_length.min(LONGEST_WORD));
             let status = one_line(status, LONGEST_WORD);
-            format!("{agent} on branch {branch} ({status})")
+            let review = match event {
+                Event::Waiting {
+                    review, reviews, ..
+                } => format!(", review {review} of {reviews}"),
+                _ => String::new(),
+            };
+            format!("{agent} on branch {branch} ({status}){review}")
         }
         _ => String::new(),
     }

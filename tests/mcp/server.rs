@@ -18,6 +18,8 @@ pub enum Reply {
     Hang(Vec<u8>, Sender<()>),
     /// These bytes, and the end of the stream of answers, where there is one.
     Last(Vec<u8>),
+    /// These bytes, once the client has answered a request of the server's own.
+    WhenReplied(Vec<u8>),
 }
 
 impl Reply {
@@ -102,6 +104,12 @@ impl Got {
         serde_json::from_str(&self.body).unwrap_or_default()
     }
 
+    /// Whether it asks for the stream of a session's own, and not for the rest of another one.
+    fn asks_for_sessions_stream(&self) -> bool {
+        let [session, last] = ["mcp-session-id", "last-event-id"].map(|name| self.header(name));
+        self.method() == "GET" && session.is_some() && last.is_none()
+    }
+
     /// What it asks for: the JSON-RPC method, `reply` where it answers, or the HTTP method.
     pub fn method(&self) -> String {
         let json = self.json();
@@ -128,6 +136,11 @@ struct Script {
     last_id: String,
     /// The stream of answers, of the older transport.
     stream: Option<TcpStream>,
+    /// What comes on the stream of a session of streamable HTTP, which is there only with it.
+    own: Option<String>,
+    /// Told of each reply of the client.
+    replied: Sender<()>,
+    at_reply: Option<Receiver<()>>,
 }
 
 /// The server.
@@ -174,7 +187,11 @@ impl McpServer {
         let port = listener.local_addr().unwrap().port();
         let mut handshakes: Vec<Reply> = handshakes.into_iter().collect();
         handshakes.reverse();
+        let (replied, at_reply) = channel();
         let script = Arc::new(Mutex::new(Script {
+            own: None,
+            replied,
+            at_reply: Some(at_reply),
             answer: Box::new(answer),
             handshakes,
             initialized: None,
@@ -204,6 +221,12 @@ impl McpServer {
         self
     }
 
+    /// Has a stream of its own in each session, with these events at its beginning.
+    pub fn with_stream(self, events: &str) -> Self {
+        self.script.lock().unwrap().own = Some(events.to_owned());
+        self
+    }
+
     pub fn url(&self) -> String {
         let path = if self.is_older { "sse" } else { "mcp" };
         format!("http://127.0.0.1:{}/{path}", self.port)
@@ -224,8 +247,17 @@ fn serve(stream: &TcpStream, script: &Mutex<Script>, is_older: bool) -> std::io:
     let got = read(&mut reader)?;
     let (method, json) = (got.method(), got.json());
     let mut script = script.lock().unwrap();
-    script.requests.push(got.clone());
     let mut own = stream;
+    if !is_older && got.asks_for_sessions_stream() {
+        let Some(events) = script.own.clone() else {
+            return own.write_all(b"HTTP/1.1 405 Not Allowed\r\ncontent-length: 0\r\n\r\n");
+        };
+        script.requests.push(got);
+        drop(script);
+        own.write_all(&self::stream(&events))?;
+        return reader.read_to_end(&mut Vec::new()).map(drop);
+    }
+    script.requests.push(got.clone());
     if is_older && method == "GET" {
         script.sessions += 1;
         let endpoint = format!(
@@ -255,7 +287,11 @@ fn serve(stream: &TcpStream, script: &Mutex<Script>, is_older: bool) -> std::io:
             );
             if is_older { Reply::Bytes(format!("data: {message}\n\n").into_bytes()) } else { Reply::status(200, &session, &message.to_string()) }
         })),
-        "reply" | "DELETE" => None,
+        "reply" => {
+            let _ = script.replied.send(());
+            None
+        }
+        "DELETE" => None,
         "notifications/initialized" => script.initialized.take(),
         notification if notification.starts_with("notifications/") => None,
         _ => {
@@ -266,13 +302,6 @@ fn serve(stream: &TcpStream, script: &Mutex<Script>, is_older: bool) -> std::io:
             Some((script.answer)(&got).unwrap_or_else(over))
         }
     };
-    let fill = |bytes: Vec<u8>, id: &str| match bytes.len() {
-        0..10_000 => String::from_utf8(bytes)
-            .unwrap()
-            .replace("$ID", id)
-            .into_bytes(),
-        _ => bytes,
-    };
     let accepted = b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n";
     match reply {
         None => own.write_all(accepted),
@@ -280,7 +309,7 @@ fn serve(stream: &TcpStream, script: &Mutex<Script>, is_older: bool) -> std::io:
             let (bytes, is_last) = match reply {
                 Reply::Last(bytes) => (bytes, true),
                 Reply::Bytes(bytes) => (bytes, false),
-                Reply::Hang(..) => unreachable!("that is another arm"),
+                Reply::Hang(..) | Reply::WhenReplied(_) => unreachable!("that is another arm"),
             };
             let bytes = fill(bytes, &script.last_id);
             if !is_older || bytes.starts_with(b"HTTP") {
@@ -296,6 +325,13 @@ fn serve(stream: &TcpStream, script: &Mutex<Script>, is_older: bool) -> std::io:
             }
             Ok(())
         }
+        Some(Reply::WhenReplied(bytes)) => {
+            let bytes = fill(bytes, &script.last_id);
+            let at_reply = script.at_reply.take().unwrap();
+            drop(script);
+            at_reply.recv().unwrap();
+            own.write_all(&bytes)
+        }
         Some(Reply::Hang(bytes, told)) => {
             let bytes = fill(bytes, &script.last_id);
             match script.stream.as_ref() {
@@ -306,6 +342,17 @@ fn serve(stream: &TcpStream, script: &Mutex<Script>, is_older: bool) -> std::io:
             let _ = told.send(());
             reader.read_to_end(&mut Vec::new()).map(drop)
         }
+    }
+}
+
+/// Puts in the id of the latest call.
+fn fill(bytes: Vec<u8>, id: &str) -> Vec<u8> {
+    match bytes.len() {
+        0..10_000 => String::from_utf8(bytes)
+            .unwrap()
+            .replace("$ID", id)
+            .into_bytes(),
+        _ => bytes,
     }
 }
 

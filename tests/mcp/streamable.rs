@@ -80,14 +80,118 @@ fn every_form_of_an_answer_is_one() {
             requests[0].json()["params"]["protocolVersion"],
             "2025-11-25"
         );
-        let params = json!({"name": "say", "arguments": {"to": "you"}});
-        assert_eq!(requests[2].json()["params"], params);
+        let (params, id) = (&requests[2].json()["params"], &requests[2].json()["id"]);
+        let expected =
+            json!({"name": "say", "arguments": {"to": "you"}, "_meta": {"progressToken": id}});
+        assert_eq!(*params, expected);
         if is_noisy {
             let said = [&requests[3], &requests[4]].map(super::server::Got::json);
             assert_eq!(said[0], json!({"jsonrpc": "2.0", "id": "p", "result": {}}));
             assert_eq!(said[1]["error"]["code"], -32601);
         }
     }
+}
+
+#[test]
+fn requests_on_a_sessions_own_stream_are_answered() {
+    let answer = |text| match Reply::text(text) {
+        Reply::Bytes(bytes) => Reply::WhenReplied(bytes),
+        _ => unreachable!("a text is bytes"),
+    };
+    let server = McpServer::streamable([answer("far")]).with_stream(&format!("{PING}\n\n"));
+    let project = TestProject::new().variable("MCP_BEARER_TOKEN", "tok-12345678");
+    let run = project.run(&["mcp", "call", &server.url(), "say"]).exits(0);
+    assert_eq!((&*run.stdout, &*run.stderr), ("far\n", ""));
+    assert_eq!(
+        server.methods()[..3],
+        ["initialize", "notifications/initialized", "GET"]
+    );
+    let requests = server.requests();
+    let reply = requests.iter().find(|got| got.method() == "reply").unwrap();
+    assert_eq!(
+        reply.json(),
+        json!({"jsonrpc": "2.0", "id": "p", "result": {}})
+    );
+    for got in [&requests[2], reply] {
+        assert_eq!(got.header("mcp-session-id"), Some("s1"));
+        assert_eq!(got.header("mcp-protocol-version"), Some("2025-06-18"));
+        assert_eq!(got.header("authorization"), Some("Bearer tok-12345678"));
+    }
+    assert_eq!(requests[2].header("accept"), Some("text/event-stream"));
+}
+
+#[test]
+fn progress_is_asked_for_and_shown() {
+    let progress = |token: &str, said: &str| {
+        format!(
+            "data: {{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{{\"progressToken\":{token},\"progress\":3,\"total\":10,\"message\":\"{said}\"}}}}\n\n"
+        )
+    };
+    let events = progress("99", "foreign") + &progress("$ID", "indexing") + &event("far");
+    for server in [
+        McpServer::streamable([Reply::events(&events)]),
+        McpServer::older([Reply::Bytes(events.clone().into())]),
+    ] {
+        let run = TestProject::new().run(&["mcp", "call", &server.url(), "say"]);
+        let run = run.exits(0).says(&["progress: 3 of 10: indexing"]);
+        assert_eq!(run.stdout, "far\n");
+        assert!(!run.stderr.contains("foreign"), "{}", run.stderr);
+    }
+}
+
+#[test]
+fn a_result_keeps_its_parts_as_json() {
+    let image = json!({"type": "image", "data": "aa", "mimeType": "image/png"});
+    let link = json!({"type": "resource_link", "uri": "file:///a", "name": "a"});
+    let text = json!({"type": "text", "text": "seen"});
+    let content = json!([image, link, text]);
+    let result = json!({"content": content, "structuredContent": {"a": 1}});
+    let message = json!({"jsonrpc": "2.0", "id": "$ID", "result": result});
+    let server = McpServer::streamable([Reply::json(&message)]);
+    let asked = [
+        "mcp",
+        "call",
+        &server.url(),
+        "say",
+        "--output-format",
+        "json",
+    ];
+    let run = TestProject::new().run(&asked).exits(0);
+    let json: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(json["result"], json!({"a": 1}));
+    assert_eq!(json["content"], content);
+    assert_eq!(json["structuredContent"], json!({"a": 1}));
+}
+
+#[test]
+fn own_headers_are_sent_and_not_shown() {
+    let denied = Reply::status(401, "", "no such key: s3cret-longer");
+    let server = McpServer::streamable([denied]);
+    let headers = [
+        "--header",
+        "X-Api-Key: s3cret-longer",
+        "--header",
+        "Authorization: Basic dXNlcjpwYXNz",
+    ];
+    let url = server.url();
+    let project = TestProject::new().variable("MCP_BEARER_TOKEN", "tok-12345678");
+    let run = project.run(&[&["mcp", "call", &url, "say"][..], &headers].concat());
+    let run = run.exits(4).says(&["answers 401: no such key: [REDACTED"]);
+    assert!(!run.stderr.contains("s3cret"), "{}", run.stderr);
+    for got in server.requests() {
+        assert_eq!(got.header("x-api-key"), Some("s3cret-longer"));
+        let sent = got
+            .headers
+            .iter()
+            .filter(|(name, _)| name == "authorization");
+        let sent: Vec<&str> = sent.map(|(_, value)| value.as_str()).collect();
+        assert_eq!(sent, ["Basic dXNlcjpwYXNz"]);
+    }
+    let asked = ["mcp", "tools", &url, "--header", "no colon"];
+    project
+        .run(&asked)
+        .exits(2)
+        .says(&["is not like `X-Api-Key: value`"]);
 }
 
 /// Asks for a call whose first reply is this, and whose next would do: how it ends, what is said, and how often it is
@@ -184,7 +288,14 @@ fn a_session_that_is_gone_is_begun_anew_once() {
                 Reply::status(400, "", r#"{"error": {"message": "No valid session ID"}}"#),
                 Reply::text("far"),
             ],
-            4,
+            0,
+        ),
+        (
+            vec![
+                Reply::status(400, "", "Bad Request: Server not initialized"),
+                Reply::text("far"),
+            ],
+            0,
         ),
         (vec![gone(), gone(), Reply::text("far")], 4),
         (vec![Reply::status(400, "", "bad"), Reply::text("far")], 4),

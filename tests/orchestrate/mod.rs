@@ -7,6 +7,7 @@ mod models;
 mod output;
 mod pantheon;
 mod replays;
+mod resume;
 mod secrets;
 mod signals;
 mod workflow;

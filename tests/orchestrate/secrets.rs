@@ -71,7 +71,7 @@ fn chatty() -> OrchestraProject {
         &[("retry-after-ms", "1"), ("x-token", GITHUB_TOKEN)],
         words,
     );
-    orchestra.pantheon.answers("get_branch", 1, unwell);
+    orchestra.pantheon.answers("get_branch", 2, unwell);
     let url = format!("{}?{MCP_QUERY}", orchestra.pantheon.url());
     let dotenv =
         format!("GITHUB_TOKEN={GITHUB_TOKEN}\nMCP_BASE_URL='{url}'\nSOME_API_KEY={OTHER}\n");

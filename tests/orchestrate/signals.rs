@@ -82,7 +82,7 @@ fn everywhere() -> Vec<(&'static str, Hanging)> {
         (orchestra, Some(reached))
     };
     let (starts, starting) = call("parallel_explore", 2);
-    let (looks, looking) = call("get_branch", 2);
+    let (looks, looking) = call("get_branch", 4);
     let (reads, reading) = call("branch_read_file", 1);
     let (publishes, publishing) = call("parallel_explore", 3);
     let waits = OrchestraProject::scripted(steps(), [Branch::done("x"), Branch::endless()]);

@@ -3,14 +3,15 @@
 //! Accesses the network. Guarantees that the token and the URL's query are sent only to that server and never appear in
 //! an error, and that at most 16 MB of an answer are read.
 
-use std::cell::Cell;
 use std::io::Read as _;
-use std::sync::OnceLock;
+use std::rc::Rc;
+use std::sync::{LazyLock, OnceLock};
 use std::time::Duration;
 
+use regex::Regex;
 use serde_json::Value;
 use ureq::http::response::Parts;
-use ureq::http::{Request, Response, Uri};
+use ureq::http::{HeaderMap, Request, Response, Uri};
 use ureq::{AsSendBody, Body};
 
 use super::address::shown;
@@ -25,11 +26,14 @@ use crate::sys::http::retry::{Advice, is_retryable};
 use crate::sys::http::{HttpClient, HttpError, header};
 use crate::sys::interrupt::Interrupt;
 use crate::sys::sse::{Event, Events};
+use crate::sys::text::regex;
 
 /// The content types accepted as an answer.
 pub(super) const JSON_OR_EVENTS: &str = "application/json, text/event-stream";
 /// The content type of an event stream.
 pub(super) const EVENTS: &str = "text/event-stream";
+/// Matches the words of a server that has lost a session.
+static NO_SESSION: LazyLock<Regex> = LazyLock::new(|| regex("(?i)session|not initialized"));
 /// The maximum size of an error response, in bytes.
 const FAILURE_LIMIT: u64 = 1 << 20;
 
@@ -38,6 +42,8 @@ const FAILURE_LIMIT: u64 = 1 << 20;
 pub(super) struct Caller {
     pub client: HttpClient,
     pub token: Option<ApiKey>,
+    /// Headers of the user's own, sent with each call.
+    pub headers: HeaderMap,
     /// The server's URL, with the query.
     pub url: String,
     /// The URL with a slash after the path, if the server has redirected there.
@@ -76,12 +82,24 @@ impl Caller {
         }
     }
 
+    /// The server's URL, or the one to which it has redirected.
+    pub fn server_url(&self) -> &str {
+        self.with_slash.get().unwrap_or(&self.url)
+    }
+
     fn call_at(&self, url: &str, call: &HttpCall<'_>) -> Result<Response<Body>, HttpError> {
         let mut request = Request::builder().method(call.method).uri(url);
         for (name, value) in call.headers {
             request = request.header(*name, value);
         }
-        if let Some(token) = &self.token {
+        for (name, value) in &self.headers {
+            request = request.header(name, value);
+        }
+        if let Some(token) = self
+            .token
+            .as_ref()
+            .filter(|_| !self.headers.contains_key("authorization"))
+        {
             request = request.header("authorization", format!("Bearer {}", token.expose()));
         }
         match call.body {
@@ -170,9 +188,12 @@ pub(super) struct Peer<'a> {
     pub interrupt: Interrupt,
     pub clock: &'a dyn Clock,
     pub observer: &'a dyn McpObserver,
-    /// Set once the server has answered.
-    pub was_reached: Cell<bool>,
+    /// Makes callers for the threads that read the server's stream of events.
+    pub make_caller: Rc<MakeCaller<'a>>,
 }
+
+/// Creates a caller that the given interrupt stops.
+pub(super) type MakeCaller<'a> = dyn Fn(&Interrupt) -> Caller + 'a;
 
 impl Peer<'_> {
     /// The retry policy for requests to this server.
@@ -197,7 +218,6 @@ impl Peer<'_> {
     ) -> Result<Response<Body>, Failed> {
         let called = self.caller.call(call);
         let response = called.map_err(|error| self.failed(error, deadline))?;
-        self.was_reached.set(true);
         if response.status().is_success() {
             return Ok(response);
         }
@@ -255,7 +275,7 @@ impl Peer<'_> {
         let mut messages = Incoming::read(message, awaited).into_iter();
         let answer = messages.find_map(|message| match message {
             Incoming::Answer(outcome) => Some(outcome),
-            Incoming::Asks(_) | Incoming::Other => None,
+            Incoming::Asks(_) | Incoming::Progress(_) | Incoming::Other => None,
         });
         let another = || problem("its answer is to another request".to_owned());
         Ok(answer.ok_or_else(another)??)
@@ -267,14 +287,8 @@ impl Peer<'_> {
         match error {
             HttpError::Interrupted(interrupted) => interrupted.into(),
             HttpError::TimedOut => deadline.is_over(server),
-            HttpError::NoConnection { reason, is_refused } => {
-                let error = McpError::no_answer(server, reason);
-                let is_here = self.caller.client.endpoint.is_this_machine();
-                if is_refused && is_here && !self.was_reached.get() {
-                    // The server will not be started within the few seconds between tries.
-                    return Failed::answered(error);
-                }
-                Failed::unbegun(error)
+            HttpError::NoConnection { reason, .. } => {
+                Failed::unbegun(McpError::no_answer(server, reason))
             }
             HttpError::Broken(reason) => Failed::broken(McpError::no_answer(server, reason)),
             HttpError::Tls(reason) => Failed::answered(McpError::no_answer(server, reason)),
@@ -306,6 +320,8 @@ impl Peer<'_> {
             Err(_) => Vec::new(),
         };
         let said = words(&body);
+        // Some servers answer 400 to the id of a session that they have lost, as after a restart.
+        let is_lost = status == 404 || status == 400 && NO_SESSION.is_match(&said);
         let message = serde_json::from_slice::<Value>(&body).ok();
         let rpc = message.and_then(|mut message| {
             message.as_object_mut()?.remove("id");
@@ -318,7 +334,7 @@ impl Peer<'_> {
             tries: 1,
         });
         let may_pass = is_retryable(status, &advice);
-        let failed = if in_session && status == 404 {
+        let failed = if in_session && is_lost {
             Failed::session_gone(error)
         } else if may_pass {
             Failed {

@@ -52,7 +52,9 @@ pub enum Incoming {
     Answer(Result<Value, RpcError>),
     /// A request from the server, with the reply to send.
     Asks(Value),
-    /// Anything else: a notification, an answer that is not awaited, or an invalid message.
+    /// The progress of the request whose answer is awaited, as a line for the user.
+    Progress(String),
+    /// Anything else: another notification, an answer that is not awaited, or an invalid message.
     Other,
 }
 
@@ -77,6 +79,10 @@ impl Incoming {
         let id = message.remove("id").filter(|id| !id.is_null());
         match (message.get("method"), id) {
             (Some(Value::String(method)), Some(id)) => Self::Asks(reply(method, &id)),
+            (Some(Value::String(method)), None) if method == "notifications/progress" => {
+                let params = message.get("params").unwrap_or(&Value::Null);
+                progress(params, awaited).map_or(Self::Other, Self::Progress)
+            }
             (None, Some(id)) if id == awaited => {
                 outcome(&mut message).map_or(Self::Other, Self::Answer)
             }
@@ -92,6 +98,20 @@ pub fn error_without_id(message: &mut Value) -> Option<RpcError> {
         return None;
     }
     outcome(message)?.err()
+}
+
+/// Describes the progress of the awaited request, as in `3 of 10: indexing`.
+fn progress(params: &Value, awaited: u64) -> Option<String> {
+    let done = params["progress"]
+        .as_f64()
+        .filter(|_| params["progressToken"] == awaited)?;
+    let total = params["total"].as_f64().map(|total| format!(" of {total}"));
+    let message = params["message"].as_str().map(|said| format!(": {said}"));
+    Some(format!(
+        "{done}{}{}",
+        total.unwrap_or_default(),
+        message.unwrap_or_default()
+    ))
 }
 
 /// The reply to a request from the server.
@@ -194,6 +214,18 @@ mod tests {
                     {"code": -32601, "message": "this client does not answer `sampling/createMessage`"}})),
             ),
             (json!({"method": "notifications/progress"}), Incoming::Other),
+            (
+                json!({"method": "notifications/progress", "params": {"progressToken": 7, "progress": 3, "total": 10, "message": "indexing"}}),
+                Incoming::Progress("3 of 10: indexing".to_owned()),
+            ),
+            (
+                json!({"method": "notifications/progress", "params": {"progressToken": 7, "progress": 0.5}}),
+                Incoming::Progress("0.5".to_owned()),
+            ),
+            (
+                json!({"method": "notifications/progress", "params": {"progressToken": 8, "progress": 3}}),
+                Incoming::Other,
+            ),
             (json!("text"), Incoming::Other),
         ] {
             let text = message.to_string();

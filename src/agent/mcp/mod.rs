@@ -5,7 +5,7 @@
 //! | here | [`McpClient`]: handshake, retries and requests |
 //! | `address`, `version`, `message`, `result` | the data on the wire and its meaning |
 //! | `error`, `observer` | errors, and reports of the traffic |
-//! | `transport` | the transports: `streamable` and `http_sse`, both using `http`; `stdio`; `recorded` |
+//! | `transport` | the transports: `streamable` and `http_sse`, both using `http` and `listener`; `stdio`; `recorded` |
 //!
 //! Accesses the network, or starts the server's program. Guarantees that a call that must not be repeated is retried
 //! only if the server has certainly not begun it; that every wait ends with its time limit or a signal; and that
@@ -15,6 +15,7 @@ mod address;
 mod error;
 mod http;
 mod http_sse;
+mod listener;
 mod message;
 mod observer;
 mod recorded;
@@ -24,19 +25,21 @@ mod streamable;
 mod transport;
 mod version;
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use ureq::http::HeaderMap;
 
 pub use self::address::{McpAddress, McpAddressProblem};
 pub use self::error::McpError;
 pub use self::observer::{Exchange, McpObserver};
 
 use self::error::{Failed, Retry};
-use self::http::{Caller, Peer};
+use self::http::{Caller, MakeCaller, Peer};
 use self::http_sse::HttpSse;
 use self::message::Outgoing;
 use self::recorded::Recorded;
@@ -66,6 +69,8 @@ pub struct McpOptions<'a> {
     pub proxies: Proxies,
     /// The token sent to the server, if it requires one.
     pub token: Option<ApiKey>,
+    /// Further headers for a server at a URL.
+    pub headers: HeaderMap,
     /// The environment of a server that is run as a program.
     pub env: ChildEnv,
     /// The path of this program's executable, to supervise such a server.
@@ -137,6 +142,7 @@ impl<'a> McpClient<'a> {
                     env: options.env.clone(),
                     own: options.program.map(Path::to_path_buf),
                     interrupt,
+                    observer: options.observer,
                     program: None,
                     received: Vec::new(),
                 };
@@ -151,12 +157,14 @@ impl<'a> McpClient<'a> {
             Interrupt::never().map_err(|error| McpError::no_answer(&server, error.to_string()))?;
         let (there, proxies) = (endpoint.clone(), options.proxies.clone());
         let (token, url) = (options.token.clone(), address.url());
-        let caller = move |interrupt: &Interrupt| Caller {
+        let headers = options.headers.clone();
+        let caller: Rc<MakeCaller<'_>> = Rc::new(move |interrupt: &Interrupt| Caller {
             client: HttpClient::new(there.clone(), &proxies, interrupt, 0),
             token: token.clone(),
+            headers: headers.clone(),
             url: url.clone(),
             with_slash: OnceLock::new(),
-        };
+        });
         let peer = || Peer {
             caller: caller(&interrupt),
             last: caller(&never),
@@ -164,16 +172,16 @@ impl<'a> McpClient<'a> {
             interrupt: interrupt.clone(),
             clock: options.clock,
             observer: options.observer,
-            was_reached: Cell::new(false),
+            make_caller: Rc::clone(&caller),
         };
         let streamable = Streamable {
             peer: peer(),
             session: None,
             headers_of_session: Vec::new(),
+            listener: None,
         };
         let older = HttpSse {
             peer: peer(),
-            caller: Box::new(caller),
             stream: None,
         };
         let mut client = Self::new(server, Box::new(streamable), options);
@@ -408,16 +416,17 @@ impl<'a> McpClient<'a> {
 
     /// Sends a request within the session.
     fn ask(&self, method: &str, params: &Value, deadline: Deadline<'_>) -> Result<Value, Failed> {
-        let version = self.connection.borrow().version;
-        // Only stateless versions change the parameters.
-        let stateless = version.filter(|version| version.is_stateless());
-        let complete = stateless.map(|version| version.complete(params.clone()));
-        self.send(
-            method,
-            complete.as_ref().unwrap_or(params),
-            version,
-            deadline,
-        )
+        let connection = self.connection.borrow();
+        let (version, id) = (connection.version, connection.last_id + 1);
+        drop(connection);
+        let mut params = params.clone();
+        if method == "tools/call" {
+            params["_meta"] = json!({"progressToken": id});
+        }
+        if let Some(version) = version {
+            params = version.complete(params);
+        }
+        self.send(method, &params, version, deadline)
     }
 
     /// Sends a request, and cancels it if its answer is no longer awaited.
@@ -475,11 +484,28 @@ impl<'a> McpClient<'a> {
     }
 }
 
+impl McpClient<'_> {
+    /// Calls a tool; returns its normalized result, and the result as the server gave it.
+    ///
+    /// # Errors
+    /// Same as [`call`](McpTools::call).
+    pub fn call_whole(
+        &self,
+        tool: &str,
+        arguments: &Value,
+        repeat: Repeat,
+    ) -> Result<(Value, Value), McpError> {
+        let params = json!({"name": tool, "arguments": arguments});
+        let whole = self.exchange("tools/call", &params, repeat)?;
+        let result = normalized(whole.clone(), &self.server);
+        let result = result.map_err(|error| error.fit(self.options.redactor))?;
+        Ok((result, whole))
+    }
+}
+
 impl McpTools for McpClient<'_> {
     fn call(&self, tool: &str, arguments: Value, repeat: Repeat) -> Result<Value, McpError> {
-        let params = json!({"name": tool, "arguments": arguments});
-        let result = self.exchange("tools/call", &params, repeat)?;
-        normalized(result, &self.server).map_err(|error| error.fit(self.options.redactor))
+        Ok(self.call_whole(tool, &arguments, repeat)?.0)
     }
 }
 

@@ -14,6 +14,9 @@ pub trait McpObserver {
 
     /// Called before a retry, with the wait until then and the reason; `next_try` counts from 1.
     fn retrying(&self, next_try: u32, wait: Duration, reason: &str);
+
+    /// Called when the server reports how far the call has come, in its own words.
+    fn progress(&self, text: &str);
 }
 
 /// A request and its outcome. Serialized as a line of a run's `mcp.jsonl`, which

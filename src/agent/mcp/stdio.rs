@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::error::{Failed, McpError};
 use super::message::{Incoming, Outgoing};
+use super::observer::McpObserver;
 use super::transport::{ANSWER_LIMIT, CHUNK, Deadline, FAREWELL_LIMIT, Transport};
 use crate::exec::child_env::ChildEnv;
 use crate::exec::pipes::PipedProgram;
@@ -23,20 +24,21 @@ const MAX_END: Duration = Duration::from_secs(2);
 const TOLD_LINES: usize = 3;
 
 /// A server that uses this transport.
-pub(super) struct Stdio {
+pub(super) struct Stdio<'a> {
     pub words: Vec<String>,
     /// The program's environment.
     pub env: ChildEnv,
     /// The path of this program's executable, which supervises the server.
     pub own: Option<PathBuf>,
     pub interrupt: Interrupt,
+    pub observer: &'a dyn McpObserver,
     /// The program, once started.
     pub program: Option<PipedProgram>,
     /// The beginning of an incomplete line.
     pub received: Vec<u8>,
 }
 
-impl Stdio {
+impl Stdio<'_> {
     fn name(&self) -> &str {
         self.words.first().map_or("", String::as_str)
     }
@@ -113,7 +115,7 @@ impl Stdio {
     }
 }
 
-impl Transport for Stdio {
+impl Transport for Stdio<'_> {
     fn open(&mut self, _deadline: Deadline<'_>) -> Result<(), Failed> {
         self.program = None;
         self.received.clear();
@@ -137,6 +139,7 @@ impl Transport for Stdio {
                     match incoming {
                         Incoming::Answer(outcome) => return Ok(outcome?),
                         Incoming::Asks(reply) => self.send(&reply.to_string(), deadline)?,
+                        Incoming::Progress(text) => self.observer.progress(&text),
                         Incoming::Other => {}
                     }
                 }

@@ -13,6 +13,7 @@ use ureq::http::Response;
 
 use super::error::{Failed, McpError, Retry};
 use super::http::{EVENTS, HttpCall, JSON_OR_EVENTS, Peer, is_stream};
+use super::listener::{Listener, News};
 use super::message::{Incoming, Outgoing};
 use super::transport::{ASIDE, Deadline, Transport};
 use crate::sys::http::{HttpError, header};
@@ -20,6 +21,8 @@ use crate::sys::sse::Events;
 
 /// The time limit for ending a session.
 const END: Duration = Duration::from_secs(2);
+/// The time that a server has to open its stream of events; the stream may also open later.
+const OPEN_LIMIT: Duration = Duration::from_secs(1);
 
 /// A server that uses this transport.
 pub(super) struct Streamable<'a> {
@@ -28,6 +31,8 @@ pub(super) struct Streamable<'a> {
     /// session.
     pub session: Option<String>,
     pub headers_of_session: Vec<(&'static str, String)>,
+    /// The stream of the server's own requests, where it has one.
+    pub listener: Option<Listener>,
 }
 
 /// The position in an event stream.
@@ -131,6 +136,10 @@ impl Streamable<'_> {
                     self.reply(&reply, message, deadline);
                     None
                 }
+                Incoming::Progress(text) => {
+                    self.peer.observer.progress(&text);
+                    None
+                }
                 Incoming::Other => None,
             })
         });
@@ -223,7 +232,16 @@ impl Transport for Streamable<'_> {
         let headers = self.headers(message, JSON_OR_EVENTS);
         // These headers are needed again to end the session.
         self.headers_of_session.clone_from(&headers);
-        self.post(&headers, &message.to_text(), deadline).map(drop)
+        self.post(&headers, &message.to_text(), deadline)?;
+        // Without a session, the server could not tell whose requests these would be.
+        if self.session.is_some() {
+            self.listener = Listener::open(&self.peer, Some(headers)).ok();
+            let opened = self.listener.as_ref();
+            let opened = opened.map(|it| it.next(&self.peer, deadline.or_after(OPEN_LIMIT)));
+            self.listener
+                .take_if(|_| matches!(opened, Some(Ok(News::Ended(_)))));
+        }
+        Ok(())
     }
 
     fn notify_last(&mut self, message: Outgoing<'_>) {
@@ -232,6 +250,7 @@ impl Transport for Streamable<'_> {
     }
 
     fn close(&mut self, after_signal: bool) {
+        self.listener = None;
         if self.session.take().is_none() {
             return;
         }

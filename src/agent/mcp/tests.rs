@@ -64,6 +64,8 @@ impl McpObserver for Lines {
             .borrow_mut()
             .push(format!("{next_try}: {reason}"));
     }
+
+    fn progress(&self, _text: &str) {}
 }
 
 static NO_KEYS: LazyLock<Redactor> = LazyLock::new(Redactor::default);
@@ -74,6 +76,7 @@ fn options<'a>(
     interrupt: &Interrupt,
 ) -> McpOptions<'a> {
     McpOptions {
+        headers: HeaderMap::new(),
         proxies: Proxies::default(),
         token: None,
         env: ChildEnv::default(),

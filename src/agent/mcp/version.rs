@@ -3,7 +3,7 @@
 //! As the specification requires, a client offers the newest version it knows and accepts the one that the server
 //! names. The version of 2026 has no handshake; a server that supports nothing else refuses the handshake and says so.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// The method of the handshake request.
 pub const HANDSHAKE: &str = "initialize";
@@ -51,15 +51,14 @@ impl Version {
             return params;
         };
         if self.is_stateless() {
-            let mut meta = Map::new();
+            let meta = params.entry("_meta").or_insert_with(|| json!({}));
             for (name, value) in [
                 ("protocolVersion", json!(self.0)),
                 ("clientInfo", client_info()),
                 ("clientCapabilities", json!({})),
             ] {
-                meta.insert(format!("io.modelcontextprotocol/{name}"), value);
+                meta[format!("io.modelcontextprotocol/{name}")] = value;
             }
-            params.insert("_meta".to_owned(), Value::Object(meta));
         }
         Value::Object(params)
     }

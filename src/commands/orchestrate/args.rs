@@ -21,7 +21,7 @@ const ORCHESTRATE_AFTER_HELP: &str = include_str!("after_help.txt").trim_ascii_e
 #[command(after_help = ORCHESTRATE_AFTER_HELP, max_term_width = 80)]
 pub struct OrchestrateArgs {
     /// Branch on the MCP server to begin from
-    #[arg(long, value_name = "UUID", required_unless_present = "replay")]
+    #[arg(long, value_name = "UUID", required_unless_present_any = ["replay", "resume", "publish_only"])]
     pub parent_branch_id: Option<Uuid>,
 
     /// Have this task done; `-` reads it from standard input [default: ask for it there]
@@ -43,6 +43,15 @@ pub struct OrchestrateArgs {
     /// Do not push the work to GitHub
     #[arg(long)]
     pub no_publish: bool,
+
+    /// Go on with an earlier run of this command, from the last branch that succeeded; an agent that is
+    /// still at work is waited for first
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["parent_branch_id", "task", "project_name", "replay", "publish_only"])]
+    pub resume: Option<PathBuf>,
+
+    /// Publish the work of an earlier run that a review has passed, and do nothing else
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["parent_branch_id", "task", "project_name", "no_publish", "replay"])]
+    pub publish_only: Option<PathBuf>,
 
     /// Model to ask, one that `code-commit models` lists [default: $AZURE_OPENAI_DEPLOYMENT]
     #[arg(long, value_name = "MODEL")]

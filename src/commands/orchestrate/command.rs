@@ -7,7 +7,8 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
+use ureq::http::HeaderMap;
 
 use super::args::OrchestrateArgs;
 use super::branches::Specialist;
@@ -19,14 +20,15 @@ use super::pantheon::Pantheon;
 use super::place::OrchestratePlace;
 use super::publish::publish;
 use super::report::{FinalReport, ending};
-use super::specialists::{Specialists, Watcher};
-use super::tools::{self, ExecuteAgent, MAX_REVIEWS, ReadArtifact};
+use super::resume;
+use super::specialists::{MAX_REVIEWS, Specialists, Watcher};
+use super::tools::{self, ExecuteAgent, ReadArtifact};
 use crate::agent::conversation::{Conversation, HistoryMessage};
 use crate::agent::mcp::McpClient;
 use crate::agent::memory::whole::Whole;
 use crate::agent::permissions::Everything;
 use crate::agent::protocol::native::{Native, ResultForm};
-use crate::agent::tool::Toolbox;
+use crate::agent::tool::{ToolError, Toolbox};
 use crate::agent::{Agent, AgentError, Brief, Ended, Objection, ToolTries};
 use crate::commands::agent_run::{AgentRun, AgentSetup};
 use crate::commands::mcp_server::{ExchangeLog, connect, require_tools};
@@ -41,7 +43,7 @@ use crate::record::orchestration::{EXECUTE_AGENT, OrchestrationRecord, Orchestra
 use crate::record::run_files::LINEAGE;
 use crate::run::context::{Context, Stdin};
 use crate::run::outcome::{Failure, Outcome};
-use crate::sys::environment::RecordedClock;
+use crate::sys::environment::{Clock as _, RecordedClock};
 use crate::sys::error::Error;
 use crate::sys::exit::Exit;
 use crate::sys::interrupt::Interrupted;
@@ -65,7 +67,12 @@ pub fn orchestrate(
     arguments: &OrchestrateArgs,
     stdin: Stdin,
 ) -> Result<Outcome, Failure> {
-    let task = query::prompt(context, arguments.task.as_deref())?;
+    let begun = resume::begun(context, arguments)?;
+    let given = query::prompt(context, arguments.task.as_deref())?;
+    let (arguments, task, begun) = match &begun {
+        Some((arguments, task, begun)) => (arguments, Some(task.clone()), Some(begun)),
+        None => (arguments, given, None),
+    };
     if task.as_deref().is_some_and(|task| task.trim().is_empty()) {
         return Err(Error::from(InputError::Blank).into());
     }
@@ -74,7 +81,8 @@ pub fn orchestrate(
     // Without a home directory there is no history to keep, and line-based input is enough.
     let home = (!is_plain).then(|| home(context, &DEV).ok()).flatten();
     with_user(context, stdin, home.as_deref(), |context, open| {
-        let place = OrchestratePlace::open(context, arguments, task, stdin, open)?;
+        let mut place = OrchestratePlace::open(context, arguments, task, stdin, open)?;
+        place.settings.begun = begun.cloned().or(place.settings.begun);
         carry_out(context, &place, arguments.timeout)
     })
 }
@@ -88,8 +96,15 @@ fn carry_out(
     let exchanges = ExchangeLog::before_run(context);
     // Connects before the model is asked, so that an unreachable server costs nothing.
     let clock = RecordedClock::new(context.clock);
-    let client = connect(context, &place.server, timeout, &exchanges, &clock)?;
-    require_tools(&client, &pantheon::TOOLS)?;
+    let client = connect(
+        context,
+        &place.server,
+        timeout,
+        &HeaderMap::new(),
+        &exchanges,
+        &clock,
+    )?;
+    let tools = require_tools(&client, &pantheon::TOOLS)?;
     context.reporter.event(&Event::Connected {
         server: client.server().to_owned(),
         protocol: client.protocol().to_owned(),
@@ -116,6 +131,7 @@ fn carry_out(
             run: &run,
             exchanges: &exchanges,
             clock: &clock,
+            output: Pantheon::output_tool(&tools),
             summary: RefCell::default(),
         };
         orchestration.carry_out(&client)
@@ -143,6 +159,8 @@ struct Orchestration<'o, 'c> {
     exchanges: &'o ExchangeLog<'c>,
     /// Measures how long agents take; a replay uses the recorded times.
     clock: &'o RecordedClock<'o>,
+    /// The arguments of the server's tool for an agent's response, if it has one.
+    output: Option<Value>,
     /// The summary in the model's accepted final report.
     summary: RefCell<String>,
 }
@@ -155,6 +173,7 @@ impl Orchestration<'_, '_> {
             branches: Pantheon {
                 tools: client,
                 redactor: self.context.redactor,
+                output: self.output.clone(),
             },
             watcher: self,
             clock: self.clock,
@@ -162,7 +181,12 @@ impl Orchestration<'_, '_> {
             polling: place.settings.polling,
             project: &place.settings.project_name,
             workspace: &place.settings.workspace_dir,
-            lineage: RefCell::new(BranchTracker::new(&place.settings.parent_branch_id)),
+            lineage: RefCell::new(match &place.settings.begun {
+                Some(begun) => BranchTracker::resumed(begun.lineage.clone()),
+                None => BranchTracker::new(&place.settings.parent_branch_id),
+            }),
+            asks_parents: place.settings.asks_parents,
+            started: self.clock.elapsed(),
         };
         let worked = self.work(&specialists);
         let published = self.publish(&worked, &specialists);
@@ -206,6 +230,11 @@ impl Orchestration<'_, '_> {
         self.exchanges.begin(self.run.with(|run| run.log.clone()))?;
         specialists.tell_change().map_err(Error::from)?;
         let settings = &self.place.settings;
+        let begun = settings.begun.as_ref();
+        if begun.is_some_and(|begun| begun.publish_only) {
+            return self.check_passed(specialists);
+        }
+        let begun = begun.map(|_| take_up(specialists)).transpose()?;
         let brief = || Brief {
             instructions: system_prompt(&settings.workspace_dir),
             tools: Toolbox::new()
@@ -237,9 +266,24 @@ impl Orchestration<'_, '_> {
                 &settings.parent_branch_id,
                 &settings.project_name,
                 &settings.workspace_dir,
+                begun,
             );
             Ok(agent.work_on(conversation, None)?.words)
         })?;
+        Ok(())
+    }
+
+    /// Checks that a review has passed the work, which is then only published.
+    fn check_passed(&self, specialists: &Specialists<'_>) -> Result<(), Error> {
+        ending(specialists).map_err(|objection| match objection {
+            Objection::Over(error) => error,
+            Objection::Words(reason) => AgentError::PublishFailed { reason },
+            Objection::NotDone(_) => AgentError::PublishFailed {
+                reason: "the work is not done".to_owned(),
+            },
+        })?;
+        let summary = "A review has passed the work of an earlier run, which is only published.";
+        self.summary.replace(summary.to_owned());
         Ok(())
     }
 
@@ -323,6 +367,20 @@ impl Orchestration<'_, '_> {
             .into()),
         }
     }
+}
+
+/// Waits for the agent that an earlier run has left at work; returns what the model is told of that run.
+fn take_up(specialists: &Specialists<'_>) -> Result<Value, Error> {
+    let last = match specialists.take_up() {
+        Ok(finished) => finished.map(|it| json!({"branch_id": it.id, "response": it.response})),
+        Err(ToolError::Failed(failure)) => Some(json!({"error": failure.to_string()})),
+        Err(ToolError::Fatal(error)) => return Err(error.into()),
+    };
+    let kept = &specialists.lineage.borrow().kept;
+    Ok(
+        json!({"reviews": kept.iterations, "branches": kept.branches, "last_run": last,
+        "latest_branch_id": kept.latest_branch_id}),
+    )
 }
 
 impl Watcher for Orchestration<'_, '_> {

@@ -2,7 +2,7 @@
 
 use super::branches::{REVIEW_LOG, WORKLOG, in_workspace};
 use super::lineage::BranchTracker;
-use super::tools::MAX_REVIEWS;
+use super::specialists::MAX_REVIEWS;
 use crate::record::orchestration::{
     OrchestrationRecord, OrchestrationSettings, OrchestrationStatus,
 };

@@ -1,6 +1,6 @@
 //! The instructions for the model that leads the work. Pure.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::agent::conversation::HistoryMessage;
 
@@ -16,15 +16,25 @@ pub fn system_prompt(workspace: &str) -> String {
     SYSTEM.replace("{workspace}", workspace)
 }
 
-/// The first messages of the conversation: the task, the start branch, the project and the workspace, as JSON.
+/// The note on work that an earlier run has begun.
+const BEGUN: &str = "An earlier run has begun this work: `begun` has its branches, which you may read. Go on from \
+                     the last one that succeeded, with the next step of the workflow.";
+
+/// The first messages of the conversation: the task, the start branch, the project and the workspace, as JSON; and
+/// what an earlier run has begun, if there is one.
 pub fn initial_messages(
     task: &str,
     branch: &str,
     project: &str,
     workspace: &str,
+    begun: Option<Value>,
 ) -> Vec<HistoryMessage> {
-    let first = json!({"task": task, "parent_branch_id": branch, "project_name": project,
+    let mut first = json!({"task": task, "parent_branch_id": branch, "project_name": project,
         "workspace_dir": workspace});
+    if let Some(begun) = begun {
+        first["begun"] = begun;
+        first["note"] = BEGUN.into();
+    }
     vec![HistoryMessage::tagged(first.to_string())]
 }
 
@@ -32,7 +42,8 @@ pub fn initial_messages(
 mod tests {
     use super::super::branches::{REVIEW_LOG, Specialist, WORKLOG, in_workspace};
     use super::super::report::FinalReport;
-    use super::super::tools::{EXECUTE_AGENT, MAX_REVIEWS, READ_ARTIFACT};
+    use super::super::specialists::MAX_REVIEWS;
+    use super::super::tools::{EXECUTE_AGENT, READ_ARTIFACT};
     use super::*;
     use crate::agent::conversation::as_text;
 
@@ -75,7 +86,7 @@ mod tests {
 
     #[test]
     fn the_conversation_begins_with_the_task_as_json() {
-        let messages = initial_messages("say \"hi\"\n", "b0", "demo", "/w");
+        let messages = initial_messages("say \"hi\"\n", "b0", "demo", "/w", None);
         let sent = as_text(&messages);
         assert_eq!(
             sent[0].to_string(),

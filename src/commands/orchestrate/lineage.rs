@@ -36,6 +36,17 @@ impl BranchTracker {
         }
     }
 
+    /// Creates a tracker for work that an earlier run has begun.
+    pub fn resumed(kept: Lineage) -> Self {
+        Self {
+            kept: Lineage {
+                starting: None,
+                ..kept
+            },
+            left: Vec::new(),
+        }
+    }
+
     /// The branch to clone next: the last one that succeeded, or the start branch.
     pub fn latest(&self) -> &str {
         &self.kept.latest_branch_id

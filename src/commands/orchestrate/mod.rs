@@ -9,6 +9,7 @@
 //! | [`specialists`] | running a specialist on a new branch, and waiting for it to finish |
 //! | [`tools`], [`instructions`] | the tools and the instructions of the model that leads the work |
 //! | [`report`], [`review`] | checking that model's final report against the last review |
+//! | [`resume`] | an earlier run that another one goes on with |
 //! | [`publish`], [`handover`] | publishing the work, and the closing instructions for the user |
 //!
 //! Guarantees that the branches form a single line, each cloned from the last one that succeeded, and that work does
@@ -25,6 +26,7 @@ pub mod pantheon;
 pub(crate) mod place;
 pub mod publish;
 pub mod report;
+mod resume;
 pub mod review;
 #[cfg(test)]
 mod scripted;

@@ -1,9 +1,9 @@
-//! Branches on a Pantheon server, accessed through three of its tools.
+//! Branches on a Pantheon server, accessed through its tools.
 
 use serde_json::{Value, json};
 
 use super::branches::{BranchProgress, BranchState, Specialist};
-use crate::agent::mcp::{McpError, McpTools, Repeat};
+use crate::agent::mcp::{McpError, McpTools, Repeat, ToolDescription};
 use crate::agent::tool::{CallFailure, ToolError};
 use crate::secret::Redactor;
 use crate::sys::text::one_line;
@@ -14,8 +14,10 @@ pub const TOOLS: [&str; 3] = [EXPLORE, GET_BRANCH, READ_FILE];
 const EXPLORE: &str = "parallel_explore";
 const GET_BRANCH: &str = "get_branch";
 const READ_FILE: &str = "branch_read_file";
+/// A tool that some servers have, which returns an agent's response.
+const OUTPUT: &str = "branch_output";
 
-/// The statuses that the server reports for an agent that has succeeded.
+/// The statuses that the server reports for an agent that has succeeded, in lower case.
 const SUCCEEDED: [&str; 4] = ["succeed", "finished", "ready_for_manifest", "manifesting"];
 const FAILED: &str = "failed";
 
@@ -34,15 +36,34 @@ const CONTENTS: [&str; 5] = [
 /// The maximum length of a server's answer in a message, in characters.
 const SHOWN: usize = 500;
 
+/// JSON pointers to the id of a branch's last snapshot; the first one with text counts.
+const SNAPSHOTS: [&str; 2] = ["/latest_snap_id", "/latest_snap/id"];
+
+/// The state of a branch before another one was cloned from it, which the clone shows until its agent has begun.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParentState {
+    snapshot: String,
+    status: String,
+}
+
 /// A client for the branches on a Pantheon server.
 pub struct Pantheon<'a> {
     /// The server.
     pub tools: &'a dyn McpTools,
     /// Redacts known keys.
     pub redactor: &'a Redactor,
+    /// The arguments of the server's tool for an agent's response, besides the branch; `None` if it has no such tool.
+    pub output: Option<Value>,
 }
 
 impl Pantheon<'_> {
+    /// Finds the tool for an agent's response among those of the server; returns its further arguments.
+    pub fn output_tool(tools: &[ToolDescription]) -> Option<Value> {
+        let tool = tools.iter().find(|tool| tool.name == OUTPUT)?;
+        let full = tool.whole.pointer("/inputSchema/properties/full_output");
+        Some(full.map_or(json!({}), |_| json!({"full_output": true})))
+    }
+
     /// Starts an agent on a new branch of `project`, cloned from `parent`; returns the new branch's id. The call is not
     /// repeated if the server may have begun to process it.
     ///
@@ -71,14 +92,51 @@ impl Pantheon<'_> {
         })
     }
 
-    /// The state of the agent on a branch.
+    /// The state of the agent on a branch, which was cloned from one in this state, if that is known.
     ///
     /// # Errors
     /// If the server does not report the state.
-    pub fn state(&self, branch: &str) -> Result<BranchState, ToolError> {
+    pub fn state(
+        &self,
+        branch: &str,
+        parent: Option<&ParentState>,
+    ) -> Result<BranchState, ToolError> {
+        let mut arguments = json!({"branch_id": branch});
+        let answer = self.call(GET_BRANCH, arguments.clone(), Repeat::Always)?;
+        let mut state = state_in(answer, parent);
+        if let (Some(Value::Object(further)), false) = (
+            self.output.clone(),
+            state.progress == BranchProgress::Running,
+        ) {
+            if let Some(arguments) = arguments.as_object_mut() {
+                arguments.extend(further);
+            }
+            match self.call(OUTPUT, arguments, Repeat::Always) {
+                Ok(answer) if answer.is_string() => state.output = text_of(answer),
+                Ok(answer) => state.output = output_in(answer),
+                Err(ToolError::Failed(_)) => {}
+                Err(fatal) => return Err(fatal),
+            }
+        }
+        Ok(state)
+    }
+
+    /// The state of a branch that is about to be cloned; `None` if the server does not report its snapshot.
+    ///
+    /// # Errors
+    /// Only those that end the work.
+    pub fn parent(&self, branch: &str) -> Result<Option<ParentState>, ToolError> {
         let arguments = json!({"branch_id": branch});
-        let answer = self.call(GET_BRANCH, arguments, Repeat::Always)?;
-        Ok(state_in(answer))
+        match self.call(GET_BRANCH, arguments, Repeat::Always) {
+            Ok(answer) => {
+                let answer = inner(answer);
+                let snapshot = snapshot_in(&answer).map(str::to_owned);
+                let status = status_in(&answer);
+                Ok(snapshot.map(|snapshot| ParentState { snapshot, status }))
+            }
+            Err(ToolError::Failed(_)) => Ok(None),
+            Err(fatal) => Err(fatal),
+        }
     }
 
     /// Reads a file on a branch.
@@ -123,30 +181,57 @@ fn id_in(answer: &Value) -> Option<&str> {
     ids.find(|id| !id.is_empty())
 }
 
-/// The state in an answer, at the top level or in `branch`. Large texts are moved, not copied.
-fn state_in(mut answer: Value) -> BranchState {
-    if answer.get("status").is_none()
-        && let Some(branch) = answer.get_mut("branch")
-    {
-        answer = branch.take();
-    }
-    let status = answer["status"].as_str().unwrap_or_default().trim();
-    let progress = match status {
-        _ if is_parents(&answer) => BranchProgress::Running,
+/// The state in an answer. Large texts are moved, not copied.
+fn state_in(answer: Value, parent: Option<&ParentState>) -> BranchState {
+    let answer = inner(answer);
+    let status = status_in(&answer);
+    let word = status.to_ascii_lowercase();
+    let is_success = SUCCEEDED.contains(&&*word);
+    let is_old = |parent: &ParentState| {
+        snapshot_in(&answer) == Some(&parent.snapshot)
+            && (is_success || status.eq_ignore_ascii_case(&parent.status))
+    };
+    let progress = match &*word {
+        _ if is_parents(&answer) || parent.is_some_and(is_old) => BranchProgress::Running,
         FAILED => BranchProgress::Failed,
-        status if SUCCEEDED.contains(&status) => BranchProgress::Succeeded,
+        _ if is_success => BranchProgress::Succeeded,
         _ => BranchProgress::Running,
     };
-    let status = status.to_owned();
+    BranchState {
+        status,
+        progress,
+        output: output_in(answer),
+    }
+}
+
+/// The branch in an answer, at the top level or in `branch`.
+fn inner(mut answer: Value) -> Value {
+    if answer.get("status").is_some() {
+        return answer;
+    }
+    let branch = answer.get_mut("branch").map(Value::take);
+    branch.unwrap_or(answer)
+}
+
+fn status_in(branch: &Value) -> String {
+    let status = branch["status"].as_str().unwrap_or_default();
+    status.trim().to_owned()
+}
+
+fn snapshot_in(branch: &Value) -> Option<&str> {
+    let mut found = SNAPSHOTS
+        .iter()
+        .filter_map(|place| branch.pointer(place)?.as_str());
+    found.find(|id| !id.is_empty())
+}
+
+/// An agent's response, in one of the known fields.
+fn output_in(mut answer: Value) -> String {
     let mut outputs = OUTPUTS.iter().filter_map(|place| {
         let output = text_of(answer.pointer_mut(place)?.take());
         (!output.trim().is_empty()).then_some(output)
     });
-    BranchState {
-        status,
-        progress,
-        output: outputs.next().unwrap_or_default(),
-    }
+    outputs.next().unwrap_or_default()
 }
 
 /// Returns `true` if the state is still that of the parent, which a new branch starts with.
@@ -231,6 +316,7 @@ mod tests {
         Pantheon {
             tools,
             redactor: &NO_KEYS,
+            output: None,
         }
     }
 
@@ -249,7 +335,7 @@ mod tests {
 
         let server = Answer::new(Ok(json!({"status": "running"})));
         let tools = &server;
-        pantheon(tools).state("b1").unwrap();
+        pantheon(tools).state("b1", None).unwrap();
         let asked = (
             "get_branch".to_owned(),
             json!({"branch_id": "b1"}),
@@ -358,7 +444,8 @@ mod tests {
                 Succeeded,
                 "",
             ),
-            (json!({"status": "SUCCEED"}), "SUCCEED", Running, ""),
+            (json!({"status": "SUCCEED"}), "SUCCEED", Succeeded, ""),
+            (json!({"status": "Failed"}), "Failed", Failed, ""),
             (json!({"status": "pending"}), "pending", Running, ""),
             (json!({"status": 3}), "", Running, ""),
             (json!({}), "", Running, ""),
@@ -369,8 +456,62 @@ mod tests {
                 progress,
                 output: output.to_owned(),
             };
-            assert_eq!(state_in(answer.clone()), expected, "{answer}");
+            assert_eq!(state_in(answer.clone(), None), expected, "{answer}");
         }
+    }
+
+    #[test]
+    fn the_snapshot_that_was_there_is_no_end() {
+        use BranchProgress::{Failed, Running, Succeeded};
+        let parent = json!({"branch": {"status": "succeed", "latest_snap": {"id": "s0"}}});
+        let parent = pantheon(&Answer::new(Ok(parent))).parent("b0").unwrap();
+        for (answer, progress) in [
+            (
+                json!({"status": "succeed", "latest_snap_id": "s0"}),
+                Running,
+            ),
+            (
+                json!({"status": "Finished", "latest_snap_id": "s0"}),
+                Running,
+            ),
+            (
+                json!({"branch": {"status": "succeed", "latest_snap": {"id": "s0"}}}),
+                Running,
+            ),
+            (
+                json!({"status": "succeed", "latest_snap_id": "s1"}),
+                Succeeded,
+            ),
+            (json!({"status": "succeed"}), Succeeded),
+            // An agent that has failed at once leaves no snapshot.
+            (json!({"status": "failed", "latest_snap_id": "s0"}), Failed),
+        ] {
+            let state = state_in(answer.clone(), parent.as_ref());
+            assert_eq!(state.progress, progress, "{answer}");
+        }
+        let failed = McpError::Tool {
+            message: "no such branch".to_owned(),
+        };
+        for answer in [Ok(json!({"status": "succeed"})), Err(failed)] {
+            assert_eq!(pantheon(&Answer::new(answer)).parent("b0").unwrap(), None);
+        }
+    }
+
+    #[test]
+    fn a_response_is_that_of_the_servers_own_tool() {
+        let tool = |properties| ToolDescription {
+            name: OUTPUT.to_owned(),
+            whole: json!({"inputSchema": {"properties": properties}}),
+        };
+        let full = json!({"full_output": {"type": "boolean"}});
+        for (tools, expected) in [
+            (vec![], None),
+            (vec![tool(json!({}))], Some(json!({}))),
+            (vec![tool(full)], Some(json!({"full_output": true}))),
+        ] {
+            assert_eq!(Pantheon::output_tool(&tools), expected);
+        }
+        assert_eq!(output_in(json!({"output": "said"})), "said");
     }
 
     #[test]
@@ -408,7 +549,7 @@ mod tests {
         };
         let state = |error| {
             let server = Answer::new(Err(error));
-            pantheon(&server).state("b").unwrap_err()
+            pantheon(&server).state("b", None).unwrap_err()
         };
         match state(McpError::Tool {
             message: "no such branch".to_owned(),

@@ -93,6 +93,8 @@ impl<'c> OrchestratePlace<'c> {
             workspace_dir: config.workspace,
             publishes: config.publishing.is_some(),
             polling: config.polling,
+            asks_parents: true,
+            begun: None,
         };
         let (address, token) = config.mcp;
         // The user is asked for the task only once everything else is complete.

@@ -163,6 +163,7 @@ mod tests {
             "do not ask anything",
             "must not be printed",
             "`/w`",
+            "`/w/worklog.md` tells what was done",
             "the author that git is configured with",
             "\"repository\"",
             "\"branch\"",

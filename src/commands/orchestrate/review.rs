@@ -1,4 +1,4 @@
-//! The verdict in a review's log. Pure.
+//! The verdict in a review's log, and the findings that contradict it. Pure.
 
 use std::sync::LazyLock;
 
@@ -8,21 +8,38 @@ use crate::record::orchestration::ReviewVerdict;
 use crate::secret::escapes::without_escapes;
 use crate::sys::text::regex;
 
-/// Matches a verdict's label and the rest of its line.
-static VERDICT: LazyLock<Regex> =
-    LazyLock::new(|| regex(r#"(?i)\bverdict["*_`]*[ \t]*:(?<said>[^\n]*)"#));
+/// Matches a verdict's label and the rest of its line, at the line's beginning or anywhere.
+static VERDICTS: LazyLock<[Regex; 2]> = LazyLock::new(|| {
+    [r"^[^\w\n]*", r"\b"].map(|before| {
+        regex(&format!(
+            r#"(?im){before}verdict["*_`]*[ \t]*:(?<said>[^\n]*)"#
+        ))
+    })
+});
+
+/// Matches a line with a P0 or P1 finding, behind the marks of a list, and what it says.
+static FINDING: LazyLock<Regex> = LazyLock::new(|| {
+    regex(r"(?im)^[^\w\n]*(?:\d+[.)][^\w\n]*)?P[01][*_`\])]*[ \t]*:(?<said>[^\n]*)")
+});
+
+/// Matches the text behind `P0:` if there is no finding.
+static NOTHING: LazyLock<Regex> = LazyLock::new(|| {
+    regex(r"(?i)^(\W*$|none\b|0(\s|\W*$)|no(\W*$| (\w+ )?(issue|finding|problem|bug)s?\b))")
+});
 
 /// Characters that may surround a verdict: punctuation of Markdown and JSON.
 const MARKS: &[char] = &['*', '_', '`', '"', ',', '.', '}', ' ', '\t', '\r'];
 
-/// The verdict after the log's first `VERDICT:`; `None` if the log has no verdict. Clean only if it says `CLEAN` and
-/// nothing else.
+/// The verdict in the log's first line that begins with `VERDICT:`, or else after the first one anywhere; `None` if the
+/// log has no verdict. Clean only if it says `CLEAN` and nothing else, and no line is a P0 or P1 finding.
 pub fn verdict_of(log: &str) -> Option<ReviewVerdict> {
     let log = without_escapes(log);
-    let said = VERDICT.captures(&log)?;
-    let is_clean = said["said"]
-        .trim_matches(MARKS)
-        .eq_ignore_ascii_case("clean");
+    let said = VERDICTS.iter().find_map(|verdict| verdict.captures(&log))?;
+    let mut findings = FINDING.captures_iter(&log);
+    let is_finding =
+        |line: regex::Captures<'_>| !NOTHING.is_match(line["said"].trim_matches(MARKS));
+    let said = said["said"].trim_matches(MARKS);
+    let is_clean = said.eq_ignore_ascii_case("clean") && !findings.any(is_finding);
     Some(if is_clean {
         ReviewVerdict::Clean
     } else {
@@ -59,6 +76,31 @@ mod tests {
             ("\u{1b}[1mVERDICT: ISSUES\u{1b}[0m", Some(Issues)),
             ("No findings.", None),
             ("", None),
+            // Prose about verdicts is none where a line begins with one.
+            (
+                "I write `VERDICT: CLEAN` once P1 is gone.\nVERDICT: ISSUES",
+                Some(Issues),
+            ),
+            (
+                "The last VERDICT: ISSUES is mended.\nVERDICT: CLEAN",
+                Some(Clean),
+            ),
+            // A finding says more than the verdict.
+            ("VERDICT: CLEAN\nP0: data is lost", Some(Issues)),
+            (
+                "VERDICT: CLEAN\n\n  - **P1**: no tests for the flag",
+                Some(Issues),
+            ),
+            ("VERDICT: CLEAN\n1. [P1] : a race\n", Some(Issues)),
+            ("P0: a crash\nVERDICT: CLEAN", Some(Issues)),
+            ("VERDICT: CLEAN\n* P0: none\n* P1: 0\n", Some(Clean)),
+            ("VERDICT: CLEAN\nP0: No.\nP1: **None** found", Some(Clean)),
+            ("VERDICT: CLEAN\nP0: no issues\n## P1:\nNone\n", Some(Clean)),
+            (
+                "VERDICT: CLEAN\nNo P0/P1 issues found\nP2: a name",
+                Some(Clean),
+            ),
+            ("VERDICT: CLEAN\nThe P0: a crash is mended.", Some(Clean)),
         ] {
             assert_eq!(verdict_of(log), expected, "{log}");
         }

@@ -72,6 +72,7 @@ impl Scripted {
             branches: Pantheon {
                 tools: self,
                 redactor: &REDACTOR,
+                output: None,
             },
             watcher: self,
             clock: &self.clock,
@@ -85,6 +86,8 @@ impl Scripted {
             project: "demo",
             workspace: "/w",
             lineage: RefCell::new(BranchTracker::new("b0")),
+            asks_parents: false,
+            started: Duration::ZERO,
         }
     }
 
@@ -132,6 +135,7 @@ impl Watcher for Scripted {
             branch,
             status,
             waited,
+            ..
         } = event
         {
             let waited = waited.as_secs();

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::branches::{BranchProgress, BranchState, REVIEW_LOG, Specialist, in_workspace};
 use super::lineage::BranchTracker;
-use super::pantheon::Pantheon;
+use super::pantheon::{Pantheon, ParentState};
 use super::review::verdict_of;
 use crate::agent::tool::{CallFailure, ToolError};
 use crate::agent::{AgentError, Unsaid};
@@ -25,6 +25,8 @@ use crate::sys::interrupt::Interrupted;
 /// The maximum length of a response or a file, in bytes: eight rounds of both fit into a context window of 128,000
 /// tokens.
 const LONGEST_TEXT: usize = 12 << 10;
+/// The maximum number of reviews.
+pub const MAX_REVIEWS: u32 = 8;
 /// The number of consecutive failed polls that ends the wait.
 const POLL_TRIES: u32 = 5;
 /// The maximum length of a failed agent's response in an error, in bytes.
@@ -78,6 +80,10 @@ pub struct Specialists<'a> {
     pub workspace: &'a str,
     /// The branches so far.
     pub lineage: RefCell<BranchTracker>,
+    /// Set if a branch's state is asked for before it is cloned; runs recorded by older versions did not.
+    pub asks_parents: bool,
+    /// The time when the work began.
+    pub started: Duration,
 }
 
 impl Specialists<'_> {
@@ -107,6 +113,7 @@ impl Specialists<'_> {
     /// still recorded as waited for.
     pub fn run(&self, agent: Specialist, prompt: &str) -> Result<FinishedBranch, ToolError> {
         let parent = self.lineage.borrow().latest().to_owned();
+        let before = self.before(&parent)?;
         // Recorded before the call, so that a kill does not hide an agent that may have started.
         self.lineage.borrow_mut().kept.starting = Some(agent.name().to_owned());
         self.tell_change()?;
@@ -123,7 +130,43 @@ impl Specialists<'_> {
         }
         self.lineage.borrow_mut().started(&id, &parent, agent);
         self.tell_change()?;
-        let done = self.wait_for(&id, agent, began);
+        self.finish(&id, agent, began, before.as_ref())
+    }
+
+    /// Waits for the agent that an earlier run has left at work, if there is one, and continues from its branch.
+    ///
+    /// # Errors
+    /// Those of [`run`](Self::run).
+    pub fn take_up(&self) -> Result<Option<FinishedBranch>, ToolError> {
+        let lineage = self.lineage.borrow();
+        let last = lineage.kept.branches.last();
+        let waiting = last.filter(|last| lineage.kept.waiting_for.as_ref() == Some(&last.id));
+        let Some((last, agent)) =
+            waiting.and_then(|last| Some((last.clone(), Specialist::named(&last.agent)?)))
+        else {
+            return Ok(None);
+        };
+        drop(lineage);
+        let before = self.before(&last.parent)?;
+        let finished = self.finish(&last.id, agent, self.clock.elapsed(), before.as_ref())?;
+        self.go_on_from_last(agent)?;
+        Ok(Some(finished))
+    }
+
+    /// Asks for the state of a branch that is to be cloned.
+    fn before(&self, parent: &str) -> Result<Option<ParentState>, ToolError> {
+        let asked = self.asks_parents.then(|| self.branches.parent(parent));
+        Ok(asked.transpose()?.flatten())
+    }
+
+    fn finish(
+        &self,
+        id: &str,
+        agent: Specialist,
+        began: Duration,
+        parent: Option<&ParentState>,
+    ) -> Result<FinishedBranch, ToolError> {
+        let done = self.wait_for(id, agent, began, parent);
         let told = self.tell_change();
         let finished = done?;
         told?;
@@ -161,12 +204,13 @@ impl Specialists<'_> {
         id: &str,
         agent: Specialist,
         began: Duration,
+        parent: Option<&ParentState>,
     ) -> Result<FinishedBranch, ToolError> {
         let [mut delay, longest, timeout] =
             [self.polling.initial, self.polling.max, self.polling.timeout].map(|time| time.0);
         let (mut last, mut failures) = (String::new(), 0);
         loop {
-            let state = self.branches.state(id);
+            let state = self.branches.state(id, parent);
             let waited = self.clock.elapsed().saturating_sub(began);
             let state = match state {
                 // A failed poll does not mean that the agent has stopped working.
@@ -207,11 +251,16 @@ impl Specialists<'_> {
                     waited,
                 }));
             }
+            // The record of the branches is also the run's heartbeat.
+            self.tell_change()?;
             self.watcher.event(&Event::Waiting {
                 agent: agent.name().to_owned(),
                 branch: id.to_owned(),
                 status: state.status.clone(),
                 waited,
+                review: (self.lineage.borrow().kept.iterations + 1).min(MAX_REVIEWS),
+                reviews: MAX_REVIEWS,
+                total: self.clock.elapsed().saturating_sub(self.started),
             });
             delay = delay.min(longest);
             self.watcher.sleep(delay.min(left))?;
@@ -304,9 +353,11 @@ mod tests {
                 "start claude_code from b0 in demo: build it",
                 "changed: latest b0, waiting for b1 ()",
                 "state b1",
+                "changed: latest b0, waiting for b1 (running)",
                 "waiting for claude_code on b1 (running), 0 s so far",
                 "sleep 2 s",
                 "state b1",
+                "changed: latest b0, waiting for b1 (running)",
                 "waiting for claude_code on b1 (running), 2 s so far",
                 "sleep 4 s",
                 "state b1",

@@ -6,7 +6,7 @@
 use serde_json::json;
 
 use super::branches::{Specialist, in_workspace};
-use super::specialists::{FinishedBranch, Specialists};
+use super::specialists::{FinishedBranch, MAX_REVIEWS, Specialists};
 use crate::agent::AgentError;
 use crate::agent::tool::{
     Arguments, CallFailure, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
@@ -15,9 +15,6 @@ use crate::record::orchestration;
 use crate::record::tool::Verb;
 use crate::sys::numbers::counted;
 use crate::sys::text::one_line;
-
-/// The maximum number of reviews.
-pub const MAX_REVIEWS: u32 = 8;
 
 /// The maximum length of a wrong name in a message, in characters.
 const SHOWN: usize = 80;

@@ -26,7 +26,10 @@ use crate::record::step::Step;
 use crate::record::verdict;
 use crate::sys::diff::{FileChange, FileState, NEW_MODE};
 use crate::sys::excerpt::lossy;
-use crate::sys::files::{IfThere as _, Links, MIB, PathError, beginning, check_size, open, read};
+use crate::sys::file_lock;
+use crate::sys::files::{
+    self, IfThere as _, Links, MIB, PathError, beginning, check_size, open, read,
+};
 
 /// Maximum size, in bytes, of a text file read from a run's folder.
 const MAX_TEXT: u64 = 64 * MIB;
@@ -54,6 +57,28 @@ pub struct PastRun {
     /// For a run without a record: the branches, if it is an orchestration.
     lineage: Option<Lineage>,
     folder: PathBuf,
+}
+
+/// The state of a run that has no record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnrecordedState {
+    /// The run is going on.
+    Running,
+    /// The run is going on, or was killed.
+    Unfinished,
+    /// The run was killed.
+    Killed,
+}
+
+impl UnrecordedState {
+    /// The state's name in lists.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Unfinished => "unfinished",
+            Self::Killed => "killed",
+        }
+    }
 }
 
 /// A step of a run, with the contents of its files.
@@ -226,10 +251,17 @@ impl PastRun {
         })
     }
 
-    /// Returns whether the run may still be going on: it has no record and does not lock the project, so it cannot be
-    /// distinguished from a killed run.
-    pub fn may_go_on(&self) -> bool {
-        self.record.is_none() && !holds_project(&self.name)
+    /// Returns the state of a run without a record: running if a process holds its folder; unfinished if one holds the
+    /// project, which may be this run; else killed.
+    pub fn state(&self, project: &Project) -> UnrecordedState {
+        let folder = files::open_directory(&self.folder);
+        if folder.is_ok_and(|folder| file_lock::is_locked(&folder).unwrap_or(false)) {
+            UnrecordedState::Running
+        } else if holds_project(&self.name) && project.is_held() {
+            UnrecordedState::Unfinished
+        } else {
+            UnrecordedState::Killed
+        }
     }
 
     /// Returns the steps in order, with their texts and the changes of each reply. They are read again on each call

@@ -42,6 +42,9 @@ fn waiting(branch: &str, status: &str) -> Event {
         branch: branch.to_owned(),
         status: status.to_owned(),
         waited: Duration::ZERO,
+        review: 3,
+        reviews: 8,
+        total: Duration::from_secs(3_700),
     }
 }
 
@@ -78,10 +81,17 @@ fn a_branch_is_told_in_a_line_whatever_the_server_calls_it() {
             format!("codex on branch {cut}… ({cut}…)"),
         ),
     ] {
-        assert_eq!(awaited(&waiting(branch, status), id), expected);
+        let review = format!("{expected}, review 3 of 8");
+        assert_eq!(awaited(&waiting(branch, status), id), review);
         assert_eq!(awaited(&ended(branch, status), id), expected);
     }
     assert_eq!(awaited(&Event::Auditing, 8), "");
+    assert_eq!(
+        awaited_in_all(&waiting("1f2e3d4c-5b6a", "running")),
+        "codex on branch 1f2e3d4c… (running), review 3 of 8, 1h 01m 40s in all"
+    );
+    let told = awaited_since(&waiting("1f", "running"), Duration::from_secs(90));
+    assert_eq!(told, "codex on branch 1f (running), review 3 of 8, 1m 30s");
 }
 
 #[test]
@@ -146,7 +156,7 @@ fn what_is_no_text_of_the_agents_is_a_line() {
         ),
         (
             waiting("1f2e3d4c-5b6a", "running"),
-            "waiting|codex on branch 1f2e3d4c-5b6a (running)",
+            "waiting|codex on branch 1f2e3d4c-5b6a (running), review 3 of 8",
         ),
         (
             ended("1f2e3d4c-5b6a", "succeed"),

@@ -175,6 +175,9 @@ fn of_branch(text: &str) -> [Event; 3] {
             branch: text(),
             status: text(),
             waited: Duration::ZERO,
+            review: 3,
+            reviews: 8,
+            total: Duration::from_secs(3_700),
         },
         Event::BranchEnded {
             agent: "codex".to_owned(),
@@ -191,7 +194,7 @@ fn a_branch_is_a_line() {
         seen(&of_branch("x"), look(80)),
         [
             "server x (MCP x)",
-            "waiting codex on branch x (x)",
+            "waiting codex on branch x (x), review 3 of 8",
             "ended codex on branch x (x), 1m 05s"
         ]
     );

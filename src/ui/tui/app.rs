@@ -261,7 +261,7 @@ impl App {
             }
             Event::Waiting { .. } => self.wait_for(Waiting::Tool {
                 name: "an agent".to_owned(),
-                description: present::awaited(&event, usize::MAX),
+                description: present::awaited_in_all(&event),
             }),
             Event::Tool { asks: true, .. } if self.mode.is_none() => self.wait = None,
             Event::Asking { prompt, model, .. } => {

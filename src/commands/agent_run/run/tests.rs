@@ -38,6 +38,8 @@ impl Reporter for Silent {
 
 fn settings() -> OrchestrationSettings {
     OrchestrationSettings {
+        asks_parents: true,
+        begun: None,
         model: "deployed".to_owned(),
         provider: Provider::OpenAi,
         parent_branch_id: "start".to_owned(),

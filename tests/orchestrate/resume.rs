@@ -1,0 +1,103 @@
+//! Work that another run goes on with, or publishes.
+
+use std::io::{BufRead as _, BufReader};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+
+use crate::support::Finished;
+use crate::support::orchestra::{
+    Branch, OrchestraProject, START, branch, execute, finished, published, report,
+};
+
+/// Ends a run of `orchestrate` with these arguments alone.
+fn run(orchestra: &OrchestraProject, arguments: &[&str]) -> Finished {
+    let arguments = [&["orchestrate", "--headless"], arguments].concat();
+    orchestra.project.run(&arguments)
+}
+
+/// Leaves a run behind that was killed while its reviewer was at work; returns its folder.
+fn killed() -> (OrchestraProject, String) {
+    let states = [
+        json!({"status": "running"}),
+        json!({"status": "running"}),
+        json!({"status": "succeed", "output": "reviewed"}),
+    ];
+    let orchestra = OrchestraProject::scripted(
+        [
+            execute("claude_code", "Add the flag."),
+            execute("codex", "Review it."),
+            finished("The flag is there."),
+        ],
+        [
+            Branch::done("implemented"),
+            Branch::of(&states).with_file("codex_review.log", "VERDICT: CLEAN\n"),
+            Branch::done(&published()),
+        ],
+    );
+    let slow = orchestra.with_variable("MCP_POLL_INITIAL_SECONDS", "3600");
+    let slow = slow.with_variable("MCP_POLL_MAX_SECONDS", "7200");
+    let mut child = slow.spawn(&["--headless", "--task", "Add a flag."]);
+    let stderr = BufReader::new(child.stderr.take().unwrap());
+    let waits = format!("on branch {} (running), review 1 of 8", branch(2));
+    let mut told = stderr.lines().map(Result::unwrap);
+    assert!(told.any(|line| line.contains(&waits)));
+    let folder = slow.project.runs().pop().unwrap();
+    let folder = folder.file_name().unwrap().to_str().unwrap().to_owned();
+    let listed = slow.project.run(&["log"]).exits(0).stdout;
+    assert!(listed.contains("running"), "{listed}");
+    let early = run(&slow, &["--resume", &folder]).exits(3);
+    early.says(&["is still going on", "hint: wait until it has ended"]);
+    let process = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    kill_process(process, Signal::KILL).unwrap();
+    child.wait().unwrap();
+    let listed = slow.project.run(&["log"]).exits(0).stdout;
+    assert!(listed.contains("killed"), "{listed}");
+    let slow = slow.with_variable("MCP_POLL_INITIAL_SECONDS", "0.01");
+    (slow.with_variable("MCP_POLL_MAX_SECONDS", "0.02"), folder)
+}
+
+#[test]
+fn a_killed_run_is_gone_on_with_at_the_agent_at_work() {
+    let (orchestra, folder) = killed();
+    let resumed = run(&orchestra, &["--resume", &folder]).exits(0);
+    let told = report(&resumed);
+    assert_eq!(
+        (&told["status"], &told["task"]),
+        (&json!("completed"), &json!("Add a flag."))
+    );
+    assert_eq!(
+        (&told["start_branch_id"], &told["iterations"]),
+        (&json!(START), &json!(1))
+    );
+    assert_eq!(told["publish_pantheon_branch_id"], branch(3));
+    assert_eq!(orchestra.pantheon.called("parallel_explore").len(), 3);
+    let first = orchestra.sent(2)[1]["content"].to_string();
+    assert!(first.contains("begun") && first.contains(&branch(2)) && first.contains("reviewed"));
+    let again = format!("logs/{}", resumed.folder);
+    let again = run(&orchestra, &["--replay", &again]).exits(0);
+    assert_eq!(report(&again)["publish_pantheon_branch_id"], branch(3));
+    assert_eq!(orchestra.pantheon.called("parallel_explore").len(), 3);
+}
+
+#[test]
+fn work_is_published_where_a_review_has_passed_it() {
+    let orchestra = OrchestraProject::clean();
+    let folder = orchestra.run(&["--no-publish"]).exits(0).folder;
+    let calls = orchestra.azure.requests().len();
+    let told = report(&run(&orchestra, &["--publish-only", &folder]).exits(0));
+    assert_eq!(
+        (&told["status"], &told["publish_pantheon_branch_id"]),
+        (&json!("completed"), &json!(branch(3)))
+    );
+    assert_eq!(orchestra.azure.requests().len(), calls);
+
+    let unreviewed = OrchestraProject::scripted(
+        [execute("claude_code", "Add the flag.")],
+        [Branch::done("implemented")],
+    );
+    let folder = unreviewed.run(&["--no-publish"]).folder;
+    let refused = run(&unreviewed, &["--publish-only", &folder]).exits(1);
+    refused.says(&["no review by `codex`"]);
+    assert_eq!(unreviewed.pantheon.called("parallel_explore").len(), 1);
+}
