@@ -314,6 +314,14 @@ fn the_readmes_night_changes_a_repository_or_leaves_it_as_it_was() {
 
 #[test]
 fn the_nightly_script_does_what_its_table_says() {
+    if !Command::new("jq")
+        .arg("--version")
+        .output()
+        .is_ok_and(|jq| jq.status.success())
+    {
+        skipped("there is no jq");
+        return;
+    }
     let page = document("docs/nightly.md");
     let scripts = blocks(&page, "sh");
     let home = Home::new();
@@ -325,6 +333,7 @@ fn the_nightly_script_does_what_its_table_says() {
         ("e-unanswered", "true"),
         ("f-idle", "true"),
         ("g-unclean", "true"),
+        ("h-edited", "true"),
     ] {
         home.repository(name, build);
     }
@@ -335,22 +344,35 @@ fn the_nightly_script_does_what_its_table_says() {
         &json!({"error": {"code": 404, "message": "no such model"}}),
     );
     let idle = || Answer::json(&gemini("Nothing."));
-    let answers = [good(), good(), good(), good(), good(), gone, idle(), idle()];
+    let edited = home.path("repositories/h-edited/file");
+    let edit = move || fs::write(edited, "mine\n").unwrap();
+    let late = Answer::gemini_after(edit, GOOD);
+    let answers = [
+        good(),
+        good(),
+        good(),
+        good(),
+        good(),
+        gone,
+        idle(),
+        idle(),
+        late,
+    ];
     let server = ModelServer::start(answers);
     home.runs(
         &format!("{}true", scripts[0]),
         &["Change the file."],
         &server,
     );
-    assert_eq!(server.requests().len(), 8);
+    assert_eq!(server.requests().len(), 9);
     let night = home.runs("echo nightly-*", &[], &server);
     let night = night.trim_end();
     let noted = |list: &str| home.read(&format!("{night}/{list}"));
     assert_eq!(
         noted("look-at"),
-        "b-broken\nc-unprepared\nd-failing\nf-idle\ng-unclean\n"
+        "b-broken\nc-unprepared\nd-failing\ne-unanswered\nf-idle\ng-unclean\n"
     );
-    assert_eq!(noted("try-again"), "e-unanswered\n");
+    assert_eq!(noted("try-again"), "h-edited\n");
     let left = "cd repositories; for name in *; do cd $name; git status --porcelain; \
         git log --all --format=\"$name %s\"; cat file; cd ..; done";
     let left = home.runs(left, &[], &server);
@@ -361,31 +383,26 @@ fn the_nightly_script_does_what_its_table_says() {
         1,
         "{left}"
     );
-    if !Command::new("jq")
-        .arg("--version")
-        .output()
-        .is_ok_and(|jq| jq.status.success())
-    {
-        skipped("there is no jq");
-        return;
-    }
     let read = home.runs(scripts[1], &[], &server);
-    let names: Vec<&str> = read
+    let told: Vec<Vec<&str>> = read
         .lines()
-        .filter_map(|line| line.split('\t').next())
+        .map(|line| line.split('\t').collect())
         .collect();
+    let ends: Vec<[&str; 2]> = told[..8].iter().map(|line| [line[0], line[1]]).collect();
     assert_eq!(
-        names[..6],
+        ends,
         [
-            "done",
-            "build-failed",
-            "not-ready",
-            "not-ready",
-            "model-failed",
-            "reply-rejected"
+            ["done", "-"],
+            ["build-failed", "build"],
+            ["not-ready", "missing-input"],
+            ["not-ready", "baseline"],
+            ["model-failed", "server"],
+            ["reply-rejected", "no-edits"],
+            ["not-ready", "not-clean"],
+            ["reply-rejected", "changed-meanwhile"],
         ]
     );
-    assert!(names[6].parse::<f64>().unwrap() > 0.0, "{read}");
+    assert!(told[8][0].parse::<f64>().unwrap() > 0.0, "{read}");
 }
 
 #[test]

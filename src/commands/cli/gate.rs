@@ -19,7 +19,7 @@ pub struct GateArgs {
 
     /// Fail with exit code 1 if the change has warnings of these codes: test-skipped and others,
     /// `tests`, or all (default); separated by commas
-    #[arg(long, value_name = "CODES", num_args = 0..=1, require_equals = true, default_missing_value = "all", value_delimiter = ',', value_parser = check_code)]
+    #[arg(long, value_name = "CODE", num_args = 0..=1, require_equals = true, default_missing_value = "all", value_delimiter = ',', value_parser = check_code)]
     pub deny_warnings: Vec<String>,
 
     /// Stop with exit code 3 if git sees changes in the project
