@@ -36,7 +36,7 @@ put() {
 
 # of_vendor PREFIX: the variable PREFIX_VENDOR_KEY; nothing if there is none.
 of_vendor() {
-    printenv "$1_$(printf '%s' "$vendor" | tr a-z A-Z)_KEY" || true
+    printenv "$1_$(printf '%s' "$vendor" | tr '[:lower:]' '[:upper:]')_KEY" || true
 }
 
 # What the project holds now, as a tree of git's; without keys and logs, whatever .gitignore says.
@@ -176,9 +176,7 @@ run() {
     set -- --sandbox "$INPUT_SANDBOX" --summary-file "$FOLDER/artifact/summary.md"
     [ -z "$INPUT_MODEL" ] || set -- "$@" --model "$INPUT_MODEL"
     [ -z "$INPUT_MAX_COST" ] || set -- "$@" --max-cost "$INPUT_MAX_COST"
-    case ${INPUT_CI:-}/${INPUT_BASELINE:-}/${INPUT_REQUIRE_EDITS:-} in
-        true/true/true) set -- "$@" --ci ;;
-    esac
+    [ "${INPUT_CI:-}" != true ] || set -- "$@" --require-clean --deny-warnings=tests --reask 1
     [ "${INPUT_BASELINE:-}" != true ] || set -- "$@" --baseline
     [ "${INPUT_REQUIRE_EDITS:-}" != true ] || set -- "$@" --require-edits
     mark=$(random)

@@ -288,7 +288,7 @@ fn a_warning_that_every_repair_brings_again_is_told_once() {
 
 #[test]
 fn the_steps_are_told_on_stderr_and_quiet_means_quiet() {
-    let server = ModelServer::gemini(&[WRITE_A, WRITE_A]);
+    let server = ModelServer::gemini(&[WRITE_A, "^^^src/b.rs\npub fn b() {}\n^^^end\n"]);
     let project = TestProject::new().with(&server);
     let run = project.run(&[]).exits(0);
     let lines = [

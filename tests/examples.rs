@@ -470,7 +470,9 @@ fn the_action_runs_as_ci_wants_unless_something_of_that_is_turned_off() {
         ];
         runner.job("Do something.", &inputs);
         let arguments = runner.file("notes/arguments");
-        assert_eq!(arguments.contains("--ci\n"), is_given, "{arguments}");
+        assert_eq!(arguments.contains("--baseline\n"), is_given, "{arguments}");
+        let rest = "--require-clean\n--deny-warnings=tests\n--reask\n1\n";
+        assert!(arguments.contains(rest), "{arguments}");
         assert!(arguments.contains("--require-edits\n"), "{arguments}");
     }
     let job = read(source("examples/kubernetes/job.yaml"));

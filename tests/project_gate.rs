@@ -276,6 +276,29 @@ fn the_users_file_gives_flags_that_the_command_line_overrules() {
 }
 
 #[test]
+fn a_dry_run_builds_nothing_though_the_project_wants_a_baseline() {
+    let project = gated(&json!({"baseline": true})).build("touch built");
+    project.run(&["--dry-run"]).exits(0);
+    assert!(!project.path("built").exists());
+}
+
+#[test]
+fn what_an_earlier_run_has_left_may_be_resumed_though_the_tree_is_to_be_clean() {
+    let server = ModelServer::gemini(&[EDIT; 2]);
+    let project = gated(&json!({"require_clean": true})).build("exit 1");
+    let project = committed(project).with(&server);
+    // The second call fails, with the first reply's edits on the disk.
+    let run = project.run(&[]);
+    assert_ne!(run.code, 0);
+    let resumed = project.run(&["--resume", "last"]);
+    assert!(
+        !resumed.stderr.contains("git sees changes"),
+        "{}",
+        resumed.stderr
+    );
+}
+
+#[test]
 fn a_users_file_that_git_tracks_is_refused() {
     let project = TestProject::new().file("agent-config/run.json", "{\"allow-secrets\": true}");
     git(&project, &["init", "-q"]);
@@ -292,10 +315,14 @@ fn init_protects_what_its_own_build_script_rests_on() {
         (
             "package.json",
             "{\"scripts\": {\"test\": \"true\"}}",
-            Some("package.json#/scripts"),
+            Some(["package.json#/scripts", "/.npmrc"]),
         ),
         ("package.json", "{}", None),
-        ("Makefile", "all:\n\ttrue\n", Some("/Makefile")),
+        (
+            "Makefile",
+            "all:\n\ttrue\n",
+            Some(["/Makefile", "/GNUmakefile"]),
+        ),
         ("Cargo.toml", "[package]\n", None),
     ] {
         let project = TestProject::new().without("build.sh").file(file, content);
@@ -304,7 +331,7 @@ fn init_protects_what_its_own_build_script_rests_on() {
         let gate: Option<Value> = gate.map(|gate| serde_json::from_str(&gate).unwrap());
         assert_eq!(
             gate,
-            protected.map(|path| json!({"protect": [path]})),
+            protected.map(|paths| json!({ "protect": paths })),
             "{content}"
         );
         let is_told = run.stdout.contains("check .code-commit.json: ");

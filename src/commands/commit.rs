@@ -180,6 +180,8 @@ fn prepare_again<'c>(
     let choice = ModelChoice {
         inputs: resumption.inputs(&choice.inputs),
         resume: Some(resumption.folder.clone().into()),
+        // What the earlier run has left is no change of the user's.
+        require_clean: false,
         ..choice.clone()
     };
     let mut ready = ready::check(context, &choice, Some(cli.build.options()))?;

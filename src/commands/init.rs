@@ -70,8 +70,9 @@ pub fn init(context: &Context<'_>) -> Result<Outcome, Failure> {
     // Without a known project type, `build.sh` is only a placeholder and not worth running.
     let made_for = kinds.first().map(|(_, sign)| *sign);
     let made_for = made_for.filter(|_| lines.contains(&(BUILD_SCRIPT, WRITTEN)));
-    if let Some(protected) = made_for.and_then(|sign| rests_on(sign, &files[1].1)) {
-        let content = format!("{:#}\n", json!({"protect": [protected]}));
+    let protected = made_for.map_or_else(Vec::new, |sign| rests_on(sign, &files[1].1));
+    if !protected.is_empty() {
+        let content = format!("{:#}\n", json!({"protect": protected}));
         let is_new = write_new(&root.join(PROJECT_GATE), &content)?;
         lines.push((PROJECT_GATE, if is_new { WRITTEN } else { LEFT }));
     }
@@ -188,13 +189,14 @@ fn build_script(root: &Path, kinds: &[(&ProjectKind, &str)]) -> String {
 }
 
 /// Returns what replies must not change for the script to judge them: the file that identifies the kind of project, or
-/// the part of it that the script runs.
-fn rests_on(sign: &str, script: &str) -> Option<String> {
+/// the part of it that the script runs, and what would take its place.
+fn rests_on(sign: &str, script: &str) -> Vec<&'static str> {
     let runs = |program: &str| script.lines().any(|line| line.starts_with(program));
     match sign {
-        "package.json" if runs("npm ") => Some("package.json#/scripts".to_owned()),
-        "Makefile" | "makefile" | "GNUmakefile" => Some(format!("/{sign}")),
-        _ => None,
+        "package.json" if runs("npm ") => vec!["package.json#/scripts", "/.npmrc"],
+        // Patterns fold letter case, and make takes the last of these first.
+        "Makefile" | "makefile" | "GNUmakefile" => vec!["/Makefile", "/GNUmakefile"],
+        _ => Vec::new(),
     }
 }
 

@@ -103,7 +103,8 @@ pub fn with_files(cli: &Cli, project: &Project) -> Result<Cli, Error> {
     cli.gate.deny_warnings.extend(gate.deny_warnings);
     cli.gate.require_clean |= gate.require_clean;
     cli.replies.require_edits |= gate.require_edits;
-    cli.build.baseline |= gate.baseline;
+    // A dry run starts nothing that it was not asked for.
+    cli.build.baseline |= gate.baseline && !cli.dry_run;
     Ok(cli)
 }
 

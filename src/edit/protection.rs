@@ -13,6 +13,10 @@ use serde_json::Value;
 use super::beneath::ancestors;
 use crate::project::gitignore::{Case, IgnoreFile};
 use crate::sys::files::{self, Links, MIB};
+use crate::sys::text::BYTE_ORDER_MARK;
+
+/// The largest file whose values are compared, in bytes.
+const LARGEST: u64 = 64 * MIB;
 
 /// Separates a file's path from a JSON Pointer to the protected value in it.
 const POINTER: &str = "#/";
@@ -75,7 +79,7 @@ impl Protection {
     /// Reads the protected values of the project at `root`.
     pub fn values(&self, root: &Path) -> ProtectedValues {
         let read = |(path, pointer): &(String, String)| {
-            let text = files::read(&root.join(path), Links::Refused, MIB).unwrap_or_default();
+            let text = files::read(&root.join(path), Links::Refused, LARGEST).unwrap_or_default();
             value(&String::from_utf8_lossy(&text), pointer)
         };
         let values = self.values.iter();
@@ -84,17 +88,23 @@ impl Protection {
 }
 
 fn value(text: &str, pointer: &str) -> Option<Value> {
-    let json: Value = serde_json::from_str(text).ok()?;
+    // A program that reads the file may take a byte order mark.
+    let json: Value = serde_json::from_str(text.trim_start_matches(BYTE_ORDER_MARK)).ok()?;
     json.pointer(pointer).cloned()
 }
 
-/// Checks a pattern: one line, which neither re-includes nor comments.
+/// Checks a pattern: one line, which neither re-includes nor comments; for a value, the path of a file below the root.
 ///
 /// # Errors
 /// The reason why it is none.
 pub fn check_pattern(pattern: &str) -> Result<String, &'static str> {
     let is_plain = !pattern.starts_with(['!', '#']) && !pattern.contains(['\n', '\r']);
-    let is_one = is_plain && !pattern.trim().is_empty();
+    // The path of a value is that of one file below the root.
+    let is_file = pattern.split_once(POINTER).is_none_or(|(path, _)| {
+        let is_name = |name: &str| !matches!(name, "" | "." | "..");
+        path.split('/').all(is_name) && !path.contains(['*', '?', '[', '\\'])
+    });
+    let is_one = is_plain && is_file && !pattern.trim().is_empty();
     is_one
         .then(|| pattern.to_owned())
         .ok_or("write it like a line of .gitignore, without `!`, or like `package.json#/scripts`")

@@ -80,11 +80,12 @@ fn body<'a>(spec: &'a ModelSpec, request: &'a Request<'_>, rest: &Value) -> Mess
         "tool_choice": (!may_call).then(|| json!({"type": "none"})),
     }));
     update(&mut fields, rest);
-    let mut messages = messages::turns(&request.messages, !tools.is_empty(), marks);
-    if request.form.continues {
-        // A paused reply goes back without the user's turn that would close the conversation.
-        messages.pop();
-    }
+    let write = if request.form.continues {
+        messages::paused_turns
+    } else {
+        messages::turns
+    };
+    let messages = write(&request.messages, !tools.is_empty(), marks);
     MessagesBody {
         model: &spec.id,
         rest: fields,

@@ -114,7 +114,7 @@ pub enum ProjectProblem {
     /// A directory that a run must write to is not writable.
     #[error("`{0}` cannot be written to")]
     #[diagnostic(
-        code("/disk"),
+        code("/disk/never"),
         help("make it writable, or leave what is in it out of the rollup")
     )]
     NotWritable(String),
@@ -124,7 +124,10 @@ pub enum ProjectProblem {
     Held { process: Option<u32> },
     /// The project cannot be locked.
     #[error("cannot lock the project: {0}")]
-    #[diagnostic(code("/disk"), help("put the project on a file system that can lock"))]
+    #[diagnostic(
+        code("/disk/never"),
+        help("put the project on a file system that can lock")
+    )]
     Unlockable(io::Error),
 }
 

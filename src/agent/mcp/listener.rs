@@ -213,6 +213,8 @@ impl Reading {
         let awaited = self.awaited.load(Ordering::SeqCst);
         for incoming in Incoming::read(json, awaited) {
             let news = match incoming {
+                // Nobody would read these.
+                Incoming::Answer(_) | Incoming::Progress(_) if awaited == NONE => continue,
                 Incoming::Answer(outcome) => {
                     // A second answer to the same request is ignored.
                     self.awaited.store(NONE, Ordering::SeqCst);

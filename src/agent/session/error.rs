@@ -72,7 +72,7 @@ pub enum SessionError {
     },
     /// The lock file cannot be locked.
     #[error("cannot lock `{}`: {source}", .path.display())]
-    #[diagnostic(code("not-ready/disk"), help("set `{}` to a directory on a file system that can lock", home.variable))]
+    #[diagnostic(code("not-ready/disk/never"), help("set `{}` to a directory on a file system that can lock", home.variable))]
     Unlockable {
         /// The lock file.
         path: PathBuf,

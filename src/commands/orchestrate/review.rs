@@ -24,7 +24,10 @@ static FINDING: LazyLock<Regex> = LazyLock::new(|| {
 
 /// Matches the text behind `P0:` if there is no finding.
 static NOTHING: LazyLock<Regex> = LazyLock::new(|| {
-    regex(r"(?i)^(\W*$|none\b|0(\s|\W*$)|no(\W*$| (\w+ )?(issue|finding|problem|bug)s?\b))")
+    let things = r"(\w+ )?(issue|finding|problem|bug)s?\b";
+    regex(&format!(
+        r"(?i)^(\W*$|none(\W*$|\W+(found|identified|remaining|left)\b)|(0|no)(\W*$| {things}))"
+    ))
 });
 
 /// Characters that may surround a verdict: punctuation of Markdown and JSON.
@@ -95,6 +98,12 @@ mod tests {
             ("P0: a crash\nVERDICT: CLEAN", Some(Issues)),
             ("VERDICT: CLEAN\n* P0: none\n* P1: 0\n", Some(Clean)),
             ("VERDICT: CLEAN\nP0: No.\nP1: **None** found", Some(Clean)),
+            ("VERDICT: CLEAN\nP0: 0 issues", Some(Clean)),
+            (
+                "VERDICT: CLEAN\nP1: None of the new tests run",
+                Some(Issues),
+            ),
+            ("VERDICT: CLEAN\nP0: 0 tests cover the flag", Some(Issues)),
             ("VERDICT: CLEAN\nP0: no issues\n## P1:\nNone\n", Some(Clean)),
             (
                 "VERDICT: CLEAN\nNo P0/P1 issues found\nP2: a name",

@@ -57,4 +57,24 @@ fn nothing_is_exempted() {
     for pattern in ["", " ", "!a", "#a", "a\nb"] {
         assert!(check_pattern(pattern).is_err(), "{pattern:?}");
     }
+    // The file of a value is one below the root, by the path that replies give it.
+    for file in [
+        "/a.json",
+        "./a.json",
+        "../a.json",
+        "*/a.json",
+        "a//b.json",
+        "",
+    ] {
+        assert!(check_pattern(&format!("{file}#/x")).is_err(), "{file:?}");
+    }
+    assert!(check_pattern("sub/a.json#/x").is_ok());
+}
+
+#[test]
+fn a_byte_order_mark_hides_no_value() {
+    let protection = Protection::new(&["a.json#/x".to_owned()]);
+    let [one, other] = ["{\"x\": 1}", "{\"x\": 2}"].map(|json| format!("\u{feff}{json}"));
+    assert_eq!(protection.changed("a.json", &one, &other), Some("/x"));
+    assert_eq!(protection.changed("a.json", &one, &one), None);
 }

@@ -160,6 +160,24 @@ pub fn system<'a>(messages: &'a [Message<'_>], marks: Marks) -> Vec<Block<'a>> {
 /// Returns the other messages as turns. Without tools in the request, the API accepts neither calls nor results, so
 /// they become text.
 pub fn turns<'a>(messages: &'a [Message<'_>], has_tools: bool, marks: Marks) -> Vec<Turn<'a>> {
+    written(messages, has_tools, marks, true)
+}
+
+/// Like [`turns`], for a reply that has paused: nothing is added behind it.
+pub fn paused_turns<'a>(
+    messages: &'a [Message<'_>],
+    has_tools: bool,
+    marks: Marks,
+) -> Vec<Turn<'a>> {
+    written(messages, has_tools, marks, false)
+}
+
+fn written<'a>(
+    messages: &'a [Message<'_>],
+    has_tools: bool,
+    marks: Marks,
+    closes: bool,
+) -> Vec<Turn<'a>> {
     let mut writer = Writer {
         has_tools,
         turns: Vec::new(),
@@ -170,7 +188,9 @@ pub fn turns<'a>(messages: &'a [Message<'_>], has_tools: bool, marks: Marks) -> 
     for (side, parts) in sides(messages) {
         open = writer.turn(side, &parts, open);
     }
-    writer.close(open);
+    if closes {
+        writer.close(open);
+    }
     if marks != Marks::Nowhere {
         writer.mark(marks);
     }

@@ -126,6 +126,10 @@ pub fn warnings(changes: &[FileChange], build_script: &str) -> Vec<WarningRecord
         let message = format!("{path} has changed, which build.sh runs: it judges what comes next");
         record(WORDS[5][0], &change.path, None, message)
     }));
+    if sentences[0].len() > MOST {
+        // These go first: those that are only counted lose their code.
+        sentences[0].sort_by_key(|warning| warning.code != DELETED);
+    }
     let sentences = sentences.into_iter().zip(&WORDS);
     let bounded = sentences.map(|(sentences, [code, .., rest])| bounded(sentences, code, rest));
     bounded.flatten().collect()
@@ -146,23 +150,38 @@ fn record(code: &'static str, path: &str, line: Option<usize>, message: String) 
     }
 }
 
-/// Returns whether the script names the file, by a path with a directory, or runs a program that takes its commands from
-/// it: `make`, or one that runs the scripts in `package.json`.
+/// Words of a shell behind which the path of a file stands that is run.
+const RUNNERS: [&str; 20] = [
+    "sh", "bash", "dash", "zsh", "python", "python3", "node", "ruby", "perl", "source", ".",
+    "exec", "env", "time", "if", "then", "else", "do", "while", "!",
+];
+
+/// Returns whether the script runs the file, by a path with a directory, or a program that takes its commands from it:
+/// `make`, or one that runs the scripts in `package.json`.
 fn is_run(change: &FileChange, script: &str) -> bool {
     let lines = script
         .lines()
         .filter(|line| !line.trim_start().starts_with('#'));
-    let mut words = lines.flat_map(|line| {
-        let is_end = |c: char| c.is_whitespace() || "\"'();&|<>`".contains(c);
-        line.split(is_end).filter(|word| !word.is_empty())
+    let commands = lines.flat_map(|line| line.split(['&', '|', ';', '(', '`']));
+    // What a command reads and writes is not run.
+    let mut commands = commands.filter_map(|command| {
+        let words = command.split(['<', '>']).next()?.split_whitespace();
+        Some(words.map(|word| word.trim_matches(['"', '\'', ')'])))
     });
+    let mut words = commands.clone().flatten();
     match change.path.as_str() {
         "Makefile" | "makefile" | "GNUmakefile" => words.any(|word| word == "make"),
         "package.json" => {
             let runs = |word| matches!(word, "npm" | "yarn" | "pnpm" | "bun" | "npx");
             words.any(runs) && scripts(change.before()) != scripts(change.after())
         }
-        path => path.contains('/') && words.any(|word| word.trim_start_matches("./") == path),
+        path => {
+            let is_it = |word: &str| path.contains('/') && word.trim_start_matches("./") == path;
+            commands.any(|mut words| {
+                let first = words.next().unwrap_or_default();
+                is_it(first) || RUNNERS.contains(&first) && words.any(is_it)
+            })
+        }
     }
 }
 

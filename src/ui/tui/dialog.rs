@@ -1,6 +1,7 @@
 //! Dialogs with the user: a permission, a choice from a list, a line of text. Pure.
 //!
-//! Guarantees that only the respective key grants a permission: neither Enter nor a paste answers a question.
+//! Guarantees that only the respective key grants a permission: neither Enter without an arrow before it nor a paste answers
+//! a question.
 //! Nothing shown controls the terminal, and of a secret only the length is shown.
 
 mod question;

@@ -433,6 +433,34 @@ fn what_the_build_script_runs_is_known_by_its_words() {
             false,
         ),
         ("cargo test", "package.json", one, "{}", false),
+        (
+            "if ! ci/lint.sh; then exit 1; fi",
+            "ci/lint.sh",
+            "a\n",
+            "b\n",
+            true,
+        ),
+        (
+            "cargo test && \"./ci/lint.sh\" -v",
+            "ci/lint.sh",
+            "a\n",
+            "b\n",
+            true,
+        ),
+        (
+            "echo x >> src/main.rs; exit 1",
+            "src/main.rs",
+            "a\n",
+            "b\n",
+            false,
+        ),
+        (
+            "test -e src/main.rs && cat < src/main.rs",
+            "src/main.rs",
+            "a\n",
+            "b\n",
+            false,
+        ),
     ] {
         let found = warnings(&[change(path, before, after)], script);
         let mut found = found.iter();
