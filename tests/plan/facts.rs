@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use crate::support::in_terminal;
 use crate::support::plan::{
-    MODEL, PlanProject, calls, conversation, last_told, queries, query, response, summary, system,
-    tasks, write,
+    PlanProject, calls, conversation, last_told, queries, query, response, summary, system, tasks,
+    write,
 };
 
 /// A call of `shell_exec`.
@@ -213,14 +213,8 @@ fn the_example_of_an_entry_is_no_entry() {
 
 /// The same with a window of so many tokens for the prompt, beside a larger model in a cloud.
 fn with_window(plan: PlanProject, prompt: u64) -> PlanProject {
-    let models = json!({
-        "models": {
-            MODEL: {"provider": "ollama", "numCtx": prompt + 1000, "maxOutputTokens": 1000},
-            "cloudy": {"provider": "openai", "contextWindow": 2300},
-        },
-        "selectionRules": {"byTaskType": {"planning": MODEL, "coding": MODEL, "summarization": MODEL}},
-    });
-    plan.with_file("agent-config/models.json", &models.to_string())
+    let cloudy = json!({"provider": "openai", "contextWindow": 2300});
+    plan.with_window(prompt, "cloudy", &cloudy)
 }
 
 #[test]

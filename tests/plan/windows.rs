@@ -3,19 +3,16 @@
 use serde_json::json;
 
 use crate::support::plan::{
-    MODEL, PlanProject, calls, conversation, queries, query, response, summary, system, tasks,
+    PlanProject, calls, conversation, queries, query, response, summary, system, tasks,
 };
 
 /// The same with a window of so many tokens for the prompt, and another model with a larger one.
 fn with_window(plan: PlanProject, prompt: u64) -> PlanProject {
-    let models = json!({
-        "models": {
-            MODEL: {"provider": "ollama", "numCtx": prompt + 1000, "maxOutputTokens": 1000},
-            "wide": {"provider": "ollama", "numCtx": 8192},
-        },
-        "selectionRules": {"byTaskType": {"planning": MODEL, "coding": MODEL, "summarization": MODEL}},
-    });
-    plan.with_file("agent-config/models.json", &models.to_string())
+    plan.with_window(
+        prompt,
+        "wide",
+        &json!({"provider": "ollama", "numCtx": 8192}),
+    )
 }
 
 /// About so many tokens.

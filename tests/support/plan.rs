@@ -112,6 +112,18 @@ impl PlanProject {
         self
     }
 
+    /// The same with a window of so many tokens for the prompt, and another model with this entry.
+    pub fn with_window(self, prompt: u64, name: &str, entry: &Value) -> Self {
+        let models = json!({
+            "models": {
+                MODEL: {"provider": "ollama", "numCtx": prompt + 1000, "maxOutputTokens": 1000},
+                name: entry,
+            },
+            "selectionRules": {"byTaskType": {"planning": MODEL, "coding": MODEL, "summarization": MODEL}},
+        });
+        self.with_file("agent-config/models.json", &models.to_string())
+    }
+
     pub fn with_build(mut self, body: &str) -> Self {
         self.project = self.project.build(body);
         self
