@@ -1,6 +1,7 @@
 //! What a project names as its gate: files and values that no reply may change, warnings that are denied, a tree
 //! that must be clean; on the command line, and in `.code-commit.json` and `agent-config/run.json`.
 
+use std::fs;
 use std::process::Command;
 
 use serde_json::{Value, json};
@@ -176,6 +177,52 @@ fn a_project_must_be_clean_where_that_is_asked_for() {
         .run(&["--require-clean"])
         .exits(3)
         .says(&["the project is in no git repository"]);
+}
+
+#[test]
+fn what_is_staged_is_not_clean() {
+    let refused = |project: &TestProject, says: &[&str]| {
+        project.run(&["--require-clean"]).exits(3).says(says);
+    };
+    let project = committed(TestProject::new().file("gone", "")).file("new", "");
+    fs::remove_file(project.path("gone")).unwrap();
+    // What is staged is compared without a filter, and without what the repository's configuration names.
+    let project = project.file(".gitattributes", "* filter=x\n");
+    git(&project, &["add", "--all"]);
+    for (key, value) in [
+        ("filter.x.clean", "touch ran; cat"),
+        ("diff.external", "touch ran"),
+        ("core.fsmonitor", "touch ran"),
+    ] {
+        git(&project, &["config", key, value]);
+    }
+    let changes = "git sees changes in the project:\n    A  .gitattributes\n    D  gone\n    A  new\n";
+    refused(&project, &[changes]);
+    assert!(!project.path("ran").exists());
+
+    let project = TestProject::new();
+    git(&project, &["init", "-q"]);
+    git(&project, &["add", "--all"]);
+    refused(&project, &["\n    A  src/main.rs\n"]);
+    let project = committed(project).variable("PATH", "/nowhere");
+    refused(
+        &project,
+        &[
+            "git cannot say what is staged: git is not installed",
+            "hint: see that `git diff --cached` works",
+        ],
+    );
+}
+
+#[test]
+fn only_what_is_staged_below_the_project_counts() {
+    let directory = tempfile::tempdir().unwrap();
+    let project = TestProject::within(directory.path(), "project");
+    let project = project.with(&ModelServer::gemini(&[EDIT]));
+    let outer = TestProject::within(directory.path(), "project/..");
+    let outer = committed(outer).file("other", "");
+    git(&outer, &["add", "other"]);
+    project.run(&["--require-clean"]).exits(0);
 }
 
 #[test]

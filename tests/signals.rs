@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::Read as _;
-use std::process::Child;
+use std::process::{Child, Command};
 use std::time::Instant;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -45,6 +45,17 @@ fn a_signal_during_a_call_ends_it_at_once() {
         );
         assert_eq!(project.tree(), before);
     }
+}
+
+#[test]
+fn tests_that_a_script_runs_in_its_background_send_signals_all_the_same() {
+    let test = "signals::a_signal_during_a_call_ends_it_at_once";
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "trap '' INT QUIT HUP; exec \"$@\"", "sh"]);
+    shell.arg(std::env::current_exe().unwrap());
+    let output = shell.args(["--exact", test]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("1 passed"), "{said}");
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! Finds the files that differ from git's index or are not in it, which `git status` lists as changed or untracked.
 //!
 //! Reads the index, ignore rules and files without starting git. Considers only regular files below the root, and a
-//! limited number of them. Does not report staged but uncommitted changes, since they are in the index.
+//! limited number of them. Staged changes, which are in the index, are listed by git itself.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path};
+use std::process::Stdio;
 
 use gix_index::Entry;
 use gix_index::entry::{Flags, Mode};
@@ -17,6 +18,7 @@ use super::index::{IndexProblem, for_each_below};
 use super::repository::DOT_GIT;
 use super::walk::{EntryKind, Walk};
 use crate::sys::files::{self, Links, MIB};
+use crate::sys::git::Git;
 
 /// Maximum size in bytes of a file whose content is compared. Larger files are judged by size and time only.
 const LARGEST: u64 = 64 * MIB;
@@ -62,6 +64,30 @@ pub fn changed(root: &Path, paths: &BTreeSet<&str>) -> Result<Vec<String>, Index
         }
     })?;
     Ok(found.into_iter().collect())
+}
+
+/// Lists the files below `root` whose entries in git's index differ from the last commit, or are there without any
+/// commit, formatted like `git status --short`. git starts no filters for this.
+///
+/// # Errors
+/// Fails with a message if git cannot be run or cannot tell.
+pub fn staged(root: &Path, git: Option<&Git>) -> Result<Vec<String>, String> {
+    let words = "diff --cached --relative --name-status --no-renames --no-ext-diff -z";
+    let words: Vec<&str> = words.split(' ').collect();
+    let command = git.and_then(|git| git.command(root, &words));
+    let mut command = command.ok_or("git is not installed")?;
+    let output = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .output();
+    let output = output.map_err(|error| error.to_string())?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).trim().to_owned());
+    }
+    let said = String::from_utf8_lossy(&output.stdout);
+    let fields: Vec<&str> = said.split_terminator('\0').collect();
+    let pairs = fields.chunks(2);
+    Ok(pairs.map(|pair| pair.join("  ")).collect())
 }
 
 /// Returns the status mark of a tracked file, or `None` if it is unchanged.

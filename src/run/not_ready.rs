@@ -3,7 +3,6 @@
 //! Pure. Guarantees that each problem comes with what the user can do about it.
 
 use std::fmt;
-use std::path::Path;
 
 use miette::Diagnostic;
 
@@ -11,10 +10,11 @@ use super::context::Context;
 use crate::exec::build_script::ScriptProblem;
 use crate::exec::sandbox::SandboxProblem;
 use crate::project::ProjectProblem;
-use crate::project::dirty::dirty;
+use crate::project::dirty::{dirty, staged};
 use crate::project::index::IndexProblem;
 use crate::secret::credentials::Finding;
 use crate::sys::error::Error;
+use crate::sys::git::Git;
 use crate::sys::text::escaped;
 
 /// The requested sandbox is not available.
@@ -40,7 +40,7 @@ pub struct SecretsFound(pub Vec<Finding>);
 /// Git sees changes in the project.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum NotClean {
-    /// Files differ from git's index, or are not in it.
+    /// Files differ from the last commit, or are not in git's index.
     #[error("git sees changes in the project:{}", named(.0))]
     #[diagnostic(
         code("/not-clean"),
@@ -51,12 +51,22 @@ pub enum NotClean {
     #[error(transparent)]
     #[diagnostic(code("/not-clean"), forward(0))]
     Unknown(#[from] IndexProblem),
+    /// git does not list what is staged.
+    #[error("git cannot say what is staged: {0}")]
+    #[diagnostic(
+        code("/not-clean"),
+        help("see that `git diff --cached` works in the project, or run without `--require-clean`")
+    )]
+    NoGit(String),
 }
 
 impl NotClean {
-    /// Checks that all files of the project are as git's index has them.
-    pub fn check(root: &Path) -> Result<(), Self> {
-        let changed = dirty(root)?;
+    /// Checks that all files of the project are as the last commit has them.
+    pub fn check(context: &Context<'_>) -> Result<(), Self> {
+        let root = context.project.root();
+        let mut changed = dirty(root)?;
+        let git = Git::find(context.environment.os("PATH"), root);
+        changed.extend(staged(root, git.as_ref()).map_err(Self::NoGit)?);
         changed
             .is_empty()
             .then_some(())

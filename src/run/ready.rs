@@ -341,7 +341,7 @@ fn check_build(
         return Ok(());
     };
     if choice.require_clean {
-        missing.note(NotClean::check(context.project.root()));
+        missing.note(NotClean::check(context));
     }
     let path = context.environment.os("PATH");
     missing.note(build_script::inspect(context.project.root(), path));

@@ -16,7 +16,10 @@ pub mod tmux;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
+
+use signal_hook::consts::signal::{SIGHUP, SIGINT, SIGQUIT};
 
 pub use clock::StoppedClock;
 pub use project::{Finished, GEMINI_KEY, OPENAI_KEY, TestProject};
@@ -33,6 +36,22 @@ pub fn skipped(why: &str) {
     let name = std::thread::current().name().unwrap_or_default().to_owned();
     // Whoever closed the stream does not want to know.
     let _ = writeln!(std::io::stderr(), "skipped {name}: {why}");
+}
+
+/// Lets programs that tests start hear the signals that the tests themselves ignore because they run in a script's
+/// background or under `nohup`. An ignored signal stays ignored in what is started, one with a handler does not.
+pub fn hear_signals() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+        let ignored = ignored.map_or(0, |mask| u64::from_str_radix(mask.trim(), 16).unwrap());
+        for signal in [SIGINT, SIGQUIT, SIGHUP] {
+            if ignored & (1 << (signal - 1)) != 0 {
+                signal_hook::flag::register(signal, Arc::default()).unwrap();
+            }
+        }
+    });
 }
 
 /// Writes a program that a test runs, with the hands of a process of its own. Were it written by the tests' own

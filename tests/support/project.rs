@@ -10,7 +10,7 @@ use std::process::{Child, Command, Output, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{ModelServer, write_program};
+use super::{ModelServer, hear_signals, write_program};
 
 /// The keys that every test project holds.
 pub const GEMINI_KEY: &str = "AIzaSyGeminiTestKey_0123456789-Zz";
@@ -55,6 +55,7 @@ impl TestProject {
     }
 
     fn at(root: PathBuf, dir: Option<TempDir>) -> Self {
+        hear_signals();
         let project = Self {
             root,
             _dir: dir,
