@@ -7,6 +7,7 @@
 //! | [`repository`], [`repositories`], [`index`], [`dirty`] | git: its folders, tracked files and uncommitted changes |
 //! | [`gitignore`], [`walk`] | git's ignore rules, and walking a tree without ignored files |
 //! | [`rollup`], [`conventions`] | project content that is sent to models |
+//! | [`ranking`] | which files a query is about |
 //! | [`kind`], [`configured`], `home` | how to build the project, paths its configuration names, and agents' homes |
 
 pub(crate) mod changed_files;
@@ -20,6 +21,7 @@ pub mod index;
 pub mod kind;
 mod lock;
 pub mod place;
+pub mod ranking;
 pub mod repositories;
 pub mod repository;
 pub mod rollup;
