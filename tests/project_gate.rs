@@ -196,7 +196,8 @@ fn what_is_staged_is_not_clean() {
     ] {
         git(&project, &["config", key, value]);
     }
-    let changes = "git sees changes in the project:\n    A  .gitattributes\n    D  gone\n    A  new\n";
+    let changes =
+        "git sees changes in the project:\n    A  .gitattributes\n    D  gone\n    A  new\n";
     refused(&project, &[changes]);
     assert!(!project.path("ran").exists());
 

@@ -8,18 +8,21 @@
 //! | [`gitignore`], [`walk`] | git's ignore rules, and walking a tree without ignored files |
 //! | [`rollup`], [`conventions`] | project content that is sent to models |
 //! | [`ranking`] | which files a query is about |
+//! | [`outline`], [`excerpts`] | the parts of it that are sent where the whole is too much |
 //! | [`kind`], [`configured`], `home` | how to build the project, paths its configuration names, and agents' homes |
 
 pub(crate) mod changed_files;
 pub mod configured;
 pub mod conventions;
 pub mod dirty;
+pub mod excerpts;
 mod files;
 pub mod gitignore;
 pub(crate) mod home;
 pub mod index;
 pub mod kind;
 mod lock;
+pub mod outline;
 pub mod place;
 pub mod ranking;
 pub mod repositories;

@@ -55,7 +55,9 @@ pub enum NotClean {
     #[error("git cannot say what is staged: {0}")]
     #[diagnostic(
         code("/not-clean"),
-        help("see that `git diff --cached` works in the project, or run without `--require-clean`")
+        help(
+            "see that `git diff --cached` works in the project, or run without `--require-clean`"
+        )
     )]
     NoGit(String),
 }

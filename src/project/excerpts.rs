@@ -1,0 +1,184 @@
+//! The passages of a long text that say most about a query's terms. Pure, and linear in the text's size.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::BuildHasher;
+use std::ops::Range;
+
+use super::ranking::terms;
+
+/// Number of lines of the longest passage.
+const LONGEST: usize = 24;
+/// Number of lines shown around a passage.
+const AROUND: usize = 3;
+
+/// Finds the passages of `text` that are best for terms of these weights, with their neighbourhood: ranges of lines,
+/// counted from 0, in order, with lines between them, which [`numbered`] shows in at most `limit` tokens by `measure`.
+/// The terms are those of [`terms`].
+pub fn excerpts<S: BuildHasher>(
+    text: &str,
+    weights: &HashMap<String, f64, S>,
+    measure: &dyn Fn(&str) -> u64,
+    limit: u64,
+) -> Vec<Range<usize>> {
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let mut chosen = BTreeSet::new();
+    let mut left = limit;
+    for passage in by_score(&lines, weights) {
+        let wide = passage.start.saturating_sub(AROUND)..lines.len().min(passage.end + AROUND);
+        let new: Vec<usize> = wide.filter(|line| !chosen.contains(line)).collect();
+        let added = ranges(new.iter().copied());
+        let cost = measure(&shown(&lines, &added));
+        if let Some(rest) = left.checked_sub(cost) {
+            left = rest;
+            chosen.extend(new);
+        }
+    }
+    ranges(chosen.into_iter())
+}
+
+/// Formats the ranges of `text`: each line behind its number, which is counted from 1, and a tab; and a line `…` for
+/// lines that are left out.
+#[must_use]
+pub fn numbered(text: &str, ranges: &[Range<usize>]) -> String {
+    shown(&text.split_inclusive('\n').collect::<Vec<_>>(), ranges)
+}
+
+fn shown(lines: &[&str], ranges: &[Range<usize>]) -> String {
+    let (mut shown, mut end) = (String::new(), 0);
+    for range in ranges {
+        if range.start > end {
+            shown.push_str("…\n");
+        }
+        end = range.end.min(lines.len());
+        for (line, number) in lines[range.start.min(end)..end]
+            .iter()
+            .zip(range.start + 1..)
+        {
+            shown.push_str(&format!("{number}\t{line}"));
+            if !line.ends_with('\n') {
+                shown.push('\n');
+            }
+        }
+    }
+    if end < lines.len() {
+        shown.push_str("…\n");
+    }
+    shown
+}
+
+/// Joins lines in order to ranges.
+fn ranges(lines: impl Iterator<Item = usize>) -> Vec<Range<usize>> {
+    let mut ranges: Vec<Range<usize>> = Vec::new();
+    for line in lines {
+        match ranges.last_mut() {
+            Some(last) if last.end == line => last.end += 1,
+            _ => ranges.push(line..line + 1),
+        }
+    }
+    ranges
+}
+
+/// The passages that have any of the terms, the best first. A term counts less the more passages have it.
+fn by_score<S: BuildHasher>(
+    lines: &[&str],
+    weights: &HashMap<String, f64, S>,
+) -> Vec<Range<usize>> {
+    let passages = passages(lines);
+    let found: Vec<BTreeMap<String, u32>> = passages
+        .iter()
+        .map(|passage| {
+            let mut counts: BTreeMap<String, u32> = BTreeMap::new();
+            for term in lines[passage.clone()].iter().flat_map(|line| terms(line)) {
+                if weights.contains_key(&*term) {
+                    *counts.entry(term.into_owned()).or_default() += 1;
+                }
+            }
+            counts
+        })
+        .collect();
+    let mut spread: HashMap<&str, f64> = HashMap::new();
+    for term in found.iter().flat_map(BTreeMap::keys) {
+        *spread.entry(term).or_default() += 1.0;
+    }
+    #[expect(clippy::cast_precision_loss, reason = "passages are few")]
+    let all = passages.len() as f64;
+    let score = |counts: &BTreeMap<String, u32>| -> f64 {
+        let of_term = |(term, count): (&String, &u32)| {
+            let count = f64::from(*count);
+            let rarity = (1.0 + all / spread[term.as_str()]).ln();
+            weights[term] * rarity * count / (count + 1.0)
+        };
+        counts.iter().map(of_term).sum()
+    };
+    let mut scored: Vec<(f64, Range<usize>)> = found.iter().map(score).zip(passages).collect();
+    scored.retain(|(score, _)| *score > 0.0);
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0));
+    scored.into_iter().map(|(_, passage)| passage).collect()
+}
+
+/// Divides lines into passages, at blank lines in front of lines that are not indented, and at [`LONGEST`] lines.
+fn passages(lines: &[&str]) -> Vec<Range<usize>> {
+    let (mut passages, mut start) = (Vec::new(), 0);
+    for end in 1..=lines.len() {
+        let is_end = lines.get(end).is_none_or(|next| {
+            let is_flush = next.starts_with(|c: char| !c.is_whitespace());
+            is_flush && lines[end - 1].trim().is_empty()
+        });
+        if is_end || end - start == LONGEST {
+            passages.push(start..end);
+            start = end;
+        }
+    }
+    passages
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn weights(terms: &[(&str, f64)]) -> HashMap<String, f64> {
+        let weights = terms.iter();
+        weights
+            .map(|(term, weight)| ((*term).to_owned(), *weight))
+            .collect()
+    }
+
+    /// Counts lines.
+    fn measure(text: &str) -> u64 {
+        text.lines().count() as u64
+    }
+
+    #[test]
+    fn the_best_passages_come_with_their_neighbourhood() {
+        let mut lines = vec!["x".to_owned(); 200];
+        lines[60] = "fn parse_reply()".to_owned();
+        lines[150] = "parse".to_owned();
+        let text = lines.join("\n");
+        let weights = weights(&[("parse", 1.0), ("reply", 2.0), ("gone", 9.0)]);
+        let found = |limit| excerpts(&text, &weights, &measure, limit);
+        assert_eq!(found(10), Vec::<Range<usize>>::new());
+        assert_eq!(found(40), [45..75]);
+        assert_eq!(found(80), [45..75, 141..171]);
+        assert_eq!(
+            excerpts(&text, &HashMap::<String, f64>::new(), &measure, 80),
+            Vec::<Range<usize>>::new()
+        );
+        assert_eq!(
+            excerpts("", &weights, &measure, 80),
+            Vec::<Range<usize>>::new()
+        );
+    }
+
+    #[test]
+    fn excerpts_are_shown_with_the_numbers_of_their_lines() {
+        for (text, ranges, expected) in [
+            ("a\nb\nc\nd", &[0..1, 3..4][..], "1\ta\n…\n4\td\n"),
+            ("a\nb\r\nc\n", &[1..2], "…\n2\tb\r\n…\n"),
+            ("a\n", &[], "…\n"),
+            ("a\n", &[0..7], "1\ta\n"),
+            ("", &[], ""),
+        ] {
+            assert_eq!(numbered(text, ranges), expected, "{text:?}");
+        }
+    }
+}
