@@ -1,6 +1,9 @@
 //! The consistency report.
 
-use crate::support::{ModelServer, TestProject};
+use code_commit::measured::tokens;
+use serde_json::{Value, json};
+
+use crate::support::{Answer, ModelServer, Recorded, TestProject, gemini};
 
 const REPORT: &str = "\
 # User Specification Self Consistency
@@ -172,4 +175,220 @@ fn initialised() -> TestProject {
     let project = TestProject::new().without("agent-config/query.txt");
     project.run(&["init"]).exits(0);
     project
+}
+
+/// The window of the model that reads by parts, in tokens.
+const WINDOW: u64 = 9000;
+
+/// A project with a code base that does not fit: 12 files of some 1,500 tokens each in four directories, and a
+/// specification.
+fn large() -> TestProject {
+    let files = (0..12).map(|nth| {
+        let path = format!("src/{}/f{nth:02}.rs", ["a", "b", "c", "d"][nth / 3]);
+        (
+            path,
+            format!(
+                "pub fn name_{nth:02}() {{}}\n{}",
+                "let x = 1;\n".repeat(220)
+            ),
+        )
+    });
+    let specification = (
+        "UserSpecification.md".to_owned(),
+        "# It has names.\n".to_owned(),
+    );
+    let mut project = TestProject::new().file(
+        "agent-config/models.json",
+        json!({"models": {"gemini-2.5-pro": {"contextWindow": WINDOW, "maxOutputTokens": 1000}}})
+            .to_string(),
+    );
+    let mut rollup = String::new();
+    for (path, content) in [specification].into_iter().chain(files) {
+        rollup += &format!("--- {path} ---\n{content}");
+        project = project.file(&path, content);
+    }
+    project.file("agent-config/codeRollup.txt", rollup)
+}
+
+#[test]
+fn a_code_base_that_does_not_fit_is_read_by_parts_and_their_findings_are_joined() {
+    let findings = [
+        "First findings.",
+        "Second findings.",
+        "Third findings.",
+        "Fourth findings.",
+    ];
+    let server = ModelServer::gemini(&[&findings[..], &[REPORT]].concat());
+    let project = large().with(&server);
+    let run = project.run(&["--cc", "--parts"]).exits(0);
+    let requests = server.requests();
+    let prompts: Vec<String> = requests.iter().map(Recorded::user).collect();
+    assert_eq!(prompts.len(), 5, "{}", run.stderr);
+    for (prompt, directory) in prompts.iter().zip(["a", "b", "c", "d"]) {
+        let is_here = |nth: usize| prompt.contains(&format!("pub fn name_{nth:02}() {{}}\nlet x"));
+        let here: Vec<usize> = (0..12).filter(|nth| is_here(*nth)).collect();
+        let first = (u32::from(directory.as_bytes()[0]) - u32::from(b'a')) as usize * 3;
+        assert_eq!(here, [first, first + 1, first + 2]);
+        assert!(prompt.starts_with(
+            "[specification]\n--- UserSpecification.md ---\n# It has names.\n[part]\nPart "
+        ));
+        let (_, outline) = prompt.split_once("\n[outline]\n").unwrap();
+        let (outline, codebase) = outline
+            .split_once("\n[query]\nDo something.\n[codebase]\n")
+            .unwrap();
+        let file = format!("src/{directory}/");
+        assert!(
+            !outline.contains(&file) && outline.contains("f0"),
+            "{outline}"
+        );
+        assert!(codebase.starts_with(&format!("--- {file}")) && codebase.contains("let x = 1;\n"));
+        assert!(tokens::count(prompt) < WINDOW * 4 / 5);
+    }
+    for (nth, found) in (1..).zip(findings) {
+        let part = format!("--- Part {nth} of 4: 3 files, about ");
+        let at = prompts[4]
+            .find(&part)
+            .unwrap_or_else(|| panic!("{}", prompts[4]));
+        assert!(prompts[4][at..].contains(&format!(" ---\n{found}\n")));
+        let logged = [
+            format!("part-query-{nth}.txt"),
+            format!("part-query-{nth}-response.txt"),
+        ];
+        assert!(run.logged(&logged[0]).ends_with(&prompts[nth - 1]));
+        assert_eq!(run.logged(&logged[1]), found);
+    }
+    let report = project.read("agent-config/consistency-report.txt");
+    let seen = report.strip_prefix(REPORT).unwrap();
+    assert!(
+        seen.starts_with("\nThe code base was read by parts:\n\n+ Part 1 of 4: 3 files, about ")
+    );
+    assert!(
+        seen.contains(" tokens, from src/d/f09.rs to src/d/f11.rs\n"),
+        "{seen}"
+    );
+    let result = run.result();
+    assert_eq!(result["sections"][4]["last_line"], REPORT.lines().count());
+    let steps = result["attempts"].as_array().unwrap().iter();
+    let steps: Vec<String> = steps
+        .map(|step| format!("{} {}", step["kind"].as_str().unwrap(), step["number"]))
+        .collect();
+    assert_eq!(steps, ["part 1", "part 2", "part 3", "part 4", "report 0"]);
+    let story = project.run(&["log", &run.folder]).exits(0).stdout;
+    for part in [
+        "Part 2 to gemini-2.5-pro, ",
+        "    Second findings.\n",
+        "The call for the report, to gemini-2.5-pro",
+    ] {
+        assert!(story.contains(part), "`{part}` is missing\n{story}");
+    }
+    let again = large();
+    std::fs::rename(
+        project.path(&format!("logs/{}", run.folder)),
+        again.path("recorded"),
+    )
+    .unwrap();
+    again
+        .run(&["--cc", "--parts", "--replay", "recorded"])
+        .exits(0);
+    assert_eq!(again.read("agent-config/consistency-report.txt"), report);
+}
+
+#[test]
+fn without_parts_it_is_refused_and_told_what_they_cost_and_a_dry_run_names_them() {
+    let server = ModelServer::start([]);
+    let project = large().with(&server);
+    let calls = "5 calls, which cost $0.0";
+    project.run(&["--cc"]).exits(3).says(&[
+        "the prompt does not fit into the window of `gemini-2.5-pro`",
+        &format!("hint: `--parts` reads it by parts, in {calls}"),
+        "; or leave files out of the rollup",
+    ]);
+    let refused = project.run(&["-m", "Do it."]).exits(3);
+    assert!(!refused.stderr.contains("--parts"), "{}", refused.stderr);
+    let told = project
+        .run(&["--cc", "--parts", "--dry-run"])
+        .exits(0)
+        .stdout;
+    for part in [
+        "parts     Part 1 of 4: 3 files, about ",
+        " tokens, from src/a/f00.rs to src/a/f02.rs\n",
+        "          Part 4 of 4: ",
+        &format!("cost      {calls}"),
+    ] {
+        assert!(told.contains(part), "`{part}` is missing\n{told}");
+    }
+    let arguments = ["--cc", "--parts", "--dry-run", "--output-format", "json"];
+    let told: Value = serde_json::from_str(&project.run(&arguments).exits(0).stdout).unwrap();
+    assert_eq!(told["by_parts"]["calls"], 5);
+    let least = told["by_parts"]["cost"]["least"].as_f64().unwrap();
+    assert!(least < told["by_parts"]["cost"]["most"].as_f64().unwrap());
+    project
+        .run(&["--cc", "--parts", "--max-cost", &format!("{}", least * 0.9)])
+        .exits(3)
+        .says(&["a report by parts would pass `--max-cost` $0.0", calls]);
+    project.run(&["--parts"]).exits(2);
+    assert!(server.requests().is_empty() && project.runs().is_empty());
+}
+
+#[test]
+fn a_code_base_that_fits_is_sent_whole_with_parts_too() {
+    let server = ModelServer::gemini(&[REPORT]);
+    let project = TestProject::new().with(&server);
+    project.run(&["--cc", "--parts"]).exits(0);
+    assert_eq!(project.read("agent-config/consistency-report.txt"), REPORT);
+    assert_eq!(
+        server.requests()[0].user(),
+        "[query]\nDo something.\n[codebase]\n--- src/main.rs ---\nfn main() {}\n"
+    );
+}
+
+#[test]
+fn a_file_larger_than_a_part_is_shortened_and_the_report_says_so() {
+    let long = "let long = 1;\n".repeat(3000);
+    let server = ModelServer::gemini(&["Findings.", REPORT]);
+    let project = large()
+        .file("src/long.rs", &long)
+        .file(
+            "agent-config/codeRollup.txt",
+            format!("--- src/long.rs ---\n{long}"),
+        )
+        .with(&server);
+    let gap = "`src/long.rs` is larger than a part: its middle is left out";
+    project
+        .run(&["--cc", "--parts"])
+        .exits(0)
+        .says(&[&format!("warning: {gap}")]);
+    let sent = server.requests()[0].user();
+    let left_out =
+        regex::Regex::new(r"\n\[\.\.\. [\d,]+ lines, [\d,]+ bytes left out \.\.\.\]\n").unwrap();
+    assert!(left_out.is_match(&sent) && tokens::count(&sent) < WINDOW);
+    let report = project.read("agent-config/consistency-report.txt");
+    assert!(report.contains(&format!("\n+ {gap}\n")), "{report}");
+}
+
+#[test]
+fn a_part_that_fails_or_costs_too_much_ends_the_run_and_leaves_the_old_report() {
+    // Each call costs what 900,000 tokens of answer do.
+    let mut dear = gemini("Findings.");
+    dear["usageMetadata"] = json!({"promptTokenCount": 500, "candidatesTokenCount": 900_000});
+    for (flags, code, said) in [
+        (
+            &["--max-cost", "9"][..],
+            1,
+            "the next call may cost more than is left: $9.00 of $9.00",
+        ),
+        (&[], 4, "the script is over"),
+    ] {
+        let server = ModelServer::start([Answer::json(&dear)]);
+        let project = large()
+            .with(&server)
+            .file("agent-config/consistency-report.txt", "old");
+        let run = project
+            .run(&[&["--cc", "--parts"], flags].concat())
+            .exits(code)
+            .says(&[said]);
+        assert_eq!(project.read("agent-config/consistency-report.txt"), "old");
+        assert_eq!(run.logged("part-query-1-response.txt"), "Findings.");
+        assert!(!run.files().contains(&"query.txt".to_owned()));
+    }
 }

@@ -13,6 +13,7 @@ use crate::model::{ModelSpec, Purpose, REPAIRS, Tier};
 use crate::project::rollup;
 use crate::run::context::{Context, ModelChoice};
 use crate::run::outcome::{Failure, Outcome};
+use crate::run::parts::Parts;
 use crate::run::sending::share;
 use crate::run::{ready, selection, sending};
 use crate::sys::error::Error;
@@ -33,6 +34,12 @@ pub fn dry_run(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result
     let outcome = match (&survey.inputs, &*survey.specs) {
         (Some(inputs), [spec, repair @ ..]) => {
             let mut estimate = Estimate::new(context, &purpose, inputs, spec, repair.first());
+            let root = context.project.root();
+            let parts = choice
+                .inputs
+                .by_parts
+                .then(|| Parts::of(inputs, root, spec));
+            estimate.parts = parts.flatten();
             estimate.base_urls = survey.base_urls();
             estimate.key_sources = survey.key_sources();
             estimate.tier = choice.tier.unwrap_or(spec.tier);
@@ -69,6 +76,8 @@ struct Estimate<'e> {
     files: usize,
     first: Option<CostRange>,
     all: Option<CostRange>,
+    /// The parts of a report on a code base that does not fit.
+    parts: Option<Parts<'e>>,
     /// The servers other than the vendors' own, by model.
     base_urls: BTreeMap<String, String>,
     /// The source of each model's key.
@@ -81,7 +90,7 @@ impl<'e> Estimate<'e> {
     fn new(
         context: &Context<'_>,
         purpose: &Purpose,
-        inputs: &Inputs,
+        inputs: &'e Inputs,
         spec: &'e ModelSpec,
         repair: Option<&ModelSpec>,
     ) -> Self {
@@ -101,6 +110,7 @@ impl<'e> Estimate<'e> {
                 estimate::with_repairs(&size, (spec, *price), repair.unwrap_or((spec, *price)))
             }),
             size,
+            parts: None,
             base_urls: BTreeMap::new(),
             key_sources: BTreeMap::new(),
             tier: spec.tier,
@@ -140,12 +150,21 @@ impl<'e> Estimate<'e> {
             let more = self.files - self.largest.len();
             line("", format!("           and {more} more files"));
         }
+        let parts = self.parts.as_ref().map(Parts::estimate);
+        let lines_of = |parts: &Parts<'_>| {
+            let described = parts.steps().map(|step| parts.described(&step));
+            described.chain(parts.gaps()).collect::<Vec<_>>()
+        };
+        for (at, part) in self.parts.iter().flat_map(lines_of).enumerate() {
+            line(if at == 0 { "parts" } else { "" }, part);
+        }
         match self.first {
+            _ if let Some(parts) = parts => line("cost", parts.to_string()),
             None => line("cost", "unknown: the model's entry has no price".to_owned()),
-            Some(first) => line("cost", format!("{} for the first call", range(first))),
+            Some(first) => line("cost", format!("{first} for the first call")),
         }
         if let Some(all) = self.all {
-            line("", format!("{} with {REPAIRS} repairs", range(all)));
+            line("", format!("{all} with {REPAIRS} repairs"));
         }
         if self.tier == Tier::Flex {
             let flex = "flex, at half of this cost if the vendor has room";
@@ -171,15 +190,10 @@ impl<'e> Estimate<'e> {
             "files": self.files,
             "largest": files.collect::<Vec<_>>(),
             "cost": {"first": self.first.map(cost), "with_repairs": self.all.map(cost)},
+            "by_parts": self.parts.as_ref().map(Parts::estimate).map(|parts| {
+                json!({"calls": parts.calls, "cost": parts.cost.map(cost)})
+            }),
             "warnings": warnings,
         })
-    }
-}
-
-fn range(CostRange { least, most }: CostRange) -> String {
-    match most {
-        Some(most) if most == least => least.to_string(),
-        Some(most) => format!("{least} to {most}"),
-        None => format!("at least {least}"),
     }
 }

@@ -415,6 +415,9 @@ impl Story {
         match part {
             Part::NoReply => self.line("  There is no reply."),
             Part::Error(error) => self.lines("  ", error.lines()),
+            Part::Report(findings) if step.purpose == Purpose::PART => {
+                self.beginning_of(findings, "    ");
+            }
             Part::Report(_) => self.line("  The reply is the report."),
             Part::Edits(_) if let Some(why) = &step.rejected => self.lines("  ", why.lines()),
             Part::Edits(_) if step.is_on_disk => {

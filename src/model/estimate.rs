@@ -1,6 +1,8 @@
 //! Estimates for a prompt before it is sent: tokens, share of the model's context window, dollars. Pure.
 
 use std::borrow::Cow;
+use std::fmt;
+use std::ops::Add;
 
 use crate::model::price::{Price, Usd};
 use crate::model::prompt::{Prompt, PromptOrder};
@@ -72,12 +74,33 @@ pub fn largest<'t>(files: impl IntoIterator<Item = (&'t str, &'t str)>) -> Vec<(
 }
 
 /// The range of a run's cost.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct CostRange {
     /// The cost with empty answers.
     pub least: Usd,
     /// The cost with answers of maximum length; `None` if the model's table does not say how long that is.
     pub most: Option<Usd>,
+}
+
+impl fmt::Display for CostRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.least, self.most) {
+            (least, Some(most)) if most == least => write!(f, "{least}"),
+            (least, Some(most)) => write!(f, "{least} to {most}"),
+            (least, None) => write!(f, "at least {least}"),
+        }
+    }
+}
+
+impl Add for CostRange {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            least: self.least + other.least,
+            most: self.most.zip(other.most).map(|(one, other)| one + other),
+        }
+    }
 }
 
 /// Estimates the cost of the first call.

@@ -18,6 +18,10 @@ pub const COMMIT_INITIAL: &str = include_str!("../../prompts/commit_initial.txt"
 pub const COMMIT_REPAIR: &str = include_str!("../../prompts/commit_repair.txt");
 /// The system prompt of the consistency report.
 pub const CONSISTENCY: &str = include_str!("../../prompts/consistency.txt");
+/// The system prompt of a part's findings, for a report by parts.
+pub const CONSISTENCY_PART: &str = include_str!("../../prompts/consistency_part.txt");
+/// The system prompt that joins the findings of all parts to a report.
+pub const CONSISTENCY_JOIN: &str = include_str!("../../prompts/consistency_join.txt");
 
 /// The request that follows the mistakes of a rejected reply.
 const ASK_AGAIN: &str = "Nothing of your reply was applied. Answer the request above again, as a whole and without these faults.";
@@ -146,6 +150,18 @@ impl<'a> Prompt<'a> {
     pub fn consistency(inputs: &'a Inputs, order: PromptOrder) -> Self {
         let mut prompt = Self::new(CONSISTENCY);
         prompt.inputs(inputs, order);
+        prompt
+    }
+
+    /// Creates a query of a system prompt and these sections, each with its name.
+    pub fn of_sections(
+        system: &'static str,
+        sections: impl IntoIterator<Item = (&'static str, Cow<'a, str>)>,
+    ) -> Self {
+        let mut prompt = Self::new(system);
+        for (name, content) in sections {
+            prompt.section(name, content);
+        }
         prompt
     }
 

@@ -35,6 +35,8 @@ impl Purpose {
     pub const REPAIR: Self = Self::new("repair");
     /// The one query of a consistency report.
     pub const REPORT: Self = Self::new("report");
+    /// The findings of a part of the code base, for a consistency report.
+    pub const PART: Self = Self::new("part");
     /// The next step of an agent's work.
     pub const STEP: Self = Self::new("step");
     /// The next step of an auditor, an agent that judges another's work.
@@ -66,7 +68,12 @@ impl Purpose {
 
     /// Returns whether it belongs to the commit workflow or its report, whose file names the contract defines.
     pub fn is_workflows(&self) -> bool {
-        [Self::INITIAL, Self::REPAIR, Self::REPORT].contains(self)
+        [Self::INITIAL, Self::REPAIR].contains(self) || self.is_reports()
+    }
+
+    /// Returns whether its replies are a consistency report, or the findings of a part for one.
+    pub fn is_reports(&self) -> bool {
+        [Self::REPORT, Self::PART].contains(self)
     }
 }
 
@@ -81,7 +88,7 @@ impl From<String> for Purpose {
 pub struct StepId {
     /// The purpose of the call.
     pub purpose: Purpose,
-    /// The number of the repair, or of the call among all calls of an agent's run, counted from 1; otherwise 0.
+    /// The number of the repair, of the part of the code base, or of the call among all calls of an agent's run, counted from 1; otherwise 0.
     pub number: u16,
     /// The number of earlier replies to this query that were rejected, each of which caused it to be repeated.
     pub reask: u16,

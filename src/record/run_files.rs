@@ -68,7 +68,8 @@ pub fn name(step: &StepId, artifact: Artifact) -> String {
             format!("repair-query-{number}{again}"),
             format!("repair-query-{number}-build"),
         ),
-        // A report has no build; the name only completes the table.
+        // A report has no build; the names only complete the table.
+        "part" => (format!("part-query-{number}{again}"), "build".to_owned()),
         "report" => ("query".to_owned(), "build".to_owned()),
         // The number comes first, so that sorting a folder by name gives the order of events.
         purpose => (
@@ -93,11 +94,12 @@ pub fn asked(file: &str) -> Option<StepId> {
         Some((stem, nth)) => (stem, nth.parse().ok()?),
         None => (stem, 0),
     };
-    let step = match (stem, stem.strip_prefix("repair-query-")) {
+    let step = match (stem, stem.split_once("-query-")) {
         ("initial-query", _) => StepId::INITIAL,
         ("query", _) => StepId::REPORT,
-        (_, Some(number)) => StepId::repair(number.parse().ok()?),
-        (_, None) => {
+        (_, Some(("repair", number))) => StepId::repair(number.parse().ok()?),
+        (_, Some(("part", number))) => StepId::new(Purpose::PART, number.parse().ok()?),
+        _ => {
             let (number, name) = stem.split_once('-')?;
             let mut agents = [Purpose::STEP, Purpose::AUDIT, Purpose::COMPRESSION].into_iter();
             let purpose = agents.find(|purpose| purpose.name() == name)?;
@@ -147,6 +149,11 @@ mod tests {
             (StepId::REPORT, Query, "query.txt"),
             (StepId::REPORT, ResponseText, "query-response.txt"),
             (StepId::REPORT, ResponseJson, "query-response.json"),
+            (
+                StepId::new(Purpose::PART, 3),
+                ResponseText,
+                "part-query-3-response.txt",
+            ),
             (StepId::new(Purpose::STEP, 1), Query, "0001-step.txt"),
             (StepId::new(Purpose::STEP, 1), Build, "0001-step-tool.txt"),
             (
@@ -175,6 +182,7 @@ mod tests {
             StepId::INITIAL,
             StepId::repair(2),
             StepId::REPORT,
+            StepId::new(Purpose::PART, 2),
             StepId::INITIAL.again(),
             StepId::repair(3).again(),
             StepId::new(Purpose::STEP, 1),

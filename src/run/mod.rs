@@ -7,6 +7,7 @@
 //! | `recovery`, `resumption` | recovery from a run that was cut short, and resumption of a run |
 //! | `selection`, `keys`, `accounts` | the models to ask, and the keys for them |
 //! | `code_base`, `sending`, `shown` | the code base as sent, its checks, and the files as the model saw them |
+//! | `parts` | the parts of a code base that does not fit, for a report |
 //! | `active`, `served`, `tiers` | a run in progress, and the model and tier that answered |
 //! | `tree`, `gate` | the files that a run changes, and those that its builds must not change |
 //! | `builds`, `baseline`, `passed_trees`, `proof` | builds, and the proof that the project passes |
@@ -25,6 +26,7 @@ pub mod gate;
 pub mod keys;
 pub mod not_ready;
 pub mod outcome;
+pub mod parts;
 pub mod passed_trees;
 pub(crate) mod past;
 pub mod problems;

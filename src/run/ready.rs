@@ -8,6 +8,7 @@ use super::builds::{self, BuildOptions};
 use super::code_base::{CodeBase, NoCodeBase};
 use super::context::{Context, Freshness, InputOptions, ModelChoice, QuerySource};
 use super::not_ready::{NotClean, NotReady, NotSandboxed, SecretsFound, listed};
+use super::parts::SPECIFICATION;
 use super::selection::{ModelKey, Models, SelectedModel, choose, find_recording, recording_of};
 use super::shown::Shown;
 use super::{recovery, resumption, sending};
@@ -23,9 +24,6 @@ use crate::record::replay::Recording;
 use crate::secret::credentials::{self, Finding};
 use crate::sys::error::Error;
 use crate::sys::parallel::{MUCH_TEXT, side_by_side};
-
-/// The file that a report compares the code base with.
-const SPECIFICATION: &str = "UserSpecification.md";
 
 /// The name shown for a code base that is not read from a file.
 const ROLLED_UP: &str = "--rollup";

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use super::context::{Freshness, ModelChoice};
+use super::parts::{Parts, PartsEstimate};
 use super::shown::Shown;
 use crate::model::estimate::{self, Fit};
 use crate::model::price::Usd;
@@ -42,7 +43,8 @@ pub enum SendingProblem {
     #[diagnostic(
         code("/window"),
         help(
-            "leave files out of the rollup: `code-commit rollup --budget TOKENS` says which; or use a model with a larger window (one of Ollama's is loaded with its entry's `numCtx`)"
+            "{}leave files out of the rollup: `code-commit rollup --budget TOKENS` says which; or use a model with a larger window (one of Ollama's is loaded with its entry's `numCtx`)",
+            in_parts(*parts)
         )
     )]
     TooLarge {
@@ -54,6 +56,8 @@ pub enum SendingProblem {
         size: Size,
         /// The largest files, with their tokens.
         largest: Vec<(String, u64)>,
+        /// The calls of a report by parts, if that is possible.
+        parts: Option<PartsEstimate>,
     },
     /// The first call may exceed the cost limit.
     #[error(
@@ -67,6 +71,15 @@ pub enum SendingProblem {
         )
     )]
     TooExpensive { limit: Usd, least: Usd, size: Size },
+    /// The calls of a report by parts would exceed the cost limit.
+    #[error("a report by parts would pass `--max-cost` {limit}: {parts}")]
+    #[diagnostic(
+        code("/budget"),
+        help(
+            "raise `--max-cost`, or leave files out of the rollup; `--dry-run` shows what costs how much"
+        )
+    )]
+    PartsTooExpensive { limit: Usd, parts: PartsEstimate },
     /// A cost limit is set, but the model has no price.
     #[error("`--max-cost` cannot be kept: the price of `{model}` is not known")]
     #[diagnostic(
@@ -138,7 +151,13 @@ pub fn examine(
         return (problems, warnings);
     }
     let size = estimate::measure(&prompt);
-    match estimate::fit(&size, spec) {
+    let fit = estimate::fit(&size, spec);
+    let is_split = matches!(fit, Fit::TooLarge { .. }) && *purpose == Purpose::REPORT;
+    let parts = is_split.then(|| Parts::of(inputs, root, spec)).flatten();
+    let parts = parts.map(|parts| parts.estimate());
+    let by_parts = parts.filter(|_| choice.inputs.by_parts);
+    match fit {
+        Fit::TooLarge { .. } if by_parts.is_some() => {}
         Fit::Fits => {}
         Fit::Doubtful { window } => warnings.push(format!(
             "the prompt may not fit into the window of `{}`: {}",
@@ -150,11 +169,17 @@ pub fn examine(
             window,
             largest: largest(&rollup::sections(&inputs.rollup, root)),
             size: size.clone(),
+            parts,
         }),
     }
     problems.extend(without_price(choice, spec));
-    let limit = choice.max_cost;
-    problems.extend(limit.and_then(|limit| too_expensive(limit, spec, size)));
+    problems.extend(choice.max_cost.and_then(|limit| match by_parts {
+        Some(parts) => {
+            let is_over = parts.cost.is_some_and(|cost| cost.least > limit);
+            is_over.then_some(SendingProblem::PartsTooExpensive { limit, parts })
+        }
+        None => too_expensive(limit, spec, size),
+    }));
     (problems, warnings)
 }
 
@@ -200,6 +225,13 @@ pub fn largest(sections: &[RollupFile<'_>]) -> Vec<(String, u64)> {
 pub fn share(size: &Size, window: u64) -> String {
     let share = percent(size.tokens, window);
     format!("{}, {share} % of {}", size.text(), grouped(window))
+}
+
+/// The way out for a report.
+fn in_parts(parts: Option<PartsEstimate>) -> String {
+    parts.map_or_else(String::new, |parts| {
+        format!("`--parts` reads it by parts, in {parts}; or ")
+    })
 }
 
 fn breakdown(size: &Size, largest: &[(String, u64)]) -> String {

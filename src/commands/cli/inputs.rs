@@ -35,6 +35,11 @@ pub struct InputArgs {
     #[arg(long)]
     pub rollup: bool,
 
+    /// With --cc, read a code base that does not fit the model's context window by parts: a call for
+    /// each, and one that joins their findings
+    #[arg(long, requires = "consistency_check")]
+    pub parts: bool,
+
     /// Send the rollup though it differs from the files on disk, and replace files that change
     /// meanwhile
     #[arg(long, conflicts_with = "require_fresh", help_heading = SELDOM)]

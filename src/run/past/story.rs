@@ -11,7 +11,7 @@ pub enum Part<'p> {
     NoReply,
     /// An error in place of a reply.
     Error(&'p str),
-    /// A consistency report.
+    /// A consistency report, or the findings of a part for one.
     Report(&'p str),
     /// A reply with edits.
     Edits(&'p str),
@@ -40,7 +40,7 @@ impl PastStep {
             _ if step.is_own() => None,
             None => Some(Part::NoReply),
             Some(Err(error)) => Some(Part::Error(error)),
-            Some(Ok(text)) if step.purpose == Purpose::REPORT => Some(Part::Report(text)),
+            Some(Ok(text)) if step.purpose.is_reports() => Some(Part::Report(text)),
             Some(Ok(text)) if step.is_agents() => Some(Part::Reply(text)),
             Some(Ok(text)) => Some(Part::Edits(text)),
         };

@@ -47,7 +47,7 @@ pub fn ended(past: &PastStep) -> (Option<bool>, String) {
         _ if !step.actions.is_empty() => return actions_ended(&step.actions),
         (_, Some(true)) => (Some(true), "passed"),
         (_, Some(false)) => (Some(false), "not passed"),
-        _ if step.purpose == Purpose::REPORT || step.answer.is_some() => (Some(true), "answered"),
+        _ if step.purpose.is_reports() || step.answer.is_some() => (Some(true), "answered"),
         _ if let Some(idle) = past.idle() => match idle {
             IdleReply::Words => (None, "words"),
             IdleReply::Call => (Some(false), "not ended"),
@@ -99,6 +99,9 @@ pub fn show(
                 @if !past.step.is_agents() { (reply::prompt(escaper, &past.step)) }
                 @for part in past.story() {
                     @match part {
+                        Part::Report(text) if past.step.purpose == Purpose::PART => {
+                            (reply::report(escaper, &id, text, &[]))
+                        }
                         Part::Report(text) => (reply::report(escaper, &id, text, sections)),
                         Part::Edits(text) => (edits(escaper, &id, past, text, changes)),
                         part => (told(escaper, &id, past, part, left)),
