@@ -65,9 +65,10 @@ const TRAPS: [Trap; 22] = [
 ];
 
 /// The commands, by the name of their test.
-const COMMANDS: [(&str, &[&str]); 17] = [
+const COMMANDS: [(&str, &[&str]); 18] = [
     ("init", &["init"]),
     ("rollup", &["rollup"]),
+    ("context", &["context", "-m", "Count words."]),
     ("models", &["models"]),
     ("log", &["log"]),
     ("log of a run", &["log", RUN]),
@@ -341,6 +342,7 @@ macro_rules! commands {
 commands! {
     init: "init",
     rollup: "rollup",
+    context: "context",
     models: "models",
     log: "log",
     log_of_a_run: "log of a run",

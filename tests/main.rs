@@ -22,6 +22,7 @@ mod commit;
 mod compatible;
 mod confinement;
 mod consistency;
+mod context;
 mod demo;
 mod dependencies;
 mod dev;

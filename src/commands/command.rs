@@ -4,6 +4,7 @@ use clap::Subcommand;
 use clap_complete::Shell;
 
 use super::chat::args::ChatArgs;
+use super::context::ContextArgs;
 use super::demo::DemoArgs;
 use super::dev::args::DevArgs;
 use super::diff::DiffArgs;
@@ -23,6 +24,8 @@ pub enum Command {
     Init,
     /// Write the files that git tracks to agent-config/codeRollup.txt
     Rollup(RollupArgs),
+    /// Show which files a query is about
+    Context(ContextArgs),
     /// List the available models, and what each still needs
     Models(ModelsArgs),
     /// List the runs, or show one step by step

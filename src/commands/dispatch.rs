@@ -8,7 +8,8 @@ use super::error::CommandError;
 use super::orchestrate::command::orchestrate;
 use super::plan::command::plan;
 use super::{
-    commit, consistency, demo, diff, dry_run, init, log, mcp, models, report, rollup, undo,
+    commit, consistency, context as context_command, demo, diff, dry_run, init, log, mcp, models,
+    report, rollup, undo,
 };
 use crate::run::context::{Context, Stdin};
 use crate::run::outcome::{Failure, Outcome};
@@ -31,6 +32,7 @@ pub fn dispatch(cli: &Cli, context: &Context<'_>, stdin: Stdin) -> Result<Outcom
     match command {
         Command::Init => init::init(context),
         Command::Rollup(arguments) => rollup::rollup(context, arguments),
+        Command::Context(arguments) => context_command::context(context, arguments),
         Command::Models(arguments) => models::models(context, arguments),
         Command::Log(arguments) => log::log(context, arguments),
         Command::Diff(arguments) => diff::diff(context, arguments.run.as_deref(), arguments.stat),

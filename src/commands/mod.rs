@@ -9,7 +9,7 @@
 //! | `sessions`, `mcp_server` | the list of sessions, and MCP servers |
 //! | `talk`, `screen` | the conversation with the user, by lines or on the screen |
 //! | `commit`, `consistency`, `sections`, `dry_run`, `query` | a change, a report, an estimate, and the query |
-//! | `init`, `add_model`, `models`, `mcp`, `rollup`, `demo` | commands for setting up and trying out |
+//! | `init`, `add_model`, `models`, `mcp`, `rollup`, `context`, `demo` | commands for setting up and trying out |
 //! | `log`, `diff`, `undo`, `report`, `last` | commands about past runs, and the choice of one |
 //! | `place`, `redaction` | the project that a command works on, and the keys to redact |
 //! | `tell`, `summary`, `output_file` | the outcome, a run's summary, and user-specified output files |
@@ -25,6 +25,7 @@ pub(crate) mod command;
 pub mod command_line;
 mod commit;
 mod consistency;
+mod context;
 mod demo;
 pub(crate) mod dev;
 mod diff;

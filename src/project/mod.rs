@@ -7,7 +7,7 @@
 //! | [`repository`], [`repositories`], [`index`], [`dirty`] | git: its folders, tracked files and uncommitted changes |
 //! | [`gitignore`], [`walk`] | git's ignore rules, and walking a tree without ignored files |
 //! | [`rollup`], [`conventions`] | project content that is sent to models |
-//! | [`ranking`] | which files a query is about |
+//! | [`ranking`], [`history`] | which files a query is about, and earlier commits |
 //! | [`outline`], [`excerpts`] | the parts of it that are sent where the whole is too much |
 //! | [`kind`], [`configured`], `home` | how to build the project, paths its configuration names, and agents' homes |
 
@@ -18,6 +18,7 @@ pub mod dirty;
 pub mod excerpts;
 mod files;
 pub mod gitignore;
+pub mod history;
 pub(crate) mod home;
 pub mod index;
 pub mod kind;

@@ -22,8 +22,6 @@ use crate::sys::parallel::in_parallel;
 const PATH: f64 = 0.3;
 /// Weight of the score of earlier commits' messages beside that of the text.
 const MESSAGES: f64 = 0.35;
-/// Occurrences in the text that count as much as one in the path.
-const PATH_IN_TEXT: f64 = 4.0;
 /// Maximum number of files in a commit whose message says something about each of them.
 const MANY_PATHS: usize = 100;
 /// Maximum number of words that explain a file's rank.
@@ -110,7 +108,7 @@ fn read(words: &Words, sources: &[Source<'_>]) -> (Vec<Document>, Vec<Document>)
         let documents = sources[range].iter().map(|source| {
             let path = counter.count(source.path);
             let mut text = counter.count(source.text);
-            text.add(&path, PATH_IN_TEXT);
+            text.add(&path);
             (text, path)
         });
         Ok::<Vec<_>, Infallible>(documents.collect())
@@ -131,7 +129,7 @@ fn messages(words: &Words, sources: &[Source<'_>], history: &[PastCommit]) -> Ve
         let message = counter.count(&commit.message);
         for path in &commit.paths {
             if let Some(&index) = indices.get(path.as_str()) {
-                documents[index].add(&message, 1.0);
+                documents[index].add(&message);
             }
         }
     }

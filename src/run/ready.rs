@@ -299,18 +299,26 @@ fn query(
     if let (QuerySource::File, Some(query)) = (source, replayed.and_then(recorded)) {
         return Ok(query);
     }
-    let is_report = *purpose == Purpose::REPORT;
-    let query = match source {
-        QuerySource::File => match context.project.query() {
+    match source {
+        QuerySource::File if *purpose == Purpose::REPORT => match context.project.query() {
             // The prompt of a report works without a query.
-            Err(ProjectProblem::Missing(_)) if is_report => return Ok(String::new()),
-            Ok(query) if is_report && query == EXAMPLE_QUERY => return Ok(String::new()),
-            query => query?,
+            Err(ProjectProblem::Missing(_)) => Ok(String::new()),
+            Ok(query) if query == EXAMPLE_QUERY => Ok(String::new()),
+            query => query,
         },
-        QuerySource::Given(query) | QuerySource::Edited(query) => return Ok(query.clone()),
-        QuerySource::Recorded(sent) => return Ok(sent.query.clone()),
-    };
-    if !is_report && query.trim().is_empty() {
+        QuerySource::File => query_file(&context.project),
+        QuerySource::Given(query) | QuerySource::Edited(query) => Ok(query.clone()),
+        QuerySource::Recorded(sent) => Ok(sent.query.clone()),
+    }
+}
+
+/// Returns the query in `agent-config/query.txt`.
+///
+/// # Errors
+/// When it cannot be read, is blank, or is still the example.
+pub fn query_file(project: &Project) -> Result<String, ProjectProblem> {
+    let query = project.query()?;
+    if query.trim().is_empty() {
         return Err(ProjectProblem::EmptyQuery);
     }
     if query == EXAMPLE_QUERY {

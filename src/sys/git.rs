@@ -1,5 +1,6 @@
-//! The only module that builds commands to run git: for the demo's own repository, and for what an auditor inspects.
-//! Also the settings for git when other commands run it. Everything else about a repository is read without git.
+//! The only module that builds commands to run git: for the demo's own repository, for a project's history, and for
+//! what an auditor inspects. Also the settings for git when other commands run it. Everything else about a repository
+//! is read without git.
 //!
 //! Looks up programs but starts none. Guarantees that git is found through an absolute entry of `PATH` outside the
 //! project, that it inherits no environment variables, and that it reads only the repository's own configuration, with

@@ -15,13 +15,13 @@ pub struct Document {
 }
 
 impl Document {
-    /// Appends `other`, `times` times.
-    pub fn add(&mut self, other: &Self, times: f64) {
-        self.length += other.length * times;
+    /// Appends `other`.
+    pub fn add(&mut self, other: &Self) {
+        self.length += other.length;
         for &(word, count) in &other.counts {
             match self.counts.binary_search_by_key(&word, |it| it.0) {
-                Ok(at) => self.counts[at].1 += count * times,
-                Err(at) => self.counts.insert(at, (word, count * times)),
+                Ok(at) => self.counts[at].1 += count,
+                Err(at) => self.counts.insert(at, (word, count)),
             }
         }
     }

@@ -1,0 +1,100 @@
+//! `context`: which files a query is about.
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::support::{ModelServer, TestProject};
+
+/// A project with two commits, the second of which touches `src/lexer.rs` alone.
+fn project() -> TestProject {
+    let project = TestProject::new()
+        .file("src/parser.rs", "fn parseReply() { find_fences() }\n")
+        .file("src/lexer.rs", "fn next() {}\n")
+        .file("src/other.rs", "fn other() {}\n")
+        .file("docs/reply.md", "How a reply is parsed: its fences.\n")
+        .file("tests/parser.rs", "fn parseReply() { find_fences() }\n")
+        .file("untracked.rs", "fences fences\n");
+    git(&project, &["init", "-q"]);
+    git(&project, &["add", "src", "docs", "tests"]);
+    commit(&project, "Begin");
+    let project = project.file("src/lexer.rs", "fn next() -> u8 {}\n");
+    git(&project, &["add", "src"]);
+    commit(&project, "Read numbers in hexadecimal");
+    project
+}
+
+fn git(project: &TestProject, arguments: &[&str]) {
+    let mut git = Command::new("git");
+    let done = git.args(arguments).current_dir(project.path("")).status();
+    assert!(done.unwrap().success());
+}
+
+fn commit(project: &TestProject, message: &str) {
+    let identity = ["-c", "user.name=a", "-c", "user.email=a@example.com"];
+    git(
+        project,
+        &[&identity[..], &["commit", "-q", "-m", message]].concat(),
+    );
+}
+
+fn ranked(project: &TestProject, query: &str) -> Value {
+    let arguments = ["context", "-m", query, "--output-format", "json"];
+    let run = project.run(&arguments).exits(0);
+    serde_json::from_str(&run.stdout).unwrap()
+}
+
+#[test]
+fn the_files_that_a_query_is_about_come_first() {
+    let project = project();
+    let found = ranked(&project, "Let find_fences skip blanks");
+    let files = found["files"].as_array().unwrap();
+    assert_eq!(files[0]["path"], "src/parser.rs");
+    assert_eq!(files[0]["why"], json!(["find", "find_fences", "fences"]));
+    // Of the same text, the test counts for less.
+    assert_eq!(files[1]["path"], "tests/parser.rs");
+    assert_eq!(files[2]["path"], "docs/reply.md");
+    let tokens = files.iter().map(|file| file["tokens"].as_u64().unwrap());
+    assert_eq!(found["tokens"], tokens.sum::<u64>());
+    assert!(!files.iter().any(|file| file["path"] == "untracked.rs"));
+    let text = project.run(&["context", "-m", "find_fences"]).exits(0);
+    let first = text.stdout.lines().nth(1).unwrap();
+    assert!(
+        first.ends_with("src/parser.rs    find find_fences fences"),
+        "{first}"
+    );
+    assert!(
+        text.stdout
+            .contains("ranked by the query and by 2 earlier commits")
+    );
+}
+
+#[test]
+fn a_file_is_found_by_what_was_said_of_it_earlier() {
+    let found = ranked(&project(), "hexadecimal");
+    assert_eq!(found["files"][0]["path"], "src/lexer.rs");
+    assert_eq!(found["files"][0]["why"], json!(["hexadecimal"]));
+}
+
+#[test]
+fn nothing_is_asked_and_nothing_written() {
+    let server = ModelServer::gemini(&[]);
+    let project = project().with(&server);
+    let before = project.tree();
+    project.run(&["context", "-m", "Fences"]).exits(0);
+    assert_eq!(project.tree(), before);
+    assert!(server.requests().is_empty());
+}
+
+#[test]
+fn without_a_message_the_query_is_that_of_a_run() {
+    let project = project().file("agent-config/query.txt", "Read hexadecimal numbers.\n");
+    let run = project.run(&["context"]).exits(0);
+    assert!(run.stdout.lines().nth(1).unwrap().contains("src/lexer.rs"));
+    let project = project.file("agent-config/query.txt", " \n");
+    project
+        .run(&["context"])
+        .exits(3)
+        .says(&["`agent-config/query.txt` is empty"]);
+    project.run(&["context", "-m", " "]).exits(2);
+}
