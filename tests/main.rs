@@ -18,6 +18,7 @@ mod azure;
 mod baseline;
 mod builds;
 mod chat;
+mod code_context;
 mod commit;
 mod compatible;
 mod confinement;

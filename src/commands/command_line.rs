@@ -37,7 +37,10 @@ const SHORT_HELP: &str = include_str!("command_line/short_help.txt").trim_ascii_
 const NEAR: f64 = 0.6;
 
 /// The flags that do not apply to a consistency report.
-const CHANGE_FLAGS: [&str; 16] = [
+const CHANGE_FLAGS: [&str; 19] = [
+    "context",
+    "include",
+    "exclude",
     "ci",
     "protect",
     "deny_warnings",

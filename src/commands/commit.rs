@@ -9,19 +9,22 @@ use super::cli::replies::{OnFailure, ReplyArgs};
 use super::command_line::Cli;
 use super::error::{CommandError, DeniedWarning};
 use super::query;
-use crate::edit::{self, Allowances, EditKind, LossGuard, PathPolicy, VerifiedEdits, VerifyError};
+use crate::edit::{
+    self, Allowances, EditKind, LossGuard, PathPolicy, Rejection, VerifiedEdits, VerifyError,
+};
 use crate::exec::build_script::BuildError;
 use crate::exec::sandbox::SandboxProblem;
 use crate::model::estimate::OverBudget;
-use crate::model::prompt::{Prompt, Replacement};
+use crate::model::prompt::{COMMIT_CONTEXT, Prompt, Replacement};
 use crate::model::{Delivery, Purpose, Reply, StepId};
 use crate::record::event::Event;
 use crate::record::result::{RunEdits, WarningRecord};
-use crate::record::run_files::Artifact;
+use crate::record::run_files::{Artifact, SHOWN};
 use crate::record::run_log::BuildLog;
 use crate::run::active::Run;
 use crate::run::baseline::{Baseline, Passed};
 use crate::run::builds::describe;
+use crate::run::code_context::CodeContext;
 use crate::run::context::{Context, ModelChoice};
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::past::warnings::is_denied;
@@ -64,12 +67,13 @@ pub fn choice(context: &Context<'_>, cli: &Cli) -> Result<ModelChoice, Error> {
 /// When no applied reply passes the build, whatever the cause.
 pub fn commit(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<Outcome, Failure> {
     let Prepared {
-        ready,
+        mut ready,
         baseline,
         resumed,
     } = prepare(context, cli, choice)?;
     let mut run = Run::start(context, "commit", "committing-code")?;
     run.begin(&ready);
+    let code = ready.code.take();
     if let Some(passed) = baseline {
         if let Err(unmoved) = passed.hand_over(context, &run.log) {
             run.warn(unmoved.to_string());
@@ -95,6 +99,7 @@ pub fn commit(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<
             allowances: cli.losses.into(),
             proof,
             resumed,
+            code,
         }
         .until_the_build_passes(&mut run, &ready, &mut tree, &mut replacements)
     });
@@ -212,6 +217,8 @@ struct Commit<'c> {
     allowances: Allowances,
     proof: Proof<'c>,
     resumed: ResumedTree,
+    /// The code base, if only a part of it is sent.
+    code: Option<CodeContext>,
 }
 
 impl Commit<'_> {
@@ -222,27 +229,36 @@ impl Commit<'_> {
         tree: &mut RunTree<'_>,
         replacements: &mut Replacements,
     ) -> Result<String, Error> {
+        if let Some(code) = &self.code {
+            run.log.json(SHOWN, &code.sight)?;
+        }
         let inputs = &ready.inputs;
         let mut step = StepId::INITIAL;
+        let mut repairs = 0;
         let order = |step: &StepId| ready.models.model(step).spec.prompt_order;
-        // The output of the last build, if it failed.
-        let mut failed: Option<String> = None;
+        // The output of the last build, if it failed, and the code around the places that it names.
+        let mut failed: Option<(String, String)> = None;
         loop {
             let order = order(&step);
             let prompt = || match &failed {
                 None => Prompt::initial(inputs, order),
-                Some(output) => Prompt::repair(output, inputs, replacements.for_query(), order),
+                Some((output, places)) => {
+                    Prompt::repair(output, inputs, replacements.for_query(), order)
+                        .with("places named by the build", places)
+                }
             };
             // A repair without edits is an attempt like any other.
-            let needs_edits = self.replies.require_edits && step.purpose == Purpose::INITIAL;
+            let needs_edits = self.replies.require_edits && repairs == 0;
             let asked = (inputs.query.as_str(), prompt);
             let edits = self.ask(run, &ready.models, &mut step, asked, needs_edits)?;
             let log = if let Some(applied) = self.resumed.applied(&step) {
                 run.note(|step| step.is_on_disk = true);
                 replacements.remember_reply(&applied.reply);
-                if let Some(output) = &applied.output {
-                    failed = Some(output.clone());
-                    step = StepId::repair(step.number + 1);
+                if let Some(output) = applied.output.clone() {
+                    repairs += 1;
+                    step = StepId::repair(repairs);
+                    let places = self.places(&output)?;
+                    failed = Some((output, places));
                     continue;
                 }
                 run.log.build(&step)?
@@ -253,26 +269,41 @@ impl Commit<'_> {
             };
             let (status, output) = self.proof.build(run, tree, log)?;
             if status.passed() {
-                return Ok(replacements.summary(step.number));
+                return Ok(replacements.summary(repairs));
             }
-            if step.number >= ready.models.repairs {
+            if repairs >= ready.models.repairs {
                 return Err(CommandError::BuildFailed {
-                    repairs: step.number,
+                    repairs,
                     status: describe(status),
                     log: run.log.path_of(&step, Artifact::Build),
                 }
                 .into());
             }
             tree.look_again();
-            step = StepId::repair(step.number + 1);
-            failed = Some(output);
+            repairs += 1;
+            step = StepId::repair(repairs);
+            if let Some(code) = &mut self.code {
+                // The model knows what it has written.
+                let written = replacements.files().map(|(path, _)| path.to_owned());
+                code.sight.whole.extend(written);
+            }
+            let places = self.places(&output)?;
+            failed = Some((output, places));
         }
     }
 
+    /// Returns the code around the places that a failed build names, where only a part of the code is sent.
+    fn places(&mut self, output: &str) -> Result<String, Error> {
+        let root = self.context.project.root();
+        let code = self.code.as_mut();
+        code.map_or(Ok(String::new()), |code| code.places(output, root))
+    }
+
     /// Asks for edits. If the reply is rejected, asks again up to the configured limit, with the same query and
-    /// the reasons for the rejection; `step` is then the last query sent.
+    /// the reasons for the rejection; files that the model asks for are added to the query. `step` is then the last
+    /// query sent.
     fn ask<'p>(
-        &self,
+        &mut self,
         run: &mut Run<'_>,
         models: &Models<'_>,
         step: &mut StepId,
@@ -282,10 +313,15 @@ impl Commit<'_> {
         let allowed = self.replies.reask.max(models.reasks);
         let mut rejected: Option<Error> = None;
         loop {
-            let prompt = match &rejected {
-                None => prompt(),
-                Some(rejection) => prompt().after_rejection(&rejection.to_string()),
-            };
+            let mut prompt = prompt();
+            if let Some(code) = &self.code {
+                prompt = prompt
+                    .instructed(COMMIT_CONTEXT)
+                    .with("needed files", code.needed.clone());
+            }
+            if let Some(rejection) = &rejected {
+                prompt = prompt.after_rejection(&rejection.to_string());
+            }
             let guard = self.guard(step, query);
             let asked = run.ask(models, step, prompt, |reply| self.verify(reply, guard));
             let (_, (prose, verified)) = match (asked, rejected) {
@@ -299,8 +335,14 @@ impl Commit<'_> {
             };
             self.context.reporter.event(&Event::Prose(prose));
             let rejection = match verified {
-                Ok(edits) if !(needs_edits && edits.edits().is_empty()) => return Ok(edits),
-                Ok(_) => Error::from(CommandError::NoEdits),
+                Ok(Some(edits)) if !(needs_edits && edits.edits().is_empty()) => return Ok(edits),
+                Ok(Some(_)) => Error::from(CommandError::NoEdits),
+                Ok(None) => {
+                    run.log_step()?;
+                    *step = StepId::new(Purpose::CONTEXT, self.rounds());
+                    rejected = None;
+                    continue;
+                }
                 Err(VerifyError::Rejected(rejection)) => {
                     let run = run.log.name().to_owned();
                     CommandError::Rejected { rejection, run }.into()
@@ -331,19 +373,37 @@ impl Commit<'_> {
         }
     }
 
-    /// Parses the reply and checks all its edits against the policy. The prose around them is not judged.
+    /// The number of requests for files granted so far.
+    fn rounds(&self) -> u16 {
+        self.code.as_ref().map_or(0, CodeContext::rounds)
+    }
+
+    /// Parses the reply and checks all its edits against the policy; `None` for a request for files, which is then
+    /// granted. The prose around them is not judged.
     fn verify(
-        &self,
+        &mut self,
         reply: &Reply,
         guard: LossGuard,
-    ) -> (String, Result<VerifiedEdits, VerifyError>) {
+    ) -> (String, Result<Option<VerifiedEdits>, VerifyError>) {
         let mut parsed = edit::parse(&reply.text);
         let prose = mem::take(&mut parsed.prose);
+        let request = CodeContext::request(&parsed);
+        if let Some((code, request)) = self.code.as_mut().zip(request) {
+            let granted = code.grant(&parsed, request);
+            let granted = granted.map_err(|faults| Rejection { faults }.into());
+            return (prose, granted.map(|()| None));
+        }
+        let seen = self.code.as_ref().map(|code| code.sight.whole.clone());
         let policy = PathPolicy::load(self.context.project.root(), self.context.sandbox.program);
         let protection = self.context.protection.clone();
-        let verified =
-            policy.and_then(|policy| policy.guarded(guard).protecting(protection).verify(parsed));
-        (prose, verified)
+        let verified = policy.and_then(|policy| {
+            policy
+                .guarded(guard)
+                .protecting(protection)
+                .seeing(seen)
+                .verify(parsed)
+        });
+        (prose, verified.map(Some))
     }
 }
 

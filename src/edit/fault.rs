@@ -72,6 +72,9 @@ pub enum FaultKind {
         .path.escape_debug(), .below.escape_debug()
     )]
     FileAndDirectory { path: String, below: String },
+    /// A request for files cannot be granted.
+    #[error("{0}")]
+    Need(&'static str),
     /// A path breaks a rule of the policy.
     #[error("`{}`: {rule}", .path.escape_debug())]
     #[diagnostic(code("reply-rejected/path"))]

@@ -15,6 +15,15 @@ pub enum Rule {
     /// The project protects the path.
     #[error("`--protect`, or the project's `.code-commit.json`, protects this file")]
     ProtectedByProject,
+    /// The prompt does not show the file in whole.
+    #[error("the prompt does not show this file in whole: ask for it by `^^^need`")]
+    NotShown,
+    /// The model asks for a file that is not in the code base.
+    #[error("the code base has no such file, or none that may be sent")]
+    NotListed,
+    /// The model asks for a file that it has.
+    #[error("the prompt shows this file in whole already")]
+    AlreadyShown,
     /// The path is the running program.
     #[error("the running program may not be changed")]
     ProtectedProgram,

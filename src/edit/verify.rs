@@ -5,7 +5,7 @@
 
 use std::cell::RefCell;
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -154,6 +154,8 @@ pub struct PathPolicy {
     scope: PathScope,
     guard: LossGuard,
     protection: Protection,
+    /// The existing files that a reply may replace or remove; `None`: all.
+    seen: Option<BTreeSet<String>>,
     mount: Mount,
     ignored: IgnoreRules,
     program: Option<(PathBuf, Option<FileId>)>,
@@ -199,6 +201,7 @@ impl PathPolicy {
             scope,
             guard: LossGuard::default(),
             protection: Protection::default(),
+            seen: None,
             mount: mount_of(root, &metadata).map_err(failed())?,
             ignored: IgnoreRules::load(root)?,
             program,
@@ -219,6 +222,17 @@ impl PathPolicy {
     #[must_use]
     pub fn protecting(self, protection: Protection) -> Self {
         Self { protection, ..self }
+    }
+
+    /// Sets the existing files that a reply may replace or remove; `None`: all.
+    #[must_use]
+    pub fn seeing(self, seen: Option<BTreeSet<String>>) -> Self {
+        Self { seen, ..self }
+    }
+
+    fn is_unseen(&self, path: &str) -> bool {
+        let seen = self.seen.as_ref();
+        seen.is_some_and(|seen| !seen.contains(path))
     }
 
     /// Verifies a reply as a whole.
@@ -250,6 +264,9 @@ impl PathPolicy {
                 Err(Obstacle::Io(error)) => return Err(failed()(error).into()),
                 Err(Obstacle::Rules(error)) => return Err(error.into()),
                 Err(Obstacle::Rule(rule)) => faults.push(breach(edit, rule)),
+                Ok(Some(_)) if self.is_unseen(&edit.path) => {
+                    faults.push(breach(edit, Rule::NotShown));
+                }
                 Ok(present) => {
                     let warnings = &mut verified.warnings;
                     warnings.extend(self.beyond_replies(&edit.path)?);

@@ -16,6 +16,8 @@ use crate::sys::text;
 pub const COMMIT_INITIAL: &str = include_str!("../../prompts/commit_initial.txt");
 /// The system prompt of a repair query.
 pub const COMMIT_REPAIR: &str = include_str!("../../prompts/commit_repair.txt");
+/// The instructions about a code base of which only a part is sent.
+pub const COMMIT_CONTEXT: &str = include_str!("../../prompts/commit_context.txt");
 /// The system prompt of the consistency report.
 pub const CONSISTENCY: &str = include_str!("../../prompts/consistency.txt");
 /// The system prompt of a part's findings, for a report by parts.
@@ -137,6 +139,22 @@ impl<'a> Prompt<'a> {
         }
         prompt.end_line();
         prompt
+    }
+
+    /// Appends instructions to the system prompt.
+    pub fn instructed(mut self, instructions: &'static str) -> Self {
+        self.system.push(instructions.into());
+        self
+    }
+
+    /// Appends a section, unless it is empty.
+    pub fn with(mut self, name: &'static str, content: impl Into<Cow<'a, str>>) -> Self {
+        let content = content.into();
+        if !content.is_empty() {
+            self.section(name, content);
+            self.end_line();
+        }
+        self
     }
 
     /// Appends the reason that the reply to this query was rejected.

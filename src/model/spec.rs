@@ -41,6 +41,8 @@ pub struct ModelSpec {
     /// The service tier to request.
     #[serde(rename = "serviceTier")]
     pub tier: Tier,
+    /// The maximum number of tokens of the code base that a commit sends; `None`: all of it.
+    pub context_tokens: Option<u64>,
     /// The order of its prompts' sections; agents' prompts have an order of their own.
     pub prompt_order: PromptOrder,
     /// Its price; `None` if unknown.

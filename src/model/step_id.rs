@@ -33,6 +33,8 @@ impl Purpose {
     pub const INITIAL: Self = Self::new("initial");
     /// A repair query of a commit.
     pub const REPAIR: Self = Self::new("repair");
+    /// A query of a commit that adds the files asked for in the reply before.
+    pub const CONTEXT: Self = Self::new("context");
     /// The one query of a consistency report.
     pub const REPORT: Self = Self::new("report");
     /// The findings of a part of the code base, for a consistency report.
@@ -68,7 +70,7 @@ impl Purpose {
 
     /// Returns whether it belongs to the commit workflow or its report, whose file names the contract defines.
     pub fn is_workflows(&self) -> bool {
-        [Self::INITIAL, Self::REPAIR].contains(self) || self.is_reports()
+        [Self::INITIAL, Self::REPAIR, Self::CONTEXT].contains(self) || self.is_reports()
     }
 
     /// Returns whether its replies are a consistency report, or the findings of a part for one.

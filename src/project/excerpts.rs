@@ -133,6 +133,10 @@ fn passages(lines: &[&str]) -> Vec<Range<usize>> {
 }
 
 #[cfg(test)]
+#[expect(
+    clippy::single_range_in_vec_init,
+    reason = "one range of lines is what is expected"
+)]
 mod tests {
     use super::*;
 

@@ -6,6 +6,8 @@ use crate::model::{Purpose, StepId};
 pub const RESULT: &str = "result.json";
 /// The earlier conversation of an agent's run that continues a session.
 pub const CONVERSATION: &str = "conversation.json";
+/// What a run with a limit on the code base has shown of it at first.
+pub const SHOWN: &str = "shown.json";
 /// An agent's request, and the user's answers so far. The record has them as well, but a killed run has no record.
 pub const AGENT: &str = "agent.json";
 /// The plan at the start of an agent's run, if the agent follows one.
@@ -68,6 +70,10 @@ pub fn name(step: &StepId, artifact: Artifact) -> String {
             format!("repair-query-{number}{again}"),
             format!("repair-query-{number}-build"),
         ),
+        "context" => (
+            format!("context-query-{number}{again}"),
+            format!("context-query-{number}-build"),
+        ),
         // A report has no build; the names only complete the table.
         "part" => (format!("part-query-{number}{again}"), "build".to_owned()),
         "report" => ("query".to_owned(), "build".to_owned()),
@@ -98,6 +104,7 @@ pub fn asked(file: &str) -> Option<StepId> {
         ("initial-query", _) => StepId::INITIAL,
         ("query", _) => StepId::REPORT,
         (_, Some(("repair", number))) => StepId::repair(number.parse().ok()?),
+        (_, Some(("context", number))) => StepId::new(Purpose::CONTEXT, number.parse().ok()?),
         (_, Some(("part", number))) => StepId::new(Purpose::PART, number.parse().ok()?),
         _ => {
             let (number, name) = stem.split_once('-')?;

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use crate::edit::beneath::{OpenDirectory, PathEntry, Root};
 use crate::model::tokens;
 use crate::project::index::{IndexProblem, TrackedPaths};
-use crate::project::rollup::header;
+use crate::project::ranking::Source;
+use crate::project::rollup::{RollupFile, RollupState, header};
 use crate::project::{CONFIG, LOGS};
 use crate::secret::credentials;
 use crate::sys::error::Error;
@@ -37,13 +38,21 @@ pub struct Rolled {
 
 impl Rolled {
     /// The header, the text, and a newline if the text does not end in one, so that the next header begins a line.
-    fn parts(&self) -> [Cow<'_, str>; 3] {
+    pub(super) fn parts(&self) -> [Cow<'_, str>; 3] {
         let is_open = !self.content.is_empty() && !self.content.ends_with('\n');
         [
             header(&self.path).into(),
             self.content.as_str().into(),
             if is_open { "\n" } else { "" }.into(),
         ]
+    }
+}
+
+impl Rolled {
+    /// The file, for ranking.
+    pub fn source(&self) -> Source<'_> {
+        let (path, text) = (&self.path, &self.content);
+        Source { path, text }
     }
 }
 
@@ -72,6 +81,13 @@ pub enum NoCodeBase {
         help("name files that git tracks, or directories with such: `git add` adds new ones")
     )]
     NotTracked(PathBuf),
+    /// Files are chosen, but all are sent.
+    #[error("`--include` and `--exclude` choose from nothing without `--context`")]
+    #[diagnostic(
+        code("usage"),
+        help("add `--context N`, or `contextTokens` to the model's entry")
+    )]
+    NoLimit,
     /// All files were left out.
     #[error("there is nothing to roll up; {0} left out")]
     #[diagnostic(
@@ -97,6 +113,17 @@ impl CodeBase {
         Ok(code_base)
     }
 
+    /// Returns the files in the form that a rollup is parsed into.
+    pub fn sections(&self) -> Vec<RollupFile<'_>> {
+        let files = self.files.iter().map(|file| RollupFile {
+            path: &file.path,
+            content: &file.content,
+            added: 0,
+            state: RollupState::Same,
+        });
+        files.collect()
+    }
+
     /// Writes the rollup.
     ///
     /// # Errors
@@ -104,6 +131,11 @@ impl CodeBase {
     pub fn write(&self, out: &mut impl io::Write) -> io::Result<()> {
         let mut parts = self.files.iter().flat_map(Rolled::parts);
         parts.try_for_each(|part| out.write_all(part.as_bytes()))
+    }
+
+    /// Returns a copy of the rollup as a string.
+    pub fn text(&self) -> String {
+        self.files.iter().flat_map(Rolled::parts).collect()
     }
 
     /// Returns the rollup as a string. Each file is freed once it has been copied, so that nothing is held twice.
@@ -163,7 +195,11 @@ fn chosen(tracked: Vec<String>, named: &[PathBuf]) -> Result<Vec<String>, Error>
 }
 
 /// Reads the text files, and lists those left out.
-fn read(root: &Path, paths: Vec<String>, all: bool) -> Result<(Vec<Rolled>, Vec<LeftOut>), Error> {
+pub(super) fn read(
+    root: &Path,
+    paths: Vec<String>,
+    all: bool,
+) -> Result<(Vec<Rolled>, Vec<LeftOut>), Error> {
     let (mut files, mut left_out) = (Vec::new(), Vec::new());
     let handle = Root::open(root).map_err(PathError::of("read", root))?;
     let mut directory = OpenDirectory::to_read();

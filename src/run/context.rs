@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use chrono::NaiveDate;
 
+use super::code_context::CodeLimit;
 use super::env_file::EnvFile;
 use crate::edit::apply::Tree;
 use crate::edit::protection::Protection;
@@ -161,6 +162,8 @@ pub struct InputOptions {
     pub by_parts: bool,
     /// How closely the code base must match the disk.
     pub freshness: Freshness,
+    /// The limit on what is sent of the code base.
+    pub limit: CodeLimit,
 }
 
 /// The source of the query.

@@ -6,16 +6,19 @@ use std::path::{Path, PathBuf};
 
 use super::builds::{self, BuildOptions};
 use super::code_base::{CodeBase, NoCodeBase};
+use super::code_context::{CodeContext, CodeLimit, Sight};
 use super::context::{Context, Freshness, InputOptions, ModelChoice, QuerySource};
 use super::not_ready::{NotClean, NotReady, NotSandboxed, SecretsFound, listed};
 use super::parts::SPECIFICATION;
 use super::selection::{ModelKey, Models, SelectedModel, choose, find_recording, recording_of};
+use super::sending::SendingProblem;
 use super::shown::Shown;
 use super::{recovery, resumption, sending};
 use crate::exec::build_script;
 use crate::exec::sandbox::{SandboxMode, SandboxProblem};
 use crate::model::prompt::Inputs;
 use crate::model::{ModelSpec, Purpose, REPAIRS};
+use crate::project::history::past_commits;
 use crate::project::rollup;
 use crate::project::{
     CONFIG, DRAFT, EXAMPLE_QUERY, LOGS, Project, ProjectLock, ProjectProblem, ROLLUP,
@@ -23,6 +26,7 @@ use crate::project::{
 use crate::record::replay::Recording;
 use crate::secret::credentials::{self, Finding};
 use crate::sys::error::Error;
+use crate::sys::git::Git;
 use crate::sys::parallel::{MUCH_TEXT, side_by_side};
 
 /// The name shown for a code base that is not read from a file.
@@ -40,6 +44,8 @@ pub struct Ready<'a> {
     pub models: Models<'a>,
     /// The model's view of the project's files.
     pub shown: Shown,
+    /// The code base, if only a part of it is sent.
+    pub code: Option<CodeContext>,
     /// The draft of the query written in an editor, if any.
     pub draft: Option<PathBuf>,
     /// Keeps other runs out of the project.
@@ -57,6 +63,8 @@ pub struct Survey<'a> {
     missing: NotReady,
     models: Option<Models<'a>>,
     shown: Shown,
+    /// The code base, if only a part of it is sent.
+    pub code: Option<CodeContext>,
     draft: Option<PathBuf>,
     lock: Option<ProjectLock>,
 }
@@ -92,6 +100,7 @@ impl<'a> Survey<'a> {
                     warnings: self.warnings,
                     models,
                     shown: self.shown,
+                    code: self.code,
                     draft: self.draft,
                     _lock: lock,
                 })
@@ -126,24 +135,13 @@ pub fn survey<'a>(
     missing.note(project.check_gitignore(context.key_files()));
     missing.note(project.check_keys_untracked(context.key_files()));
     let query = missing.note(query(context, choice, recording.as_ref(), &purpose));
-    let (rollup_name, rollup) = code_base(context, &choice.inputs)?;
-    let rollup = missing.note(rollup);
+    // A report reads all of the code base.
+    let entry = specs.first().filter(|_| build.is_some());
+    let limit = limit(choice, recording.as_ref(), entry)?;
+    let code = missing.note(code_base(context, &choice.inputs, limit.as_ref())?);
     // Replays send nothing.
     let sends = choice.replay.is_none();
-    let may_be_stale = !sends || choice.inputs.freshness == Freshness::Stale;
-    let compare = |rollup: &String| sending::compare(rollup, project.root(), may_be_stale);
-    let ((outdated, shown), findings) = side_by_side(
-        rollup.as_ref().map_or(0, String::len) >= MUCH_TEXT,
-        || rollup.as_ref().map(compare).unwrap_or_default(),
-        || {
-            let find = |file, text: &Option<String>| match text {
-                Some(text) => credentials::find(file, text, context.redactor),
-                None => Vec::new(),
-            };
-            let query_name = choice.inputs.query.name();
-            [find(query_name, &query), find(rollup_name, &rollup)].concat()
-        },
-    );
+    let (outdated, shown, findings) = look_at(context, choice, query.as_deref(), code.as_ref());
     // A resumed run has its own check of the tree.
     let outdated = outdated.filter(|_| choice.resume.is_none());
     if sends && !choice.allow_secrets && !findings.is_empty() {
@@ -172,8 +170,11 @@ pub fn survey<'a>(
     }
     check_build(context, choice, build, &mut missing)?;
     let lock = missing.note(lock);
-    let inputs = |(query, rollup)| Inputs { query, rollup };
-    let mut inputs = query.zip(rollup).map(inputs);
+    let chosen = query
+        .zip(code)
+        .map(|both| chosen(context, choice, both, limit.as_ref()));
+    let (mut inputs, code) = chosen.transpose()?.unzip();
+    let code = code.flatten();
     let mut warnings = Vec::from_iter(without_specification(project, &purpose, inputs.as_ref()));
     // The search has covered every byte: if it found no key, there is none to remove.
     if let Some(inputs) = inputs
@@ -210,6 +211,7 @@ pub fn survey<'a>(
         missing,
         models,
         shown,
+        code,
         draft: is_draft.then(|| project.root().join(DRAFT)),
         lock,
     })
@@ -263,28 +265,137 @@ fn sent_secrets(choice: &ModelChoice, mut findings: Vec<Finding>) -> Option<Stri
     })
 }
 
-/// The code base and its name: rolled up if requested, or if its file is missing and the query does not come from a
+/// The code base before a part of it is chosen.
+struct Code {
+    /// Name shown to the user.
+    name: &'static str,
+    /// Text of the rollup.
+    text: String,
+    /// Its files, if only a part of them is sent.
+    whole: Option<CodeBase>,
+}
+
+/// Compares the code base with the disk, and searches the query and the code base for credentials. Returns the
+/// difference, the model's view of the files, and what looks like credentials.
+fn look_at(
+    context: &Context<'_>,
+    choice: &ModelChoice,
+    query: Option<&str>,
+    code: Option<&Code>,
+) -> (Option<SendingProblem>, Shown, Vec<Finding>) {
+    let root = context.project.root();
+    let may_be_stale = choice.replay.is_some() || choice.inputs.freshness == Freshness::Stale;
+    let compare = |code: &Code| match &code.whole {
+        // These files have just been read.
+        Some(whole) => (None, Shown::of(Some(&whole.sections()), root, may_be_stale)),
+        None => sending::compare(&code.text, root, may_be_stale),
+    };
+    let find = |name, text: &str| credentials::find(name, text, context.redactor);
+    let ((outdated, shown), findings) = side_by_side(
+        code.map_or(0, |code| code.text.len()) >= MUCH_TEXT,
+        || code.map(compare).unwrap_or_default(),
+        || {
+            let in_query = query.map(|query| find(choice.inputs.query.name(), query));
+            let in_code = code.map(|code| find(code.name, &code.text));
+            [in_query, in_code]
+                .into_iter()
+                .flatten()
+                .flatten()
+                .collect()
+        },
+    );
+    (outdated, shown, findings)
+}
+
+/// Returns the inputs to send; under a limit, also the code base that they are chosen from.
+fn chosen(
+    context: &Context<'_>,
+    choice: &ModelChoice,
+    (query, code): (String, Code),
+    limit: Option<&CodeLimit>,
+) -> Result<(Inputs, Option<CodeContext>), Error> {
+    let (Some(whole), Some(limit)) = (code.whole, limit) else {
+        let rollup = code.text;
+        return Ok((Inputs { query, rollup }, None));
+    };
+    let root = context.project.root();
+    let git = Git::find(context.environment.os("PATH"), root);
+    let history = past_commits(root, git.as_ref());
+    let selected = CodeContext::select(whole, &query, &history, limit)?;
+    let rollup = match &choice.inputs.query {
+        QuerySource::Recorded(sent) => sent.rollup.clone(),
+        _ => selected.text(),
+    };
+    Ok((Inputs { query, rollup }, Some(selected)))
+}
+
+/// The limit on what is sent of the code base, if there is one: of the run that is resumed or replayed, as the flag
+/// says, or as the model's entry does.
+fn limit(
+    choice: &ModelChoice,
+    replayed: Option<&Recording>,
+    spec: Option<&ModelSpec>,
+) -> Result<Option<CodeLimit>, NoCodeBase> {
+    let given = &choice.inputs.limit;
+    let of_entry = spec.and_then(|spec| spec.context_tokens);
+    let tokens = match (&given.shown, replayed) {
+        (Some(shown), _) => Some(shown.tokens),
+        (None, _) if choice.resume.is_some() => None,
+        (None, Some(replayed)) => given
+            .tokens
+            .or(Sight::of_run(replayed.folder()).map(|it| it.tokens)),
+        (None, None) => given.tokens.or(of_entry),
+    };
+    if tokens.is_none() && !(given.include.is_empty() && given.exclude.is_empty()) {
+        return Err(NoCodeBase::NoLimit);
+    }
+    let limited = |tokens| CodeLimit {
+        tokens: Some(tokens),
+        ..given.clone()
+    };
+    Ok(tokens.map(limited))
+}
+
+/// The code base: rolled up if requested, or if its file is missing and the query does not come from a
 /// file either.
 fn code_base(
     context: &Context<'_>,
     inputs: &InputOptions,
-) -> Result<(&'static str, Result<String, Error>), Error> {
-    if let QuerySource::Recorded(sent) = &inputs.query {
-        return Ok(("the recorded code base", Ok(sent.rollup.clone())));
-    }
+    limit: Option<&CodeLimit>,
+) -> Result<Result<Code, Error>, Error> {
     let project = &context.project;
-    let from_file = (!inputs.roll_up).then(|| project.rollup());
-    match from_file {
-        Some(Err(ProjectProblem::Missing(_))) if inputs.query != QuerySource::File => {}
-        Some(read) => return Ok((ROLLUP, read.map_err(Error::from))),
-        None => {}
+    let as_text = |name, text| Code {
+        name,
+        text,
+        whole: None,
+    };
+    match &inputs.query {
+        _ if limit.is_some() => {}
+        QuerySource::Recorded(sent) => {
+            return Ok(Ok(as_text("the recorded code base", sent.rollup.clone())));
+        }
+        _ if inputs.roll_up => {}
+        query => match project.rollup() {
+            Err(ProjectProblem::Missing(_)) if *query != QuerySource::File => {}
+            read => {
+                let read = read.map(|text| as_text(ROLLUP, text));
+                return Ok(read.map_err(Error::from));
+            }
+        },
     }
     let code_base = match CodeBase::read(project.root(), &[], false) {
-        Err(error) if error.is::<NoCodeBase>() => return Ok((ROLLED_UP, Err(error))),
+        Err(error) if error.is::<NoCodeBase>() => return Ok(Err(error)),
         read => read?,
     };
     context.notice(format!("rolled up: {}", code_base.summary()));
-    Ok((ROLLED_UP, Ok(code_base.into_text())))
+    Ok(Ok(match limit {
+        Some(_) => Code {
+            name: "the code base",
+            text: code_base.text(),
+            whole: Some(code_base),
+        },
+        None => as_text(ROLLED_UP, code_base.into_text()),
+    }))
 }
 
 /// Returns the query; a replay takes the recorded one, unless another is given.

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use super::code_context::{CodeLimit, Sight};
 use super::context::{Context, Freshness, InputOptions, QuerySource};
 use super::not_ready::NotReady;
 use super::problems::ResumeProblem;
@@ -37,6 +38,8 @@ pub struct Resumption {
     pub folder: String,
     /// The run's inputs as they were sent.
     inputs: Inputs,
+    /// What the run has shown of the code base at first, if there was a limit.
+    shown: Option<Sight>,
     /// The steps with complete replies, in order.
     steps: Vec<PastStep>,
     /// True if all repairs were used up.
@@ -96,6 +99,7 @@ impl Resumption {
         let whole = steps.iter().take_while(|past| is_whole(past)).count();
         steps.truncate(whole);
         Ok(Self {
+            shown: Sight::of_run(&context.project.root().join(&folder)),
             folder,
             inputs,
             steps,
@@ -108,6 +112,10 @@ impl Resumption {
     pub fn inputs(&self, given: &InputOptions) -> InputOptions {
         InputOptions {
             query: QuerySource::Recorded(self.inputs.clone()),
+            limit: CodeLimit {
+                shown: self.shown.clone(),
+                ..CodeLimit::default()
+            },
             ..given.clone()
         }
     }
@@ -180,7 +188,11 @@ impl Resumption {
         let sections = rollup::sections(&self.inputs.rollup, root);
         if rollup::is_comparable(&self.inputs.rollup, &sections) {
             let is_other = |section: &&rollup::RollupFile<'_>| {
-                section.state != RollupState::Same && !changes.contains_key(section.path)
+                let is_shown =
+                    (self.shown.as_ref()).is_none_or(|shown| shown.whole.contains(section.path));
+                section.state != RollupState::Same
+                    && is_shown
+                    && !changes.contains_key(section.path)
             };
             let other = sections.iter().filter(is_other);
             differing.extend(other.map(|section| section.path.to_owned()));

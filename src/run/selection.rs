@@ -91,6 +91,11 @@ impl Models<'_> {
     /// same fallback.
     pub fn model_after(&self, before: Option<&str>, step: &StepId) -> &SelectedModel<'_> {
         let selected = self.model(step);
+        if step.purpose == Purpose::CONTEXT && self.recorded_in(step).is_none() {
+            // The files go to the model that asked for them.
+            let asked = self.all().find(|model| Some(&*model.spec.name) == before);
+            return asked.unwrap_or(selected);
+        }
         let is_asked = !self.is_replay && self.recorded_in(step).is_none();
         let is_by_fallback = |fallback: &&SelectedModel<'_>| {
             let name = Some(&*fallback.spec.name);

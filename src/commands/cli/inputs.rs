@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::error::{ContextKind, ContextValue};
 
-use super::values::{PROGRAM, SELDOM};
+use super::values::{PROGRAM, SELDOM, parse_tokens};
 
 /// Flags for what is sent.
 #[expect(
@@ -34,6 +34,19 @@ pub struct InputArgs {
     /// Roll the code base up for this run, and do not read agent-config/codeRollup.txt
     #[arg(long)]
     pub rollup: bool,
+
+    /// Send at most N tokens of the code base (`40k`): the files that rank first for the query, and an
+    /// outline of all; the model may ask for more
+    #[arg(long, value_name = "N", value_parser = parse_tokens)]
+    pub context: Option<u64>,
+
+    /// With --context: send these files, or those below this directory, first
+    #[arg(long, value_name = "PATH", help_heading = SELDOM)]
+    pub include: Vec<PathBuf>,
+
+    /// With --context: leave out these files, or those below this directory
+    #[arg(long, value_name = "PATH", help_heading = SELDOM)]
+    pub exclude: Vec<PathBuf>,
 
     /// With --cc, read a code base that does not fit the model's context window by parts: a call for
     /// each, and one that joins their findings

@@ -16,7 +16,7 @@ pub struct ReplyArgs {
     pub reask: usize,
 
     /// Go on with an earlier run, named as for `log`: its replies first, which cost nothing, then calls
-    #[arg(long, value_name = "RUN", allow_negative_numbers = true, conflicts_with_all = ["replay", "message", "edit", "rollup", "baseline", "ci", "dry_run", "consistency_check"])]
+    #[arg(long, value_name = "RUN", allow_negative_numbers = true, conflicts_with_all = ["replay", "message", "edit", "rollup", "context", "include", "exclude", "baseline", "ci", "dry_run", "consistency_check"])]
     pub resume: Option<PathBuf>,
 
     /// Reject a reply without edits, with exit code 5, instead of building the project as it is

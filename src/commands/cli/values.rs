@@ -12,6 +12,9 @@ pub(crate) const PROGRAM: &str = "code-commit";
 /// The heading for flags that most users never need.
 pub(crate) const SELDOM: &str = "Advanced options";
 
+/// Minimum number of tokens of the code base that are worth sending.
+const FEWEST_TOKENS: u64 = 1000;
+
 /// Parses an amount such as `0.50` or `$2`.
 pub(crate) fn parse_dollars(text: &str) -> Result<Usd, String> {
     let form = || "write it like `0.50`".to_owned();
@@ -21,6 +24,19 @@ pub(crate) fn parse_dollars(text: &str) -> Result<Usd, String> {
         .parse()
         .map_err(|_| form())?;
     Usd::try_from(number).map_err(|_| form())
+}
+
+/// Parses a number of tokens such as `16000` or `40k`.
+pub(crate) fn parse_tokens(text: &str) -> Result<u64, String> {
+    let (number, factor) = match text.strip_suffix(['k', 'K']) {
+        Some(thousands) => (thousands, 1000),
+        None => (text, 1),
+    };
+    let digits = number.bytes().all(|byte| byte.is_ascii_digit());
+    let number: Option<u64> = number.parse().ok().filter(|_| digits);
+    let tokens = number.and_then(|number| number.checked_mul(factor));
+    let enough = tokens.filter(|tokens| *tokens >= FEWEST_TOKENS);
+    enough.ok_or_else(|| "write at least 1000 tokens, like `16000` or `40k`".to_owned())
 }
 
 /// Parses the name of an environment variable that may be passed on.

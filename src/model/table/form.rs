@@ -66,6 +66,8 @@ pub struct ModelEntry {
     tools: Option<ToolForm>,
     service_tier: Option<Tier>,
     prompt_order: Option<PromptOrder>,
+    #[serde(default, deserialize_with = "tokens")]
+    context_tokens: Option<u64>,
     price: Option<PriceEntry>,
     fallback: Option<String>,
     #[serde(default, deserialize_with = "display_name")]
@@ -110,6 +112,7 @@ impl ModelEntry {
         spec.tools = self.tools.or(spec.tools);
         spec.tier = self.service_tier.unwrap_or(spec.tier);
         spec.prompt_order = self.prompt_order.unwrap_or(spec.prompt_order);
+        spec.context_tokens = self.context_tokens.or(spec.context_tokens);
         spec.fallback = self.fallback.or(spec.fallback.take());
         spec.display_name = self.display_name.or(spec.display_name.take());
         let (capabilities, recommended_for) = (&mut spec.capabilities, &mut spec.recommended_for);

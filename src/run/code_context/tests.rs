@@ -1,0 +1,239 @@
+use std::fs;
+
+use super::*;
+use crate::edit::parse;
+use crate::run::code_base::LeftOut;
+
+fn code_base(files: &[(&str, &str)]) -> CodeBase {
+    let rolled = |(path, content): &(&str, &str)| Rolled {
+        path: (*path).to_owned(),
+        content: (*content).to_owned(),
+        tokens: tokens::count(&header(path)) + tokens::count(content),
+    };
+    CodeBase {
+        files: files.iter().map(rolled).collect(),
+        left_out: Vec::<LeftOut>::new(),
+    }
+}
+
+fn selected(files: &[(&str, &str)], query: &str, limit: &CodeLimit) -> CodeContext {
+    CodeContext::select(code_base(files), query, &[], limit).unwrap()
+}
+
+fn within(tokens: u64) -> CodeLimit {
+    CodeLimit {
+        tokens: Some(tokens),
+        ..CodeLimit::default()
+    }
+}
+
+const FILES: [(&str, &str); 3] = [
+    ("src/alpha.rs", "pub fn alpha() {}\n"),
+    ("src/beta.rs", "pub fn beta() {}\n"),
+    ("src/gamma.rs", "pub fn gamma() {}"),
+];
+
+#[test]
+fn the_outline_comes_first_then_whole_files_in_the_form_of_a_rollup() {
+    let code = selected(&FILES, "beta", &within(4000));
+    let text = code.text();
+    let (outline, files) = text.split_once("--- ").unwrap();
+    for (path, _) in FILES {
+        assert!(
+            outline.contains(path.rsplit('/').next().unwrap()),
+            "{outline}"
+        );
+    }
+    assert_eq!(files, "src/beta.rs ---\npub fn beta() {}\n");
+    assert_eq!(code.sight.whole, ["src/beta.rs".to_owned()].into());
+}
+
+#[test]
+fn files_that_the_user_names_come_first() {
+    let query = "beta, as in @src/gamma.rs";
+    let include = vec!["src/alpha.rs".into()];
+    let limit = CodeLimit {
+        include,
+        ..within(4000)
+    };
+    let code = selected(&FILES, query, &limit);
+    let paths = code.shown.iter().map(|shown| FILES[shown.index].0);
+    let mut paths: Vec<_> = paths.collect();
+    assert_eq!(paths.pop(), Some("src/beta.rs"));
+    paths.sort_unstable();
+    assert_eq!(paths, ["src/alpha.rs", "src/gamma.rs"]);
+}
+
+#[test]
+fn what_is_excluded_is_nowhere() {
+    let exclude = vec!["src/beta.rs".into()];
+    let limit = CodeLimit {
+        exclude,
+        ..within(4000)
+    };
+    let text = selected(&FILES, "beta", &limit).text();
+    assert!(!text.contains("beta"), "{text}");
+}
+
+#[test]
+fn a_path_to_choose_that_does_not_exist_is_an_error() {
+    let include = vec!["src/delta.rs".into()];
+    let limit = CodeLimit {
+        include,
+        ..within(4000)
+    };
+    let error = CodeContext::select(code_base(&FILES), "", &[], &limit)
+        .err()
+        .unwrap();
+    assert_eq!(
+        error.to_string(),
+        "`src/delta.rs` names nothing that git tracks"
+    );
+}
+
+#[test]
+fn a_query_names_a_file_by_its_whole_path() {
+    for (query, path, expected) in [
+        ("change src/a.rs.", "src/a.rs", true),
+        ("change `src/a.rs`: it", "src/a.rs", true),
+        ("./src/a.rs", "src/a.rs", true),
+        ("src/a.rs and lib/src/a.rs", "src/a.rs", true),
+        ("lib/src/a.rs", "src/a.rs", false),
+        ("src/a.rst", "src/a.rs", false),
+        ("src/a.rs.bak", "src/a.rs", false),
+        ("the license", "license", false),
+        ("the @license", "license", true),
+        ("a Makefile.am", "Makefile", false),
+    ] {
+        assert_eq!(names(query, path), expected, "{query:?} {path}");
+    }
+}
+
+#[test]
+fn a_large_file_is_shown_in_excerpts_that_say_which_lines_they_are() {
+    let large: String = (0..2000)
+        .map(|at| format!("let other{at} = {at};\n"))
+        .collect();
+    let large = large + "fn beta() {}\n";
+    let code = selected(&[("a.rs", &large), FILES[0]], "beta", &within(4000));
+    let text = code.text();
+    let title = text
+        .lines()
+        .find(|line| line.starts_with("--- a.rs (lines "))
+        .unwrap();
+    assert!(title.ends_with(" of 2001) ---"), "{title}");
+    assert!(
+        text.contains("2001\tfn beta() {}") || !text.contains("beta"),
+        "{text}"
+    );
+    assert!(tokens::count(&text) <= 4000);
+    assert!(code.sight.whole.is_empty() && code.sight.parts.contains_key("a.rs"));
+}
+
+/// Returns the faults of the requests of these replies, one after another.
+fn granted(code: &mut CodeContext, replies: &[&str]) -> Vec<String> {
+    let grant = |reply: &&str| {
+        let parsed = parse(reply);
+        let request = CodeContext::request(&parsed).unwrap();
+        let faults = code.grant(&parsed, request).err().unwrap_or_default();
+        faults.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    replies.iter().flat_map(grant).collect()
+}
+
+#[test]
+fn a_request_is_granted_whole_or_not_at_all() {
+    for (list, expected) in [
+        ("src/alpha.rs\n\nsrc/alpha.rs\n", None),
+        ("", Some("line 1: a request for files names at least one")),
+        (
+            "src/beta.rs\n",
+            Some("line 2: `src/beta.rs`: the prompt shows this file in whole already"),
+        ),
+        (
+            "src/alpha.rs\n../x\n",
+            Some("line 3: `../x`: the code base has no such file, or none that may be sent"),
+        ),
+        (
+            "/etc/passwd\n",
+            Some("line 2: `/etc/passwd`: the code base has no such file, or none that may be sent"),
+        ),
+    ] {
+        let mut code = selected(&FILES, "beta", &within(4000));
+        let reply = format!("^^^need\n{list}^^^end\n");
+        let faults = granted(&mut code, &[&reply]);
+        assert_eq!(faults.first().map(String::as_str), expected, "{list:?}");
+        let needed = if expected.is_none() {
+            "--- src/alpha.rs ---\npub fn alpha() {}\n"
+        } else {
+            ""
+        };
+        assert_eq!(code.needed, needed);
+    }
+}
+
+#[test]
+fn a_request_stands_alone() {
+    for reply in [
+        "^^^need\nsrc/alpha.rs\n^^^end\n^^^a\nx\n^^^end\n",
+        "^^^need\nsrc/alpha.rs\n^^^end\n^^^end\n",
+    ] {
+        let mut code = selected(&FILES, "beta", &within(4000));
+        let expected = "line 1: a request for files stands alone, without edits";
+        assert_eq!(granted(&mut code, &[reply]), [expected], "{reply}");
+    }
+    let mut code = selected(&FILES, "beta", &within(4000));
+    let expected = "line 1: a request for files lists them, one path a line";
+    assert_eq!(granted(&mut code, &["^^^need\n^^^delete\n"]), [expected]);
+}
+
+#[test]
+fn a_fourth_request_is_refused() {
+    let files: Vec<(String, &str)> = (0..5).map(|at| (format!("f{at}.rs"), "x\n")).collect();
+    let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (&**path, *text)).collect();
+    let mut code = selected(&files, "beta", &within(4000));
+    let requests: Vec<String> = (0..4)
+        .map(|at| format!("^^^need\nf{at}.rs\n^^^end\n"))
+        .collect();
+    let requests: Vec<&str> = requests.iter().map(String::as_str).collect();
+    let expected = "line 1: no more files are sent: answer with edits";
+    assert_eq!(granted(&mut code, &requests), [expected]);
+    assert_eq!(code.rounds(), 3);
+}
+
+#[test]
+fn the_places_that_a_build_names_are_shown_as_they_are_now() {
+    let dir = tempfile::tempdir().unwrap();
+    let numbered: String = (1..=60).map(|at| format!("line {at}\n")).collect();
+    fs::create_dir(dir.path().join("src")).unwrap();
+    fs::write(dir.path().join("src/a.py"), &numbered).unwrap();
+    fs::write(dir.path().join("src/beta.rs"), &numbered).unwrap();
+    fs::write(dir.path().join("other.py"), &numbered).unwrap();
+    let files = [("src/a.py", "as sent\n"), ("src/beta.rs", "beta\n")];
+    let root = dir.path().display();
+    for (output, expected) in [
+        ("src/a.py:20: error", vec!["5-34"]),
+        ("  File \"src/a.py\", line 3, in f", vec!["1-17"]),
+        (&format!("{root}/src/a.py:20:5: bad"), vec!["5-34"]),
+        (
+            "./src/a.py:5: x\nsrc/a.py(20,1): y\nsrc/a.py:58: z",
+            vec!["1-34", "43-60"],
+        ),
+        ("src/a.py:999: gone", vec![]),
+        ("src/a.py:0: none", vec![]),
+        // Not in the code base, seen in whole, outside.
+        ("other.py:3: x\nsrc/beta.rs:3: x\n../src/a.py:3: x", vec![]),
+        ("99999999999999999999999:1", vec![]),
+    ] {
+        let mut code = selected(&files, "beta", &within(4000));
+        let text = code.places(output, dir.path()).unwrap();
+        let title = text.lines().next().unwrap_or_default();
+        let lines = expected.join(", ");
+        let title_expected = format!("--- src/a.py (lines {lines} of 60) ---");
+        assert_eq!(
+            title == title_expected,
+            !expected.is_empty(),
+            "{output}: {text}"
+        );
+    }
+}

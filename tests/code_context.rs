@@ -1,0 +1,206 @@
+//! Runs that send a part of the code base, and give the model more of it where it asks.
+
+use std::process::Command;
+
+use serde_json::json;
+
+use crate::support::{ModelServer, TestProject};
+
+const NEED_B: &str = "^^^need\nlib/b.py\n^^^end\n";
+const EDIT_B: &str = "^^^lib/b.py\ndef b():\n    return 2\n^^^end\n";
+
+fn git(project: &TestProject, arguments: &[&str]) {
+    let mut command = Command::new("git");
+    command.current_dir(project.path(".")).env_clear();
+    command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    let identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"];
+    let status = command.args(identity).args(arguments).status();
+    assert!(status.unwrap().success(), "{arguments:?}");
+}
+
+/// A repository whose file `src/a.rs` the query names, and no rollup.
+fn project(server: &ModelServer) -> TestProject {
+    let project = TestProject::new()
+        .with(server)
+        .without("agent-config/codeRollup.txt")
+        .file("agent-config/query.txt", "Let src/a.rs use what is new.\n")
+        .file("src/a.rs", "pub fn a() {}\n")
+        .file("lib/b.py", "def b():\n    return 1\n")
+        .file("secret.pem", "-----BEGIN NOTHING-----\n");
+    git(&project, &["init", "-q"]);
+    git(&project, &["add", "--all"]);
+    git(&project, &["commit", "-q", "-m", "first"]);
+    project
+}
+
+const LIMIT: [&str; 2] = ["--context", "4k"];
+
+#[test]
+fn a_prompt_has_the_outline_and_the_files_that_count() {
+    let server = ModelServer::gemini(&["^^^src/a.rs\npub fn a2() {}\n^^^end\n"]);
+    let project = project(&server);
+    let run = project.run(&LIMIT).exits(0);
+    let sent = server.requests()[0].user();
+    let (query, code) = sent.split_once("[codebase]\n").unwrap();
+    assert_eq!(query, "[query]\nLet src/a.rs use what is new.\n");
+    let (outline, files) = code.split_once("--- src/a.rs ---\n").unwrap();
+    assert!(outline.contains("def b"), "{outline}");
+    assert!(files.starts_with("pub fn a() {}\n"), "{files}");
+    assert!(!code.contains("--- lib/b.py ---"), "{code}");
+    assert!(run.logged("initial-query.txt").contains("^^^need\n"));
+    assert_eq!(project.read("src/a.rs"), "pub fn a2() {}\n");
+    assert!(run.files().contains(&"shown.json".to_owned()));
+}
+
+#[test]
+fn a_model_gets_the_files_that_it_asks_for() {
+    let server = ModelServer::gemini(&[NEED_B, EDIT_B]);
+    let project = project(&server);
+    let run = project.run(&LIMIT).exits(0);
+    let requests = server.requests();
+    let (first, second) = (requests[0].user(), requests[1].user());
+    let added = second
+        .strip_prefix(&first)
+        .expect("the same prompt comes first");
+    assert_eq!(
+        added,
+        "[needed files]\n--- lib/b.py ---\ndef b():\n    return 1\n"
+    );
+    assert!(run.logged("context-query-1.txt").ends_with(added));
+    assert_eq!(run.logged("context-query-1-response.txt"), EDIT_B);
+    assert!(run.logged("context-query-1-build.txt").ends_with("built\n"));
+    let result = run.result();
+    let kinds = result["attempts"].as_array().unwrap().iter();
+    let kinds: Vec<_> = kinds.map(|step| (&step["kind"], &step["number"])).collect();
+    assert_eq!(
+        kinds,
+        [
+            (&json!("initial"), &json!(0)),
+            (&json!("context"), &json!(1))
+        ]
+    );
+    assert!(run.stdout.contains("at the first try"), "{}", run.stdout);
+}
+
+#[test]
+fn nobody_writes_what_was_not_read() {
+    for (reply, expected) in [
+        (
+            EDIT_B,
+            "`lib/b.py`: the prompt does not show this file in whole",
+        ),
+        (
+            "^^^lib/b.py\n^^^delete\n",
+            "`lib/b.py`: the prompt does not show this file in whole",
+        ),
+        // Neither in the outline nor sent.
+        (
+            "^^^secret.pem\nx\n^^^end\n",
+            "`secret.pem`: the prompt does not show this file in whole",
+        ),
+        (
+            "^^^need\nsecret.pem\n^^^end\n",
+            "`secret.pem`: the code base has no such file",
+        ),
+        (
+            "^^^need\nagent-config/gemini-key.txt\n^^^end\n",
+            "the code base has no such file",
+        ),
+        (
+            "^^^need\nsrc/a.rs\n^^^end\n",
+            "`src/a.rs`: the prompt shows this file in whole already",
+        ),
+    ] {
+        let server = ModelServer::gemini(&[reply]);
+        let project = project(&server);
+        let before = project.tree();
+        project.run(&LIMIT).exits(5).says(&[expected]);
+        assert_eq!(project.tree(), before, "{reply}");
+    }
+}
+
+#[test]
+fn a_refused_request_is_asked_again_and_a_new_file_needs_none() {
+    let server = ModelServer::gemini(&[
+        "^^^need\nnone.rs\n^^^end\n",
+        NEED_B,
+        "^^^src/c.rs\nx\n^^^end\n",
+    ]);
+    let project = project(&server);
+    let run = project.run(&["--context", "4k", "--reask", "1"]).exits(0);
+    assert_eq!(project.read("src/c.rs"), "x\n");
+    assert!(run.logged("initial-query-reask-1-response.txt") == NEED_B);
+}
+
+#[test]
+fn a_repair_shows_the_places_that_the_build_names_and_may_ask_too() {
+    let long: String = (1..=100).map(|at| format!("// line {at}\n")).collect();
+    let first = "^^^src/a.rs\npub fn a2() {}\n^^^end\n";
+    let server = ModelServer::gemini(&[first, NEED_B, EDIT_B]);
+    let build = "grep -q 2 lib/b.py || { echo 'lib/long.py:50: error: no'; exit 1; }";
+    let project = project(&server).file("lib/long.py", &long).build(build);
+    git(&project, &["add", "--all"]);
+    let run = project.run(&LIMIT).exits(0);
+    let repair = run.logged("repair-query-1.txt");
+    let (_, places) = repair.split_once("[places named by the build]\n").unwrap();
+    assert!(
+        places.starts_with("--- lib/long.py (lines 35-64 of 100) ---\n"),
+        "{places}"
+    );
+    assert!(places.contains("50\t// line 50\n"), "{places}");
+    assert_eq!(run.logged("context-query-1-response.txt"), EDIT_B);
+    assert!(run.stdout.contains("after 1 repair"), "{}", run.stdout);
+}
+
+#[test]
+fn a_replay_and_a_resumed_run_go_the_same_way() {
+    let server = ModelServer::gemini(&[NEED_B, EDIT_B]);
+    let project = project(&server).build("test -e ok");
+    // The server has no answer for the repair.
+    let failed = project.run(&LIMIT).exits(4).folder;
+    project.run(&["undo"]).exits(0);
+    let project = project.file("ok", "");
+    project.run(&["--replay", &failed]).exits(0);
+    assert_eq!(project.read("lib/b.py"), "def b():\n    return 2\n");
+    project.run(&["undo"]).exits(0);
+    let resumed = project.run(&["--resume", &failed]).exits(0);
+    assert_eq!(project.read("lib/b.py"), "def b():\n    return 2\n");
+    assert!(resumed.files().contains(&"shown.json".to_owned()));
+}
+
+#[test]
+fn a_model_may_have_a_limit_of_its_own() {
+    let server = ModelServer::gemini(&["^^^src/c.rs\nx\n^^^end\n"]);
+    let models = json!({"models": {"gemini-2.5-pro": {"contextTokens": 4000}}}).to_string();
+    let project = project(&server).file("agent-config/models.json", &models);
+    let run = project.run(&[]).exits(0);
+    assert!(
+        run.logged("initial-query.txt")
+            .contains("Outline of all files:\n")
+    );
+}
+
+#[test]
+fn flags_that_choose_nothing_are_refused() {
+    let server = ModelServer::gemini(&[]);
+    for (arguments, code, expected) in [
+        (
+            &["--include", "src"][..],
+            2,
+            "choose from nothing without `--context`",
+        ),
+        (&["--context", "999"], 2, "write at least 1000 tokens"),
+        (
+            &["--context", "4k", "--include", "none"],
+            2,
+            "`none` names nothing that git tracks",
+        ),
+        (&["--context", "4k", "--cc"], 2, "--context"),
+    ] {
+        project(&server)
+            .run(arguments)
+            .exits(code)
+            .says(&[expected]);
+    }
+    assert!(server.requests().is_empty());
+}
