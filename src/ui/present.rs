@@ -150,7 +150,7 @@ pub fn present(event: &Event) -> Option<Shown> {
             Shown {
                 sign,
                 subject: subject.to_owned(),
-                ..Shown::titled("Audit", style, vec![Part::Text(text.clone(), dim)])
+                ..Shown::titled("Audit", style, vec![Part::Markdown(text.clone())])
             }
         }
         Event::Compressed {

@@ -2,7 +2,7 @@
 //! Markdown. Pure.
 //!
 //! Guarantees that untrusted text does not move the cursor, that lines fit the width, and that everything
-//! except the agent's answer is bounded.
+//! except the answers of the agent and of its auditor is bounded.
 
 use std::mem::take;
 

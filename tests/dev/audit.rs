@@ -80,9 +80,14 @@ fn a_verdict_may_stand_in_the_form_of_a_tools_reply_and_who_forgets_it_is_told_h
         done(),
         reply("DONE", "All is well."),
         reply("COMMND", "cat src/main.rs").replace("On we go.", "Overall: PASS if it builds."),
+        reply("NONE", "Overall: PASS\nFeedback: none"),
         reply("DONE", "Overall: PASS\nFeedback: none"),
     ]);
     agent.work("go").exits(0);
+    let told = last_told(&server, 4);
+    let no_tool = "`NONE` is no tool, and an answer has no `# Agent Response`: when you know enough, end your answer, \
+                   in the place of a tool, with a line `Overall: PASS`";
+    assert!(told.contains(no_tool), "{told}");
     let told = last_told(&server, 2);
     assert!(
         told.contains("end your answer, in the place of a tool, with a line `Overall: PASS`"),

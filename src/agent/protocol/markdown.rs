@@ -39,6 +39,7 @@ use crate::agent::tool::{ParameterKind, Toolbox};
 use crate::model::message::Call;
 use crate::model::{Form, Reply};
 use crate::record::tasks::Task;
+use crate::record::verdict;
 use crate::sys::text::regex;
 
 /// Replies in Markdown sections.
@@ -59,7 +60,7 @@ impl Protocol for Markdown {
     fn read(&self, reply: &Reply, tools: &Toolbox<'_>) -> Result<Turn, Fault> {
         let lines = thoughts::spoken(strip_trailing(&reply.text))?;
         let read = |lines: &[_]| match response(lines, tools)? {
-            Some(response) => turn(&response, tools),
+            Some(response) => turn(&response, tools, self.plain_replies),
             None => self.answer(lines),
         };
         read(&lines).or_else(|fault| {
@@ -121,8 +122,16 @@ fn strip_trailing(mut text: &str) -> &str {
 }
 
 /// Reads a response.
-fn turn(response: &Response<'_, '_>, tools: &Toolbox<'_>) -> Result<Turn, Fault> {
+fn turn(
+    response: &Response<'_, '_>,
+    tools: &Toolbox<'_>,
+    plain_replies: PlainReplies,
+) -> Result<Turn, Fault> {
     let sections = Sections::of(response.lines)?;
+    if let (Some(at), PlainReplies::Taken) = (sections.none(), plain_replies) {
+        let problem = "`NONE` is no tool, and an answer has no `# Agent Response`";
+        return Err(Fault::at(at, problem).with_remedy(verdict::FORM));
+    }
     let (tool, named_at) = sections.tool(tools)?;
     let (input, heading) = sections.input().unwrap_or((&[], named_at));
     let arguments = input::arguments(tool, input, heading).map_err(|fault| {

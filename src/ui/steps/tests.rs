@@ -305,3 +305,17 @@ fn a_command_that_runs_shows_its_last_line() {
     assert_eq!(steps.doing(look(80)), "Running make all");
     assert_eq!(steps.printing(look(80)), "70 %");
 }
+
+#[test]
+fn an_audits_table_is_shown_as_a_table() {
+    let audited = Event::Audited {
+        passed: true,
+        text: "| Check | Status |\n|---|---|\n| File created | PASS |".to_owned(),
+    };
+    let shown = seen(&[audited], look(80));
+    assert!(shown.iter().all(|line| !line.contains("|-")), "{shown:?}");
+    assert!(
+        shown.iter().any(|line| line.contains("File created")),
+        "{shown:?}"
+    );
+}

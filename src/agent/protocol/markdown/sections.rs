@@ -105,6 +105,15 @@ impl<'r> Sections<'r> {
         Some((trimmed(&section.body), section.at))
     }
 
+    /// The number of the line that says `NONE` in place of a tool.
+    pub fn none(&self) -> Option<usize> {
+        let chosen = self.named(Name::ToolChoice);
+        let mut lines = chosen.flat_map(|section| &section.body);
+        let word = |line: &ReplyLine<'r>| line.text().trim_matches(is_ornament);
+        let none = lines.find(|line| word(line).eq_ignore_ascii_case("none"))?;
+        Some(none.number)
+    }
+
     /// The chosen tool, and the number of the line that names it.
     ///
     /// # Errors
