@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::agent::{AgentProject, PASS};
+use crate::support::agent::{AgentProject, PASS, done};
 use crate::support::{Answer, ModelServer, TestProject, ollama};
 
 const WRITE: &str = "^^^a\ncaf\u{e9} \"x\"\n^^^end\n";
@@ -405,6 +405,25 @@ fn agent(server: &ModelServer, tools: &str) -> AgentProject {
     AgentProject::at("http://127.0.0.1:1")
         .with_variable("OLLAMA_HOST", &server.url())
         .with_file("agent-config/models.json", &table.to_string())
+}
+
+#[test]
+fn an_agent_asks_a_model_without_an_entry() {
+    let server = ModelServer::with_models(
+        &["new:latest"],
+        [
+            Answer::json(&json!({"model_info": {"x.context_length": 32_768}})),
+            Answer::lines(&ollama(&done())),
+            Answer::lines(&ollama(PASS)),
+        ],
+    );
+    let agent = agent(&server, "markdown");
+    agent.run(&["-p", "go", "--model", "new"]).exits(0);
+    let asked = server.requests().pop().unwrap().json();
+    assert_eq!(
+        (&asked["model"], &asked["options"]["num_ctx"]),
+        (&json!("new"), &json!(32_768))
+    );
 }
 
 #[test]

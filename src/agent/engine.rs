@@ -398,6 +398,12 @@ impl Agent<'_> {
         around: &str,
         work: &mut Work<'_>,
     ) -> Result<Next, AgentError> {
+        // An example below a fault is in sight until a reply is understood.
+        let is_shown = |said: &HistoryMessage| said.is_fault && said.content.contains(fault.remedy);
+        let is_repeated =
+            fault.remedy.starts_with('\n') && work.conversation.history.iter().any(is_shown);
+        let remedy = if is_repeated { "" } else { fault.remedy };
+        let fault = fault.with_remedy(remedy);
         let told = self.env.redactor.text(&fault.told()).into_owned();
         let told = format!(
             "Your last reply was not understood: {told}\n{around}Nothing of it was done. Reply again, in the form \

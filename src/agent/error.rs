@@ -89,9 +89,10 @@ pub enum AgentError {
     },
     /// A prompt is too long for the model even after everything optional was left out.
     #[error(
-        "the prompt has about {} tokens, and the model takes {}",
+        "the prompt has about {} tokens, and the model takes {}{}",
         grouped(*.tokens),
-        grouped(*.window)
+        grouped(*.window),
+        beside(*.window, *.answer)
     )]
     #[diagnostic(code("model-failed/window"), help("{}", shorter(larger.as_deref())))]
     TooLong {
@@ -99,6 +100,8 @@ pub enum AgentError {
         tokens: u64,
         /// The maximum length of a prompt, in tokens.
         window: u64,
+        /// The part of the model's whole window that is kept for the answer, in tokens; 0 if it is not known.
+        answer: u64,
         /// A model with a larger window, if there is one.
         larger: Option<String>,
     },
@@ -214,6 +217,13 @@ pub enum AgentError {
     Unaffordable(Box<AgentError>),
 }
 
+/// The answer's share of a window whose rest is the prompt's.
+fn beside(window: u64, answer: u64) -> String {
+    let [whole, share] = [window + answer, answer].map(grouped);
+    let told = format!(": its window has {whole}, and {share} are for the answer");
+    if answer > 0 { told } else { String::new() }
+}
+
 /// The hint for a prompt that is too long.
 fn shorter(larger: Option<&str>) -> String {
     let without = "the plan, the task or the results are too long: shorten what is asked for, or ask a model with a larger window";
@@ -296,6 +306,7 @@ impl AgentError {
         Self::TooLong {
             tokens,
             window,
+            answer: 0,
             larger: None,
         }
     }

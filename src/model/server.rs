@@ -14,8 +14,8 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Value, json};
-use ureq::RequestBuilder;
-use ureq::http::StatusCode;
+use ureq::http::{Response, StatusCode};
+use ureq::{Body, RequestBuilder};
 
 use super::error::{ModelError, Setup, VendorError, one_line};
 use super::spec::{ModelSpec, Provider};
@@ -292,6 +292,33 @@ impl VendorServer {
         })
     }
 
+    /// The context length of a model on an Ollama server, in tokens; `None` if the server does not tell it in time.
+    pub fn context_length(&self, model: &str) -> Option<u64> {
+        self.client.silence.allow(None);
+        let asked = json!({"model": model});
+        let response = self.post("/api/show", &asked, Some(LOCAL_TIMEOUT));
+        let answer = self.client.read_body(response.ok()?, LIMIT).ok()?;
+        let shown: Value = serde_json::from_slice(&answer).ok()?;
+        let mut facts = shown["model_info"].as_object()?.iter();
+        let length = facts.find(|(key, _)| key.ends_with(".context_length"));
+        length?.1.as_u64()
+    }
+
+    fn post(
+        &self,
+        path: &str,
+        body: &Value,
+        timeout: Option<Duration>,
+    ) -> Result<Response<Body>, HttpError> {
+        let (url, body) = (self.client.endpoint.url(path), body.to_string());
+        self.client.call(|| {
+            let call = self.client.agent.post(&url);
+            let call = call.header("content-type", "application/json");
+            let call = self.prepared(call, &ModelSpec::default(), timeout);
+            call.send(&body)
+        })
+    }
+
     /// Has the server pull `model`, and reports the progress.
     ///
     /// # Errors
@@ -310,14 +337,8 @@ impl VendorServer {
             other => other,
         };
         self.client.silence.allow(Some(PULL_SILENCE));
-        let url = self.client.endpoint.url("/api/pull");
-        let body = json!({"model": model, "stream": true}).to_string();
-        let response = self.client.call(|| {
-            let call = self.client.agent.post(&url);
-            let call = call.header("content-type", "application/json");
-            self.prepared(call, &ModelSpec::default(), None).send(&body)
-        });
-        let response = response.map_err(failed)?;
+        let asked = json!({"model": model, "stream": true});
+        let response = self.post("/api/pull", &asked, None).map_err(failed)?;
         let status = response.status();
         if !status.is_success() {
             let answer = self.client.read_body(response, LIMIT).map_err(failed)?;

@@ -457,6 +457,30 @@ pub fn named(table: &ModelTable, name: &str) -> Result<ModelSpec, Error> {
     Ok(table.named(name).cloned().ok_or_else(unknown)?)
 }
 
+/// Returns the table's entry of that name or, if there is none, one for the model of that name which Ollama has.
+///
+/// # Errors
+/// When there is neither.
+pub fn named_or_installed(context: &Context<'_>, name: &str) -> Result<ModelSpec, Error> {
+    named(table_of(context.models)?, name).or_else(|unknown| {
+        let installed = installed_model(context, name);
+        context.interrupt.check()?;
+        installed.ok_or(unknown)
+    })
+}
+
+/// The model of that name on the Ollama server of the environment, if one answers and has it.
+fn installed_model(context: &Context<'_>, name: &str) -> Option<ModelSpec> {
+    let mut spec = ModelSpec::new(name, Provider::Ollama);
+    let route = route(context, &spec, false).ok()?;
+    let server = VendorServer::new(spec.provider, route, context.interrupt);
+    if server.lack(name, &server.installed().ok()?).is_some() {
+        return None;
+    }
+    spec.context_window = server.context_length(name);
+    Some(spec)
+}
+
 /// Finds the run to replay, if any.
 ///
 /// # Errors
@@ -503,7 +527,7 @@ pub fn agent_model<'a>(
     let recorded = recording.as_ref().and_then(Recording::first_model);
     let recorded = recorded.filter(|name| table.named(name).is_some());
     let (spec, key) = match (choice.model.as_deref().or(recorded), server) {
-        (Some(name), _) => (named(table, name)?, ModelKey::ByRule),
+        (Some(name), _) => (named_or_installed(context, name)?, ModelKey::ByRule),
         (None, Some((url, key))) => {
             let checked = Endpoint::parse("apiUrl", url, key.is_some());
             checked.map_err(NotReady::of)?;

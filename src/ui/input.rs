@@ -117,7 +117,7 @@ impl From<io::Error> for InputError {
 
 /// A source of answers from the user. Line-based input asks everything in words; a screen has its own dialogs.
 pub trait LineReader {
-    /// Asks for a line. The prompt is shown only if a user can see it.
+    /// Asks for a line.
     ///
     /// # Errors
     /// When reading fails, or a signal asks the program to end.
@@ -162,9 +162,9 @@ pub trait LineReader {
     fn forget_typed_ahead(&mut self) {}
 }
 
-/// Reads lines from a pipe or a file, without showing prompts, or from a user at a terminal with its built-in
-/// line editing: a terminal without cursor movement, one with stdout redirected, or by choice. Prompts go to
-/// stderr. Reading stops at the first error.
+/// Reads lines from a pipe or a file, or from a user at a terminal with its built-in line editing: a terminal without
+/// cursor movement, one with stdout redirected, or by choice. Prompts go to stderr, but nobody is prompted for piped
+/// requests. Reading stops at the first error.
 pub struct Lines<R> {
     reader: BufReader<R>,
     /// The number of the next line.
@@ -204,10 +204,12 @@ impl<R: Read> Lines<R> {
 
 impl<R: Read> LineReader for Lines<R> {
     fn line(&mut self, prompt: &str) -> Result<Typed, InputError> {
-        if self.person.is_some() {
-            // A user can still answer even if the prompt cannot be written.
-            let _ = io::stderr().write_all(printable(prompt, &[]).as_bytes());
-        }
+        // A user's own line ending follows the prompt.
+        let is_piped = self.person.is_none() && !prompt.is_empty();
+        let end = if is_piped { "\n" } else { "" };
+        let shown = format!("{}{end}", printable(prompt, &[]));
+        // A user can still answer even if the prompt cannot be written.
+        let _ = io::stderr().write_all(shown.as_bytes());
         match (self.read(), &self.person) {
             // A persistent signal cannot be cleared.
             (Err(InputError::Interrupted(_)), Some(interrupt)) if interrupt.take() > 0 => {
@@ -215,6 +217,11 @@ impl<R: Read> LineReader for Lines<R> {
             }
             (typed, _) => typed,
         }
+    }
+
+    fn request(&mut self, prompt: &str) -> Result<Typed<Submission>, InputError> {
+        let prompt = self.person.as_ref().map_or("", |_| prompt);
+        Ok(self.line(prompt)?.map(Into::into))
     }
 
     fn forget_typed_ahead(&mut self) {

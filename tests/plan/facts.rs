@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::support::in_terminal;
 use crate::support::plan::{
-    PlanProject, calls, conversation, last_told, queries, query, response, summary, system, tasks,
-    write,
+    PlanProject, calls, conversation, last_told, queries, query, response, said, serving, summary,
+    system, tasks, write,
 };
+use crate::support::{Answer, ModelServer, in_terminal};
 
 /// A call of `shell_exec`.
 fn shell(command: &str) -> String {
@@ -310,4 +310,147 @@ fn a_plan_file_is_shown_by_its_path() {
     let shown = plan.run(&["show", "--plan-file", "PLAN.md"]).exits(0);
     assert_eq!(shown.stdout, plan.project.read("PLAN.md"));
     plan.run(&["show", "--plan-file", "no.md"]).exits(6);
+}
+
+#[test]
+fn a_server_that_is_gone_leaves_the_programs_own_entry() {
+    let replies = [
+        tasks(&[("Write", "write_file"), ("Think", "analyze")]),
+        write("a.txt", "a\n"),
+        response("It is written."),
+        response("It is thought."),
+        summary("Done"),
+    ];
+    for (answered, done, open, result) in [
+        (3, "Write", "Think", "🚧 1 of 2 steps are done"),
+        (4, "Write; Think", "nothing", "✓ 2 of 2 steps are done"),
+    ] {
+        let (before, after) = replies.split_at(answered);
+        let gone = || Answer::error(503, &json!({"error": "gone"}));
+        let refused = || Answer::error(400, &json!({"error": "gone"}));
+        let answers = before.iter().map(said);
+        let answers = answers.chain([gone(), refused(), refused()]);
+        let server = serving(answers.chain(after.iter().map(said)));
+        let plan = PlanProject::new(&server);
+        plan.work("Write\nand think").exits(4);
+        let entry = format!(
+            "- Write and think\n**Actions:** Not summed up. Done: {done}. Open: {open}. Files: a.txt.\n\
+             **Tools:** write_file\n**Result:** {result}\n"
+        );
+        let document = plan.document();
+        assert!(document.ends_with(&entry), "{document}");
+        assert!(document.contains("**Status:** in_progress\n"), "{document}");
+        // It says the same, and is not written twice.
+        plan.run(&["--resume", "-p", ""]).exits(4);
+        assert_eq!(plan.document().matches("Not summed up").count(), 1);
+        plan.run(&["--resume", "-p", ""]).exits(0);
+        let document = plan.document();
+        assert!(document.contains(&entry), "{document}");
+        assert!(document.ends_with("**Result:** ✓ Done\n"), "{document}");
+    }
+}
+
+#[test]
+fn what_is_wrong_with_the_command_line_is_told_before_anything_is_asked_or_made() {
+    let (plan, server) = PlanProject::scripted(&[""]);
+    for arguments in [
+        &["-p", ""][..],
+        &["-p", " "],
+        &["--resume", "-p", "x"],
+        &["--session", "none", "-p", "x"],
+        &["--replay", "none"],
+        &["-p", "x", "--plan-file", "../PLAN.md"],
+    ] {
+        plan.run(arguments).exits(2);
+        assert!(!plan.home("config").exists(), "{arguments:?}");
+        assert!(plan.sessions().is_empty(), "{arguments:?}");
+        assert!(server.requests().is_empty(), "{arguments:?}");
+    }
+    let (plan, server) = PlanProject::scripted(&[
+        tasks(&[("Think", "analyze")]),
+        response("So it is."),
+        summary("Done"),
+    ]);
+    plan.work("Think").exits(0);
+    let asked = server.requests().len();
+    plan.run(&["--resume", "-p", ""]).exits(2);
+    assert_eq!(server.requests().len(), asked);
+}
+
+#[test]
+fn questions_are_shown_where_the_answers_are_piped() {
+    let (plan, _server) = PlanProject::scripted(&[
+        tasks(&[("Build", "shell_exec")]),
+        shell("echo built > a.txt"),
+        response("It is built."),
+        summary("Built"),
+    ]);
+    let run = plan.typed(&["--gate", "off"], "Build\nyes\nyes\n").exits(0);
+    let [first, second] = [
+        "yes/no> \n",
+        "Does this summary look correct? (yes/no/edit): \n",
+    ]
+    .map(|question| run.stderr.find(question));
+    assert!(first.is_some() && first < second, "{}", run.stderr);
+    assert!(!run.stderr.contains("plan> "), "{}", run.stderr);
+}
+
+#[test]
+fn nobody_is_spoken_of_who_could_be_asked_but_in_the_specifications_words() {
+    let (plan, server) = PlanProject::scripted(&[
+        tasks(&[("Build", "shell_exec")]),
+        shell("cp a b"),
+        response("What next?"),
+        response("It is built."),
+        response("It is built."),
+        summary("Built"),
+    ]);
+    plan.work("Build").exits(1);
+    let specified = [
+        include_str!("../../prompts/plan_agents.md"),
+        include_str!("../../prompts/plan_examples.txt"),
+        "4. Includes user interaction points (approval, feedback, etc.)",
+        "Show diff to user for approval",
+    ];
+    for nth in 0..queries(&server) {
+        let mut sent = system(&server, nth).join("\n");
+        sent += &last_told(&server, nth);
+        for words in specified {
+            sent = sent.replace(words.trim_end(), "");
+        }
+        for word in ["approv", "ask the user", "Ask the user"] {
+            assert!(!sent.contains(word), "{word}: {sent}");
+        }
+    }
+}
+
+#[test]
+fn a_model_that_ollama_has_needs_no_entry() {
+    let shown = json!({"model_info": {"general.architecture": "x", "x.context_length": 20_000}});
+    for (name, window) in [("new", 20_000), ("new:latest", 20_000)] {
+        let answers = [
+            tasks(&[("Think", "analyze")]),
+            response("So it is."),
+            summary("Done"),
+        ];
+        let answers = [Answer::json(&shown)].into_iter().chain(answers.map(said));
+        let server = ModelServer::with_models(&["new:latest"], answers);
+        let plan = PlanProject::new(&server);
+        plan.run(&["-p", "Think", "--model", name]).exits(0);
+        for nth in 0..3 {
+            let asked = query(&server, nth);
+            assert_eq!(asked["model"], name);
+            assert_eq!(asked["options"]["num_ctx"], window);
+        }
+        let shows = server.requests();
+        let shows = shows.iter().filter(|asked| asked.line.contains("/show"));
+        assert_eq!(shows.count(), 1);
+        let run = plan.project.runs().pop().unwrap();
+        let before = server.requests().len();
+        plan.run(&["--replay", run.to_str().unwrap()]).exits(0);
+        assert_eq!(server.requests().len(), before);
+        plan.run(&["-p", "Think", "--model", "other"])
+            .exits(2)
+            .says(&["there is no model `other`"]);
+    }
 }

@@ -154,7 +154,7 @@ fn three_replies_in_a_row_end_a_step_which_is_summed_up() {
 #[test]
 fn only_what_goes_wrong_in_a_row_counts() {
     let words = response("I would write it.");
-    let (plan, _server) = PlanProject::scripted(&[
+    let (plan, server) = PlanProject::scripted(&[
         &tasks(&[("Write", "write_file")]),
         "no",
         "no",
@@ -169,6 +169,12 @@ fn only_what_goes_wrong_in_a_row_counts() {
         &summary("Done"),
     ]);
     plan.work("Write").exits(0);
+    // The counter-example is shown once, below the first fault.
+    for (nth, faults) in [(2, 1), (3, 2)] {
+        let sent = last_told(&server, nth);
+        assert_eq!(sent.matches("not understood").count(), faults, "{sent}");
+        assert_eq!(sent.matches(COUNTER_EXAMPLE).count(), 1, "{sent}");
+    }
 }
 
 #[test]

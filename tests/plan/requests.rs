@@ -131,12 +131,22 @@ fn the_form_of_a_steps_reply_is_told_in_the_specifications_words() {
         planning.contains("\"task_list\": [") && !planning.contains("\"tool_calls\""),
         "{planning}"
     );
-    assert!(headings(&planning).ends_with(&["# Response Format", "# Tools"]));
+    assert!(headings(&planning).ends_with(&[
+        "# Response Format",
+        "# Tools",
+        "# Examples",
+        "# Example: Updating a document"
+    ]));
     let summing = system(&server, 4).remove(0);
     assert!(
         summing.contains("\"log_entry\": {") && !summing.contains("# Tools"),
         "{summing}"
     );
+    assert!(headings(&summing).ends_with(&[
+        "# Response Format",
+        "# Examples",
+        "# Example: A document that was updated"
+    ]));
 }
 
 #[test]

@@ -107,7 +107,7 @@ fn what_does_not_fit_however_short_is_told_with_the_window_and_a_larger_model() 
     let run = plan.work("Read").exits(3);
     assert_eq!(queries(&server), 0);
     let run = run.says(&[
-        "and the model takes 1,200",
+        "and the model takes 1,200: its window has 2,200, and 1,000 are for the answer",
         "`--model wide` asks one with a larger window",
     ]);
     assert_eq!(run.result()["exit"]["name"], "not-ready");

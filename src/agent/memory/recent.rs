@@ -23,6 +23,8 @@ pub struct Recent<'a> {
     pub reminder: &'a str,
     /// The maximum number of tokens in a prompt.
     pub window: u64,
+    /// The tokens of the model's window that are kept for its answer; 0 if unknown.
+    pub answer: u64,
     /// A shorter version of the last system message, used if everything does not fit.
     pub shorter: &'a dyn Fn() -> String,
     /// A model with a larger window, if the table has one.
@@ -64,6 +66,7 @@ impl Memory for Recent<'_> {
         Err(AgentError::TooLong {
             tokens: tokens(&system, &rendered(1, 0)),
             window: self.window,
+            answer: self.answer,
             larger: self.larger.map(str::to_owned),
         })
     }
@@ -138,6 +141,7 @@ mod tests {
             task: "Current task: x",
             reminder: "Do it alone.",
             window: 100,
+            answer: 0,
             shorter: &String::new,
             larger: None,
         };

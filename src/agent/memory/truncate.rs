@@ -178,6 +178,7 @@ impl Truncate<'_> {
         Err(AgentError::TooLong {
             tokens,
             window: self.window,
+            answer: 0,
             larger: None,
         })
     }

@@ -24,6 +24,7 @@ impl Memory for Whole {
                 return Err(AgentError::TooLong {
                     tokens,
                     window,
+                    answer: 0,
                     larger: None,
                 });
             }

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::tool_calls::outlines;
+use super::tool_calls::{outlines, sections};
 use super::{Decision, Fault, Offer, Protocol, Turn, object, results};
 use crate::agent::conversation::HistoryMessage;
 use crate::agent::tool::Toolbox;
@@ -17,6 +17,8 @@ pub struct Structured<'a> {
     pub schema: Value,
     /// The reply format, described for the model.
     pub format: &'static str,
+    /// Examples of replies; may be empty.
+    pub examples: &'static str,
     /// An example shown to the model with the faults of its reply; may be empty.
     pub counter_example: &'static str,
     /// Checks an object; the error tells the model what is wrong.
@@ -26,13 +28,8 @@ pub struct Structured<'a> {
 impl Protocol for Structured<'_> {
     /// Describes `tools`, if there are any, because the reply may refer to them.
     fn offer(&self, tools: &Toolbox<'_>) -> Offer {
-        let format = self.format.trim_end();
-        let tools = match outlines(tools) {
-            none if none.is_empty() => none,
-            tools => format!("\n\n# Tools\n\n{tools}"),
-        };
         Offer {
-            instructions: format!("# Response Format\n\n{format}{tools}"),
+            instructions: sections(self.format, &outlines(tools), self.examples),
             form: Form {
                 schema: Some(self.schema.clone()),
                 ..Form::default()

@@ -58,16 +58,11 @@ pub struct ToolCalls {
 impl Protocol for ToolCalls {
     fn offer(&self, tools: &Toolbox<'_>) -> Offer {
         Offer {
-            instructions: [
-                ("Response Format", self.format.trim_end()),
-                ("Tools", &descriptions::described(tools, self.keys)),
-                ("Examples", self.examples.trim_end()),
-            ]
-            .iter()
-            .filter(|(_, text)| !text.is_empty())
-            .map(|(heading, text)| format!("# {heading}\n\n{text}"))
-            .collect::<Vec<_>>()
-            .join("\n\n"),
+            instructions: sections(
+                self.format,
+                &descriptions::described(tools, self.keys),
+                self.examples,
+            ),
             form: Form {
                 schema: Some(self.keys.reply_schema(tools)),
                 ..Form::default()
@@ -107,6 +102,19 @@ impl Protocol for ToolCalls {
     fn render(&self, history: &[HistoryMessage]) -> Vec<Message<'static>> {
         results::render(history)
     }
+}
+
+/// The parts of the system prompt on replies, each with its heading; without those that are empty.
+pub(super) fn sections(format: &str, tools: &str, examples: &str) -> String {
+    let parts = [
+        ("Response Format", format),
+        ("Tools", tools),
+        ("Examples", examples),
+    ];
+    let parts = parts.map(|(heading, text)| (heading, text.trim_end()));
+    let there = parts.iter().filter(|(_, text)| !text.is_empty());
+    let there = there.map(|(heading, text)| format!("# {heading}\n\n{text}"));
+    there.collect::<Vec<_>>().join("\n\n")
 }
 
 impl ToolCalls {

@@ -38,7 +38,7 @@ pub struct DevArgs {
     #[arg(long, value_name = "UUID")]
     pub session: Option<Uuid>,
 
-    /// Model to ask, one that `code-commit models` lists [default: from config.json]
+    /// Model to ask, one that `code-commit models` lists or Ollama has [default: from config.json]
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
 

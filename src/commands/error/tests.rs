@@ -407,6 +407,7 @@ fn agent_errors() -> Vec<AgentError> {
     let too_long = |larger: Option<&str>| AgentError::TooLong {
         tokens: 123_456,
         window: 100_000,
+        answer: if larger.is_some() { 20_000 } else { 0 },
         larger: larger.map(s),
     };
     let mut errors = vec![

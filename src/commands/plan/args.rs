@@ -44,7 +44,7 @@ pub struct PlanArgs {
     #[arg(long, value_name = "PATH")]
     pub plan_file: Option<PathBuf>,
 
-    /// Model to ask in all stages, one that `code-commit models` lists [default: by models.json]
+    /// Model to ask in all stages, one that `code-commit models` lists or Ollama has [default: by models.json]
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
 

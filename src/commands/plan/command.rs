@@ -10,10 +10,10 @@ use super::args::{PlanArgs, PlanCommand};
 use super::chat_log::ChatLog;
 use super::ends::{are_over, end_of};
 use super::file::PlanFile;
-use super::place::{PlanPlace, models, open_session, plan_file_of, table};
+use super::place::{KeptPlan, PlanPlace, keep_models, models, open_session, plan_file_of, table};
 use super::session::{PlanStage, PlanState, StepsEnd, WorkEnd};
 use super::stages::{BUILD_SCRIPT, Stages};
-use super::summary::own_entry;
+use super::summary::note_unsummed;
 use super::types::PlanTask;
 use super::{instructions, reliability, show};
 use crate::agent::AgentError;
@@ -37,7 +37,7 @@ use crate::record::run_files;
 use crate::run::context::{Context, ModelChoice, Stdin};
 use crate::run::not_ready::NotReady;
 use crate::run::outcome::{Failure, Outcome};
-use crate::run::recovery;
+use crate::run::{recovery, selection};
 use crate::sys::error::Error;
 use crate::ui::input::{OpenUser, User};
 use crate::ui::tui::Submission;
@@ -87,15 +87,11 @@ fn in_sessions(
     open: OpenUser<'_>,
 ) -> Result<Outcome, Failure> {
     options.goes_on()?;
-    // A wrong path is told before any file is made and any server asked.
+    // What is wrong with the command line is told before any file is made and any server asked.
     if let Some(path) = &arguments.plan_file {
         plan_file_of(&context.project, path, &options.session)?;
     }
-    let table: Result<ModelTable, _> = Ok(table(context, home)?);
-    let context = &Context {
-        models: &table,
-        ..context.clone()
-    };
+    selection::find_recording(context, &options.choice)?;
     let is_asked = !options.is_headless();
     let user = is_asked.then(open).transpose()?.map(RefCell::new);
     loop {
@@ -121,8 +117,23 @@ fn in_session(
     let is_resumed = options.session != SessionChoice::New;
     let open = || open_session(context, home, arguments, &options);
     let resumed = is_resumed.then(open).transpose()?;
+    let is_over = |kept: &KeptPlan<'_>| {
+        let path = kept.document(context.project.root());
+        let read = document_of(context, kept, &path).read();
+        let is_open = |tasks: Vec<PlanTask>| tasks.iter().any(PlanTask::is_open);
+        !kept.is_under_way() && read.is_ok_and(|read| !is_open(read.plan().tasks))
+    };
+    if options.goes_on()? && resumed.as_ref().is_some_and(is_over) {
+        return Err(CommandError::NothingAsked.into());
+    }
+    let table: Result<ModelTable, _> = Ok(table(context, home)?);
+    let context = &Context {
+        models: &table,
+        ..context.clone()
+    };
     let models = models(context, &options.choice, arguments.pull, user)?;
     check_keys(context)?;
+    keep_models(context, home)?;
     let root = context.project.root();
     let instructions = instructions::read(context.home(), root, context.redactor);
     let instructions = instructions.map_err(NotReady::of)?;
@@ -155,6 +166,16 @@ fn in_session(
     // Recorded in the chat log only: the caller shows the outcome.
     chat.record(&ended(&done));
     done
+}
+
+/// The document of a session's plan.
+fn document_of<'p>(context: &'p Context<'_>, kept: &KeptPlan<'_>, path: &'p Path) -> PlanFile<'p> {
+    PlanFile {
+        path,
+        is_private: kept.state(|state| state.plan_file.is_none()),
+        clock: context.clock,
+        redactor: context.redactor,
+    }
 }
 
 /// The final event of a run, for the chat log.
@@ -306,10 +327,9 @@ impl Worker<'_> {
         let state = kept.state(PlanState::clone);
         if request.is_some() && matches!(state.stage, PlanStage::Execution | PlanStage::Summary) {
             let now = self.context.clock.now().timestamp_millis();
-            let logged = self.document().change(|plan| {
-                let entry = own_entry(&state, plan, now);
-                plan.execution_log.push(entry);
-            });
+            let logged = self
+                .document()
+                .change(|plan| note_unsummed(&state, plan, now));
             logged.map_err(NotReady::of)?;
         }
         kept.change_state(|state| state.begin(request))?;
@@ -381,7 +401,10 @@ impl Worker<'_> {
         }
         let executed = if stage() == PlanStage::Execution {
             let executed = stages.execute(conversation);
-            if executed.as_ref().is_err_and(|error| !are_over(error)) {
+            if let Err(error) = &executed
+                && !are_over(error)
+            {
+                stages.note_stop(error);
                 return executed.map(|()| String::new());
             }
             kept.change_state(|state| {
@@ -409,11 +432,14 @@ impl Worker<'_> {
                 stages
                     .run
                     .warn(format!("what was done is not summed up: {unsummed}"));
-                stages.conclude(end)?;
+                stages.conclude(Some(end))?;
                 Err(error)
             }
             // The stage stays the same, so that a resumed session writes the summary.
-            (_, Err(unsummed)) => return Err(unsummed),
+            (_, Err(unsummed)) => {
+                stages.note_stop(&unsummed);
+                return Err(unsummed);
+            }
             (Ok(()), Ok(shown)) => Ok(shown),
         };
         enter(PlanStage::Done)?;
@@ -456,12 +482,7 @@ impl Worker<'_> {
 
     /// Returns `true` if the session has a request in progress or open steps.
     fn is_open(&self) -> Result<bool, Error> {
-        let is_under_way = self
-            .place
-            .base
-            .kept
-            .state(|state| !state.requests.is_empty() && state.stage != PlanStage::Done);
-        if is_under_way {
+        if self.place.base.kept.is_under_way() {
             return Ok(true);
         }
         let tasks = self.document().read()?.plan().tasks;
@@ -469,16 +490,7 @@ impl Worker<'_> {
     }
 
     fn document(&self) -> PlanFile<'_> {
-        PlanFile {
-            path: &self.place.document,
-            is_private: self
-                .place
-                .base
-                .kept
-                .state(|state| state.plan_file.is_none()),
-            clock: self.context.clock,
-            redactor: self.context.redactor,
-        }
+        document_of(self.context, &self.place.base.kept, &self.place.document)
     }
 
     /// Records the current document in the chat log.

@@ -81,6 +81,7 @@ impl TaskList {
         Structured {
             schema: Self::schema(tools),
             format: include_str!("../../../prompts/plan_task_list.txt"),
+            examples: include_str!("../../../prompts/plan_task_list_example.txt"),
             counter_example: "\n❌ WRONG: {\"tasks\": [\"...\"]}\n✅ CORRECT: {\"task_list\": [{\"step\": 1, \
                               \"description\": \"...\", \"tool\": \"...\", \"params\": {...}}]}",
             check: &|reply| Self::read(reply).map(drop),
@@ -114,8 +115,10 @@ impl TaskList {
     }
 }
 
-/// The form of a log entry, with an example.
+/// The form of a log entry.
 const LOG_ENTRY: &str = include_str!("../../../prompts/plan_log_entry.txt");
+/// The specification's example of one.
+const LOG_ENTRY_EXAMPLE: &str = include_str!("../../../prompts/plan_log_entry_example.txt");
 
 /// The result of the summary stage.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -142,7 +145,8 @@ impl WorkSummary {
     /// Checks that a reply is a summary, and not the example.
     fn check(reply: &Value) -> Result<(), String> {
         let action = Self::read(reply)?.log_entry.action;
-        if LOG_ENTRY.contains(&format!("\"{action}\"")) {
+        let action = format!("\"{action}\"");
+        if LOG_ENTRY.contains(&action) || LOG_ENTRY_EXAMPLE.contains(&action) {
             return Err("`log_entry` is the example's: say what the messages show".to_owned());
         }
         Ok(())
@@ -153,6 +157,7 @@ impl WorkSummary {
         Structured {
             schema: Self::schema(),
             format: LOG_ENTRY,
+            examples: LOG_ENTRY_EXAMPLE,
             counter_example: "\n❌ WRONG: {\"response\": \"...\"}\n✅ CORRECT: {\"log_entry\": {\"action\": \"...\", \
                               \"details\": \"...\", \"result\": \"...\", \"tools_used\": [...]}, \
                               \"acceptance_criteria_updates\": [...], \"decisions_made\": [...]}",

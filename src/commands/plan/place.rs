@@ -54,6 +54,11 @@ impl KeptPlan<'_> {
         look(&self.session.borrow().file.state)
     }
 
+    /// Returns `true` if a request is in progress.
+    pub fn is_under_way(&self) -> bool {
+        self.state(|state| !state.requests.is_empty() && state.stage != PlanStage::Done)
+    }
+
     /// Changes the state and saves it.
     ///
     /// # Errors
@@ -114,31 +119,35 @@ impl Keeping for KeptPlan<'_> {
     }
 }
 
-/// Reads the table of models: the agent's own, created if it is missing, with the project's taking precedence.
+/// Reads the table of models: the agent's own, or its defaults if it is missing, with the project's taking precedence.
 ///
 /// # Errors
-/// If a table is invalid, or cannot be read or created.
+/// If a table is invalid or cannot be read.
 pub fn table(context: &Context<'_>, home: &Path) -> Result<ModelTable, Error> {
     let path = home.join(PLAN_MODELS);
-    let own = own_models(context, &path)?;
+    let own = files::read(&path, Links::Followed, MIB).if_there();
+    let own = own.map_err(PathError::of("read", &path))?;
+    let own = own.unwrap_or_else(|| ModelTable::PLAN_DEFAULTS.into());
     let (project, environment) = (&context.project, context.environment);
     let plans = Some((&*path, &*own));
     let table = crate::commands::models::table(project, environment, plans, context.today());
     Ok(table.map_err(NotReady::of)?)
 }
 
-/// Reads the agent's own table, or creates it with the defaults if it does not exist.
-fn own_models(context: &Context<'_>, path: &Path) -> Result<Vec<u8>, PathError> {
-    let read = files::read(path, Links::Followed, MIB).if_there();
-    if let Some(own) = read.map_err(PathError::of("read", path))? {
-        return Ok(own);
+/// Creates the agent's own table with the defaults if it does not exist.
+///
+/// # Errors
+/// If it cannot be created.
+pub fn keep_models(context: &Context<'_>, home: &Path) -> Result<(), Error> {
+    let path = home.join(PLAN_MODELS);
+    if !path.exists() {
+        home_file::create(&path, ModelTable::PLAN_DEFAULTS.as_bytes())?;
+        context.notice(format!(
+            "`{}` was made: it lists the models, and says which is asked in which stage",
+            path.display()
+        ));
     }
-    home_file::create(path, ModelTable::PLAN_DEFAULTS.as_bytes())?;
-    context.notice(format!(
-        "`{}` was made: it lists the models, and says which is asked in which stage",
-        path.display()
-    ));
-    Ok(ModelTable::PLAN_DEFAULTS.into())
+    Ok(())
 }
 
 /// Selects the models of the three stages, that of the steps first; plans are repaired by the model that makes them.
@@ -152,7 +161,16 @@ pub fn models<'c>(
     pull: bool,
     typing: Option<&User>,
 ) -> Result<Models<'c>, Error> {
-    let selected = STAGES.map(|(purpose, task)| Ok((purpose, selected(context, choice, task)?)));
+    // A server that may have the named model is asked for it once.
+    let named = choice.model.as_ref();
+    let named = named.map(|_| selected(context, choice, TaskType::Coding));
+    let named = named.transpose()?;
+    let of = |task| {
+        named
+            .clone()
+            .map_or_else(|| selected(context, choice, task), Ok)
+    };
+    let selected = STAGES.map(|(purpose, task)| Ok((purpose, of(task)?)));
     let selected: Result<Vec<_>, Error> = selected.into_iter().collect();
     selection::stage_models(context, choice, selected?, &|model| {
         typing
@@ -161,7 +179,8 @@ pub fn models<'c>(
     })
 }
 
-/// Selects the model of a stage: the one given by `--model`, or else by the rules of the tables.
+/// Selects the model of a stage: the one given by `--model`, which Ollama may have without an entry, or else by the
+/// rules of the tables.
 ///
 /// # Errors
 /// If there is no such model.
@@ -170,10 +189,10 @@ pub fn selected(
     choice: &ModelChoice,
     task: TaskType,
 ) -> Result<ModelSpec, Error> {
-    let table = selection::table_of(context.models)?;
     let mut spec = if let Some(name) = choice.model.as_deref() {
-        selection::named(table, name)?
+        selection::named_or_installed(context, name)?
     } else {
+        let table = selection::table_of(context.models)?;
         let selected = table.for_task(task).map_err(ModelsProblem::from);
         selected.map_err(NotReady::of)?.clone()
     };

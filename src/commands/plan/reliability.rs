@@ -32,7 +32,8 @@ const TEST_PLAN: &str = "# Current Plan\n\nTest plan";
 /// If too few replies are well-formed, or the model cannot be asked.
 pub fn reliability(context: &Context<'_>, wanted: &ReliabilityArgs) -> Result<Outcome, Failure> {
     let choice = &ModelChoice::streamed(wanted.model.as_deref(), wanted.timeout);
-    let table: Result<ModelTable, _> = Ok(place::table(context, &home(context, &PLAN)?)?);
+    let home = home(context, &PLAN)?;
+    let table: Result<ModelTable, _> = Ok(place::table(context, &home)?);
     let context = &Context {
         models: &table,
         ..context.clone()
@@ -40,6 +41,7 @@ pub fn reliability(context: &Context<'_>, wanted: &ReliabilityArgs) -> Result<Ou
     let spec = place::selected(context, choice, TaskType::Coding)?;
     let stages = vec![(Purpose::STEP, spec)];
     let models = selection::stage_models(context, choice, stages, &|_| Ok(false))?;
+    place::keep_models(context, &home)?;
     let tools = described();
     let offer = PROTOCOL.offer(&tools);
     let told = instructions::read(context.home(), context.project.root(), context.redactor);

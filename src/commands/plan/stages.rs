@@ -484,6 +484,7 @@ impl<'c> Stages<'_, 'c, '_> {
             task,
             reminder: REMINDER,
             window: window.unwrap_or(u64::MAX),
+            answer: spec.answer_share(),
             shorter,
             larger: place::larger(self.context.models, spec),
         }

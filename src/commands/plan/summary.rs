@@ -136,22 +136,43 @@ impl Stages<'_, '_, '_> {
         ))
     }
 
-    /// Records the plan's progress when there is no summary, with an entry of the program's own.
+    /// Records the work when there is no summary, with an entry of the program's own; also the plan's progress if the
+    /// work has ended.
     ///
     /// # Errors
     /// If the document cannot be changed.
-    pub fn conclude(&self, end: WorkEnd) -> Result<(), AgentError> {
+    pub fn conclude(&self, end: Option<WorkEnd>) -> Result<(), AgentError> {
         let now = self.context.clock.now().timestamp_millis();
         let state = self.place.base.kept.state(PlanState::clone);
         self.change(|plan| {
-            plan.execution_log.push(own_entry(&state, plan, now));
-            conclude(plan, end);
+            note_unsummed(&state, plan, now);
+            if let Some(end) = end {
+                conclude(plan, end);
+            }
         })
+    }
+
+    /// Records the work so far if the model has not answered: its server may be gone for long.
+    pub fn note_stop(&self, error: &AgentError) {
+        if matches!(error, AgentError::Model(_)) {
+            // The model's error takes precedence over a failure to record the work.
+            let _ = self.conclude(None);
+        }
+    }
+}
+
+/// Adds the program's own entry to the plan's log, unless the last one says the same.
+pub fn note_unsummed(state: &PlanState, plan: &mut Plan, timestamp: i64) {
+    let entry = own_entry(state, plan, timestamp);
+    let is_same =
+        |last: &LogEntry| (&last.action, &last.details) == (&entry.action, &entry.details);
+    if !plan.execution_log.last().is_some_and(is_same) {
+        plan.execution_log.push(entry);
     }
 }
 
 /// The program's own entry for work that no model has summed up: what was asked, done and left open, and the files.
-pub fn own_entry(state: &PlanState, plan: &Plan, timestamp: i64) -> LogEntry {
+fn own_entry(state: &PlanState, plan: &Plan, timestamp: i64) -> LogEntry {
     let steps = |is_open: bool| {
         let tasks = plan.tasks.iter().filter(|task| task.is_open() == is_open);
         let tasks: Vec<&str> = tasks.map(|task| &*task.description).collect();

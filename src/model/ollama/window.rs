@@ -34,6 +34,13 @@ impl ModelSpec {
         let answer = num_predict(self, self.max_output_tokens);
         Some(context - answer.min(context / 2))
     }
+
+    /// Returns the tokens of the context that Ollama loads which are kept for an answer; 0 for other providers.
+    pub fn answer_share(&self) -> u64 {
+        let ollamas = |_: &u64| self.provider == Provider::Ollama;
+        let prompt = self.prompt_window().filter(ollamas);
+        prompt.map_or(0, |prompt| num_ctx(self) - prompt)
+    }
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ pub fn line(prompt: &str, interrupt: &Interrupt) -> Result<Typed, InputError> {
     let hidden = HiddenEcho::of(io::stdin())?;
     // A user can still answer even if the prompt cannot be written.
     let _ = io::stderr().write_all(printable(prompt, &[]).as_bytes());
-    let typed = Lines::new(stdin(interrupt.clone())?, None).line(prompt);
+    let typed = Lines::new(stdin(interrupt.clone())?, None).line("");
     drop(hidden);
     // The user's newline was not echoed either.
     let _ = io::stderr().write_all(b"\n");

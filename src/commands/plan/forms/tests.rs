@@ -42,8 +42,8 @@ fn task(description: &str) -> Value {
 
 #[test]
 fn what_the_model_is_shown_is_read() {
-    let format = TaskList::protocol(&tools()).format;
-    let list = TaskList::read(&object_in(format)).unwrap();
+    let example = TaskList::protocol(&tools()).examples;
+    let list = TaskList::read(&object_in(example)).unwrap();
     let told: Vec<(&str, usize)> = list
         .task_list
         .iter()
@@ -58,7 +58,7 @@ fn what_the_model_is_shown_is_read() {
     ];
     assert_eq!(told, expected);
 
-    let shown = object_in(WorkSummary::protocol().format);
+    let shown = object_in(WorkSummary::protocol().examples);
     let summary = WorkSummary::read(&shown).unwrap();
     assert_eq!(
         summary.log_entry.action,
