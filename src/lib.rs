@@ -198,8 +198,8 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
     crate::commands::tell(cli, &output, started, place.seen_from(done), pager)
 }
 
-/// Prints the error of an invalid command line as a record on stdout, if these arguments ask for JSON.
-pub fn print_usage_error(
+/// Prints an error from before any command as a record on stdout, if these arguments ask for JSON.
+pub fn print_early_error(
     message: CliMessage,
     arguments: &[OsString],
     clock: &dyn Clock,
@@ -209,7 +209,7 @@ pub fn print_usage_error(
     let options = ConsoleOptions::new(true, (false, false), &Environment::default());
     let output = Output::new(options, format, clock, redactor);
     if let Some(error) = message.error {
-        crate::commands::tell_usage(&output, clock.now(), &error.into());
+        crate::commands::tell_early(&output, clock.now(), &error.into());
     }
 }
 

@@ -36,9 +36,9 @@ fn run(arguments: &[OsString], clock: SystemClock) -> Exit {
     match Cli::read(arguments) {
         Ok(cli) => match capture(clock) {
             Ok(world) => code_commit::run(&cli, &world),
-            Err(error) => say(&format!("error: cannot start: {error}\n"), Exit::LocalIo),
+            Err(message) => refuse(message, Exit::LocalIo, arguments, &clock),
         },
-        Err(message) if message.is_error => refuse(message, arguments, &clock),
+        Err(message) if message.is_error => refuse(message, Exit::Usage, arguments, &clock),
         Err(message) => say(&message.text, Exit::Done),
     }
 }
@@ -56,16 +56,17 @@ fn supervise(place: SupervisorPlace, clock: SystemClock) -> Exit {
     }
 }
 
-fn capture(clock: SystemClock) -> Result<World, String> {
-    SystemClock::check(SystemTime::now()).map_err(|wrong| wrong.to_string())?;
+fn capture(clock: SystemClock) -> Result<World, CliMessage> {
+    SystemClock::check(SystemTime::now())
+        .map_err(|wrong| CliMessage::cannot_start(&wrong.to_string(), "set the clock"))?;
     let here = std::env::current_dir().and_then(|path| path.canonicalize());
     let nowhere = |error| {
-        format!(
-            "the current directory: {error}\nhint: go to a directory that is there and can be read"
-        )
+        let hint = "go to a directory that is there and can be read";
+        CliMessage::cannot_start(&format!("the current directory: {error}"), hint)
     };
     let limited = |error| {
-        format!("no signals can be heard: {error}\nhint: allow for more open files, by `ulimit -n`")
+        let hint = "allow for more open files, by `ulimit -n`";
+        CliMessage::cannot_start(&format!("no signals can be heard: {error}"), hint)
     };
     Ok(World {
         directory: here.map_err(nowhere)?,
@@ -81,17 +82,17 @@ fn capture(clock: SystemClock) -> Result<World, String> {
     })
 }
 
-/// Reports an invalid command line, without keys, which the user may have pasted into it. Key files are not read: an
-/// invalid command line touches nothing.
-fn refuse(message: CliMessage, arguments: &[OsString], clock: &SystemClock) -> Exit {
+/// Reports an error from before any command, without keys, which the user may have pasted into the command line. Key
+/// files are not read: an invalid command line touches nothing.
+fn refuse(message: CliMessage, exit: Exit, arguments: &[OsString], clock: &SystemClock) -> Exit {
     let environment: Environment = std::env::vars_os().collect();
     let keys = KEY_VARIABLES
         .iter()
         .filter_map(|name| environment.get(name));
     let secrets: Vec<_> = environment.secrets().collect();
     let redactor = Redactor::with_values(keys, secrets.iter().map(AsRef::as_ref));
-    let exit = say(&redactor.text(&message.text), Exit::Usage);
-    code_commit::print_usage_error(message, arguments, clock, &redactor);
+    let exit = say(&redactor.text(&message.text), exit);
+    code_commit::print_early_error(message, arguments, clock, &redactor);
     exit
 }
 

@@ -4,6 +4,7 @@ use std::os::unix::fs::symlink;
 
 use std::process::Command;
 
+use crate::machine::{fits, schema};
 use crate::support::{Finished, ModelServer, TestProject};
 
 /// Runs a project that is not ready, and shows that nothing was sent or written.
@@ -23,21 +24,31 @@ fn not_ready(change: impl FnOnce(TestProject) -> TestProject, arguments: &[&str]
 fn a_directory_that_is_gone_is_told_with_the_way_out() {
     let project = TestProject::new();
     let program = project.command(&[]);
+    let line = "mkdir gone; cd gone; rmdir ../gone; exec \"$0\" models --output-format json";
     let output = Command::new("sh")
-        .args([
-            "-c",
-            "mkdir gone; cd gone; rmdir ../gone; exec \"$0\" models",
-        ])
+        .args(["-c", line])
         .arg(program.get_program())
         .current_dir(project.path(""))
         .output()
         .unwrap();
-    Finished::new(&project, &["models"], output)
-        .exits(6)
-        .says(&[
-            "cannot start: the current directory",
-            "hint: go to a directory",
-        ]);
+    let run = Finished::new(&project, &["models"], output).exits(6);
+    let printed: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    fits(&schema("result"), &printed);
+    let error = &printed["error"];
+    let message = error["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("cannot start: the current directory: "),
+        "{message}"
+    );
+    assert_eq!(
+        error["hint"],
+        "go to a directory that is there and can be read"
+    );
+    assert_eq!(
+        (&error["reason"], &error["retryable"]),
+        (&"disk".into(), &false.into())
+    );
+    run.says(&[&format!("error: {message}\nhint: go to a directory")]);
 }
 
 #[test]

@@ -169,6 +169,19 @@ pub struct CliMessage {
     pub(crate) error: Option<CommandError>,
 }
 
+impl CliMessage {
+    /// Creates the message of a program that cannot start.
+    #[must_use]
+    pub fn cannot_start(problem: &str, hint: &str) -> Self {
+        let (message, hint) = (format!("cannot start: {problem}"), hint.to_owned());
+        Self {
+            text: format!("error: {message}\nhint: {hint}\n"),
+            is_error: true,
+            error: Some(CommandError::CannotStart { message, hint }),
+        }
+    }
+}
+
 impl Cli {
     /// Parses the command line; the binaries `dev` and `dev-agent` act as the commands of those names.
     ///

@@ -21,6 +21,15 @@ pub(crate) enum CommandError {
         /// What is valid.
         hint: String,
     },
+    /// The program cannot start.
+    #[error("{message}")]
+    #[diagnostic(code("local-io/disk/never"), help("{hint}"))]
+    CannotStart {
+        /// The message.
+        message: String,
+        /// The way out.
+        hint: String,
+    },
     /// The model to add is not in the catalogue.
     #[error("the catalogue has no model `{name}`: it has {known}")]
     #[diagnostic(

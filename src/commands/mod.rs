@@ -62,4 +62,4 @@ pub(crate) use models::table;
 pub(crate) use place::ProjectPlace;
 pub(crate) use settings::with_files;
 pub(crate) use summary::{SummaryFile, summarize};
-pub(crate) use tell::{tell, tell_usage};
+pub(crate) use tell::{tell, tell_early};

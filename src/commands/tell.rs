@@ -130,8 +130,8 @@ fn unstarted(
     json::record(&record)
 }
 
-/// Reports an invalid command line to programs; the user has been told.
-pub fn tell_usage(output: &Output<'_>, started: DateTime<FixedOffset>, error: &Error) {
+/// Reports an error from before any command to programs; the user has been told.
+pub fn tell_early(output: &Output<'_>, started: DateTime<FixedOffset>, error: &Error) {
     // A write error would only obscure the failure already printed.
     let _ = output.result("", || unstarted("", started, error, error.hint()));
 }

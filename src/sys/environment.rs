@@ -168,7 +168,7 @@ pub struct SystemClock {
 
 /// Error for a clock before 1970, when no certificate is valid and time stamps make no sense.
 #[derive(Debug, thiserror::Error)]
-#[error("the clock shows a time before 1970\nhint: set the clock")]
+#[error("the clock shows a time before 1970")]
 pub struct WrongClock;
 
 impl SystemClock {

@@ -164,6 +164,28 @@ fn a_result_keeps_its_parts_as_json() {
 }
 
 #[test]
+fn the_status_that_a_server_answers_with_is_data() {
+    for (status, command, reason, is_retryable) in [
+        (403, "tools", "mcp-failed", false),
+        (503, "tools", "busy", true),
+        // The call may have been begun.
+        (500, "call", "mcp-failed", false),
+    ] {
+        let denied = || Reply::status(status, "", "no");
+        let server = McpServer::streamable([0; 8].map(|_| denied()));
+        let url = server.url();
+        let mut asked = vec!["mcp", command, &url];
+        asked.extend((command == "call").then_some("say"));
+        asked.extend(["--timeout", "1s", "--output-format", "json"]);
+        let run = TestProject::new().run(&asked).exits(4);
+        let error = &serde_json::from_str::<serde_json::Value>(&run.stdout).unwrap()["error"];
+        assert_eq!(error["http_status"], status, "{error:#}");
+        let told = (&error["reason"], &error["retryable"]);
+        assert_eq!(told, (&json!(reason), &json!(is_retryable)), "{error:#}");
+    }
+}
+
+#[test]
 fn own_headers_are_sent_and_not_shown() {
     let denied = Reply::status(401, "", "no such key: s3cret-longer");
     let server = McpServer::streamable([denied]);

@@ -85,6 +85,9 @@ fn work_is_published_where_a_review_has_passed_it() {
     let orchestra = OrchestraProject::clean();
     let folder = orchestra.run(&["--no-publish"]).exits(0).folder;
     let calls = orchestra.azure.requests().len();
+    // No model is asked, so none need be configured.
+    let orchestra = orchestra.with_variable("AZURE_OPENAI_API_KEY", "");
+    let orchestra = orchestra.with_variable("AZURE_OPENAI_DEPLOYMENT", "");
     let told = report(&run(&orchestra, &["--publish-only", &folder]).exits(0));
     assert_eq!(
         (&told["status"], &told["publish_pantheon_branch_id"]),

@@ -1,7 +1,9 @@
 //! Errors from MCP servers, and their consequences for retries and for the work.
 
+use std::fmt;
 use std::time::Duration;
 
+use miette::Diagnostic;
 use serde_json::{Value, json};
 
 use super::message::RpcError;
@@ -15,18 +17,13 @@ const WORDS: usize = 4000;
 const LINE: usize = 300;
 
 /// Errors from calling an MCP server.
-#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[derive(Debug, thiserror::Error)]
 pub enum McpError {
     /// The run was interrupted by a signal.
     #[error(transparent)]
-    #[diagnostic(transparent)]
     Interrupted(#[from] Interrupted),
     /// The server cannot be reached, or its answer is incomplete.
     #[error("no answer from the MCP server at `{server}`{}: {reason}", after_tries(*.tries))]
-    #[diagnostic(
-        code("mcp-failed/network"),
-        help("see that the server runs and the URL is right")
-    )]
     NoAnswer {
         /// The server's URL without its query.
         server: String,
@@ -37,7 +34,6 @@ pub enum McpError {
     },
     /// No answer came within the time limit of a call.
     #[error("the MCP server at `{server}` has not answered within {} s", .limit.as_secs_f64())]
-    #[diagnostic(code("mcp-failed/network"), help("{MORE_TIME}"))]
     TimedOut {
         /// The server.
         server: String,
@@ -46,7 +42,6 @@ pub enum McpError {
     },
     /// The server or a proxy answered with an error status.
     #[error("the MCP server at `{server}` answers {status}{}{}", after_tries(*.tries), behind(.words))]
-    #[diagnostic(code("mcp-failed"), help("{}", status_hint(*status)))]
     Status {
         /// The server.
         server: String,
@@ -59,7 +54,6 @@ pub enum McpError {
     },
     /// The answer does not come from an MCP server that this client supports.
     #[error("the server at `{server}` does not speak MCP as expected: {problem}")]
-    #[diagnostic(code("mcp-failed"), help("{RIGHT_URL}"))]
     Protocol {
         /// The server.
         server: String,
@@ -68,10 +62,6 @@ pub enum McpError {
     },
     /// The server supports only other versions of the protocol.
     #[error("the MCP server at `{server}` speaks {versions}, which this client does not")]
-    #[diagnostic(
-        code("mcp-failed"),
-        help("use a version of the server that speaks one of 2024-11-05 to 2026-07-28")
-    )]
     Version {
         /// The server.
         server: String,
@@ -80,7 +70,6 @@ pub enum McpError {
     },
     /// The next try would start after the time limit of the call.
     #[error("{source}; the next try is {} s away, beyond the time limit", .wait.as_secs_f64())]
-    #[diagnostic(code("mcp-failed/network"), help("{MORE_TIME}"))]
     NoTimeLeft {
         /// The failure of the last try.
         source: Box<McpError>,
@@ -89,32 +78,27 @@ pub enum McpError {
     },
     /// The answer is larger than 16 MB.
     #[error("the answer of the MCP server at `{server}` has more than 16 MB")]
-    #[diagnostic(code("mcp-failed"), help("ask for less"))]
     TooLarge {
         /// The server.
         server: String,
     },
     /// The server returned an error for the request.
     #[error("the MCP server says: {} ({})", .0.message, .0.code)]
-    #[diagnostic(code("mcp-failed"), help("{SHOWS_TOOLS}"))]
     Server(RpcError),
     /// The tool reported a failure.
     #[error("{message}")]
-    #[diagnostic(code("mcp-failed"), help("{SHOWS_TOOLS}"))]
     Tool {
         /// The message from the server.
         message: String,
     },
     /// A call failed that the server may have begun and that must not be repeated.
     #[error("{source}; whether the call was begun is not known, so it was not tried again")]
-    #[diagnostic(code("mcp-failed"), help("see on the server whether it was begun"))]
     Doubtful {
         /// The failure.
         source: Box<McpError>,
     },
     /// The server's program cannot be started, or has ended.
     #[error("the MCP server `{program}` {reason}{}", behind(.output))]
-    #[diagnostic(code("mcp-failed"), help("{}", program_hint(*was_started)))]
     Program {
         /// The program.
         program: String,
@@ -127,10 +111,6 @@ pub enum McpError {
     },
     /// A replayed run made a request that differs from the recorded one.
     #[error("{}", not_recorded(asked, recorded.as_deref()))]
-    #[diagnostic(
-        code("mcp-failed"),
-        help("the run was cut short there, or was made by another version of the program")
-    )]
     NotRecorded {
         /// The request made in the replay.
         asked: String,
@@ -139,7 +119,6 @@ pub enum McpError {
     },
     /// The recorded error of a replayed run.
     #[error("{message}")]
-    #[diagnostic(code("mcp-failed"), help("the recorded run has ended so, too"))]
     Replayed {
         /// The error's text.
         message: String,
@@ -148,10 +127,8 @@ pub enum McpError {
     },
 }
 
-const MORE_TIME: &str = "see what the server is doing, or give it more time with `--timeout`";
 const RIGHT_URL: &str =
     "see that the URL is that of the server's MCP endpoint, as `https://host/mcp`";
-const SHOWS_TOOLS: &str = "`code-commit mcp tools` shows what the server's tools take";
 
 fn status_hint(status: u16) -> &'static str {
     match status {
@@ -169,7 +146,65 @@ fn program_hint(was_started: bool) -> &'static str {
     }
 }
 
+impl Diagnostic for McpError {
+    fn code(&self) -> Option<Box<dyn fmt::Display + '_>> {
+        if let Self::Interrupted(interrupted) = self {
+            return interrupted.code();
+        }
+        let status = self.http_status();
+        let status = status.map_or(String::new(), |status| format!("/{status}"));
+        Some(Box::new(format!("mcp-failed/{}{status}", self.reason())))
+    }
+
+    fn help(&self) -> Option<Box<dyn fmt::Display + '_>> {
+        Some(Box::new(match self {
+            Self::Interrupted(interrupted) => return interrupted.help(),
+            Self::NoAnswer { .. } => "see that the server runs and the URL is right",
+            Self::TimedOut { .. } | Self::NoTimeLeft { .. } => {
+                "see what the server is doing, or give it more time with `--timeout`"
+            }
+            Self::Status { status, .. } => status_hint(*status),
+            Self::Protocol { .. } => RIGHT_URL,
+            Self::Version { .. } => {
+                "use a version of the server that speaks one of 2024-11-05 to 2026-07-28"
+            }
+            Self::TooLarge { .. } => "ask for less",
+            Self::Server(_) | Self::Tool { .. } => {
+                "`code-commit mcp tools` shows what the server's tools take"
+            }
+            Self::Doubtful { .. } => "see on the server whether it was begun",
+            Self::Program { was_started, .. } => program_hint(*was_started),
+            Self::NotRecorded { .. } => {
+                "the run was cut short there, or was made by another version of the program"
+            }
+            Self::Replayed { .. } => "the recorded run has ended so, too",
+        }))
+    }
+}
+
 impl McpError {
+    /// The HTTP status, if an error status is what the server or a proxy answered.
+    fn http_status(&self) -> Option<u16> {
+        match self {
+            Self::Status { status, .. } => Some(*status),
+            Self::NoTimeLeft { source, .. } | Self::Doubtful { source } => source.http_status(),
+            _ => None,
+        }
+    }
+
+    /// Returns the reason's name in the contract.
+    fn reason(&self) -> &'static str {
+        match self {
+            Self::NoAnswer { .. } | Self::TimedOut { .. } => "network",
+            Self::Status {
+                status: 429 | 500..,
+                ..
+            } => "busy",
+            Self::NoTimeLeft { source, .. } => source.reason(),
+            _ => "mcp-failed",
+        }
+    }
+
     /// Creates an error for an answer that violates the protocol.
     pub(super) fn protocol(server: &str, problem: impl Into<String>) -> Self {
         let (server, problem) = (server.to_owned(), problem.into());

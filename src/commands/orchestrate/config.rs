@@ -97,7 +97,7 @@ pub struct ConfigProblem {
 
 impl AgentConfig {
     /// Reads the environment, including variables from a `.env` file. The model's are skipped if another model is
-    /// selected.
+    /// selected, or none is asked.
     ///
     /// # Errors
     /// Everything that is missing or wrong.
@@ -109,7 +109,8 @@ impl AgentConfig {
             environment,
             problems: Vec::new(),
         };
-        let azure = flags.model.is_none().then(|| variables.azure()).flatten();
+        let asks_azure = flags.model.is_none() && flags.publish_only.is_none();
+        let azure = asks_azure.then(|| variables.azure()).flatten();
         let mcp = variables.mcp();
         let polling = variables.polling();
         let project = variables.project(flags);

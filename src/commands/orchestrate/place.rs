@@ -78,7 +78,20 @@ impl<'c> OrchestratePlace<'c> {
         let config = AgentConfig::read(context.environment, arguments);
         let config = config.map_err(|problems| missing.extend(problems)).ok();
         let azure = config.as_ref().and_then(|config| config.azure.as_ref());
-        let models = models(context, choice, azure, &mut missing)?;
+        let published = ModelChoice {
+            model: None,
+            replay: arguments.publish_only.clone(),
+            ..choice.clone()
+        };
+        let models = match selection::find_recording(context, &published)? {
+            // No model is asked, and the settings of the earlier run's may be gone.
+            Some(earlier) => {
+                let settings = earlier.agent().and_then(|record| record.orchestration);
+                let model = |told| selection::recorded_model(context, &published, &earlier, &told);
+                settings.map(model).transpose()?
+            }
+            None => models(context, choice, azure, &mut missing)?,
+        };
         let (Some(config), Some(models), true) = (config, models, missing.problems.is_empty())
         else {
             return Err(missing.into());
