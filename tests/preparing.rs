@@ -196,6 +196,29 @@ fn init_builds_as_a_run_does_and_tells_what_the_build_leaves() {
 }
 
 #[test]
+fn init_ignores_well_known_folders_that_the_build_has_made() {
+    let recipe = "all:\n\tmkdir -p target node_modules/a sub/__pycache__ sub/target\n\
+        \ttouch target/a node_modules/a/b sub/__pycache__/a.pyc sub/target/a sub/gen.c program\n";
+    let project = bare(&[("Makefile", recipe), ("sub/a.c", "")]);
+    let ignored = "/agent-config\n/logs\n";
+    let project = project.file(".gitignore", format!("{ignored}*.o\n"));
+    git(&project, &["init", "-q"]);
+    git(&project, &["add", "--all"]);
+    let run = project.run(&["init"]).exits(0);
+    for told in [
+        "  lines added  .gitignore\n",
+        "the build has made `program`, `sub/gen.c`, `sub/target`: add it to git, or to .gitignore\n",
+        "git add .gitignore build.sh",
+    ] {
+        assert!(run.stdout.contains(told), "{told}\n{}", run.stdout);
+    }
+    assert_eq!(
+        project.read(".gitignore"),
+        format!("{ignored}*.o\n/target\n__pycache__\nnode_modules\n")
+    );
+}
+
+#[test]
 fn rollup_takes_what_git_tracks_and_leaves_out_what_nobody_should_send() {
     let project = TestProject::new()
         .file("b.txt", "no line end")

@@ -30,8 +30,15 @@ const AFTER_HELP: &str = include_str!("command_line/after_help.txt").trim_ascii_
 /// Kept as one text: with a separate summary and long text, clap would print each flag's help below the flag.
 const ABOUT: &str = include_str!("command_line/about.txt").trim_ascii_end();
 
-/// The whole of `code-commit -h`.
-const SHORT_HELP: &str = include_str!("command_line/short_help.txt").trim_ascii_end();
+/// Templates for the whole of `-h`, by the names of the program, the agents and the binaries that are agents.
+const SHORT_HELP: [(&str, &str); 6] = [
+    (PROGRAM, include_str!("command_line/short_help.txt")),
+    ("chat", include_str!("chat/short_help.txt")),
+    ("dev", include_str!("dev/short_help.txt")),
+    ("plan", include_str!("plan/short_help.txt")),
+    ("orchestrate", include_str!("orchestrate/short_help.txt")),
+    ("dev-agent", include_str!("orchestrate/short_help.txt")),
+];
 
 /// The minimum similarity, from 0 to 1, for suggesting a name in place of a mistyped one.
 const NEAR: f64 = 0.6;
@@ -211,7 +218,7 @@ impl Cli {
         let binary = binary.version(env!("CARGO_PKG_VERSION"));
         let binary = PlaceArgs::augment_args(OutputArgs::augment_args(A::augment_args(binary)));
         let binary = binary.about(about).long_about(None);
-        let mut parser = with_help(binary.clone(), None, arguments);
+        let mut parser = with_help(binary.clone(), arguments);
         let parsed = parser.try_get_matches_from_mut(arguments);
         parsed.map_err(|error| message(&error, binary, arguments))?;
         let given = arguments.iter().skip(1).cloned();
@@ -222,7 +229,7 @@ impl Cli {
     /// Parses the command line and applies shorthand flags: `--json` means `--output-format json`. Commands
     /// that print a script or a manual page print nothing else.
     fn parse_all(arguments: &[OsString]) -> Result<Self, clap::Error> {
-        let matches = with_help(Self::command(), Some(SHORT_HELP), arguments)
+        let matches = with_help(Self::command(), arguments)
             .try_get_matches_from(arguments)
             .or_else(|error| flags_in_front(arguments).ok_or(error))?;
         let mut cli = Self::from_arg_matches(&matches)?;
@@ -347,27 +354,25 @@ fn flags_in_front(arguments: &[OsString]) -> Option<ArgMatches> {
     (!own.any(is_given)).then(|| matches.clone())
 }
 
-/// Shortens the help if `-h` asks for it: to the text `short`, or by the advanced options and all that follows them.
-fn with_help(
-    command: clap::Command,
-    short: Option<&'static str>,
-    arguments: &[OsString],
-) -> clap::Command {
+/// Shortens the help if `-h` asks for it: to its template, or by the advanced options and all that follows them.
+fn with_help(command: clap::Command, arguments: &[OsString]) -> clap::Command {
     fn shortened(command: clap::Command) -> clap::Command {
-        let command = command.after_help(Resettable::Reset);
+        let mut templates = SHORT_HELP.iter();
+        let template = templates.find(|(name, _)| *name == command.get_name());
+        let command = match template {
+            Some((_, template)) => command.help_template(template.trim_ascii_end()),
+            None => command.after_help(Resettable::Reset),
+        };
         let command = command.mut_args(|argument| {
             let is_seldom = argument.get_help_heading() == Some(SELDOM);
             argument.hide_short_help(is_seldom)
         });
         command.mut_subcommands(shortened)
     }
-    if !arguments.iter().any(|argument| argument == "-h") {
-        return command;
-    }
-    let command = shortened(command);
-    match short {
-        Some(short) => command.override_help(short),
-        None => command,
+    if arguments.iter().any(|argument| argument == "-h") {
+        shortened(command)
+    } else {
+        command
     }
 }
 

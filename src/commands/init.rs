@@ -14,9 +14,10 @@ use crate::exec::build_script::{BUILD_SCRIPT, BuildError, PLACEHOLDER};
 use crate::exec::sandbox::SandboxMode;
 use crate::model::price::Usd;
 use crate::model::{ModelTable, Purpose, catalogue};
-use crate::project::gitignore::GITIGNORE;
+use crate::project::gitignore::{GITIGNORE, IgnoreRules};
 use crate::project::index::{IndexProblem, TrackedPaths};
 use crate::project::kind::ProjectKind;
+use crate::project::walk::Walk;
 use crate::project::{
     CONFIG, EXAMPLE_QUERY, LOGS, PROJECT_GATE, Project, ProjectProblem, QUERY, ROLLUP,
 };
@@ -43,6 +44,10 @@ exec code-commit rollup \"$@\"
 const BUILD_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 /// The number of final output lines shown when the build fails.
 const LAST_LINES: usize = 10;
+/// The number of paths named that the build has made.
+const NAMED: usize = 20;
+/// The maximum number of directory entries looked at for them.
+const LOOKED_AT: usize = 100_000;
 
 /// Prepares the project.
 ///
@@ -57,7 +62,8 @@ pub fn init(context: &Context<'_>) -> Result<Outcome, Failure> {
         (BUILD_SCRIPT, build_script(root, &kinds)),
         ("codeRollup.sh", ROLLUP_SCRIPT.to_owned()),
     ];
-    let mut lines = vec![ignore(context, &kinds)?];
+    let leaves = kinds.iter().flat_map(|(kind, _)| kind.leaves());
+    let mut lines = vec![(GITIGNORE, ignore(context, leaves)?)];
     for (path, content) in &files {
         let is_new = write_new(&root.join(path), content)?;
         lines.push((*path, if is_new { WRITTEN } else { LEFT }));
@@ -77,6 +83,9 @@ pub fn init(context: &Context<'_>) -> Result<Outcome, Failure> {
         lines.push((PROJECT_GATE, if is_new { WRITTEN } else { LEFT }));
     }
     let built = made_for.map(|_| try_build(context)).transpose()?;
+    if let (Some(built), (_, done @ LEFT)) = (&built, &mut lines[0]) {
+        *done = built.ignored;
+    }
     let told = lines
         .iter()
         .map(|(path, done)| format!("{done:>13}  {path}\n"));
@@ -125,12 +134,14 @@ fn next_steps(
         }
         None => "check build.sh: it must pass on the project as it is".to_owned(),
     });
-    let made = built
-        .map(|(_, built)| built.made.join("`, `"))
-        .filter(|made| !made.is_empty());
-    steps.extend(
-        made.map(|made| format!("the build has made `{made}`: add it to git, or to .gitignore")),
-    );
+    let made = built.map(|(_, built)| &built.made);
+    steps.extend(made.filter(|made| !made.is_empty()).map(|made| {
+        let named: Vec<&str> = made.iter().map(String::as_str).take(NAMED).collect();
+        let more = made.len() - named.len();
+        let more = (more > 0).then(|| format!(" and {more} more"));
+        let (named, more) = (named.join("`, `"), more.unwrap_or_default());
+        format!("the build has made `{named}`{more}: add it to git, or to .gitignore")
+    }));
     if files.contains(&(PROJECT_GATE, WRITTEN)) {
         steps.push(format!(
             "check {PROJECT_GATE}: no reply may change what it protects, which build.sh rests on"
@@ -208,8 +219,10 @@ struct FirstBuild {
     record: Option<BuildRecord>,
     /// The end of its output, indented.
     last_lines: String,
-    /// The files it left in the root, visible to git.
-    made: Vec<String>,
+    /// What was done with `.gitignore` because of what it left.
+    ignored: &'static str,
+    /// The files and directories it left, visible to git.
+    made: BTreeSet<String>,
 }
 
 impl FirstBuild {
@@ -230,7 +243,7 @@ fn try_build(context: &Context<'_>) -> Result<FirstBuild, Failure> {
         sandbox: SandboxMode::Auto,
     };
     let root = context.project.root();
-    let before = names(root);
+    let before = entries(root, None);
     let mut output = Excerpt::default();
     let mut builds = Builds::new(context, options, &[])?;
     let (mut passed, mut status, record) = match builds.run(Usd::ZERO, &mut output) {
@@ -252,30 +265,40 @@ fn try_build(context: &Context<'_>) -> Result<FirstBuild, Failure> {
     let last = output
         .lines()
         .skip(output.lines().count().saturating_sub(LAST_LINES));
-    let made = names(root).into_iter();
-    let made = made.filter(|name| !before.contains(name) && !context.project.ignores(name));
+    let mut made = &entries(root, Some(&before)) - &before;
+    let ignored = ignore(context, ProjectKind::ignoring(&made))?;
+    made.retain(|path| !context.project.ignores(path));
     Ok(FirstBuild {
         passed,
         status,
         record,
         last_lines: last.map(|line| format!("    {line}\n")).collect(),
-        made: made.collect(),
+        ignored,
+        made,
     })
 }
 
-/// Returns the names of a directory's entries.
-fn names(folder: &Path) -> BTreeSet<String> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    names.collect()
+/// Returns the paths below `root` that git does not ignore; of directories that are not `known`, only their own.
+fn entries(root: &Path, known: Option<&BTreeSet<String>>) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    if let Ok(rules) = IgnoreRules::load(root) {
+        let mut walk = Walk::of_project(root, rules, LOOKED_AT);
+        // If the root cannot be read, there is nothing to name.
+        let _ = walk.each(|path, _| {
+            let is_known = known.is_none_or(|known| known.contains(&path));
+            found.insert(path);
+            is_known
+        });
+    }
+    found
 }
 
 /// Appends lines to `.gitignore`, so that git ignores the folders with keys and logs as well as build
 /// artefacts.
 fn ignore(
     context: &Context<'_>,
-    kinds: &[(&ProjectKind, &str)],
-) -> Result<(&'static str, &'static str), Error> {
+    leaves: impl Iterator<Item = &'static str>,
+) -> Result<&'static str, Error> {
     let project = &context.project;
     let path = project.root().join(GITIGNORE);
     let add = || {
@@ -297,7 +320,7 @@ fn ignore(
         ];
         let lacking = lines.into_iter().filter(|(_, lacks)| *lacks);
         let added = lacking.map(|(line, _)| line.to_owned());
-        let left = left_by_builds(&context.project, kinds);
+        let left = left_by_builds(&context.project, leaves);
         let left = left.iter().map(|line| format!("{line}\n"));
         let added: String = added.chain(left).collect();
         if added.is_empty() {
@@ -306,23 +329,24 @@ fn ignore(
         files::append(&path)?.write_all(format!("{}{added}", line_end(&text)).as_bytes())?;
         Ok(before.map_or(WRITTEN, |_| EXTENDED))
     };
-    Ok((GITIGNORE, add().map_err(PathError::of("write", GITIGNORE))?))
+    Ok(add().map_err(PathError::of("write", GITIGNORE))?)
 }
 
-/// Returns the build artefacts of these kinds of project that git neither ignores nor tracks under the same
-/// name.
-fn left_by_builds(project: &Project, kinds: &[(&ProjectKind, &str)]) -> BTreeSet<&'static str> {
+/// Returns those build artefacts that git neither ignores nor tracks under the same name.
+fn left_by_builds(
+    project: &Project,
+    leaves: impl Iterator<Item = &'static str>,
+) -> BTreeSet<&'static str> {
     let tracked = TrackedPaths::below(project.root()).unwrap_or_default();
     let tracked: BTreeSet<String> = tracked
         .files()
         .flat_map(|path| path.split('/').map(str::to_owned).collect::<Vec<_>>())
         .collect();
-    let left = kinds.iter().flat_map(|(kind, _)| kind.leaves());
     let is_lacking = |line: &&str| {
         let name = line.trim_start_matches('/').replace('*', "x");
         !tracked.contains(&name) && !project.ignores(&name)
     };
-    left.filter(is_lacking).collect()
+    leaves.filter(is_lacking).collect()
 }
 
 /// Writes a file unless it exists, making a script executable. Returns `true` if it was written.

@@ -4,6 +4,7 @@
 //! Reads file names and manifests. Guarantees that the generated text is this program's own, except for the names of
 //! manifests, and that tests are run only if there are any.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -83,6 +84,20 @@ impl ProjectKind {
     /// Returns the products of building and testing, as lines of `.gitignore`.
     pub fn leaves(&self) -> impl Iterator<Item = &'static str> + use<> {
         self.leaves.split_ascii_whitespace()
+    }
+
+    /// Returns the lines of `.gitignore` for those of these paths that builds of any kind are known to make.
+    pub fn ignoring(paths: &BTreeSet<String>) -> impl Iterator<Item = &'static str> {
+        let is_for = |line: &str, path: &String| {
+            let name = path.rsplit('/').next().unwrap_or_default();
+            match (line.strip_prefix('/'), line.strip_prefix('*')) {
+                (Some(at_top), _) => path == at_top,
+                (None, Some(end)) => name.ends_with(end),
+                (None, None) => name == line,
+            }
+        };
+        let leaves = KINDS.iter().flat_map(Self::leaves);
+        leaves.filter(move |line| paths.iter().any(|path| is_for(line, path)))
     }
 
     /// Returns the commands that build and test the project in `root`, as lines of a shell script that stops at the
