@@ -162,8 +162,8 @@ fn the_short_help_fits_a_screen_and_names_what_there_is() {
                 .map(|name| name.split(' ').next().unwrap())
             {
                 let mut lines = whole.lines().map(str::trim_start);
-                let is_there = lines
-                    .any(|line| line.starts_with(name) || line.contains(&format!(", {name} ")));
+                let is_there =
+                    lines.any(|line| line.starts_with(name) || line.contains(&format!(", {name}")));
                 assert!(is_there, "{name}");
             }
         }
