@@ -167,6 +167,7 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
         sandbox: SandboxSetup {
             program: world.program.as_deref(),
             document: None,
+            hidden: Vec::new(),
             passed: cli.passed_variables(),
             allowed_sockets: &cli.sandbox().allow_socket,
         },

@@ -71,6 +71,7 @@ mod steps;
 mod streaming;
 mod table;
 mod tiers;
+mod trial;
 mod undo;
 mod usage;
 mod vendors;

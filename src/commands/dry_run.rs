@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::command_line::Cli;
 use super::commit::baseline_of;
+use super::models::rates::Rates;
 use crate::model::estimate::{self, CostRange};
 use crate::model::prompt::Inputs;
 use crate::model::tokens::Size;
@@ -31,6 +32,10 @@ pub fn dry_run(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result
     let mut warnings = survey.warnings.clone();
     warnings.extend(selection::near_ends(context, &survey.specs));
     warnings.extend(survey.exposed());
+    let rates = Rates::read(&context.project);
+    let low = |rates: Rates| rates.warning(&survey.specs.first()?.name, "whole");
+    let is_change = build.is_some();
+    warnings.extend(rates.ok().filter(|_| is_change).and_then(low));
     let outcome = match (&survey.inputs, &*survey.specs) {
         (Some(inputs), [spec, repair @ ..]) => {
             let mut estimate = Estimate::new(context, &purpose, inputs, spec, repair.first());

@@ -335,6 +335,7 @@ impl Story {
                 "commit" => format!("asked {model} for a change"),
                 "consistency" => format!("asked {model} for a consistency report"),
                 "undo" => "restored the project".to_owned(),
+                "trial" => format!("tried {model}"),
                 "dev" => format!("ran {model} as an agent"),
                 ORCHESTRATE => format!("ran {model} as an orchestrator"),
                 other => other.to_owned(),

@@ -38,7 +38,7 @@ pub(crate) mod last;
 mod log;
 mod mcp;
 pub(crate) mod mcp_server;
-mod models;
+pub(crate) mod models;
 pub(crate) mod orchestrate;
 mod output_file;
 mod place;

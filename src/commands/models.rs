@@ -1,4 +1,7 @@
-//! The available models: reads their table and lists it.
+//! The available models: reads their table and lists it, with the rates of those that were tried.
+
+pub mod rates;
+mod trial;
 
 use std::path::Path;
 
@@ -6,7 +9,10 @@ use chrono::NaiveDate;
 use clap::Args;
 use serde_json::{Value, json};
 
+use self::rates::{ModelRates, Rates};
+use self::trial::trial;
 use super::add_model::add_model;
+use super::cli::values::parse_dollars;
 use crate::model::price::{Price, Usd};
 use crate::model::{ModelSpec, ModelTable, Origin, Place, TableFile, TaskType, catalogue};
 use crate::project::home::{PLAN_MODELS, System};
@@ -32,6 +38,19 @@ pub struct ModelsArgs {
     /// agent-config/models.json
     #[arg(long, value_name = "NAME")]
     pub add: Option<String>,
+
+    /// Ask this model for eight small changes of a sample project, in each format of replies, and
+    /// remember how many were right
+    #[arg(long = "try", value_name = "NAME", conflicts_with = "add")]
+    pub tried: Option<String>,
+
+    /// With --try, ask for each change N times
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "tried", value_parser = clap::value_parser!(u16).range(1..=100))]
+    pub runs: u16,
+
+    /// With --try, make no call that could take the cost above this many US dollars
+    #[arg(long, value_name = "USD", value_parser = parse_dollars, requires = "tried")]
+    pub max_cost: Option<Usd>,
 }
 
 /// The indent of continuation lines, in columns.
@@ -90,7 +109,7 @@ pub fn table(
     Ok(ModelTable::read(files, today)?)
 }
 
-/// Lists the models, or adds one to the project's table.
+/// Lists the models, adds one to the project's table, or tries one out.
 ///
 /// # Errors
 /// When the table of models cannot be used.
@@ -98,12 +117,19 @@ pub fn models(context: &Context<'_>, arguments: &ModelsArgs) -> Result<Outcome, 
     if let Some(name) = &arguments.add {
         return add_model(context, name);
     }
+    if let Some(name) = &arguments.tried {
+        return trial(context, name, arguments.runs, arguments.max_cost);
+    }
     let table = context.models.as_ref();
     let table = table.map_err(|problem| NotReady::of(problem.clone()))?;
     let mut warnings = selection::near_ends(context, table.models());
     let plans = plans_table(context).unwrap_or_else(|problem| {
         warnings.push(problem.to_string());
         None
+    });
+    let rates = Rates::read(&context.project).unwrap_or_else(|problem| {
+        warnings.push(problem.to_string());
+        Rates::default()
     });
     let own = table
         .models()
@@ -114,7 +140,11 @@ pub fn models(context: &Context<'_>, arguments: &ModelsArgs) -> Result<Outcome, 
         let others = plans.models().iter().filter(is_other);
         others.map(move |spec| Row::of(context, plans, spec, true))
     });
-    let rows: Vec<Row<'_>> = own.chain(others).collect();
+    let rows = own.chain(others).map(|row| Row {
+        rates: rates.of(&row.spec.name),
+        ..row
+    });
+    let rows: Vec<Row<'_>> = rows.collect();
     let json: Vec<Value> = rows.iter().map(Row::json).collect();
     Ok(Outcome {
         warnings,
@@ -148,6 +178,8 @@ struct Row<'m> {
     key: Option<KeySource>,
     /// The missing prerequisites for using it.
     missing: Vec<String>,
+    /// Its rates, if it was tried.
+    rates: Option<&'m ModelRates>,
 }
 
 impl<'m> Row<'m> {
@@ -169,6 +201,7 @@ impl<'m> Row<'m> {
             is_plans,
             key,
             missing: no_key.into_iter().chain(route).collect(),
+            rates: None,
         }
     }
 
@@ -195,6 +228,7 @@ impl<'m> Row<'m> {
         json["tasks"] = json!(self.table.tasks(&self.spec.name).collect::<Vec<_>>());
         json["plan"] = self.is_plans.into();
         json["missing"] = json!(self.missing);
+        json["rates"] = json!(self.rates);
         json
     }
 }
@@ -223,6 +257,10 @@ fn text(rows: &[Row<'_>]) -> String {
             text += &format!("\n    key: {variable}");
         }
         text.extend(row.missing.iter().map(|missing| format!("\n    {missing}")));
+        for (format, rate) in row.rates.into_iter().flatten() {
+            let (asked, right) = (rate.asked, rate.percent(rate.right));
+            text += &format!("\n    {right} % of {asked} replies right in the format `{format}`");
+        }
         if row.is_plans {
             text += "\n    of the agent `plan`";
         }

@@ -94,7 +94,7 @@ impl From<CliMessage> for FlagsProblem {
 /// # Errors
 /// When a file cannot be used.
 pub fn with_files(cli: &Cli, project: &Project) -> Result<Cli, Error> {
-    let mut cli = match project.flags()? {
+    let mut cli = match project.users_file(USER_FLAGS)? {
         None => cli.clone(),
         Some(text) => cli.with_flags(&flags(&text)?).map_err(FlagsProblem::from)?,
     };

@@ -39,6 +39,8 @@ impl Purpose {
     pub const REPORT: Self = Self::new("report");
     /// The findings of a part of the code base, for a consistency report.
     pub const PART: Self = Self::new("part");
+    /// A change that a model is tried with.
+    pub const TRIAL: Self = Self::new("trial");
     /// The next step of an agent's work.
     pub const STEP: Self = Self::new("step");
     /// The next step of an auditor, an agent that judges another's work.

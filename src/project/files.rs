@@ -48,6 +48,9 @@ pub const DRAFT: &str = "agent-config/edited-query.txt";
 /// Name of the table of models in `agent-config`.
 const MODELS: &str = "models.json";
 
+/// Name of the rates of models in trials, in `agent-config`.
+pub const RATES: &str = "model-rates.json";
+
 /// Example query that `init` writes. It is never sent.
 pub const EXAMPLE_QUERY: &str = "\
 Replace this text with what is to be done. Say what the result should do, how you would see that it
@@ -247,15 +250,15 @@ impl Project {
         Ok(text)
     }
 
-    /// Reads the user's flags, if there are any; the file must be the user's own.
+    /// Reads a file in `agent-config` that must be the user's own; `None` if it does not exist.
     ///
     /// # Errors
     /// Fails if the file cannot be read, or git tracks it.
-    pub fn flags(&self) -> Result<Option<Vec<u8>>, ProjectProblem> {
-        match self.read(USER_FLAGS) {
+    pub fn users_file(&self, name: &str) -> Result<Option<Vec<u8>>, ProjectProblem> {
+        match self.read(name) {
             Err(ProjectProblem::Missing(_)) => Ok(None),
             read => {
-                self.check_untracked(USER_FLAGS)?;
+                self.check_untracked(name)?;
                 read.map(Some)
             }
         }

@@ -402,7 +402,7 @@ fn find(
         key_files: key_files.chain(key_file.map(Path::to_path_buf)).collect(),
         git,
         repositories,
-        hidden: hidden.collect(),
+        hidden: hidden.chain(setup.hidden.clone()).collect(),
         home: context.home().map(Path::to_path_buf),
         services: services::places(context.environment, getuid().as_raw()),
         allowed_sockets: setup.allowed_sockets.to_vec(),

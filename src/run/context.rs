@@ -50,6 +50,8 @@ pub struct SandboxSetup<'a> {
     pub program: Option<&'a Path>,
     /// A document of the program's own in the project, which sandboxed commands cannot write.
     pub document: Option<PathBuf>,
+    /// Paths outside the project that are empty in the sandbox.
+    pub hidden: Vec<PathBuf>,
     /// Variables passed to sandboxes and MCP servers although their names suggest a secret.
     pub passed: &'a [String],
     /// Sockets that a sandbox does not hide.

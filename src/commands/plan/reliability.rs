@@ -10,6 +10,7 @@ use super::{instructions, place};
 use crate::agent::AgentError;
 use crate::agent::protocol::Protocol as _;
 use crate::commands::error::CommandError;
+use crate::commands::models::rates::{Rate, Verdict};
 use crate::commands::workspace::home;
 use crate::model::message::{Message, Role};
 use crate::model::{Form, Listener, ModelTable, Purpose, Request, StepId, TaskType, Tier};
@@ -65,28 +66,28 @@ pub fn reliability(context: &Context<'_>, wanted: &ReliabilityArgs) -> Result<Ou
         cached_by_marks: false,
         once: false,
     };
-    let mut kept = 0_u32;
+    let mut rate = Rate::default();
     for number in 1..=wanted.number {
         context.interrupt.check().map_err(Error::from)?;
         request.step.number = number;
         let model = &models.first.model;
         let reply = model.ask(&request, &Unheard);
         let reply = reply.and_then(|answer| model.read(&request.step, &answer.json));
-        let is_of_form = match reply {
-            Ok(reply) => PROTOCOL.read(&reply, &tools).is_ok(),
-            Err(error) if error.is_no_whole_reply() => false,
+        let verdict = match reply {
+            Ok(reply) if PROTOCOL.read(&reply, &tools).is_ok() => Verdict::Right,
+            Ok(_) => Verdict::Unreadable,
+            Err(error) if error.is_no_whole_reply() => Verdict::Unreadable,
             Err(error) => return Err(AgentError::Model(error).into()),
         };
-        kept += u32::from(is_of_form);
+        rate.add(verdict, None);
         if context.reporter.is_live() {
-            let of = wanted.number;
+            let (of, kept) = (wanted.number, rate.right);
             context.reporter.event(&Event::Notice(format!(
                 "{number} of {of}: {kept} of the form"
             )));
         }
     }
-    // Rounded down, so that anything below 95 % does not pass as 95 %.
-    let percent = u8::try_from(kept * 100 / u32::from(wanted.number)).unwrap_or(100);
+    let percent = u8::try_from(rate.percent(rate.right)).unwrap_or(100);
     let text = Some(format!("Reliability: {percent}%\n"));
     let at_least = wanted.at_least;
     if percent >= at_least {

@@ -118,6 +118,7 @@ fn in_project(work: impl FnOnce(&Context<'_>, &Recording)) {
         sandbox: SandboxSetup {
             program: None,
             document: None,
+            hidden: Vec::new(),
             passed: &[],
             allowed_sockets: &[],
         },

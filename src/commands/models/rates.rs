@@ -1,0 +1,141 @@
+//! The rates of models in trials: how many of their replies could be read and were right.
+//!
+//! Reads and writes a file beside the project's table of models, which must be the user's own.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::ModelError;
+use crate::model::price::Usd;
+use crate::project::{Project, ProjectProblem, RATES};
+use crate::sys::atomic_file;
+use crate::sys::error::Error;
+use crate::sys::files::PathError;
+
+/// The percentage of right replies below which a dry run warns.
+const LOW: u32 = 90;
+
+/// What a reply was good for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It was incomplete, malformed or not permitted.
+    Unreadable,
+    /// It could be read, but did not do what was asked for.
+    Wrong,
+    /// It did what was asked for.
+    Right,
+}
+
+impl Verdict {
+    /// The verdict in words that follow the name of what was asked for.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Unreadable => "could not be read",
+            Self::Wrong => "was wrong",
+            Self::Right => "was right",
+        }
+    }
+
+    /// Returns the verdict on a reply that never came to its end.
+    ///
+    /// # Errors
+    /// Returns the error itself if it says nothing about the model's replies.
+    pub fn on(error: Error) -> Result<Self, Error> {
+        let is_reply = error
+            .downcast_ref()
+            .is_some_and(ModelError::is_no_whole_reply);
+        is_reply.then_some(Self::Unreadable).ok_or(error)
+    }
+}
+
+/// The replies to a trial, counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Rate {
+    /// The number of replies asked for.
+    pub asked: u32,
+    /// The number of those that could be read.
+    pub read: u32,
+    /// The number of those that were right.
+    pub right: u32,
+    /// The cost of the calls; null if it is not known.
+    #[serde(default)]
+    pub cost: Option<Usd>,
+}
+
+impl Rate {
+    /// Counts a reply that has cost this much.
+    pub fn add(&mut self, verdict: Verdict, cost: Option<Usd>) {
+        let so_far = if self.asked == 0 {
+            Some(Usd::ZERO)
+        } else {
+            self.cost
+        };
+        self.cost = so_far.zip(cost).map(|(so_far, cost)| so_far + cost);
+        self.asked += 1;
+        self.read += u32::from(verdict != Verdict::Unreadable);
+        self.right += u32::from(verdict == Verdict::Right);
+    }
+
+    /// Returns what percentage of the replies `count` is, rounded down, so that nothing below a limit passes for it.
+    pub fn percent(&self, count: u32) -> u32 {
+        count * 100 / self.asked.max(1)
+    }
+}
+
+/// The rates of a model, by the format of its replies.
+pub type ModelRates = BTreeMap<String, Rate>;
+
+/// The rates of all models, by their names.
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Rates(BTreeMap<String, ModelRates>);
+
+impl Rates {
+    /// Reads the rates. A file that cannot be parsed has none: the next trial replaces it.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or git tracks it.
+    pub fn read(project: &Project) -> Result<Self, ProjectProblem> {
+        let json = project.users_file(RATES)?.unwrap_or_default();
+        Ok(serde_json::from_slice(&json).unwrap_or_default())
+    }
+
+    /// Returns the rates of a model.
+    pub fn of(&self, model: &str) -> Option<&ModelRates> {
+        self.0.get(model)
+    }
+
+    /// Replaces the rates of a model, and writes the file.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn remember(
+        mut self,
+        project: &Project,
+        model: &str,
+        rates: ModelRates,
+    ) -> Result<(), Error> {
+        self.0.entry(model.to_owned()).or_default().extend(rates);
+        let config = project.config();
+        let path = config.join(RATES);
+        let write = || {
+            atomic_file::private_directory(&config)?;
+            let json = serde_json::to_string_pretty(&self)?;
+            atomic_file::replace(&path, |file| writeln!(file, "{json}"))
+        };
+        Ok(write().map_err(PathError::of("write", &path))?)
+    }
+
+    /// Returns a warning if less than 90 % of a model's replies in this format were right.
+    pub fn warning(&self, model: &str, format: &str) -> Option<String> {
+        let rate = self.of(model)?.get(format)?;
+        let Rate { asked, right, .. } = rate;
+        (rate.percent(*right) < LOW).then(|| {
+            format!(
+                "when `{model}` was tried with the reply format `{format}`, {right} of {asked} replies were right: \
+                 `code-commit models` shows its rates"
+            )
+        })
+    }
+}

@@ -1,0 +1,284 @@
+//! A trial of a model: asks it for small changes of an embedded project, and has that project's build judge them.
+//!
+//! Writes into the run's folder, where the project is made anew for each change, and the rates beside the table of
+//! models. Nothing else of the user's project is changed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::rates::{ModelRates, Rates, Verdict};
+use crate::commands::init;
+use crate::edit::undo_log::UndoLog;
+use crate::edit::{self, LossGuard, PathPolicy, VerifiedEdits, VerifyError};
+use crate::exec::sandbox::SandboxMode;
+use crate::model::estimate::OverBudget;
+use crate::model::price::Usd;
+use crate::model::prompt::{Inputs, Prompt};
+use crate::model::{Delivery, Purpose, Reply, StepId};
+use crate::project::Project;
+use crate::project::rollup::header;
+use crate::record::run_log::RunLog;
+use crate::run::active::Run;
+use crate::run::builds::{BuildOptions, Builds};
+use crate::run::context::{Context, ModelChoice, SandboxSetup};
+use crate::run::not_ready::NotReady;
+use crate::run::outcome::{Failure, Outcome};
+use crate::run::recovery;
+use crate::run::selection::{self, ModelKey, Models};
+use crate::sys::error::Error;
+use crate::sys::files::PathError;
+use crate::ui::columns::{
+    self,
+    Align::{Left, Right},
+};
+
+/// Embeds a file of the trial.
+macro_rules! fixture {
+    ($($part:literal),+) => {
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/trial/", $($part),+))
+    };
+}
+
+/// Embeds a change.
+macro_rules! change {
+    ($name:literal) => {
+        Change {
+            name: $name,
+            query: fixture!($name, "/query.txt"),
+            build: fixture!($name, "/build.sh"),
+        }
+    };
+}
+
+/// A change to ask for.
+struct Change {
+    name: &'static str,
+    query: &'static str,
+    /// The `build.sh` that passes if the change is made.
+    build: &'static str,
+}
+
+/// The changes.
+const CHANGES: [Change; 8] = [
+    change!("rename"),
+    change!("flag"),
+    change!("off-by-one"),
+    change!("delete"),
+    change!("new-file"),
+    change!("two-places"),
+    change!("line-ends"),
+    change!("one-of-two"),
+];
+
+/// The files of the project, which the model is shown.
+const FILES: [(&str, &str); 6] = [
+    ("legacy.sh", fixture!("project/legacy.sh")),
+    ("report.sh", fixture!("project/report.sh")),
+    ("settings.ini", fixture!("project/settings.ini")),
+    ("settings.json", fixture!("project/settings.json")),
+    ("stations.csv", fixture!("project/stations.csv")),
+    ("text.sh", fixture!("project/text.sh")),
+];
+/// The file whose lines end in CRLF.
+const CRLF: &str = "settings.ini";
+const GITIGNORE: &str = "/agent-config\n/logs\n";
+
+/// The formats of replies.
+const FORMATS: [&str; 1] = ["whole"];
+
+/// Time limit of a call, retries included.
+const CALL: Duration = Duration::from_secs(300);
+/// Time limit of a build, which takes no second.
+const BUILD: Duration = Duration::from_secs(60);
+
+/// Asks the model for each change, `runs` times in each format; prints and remembers how many replies were right.
+///
+/// # Errors
+/// When there is no such model, it cannot be asked, or a file cannot be written.
+pub fn trial(
+    context: &Context<'_>,
+    name: &str,
+    runs: u16,
+    max_cost: Option<Usd>,
+) -> Result<Outcome, Failure> {
+    let spec = selection::named(selection::table_of(context.models)?, name)?;
+    let known = Rates::read(&context.project).map_err(NotReady::of)?;
+    let _lock = recovery::take(context)?;
+    let choice = ModelChoice {
+        max_cost,
+        delivery: Delivery::Whole,
+        ..ModelChoice::streamed(Some(name), CALL)
+    };
+    let models = selection::one_model(context, &choice, None, spec, ModelKey::ByRule)?;
+    let mut run = Run::start(context, "trial", "trying-model")?;
+    run.note_models(&models);
+    models.tell_base_urls(context);
+    for warning in models.warnings(context) {
+        run.warn(warning);
+    }
+    let mut rates = ModelRates::new();
+    let counted = count(context, &mut run, &models, runs, &mut rates);
+    // What is left of the last project is of no use.
+    let _ = fs::remove_dir_all(project_of(context, &run));
+    let text = text(&rates);
+    let remembered = counted.and_then(|()| known.remember(&context.project, name, rates));
+    let summary = "done: `code-commit models` shows these rates".to_owned();
+    let outcome = run.finish(remembered.map(|()| summary), |_| {})?;
+    Ok(Outcome {
+        text: Some(text),
+        ..outcome
+    })
+}
+
+/// Asks for all changes. Stops without an error if another call could exceed the cost limit.
+fn count(
+    context: &Context<'_>,
+    run: &mut Run<'_>,
+    models: &Models<'_>,
+    runs: u16,
+    rates: &mut ModelRates,
+) -> Result<(), Error> {
+    let changes = (0..runs).flat_map(|_| &CHANGES);
+    let tries = changes.flat_map(|change| FORMATS.map(|format| (change, format)));
+    let all = usize::from(runs) * CHANGES.len() * FORMATS.len();
+    for (number, (change, format)) in (1..).zip(tries) {
+        let step = StepId::new(Purpose::TRIAL, number);
+        let verdict = match attempt(context, run, models, &step, change) {
+            Err(error) if error.is::<OverBudget>() && !rates.is_empty() => {
+                let asked = number - 1;
+                run.warn(format!(
+                    "the trial ends after {asked} of {all} calls: {error}"
+                ));
+                return Ok(());
+            }
+            verdict => verdict?,
+        };
+        let cost = run.record.steps.last().and_then(|step| step.cost);
+        rates
+            .entry(format.to_owned())
+            .or_default()
+            .add(verdict, cost);
+        let name = change.name;
+        let verdict = verdict.word();
+        context.notice(format!("{number} of {all}: {name} ({format}) {verdict}"));
+    }
+    Ok(())
+}
+
+/// Asks for a change, applies the reply to a project of its own, and builds that.
+fn attempt(
+    context: &Context<'_>,
+    run: &mut Run<'_>,
+    models: &Models<'_>,
+    step: &StepId,
+    change: &Change,
+) -> Result<Verdict, Error> {
+    let root = project_of(context, run);
+    let rollup = write_project(&root, change)?;
+    let inputs = Inputs {
+        query: change.query.to_owned(),
+        rollup,
+    };
+    let prompt = Prompt::initial(&inputs, models.first.spec.prompt_order);
+    let verify = |reply: &Reply| verify(context, &root, change, reply);
+    let verified = match run.ask(models, step, prompt, verify) {
+        Ok((_, verified)) => verified,
+        Err(error) => return Verdict::on(error),
+    };
+    let edits = match verified {
+        Err(VerifyError::Rejected(rejection)) => {
+            run.note(|step| step.rejected = Some(rejection.to_string()));
+            return Ok(Verdict::Unreadable);
+        }
+        verified => verified?,
+    };
+    // The replies' code may not read the user's keys, which are outside of its project.
+    let context = &Context {
+        project: Project::new(&root, &root),
+        sandbox: SandboxSetup {
+            hidden: vec![context.project.config()],
+            ..context.sandbox.clone()
+        },
+        ..context.clone()
+    };
+    let log = RunLog::create(&root, context.clock.now(), "trial", context.redactor)?;
+    let mut undo_log = UndoLog::new(&root, log.folder(), context.redactor);
+    let journal = context.project.journal_directory();
+    edit::apply(context.tree(&journal), &edits, &mut undo_log)?;
+    let options = BuildOptions {
+        timeout: BUILD,
+        sandbox: SandboxMode::Auto,
+    };
+    let mut builds = Builds::new(context, options, &[])?;
+    let built = builds.build(run.spent, run.log.build(step)?, false)?;
+    if let Some(warning) = builds.take_warning() {
+        run.warn(warning);
+    }
+    run.note(|step| step.build = Some(built.record));
+    Ok(if built.status.passed() {
+        Verdict::Right
+    } else {
+        Verdict::Wrong
+    })
+}
+
+/// The root of the project that is made for each change.
+fn project_of(context: &Context<'_>, run: &Run<'_>) -> PathBuf {
+    let log = context.project.root().join(run.log.name());
+    log.join("project")
+}
+
+/// Checks a reply as one of a commit.
+fn verify(
+    context: &Context<'_>,
+    root: &Path,
+    change: &Change,
+    reply: &Reply,
+) -> Result<VerifiedEdits, VerifyError> {
+    let guard = LossGuard {
+        query: change.query.to_owned(),
+        ..LossGuard::default()
+    };
+    let policy = PathPolicy::load(root, context.sandbox.program)?.guarded(guard);
+    policy.verify(edit::parse(&reply.text))
+}
+
+/// Writes the project in place of that of an earlier change, and returns its code base.
+fn write_project(root: &Path, change: &Change) -> Result<String, Error> {
+    if root.exists() {
+        fs::remove_dir_all(root).map_err(PathError::of("remove", root))?;
+    }
+    let mut rollup = String::new();
+    for (name, content) in FILES {
+        let content = match name {
+            CRLF => content.replace('\n', "\r\n"),
+            _ => content.to_owned(),
+        };
+        init::write_new(&root.join(name), &content)?;
+        rollup += &(header(name) + &content);
+    }
+    init::write_new(&root.join("build.sh"), change.build)?;
+    init::write_new(&root.join(".gitignore"), GITIGNORE)?;
+    Ok(rollup)
+}
+
+fn text(rates: &ModelRates) -> String {
+    let mut rows = vec![
+        ["format", "replies", "read", "right", "cost"]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
+    rows.extend(rates.iter().map(|(format, rate)| {
+        let share = |count| format!("{count} ({} %)", rate.percent(count));
+        let cost = rate.cost.map_or("?".to_owned(), |cost| cost.to_string());
+        vec![
+            format.clone(),
+            rate.asked.to_string(),
+            share(rate.read),
+            share(rate.right),
+            cost,
+        ]
+    }));
+    columns::aligned(&rows, &[Left, Right, Right, Right, Right]).join("\n")
+}
