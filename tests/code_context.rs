@@ -26,7 +26,14 @@ fn project(server: &ModelServer) -> TestProject {
         .file("agent-config/query.txt", "Let src/a.rs use what is new.\n")
         .file("src/a.rs", "pub fn a() {}\n")
         .file("lib/b.py", "def b():\n    return 1\n")
-        .file("secret.pem", "-----BEGIN NOTHING-----\n");
+        .file("secret.pem", "-----BEGIN NOTHING-----\n")
+        .file(
+            "src/token.rs",
+            format!(
+                "let a = \"ghp_{}\";\n",
+                "aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zA1bC2"
+            ),
+        );
     git(&project, &["init", "-q"]);
     git(&project, &["add", "--all"]);
     git(&project, &["commit", "-q", "-m", "first"]);
@@ -47,6 +54,11 @@ fn a_prompt_has_the_outline_and_the_files_that_count() {
     assert!(outline.contains("def b"), "{outline}");
     assert!(files.starts_with("pub fn a() {}\n"), "{files}");
     assert!(!code.contains("--- lib/b.py ---"), "{code}");
+    assert!(
+        !code.contains("token.rs") && !code.contains("secret.pem"),
+        "{code}"
+    );
+    let run = run.says(&["1 secret, 1 with credentials left out"]);
     assert!(run.logged("initial-query.txt").contains("^^^need\n"));
     assert_eq!(project.read("src/a.rs"), "pub fn a2() {}\n");
     assert!(run.files().contains(&"shown.json".to_owned()));

@@ -14,7 +14,8 @@ use crate::project::index::{IndexProblem, TrackedPaths};
 use crate::project::ranking::Source;
 use crate::project::rollup::{RollupFile, RollupState, header};
 use crate::project::{CONFIG, LOGS};
-use crate::secret::credentials;
+use crate::secret::Redactor;
+use crate::secret::credentials::{self, Finding};
 use crate::sys::error::Error;
 use crate::sys::files::PathError;
 use crate::sys::numbers::counted;
@@ -111,6 +112,20 @@ impl CodeBase {
             return Err(NoCodeBase::Empty(code_base.left_out_text()).into());
         }
         Ok(code_base)
+    }
+
+    /// Leaves out the files that seem to hold credentials, other than those that `redactor` removes.
+    #[must_use]
+    pub fn without_credentials(self, redactor: &Redactor) -> Self {
+        let holds = |file: &Rolled| {
+            let found = credentials::find("", &file.content, redactor);
+            !found.iter().all(Finding::is_redacted)
+        };
+        let (out, files): (Vec<_>, Vec<_>) = self.files.into_iter().partition(holds);
+        let out = out.into_iter().map(|file| (file.path, "with credentials"));
+        let mut left_out = self.left_out;
+        left_out.extend(out);
+        Self { files, left_out }
     }
 
     /// Returns the files in the form that a rollup is parsed into.

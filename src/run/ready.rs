@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::builds::{self, BuildOptions};
 use super::code_base::{CodeBase, NoCodeBase};
 use super::code_context::{CodeContext, CodeLimit, Sight};
-use super::context::{Context, Freshness, InputOptions, ModelChoice, QuerySource};
+use super::context::{Context, Freshness, ModelChoice, QuerySource};
 use super::not_ready::{NotClean, NotReady, NotSandboxed, SecretsFound, listed};
 use super::parts::SPECIFICATION;
 use super::selection::{ModelKey, Models, SelectedModel, choose, find_recording, recording_of};
@@ -138,7 +138,7 @@ pub fn survey<'a>(
     // A report reads all of the code base.
     let entry = specs.first().filter(|_| build.is_some());
     let limit = limit(choice, recording.as_ref(), entry)?;
-    let code = missing.note(code_base(context, &choice.inputs, limit.as_ref())?);
+    let code = missing.note(code_base(context, choice, limit.as_ref())?);
     // Replays send nothing.
     let sends = choice.replay.is_none();
     let (outdated, shown, findings) = look_at(context, choice, query.as_deref(), code.as_ref());
@@ -360,10 +360,10 @@ fn limit(
 /// file either.
 fn code_base(
     context: &Context<'_>,
-    inputs: &InputOptions,
+    choice: &ModelChoice,
     limit: Option<&CodeLimit>,
 ) -> Result<Result<Code, Error>, Error> {
-    let project = &context.project;
+    let (project, inputs) = (&context.project, &choice.inputs);
     let as_text = |name, text| Code {
         name,
         text,
@@ -386,6 +386,12 @@ fn code_base(
     let code_base = match CodeBase::read(project.root(), &[], false) {
         Err(error) if error.is::<NoCodeBase>() => return Ok(Err(error)),
         read => read?,
+    };
+    // A file that the model must not see is as good as secret where not all of them are sent anyway.
+    let code_base = if limit.is_some() && !choice.allow_secrets {
+        code_base.without_credentials(context.redactor)
+    } else {
+        code_base
     };
     context.notice(format!("rolled up: {}", code_base.summary()));
     Ok(Ok(match limit {
