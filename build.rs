@@ -27,20 +27,32 @@ fn main() {
 }
 
 /// The arguments of the linker, if it is there.
-fn arguments() -> Option<[String; 5]> {
+fn arguments() -> Option<Vec<String>> {
     let host = env::var("HOST").ok()?;
     let linker = sysroot()?.join("lib/rustlib").join(host).join("bin/gcc-ld");
     let script = Path::new(&env::var_os("OUT_DIR")?).join("without-tables.ld");
     fs::write(&script, WITHOUT_TABLES).ok()?;
-    linker.join("ld.lld").exists().then(|| {
-        [
-            format!("-B{}", linker.display()),
-            "-fuse-ld=lld".to_owned(),
-            "-Wl,--icf=all".to_owned(),
-            "-Wl,--no-eh-frame-hdr".to_owned(),
-            format!("-Wl,-T,{}", script.display()),
-        ]
-    })
+    let mut arguments = vec![
+        format!("-B{}", linker.display()),
+        "-fuse-ld=lld".to_owned(),
+        "-Wl,--icf=all".to_owned(),
+        "-Wl,--no-eh-frame-hdr".to_owned(),
+        format!("-Wl,-T,{}", script.display()),
+    ];
+    if packs_relocations() {
+        arguments.push("-Wl,-z,pack-relative-relocs".to_owned());
+    }
+    linker.join("ld.lld").exists().then_some(arguments)
+}
+
+/// Returns whether the program is for this machine, and its loader takes packed relocations, as glibc does from 2.36 on:
+/// a tenth of the program's size.
+fn packs_relocations() -> bool {
+    let asked = Command::new("getconf").arg("GNU_LIBC_VERSION").output();
+    let version = asked.map_or(Vec::new(), |asked| asked.stdout);
+    let version = String::from_utf8_lossy(&version).trim().to_owned();
+    let minor = version.strip_prefix("glibc 2.").map(str::parse::<u32>);
+    env::var("HOST") == env::var("TARGET") && matches!(minor, Some(Ok(36..)))
 }
 
 /// The folder of the Rust toolchain.
