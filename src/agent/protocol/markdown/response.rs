@@ -110,7 +110,7 @@ fn unwrapped<'a, 'r>(lines: &'a [ReplyLine<'r>]) -> Option<&'a [ReplyLine<'r>]> 
 
 /// Counts the tools named by an earlier response; `None` if the text after it may belong to it, as part of a file whose
 /// block ends elsewhere or of a here-document. Complete contents before another use of the same tool are considered a
-/// draft.
+/// draft, and so is a tool's name with nothing behind it.
 fn draft(lines: &[ReplyLine<'_>], last: Option<&ToolSpec>, tools: &Toolbox<'_>) -> Option<usize> {
     let blocks = |lines| {
         let opening = fenced(lines).filter(|(_, _, place)| *place == FenceLine::Opening);
@@ -120,7 +120,10 @@ fn draft(lines: &[ReplyLine<'_>], last: Option<&ToolSpec>, tools: &Toolbox<'_>) 
     if !sections.name_a_tool() {
         return (blocks(lines) == 0).then_some(0);
     }
-    let (tool, _) = sections.tool(tools).ok()?;
+    let (tool, named_at) = sections.tool(tools).ok()?;
+    let is_bare = trimmed(lines)
+        .last()
+        .is_some_and(|last| last.number == named_at);
     let (input, _) = sections.input().unwrap_or_default();
     let is_raw = input.first().is_some_and(|line| line.fence().is_none());
     let is_content = |known: &&Parameter| known.kind == ParameterKind::Block;
@@ -128,7 +131,7 @@ fn draft(lines: &[ReplyLine<'_>], last: Option<&ToolSpec>, tools: &Toolbox<'_>) 
     let is_same = last.is_some_and(|last| last.name == tool.name);
     let is_whole = match contents {
         0 => blocks(input) <= 1,
-        _ => blocks(input) == contents && is_same,
+        _ => is_bare || blocks(input) == contents && is_same,
     };
     (is_whole && !(is_raw && tool.takes(ParameterKind::Command))).then_some(1)
 }

@@ -383,6 +383,10 @@ fn of_several_responses_the_last_counts_and_the_model_is_told() {
             1,
         ),
         (
+            "# Agent Response\n\n## Tool Choice\nWRITE_FILE\n\n".to_owned(),
+            1,
+        ),
+        (
             "# Agent Response\n\n## Tool Choice\nCOMMAND\n\n## Tool Input\n\n".to_owned(),
             1,
         ),
