@@ -58,12 +58,13 @@ pub mod measured {
     pub use crate::agent::tools::command::{AllowedCommand, RunCommand, Shell};
     pub use crate::commands::plan::document::PlanDocument;
     pub use crate::commands::plan::types::LogEntry;
-    pub use crate::edit::{PathPolicy, VerifyError, parse};
+    pub use crate::edit::{EditKind, PathPolicy, Sent, VerifyError, parse, read};
     pub use crate::exec::child_env::ChildEnv;
     pub use crate::exec::process::{
         CommandStatus, Invocation, ProcessError, ProcessState, Processes, Ran, Report, SpawnOptions,
     };
     pub use crate::exec::sandbox::{Sandbox, SandboxMode, SandboxPolicy};
+    pub use crate::model::ReplyFormat;
     pub use crate::model::message::{Message, Role};
     pub use crate::model::price::Usd;
     pub use crate::model::tokens;

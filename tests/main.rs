@@ -28,6 +28,7 @@ mod demo;
 mod dependencies;
 mod dev;
 mod docs;
+mod edits;
 mod examples;
 mod gate;
 mod hostile;

@@ -44,7 +44,7 @@ const SHORT_HELP: [(&str, &str); 6] = [
 const NEAR: f64 = 0.6;
 
 /// The flags that do not apply to a consistency report.
-const CHANGE_FLAGS: [&str; 19] = [
+const CHANGE_FLAGS: [&str; 20] = [
     "context",
     "include",
     "exclude",
@@ -63,6 +63,7 @@ const CHANGE_FLAGS: [&str; 19] = [
     "allow_socket",
     "pass_env",
     "reask",
+    "reply_format",
     "require_edits",
 ];
 

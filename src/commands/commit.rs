@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
+use std::ops::Range;
 use std::path::Path;
 
 use super::cli::gate::GateArgs;
@@ -10,13 +11,14 @@ use super::command_line::Cli;
 use super::error::{CommandError, DeniedWarning};
 use super::query;
 use crate::edit::{
-    self, Allowances, EditKind, LossGuard, PathPolicy, Rejection, VerifiedEdits, VerifyError,
+    self, Allowances, EditKind, LossGuard, ParsedReply, PathPolicy, Rejection, Sent, VerifiedEdits,
+    VerifyError,
 };
 use crate::exec::build_script::BuildError;
 use crate::exec::sandbox::SandboxProblem;
 use crate::model::estimate::OverBudget;
-use crate::model::prompt::{COMMIT_CONTEXT, Prompt, Replacement};
-use crate::model::{Delivery, Purpose, Reply, StepId};
+use crate::model::prompt::{COMMIT_CONTEXT, Prompt, Replacement, regions};
+use crate::model::{Delivery, Purpose, Reply, ReplyFormat, StepId};
 use crate::record::event::Event;
 use crate::record::result::{RunEdits, WarningRecord};
 use crate::record::run_files::{Artifact, SHOWN};
@@ -31,12 +33,13 @@ use crate::run::past::warnings::is_denied;
 use crate::run::problems::DoesNotFit;
 use crate::run::proof::Proof;
 use crate::run::ready::Ready;
-use crate::run::resumption::{ResumedTree, Resumption};
+use crate::run::resumption::{PastApplied, ResumedTree, Resumption};
 use crate::run::selection::{Models, RecordedReplies};
 use crate::run::tree::RunTree;
 use crate::run::{closing, ready};
 use crate::sys::error::Error;
 use crate::sys::exit::Exit;
+use crate::sys::files::{self, Links, MIB};
 
 /// Returns the model and the inputs that the flags select.
 ///
@@ -57,6 +60,7 @@ pub fn choice(context: &Context<'_>, cli: &Cli) -> Result<ModelChoice, Error> {
         require_model: cli.calls.require_model,
         tier: cli.calls.tier,
         max_cost: cli.calls.max_cost,
+        reply_format: cli.replies.reply_format,
         ..ModelChoice::streamed(cli.model.as_deref(), cli.timeout)
     })
 }
@@ -235,30 +239,36 @@ impl Commit<'_> {
         let inputs = &ready.inputs;
         let mut step = StepId::INITIAL;
         let mut repairs = 0;
-        let order = |step: &StepId| ready.models.model(step).spec.prompt_order;
-        // The output of the last build, if it failed, and the code around the places that it names.
-        let mut failed: Option<(String, String)> = None;
+        // The last build, if it failed.
+        let mut failed: Option<FailedBuild> = None;
         loop {
-            let order = order(&step);
+            let model = ready.models.model(&step);
+            let (order, format) = (model.spec.prompt_order, model.reply_format(&step));
             let prompt = || match &failed {
-                None => Prompt::initial(inputs, order),
-                Some((output, places)) => {
-                    Prompt::repair(output, inputs, replacements.for_query(), order)
-                        .with("places named by the build", places)
+                None => Prompt::initial(inputs, order, format),
+                Some(failed) => {
+                    let files: Vec<_> = match format {
+                        ReplyFormat::Whole => replacements.for_query().collect(),
+                        ReplyFormat::Edits => {
+                            failed.present.iter().map(PresentFile::for_query).collect()
+                        }
+                    };
+                    Prompt::repair(&failed.output, inputs, files, order, format)
+                        .with("places named by the build", &failed.places)
                 }
             };
             // A repair without edits is an attempt like any other.
             let needs_edits = self.replies.require_edits && repairs == 0;
-            let asked = (inputs.query.as_str(), prompt);
-            let edits = self.ask(run, &ready.models, &mut step, asked, needs_edits)?;
+            let sent = |path: &str| tree.sent(path, &inputs.rollup);
+            let asked = (inputs.query.as_str(), format, prompt);
+            let edits = self.ask(run, &ready.models, &mut step, asked, &sent, needs_edits)?;
             let log = if let Some(applied) = self.resumed.applied(&step) {
                 run.note(|step| step.is_on_disk = true);
-                replacements.remember_reply(&applied.reply);
+                replacements.remember_reply(applied, tree);
                 if let Some(output) = applied.output.clone() {
                     repairs += 1;
                     step = StepId::repair(repairs);
-                    let places = self.places(&output)?;
-                    failed = Some((output, places));
+                    failed = Some(self.failed(output, tree, replacements)?);
                     continue;
                 }
                 run.log.build(&step)?
@@ -282,14 +292,29 @@ impl Commit<'_> {
             tree.look_again();
             repairs += 1;
             step = StepId::repair(repairs);
-            if let Some(code) = &mut self.code {
-                // The model knows what it has written.
-                let written = replacements.files().map(|(path, _)| path.to_owned());
-                code.sight.whole.extend(written);
-            }
-            let places = self.places(&output)?;
-            failed = Some((output, places));
+            failed = Some(self.failed(output, tree, replacements)?);
         }
+    }
+
+    /// Returns what a repair is told of a failed build. The model has seen what it has written.
+    fn failed(
+        &mut self,
+        output: String,
+        tree: &RunTree<'_>,
+        replacements: &Replacements,
+    ) -> Result<FailedBuild, Error> {
+        let present = replacements.present(tree);
+        if let Some(code) = &mut self.code {
+            present
+                .iter()
+                .for_each(|file| code.sight.note(&file.path, file.regions()));
+        }
+        let places = self.places(&output)?;
+        Ok(FailedBuild {
+            output,
+            places,
+            present,
+        })
     }
 
     /// Returns the code around the places that a failed build names, where only a part of the code is sent.
@@ -307,7 +332,8 @@ impl Commit<'_> {
         run: &mut Run<'_>,
         models: &Models<'_>,
         step: &mut StepId,
-        (query, prompt): (&str, impl Fn() -> Prompt<'p>),
+        (query, format, prompt): (&str, ReplyFormat, impl Fn() -> Prompt<'p>),
+        sent: &dyn Fn(&str) -> Sent,
         needs_edits: bool,
     ) -> Result<VerifiedEdits, Error> {
         let allowed = self.replies.reask.max(models.reasks);
@@ -318,12 +344,27 @@ impl Commit<'_> {
                 prompt = prompt
                     .instructed(COMMIT_CONTEXT)
                     .with("needed files", code.needed.clone());
+                prompt.form.takes_requests = true;
             }
             if let Some(rejection) = &rejected {
                 prompt = prompt.after_rejection(&rejection.to_string());
             }
             let guard = self.guard(step, query);
-            let asked = run.ask(models, step, prompt, |reply| self.verify(reply, guard));
+            let is_applied = self.resumed.applied(step).is_some();
+            let examine = |reply: &Reply| {
+                let sight = self.code.as_ref().map(|code| &code.sight);
+                let sent = |path: &str| match sight {
+                    Some(sight) => sight.limited(path, sent(path)),
+                    None => sent(path),
+                };
+                let parsed = edit::read(&reply.text, format, &sent);
+                // What is on the disk already cannot be located in it once more.
+                if is_applied && format == ReplyFormat::Edits {
+                    return (parsed.prose, Ok(Some(VerifiedEdits::default())));
+                }
+                self.verify(parsed, guard)
+            };
+            let asked = run.ask(models, step, prompt, examine);
             let (_, (prose, verified)) = match (asked, rejected) {
                 // Report the rejection as the reason for the failure, not the budget that prevents another
                 // call.
@@ -378,14 +419,13 @@ impl Commit<'_> {
         self.code.as_ref().map_or(0, CodeContext::rounds)
     }
 
-    /// Parses the reply and checks all its edits against the policy; `None` for a request for files, which is then
+    /// Checks all edits of a reply against the policy; `None` for a request for files, which is then
     /// granted. The prose around them is not judged.
     fn verify(
         &mut self,
-        reply: &Reply,
+        mut parsed: ParsedReply,
         guard: LossGuard,
     ) -> (String, Result<Option<VerifiedEdits>, VerifyError>) {
-        let mut parsed = edit::parse(&reply.text);
         let prose = mem::take(&mut parsed.prose);
         let request = CodeContext::request(&parsed);
         if let Some((code, request)) = self.code.as_mut().zip(request) {
@@ -446,6 +486,50 @@ fn edits_of(run: &Run<'_>, tree: &RunTree<'_>, replacements: &Replacements) -> O
     })
 }
 
+/// Maximum size, in bytes, of a file whose state before the run is read for a repair.
+const LARGEST: u64 = 64 * MIB;
+
+/// A failed build, and what a repair is told with it.
+struct FailedBuild {
+    output: String,
+    /// The code around the places that the output names, if only a part of the code is sent.
+    places: String,
+    /// The files that the run has changed.
+    present: Vec<PresentFile>,
+}
+
+/// A file that the run has changed, as it is now.
+struct PresentFile {
+    path: String,
+    /// Its text before the run, if there was one.
+    before: Option<String>,
+    /// Its text; `None` if it does not exist.
+    now: Option<String>,
+}
+
+impl PresentFile {
+    /// The lines that a repair shows of the file, from 0 on; `None`: all.
+    fn regions(&self) -> Option<Vec<Range<usize>>> {
+        regions(self.before.as_deref()?, self.now.as_deref()?)
+    }
+
+    fn for_query(&self) -> (&str, Replacement<'_>) {
+        let before = self.before.as_deref();
+        let state = self.now.as_deref();
+        let state = state.map_or(Replacement::Removed, |now| Replacement::Present {
+            before,
+            now,
+        });
+        (&self.path, state)
+    }
+}
+
+/// The text of a file; `None` if there is no such file.
+fn present(tree: &RunTree<'_>, path: &str) -> Option<String> {
+    let text = tree.read(path).ok().flatten();
+    text.map(|text| String::from_utf8_lossy(&text).into_owned())
+}
+
 /// The effect of the replies of this run.
 #[derive(Debug, Default)]
 struct Replacements {
@@ -465,12 +549,34 @@ impl Replacements {
     }
 
     /// Records the edits of a reply that are already on disk.
-    fn remember_reply(&mut self, reply: &str) {
-        let edits = edit::parse(reply).edits.into_iter();
+    fn remember_reply(&mut self, applied: &PastApplied, tree: &RunTree<'_>) {
+        let parsed = edit::read(&applied.reply, applied.format, &|_| Sent::NotShown);
+        let edits = parsed.edits.into_iter();
         self.files.extend(edits.map(|edit| match edit.kind {
             EditKind::Write(content) => (edit.path, Some(content)),
             EditKind::Remove => (edit.path, None),
         }));
+        for (path, _) in parsed.unlocated {
+            let now = present(tree, &path);
+            self.files.insert(path, now);
+        }
+    }
+
+    /// Returns the files as they are now.
+    fn present(&self, tree: &RunTree<'_>) -> Vec<PresentFile> {
+        let files = self.files.keys().map(|path| {
+            let before = tree.kept(path);
+            let before = before.and_then(|(kept, _)| {
+                let text = files::read(&kept, Links::Refused, LARGEST).ok()?;
+                String::from_utf8(text).ok()
+            });
+            PresentFile {
+                now: present(tree, path),
+                path: path.clone(),
+                before,
+            }
+        });
+        files.collect()
     }
 
     fn files(&self) -> impl Iterator<Item = (&str, Option<&str>)> {

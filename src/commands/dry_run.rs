@@ -99,7 +99,7 @@ impl<'e> Estimate<'e> {
         spec: &'e ModelSpec,
         repair: Option<&ModelSpec>,
     ) -> Self {
-        let size = estimate::measure(&sending::prompt(purpose, inputs, spec.prompt_order));
+        let size = estimate::measure(&sending::prompt(purpose, inputs, spec));
         let sections = rollup::sections(&inputs.rollup, context.project.root());
         let price = spec.price.as_ref();
         // A report has no repairs. If the repair model's price is unknown, so is the total.

@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use crate::agent::tools::notes::DONE;
 use crate::commands::last::Spent;
 use crate::commands::orchestrate::report::FinalReport;
-use crate::edit;
 use crate::edit::changes::vault;
+use crate::edit::{self, Sent};
 use crate::model::Purpose;
 use crate::model::price::Usd;
 use crate::model::usage::Usage;
@@ -425,7 +425,8 @@ impl Story {
                 self.line("  The reply's edits were on disk already.");
             }
             Part::Edits(reply) => {
-                self.beginning_of(&edit::parse(reply).prose, "    ");
+                let parsed = edit::read(reply, step.reply_format, &|_| Sent::NotShown);
+                self.beginning_of(&parsed.prose, "    ");
                 if past.changes.is_empty() {
                     self.line("  The reply changed no files.");
                 }

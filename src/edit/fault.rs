@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use memchr::memchr_iter;
+
 use super::form::EditForm;
 use super::rule::Rule;
 use crate::sys::numbers::counted;
@@ -25,6 +27,34 @@ pub struct FileEdit {
     pub line: usize,
     /// The effect on the file.
     pub kind: EditKind,
+    /// The replacements that the file's content was computed from; none if the reply has the whole file.
+    pub parts: Vec<Replacement>,
+}
+
+impl FileEdit {
+    /// Returns a fault of the file as a whole.
+    pub(super) fn fault(&self, kind: FaultKind) -> ReplyFault {
+        let line = self.line;
+        ReplyFault { line, kind }
+    }
+}
+
+/// Lines of a file, and those to put in their place; both as written in the reply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replacement {
+    /// The line of the reply with the `^^^find`, starting at 1.
+    pub line: usize,
+    /// The lines to find, with their line ends.
+    pub find: String,
+    /// The new lines, with their line ends.
+    pub put: String,
+}
+
+impl Replacement {
+    /// The line of the reply with the `^^^put`, starting at 1.
+    pub fn put_line(&self) -> usize {
+        self.line + memchr_iter(b'\n', self.find.as_bytes()).count() + 1
+    }
 }
 
 /// A fault found in a reply.
@@ -66,6 +96,23 @@ pub enum FaultKind {
     /// The reply ends inside a block.
     #[error("the block of `{}` has no `^^^end`", .path.escape_debug())]
     NoEnd { path: String },
+    /// `^^^find` or `^^^put` at another place than in a block, one behind the other.
+    #[error(
+        "`^^^{mark}` out of place: a block has its path, `^^^find`, `^^^put`, more of these, and `^^^end`"
+    )]
+    StrayMark { mark: String },
+    /// Text between a path and the first `^^^find`.
+    #[error("`{}`: there is text before the first `^^^find`", .path.escape_debug())]
+    TextBeforeFind { path: String },
+    /// `^^^find` without `^^^put`.
+    #[error("`{}`: a `^^^find` without its `^^^put`", .path.escape_debug())]
+    NoPut { path: String },
+    /// Two blocks name the same file.
+    #[error("`{}` has a block on line {first} already: put all of a file into one block", .path.escape_debug())]
+    NamedTwice { path: String, first: usize },
+    /// A replacement cannot be made.
+    #[error("`{}`: {why}", .path.escape_debug())]
+    Unlocated { path: String, why: Unlocated },
     /// A file is written as well as another file below it.
     #[error(
         "`{}` is to be a file, but `{}` is written too",
@@ -134,6 +181,74 @@ pub enum FaultKind {
         /// The format.
         form: EditForm,
     },
+}
+
+/// Reasons that a replacement cannot be made in a file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unlocated {
+    /// Nothing is to be found.
+    #[error("the `^^^find` has no line")]
+    Empty,
+    /// Nothing would change.
+    #[error("the `^^^put` is the same as the `^^^find`")]
+    Same,
+    /// A line is not in the file.
+    #[error("there is no line `{sought}` in the file as it was sent{}", told(.nearest.as_ref()))]
+    NoLine {
+        /// The line that was sought.
+        sought: String,
+        /// The nearest line of the file: its number, its text, and what tells the two apart.
+        nearest: Option<(usize, String, &'static str)>,
+    },
+    /// Each line is in the file, but not all of them in a row.
+    #[error("the lines are in the file as it was sent, but not in a row: `{sought}` does not follow line {line}, {}",
+        .next.as_ref().map_or("where the file ends".into(), |next| format!("`{next}` does")))]
+    NotInARow {
+        /// The first line that is not where it was sought.
+        sought: String,
+        /// The last line of the file, starting at 1, that agrees.
+        line: usize,
+        /// The line that follows instead.
+        next: Option<String>,
+    },
+    /// The lines are in the file more than once.
+    #[error(
+        "the lines are in the file {count} times, on lines {lines}: add lines around them until they are there once"
+    )]
+    Repeated {
+        /// The number of times.
+        count: String,
+        /// The lines of the file where they begin.
+        lines: String,
+    },
+    /// Another replacement has some of the same lines.
+    #[error(
+        "the lines overlap those of the `^^^find` on line {other}, from line {line} of the file on: join the two"
+    )]
+    Overlapping {
+        /// The line of the other `^^^find` in the reply.
+        other: usize,
+        /// The first line of the file that both have.
+        line: usize,
+    },
+    /// The lines are in the file, where it was not shown.
+    #[error("the lines, from line {line} of the file on, are not among those that were shown")]
+    LinesNotShown {
+        /// The first of these lines, starting at 1.
+        line: usize,
+    },
+    /// The file's text was not sent.
+    #[error("the file was not shown, so that nothing can be found in it")]
+    NotShown,
+    /// The file does not exist.
+    #[error("the file does not exist: to create it, write it as a whole")]
+    NoFile,
+}
+
+fn told(nearest: Option<&(usize, String, &'static str)>) -> String {
+    nearest.map_or(String::new(), |(line, text, how)| {
+        format!("; the nearest is line {line}{how}: `{text}`")
+    })
 }
 
 impl FaultKind {

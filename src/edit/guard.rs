@@ -1,7 +1,8 @@
 //! Compares the new text of a file with the old one; silent losses are faults. Pure.
 
+use super::form::{self, EditForm};
 use super::loss::{self, Elision};
-use super::{Allowances, FaultKind, form};
+use super::{Allowances, FaultKind};
 
 /// Limits on what files may lose in a reply.
 #[derive(Debug, Clone, Default)]
@@ -59,6 +60,27 @@ impl LossGuard {
             (line, FaultKind::Foreign { path, line, form })
         }));
         found
+    }
+
+    /// Finds the faults of `put`, which takes the place of the lines `find` of the file at `path`.
+    pub(super) fn loss_in_part(
+        &self,
+        path: &str,
+        find: &str,
+        put: &str,
+    ) -> Vec<(usize, FaultKind)> {
+        let mut found = Loss::default();
+        self.elisions(path, find, put, &mut found);
+        // A few lines may well be numbered, or stand between fences in prose, as a new file may.
+        let form =
+            |text| form::foreign(path, None, text).filter(|(_, form)| *form != EditForm::Numbered);
+        let foreign = form(put).filter(|(_, new)| form(find).is_none_or(|(_, old)| old != *new));
+        let foreign = foreign.filter(|_| !self.allowances.form);
+        found.faults.extend(foreign.map(|(line, form)| {
+            let path = path.to_owned();
+            (line, FaultKind::Foreign { path, line, form })
+        }));
+        found.faults
     }
 
     fn elisions(&self, path: &str, old: &str, new: &str, found: &mut Loss) {

@@ -2,7 +2,7 @@
 //!
 //! | module | purpose |
 //! |---|---|
-//! | `parse`, `spelling`, `protection`, `rule`, [`verify`](PathPolicy) | from a reply to edits that may be applied; read-only |
+//! | `parse`, `locate`, `spelling`, `protection`, `rule`, [`verify`](PathPolicy) | from a reply to edits that may be applied; read-only |
 //! | `guard`, `loss`, `comments`, `form`, `comparison`, `executed` | detection of losses and other hidden effects |
 //! | `apply`, `operation`, `plan`, `stage`, `place` | application of edits to the disk |
 //! | `journal`, `record` | the transaction in progress |
@@ -29,6 +29,7 @@ mod fault;
 mod form;
 mod guard;
 mod journal;
+mod locate;
 mod loss;
 mod operation;
 mod parse;
@@ -51,9 +52,12 @@ use operation::{ChangeSet, Journalling};
 use undo_log::UndoLog;
 
 pub(crate) use digest::{Digest, Stamp, stamp};
-pub use fault::{Allowances, EditKind, FaultKind, FileEdit, Rejection, ReplyFault};
+pub use fault::{
+    Allowances, EditKind, FaultKind, FileEdit, Rejection, Replacement, ReplyFault, Unlocated,
+};
 pub use guard::LossGuard;
-pub use parse::{ParsedReply, parse};
+pub use locate::{Sent, read};
+pub use parse::{ParsedReply, incomplete, parse};
 pub use rule::Rule;
 pub(crate) use spelling::PROTECTED_FILES;
 pub use verify::{PathPolicy, VerifiedEdit, VerifiedEdits, VerifyError};

@@ -4,11 +4,13 @@
 //! begins like a fence is a fault.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::mem;
 
 use memchr::{memchr, memchr_iter, memmem};
 
 use super::beneath::ancestors;
-use super::{EditKind, FaultKind, FileEdit, ReplyFault};
+use super::{EditKind, FaultKind, FileEdit, Replacement, ReplyFault};
+use crate::model::ReplyFormat;
 
 /// The shortest fence: three carets.
 const FENCE: &str = "^^^";
@@ -22,8 +24,26 @@ pub struct ParsedReply {
     pub faults: Vec<ReplyFault>,
     /// The paths named by more than one block; the last block counts.
     pub repeated: Vec<String>,
+    /// The files in which not all replacements were found, each with its line of the reply.
+    pub unlocated: Vec<(String, usize)>,
+    /// The reason that the reply must have been cut short, whatever the server says.
+    pub incomplete: Option<Incomplete>,
     /// The text outside of blocks.
     pub prose: String,
+}
+
+/// The reasons that a reply is incomplete.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Incomplete {
+    /// The reply must end with `^^^done N`, and does not.
+    #[error("it does not end with `^^^done N`, N being the number of its files")]
+    NotDone,
+    /// The reply goes on behind `^^^done N`.
+    #[error("there is more behind its `^^^done`, on line {0}")]
+    Behind(usize),
+    /// The reply has another number of files than it says.
+    #[error("it says `^^^done {said}`, and names {}", crate::sys::numbers::counted(*.named as u64, "file"))]
+    OtherNumber { said: usize, named: usize },
 }
 
 impl ParsedReply {
@@ -34,6 +54,7 @@ impl ParsedReply {
             path,
             line: 1,
             kind,
+            parts: Vec::new(),
         });
         Self {
             edits: edits.collect(),
@@ -42,16 +63,24 @@ impl ParsedReply {
     }
 }
 
-/// Parses a reply.
+/// Parses a reply of whole files.
 #[must_use]
 pub fn parse(reply: &str) -> ParsedReply {
+    parse_as(reply, ReplyFormat::Whole)
+}
+
+/// Parses a reply. Files with replacements have these as their `parts`, yet to be located, and no content.
+pub(super) fn parse_as(reply: &str, format: ReplyFormat) -> ParsedReply {
     let mut parser = Parser {
         reply,
+        has_marks: format == ReplyFormat::Edits,
         open: None,
         edits: Vec::new(),
         faults: Vec::new(),
         prose: String::new(),
         all_crlf: true,
+        done: None,
+        behind: None,
     };
     let bytes = reply.as_bytes();
     let (mut number, mut done) = (1, 0);
@@ -69,24 +98,54 @@ pub fn parse(reply: &str) -> ParsedReply {
     parser.finish()
 }
 
+/// Parses a reply that its `^^^done N`, or the lack of it, shows to be incomplete; `None` if it is complete.
+pub fn incomplete(reply: &str, format: ReplyFormat) -> Option<ParsedReply> {
+    // Most replies of whole files have no such line, and need not be parsed.
+    let has_done = || memmem::find(reply.as_bytes(), b"^^^done ").is_some();
+    if format == ReplyFormat::Whole && !has_done() {
+        return None;
+    }
+    let parsed = parse_as(reply, format);
+    parsed.incomplete.is_some().then_some(parsed)
+}
+
 /// An open block.
 struct OpenBlock<'r> {
     path: &'r str,
     carets: usize,
     /// The number of the opening line.
     line: usize,
-    /// The byte offset of the body.
+    /// The byte offset of the piece that is open: the body, or the lines of a mark.
     body: usize,
+    piece: Piece,
+    parts: Vec<Replacement>,
+}
+
+/// The open piece of a block.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Piece {
+    /// The file's text; no `^^^find` has come.
+    Whole,
+    /// The lines of the `^^^find` on this line.
+    Find(usize),
+    /// The lines of a `^^^put`.
+    Put,
 }
 
 struct Parser<'r> {
     reply: &'r str,
+    /// True if `^^^find`, `^^^put` and `^^^done N` are marks wherever they stand; otherwise they may be paths.
+    has_marks: bool,
     open: Option<OpenBlock<'r>>,
     edits: Vec<FileEdit>,
     faults: Vec<ReplyFault>,
     prose: String,
     /// True if every fence line so far ends with `\r\n`.
     all_crlf: bool,
+    /// The number of files that the reply says it names.
+    done: Option<usize>,
+    /// The line of the first fence behind `^^^done N`.
+    behind: Option<usize>,
 }
 
 impl<'r> Parser<'r> {
@@ -107,23 +166,34 @@ impl<'r> Parser<'r> {
             return;
         }
         self.all_crlf &= text.len() == line.len() || text.ends_with('\r');
+        if self.done.is_some() {
+            self.behind = self.behind.or(Some(number));
+        }
         let word = rest.trim_end_matches([' ', '\t', '\r']);
+        let done = said(word).filter(|_| self.has_marks);
+        let is_mark = self.has_marks && matches!(word, "find" | "put");
         let opening = OpenBlock {
             path: if word.is_empty() { word } else { rest },
             carets,
             line: number,
             body: start + line.len(),
+            piece: Piece::Whole,
+            parts: Vec::new(),
         };
         match (self.open.take(), word) {
             (None, "end") => self.fault(number, FaultKind::StrayEnd),
             (None, "delete") => self.fault(number, FaultKind::StrayDelete),
+            (None, _) if is_mark => self.stray(number, word),
+            (None, _) if done.is_some() => self.done = done,
             (None, _) => self.open(opening),
-            (Some(open), "end") if carets == open.carets => {
-                let content = self.reply[open.body..start].to_owned();
-                self.edit(&open, EditKind::Write(content));
+            (Some(open), "end") if carets == open.carets => self.close(open, start),
+            (Some(open), "delete")
+                if carets == open.carets && start == open.body && open.piece == Piece::Whole =>
+            {
+                self.edit(&open, EditKind::Remove, Vec::new());
             }
-            (Some(open), "delete") if carets == open.carets && start == open.body => {
-                self.edit(&open, EditKind::Remove);
+            (Some(open), _) if is_mark && carets == open.carets => {
+                self.mark(open, word, number, start..opening.body);
             }
             (Some(open), _) => {
                 let fault = FaultKind::FenceInBlock {
@@ -132,8 +202,9 @@ impl<'r> Parser<'r> {
                     opened: open.line,
                 };
                 self.fault(number, fault);
+                self.done = done.or(self.done);
                 // Most likely the end of the block is missing, so a new block is opened for what follows.
-                if !matches!(word, "end" | "delete") {
+                if done.is_none() && !is_mark && !matches!(word, "end" | "delete") {
                     self.open(opening);
                 }
             }
@@ -147,15 +218,69 @@ impl<'r> Parser<'r> {
         self.open = Some(block);
     }
 
-    fn edit(&mut self, block: &OpenBlock<'r>, kind: EditKind) {
+    /// Handles `^^^find` or `^^^put`, whose line has this range, in a block.
+    fn mark(
+        &mut self,
+        mut open: OpenBlock<'r>,
+        word: &str,
+        line: usize,
+        range: std::ops::Range<usize>,
+    ) {
+        let text = &self.reply[open.body..range.start];
+        let path = || open.path.to_owned();
+        match (word, open.piece) {
+            ("find", Piece::Whole) if !text.is_empty() => {
+                self.fault(line, FaultKind::TextBeforeFind { path: path() });
+            }
+            ("find", Piece::Find(of)) => self.fault(of, FaultKind::NoPut { path: path() }),
+            ("put", Piece::Find(of)) => open.parts.push(Replacement {
+                line: of,
+                find: text.to_owned(),
+                put: String::new(),
+            }),
+            ("put", _) => self.stray(line, word),
+            _ => open.put(text),
+        }
+        open.piece = match word {
+            "find" => Piece::Find(line),
+            _ => Piece::Put,
+        };
+        open.body = range.end;
+        self.open = Some(open);
+    }
+
+    /// Handles the `^^^end` of a block, at this offset.
+    fn close(&mut self, mut open: OpenBlock<'r>, end: usize) {
+        let text = &self.reply[open.body..end];
+        match open.piece {
+            Piece::Whole => self.edit(&open, EditKind::Write(text.to_owned()), Vec::new()),
+            Piece::Find(of) => {
+                let path = open.path.to_owned();
+                self.fault(of, FaultKind::NoPut { path });
+            }
+            Piece::Put => {
+                open.put(text);
+                let parts = mem::take(&mut open.parts);
+                self.edit(&open, EditKind::Write(String::new()), parts);
+            }
+        }
+    }
+
+    fn edit(&mut self, block: &OpenBlock<'r>, kind: EditKind, parts: Vec<Replacement>) {
         // A missing path has already been reported.
         if !block.path.is_empty() {
             self.edits.push(FileEdit {
                 path: block.path.to_owned(),
                 line: block.line,
                 kind,
+                parts,
             });
         }
+    }
+
+    fn stray(&mut self, line: usize, mark: &str) {
+        let mark = mark.to_owned();
+        self.fault(line, FaultKind::StrayMark { mark });
     }
 
     fn fault(&mut self, line: usize, kind: FaultKind) {
@@ -164,28 +289,70 @@ impl<'r> Parser<'r> {
 
     fn finish(mut self) -> ParsedReply {
         if let Some(open) = self.open.take() {
-            let path = open.path.to_owned();
-            self.fault(open.line, FaultKind::NoEnd { path });
+            // Without marks, `^^^done N` is known by having no `^^^end`.
+            self.done = self
+                .done
+                .or(said(open.path.trim_end()).filter(|_| !self.has_marks));
+            if self.done.is_some() && !self.has_marks {
+                self.prose.push_str(&self.reply[open.body..]);
+            } else {
+                let path = open.path.to_owned();
+                self.fault(open.line, FaultKind::NoEnd { path });
+            }
         }
         let (mut last, mut repeated) = (BTreeMap::new(), BTreeSet::new());
+        let mut faults = self.faults;
         for mut edit in self.edits {
             if self.all_crlf && edit.path.ends_with('\r') {
                 edit.path.pop();
             }
-            if let Some(earlier) = last.insert(edit.path.clone(), edit) {
+            let line = edit.line;
+            let Some(earlier) = last.insert(edit.path.clone(), edit) else {
+                continue;
+            };
+            if self.has_marks {
+                let (path, first) = (earlier.path, earlier.line);
+                let kind = FaultKind::NamedTwice { path, first };
+                faults.push(ReplyFault { line, kind });
+            } else {
                 repeated.insert(earlier.path);
             }
         }
         let edits: Vec<FileEdit> = last.into_values().collect();
-        let mut faults = self.faults;
         faults.extend(files_that_are_directories(&edits));
+        let incomplete = match (self.done, self.behind) {
+            (None, _) => self.has_marks.then_some(Incomplete::NotDone),
+            (Some(_), Some(line)) => Some(Incomplete::Behind(line)),
+            // The number of files in a malformed reply is anyone's guess.
+            (Some(said), None) => {
+                let named = edits.len();
+                let is_other = said != named && faults.is_empty();
+                is_other.then_some(Incomplete::OtherNumber { said, named })
+            }
+        };
         ParsedReply {
             edits,
             faults,
             repeated: repeated.into_iter().collect(),
+            unlocated: Vec::new(),
+            incomplete,
             prose: self.prose,
         }
     }
+}
+
+impl OpenBlock<'_> {
+    /// Ends the lines of the last `^^^put`, if there is one.
+    fn put(&mut self, text: &str) {
+        if let Some(part) = self.parts.last_mut().filter(|_| self.piece == Piece::Put) {
+            text.clone_into(&mut part.put);
+        }
+    }
+}
+
+/// The number in `done N`.
+fn said(word: &str) -> Option<usize> {
+    word.strip_prefix("done ")?.trim_start().parse().ok()
 }
 
 /// Finds files that would also have to be directories.

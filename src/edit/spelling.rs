@@ -248,6 +248,8 @@ mod tests {
         for prompt in [
             crate::model::prompt::COMMIT_INITIAL,
             crate::model::prompt::COMMIT_REPAIR,
+            crate::model::prompt::COMMIT_EDITS,
+            crate::model::prompt::COMMIT_EDITS_REPAIR,
         ] {
             let listed: Vec<&str> = prompt
                 .lines()

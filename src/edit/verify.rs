@@ -256,16 +256,11 @@ impl PathPolicy {
         let mut looked_at = Vec::new();
         for edit in &reply.edits {
             let failed = || PathError::of("look at", &edit.path);
-            if let Some(plain) = self.undecorated(&edit.path) {
-                faults.push(misnamed(edit, plain, self.scope));
-                continue;
-            }
-            match self.look(&edit.path) {
-                Err(Obstacle::Io(error)) => return Err(failed()(error).into()),
-                Err(Obstacle::Rules(error)) => return Err(error.into()),
-                Err(Obstacle::Rule(rule)) => faults.push(breach(edit, rule)),
-                Ok(Some(_)) if self.is_unseen(&edit.path) => {
-                    faults.push(breach(edit, Rule::NotShown));
+            match self.present(&edit.path)? {
+                Err(kind) => faults.push(edit.fault(kind)),
+                // Replacements are located in what was shown.
+                Ok(Some(_)) if edit.parts.is_empty() && self.is_unseen(&edit.path) => {
+                    faults.push(edit.fault(breach(&edit.path, Rule::NotShown)));
                 }
                 Ok(present) => {
                     let warnings = &mut verified.warnings;
@@ -276,6 +271,10 @@ impl PathPolicy {
                     faults.extend(lost.into_iter().flatten());
                 }
             }
+        }
+        for (path, line) in reply.unlocated {
+            let fault = self.present(&path)?.err();
+            faults.extend(fault.map(|kind| ReplyFault { line, kind }));
         }
         if !faults.is_empty() {
             faults.sort_by_key(|fault| fault.line);
@@ -288,6 +287,19 @@ impl PathPolicy {
             }
         }
         Ok(verified)
+    }
+
+    /// Returns the state of the file at `path`, or the fault of naming it.
+    fn present(&self, path: &str) -> Result<Result<Option<Present>, FaultKind>, VerifyError> {
+        if let Some(plain) = self.undecorated(path) {
+            return Ok(Err(misnamed(path, plain, self.scope)));
+        }
+        match self.look(path) {
+            Err(Obstacle::Io(error)) => Err(PathError::of("look at", path)(error).into()),
+            Err(Obstacle::Rules(error)) => Err(error.into()),
+            Err(Obstacle::Rule(rule)) => Ok(Err(breach(path, rule))),
+            Ok(present) => Ok(Ok(present)),
+        }
     }
 
     /// Returns the path inside a decorated one, unless a file of exactly that name exists.
@@ -349,10 +361,23 @@ impl PathPolicy {
             EditKind::Write(text) if other.path != *path => Some(text.as_str()),
             _ => None,
         });
+        let in_parts = edit.parts.iter().flat_map(|part| {
+            let lost = self.guard.loss_in_part(path, &part.find, &part.put);
+            let fault = |(line, kind)| ReplyFault {
+                line: part.put_line() + line,
+                kind,
+            };
+            lost.into_iter().map(fault)
+        });
+        let in_parts: Vec<ReplyFault> = in_parts.collect();
+        if !in_parts.is_empty() {
+            return Ok(Some(in_parts));
+        }
         let loss = self.guard.loss(path, old.as_deref(), new, others);
         loss.warnings.iter().for_each(|warning| warn(warning));
         let faults = loss.faults.into_iter().map(|(line, kind)| ReplyFault {
-            line: edit.line + line,
+            // The lines of a new text that was computed are not the reply's.
+            line: edit.line + if edit.parts.is_empty() { line } else { 0 },
             kind,
         });
         Ok(Some(faults.collect()))
@@ -382,12 +407,9 @@ impl PathPolicy {
         let changed = self
             .protection
             .changed(&edit.path, &String::from_utf8_lossy(&old), new);
-        Ok(changed.map(|pointer| ReplyFault {
-            line: edit.line,
-            kind: FaultKind::Value {
-                path: edit.path.clone(),
-                pointer: pointer.to_owned(),
-            },
+        Ok(changed.map(|pointer| {
+            let (path, pointer) = (edit.path.clone(), pointer.to_owned());
+            edit.fault(FaultKind::Value { path, pointer })
         }))
     }
 
@@ -449,7 +471,7 @@ impl PathPolicy {
                 *known.entry(directory).or_insert_with(is_repository)
             });
             if is_made {
-                faults.push(breach(edit, Rule::MadeRepo));
+                faults.push(edit.fault(breach(&edit.path, Rule::MadeRepo)));
             }
         }
         faults
@@ -571,34 +593,25 @@ fn collisions(edits: &[FileEdit], scope: PathScope) -> Vec<ReplyFault> {
             *spellings.entry(folded.join("/")).or_insert(path) != path
         });
         if collides && spelling::broken_rule(&edit.path, scope).is_none() {
-            faults.push(breach(edit, Rule::CaseCollision));
+            faults.push(edit.fault(breach(&edit.path, Rule::CaseCollision)));
         }
     }
     faults
 }
 
-fn breach(edit: &FileEdit, rule: Rule) -> ReplyFault {
-    let path = edit.path.clone();
-    ReplyFault {
-        line: edit.line,
-        kind: FaultKind::Path { path, rule },
-    }
+fn breach(path: &str, rule: Rule) -> FaultKind {
+    let path = path.to_owned();
+    FaultKind::Path { path, rule }
 }
 
 /// The fault of a path that decorates `plain`; a rule broken by `plain` takes precedence.
-fn misnamed(edit: &FileEdit, plain: &str, scope: PathScope) -> ReplyFault {
-    let path = edit.path.clone();
-    let rule = spelling::broken_rule(plain, scope);
-    let kind = match rule {
-        Some(rule) => FaultKind::Path { path, rule },
+fn misnamed(path: &str, plain: &str, scope: PathScope) -> FaultKind {
+    match spelling::broken_rule(plain, scope) {
+        Some(rule) => breach(path, rule),
         None => FaultKind::Decorated {
-            path,
+            path: path.to_owned(),
             plain: plain.to_owned(),
         },
-    };
-    ReplyFault {
-        line: edit.line,
-        kind,
     }
 }
 

@@ -188,6 +188,16 @@ pub enum ModelError {
         /// The usage of the call.
         spent: Box<Spent>,
     },
+    /// The reply is a list of edits that, by its own words, has not come to its end.
+    #[error("the model's reply is not whole: {why}")]
+    Incomplete {
+        /// What is missing.
+        why: String,
+        /// The vendor's finish reason.
+        finish: String,
+        /// The usage of the call.
+        spent: Box<Spent>,
+    },
     /// A model other than the requested one answered, which the user does not allow.
     #[error("`{asked}` was asked, and `{served}` has answered")]
     OtherModel {
@@ -281,7 +291,9 @@ impl ModelError {
                 end: End::Refused, ..
             } => "refused",
             Self::CutShort { .. } | Self::TooLarge => "cut-short",
-            Self::NoBody | Self::Empty { .. } | Self::Unfinished => "cut-short/later",
+            Self::NoBody | Self::Empty { .. } | Self::Unfinished | Self::Incomplete { .. } => {
+                "cut-short/later"
+            }
             Self::OtherModel { .. } => "other-model",
             Self::NotRecorded(_) => "missing-input",
             Self::Recorded { reason, .. } => reason,
@@ -373,6 +385,10 @@ impl ModelError {
             Self::CutShort { .. } => {
                 "nothing of it was applied; change the query, or use another model with `--model`"
             }
+            Self::Incomplete { .. } => {
+                "nothing of it was applied; try again, or have the model write whole files with \
+                 `--reply-format whole`"
+            }
             Self::OtherModel { served, .. } => return ask_by_name(served),
             Self::Recorded { hint, .. } => hint,
             Self::NotRecorded(_) => {
@@ -456,6 +472,7 @@ impl ModelError {
     pub fn spent(&self) -> Option<(&str, &Spent)> {
         match self {
             Self::CutShort { finish, spent, .. }
+            | Self::Incomplete { finish, spent, .. }
             | Self::OtherModel { finish, spent, .. }
             | Self::Empty { finish, spent } => Some((finish, spent)),
             _ => None,
@@ -526,7 +543,7 @@ impl ModelError {
     /// Returns whether the model gave less than a whole reply, and may do better when asked again.
     pub fn is_no_whole_reply(&self) -> bool {
         match self {
-            Self::NoBody | Self::Empty { .. } | Self::Unfinished => true,
+            Self::NoBody | Self::Empty { .. } | Self::Unfinished | Self::Incomplete { .. } => true,
             Self::CutShort { end, .. } => matches!(end, End::MaxTokens | End::ToolCalls),
             _ => false,
         }

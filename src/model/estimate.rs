@@ -228,6 +228,7 @@ pub fn affordable_answer(
 mod tests {
     use super::*;
     use crate::model::ModelTable;
+    use crate::model::ReplyFormat;
     use crate::model::prompt::{Inputs, PromptOrder};
 
     fn spec(name: &str) -> ModelSpec {
@@ -251,7 +252,11 @@ mod tests {
             query: "hello world".into(),
             rollup: "--- a ---\nhello world\n".into(),
         };
-        let size = measure(&Prompt::initial(&inputs, PromptOrder::Specified));
+        let size = measure(&Prompt::initial(
+            &inputs,
+            PromptOrder::Specified,
+            ReplyFormat::Whole,
+        ));
         let names: Vec<&str> = size.parts.iter().map(|part| part.0).collect();
         assert_eq!(names, ["system", "query", "codebase"]);
         let sum: u64 = size.parts.iter().map(|part| part.1).sum();

@@ -41,7 +41,7 @@ pub(crate) use error::human_duration;
 pub use error::{ModelError, Setup, Spent, VendorError};
 pub use http::HttpModel;
 pub use reply::{Answer, End, Reply};
-pub use request::{Category, Delivery, Form, Request, ToolChoice, ToolSchema};
+pub use request::{Category, Delivery, Form, ReplyFormat, Request, ToolChoice, ToolSchema};
 pub use server::{ListedModel, PullProgress, Route, ServerProblem, VendorServer};
 pub use spec::{ModelSpec, Origin, Place, Provider, ReasoningEffort, Thinking, ToolForm, Vendor};
 pub use step_id::{Purpose, REPAIRS, StepId};

@@ -5,12 +5,13 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::Form;
 use crate::model::message::{Message, Part, Role, Text};
-use crate::sys::text;
+use crate::model::{Form, ReplyFormat};
+use crate::sys::{diff, text};
 
 /// The system prompt of a commit's first query.
 pub const COMMIT_INITIAL: &str = include_str!("../../prompts/commit_initial.txt");
@@ -18,6 +19,10 @@ pub const COMMIT_INITIAL: &str = include_str!("../../prompts/commit_initial.txt"
 pub const COMMIT_REPAIR: &str = include_str!("../../prompts/commit_repair.txt");
 /// The instructions about a code base of which only a part is sent.
 pub const COMMIT_CONTEXT: &str = include_str!("../../prompts/commit_context.txt");
+/// The system prompt of a commit's first query if the reply may edit parts of files.
+pub const COMMIT_EDITS: &str = include_str!("../../prompts/commit_edits.txt");
+/// The system prompt of a repair query if the reply may edit parts of files.
+pub const COMMIT_EDITS_REPAIR: &str = include_str!("../../prompts/commit_edits_repair.txt");
 /// The system prompt of the consistency report.
 pub const CONSISTENCY: &str = include_str!("../../prompts/consistency.txt");
 /// The system prompt of a part's findings, for a report by parts.
@@ -54,8 +59,50 @@ pub enum PromptOrder {
 pub enum Replacement<'a> {
     /// The file's whole content.
     Written(&'a str),
+    /// The file's state on disk, in which a reply may edit parts: shown as a whole if it is small or new, or else the
+    /// regions that differ from its state before the run.
+    Present {
+        before: Option<&'a str>,
+        now: &'a str,
+    },
     /// The file was removed.
     Removed,
+}
+
+/// Files of up to this many lines are shown as a whole.
+const SMALL: usize = 200;
+/// Number of lines shown around a changed region.
+const NEIGHBOURS: usize = 30;
+
+/// Returns the regions of a file that have changed, with their neighbourhoods, as lines from 0 on; `None` if the file is
+/// small and shown as a whole.
+pub fn regions(before: &str, now: &str) -> Option<Vec<Range<usize>>> {
+    let count = now.lines().count();
+    if count <= SMALL {
+        return None;
+    }
+    let mut regions: Vec<Range<usize>> = Vec::new();
+    for hunk in diff::hunks(before.as_bytes(), now.as_bytes())? {
+        let start = hunk.after_start.saturating_sub(NEIGHBOURS);
+        let end = (hunk.after_start + hunk.after_count() + NEIGHBOURS).min(count);
+        match regions.last_mut() {
+            Some(last) if start <= last.end => last.end = end,
+            _ => regions.push(start..end),
+        }
+    }
+    Some(regions)
+}
+
+/// The text of regions, each below a line with its place.
+fn text_of(now: &str, regions: Vec<Range<usize>>) -> String {
+    let lines: Vec<&str> = now.split_inclusive('\n').collect();
+    let shown = regions.into_iter().map(|region| {
+        let (first, last, of) = (region.start + 1, region.end, lines.len());
+        let text = lines[region].concat();
+        let end = text::line_end(&text);
+        format!("[lines {first} to {last} of {of}]\n{text}{end}")
+    });
+    shown.collect()
 }
 
 /// A query: the system prompt and the conversation after it, which in the commit workflow is a single user message. Its
@@ -75,9 +122,14 @@ pub struct Prompt<'a> {
 }
 
 impl<'a> Prompt<'a> {
-    fn new(system: &'static str) -> Self {
+    fn new(system: &'static str, edits: Option<ReplyFormat>) -> Self {
         let conversation = vec![Message::text(Role::User, Text::default())];
+        let form = Form {
+            edits,
+            ..Form::default()
+        };
         Self {
+            form,
             sections: Vec::new(),
             known: None,
             ..Self::of_agent([system], conversation, 0)
@@ -101,8 +153,12 @@ impl<'a> Prompt<'a> {
     }
 
     /// Creates the query for a change: system prompt, query, code base.
-    pub fn initial(inputs: &'a Inputs, order: PromptOrder) -> Self {
-        let mut prompt = Self::new(COMMIT_INITIAL);
+    pub fn initial(inputs: &'a Inputs, order: PromptOrder, format: ReplyFormat) -> Self {
+        let system = match format {
+            ReplyFormat::Whole => COMMIT_INITIAL,
+            ReplyFormat::Edits => COMMIT_EDITS,
+        };
+        let mut prompt = Self::new(system, Some(format));
         prompt.inputs(inputs, order);
         if order == PromptOrder::Cached {
             prompt.mark();
@@ -118,10 +174,15 @@ impl<'a> Prompt<'a> {
         inputs: &'a Inputs,
         replacements: impl IntoIterator<Item = (&'a str, Replacement<'a>)>,
         order: PromptOrder,
+        format: ReplyFormat,
     ) -> Self {
+        let system = match format {
+            ReplyFormat::Whole => COMMIT_REPAIR,
+            ReplyFormat::Edits => COMMIT_EDITS_REPAIR,
+        };
         let mut prompt = match order {
-            PromptOrder::Specified => Self::new(COMMIT_REPAIR),
-            PromptOrder::Cached => Self::initial(inputs, order).followed_by(COMMIT_REPAIR),
+            PromptOrder::Specified => Self::new(system, Some(format)),
+            PromptOrder::Cached => Self::initial(inputs, order, format).followed_by(system),
         };
         prompt.section("build.sh output", build_output);
         if order == PromptOrder::Specified {
@@ -130,7 +191,13 @@ impl<'a> Prompt<'a> {
         prompt.section("file replacements", "");
         for (path, replacement) in replacements {
             match replacement {
-                Replacement::Written(content) => {
+                Replacement::Present { before, now }
+                    if let Some(regions) = before.and_then(|before| regions(before, now)) =>
+                {
+                    prompt.line(format!("--- CHANGED REGIONS {path} ---"));
+                    prompt.push(text_of(now, regions));
+                }
+                Replacement::Written(content) | Replacement::Present { now: content, .. } => {
                     prompt.line(format!("--- FILE REPLACEMENT {path} ---"));
                     prompt.push(content);
                 }
@@ -166,7 +233,7 @@ impl<'a> Prompt<'a> {
     /// Creates the query for a consistency report: system prompt, query, code base. No later request shares its
     /// beginning.
     pub fn consistency(inputs: &'a Inputs, order: PromptOrder) -> Self {
-        let mut prompt = Self::new(CONSISTENCY);
+        let mut prompt = Self::new(CONSISTENCY, None);
         prompt.inputs(inputs, order);
         prompt
     }
@@ -176,7 +243,7 @@ impl<'a> Prompt<'a> {
         system: &'static str,
         sections: impl IntoIterator<Item = (&'static str, Cow<'a, str>)>,
     ) -> Self {
-        let mut prompt = Self::new(system);
+        let mut prompt = Self::new(system, None);
         for (name, content) in sections {
             prompt.section(name, content);
         }
@@ -330,6 +397,7 @@ impl fmt::Display for Prompt<'_> {
 mod tests {
     use super::PromptOrder::{Cached, Specified};
     use super::*;
+    use crate::model::ReplyFormat::{Edits, Whole};
 
     fn inputs() -> Inputs {
         Inputs {
@@ -341,10 +409,10 @@ mod tests {
     #[test]
     fn the_initial_query_is_system_prompt_query_and_code_base() {
         let inputs = inputs();
-        let logged = Prompt::initial(&inputs, Specified).to_string();
+        let logged = Prompt::initial(&inputs, Specified, Whole).to_string();
         let user = "[query]\nadd a flag\n[codebase]\n--- a ---\nx\n";
         assert_eq!(logged, format!("{COMMIT_INITIAL}{user}"));
-        let messages = Prompt::initial(&inputs, Specified).messages();
+        let messages = Prompt::initial(&inputs, Specified, Whole).messages();
         assert_eq!(messages[0].to_string(), COMMIT_INITIAL);
         assert_eq!(messages[1].to_string(), user);
     }
@@ -356,7 +424,7 @@ mod tests {
             ("a.rs", Replacement::Written("no newline")),
             ("b.rs", Replacement::Removed),
         ];
-        let prompt = Prompt::repair("error[E0001]", &inputs, replacements, Specified);
+        let prompt = Prompt::repair("error[E0001]", &inputs, replacements, Specified, Whole);
         let expected = "[build.sh output]\nerror[E0001]\n[query]\nadd a flag\n[codebase]\n\
             --- a ---\nx\n[file replacements]\n--- FILE REPLACEMENT a.rs ---\nno newline\n\
             --- FILE REMOVED b.rs ---\n";
@@ -367,8 +435,8 @@ mod tests {
     fn a_rejection_stands_behind_the_same_query() {
         let inputs = inputs();
         for order in [PromptOrder::Specified, PromptOrder::Cached] {
-            let prompt = Prompt::initial(&inputs, order).to_string();
-            let again = Prompt::initial(&inputs, order).after_rejection("line 1: no");
+            let prompt = Prompt::initial(&inputs, order, Whole).to_string();
+            let again = Prompt::initial(&inputs, order, Whole).after_rejection("line 1: no");
             let behind = again.to_string();
             let behind = behind.strip_prefix(&prompt).unwrap();
             assert_eq!(
@@ -384,7 +452,7 @@ mod tests {
     fn the_parts_make_up_the_prompt() {
         let inputs = inputs();
         let replacements = [("a.rs", Replacement::Written("x"))];
-        let prompt = Prompt::repair("failed", &inputs, replacements, Specified);
+        let prompt = Prompt::repair("failed", &inputs, replacements, Specified, Whole);
         let parts = prompt.sections();
         let names: Vec<&str> = parts.iter().map(|part| part.0).collect();
         assert_eq!(
@@ -406,8 +474,8 @@ mod tests {
     fn in_the_cached_order_a_repair_is_the_first_query_with_what_is_new_behind_it() {
         let inputs = inputs();
         let replacements = [("a.rs", Replacement::Written("x"))];
-        let first = Prompt::initial(&inputs, Cached);
-        let repair = Prompt::repair("failed", &inputs, replacements, Cached);
+        let first = Prompt::initial(&inputs, Cached, Whole);
+        let repair = Prompt::repair("failed", &inputs, replacements, Cached, Whole);
         let shared = format!("{COMMIT_INITIAL}[codebase]\n--- a ---\nx\n[query]\nadd a flag\n");
         assert_eq!(first.to_string(), shared);
         let new =
@@ -449,5 +517,72 @@ mod tests {
         };
         let prompt = Prompt::consistency(&inputs, Specified);
         assert_eq!(prompt.messages()[1].to_string(), "[query]\n[codebase]\nx");
+    }
+
+    #[test]
+    fn edits_have_prompts_of_their_own_with_an_example_that_ends() {
+        let inputs = inputs();
+        for order in [Specified, Cached] {
+            let prompt = Prompt::initial(&inputs, order, Edits);
+            assert_eq!(prompt.form.edits, Some(Edits));
+            assert!(prompt.to_string().starts_with(COMMIT_EDITS));
+            let repair = Prompt::repair("failed", &inputs, [], order, Edits);
+            assert!(repair.to_string().contains(COMMIT_EDITS_REPAIR));
+        }
+        assert_eq!(Prompt::consistency(&inputs, Specified).form.edits, None);
+        // What the specified prompts say, and holds here, is said in the same words.
+        for (specified, own) in [
+            (COMMIT_INITIAL, COMMIT_EDITS),
+            (COMMIT_REPAIR, COMMIT_EDITS_REPAIR),
+        ] {
+            let part = |text: &str, from: &str, to: &str| {
+                let from = text.find(from).unwrap();
+                let end = text[from..].find(to).unwrap();
+                text[from..from + end].to_owned()
+            };
+            for (from, to) in [
+                ("You are taking", "The automated"),
+                ("As you write code", "specified in the .gitignore file"),
+            ] {
+                assert_eq!(part(own, from, to), part(specified, from, to));
+            }
+        }
+    }
+
+    #[test]
+    fn a_large_file_is_shown_by_the_regions_that_have_changed() {
+        let inputs = inputs();
+        let lines: Vec<String> = (1..=900).map(|n| format!("line {n}\n")).collect();
+        let before = lines.concat();
+        let mut lines = lines;
+        lines[499] = "changed\n".to_owned();
+        lines[880] = "changed, too\n".to_owned();
+        let now = lines.concat();
+        let small = Replacement::Present {
+            before: Some("x\n"),
+            now: "y\n",
+        };
+        let large = |before| Replacement::Present { before, now: &now };
+        let shown = |state| {
+            let repair = Prompt::repair("failed", &inputs, [("a.rs", state)], Specified, Edits);
+            let text = repair.messages()[1].to_string();
+            text.split_once("[file replacements]\n")
+                .unwrap()
+                .1
+                .to_owned()
+        };
+        assert_eq!(shown(small), "--- FILE REPLACEMENT a.rs ---\ny\n");
+        assert!(shown(large(None)).ends_with(&now));
+        let regions = shown(large(Some(&before)));
+        let mut shown: Vec<&str> = regions.lines().collect();
+        assert_eq!(shown[0], "--- CHANGED REGIONS a.rs ---");
+        shown.retain(|line| line.starts_with('['));
+        assert_eq!(
+            shown,
+            ["[lines 468 to 534 of 900]", "[lines 849 to 900 of 900]"]
+        );
+        // Every line stands as it does in the file.
+        assert!(regions.contains(&lines[467..534].concat()));
+        assert!(regions.ends_with(&lines[848..].concat()));
     }
 }

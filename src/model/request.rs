@@ -1,5 +1,7 @@
 //! A request to a model. Plain data.
 
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::message::Message;
@@ -19,6 +21,21 @@ pub struct Form {
     pub tool_choice: ToolChoice,
     /// True if the last message is a reply that the model paused, and continues.
     pub continues: bool,
+    /// The format of the edits in the answer; `None` if it is not a list of edits.
+    pub edits: Option<ReplyFormat>,
+    /// True if the answer may be a request for files in place of edits.
+    pub takes_requests: bool,
+}
+
+/// The format of a reply with edits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum ReplyFormat {
+    /// Every changed file as a whole
+    #[default]
+    Whole,
+    /// The changed lines of a file, and those to put in their place
+    Edits,
 }
 
 /// The permission to call the tools that a request describes.

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::price::Price;
 use super::prompt::PromptOrder;
+use super::request::ReplyFormat;
 use super::tier::Tier;
 
 /// A model in the table.
@@ -45,6 +46,8 @@ pub struct ModelSpec {
     pub context_tokens: Option<u64>,
     /// The order of its prompts' sections; agents' prompts have an order of their own.
     pub prompt_order: PromptOrder,
+    /// The format of its replies with edits.
+    pub reply_format: ReplyFormat,
     /// Its price; `None` if unknown.
     pub price: Option<Price>,
     /// The name of the model to ask when this one is overloaded.

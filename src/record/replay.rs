@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::model::{
-    Answer, Listener, Model, ModelError, ModelSpec, ModelTable, Purpose, REPAIRS, Reply, Request,
-    StepId, Tier,
+    Answer, Listener, Model, ModelError, ModelSpec, ModelTable, Purpose, REPAIRS, Reply,
+    ReplyFormat, Request, StepId, Tier,
 };
 use crate::record::result::{AgentRecord, ErrorRecord, RunRecord};
 use crate::record::run_files::{self, Artifact};
@@ -22,8 +22,8 @@ const LARGEST: u64 = 256 * MIB;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recording {
     folder: PathBuf,
-    /// The models that answered, by step.
-    steps: Vec<(StepId, String)>,
+    /// The models that answered, and the formats of their replies, by step.
+    steps: Vec<(StepId, (String, ReplyFormat))>,
     /// The service tiers that answered, by step, if recorded.
     tiers: Vec<(StepId, Tier)>,
     /// The model asked in the first query.
@@ -101,12 +101,15 @@ impl Recording {
         let tiers = steps.iter().filter_map(|step| id(step).zip(step.tier));
         let tiers = tiers.collect();
         let steps = steps.into_iter();
-        let steps = steps.filter_map(|step| id(&step).zip(step.model));
-        let steps: Vec<(StepId, String)> = steps.collect();
+        let steps = steps.filter_map(|step| {
+            let model = step.model.clone()?;
+            Some((id(&step)?, (model, step.reply_format)))
+        });
+        let steps: Vec<_> = steps.collect();
         let mut repairs = steps.iter().filter(|(id, _)| id.purpose == Purpose::REPAIR);
         Ok(Self {
             folder,
-            repair: repairs.next().map(|(_, model)| model.clone()),
+            repair: repairs.next().map(|(_, (model, _))| model.clone()),
             steps,
             tiers,
             first: model,
@@ -124,18 +127,27 @@ impl Recording {
     pub fn model_of(&self, purpose: &Purpose) -> Option<&str> {
         let mut steps = self.steps.iter();
         let step = steps.find(|(id, _)| id.purpose == *purpose);
-        step.map(|(_, model)| model.as_str())
+        step.map(|(_, (model, _))| model.as_str())
     }
 
-    /// The steps that the model answered.
-    pub fn steps_of(&self, model: &str) -> Vec<StepId> {
-        let steps = self.steps.iter().filter(|(_, answered)| answered == model);
-        steps.map(|(id, _)| id.clone()).collect()
+    /// The steps that the model answered, with the formats of its replies.
+    pub fn steps_of(&self, model: &str) -> Vec<(StepId, ReplyFormat)> {
+        let steps = self.steps.iter();
+        let steps = steps.filter(|(_, (answered, _))| answered == model);
+        steps
+            .map(|(id, (_, format))| (id.clone(), *format))
+            .collect()
+    }
+
+    /// The format of the last reply, if there is one.
+    pub fn reply_format(&self) -> Option<ReplyFormat> {
+        self.steps.last().map(|(_, (_, format))| *format)
     }
 
     /// The models that answered, without duplicates.
     pub fn models(&self) -> BTreeSet<&str> {
-        self.steps.iter().map(|(_, model)| model.as_str()).collect()
+        let models = self.steps.iter().map(|(_, (model, _))| model.as_str());
+        models.collect()
     }
 
     /// The number of the last repair allowed: the usual limit, or more if a resumed run had more.
@@ -224,6 +236,8 @@ struct RecordedStep {
     reask: u16,
     model: Option<String>,
     tier: Option<Tier>,
+    #[serde(default)]
+    reply_format: ReplyFormat,
 }
 
 impl RecordedModels {

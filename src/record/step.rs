@@ -13,7 +13,7 @@ use super::seconds::Seconds;
 use crate::exec::sandbox::SandboxMode;
 use crate::model::price::Usd;
 use crate::model::usage::Usage;
-use crate::model::{Purpose, StepId, Tier};
+use crate::model::{Purpose, ReplyFormat, StepId, Tier};
 use crate::project::changed_files::EditsRecord;
 use std::fmt::{self, Display};
 
@@ -84,6 +84,9 @@ pub struct Step {
     /// The parts of the prompt, in order.
     #[serde(default)]
     pub prompt: Vec<PartRecord>,
+    /// The format of the reply, if it has edits: a replay reads it in the same one.
+    #[serde(default, skip_serializing_if = "is_whole")]
+    pub reply_format: ReplyFormat,
     /// The parts of the reply, in order: `text`, `call`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reply: Vec<PartRecord>,
@@ -132,6 +135,14 @@ pub struct Step {
 )]
 fn is_zero(number: &u16) -> bool {
     *number == 0
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde asks for a reference"
+)]
+fn is_whole(format: &ReplyFormat) -> bool {
+    *format == ReplyFormat::Whole
 }
 
 /// A tool that an agent used, and its outcome. Everything but the name and the failure is left out of `result.json`,

@@ -27,7 +27,7 @@ use crate::run::past::history::records_of;
 use crate::run::problems::DoesNotFit;
 use crate::run::ready::Ready;
 use crate::run::selection::{Models, SelectedModel};
-use crate::run::served::{Served, of_model, without_calls_unless_offered};
+use crate::run::served::{Served, of_model, with_all_edits, without_calls_unless_offered};
 use crate::sys::error::Error;
 use crate::sys::exit::Exit;
 use crate::sys::parallel::joined;
@@ -163,6 +163,7 @@ impl<'c> Run<'c> {
         let name = &selected.spec.name;
         self.begin_step(Step {
             recorded: recorded.map(str::to_owned),
+            reply_format: prompt.form.edits.unwrap_or_default(),
             ..Step::new(step.clone(), name, parts)
         })?;
         self.log.query(step, &prompt)?;
@@ -409,6 +410,7 @@ impl<'c> Run<'c> {
             let reply = model.read(step, &answer);
             let reply = reply.and_then(|reply| without_calls_unless_offered(reply, request));
             let reply = reply.and_then(|reply| of_model(reply, required));
+            let reply = reply.and_then(|reply| with_all_edits(reply, request));
             drop(answer);
             let read = match reply {
                 Ok(reply) => {

@@ -13,7 +13,7 @@ use regex::Regex;
 use serde::{Deserialize, Serialize};
 
 use super::code_base::{self, CodeBase, NoCodeBase, Rolled};
-use crate::edit::{EditKind, FaultKind, FileEdit, ParsedReply, ReplyFault, Rule};
+use crate::edit::{EditKind, FaultKind, FileEdit, ParsedReply, ReplyFault, Rule, Sent};
 use crate::model::tokens;
 use crate::project::excerpts::{excerpts, numbered};
 use crate::project::outline::outline;
@@ -303,6 +303,25 @@ impl Sight {
     pub fn of_run(folder: &Path) -> Option<Self> {
         let json = files::read(&folder.join(SHOWN), Links::Refused, MIB).ok()?;
         serde_json::from_slice(&json).ok()
+    }
+
+    /// Limits the text of a file to what the model has seen of it.
+    pub fn limited(&self, path: &str, sent: Sent) -> Sent {
+        match (sent, self.parts.get(path)) {
+            (Sent::Text(text), _) if self.whole.contains(path) => Sent::Text(text),
+            (Sent::Text(text), Some(lines)) => Sent::Excerpts(text, lines.clone()),
+            (Sent::Text(_), None) => Sent::NotShown,
+            (sent, _) => sent,
+        }
+    }
+
+    /// Notes that a file was changed by the model, and is shown in a repair: these lines of it or, with `None`, all.
+    pub fn note(&mut self, path: &str, lines: Option<Vec<Range<usize>>>) {
+        match lines.filter(|_| self.parts.contains_key(path) && !self.whole.contains(path)) {
+            // The excerpts shown before have other numbers now.
+            Some(lines) => drop(self.parts.insert(path.to_owned(), lines)),
+            None => drop(self.whole.insert(path.to_owned())),
+        }
     }
 
     fn of(files: &[Rolled], shown: &[ShownFile], tokens: u64) -> Self {

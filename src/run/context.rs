@@ -11,7 +11,7 @@ use crate::edit::apply::Tree;
 use crate::edit::protection::Protection;
 use crate::model::price::Usd;
 use crate::model::prompt::Inputs;
-use crate::model::{Delivery, ModelTable, TableProblem, Tier, Unselected};
+use crate::model::{Delivery, ModelTable, ReplyFormat, TableProblem, Tier, Unselected};
 use crate::project::{DRAFT, Project, QUERY};
 use crate::record::event::{Event, Reporter};
 use crate::secret::Redactor;
@@ -131,6 +131,8 @@ pub struct ModelChoice {
     pub tier: Option<Tier>,
     /// Maximum cost of all calls of the run.
     pub max_cost: Option<Usd>,
+    /// The format of replies with edits; `None` for the one in the model's entry.
+    pub reply_format: Option<ReplyFormat>,
 }
 
 impl ModelChoice {
@@ -148,6 +150,7 @@ impl ModelChoice {
             require_model: false,
             tier: None,
             max_cost: None,
+            reply_format: None,
         }
     }
 }

@@ -13,7 +13,7 @@ use super::problems::ResumeProblem;
 use super::shown::DiskFiles;
 use crate::edit::{Digest, undo_log};
 use crate::model::prompt::Inputs;
-use crate::model::{Purpose, REPAIRS, StepId};
+use crate::model::{Purpose, REPAIRS, ReplyFormat, StepId};
 use crate::project::Project;
 use crate::project::changed_files::EditsRecord;
 use crate::project::rollup::{self, RollupState};
@@ -64,6 +64,8 @@ pub struct ResumedTree {
 pub struct PastApplied {
     /// The reply's text.
     pub reply: String,
+    /// The reply's format.
+    pub format: ReplyFormat,
     /// The output of the build that followed; `None` if the build must be run again.
     pub output: Option<String>,
 }
@@ -233,6 +235,7 @@ impl Resumption {
             let reply = past.reply.clone().and_then(Result::ok).unwrap_or_default();
             let applied = PastApplied {
                 reply,
+                format: past.step.reply_format,
                 output: Some(output.unwrap_or_default()).filter(|_| at < last),
             };
             (past.step.id(), applied)

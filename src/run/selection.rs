@@ -16,7 +16,8 @@ use super::sending;
 use crate::model::price::Usd;
 use crate::model::{
     Endpoint, EndpointProblem, HttpModel, Model, ModelSpec, ModelTable, Origin, Provider, Proxies,
-    Purpose, REPAIRS, Route, ServerProblem, Setup, StepId, Tier, VendorServer, catalogue, endpoint,
+    Purpose, REPAIRS, ReplyFormat, Route, ServerProblem, Setup, StepId, Tier, VendorServer,
+    catalogue, endpoint,
 };
 use crate::record::orchestration::OrchestrationSettings;
 use crate::record::replay::{Recording, RecordingProblem, ReplayModel};
@@ -76,7 +77,7 @@ impl Models<'_> {
         }
         let selected = self.of(&step.purpose);
         let recorded = selected.fallback.as_deref();
-        let recorded = recorded.filter(|fallback| fallback.recorded.contains(step));
+        let recorded = recorded.filter(|fallback| fallback.has_recorded(step));
         recorded.unwrap_or(selected)
     }
 
@@ -209,7 +210,7 @@ impl<'a> RecordedReplies<'a> {
     }
 
     fn of(&self, step: &StepId) -> Option<&SelectedModel<'a>> {
-        let is_of = |model: &&SelectedModel<'_>| model.recorded.contains(step);
+        let is_of = |model: &&SelectedModel<'_>| model.has_recorded(step);
         let mut models = self.models.iter();
         models.find(is_of).filter(|_| self.steps.contains(step))
     }
@@ -284,8 +285,8 @@ pub struct SelectedModel<'a> {
     pub server: Option<VendorServer>,
     /// True if data travels unencrypted to another machine.
     is_exposed: bool,
-    /// For a fallback: the steps that it answered in the run being replayed.
-    recorded: Vec<StepId>,
+    /// The steps that it answered in the run being replayed or resumed, with the formats of its replies.
+    recorded: Vec<(StepId, ReplyFormat)>,
     /// The source of the key, if a key is needed and this is not a replay.
     pub key_source: Option<KeySource>,
     /// The server, if not the vendor's own: keys and code are sent there, or were when replies were recorded.
@@ -304,6 +305,17 @@ impl<'a> SelectedModel<'a> {
             },
             successor: successor.map(Box::from),
         }
+    }
+
+    fn has_recorded(&self, step: &StepId) -> bool {
+        self.recorded.iter().any(|(recorded, _)| recorded == step)
+    }
+
+    /// The format of its reply to a query: the recorded one, or else its entry's.
+    pub fn reply_format(&self, step: &StepId) -> ReplyFormat {
+        let mut recorded = self.recorded.iter();
+        let recorded = recorded.find(|(recorded, _)| recorded == step);
+        recorded.map_or(self.spec.reply_format, |(_, format)| *format)
     }
 
     /// The model's name and server, if the server is not the vendor's own.
@@ -423,17 +435,18 @@ pub fn choose(
     let Ok(table) = models else {
         return Ok(Vec::new());
     };
+    let recorded_format = || recording.and_then(Recording::reply_format);
+    let format = choice.reply_format.or_else(recorded_format);
     let choose = |purpose: &Purpose| -> Result<ModelSpec, Error> {
         let asked = choice.model.as_deref();
-        if let Some(recording) = recording
-            && let Some(recorded) = recording.model(purpose, asked, table)?
-        {
-            return Ok(recorded.clone());
-        }
-        let Some(asked) = asked else {
-            return Ok(table.chosen(purpose).clone());
+        let recorded = recording.map(|recording| recording.model(purpose, asked, table));
+        let mut spec = match (recorded.transpose()?.flatten(), asked) {
+            (Some(recorded), _) => recorded.clone(),
+            (None, Some(asked)) => named(table, asked)?,
+            (None, None) => table.chosen(purpose).clone(),
         };
-        named(table, asked)
+        spec.reply_format = format.unwrap_or(spec.reply_format);
+        Ok(spec)
     };
     let mut specs = vec![choose(purpose)?];
     if *purpose == Purpose::INITIAL {

@@ -8,7 +8,7 @@ use super::parts::{Parts, PartsEstimate};
 use super::shown::Shown;
 use crate::model::estimate::{self, Fit};
 use crate::model::price::Usd;
-use crate::model::prompt::{Inputs, Prompt, PromptOrder};
+use crate::model::prompt::{Inputs, Prompt};
 use crate::model::tokens::Size;
 use crate::model::{ModelSpec, Purpose};
 use crate::project::rollup::{self, RollupFile, RollupState};
@@ -146,7 +146,7 @@ pub fn examine(
         }
         outdated => problems.extend(outdated),
     }
-    let prompt = prompt(purpose, inputs, spec.prompt_order);
+    let prompt = prompt(purpose, inputs, spec);
     if choice.max_cost.is_none() && estimate::fits_in_any_case(prompt.bytes(), spec) {
         return (problems, warnings);
     }
@@ -202,11 +202,11 @@ fn too_expensive(limit: Usd, spec: &ModelSpec, size: Size) -> Option<SendingProb
 }
 
 /// Builds the first query.
-pub fn prompt<'i>(purpose: &Purpose, inputs: &'i Inputs, order: PromptOrder) -> Prompt<'i> {
+pub fn prompt<'i>(purpose: &Purpose, inputs: &'i Inputs, spec: &ModelSpec) -> Prompt<'i> {
     if *purpose == Purpose::REPORT {
-        Prompt::consistency(inputs, order)
+        Prompt::consistency(inputs, spec.prompt_order)
     } else {
-        Prompt::initial(inputs, order)
+        Prompt::initial(inputs, spec.prompt_order, spec.reply_format)
     }
 }
 

@@ -1,6 +1,8 @@
-//! Checks of a reply: the model that sent it, its price, and the use of tools. Pure.
+//! Checks of a reply: the model that sent it, its price, the use of tools, and its end. Pure.
 
+use super::code_context::CodeContext;
 use super::context::Context;
+use crate::edit::{self, ParsedReply};
 use crate::model::price::Price;
 use crate::model::served::is_same;
 use crate::model::{End, ModelError, ModelSpec, Reply, Request};
@@ -86,4 +88,28 @@ pub fn without_calls_unless_offered(
         spent: (&reply).into(),
         finish: reply.finish,
     })
+}
+
+/// Returns the reply, unless it is a list of edits that says itself that it is incomplete.
+///
+/// # Errors
+/// When the reply lacks edits, or may lack some.
+pub fn with_all_edits(reply: Reply, request: &Request<'_>) -> Result<Reply, ModelError> {
+    let format = request.form.edits;
+    let parsed = format.and_then(|format| edit::incomplete(&reply.text, format));
+    // A request for files has an end of its own.
+    let is_request = |parsed: &ParsedReply| {
+        request.form.takes_requests
+            && CodeContext::request(parsed).is_some()
+            && parsed.faults.is_empty()
+    };
+    let parsed = parsed.filter(|parsed| !is_request(parsed));
+    match parsed.and_then(|parsed| parsed.incomplete) {
+        Some(why) => Err(ModelError::Incomplete {
+            why: why.to_string(),
+            spent: (&reply).into(),
+            finish: reply.finish,
+        }),
+        None => Ok(reply),
+    }
 }

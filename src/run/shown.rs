@@ -9,9 +9,13 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use crate::edit::beneath::{OpenDirectory, Root, open_regular, split};
-use crate::edit::{Digest, Stamp, VerifiedEdits};
+use crate::edit::{Digest, Sent, Stamp, VerifiedEdits};
 use crate::project::dirty;
-use crate::project::rollup::{RollupFile, RollupState};
+use crate::project::rollup::{self, RollupFile, RollupState};
+use crate::sys::files::{MIB, read_open};
+
+/// Maximum size of a file, in bytes, in which lines are replaced.
+const LARGEST: u64 = 128 * MIB;
 
 /// The files of a reply that were changed while the model was at work.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
@@ -61,9 +65,7 @@ impl Shown {
     pub fn of(sections: Option<&[RollupFile<'_>]>, root: &Path, may_be_stale: bool) -> Self {
         let mut disk = DiskFiles::below(root);
         let file = |section: &RollupFile<'_>| {
-            let path = Path::new(section.path).components();
-            let path = path.filter(|part| *part != Component::CurDir);
-            let path = path.collect::<PathBuf>().to_string_lossy().into_owned();
+            let path = plain(section.path);
             let shown = Some(Digest::of(section.own_content()));
             let asked = match section.state {
                 RollupState::Same => shown,
@@ -86,6 +88,27 @@ impl Shown {
             asked: Stamp::default(),
             may_be_stale,
         }
+    }
+
+    /// Returns the text of a file as the model was last sent it, where `rollup` is the code base that it was sent: the
+    /// present text of a file of its own, or of any file of a code base that cannot be compared with the disk.
+    pub fn sent(&self, path: &str, rollup: &str) -> Sent {
+        let known = self.files.get(path);
+        let on_disk = DiskFiles::below(&self.root).read(path);
+        let is_shown = match (known, &on_disk) {
+            (Some(ShownFile { shown: None, .. }), _) | (None, None) => return Sent::Missing,
+            (Some(file), Some(text)) => file.is_own || file.shown == Some(Digest::of(text)),
+            (Some(_), None) => false,
+            (None, Some(_)) if self.is_known => return Sent::NotShown,
+            (None, Some(_)) => true,
+        };
+        let text = on_disk.filter(|_| is_shown).or_else(|| {
+            let sections = rollup::sections(rollup, &self.root);
+            let section = sections.iter().find(|file| plain(file.path) == path)?;
+            Some(section.own_content().to_vec())
+        });
+        let text = text.and_then(|text| String::from_utf8(text).ok());
+        text.map_or(Sent::NotShown, Sent::Text)
     }
 
     /// The directories of the files, relative to the root.
@@ -192,6 +215,13 @@ impl ShownFile {
     }
 }
 
+/// The path of a rollup's file without `./`.
+fn plain(path: &str) -> String {
+    let path = Path::new(path).components();
+    let path = path.filter(|part| *part != Component::CurDir);
+    path.collect::<PathBuf>().to_string_lossy().into_owned()
+}
+
 fn is_content(digest: Digest, content: Option<&str>) -> bool {
     content.is_some_and(|content| Digest::of(content.as_bytes()) == digest)
 }
@@ -214,6 +244,11 @@ impl DiskFiles {
     /// The digest of the file at `path`; `None` if there is no readable file.
     pub fn digest(&mut self, path: &str) -> Option<Digest> {
         self.look(path).map(|(digest, _)| digest)
+    }
+
+    /// The content of the file at `path`; `None` if there is no readable file, or a very large one.
+    fn read(&mut self, path: &str) -> Option<Vec<u8>> {
+        read_open(self.open(path)?, LARGEST).ok()
     }
 
     /// The digest of the file, with the time of its last change of content or metadata.

@@ -13,7 +13,7 @@ use crate::edit::changes::{ChangeLog, kept_path};
 use crate::edit::error::ApplyError;
 use crate::edit::undo::{Journalling, UndoError, Undone, undo};
 use crate::edit::undo_log::UndoLog;
-use crate::edit::{self, Digest, Stamp, VerifiedEdits, stamp};
+use crate::edit::{self, Digest, Sent, Stamp, VerifiedEdits, stamp};
 use crate::project::changed_files::EditsRecord;
 use crate::record::event::Event;
 use crate::record::result::TreeState;
@@ -64,6 +64,11 @@ impl<'c> RunTree<'c> {
             run.warn(warning);
         }
         Ok(())
+    }
+
+    /// Returns the text of a file as the model was last sent it, with `rollup` as the code base.
+    pub fn sent(&self, path: &str, rollup: &str) -> Sent {
+        self.shown.sent(path, rollup)
     }
 
     /// Records that files are as the resumed run left them.

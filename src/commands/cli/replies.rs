@@ -1,6 +1,7 @@
 //! The flags for handling replies.
 
 use crate::edit::Allowances;
+use crate::model::ReplyFormat;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
@@ -18,6 +19,11 @@ pub struct ReplyArgs {
     /// Go on with an earlier run, named as for `log`: its replies first, which cost nothing, then calls
     #[arg(long, value_name = "RUN", allow_negative_numbers = true, conflicts_with_all = ["replay", "message", "edit", "rollup", "context", "include", "exclude", "baseline", "ci", "dry_run", "consistency_check"])]
     pub resume: Option<PathBuf>,
+
+    /// Have the model write whole files (default), or edits: changed lines alone, with those to put in
+    /// their place
+    #[arg(long, value_name = "FORMAT", value_enum, hide_possible_values = true, help_heading = SELDOM)]
+    pub reply_format: Option<ReplyFormat>,
 
     /// Reject a reply without edits, with exit code 5, instead of building the project as it is
     #[arg(long, help_heading = SELDOM)]

@@ -211,3 +211,158 @@ proptest! {
         }
     }
 }
+
+/// The paths with the number of their replacements, and the faults, of a reply in the form of edits.
+fn edits(reply: &str) -> (Vec<String>, Vec<String>, Option<Incomplete>) {
+    let parsed = parse_as(reply, ReplyFormat::Edits);
+    let paths = parsed.edits.iter();
+    let paths = paths.map(|edit| format!("{} {}", edit.path, edit.parts.len()));
+    let faults = parsed.faults.iter().map(ToString::to_string);
+    (paths.collect(), faults.collect(), parsed.incomplete)
+}
+
+const EDIT: &str = "^^^a\n^^^find\n1\n^^^put\n2\n^^^find\n3\n^^^put\n^^^end\n";
+
+#[test]
+fn edits_whole_files_and_removals_stand_in_one_reply() {
+    let reply = format!(
+        "Here it is.\n{EDIT}^^^b\nwhole\n^^^end\n^^^c\n^^^delete\n^^^done 3\nThat is all.\n"
+    );
+    let paths = ["a 2", "b 0", "c 0"].map(str::to_owned).to_vec();
+    assert_eq!(edits(&reply), (paths.clone(), vec![], None));
+    // Blanks and CRLF are passed over behind marks.
+    let crlf = reply.replace('\n', "\r\n");
+    assert_eq!(edits(&crlf), (paths.clone(), vec![], None));
+    let blanks = reply
+        .replace("find\n", "find \t\n")
+        .replace("put\n", "put \n");
+    assert_eq!(edits(&blanks), (paths, vec![], None));
+    let parts = parse_as(&reply, ReplyFormat::Edits).edits[0].parts.clone();
+    let part = |line, find: &str, put: &str| Replacement {
+        line,
+        find: find.to_owned(),
+        put: put.to_owned(),
+    };
+    assert_eq!(parts, [part(3, "1\n", "2\n"), part(7, "3\n", "")]);
+    assert_eq!(parts[0].put_line(), 5);
+}
+
+#[test]
+fn a_reply_of_edits_ends_with_the_number_of_its_files() {
+    for (reply, expected) in [
+        (format!("{EDIT}^^^done 1\n"), None),
+        (format!("{EDIT}^^^done 1"), None),
+        (format!("{EDIT}^^^done 1 \r\nprose\n"), None),
+        ("There is nothing to do.\n^^^done 0\n".to_owned(), None),
+        (EDIT.to_owned(), Some(Incomplete::NotDone)),
+        (String::new(), Some(Incomplete::NotDone)),
+        (format!("{EDIT}^^^done\n"), Some(Incomplete::NotDone)),
+        (format!("{EDIT}^^^done one\n"), Some(Incomplete::NotDone)),
+        (format!("{EDIT} ^^^done 1\n"), Some(Incomplete::NotDone)),
+        (
+            format!("{EDIT}^^^done 2\n"),
+            Some(Incomplete::OtherNumber { said: 2, named: 1 }),
+        ),
+        (
+            format!("{EDIT}^^^done 1\n^^^b\n^^^delete\n"),
+            Some(Incomplete::Behind(11)),
+        ),
+        (
+            format!("{EDIT}^^^done 1\n^^^done 1\n"),
+            Some(Incomplete::Behind(11)),
+        ),
+    ] {
+        assert_eq!(
+            parse_as(&reply, ReplyFormat::Edits).incomplete,
+            expected,
+            "{reply}"
+        );
+    }
+}
+
+#[test]
+fn faults_of_edits_are_named_with_their_lines() {
+    for (reply, expected) in [
+        (
+            "^^^a\n\n^^^find\n1\n^^^put\n^^^end\n",
+            &["line 3: `a`: there is text before the first `^^^find`"][..],
+        ),
+        (
+            "^^^a\n^^^find\n1\n^^^end\n",
+            &["line 2: `a`: a `^^^find` without its `^^^put`"],
+        ),
+        (
+            "^^^a\n^^^find\n1\n^^^find\n2\n^^^put\n^^^end\n",
+            &["line 2: `a`: a `^^^find` without its `^^^put`"],
+        ),
+        (
+            "^^^a\n^^^put\n2\n^^^end\n",
+            &[
+                "line 2: `^^^put` out of place: a block has its path, `^^^find`, `^^^put`, more of these, and `^^^end`",
+            ],
+        ),
+        (
+            "^^^a\n^^^find\n1\n^^^put\n2\n^^^put\n3\n^^^end\n",
+            &[
+                "line 6: `^^^put` out of place: a block has its path, `^^^find`, `^^^put`, more of these, and `^^^end`",
+            ],
+        ),
+        (
+            "^^^find\n1\n",
+            &[
+                "line 1: `^^^find` out of place: a block has its path, `^^^find`, `^^^put`, more of these, and `^^^end`",
+            ],
+        ),
+        (
+            "^^^a\n^^^find\n1\n^^^put\n^^^end\n^^^a\n^^^delete\n",
+            &["line 6: `a` has a block on line 1 already: put all of a file into one block"],
+        ),
+        (
+            "^^^a\n^^^find\n1\n^^^put\n2\n^^^done 1\n",
+            &["line 6: `^^^done 1` inside the block of `a` from line 1, whose `^^^end` is missing"],
+        ),
+        (
+            "^^^a\n^^^find\n1\n^^^put\n2\n^^^delete\n",
+            &["line 6: `^^^delete` inside the block of `a` from line 1, whose `^^^end` is missing"],
+        ),
+        (
+            "^^^a\n^^^find\n1\n^^^put\n",
+            &["line 1: the block of `a` has no `^^^end`"],
+        ),
+        (
+            "^^^a\n^^^find\n1\n^^^put\n^^^^end\n",
+            &["line 5: `^^^^end` inside the block of `a` from line 1, whose `^^^end` is missing"],
+        ),
+    ] {
+        assert_eq!(edits(reply).1, expected, "{reply}");
+    }
+}
+
+#[test]
+fn replies_of_whole_files_may_end_with_their_number_and_have_such_paths() {
+    let whole =
+        |reply: &str| incomplete(reply, ReplyFormat::Whole).and_then(|parsed| parsed.incomplete);
+    let reply = "^^^a\nx\n^^^end\n^^^done 1\nprose\n";
+    assert_eq!(
+        (summary(reply), whole(reply)),
+        (Ok(vec!["a=x\n".to_owned()]), None)
+    );
+    assert_eq!(parse(reply).prose, "prose\n");
+    assert_eq!(
+        whole("^^^a\nx\n^^^end\n^^^done 2\n"),
+        Some(Incomplete::OtherNumber { said: 2, named: 1 })
+    );
+    for (reply, expected) in [
+        ("^^^done 3\nx\n^^^end\n", "done 3=x\n"),
+        ("^^^done 3\n^^^delete\n", "done 3!"),
+        ("^^^find\nx\n^^^end\n", "find=x\n"),
+        ("^^^put\n^^^end\n", "put="),
+        ("^^^need\na\n^^^end\n", "need=a\n"),
+    ] {
+        assert_eq!(
+            (summary(reply), whole(reply)),
+            (Ok(vec![expected.to_owned()]), None)
+        );
+    }
+    assert!(summary("^^^a\n^^^find\n1\n^^^put\n2\n^^^end\n").is_err());
+}

@@ -115,6 +115,7 @@ fn rule_of(policy: &PathPolicy, path: &str) -> Option<Rule> {
         path: path.to_owned(),
         line: 1,
         kind: EditKind::Remove,
+        parts: Vec::new(),
     };
     let parsed = ParsedReply {
         edits: vec![edit],

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use crate::model::price::{LongPrompt, Price, Rates, Usd};
 use crate::model::prompt::PromptOrder;
 use crate::model::{
-    Endpoint, ModelSpec, Place, Provider, ReasoningEffort, Thinking, Tier, ToolForm,
+    Endpoint, ModelSpec, Place, Provider, ReasoningEffort, ReplyFormat, Thinking, Tier, ToolForm,
 };
 use crate::sys::positions::Entries;
 use crate::sys::text::regex;
@@ -68,6 +68,7 @@ pub struct ModelEntry {
     prompt_order: Option<PromptOrder>,
     #[serde(default, deserialize_with = "tokens")]
     context_tokens: Option<u64>,
+    reply_format: Option<ReplyFormat>,
     price: Option<PriceEntry>,
     fallback: Option<String>,
     #[serde(default, deserialize_with = "display_name")]
@@ -113,6 +114,7 @@ impl ModelEntry {
         spec.tier = self.service_tier.unwrap_or(spec.tier);
         spec.prompt_order = self.prompt_order.unwrap_or(spec.prompt_order);
         spec.context_tokens = self.context_tokens.or(spec.context_tokens);
+        spec.reply_format = self.reply_format.unwrap_or(spec.reply_format);
         spec.fallback = self.fallback.or(spec.fallback.take());
         spec.display_name = self.display_name.or(spec.display_name.take());
         let (capabilities, recommended_for) = (&mut spec.capabilities, &mut spec.recommended_for);

@@ -16,8 +16,8 @@ use chrono::{DateTime, FixedOffset, NaiveDate, Utc};
 use serde::de::DeserializeOwned;
 
 use crate::edit::changes::{Before, ChangeLog, kept_path};
-use crate::edit::{self, Digest, EditKind, undo_log};
-use crate::model::{Purpose, StepId};
+use crate::edit::{self, Digest, EditKind, Sent, undo_log};
+use crate::model::{Purpose, ReplyFormat, StepId};
 use crate::project::{LOGS, Project};
 use crate::record::orchestration::Lineage;
 use crate::record::result::{AgentRecord, RunRecord};
@@ -275,7 +275,7 @@ impl PastRun {
             // An agent's changes are in the inputs of its tools.
             let changes = match &reply {
                 Some(Ok(text)) if !step.is_agents() && step.edits.is_some() => {
-                    apply(&mut files, text)
+                    apply(&mut files, text, step.reply_format)
                 }
                 _ => Vec::new(),
             };
@@ -463,8 +463,13 @@ pub fn query_of(prompt: &str) -> Option<&str> {
 type FileStates = BTreeMap<String, Option<FileState>>;
 
 /// Applies a reply to the files and returns its changes.
-fn apply(files: &mut FileStates, reply: &str) -> Vec<FileChange> {
-    let parsed = edit::parse(reply);
+fn apply(files: &mut FileStates, reply: &str, format: ReplyFormat) -> Vec<FileChange> {
+    let sent = |path: &str| {
+        let text = files.get(path).and_then(Option::as_ref);
+        let text = text.and_then(|file| String::from_utf8(file.content.clone()).ok());
+        text.map_or(Sent::Missing, Sent::Text)
+    };
+    let parsed = edit::read(reply, format, &sent);
     if !parsed.faults.is_empty() {
         return Vec::new();
     }

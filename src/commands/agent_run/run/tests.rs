@@ -68,6 +68,7 @@ fn choice(model: Option<&str>) -> ModelChoice {
         require_model: false,
         tier: None,
         max_cost: None,
+        reply_format: None,
     }
 }
 

@@ -1,0 +1,324 @@
+//! Locates the replacements of a reply in the files as they were sent, and computes the files' new texts. Pure.
+//!
+//! Guarantees that a replacement is made only where its lines stand exactly once, as whole lines and byte for byte but
+//! for line ends; nothing is guessed. All replacements of a file are located in the same text.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::mem;
+use std::ops::Range;
+
+use memchr::{memchr_iter, memmem};
+use unicode_normalization::UnicodeNormalization as _;
+
+use super::parse::{ParsedReply, parse_as};
+use super::{EditKind, FaultKind, Replacement, ReplyFault, Unlocated};
+use crate::model::ReplyFormat;
+use crate::sys::numbers::grouped;
+use crate::sys::text::{cut, escaped};
+
+/// Maximum number of occurrences counted.
+const COUNTED: usize = 100;
+/// Maximum number of occurrences named by their lines.
+const NAMED: usize = 10;
+/// Maximum number of faults of a file for which the nearest line is searched.
+const EXPLAINED: usize = 10;
+/// Number of bytes of a line that are compared and shown, at most.
+const LONGEST: usize = 200;
+
+/// The text of a file as the model was sent it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Sent {
+    /// The whole text.
+    Text(String),
+    /// The text, and those of its lines that were shown, from 0 on.
+    Excerpts(String, Vec<Range<usize>>),
+    /// The file exists, but was not shown.
+    NotShown,
+    /// The file does not exist.
+    Missing,
+}
+
+/// Parses a reply in this format, and computes the new text of each file with replacements from the text that `sent`
+/// returns for its path.
+pub fn read(reply: &str, format: ReplyFormat, sent: &dyn Fn(&str) -> Sent) -> ParsedReply {
+    let mut parsed = parse_as(reply, format);
+    for mut edit in mem::take(&mut parsed.edits) {
+        if !edit.parts.is_empty() {
+            let replaced = match sent(&edit.path) {
+                Sent::Text(text) => replaced(&text, None, &edit.parts),
+                Sent::Excerpts(text, lines) => replaced(&text, Some(&lines), &edit.parts),
+                Sent::NotShown => Err(vec![(edit.line, Unlocated::NotShown)]),
+                Sent::Missing => Err(vec![(edit.line, Unlocated::NoFile)]),
+            };
+            match replaced {
+                Ok(text) => edit.kind = EditKind::Write(text),
+                Err(why) => {
+                    let path = &edit.path;
+                    parsed.faults.extend(why.into_iter().map(|(line, why)| {
+                        let path = path.clone();
+                        let kind = FaultKind::Unlocated { path, why };
+                        ReplyFault { line, kind }
+                    }));
+                    parsed.unlocated.push((edit.path, edit.line));
+                    continue;
+                }
+            }
+        }
+        parsed.edits.push(edit);
+    }
+    parsed
+}
+
+/// The lines of a text that a replacement takes the place of.
+struct Place<'p> {
+    range: Range<usize>,
+    put: Cow<'p, str>,
+    /// The line of the `^^^find`.
+    line: usize,
+}
+
+/// Returns the text with all replacements made; or each fault, with its line of the reply. Only lines that were shown
+/// are replaced; `None`: all were.
+fn replaced(
+    text: &str,
+    shown: Option<&[Range<usize>]>,
+    parts: &[Replacement],
+) -> Result<String, Vec<(usize, Unlocated)>> {
+    let has_crlf = has_crlf(text);
+    let (mut places, mut faults) = (Vec::new(), Vec::new());
+    for part in parts {
+        let (find, put) = (ends_as(&part.find, has_crlf), ends_as(&part.put, has_crlf));
+        let explain = faults.len() < EXPLAINED;
+        match located(text, &find, &put, explain) {
+            Ok((range, _)) if !shown.is_none_or(|shown| is_shown(text, shown, &range)) => {
+                let line = line_of(text, range.start);
+                faults.push((part.line, Unlocated::LinesNotShown { line }));
+            }
+            Ok((range, put)) => places.push(Place {
+                put: Cow::Owned(put.to_owned()),
+                range,
+                line: part.line,
+            }),
+            Err(why) => faults.push((part.line, why)),
+        }
+    }
+    places.sort_by_key(|place| (place.range.start, place.line));
+    for pair in places.windows(2) {
+        let [one, next] = pair else { continue };
+        if one.range.end > next.range.start {
+            let line = line_of(text, next.range.start);
+            let other = one.line;
+            faults.push((next.line, Unlocated::Overlapping { other, line }));
+        }
+    }
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+    let mut new = String::with_capacity(text.len());
+    let mut done = 0;
+    for place in &places {
+        new.push_str(&text[done..place.range.start]);
+        new.push_str(&place.put);
+        done = place.range.end;
+    }
+    new.push_str(&text[done..]);
+    Ok(new)
+}
+
+/// Returns whether all lines of this range of a text were shown.
+fn is_shown(text: &str, shown: &[Range<usize>], range: &Range<usize>) -> bool {
+    let first = line_of(text, range.start) - 1;
+    let count = lines(&text[range.clone()]).count();
+    (first..first + count).all(|line| shown.iter().any(|shown| shown.contains(&line)))
+}
+
+/// Returns the one range of these lines in the text, and the lines to put there.
+fn located<'p>(
+    text: &str,
+    find: &str,
+    put: &'p str,
+    explain: bool,
+) -> Result<(Range<usize>, &'p str), Unlocated> {
+    if find.is_empty() {
+        return Err(Unlocated::Empty);
+    }
+    if find == put {
+        return Err(Unlocated::Same);
+    }
+    let starts = starts(text, find);
+    let last = bare_end(text, find);
+    match (starts.as_slice(), last) {
+        ([start], None) => Ok((*start..start + find.len(), put)),
+        ([], Some((start, end))) => {
+            let bare = put.strip_suffix(end).or(put.strip_suffix('\n'));
+            Ok((start..text.len(), bare.unwrap_or(put)))
+        }
+        ([], None) if explain => Err(not_there(text, find)),
+        ([], None) => Err(Unlocated::NoLine {
+            sought: shown(find.lines().next().unwrap_or_default()),
+            nearest: None,
+        }),
+        (starts, last) => {
+            let count = starts.len() + usize::from(last.is_some());
+            let starts = starts.iter().copied().chain(last.map(|(start, _)| start));
+            let lines = starts.take(NAMED).map(|start| line_of(text, start));
+            let mut lines: Vec<String> = lines.map(|line| grouped(line as u64)).collect();
+            if count > NAMED {
+                lines.push("…".to_owned());
+            }
+            let more = if count > COUNTED { "more than " } else { "" };
+            Err(Unlocated::Repeated {
+                count: format!("{more}{}", count.min(COUNTED)),
+                lines: lines.join(", "),
+            })
+        }
+    }
+}
+
+/// The offsets at which these lines begin, as whole lines with their line ends; one more than are counted, at most.
+fn starts(text: &str, find: &str) -> Vec<usize> {
+    let mut starts = Vec::from_iter(text.starts_with(find).then_some(0));
+    let lines = format!("\n{find}");
+    let finder = memmem::Finder::new(&lines);
+    let mut from = 0;
+    // Occurrences may overlap each other.
+    while starts.len() <= COUNTED
+        && let Some(at) = finder.find(&text.as_bytes()[from..])
+    {
+        from += at + 1;
+        starts.push(from);
+    }
+    starts
+}
+
+/// Returns the offset at which these lines begin if they are the last ones of a text that ends without a line end, and
+/// the line end that they have in addition.
+fn bare_end<'f>(text: &str, find: &'f str) -> Option<(usize, &'f str)> {
+    if text.ends_with('\n') {
+        return None;
+    }
+    ["\n", "\r\n"].into_iter().find_map(|end| {
+        let bare = find.strip_suffix(end).filter(|bare| !bare.is_empty())?;
+        let before = text.strip_suffix(bare)?;
+        let is_line = before.is_empty() || before.ends_with('\n');
+        is_line.then(|| (before.len(), &find[bare.len()..]))
+    })
+}
+
+/// Returns whether all line ends of a text, of which there is at least one, are CRLF.
+fn has_crlf(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let mut ends = memchr_iter(b'\n', bytes);
+    let is_crlf = |end: usize| end > 0 && bytes[end - 1] == b'\r';
+    ends.next().is_some_and(is_crlf) && ends.all(is_crlf)
+}
+
+/// The lines with CRLF as their line ends if the file has these; otherwise as they are.
+fn ends_as(lines: &str, has_crlf: bool) -> Cow<'_, str> {
+    if !has_crlf {
+        return Cow::Borrowed(lines);
+    }
+    Cow::Owned(lines.replace("\r\n", "\n").replace('\n', "\r\n"))
+}
+
+/// The number of the line at an offset, starting at 1.
+fn line_of(text: &str, offset: usize) -> usize {
+    memchr_iter(b'\n', &text.as_bytes()[..offset]).count() + 1
+}
+
+/// The reason that these lines are not in the text.
+fn not_there(text: &str, find: &str) -> Unlocated {
+    let sought: Vec<&str> = lines(find).collect();
+    let mut is_there: HashMap<&str, bool> = sought.iter().map(|line| (*line, false)).collect();
+    for line in lines(text) {
+        if let Some(is_there) = is_there.get_mut(line) {
+            *is_there = true;
+        }
+    }
+    if let Some(missing) = sought.iter().find(|line| !is_there[**line]) {
+        let nearest = nearest(text, missing);
+        return Unlocated::NoLine {
+            sought: shown(missing),
+            nearest: nearest.map(|(line, text)| (line, shown(text), difference(missing, text))),
+        };
+    }
+    // The place that agrees with most lines.
+    let (mut best, mut offset) = ((0, 0, None), 0);
+    for (number, line) in lines(text).enumerate() {
+        if line == sought[0] {
+            let mut found = lines(&text[offset..]);
+            let same = sought
+                .iter()
+                .take_while(|line| found.next() == Some(**line));
+            let same = same.count();
+            if same > best.0 {
+                best = (same, number + same, lines(&text[offset..]).nth(same));
+            }
+        }
+        offset += line.len() + 1;
+    }
+    let (same, line, next) = best;
+    Unlocated::NotInARow {
+        sought: shown(sought.get(same).copied().unwrap_or_default()),
+        line,
+        next: next.map(shown),
+    }
+}
+
+/// The lines of a text, without their `\n`.
+fn lines(text: &str) -> impl Iterator<Item = &str> {
+    text.strip_suffix('\n').unwrap_or(text).split('\n')
+}
+
+/// The line of the text with the least edit distance from another, and its number; `None` if none has anything in
+/// common with it.
+fn nearest<'t>(text: &'t str, sought: &str) -> Option<(usize, &'t str)> {
+    let sought = sought.as_bytes()[..sought.len().min(LONGEST)].to_vec();
+    let mut counts = [0_i32; 256];
+    for byte in &sought {
+        counts[usize::from(*byte)] += 1;
+    }
+    let (mut best, mut least) = (None, sought.len());
+    for (number, line) in lines(text).enumerate() {
+        let bytes = &line.as_bytes()[..line.len().min(LONGEST)];
+        if bytes.len().abs_diff(sought.len()) >= least {
+            continue;
+        }
+        // The bytes that only one of the lines has are a lower bound of the distance, which takes longer to compute.
+        let mut counts = counts;
+        for byte in bytes {
+            counts[usize::from(*byte)] -= 1;
+        }
+        let more: i32 = counts.iter().filter(|count| **count > 0).sum();
+        if usize::try_from(more).is_ok_and(|more| more >= least) {
+            continue;
+        }
+        let distance = strsim::generic_levenshtein(&sought, &bytes.to_vec());
+        if distance < least {
+            (best, least) = (Some((number + 1, line)), distance);
+        }
+    }
+    best
+}
+
+/// What tells two lines apart that look alike.
+fn difference(one: &str, other: &str) -> &'static str {
+    let (bare, others) = (one.trim_end_matches('\r'), other.trim_end_matches('\r'));
+    if bare == others {
+        " (another line end)"
+    } else if one.split_whitespace().eq(other.split_whitespace()) {
+        " (other blanks)"
+    } else if one.nfc().eq(other.nfc()) {
+        " (another normal form of Unicode)"
+    } else {
+        ""
+    }
+}
+
+fn shown(line: &str) -> String {
+    escaped(&cut(line.trim_end_matches('\r'), LONGEST))
+}
+
+#[cfg(test)]
+mod tests;
