@@ -216,3 +216,32 @@ fn flags_that_choose_nothing_are_refused() {
     }
     assert!(server.requests().is_empty());
 }
+
+#[test]
+fn edits_are_made_in_lines_that_were_shown_and_after_a_request_for_files() {
+    let edit = |find: &str, put: &str| {
+        format!("^^^lib/b.py\n^^^find\n{find}^^^put\n{put}^^^end\n^^^done 1\n")
+    };
+    let right = edit("    return 1\n", "    return 2\n");
+    let broken = edit("    return 2\n", "    return 3\n");
+    let server = ModelServer::gemini(&[&right, NEED_B, &right, &broken]);
+    let project = project(&server).build("grep -q 3 lib/b.py");
+    let flags = ["--reply-format", "edits", "--reask", "1"];
+    let run = project.run(&[&LIMIT[..], &flags].concat()).exits(0);
+    let requests = server.requests();
+    assert!(
+        requests[1]
+            .user()
+            .contains("`lib/b.py`: the file was not shown")
+    );
+    assert!(requests[2].user().contains("--- lib/b.py ---\ndef b():\n"));
+    assert!(
+        requests[3]
+            .user()
+            .contains("--- FILE REPLACEMENT lib/b.py ---\ndef b():\n    return 2\n")
+    );
+    assert_eq!(project.read("lib/b.py"), "def b():\n    return 3\n");
+    project.run(&["undo"]).exits(0);
+    project.run(&["--replay", &run.folder]).exits(0);
+    assert_eq!(project.read("lib/b.py"), "def b():\n    return 3\n");
+}

@@ -15,7 +15,7 @@ use crate::exec::sandbox::SandboxMode;
 use crate::model::estimate::OverBudget;
 use crate::model::price::Usd;
 use crate::model::prompt::{Inputs, Prompt};
-use crate::model::{Delivery, Purpose, Reply, StepId};
+use crate::model::{Delivery, Purpose, Reply, ReplyFormat, StepId};
 use crate::project::Project;
 use crate::project::rollup::header;
 use crate::record::run_log::RunLog;
@@ -180,7 +180,7 @@ fn attempt(
         query: change.query.to_owned(),
         rollup,
     };
-    let prompt = Prompt::initial(&inputs, models.first.spec.prompt_order);
+    let prompt = Prompt::initial(&inputs, models.first.spec.prompt_order, ReplyFormat::Whole);
     let verify = |reply: &Reply| verify(context, &root, change, reply);
     let verified = match run.ask(models, step, prompt, verify) {
         Ok((_, verified)) => verified,

@@ -179,6 +179,42 @@ fn lines_that_look_alike_are_told_apart() {
 }
 
 #[test]
+fn only_lines_that_were_shown_are_replaced_and_all_count() {
+    let text = "a\nb\nc\nb\nd\n";
+    for (find, expected) in [
+        ("c\n", Ok("a\nb\nx\nb\nd\n")),
+        ("c\nb\n", Ok("a\nb\nx\nd\n")),
+        (
+            "d\n",
+            Err(
+                "line 2: `f`: the lines, from line 5 of the file on, are not among those that were shown",
+            ),
+        ),
+        (
+            "b\nd\n",
+            Err(
+                "line 2: `f`: the lines, from line 4 of the file on, are not among those that were shown",
+            ),
+        ),
+        (
+            "b\n",
+            Err(
+                "line 2: `f`: the lines are in the file 2 times, on lines 2, 4: add lines around them until they are there once",
+            ),
+        ),
+    ] {
+        let sent = |_: &str| Sent::Excerpts(text.to_owned(), vec![2..3, 3..4]);
+        let parsed = read(&reply(&[(find, "x\n")]), ReplyFormat::Edits, &sent);
+        let fault = parsed.faults.first().map(ToString::to_string);
+        let new = parsed.edits.first().map(|edit| &edit.kind);
+        match expected {
+            Ok(text) => assert_eq!(new, Some(&EditKind::Write(text.to_owned()))),
+            Err(expected) => assert_eq!(fault.as_deref(), Some(expected)),
+        }
+    }
+}
+
+#[test]
 fn occurrences_that_overlap_each_other_are_several() {
     for (text, find, expected) in [
         ("a\na\na\n", "a\na\n", "2 times, on lines 1, 2:"),
