@@ -305,9 +305,9 @@ impl Commit<'_> {
     ) -> Result<FailedBuild, Error> {
         let present = replacements.present(tree);
         if let Some(code) = &mut self.code {
-            present
-                .iter()
-                .for_each(|file| code.sight.note(&file.path, file.regions()));
+            for file in &present {
+                code.sight.note(&file.path, file.regions());
+            }
         }
         let places = self.places(&output)?;
         Ok(FailedBuild {
