@@ -98,3 +98,31 @@ fn without_a_message_the_query_is_that_of_a_run() {
         .says(&["`agent-config/query.txt` is empty"]);
     project.run(&["context", "-m", " "]).exits(2);
 }
+
+#[test]
+fn within_a_limit_it_is_told_what_is_sent() {
+    let large = "fn other() {}\n".repeat(500) + "fn find_fences() {}\n";
+    let project = project().file("src/large.rs", large);
+    git(&project, &["add", "src"]);
+    let within = ["context", "-m", "find_fences", "--tokens", "1k"];
+    let run = project.run(&[&within[..], &["--output-format", "json"]].concat());
+    let sent: Value = serde_json::from_str(&run.exits(0).stdout).unwrap();
+    let files = sent["files"].as_array().unwrap();
+    let lines = |path: &str| {
+        let file = files.iter().find(|file| file["path"] == path);
+        file.map(|file| file["lines"].clone())
+    };
+    assert_eq!(lines("src/parser.rs"), Some(Value::Null));
+    let last = lines("src/large.rs").unwrap();
+    assert_eq!(last.as_array().unwrap().last().unwrap()[1], 501);
+    assert!(sent["tokens"].as_u64().unwrap() <= 1000, "{sent}");
+    assert!(sent["outline"].as_u64().unwrap() > 0, "{sent}");
+    let text = project.run(&within).exits(0).stdout;
+    assert!(
+        text.contains("outline of all files") && text.contains("whole"),
+        "{text}"
+    );
+    project
+        .run(&["context", "-m", "x", "--tokens", "few"])
+        .exits(2);
+}

@@ -3,10 +3,13 @@
 use clap::Args;
 use serde_json::{Value, json};
 
+use super::cli::values::parse_tokens;
 use super::query;
+use crate::model::tokens;
 use crate::project::history::past_commits;
-use crate::project::ranking::{Ranked, Source, rank};
+use crate::project::ranking::{Ranked, rank};
 use crate::run::code_base::{CodeBase, Rolled};
+use crate::run::code_context::{CodeContext, CodeLimit};
 use crate::run::context::Context;
 use crate::run::not_ready::NotReady;
 use crate::run::outcome::{Failure, Outcome};
@@ -23,6 +26,10 @@ pub struct ContextArgs {
     /// input
     #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true)]
     pub message: Option<String>,
+
+    /// Show what `--context N` sends: the outline, and which files in whole or in which lines
+    #[arg(long, value_name = "N", value_parser = parse_tokens)]
+    pub tokens: Option<u64>,
 }
 
 /// The number of files listed in the table.
@@ -42,10 +49,17 @@ pub fn context(context: &Context<'_>, arguments: &ContextArgs) -> Result<Outcome
     let code_base = CodeBase::read(root, &[], false)?;
     let git = Git::find(context.environment.os("PATH"), root);
     let history = past_commits(root, git.as_ref());
-    let sources = code_base.files.iter().map(|file| Source {
-        path: &file.path,
-        text: &file.content,
-    });
+    if let Some(tokens) = arguments.tokens {
+        let limit = CodeLimit {
+            tokens: Some(tokens),
+            ..CodeLimit::default()
+        };
+        // As for a run, which sends none of them.
+        let code_base = code_base.without_credentials(context.redactor);
+        let selected = CodeContext::select(code_base, &query, &history, &limit)?;
+        return Ok(sent(&selected));
+    }
+    let sources = code_base.files.iter().map(Rolled::source);
     let ranking = rank(&query, &sources.collect::<Vec<_>>(), &history);
     let files = ranking.files.iter();
     let files: Vec<_> = files
@@ -82,4 +96,45 @@ fn data(files: &[(&Rolled, &Ranked)]) -> Value {
         json!({"path": file.path, "tokens": file.tokens, "score": ranked.score, "why": ranked.why})
     });
     json!({"schema": 1, "tokens": tokens, "exact": false, "files": files.collect::<Vec<_>>()})
+}
+
+/// Shows the outline's size and the files that are sent.
+fn sent(context: &CodeContext) -> Outcome {
+    let total = tokens::count(&context.text());
+    let of_files: u64 = context.shown.iter().map(|file| file.tokens).sum();
+    let outline = total.saturating_sub(of_files);
+    let head = ["tokens", "file", "shown", "why"].map(str::to_owned);
+    let first = [&grouped(outline), "outline of all files", "", ""].map(str::to_owned);
+    let (mut rows, mut files) = (vec![head.to_vec(), first.to_vec()], Vec::new());
+    for file in &context.shown {
+        let path = &context.files[file.index].path;
+        let lines = file.lines.as_ref().map(|lines| {
+            let lines = lines.iter().map(|range| [range.start + 1, range.end]);
+            lines.collect::<Vec<_>>()
+        });
+        let shown = lines.as_ref().map_or("whole".to_owned(), |lines| {
+            let lines = lines.iter().map(|[first, last]| format!("{first}-{last}"));
+            lines.collect::<Vec<_>>().join(" ")
+        });
+        rows.push(vec![
+            grouped(file.tokens),
+            path.escape_debug().to_string(),
+            shown,
+            file.why.join(" "),
+        ]);
+        files.push(json!({"path": path, "tokens": file.tokens, "lines": lines, "why": file.why}));
+    }
+    let aligns = [Align::Right, Align::Left, Align::Left, Align::Left];
+    let summary = format!(
+        "done: {} of {} would be sent, {} in all; nothing was",
+        counted(files.len() as u64, "file"),
+        grouped(context.files.len() as u64),
+        counted(total, "token")
+    );
+    let data =
+        json!({"schema": 1, "tokens": total, "exact": false, "outline": outline, "files": files});
+    Outcome {
+        summary,
+        ..Outcome::shown(columns::aligned(&rows, &aligns).join("\n"), data)
+    }
 }

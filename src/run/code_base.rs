@@ -19,6 +19,7 @@ use crate::secret::credentials::{self, Finding};
 use crate::sys::error::Error;
 use crate::sys::files::PathError;
 use crate::sys::numbers::counted;
+use crate::sys::parallel::in_parallel;
 
 /// Maximum size of a file to roll up, in bytes: no model accepts more.
 const LARGEST: u64 = 64 << 20;
@@ -106,7 +107,7 @@ impl CodeBase {
     pub fn read(root: &Path, named: &[PathBuf], all: bool) -> Result<Self, Error> {
         let tracked = TrackedPaths::below(root).map_err(NoCodeBase::NoIndex)?;
         let paths = chosen(tracked.files().collect(), named)?;
-        let (files, left_out) = read(root, paths, all)?;
+        let (files, left_out) = read(root, &paths, all)?;
         let code_base = Self { files, left_out };
         if code_base.files.is_empty() {
             return Err(NoCodeBase::Empty(code_base.left_out_text()).into());
@@ -212,31 +213,38 @@ fn chosen(tracked: Vec<String>, named: &[PathBuf]) -> Result<Vec<String>, Error>
 /// Reads the text files, and lists those left out.
 pub(super) fn read(
     root: &Path,
-    paths: Vec<String>,
+    paths: &[String],
     all: bool,
 ) -> Result<(Vec<Rolled>, Vec<LeftOut>), Error> {
-    let (mut files, mut left_out) = (Vec::new(), Vec::new());
     let handle = Root::open(root).map_err(PathError::of("read", root))?;
-    let mut directory = OpenDirectory::to_read();
-    for path in paths {
-        let content = unwanted(&path, all).map_or_else(
-            || {
-                let entry = directory.entry(&handle, &path)?;
-                content(entry, &root.join(&path))
-            },
-            |reason| Ok(Err(reason)),
-        );
-        match content.map_err(PathError::of("read", &path))? {
-            Ok(content) => files.push(Rolled {
-                // The header is sent, too.
-                tokens: tokens::count(&header(&path)) + tokens::count(&content),
-                path,
-                content,
-            }),
-            Err(reason) => left_out.push((path, reason)),
+    let halves = in_parallel(paths.len(), |range| {
+        let (mut files, mut left_out) = (Vec::new(), Vec::new());
+        let mut directory = OpenDirectory::to_read();
+        for path in &paths[range] {
+            let content = unwanted(path, all).map_or_else(
+                || {
+                    let entry = directory.entry(&handle, path)?;
+                    content(entry, &root.join(path))
+                },
+                |reason| Ok(Err(reason)),
+            );
+            match content.map_err(PathError::of("read", path))? {
+                Ok(content) => files.push(Rolled {
+                    // The header is sent, too.
+                    tokens: tokens::count(&header(path)) + tokens::count(&content),
+                    path: path.clone(),
+                    content,
+                }),
+                Err(reason) => left_out.push((path.clone(), reason)),
+            }
         }
-    }
-    Ok((files, left_out))
+        Ok::<_, Error>((files, left_out))
+    })?;
+    let (files, left_out): (Vec<_>, Vec<_>) = halves.into_iter().unzip();
+    Ok((
+        files.into_iter().flatten().collect(),
+        left_out.into_iter().flatten().collect(),
+    ))
 }
 
 /// Returns the reason to leave a file out, judged by its path alone. Paths from an index are untrusted.
@@ -307,7 +315,7 @@ mod tests {
             ("a/c", Some("gone")),
             ("a/b", None),
         ] {
-            let (files, left_out) = read(&root, vec![path.to_owned()], false).unwrap();
+            let (files, left_out) = read(&root, &[path.to_owned()], false).unwrap();
             let reason = left_out.first().map(|(_, reason)| *reason);
             assert_eq!(reason, expected, "{path}");
             assert_eq!(files.is_empty(), expected.is_some(), "{path}");

@@ -276,7 +276,7 @@ impl CodeContext {
                 break;
             }
         }
-        let (files, _) = code_base::read(root, lines.keys().cloned().collect(), true)?;
+        let (files, _) = code_base::read(root, &lines.keys().cloned().collect::<Vec<_>>(), true)?;
         let mut text = String::new();
         for file in files {
             let count = file.content.lines().count();
