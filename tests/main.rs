@@ -35,6 +35,7 @@ mod hostile;
 mod hostile_project;
 mod hosts;
 mod inputs;
+mod itself;
 mod keys;
 mod machine;
 mod mcp;
