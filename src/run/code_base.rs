@@ -15,7 +15,7 @@ use crate::project::ranking::Source;
 use crate::project::rollup::{RollupFile, RollupState, header};
 use crate::project::{CONFIG, LOGS};
 use crate::secret::Redactor;
-use crate::secret::credentials::{self, Finding};
+use crate::secret::credentials;
 use crate::sys::error::Error;
 use crate::sys::files::PathError;
 use crate::sys::numbers::counted;
@@ -115,13 +115,10 @@ impl CodeBase {
         Ok(code_base)
     }
 
-    /// Leaves out the files that seem to hold credentials, other than those that `redactor` removes.
+    /// Leaves out the files that seem to hold credentials or secrets that `redactor` knows.
     #[must_use]
     pub fn without_credentials(self, redactor: &Redactor) -> Self {
-        let holds = |file: &Rolled| {
-            let found = credentials::find("", &file.content, redactor);
-            !found.iter().all(Finding::is_redacted)
-        };
+        let holds = |file: &Rolled| !credentials::find("", &file.content, redactor).is_empty();
         let (out, files): (Vec<_>, Vec<_>) = self.files.into_iter().partition(holds);
         let out = out.into_iter().map(|file| (file.path, "with credentials"));
         let mut left_out = self.left_out;
