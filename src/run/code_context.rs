@@ -28,7 +28,9 @@ use crate::sys::text::regex;
 const NEED: &str = "need";
 /// Maximum number of requests for files that a run grants.
 pub const ROUNDS: u16 = 3;
-/// The share of the limit that the outline takes at most, and above which a file is shown in excerpts.
+/// The share of the limit that the outline takes at most: more costs more of the files than it tells about others.
+const OUTLINE: u64 = 8;
+/// The share of the limit above which a file is shown in excerpts.
 const SHARE: u64 = 4;
 /// Minimum number of tokens for which another file is worth showing.
 const LEAST: u64 = 100;
@@ -126,7 +128,7 @@ impl CodeContext {
                 };
                 (file.path.as_str(), text)
             });
-            outline(&listed.collect::<Vec<_>>(), &tokens::count, tokens / SHARE)
+            outline(&listed.collect::<Vec<_>>(), &tokens::count, tokens / OUTLINE)
         };
         let whole_outline = of_all(&|_| true);
         let mut left = tokens.saturating_sub(tokens::count(&whole_outline.text));
