@@ -1,8 +1,8 @@
 //! What is looked at before anything is sent: freshness, the model's window, the money.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::support::{ModelServer, TestProject};
+use crate::support::{Answer, ModelServer, TestProject, gemini};
 
 const FRESH: &str = "--- src/main.rs ---\nfn main() {}\n";
 
@@ -20,7 +20,8 @@ fn a_dry_run_tells_tokens_share_largest_files_and_cost_and_sends_nothing() {
         "  codebase",
         "largest   ",
         "  src/main.rs",
-        "for the first call",
+        "cost      likely $0.08",
+        ", at most $1.28 for the first call",
         "with 3 repairs",
     ] {
         assert!(run.stdout.contains(part), "{part}\n{}", run.stdout);
@@ -29,6 +30,30 @@ fn a_dry_run_tells_tokens_share_largest_files_and_cost_and_sends_nothing() {
     assert!(!report.contains("repairs"), "{report}");
     assert!(project.runs().is_empty() && server.requests().is_empty());
     assert_eq!(project.tree(), before);
+}
+
+#[test]
+fn the_likely_cost_is_that_of_an_answer_as_long_as_usual() {
+    let answers = [10, 4_000, 9_000].map(|tokens| {
+        let mut answer = gemini("Nothing.");
+        answer["usageMetadata"] =
+            json!({"promptTokenCount": 100, "candidatesTokenCount": tokens, "totalTokenCount": 100 + tokens});
+        Answer::json(&answer)
+    });
+    let project = TestProject::new().with(&ModelServer::start(answers));
+    let answer_of = || {
+        let run = project
+            .run(&["--dry-run", "--output-format", "json"])
+            .exits(0);
+        let cost = &serde_json::from_str::<Value>(&run.stdout).unwrap()["cost"];
+        let [likely, least] =
+            [&cost["likely"], &cost["first"]["least"]].map(|it| it.as_f64().unwrap());
+        // $10 for a million tokens.
+        ((likely - least) * 1e5).round()
+    };
+    assert!((answer_of() - 8192.0).abs() < 0.5);
+    (0..3).for_each(|_| drop(project.run(&[]).exits(0)));
+    assert!((answer_of() - 4000.0).abs() < 0.5);
 }
 
 #[test]
@@ -88,6 +113,33 @@ fn a_prompt_that_cannot_fit_is_not_sent_and_its_parts_are_told() {
     ]);
     assert!(server.requests().is_empty() && project.runs().is_empty());
     assert!(run.stderr.find("big.rs") < run.stderr.find("small.rs"));
+}
+
+#[test]
+fn what_cannot_fit_is_told_with_its_directories_and_what_one_of_them_would_take() {
+    let code = "let x = 1;\n".repeat(1000);
+    let paths = ["src/api/a.rs", "src/api/b.rs", "src/ui/c.rs", "d.rs"];
+    let rollup: String = paths
+        .iter()
+        .map(|path| format!("--- {path} ---\n{code}"))
+        .collect();
+    let project = TestProject::new().file(
+        "agent-config/models.json",
+        r#"{"models": {"gemini-2.5-pro": {"contextWindow": 16000}}}"#,
+    );
+    let project = paths
+        .iter()
+        .fold(project, |project, path| project.file(path, &code));
+    let project = project.file("agent-config/codeRollup.txt", rollup);
+    let run = project.run(&[]).exits(3).says(&[
+        "\n    its largest directories:",
+        "hint: `code-commit rollup src/api` makes it about ",
+        " tokens; or leave files out",
+        "`code-commit dev` do it",
+    ]);
+    let sums = run.stderr.split("its largest directories:").nth(1).unwrap();
+    let named: Vec<&str> = sums.split_whitespace().skip(1).step_by(2).take(3).collect();
+    assert_eq!(named, ["src/", "src/api/", "src/ui/"], "{sums}");
 }
 
 #[test]

@@ -182,6 +182,30 @@ fn from_the_announced_day_on_one_line_a_day_says_who_answers_at_what_price() {
 }
 
 #[test]
+fn an_estimate_goes_by_the_price_of_the_model_that_will_answer() {
+    let project = TestProject::new();
+    for (day, price) in [(-1, 1.25), (2, 0.75)] {
+        let Some(clock) = StoppedClock::at(1_796_126_400 + (day - 1) * 86_400) else {
+            return;
+        };
+        let mut command = project.command(&["--dry-run", "--output-format", "json"]);
+        command.env("LD_PRELOAD", clock.library()).env("TZ", "UTC");
+        let told = command.output().unwrap().stdout;
+        let told: Value = serde_json::from_slice(&told).unwrap();
+        let prompt = told["prompt"]["tokens"].as_f64().unwrap();
+        let least = told["cost"]["first"]["least"].as_f64().unwrap();
+        assert!((least - prompt * price / 1e6).abs() < 1e-6, "{day} {told}");
+
+        // So does the limit.
+        let limit = format!("{:.6}", (prompt * 1.0 + 8_192.0 * 6.0) / 1e6);
+        let mut command = project.command(&["--dry-run", "--max-cost", &limit]);
+        command.env("LD_PRELOAD", clock.library()).env("TZ", "UTC");
+        let code = if price < 1.0 { 0 } else { 3 };
+        assert_eq!(command.output().unwrap().status.code(), Some(code), "{day}");
+    }
+}
+
+#[test]
 fn a_successor_is_added_without_a_new_build() {
     let server = ModelServer::start([by("gemini-3.8-flash", "Nothing.")]);
     let project = TestProject::new().with(&server);

@@ -7,18 +7,26 @@ use serde_json::{Value, json};
 use super::command_line::Cli;
 use super::commit::baseline_of;
 use super::models::rates::Rates;
-use crate::model::estimate::{self, CostRange};
+use crate::model::estimate::{self, CostRange, LARGEST};
+use crate::model::price::Usd;
 use crate::model::prompt::Inputs;
 use crate::model::tokens::Size;
+use crate::model::usage::Usage;
 use crate::model::{ModelSpec, Purpose, REPAIRS, Tier};
 use crate::project::rollup;
 use crate::run::context::{Context, ModelChoice};
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::parts::Parts;
+use crate::run::past::history::latest;
 use crate::run::sending::share;
 use crate::run::{ready, selection, sending};
 use crate::sys::error::Error;
 use crate::sys::numbers::grouped;
+
+/// The number of the project's latest runs whose answers are looked at for the likely cost.
+const RUNS: usize = 50;
+/// The tokens of a likely answer, thinking included, where there is none yet.
+const USUAL: u64 = 8192;
 
 /// Checks that a run could start, and reports what it would send and may cost.
 ///
@@ -77,8 +85,10 @@ pub fn dry_run(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result
 struct Estimate<'e> {
     spec: &'e ModelSpec,
     size: Size,
-    largest: Vec<(String, u64)>,
-    files: usize,
+    /// All files with their tokens, the largest first.
+    files: Vec<(String, u64)>,
+    /// The cost of the first call with an answer of the usual length.
+    likely: Option<Usd>,
     first: Option<CostRange>,
     all: Option<CostRange>,
     /// The parts of a report on a code base that does not fit.
@@ -107,8 +117,11 @@ impl<'e> Estimate<'e> {
         let with_repairs = price.filter(|_| *purpose == Purpose::INITIAL && known);
         Self {
             spec,
-            largest: sending::largest(&sections),
-            files: sections.len(),
+            files: sending::counted(&sections),
+            likely: price.map(|price| {
+                let answer = usual_answer(context, purpose);
+                estimate::likely(&size, spec, price, answer)
+            }),
             first: price.map(|price| estimate::first_call(&size, spec, price)),
             all: with_repairs.map(|price| {
                 let repair = repair.and_then(|repair| Some((repair, repair.price?)));
@@ -146,13 +159,13 @@ impl<'e> Estimate<'e> {
         for (part, tokens) in &self.size.parts {
             line("", format!("{:>9}  {part}", grouped(*tokens)));
         }
-        for (at, (path, tokens)) in self.largest.iter().enumerate() {
+        for (at, (path, tokens)) in self.files.iter().take(LARGEST).enumerate() {
             let label = if at == 0 { "largest" } else { "" };
             let path = path.escape_debug();
             line(label, format!("{:>9}  {path}", grouped(*tokens)));
         }
-        if self.files > self.largest.len() {
-            let more = self.files - self.largest.len();
+        if self.files.len() > LARGEST {
+            let more = self.files.len() - LARGEST;
             line("", format!("           and {more} more files"));
         }
         let parts = self.parts.as_ref().map(Parts::estimate);
@@ -166,6 +179,15 @@ impl<'e> Estimate<'e> {
         match self.first {
             _ if let Some(parts) = parts => line("cost", parts.to_string()),
             None => line("cost", "unknown: the model's entry has no price".to_owned()),
+            Some(CostRange {
+                least,
+                most: Some(most),
+            }) if let Some(likely) = self.likely
+                && most != least =>
+            {
+                let text = format!("likely {likely}, at most {most} for the first call");
+                line("cost", text);
+            }
             Some(first) => line("cost", format!("{first} for the first call")),
         }
         if let Some(all) = self.all {
@@ -181,7 +203,7 @@ impl<'e> Estimate<'e> {
     fn json(&self, warnings: &[String]) -> Value {
         let parts = self.size.parts.iter();
         let parts = parts.map(|(part, tokens)| json!({"part": part, "tokens": tokens}));
-        let files = self.largest.iter();
+        let files = self.files.iter().take(LARGEST);
         let files = files.map(|(path, tokens)| json!({"path": path, "tokens": tokens}));
         let cost = |range: CostRange| json!({"least": range.least, "most": range.most});
         json!({
@@ -192,13 +214,26 @@ impl<'e> Estimate<'e> {
             "keys": self.key_sources,
             "prompt": {"tokens": self.size.tokens, "exact": false, "parts": parts.collect::<Vec<_>>()},
             "context_window": self.spec.prompt_window(),
-            "files": self.files,
+            "files": self.files.len(),
             "largest": files.collect::<Vec<_>>(),
-            "cost": {"first": self.first.map(cost), "with_repairs": self.all.map(cost)},
+            "cost": {"likely": self.likely, "first": self.first.map(cost), "with_repairs": self.all.map(cost)},
             "by_parts": self.parts.as_ref().map(Parts::estimate).map(|parts| {
                 json!({"calls": parts.calls, "cost": parts.cost.map(cost)})
             }),
             "warnings": warnings,
         })
     }
+}
+
+/// Returns the usual length of an answer in tokens: the median of the project's latest runs, if any.
+fn usual_answer(context: &Context<'_>, purpose: &Purpose) -> u64 {
+    let runs = latest(&context.project).into_iter().flatten().take(RUNS);
+    let answers = runs.filter_map(|run| {
+        let steps = run.record?.steps;
+        let first = steps.iter().find(|step| step.purpose == *purpose)?;
+        first.usage.as_ref().map(Usage::answered)
+    });
+    let mut answers: Vec<u64> = answers.collect();
+    answers.sort_unstable();
+    answers.get(answers.len() / 2).copied().unwrap_or(USUAL)
 }

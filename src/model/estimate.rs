@@ -1,6 +1,7 @@
 //! Estimates for a prompt before it is sent: tokens, share of the model's context window, dollars. Pure.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Add;
 
@@ -11,8 +12,8 @@ use crate::model::usage::Usage;
 use crate::model::{ModelSpec, REPAIRS};
 use crate::sys::excerpt::Excerpt;
 
-/// Number of the rollup's largest files that are listed.
-const LARGEST: usize = 10;
+/// Number of the rollup's largest files and directories that are listed.
+pub const LARGEST: usize = 10;
 /// Tokens that a conversation of two messages takes besides its text, according to OpenAI's description of its format.
 pub const FRAMING: u64 = 3 + 2 * 3;
 /// Low estimate of the bytes of program text in a token of a vendor's tokenizer.
@@ -62,15 +63,29 @@ pub fn fits_in_any_case(bytes: u64, spec: &ModelSpec) -> bool {
         .is_none_or(|window| bytes.saturating_add(FRAMING) <= window)
 }
 
-/// The largest files, each with its number of tokens.
-pub fn largest<'t>(files: impl IntoIterator<Item = (&'t str, &'t str)>) -> Vec<(&'t str, u64)> {
+/// All files with their numbers of tokens, the largest first.
+pub fn counted<'t>(files: impl IntoIterator<Item = (&'t str, &'t str)>) -> Vec<(&'t str, u64)> {
     let counted = files
         .into_iter()
         .map(|(path, content)| (path, tokens::count(content)));
-    let mut files: Vec<(&str, u64)> = counted.collect();
-    files.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
-    files.truncate(LARGEST);
-    files
+    largest_first(counted)
+}
+
+/// All directories of these files, each with the tokens of all files below it, the largest first.
+pub fn directories(files: &[(String, u64)]) -> Vec<(&str, u64)> {
+    let mut sums = BTreeMap::new();
+    for (path, tokens) in files {
+        for (at, _) in path.match_indices('/') {
+            *sums.entry(&path[..at]).or_default() += tokens;
+        }
+    }
+    largest_first(sums)
+}
+
+fn largest_first<'t>(all: impl IntoIterator<Item = (&'t str, u64)>) -> Vec<(&'t str, u64)> {
+    let mut all = Vec::from_iter(all);
+    all.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
+    all
 }
 
 /// The range of a run's cost.
@@ -105,10 +120,9 @@ impl Add for CostRange {
 
 /// Estimates the cost of the first call.
 pub fn first_call(size: &Size, spec: &ModelSpec, price: &Price) -> CostRange {
-    let cost = |input, output| price.of(Usage::plain(input, output));
     let window = spec.prompt_window().unwrap_or(u64::MAX);
     CostRange {
-        least: cost(size.tokens.min(window), 0),
+        least: likely(size, spec, price, 0),
         most: spec.max_output_tokens.map(|output| {
             let input_tokens = size.at_most().min(window);
             price
@@ -116,6 +130,13 @@ pub fn first_call(size: &Size, spec: &ModelSpec, price: &Price) -> CostRange {
                 .of(Usage::plain(input_tokens, output.into()))
         }),
     }
+}
+
+/// Returns the cost of the first call if its answer has this many tokens.
+pub fn likely(size: &Size, spec: &ModelSpec, price: &Price, answer: u64) -> Usd {
+    let window = spec.prompt_window().unwrap_or(u64::MAX);
+    let longest = spec.max_output_tokens.map_or(u64::MAX, u64::from);
+    price.of(Usage::plain(size.tokens.min(window), answer.min(longest)))
 }
 
 /// Returns the maximum cost of a call, for calls whose cost is not reported.

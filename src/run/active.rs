@@ -27,7 +27,9 @@ use crate::run::past::history::records_of;
 use crate::run::problems::DoesNotFit;
 use crate::run::ready::Ready;
 use crate::run::selection::{Models, SelectedModel};
-use crate::run::served::{Served, of_model, with_all_edits, without_calls_unless_offered};
+use crate::run::served::{
+    Served, expected_price, of_model, with_all_edits, without_calls_unless_offered,
+};
 use crate::sys::error::Error;
 use crate::sys::exit::Exit;
 use crate::sys::parallel::joined;
@@ -352,8 +354,9 @@ impl<'c> Run<'c> {
             let (asked, served) = (spec.name.clone(), name.clone());
             return Err(OverBudget::Unpriced { asked, served }.into());
         }
-        let price = served.map_or(spec.price.as_ref(), |served| served.price.as_ref());
-        let (Some(limit), Some(size), Some(price)) = (models.max_cost, size, price) else {
+        let expected = || expected_price(self.context, spec);
+        let price = served.map_or_else(expected, |served| served.price);
+        let (Some(limit), Some(size), Some(price)) = (models.max_cost, size, price.as_ref()) else {
             return Ok(spec.max_output_tokens);
         };
         let left = limit.less(self.spent);

@@ -128,7 +128,11 @@ impl CodeContext {
                 };
                 (file.path.as_str(), text)
             });
-            outline(&listed.collect::<Vec<_>>(), &tokens::count, tokens / OUTLINE)
+            outline(
+                &listed.collect::<Vec<_>>(),
+                &tokens::count,
+                tokens / OUTLINE,
+            )
         };
         let whole_outline = of_all(&|_| true);
         let mut left = tokens.saturating_sub(tokens::count(&whole_outline.text));

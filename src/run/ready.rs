@@ -12,6 +12,7 @@ use super::not_ready::{NotClean, NotReady, NotSandboxed, SecretsFound, listed};
 use super::parts::SPECIFICATION;
 use super::selection::{ModelKey, Models, SelectedModel, choose, find_recording, recording_of};
 use super::sending::SendingProblem;
+use super::served::with_expected_prices;
 use super::shown::Shown;
 use super::{recovery, resumption, sending};
 use crate::exec::build_script;
@@ -159,6 +160,8 @@ pub fn survey<'a>(
     });
     let (first, repair) = (models.next().flatten(), models.next().flatten());
     drop(models);
+    // Estimates go by the model that will answer.
+    let specs = with_expected_prices(context, specs);
     let repair = Vec::from_iter(repair.map(|repair| (Purpose::REPAIR, repair)));
     let models = first.map(|first| Models {
         reasks: recording.as_ref().map_or(0, Recording::reasks),

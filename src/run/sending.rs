@@ -6,7 +6,7 @@ use std::path::Path;
 use super::context::{Freshness, ModelChoice};
 use super::parts::{Parts, PartsEstimate};
 use super::shown::Shown;
-use crate::model::estimate::{self, Fit};
+use crate::model::estimate::{self, Fit, LARGEST};
 use crate::model::price::Usd;
 use crate::model::prompt::{Inputs, Prompt};
 use crate::model::tokens::Size;
@@ -39,12 +39,13 @@ pub enum SendingProblem {
     )]
     NoFiles,
     /// The prompt exceeds the model's context window.
-    #[error("the prompt does not fit into the window of `{model}`: {}{}", share(.size, *.window), breakdown(.size, .largest))]
+    #[error("the prompt does not fit into the window of `{model}`: {}{}", share(.size, *.window), breakdown(.size, .files))]
     #[diagnostic(
         code("/window"),
         help(
-            "{}leave files out of the rollup: `code-commit rollup --budget TOKENS` says which; or use a model with a larger window (one of Ollama's is loaded with its entry's `numCtx`)",
-            in_parts(*parts)
+            "{}{}leave files out of the rollup: `code-commit rollup --budget TOKENS` says which; or use a model with a larger window (one of Ollama's is loaded with its entry's `numCtx`); or let `code-commit dev` do it, which reads only what it needs",
+            in_parts(*parts),
+            a_directory(.size, .files, *.window)
         )
     )]
     TooLarge {
@@ -54,8 +55,8 @@ pub enum SendingProblem {
         window: u64,
         /// The prompt's size.
         size: Size,
-        /// The largest files, with their tokens.
-        largest: Vec<(String, u64)>,
+        /// All files, with their tokens, the largest first.
+        files: Vec<(String, u64)>,
         /// The calls of a report by parts, if that is possible.
         parts: Option<PartsEstimate>,
     },
@@ -167,7 +168,7 @@ pub fn examine(
         Fit::TooLarge { window } => problems.push(SendingProblem::TooLarge {
             model: spec.name.clone(),
             window,
-            largest: largest(&rollup::sections(&inputs.rollup, root)),
+            files: counted(&rollup::sections(&inputs.rollup, root)),
             size: size.clone(),
             parts,
         }),
@@ -210,13 +211,13 @@ pub fn prompt<'i>(purpose: &Purpose, inputs: &'i Inputs, spec: &ModelSpec) -> Pr
     }
 }
 
-/// The largest files of the rollup, with their tokens.
-pub fn largest(sections: &[RollupFile<'_>]) -> Vec<(String, u64)> {
+/// The files of the rollup with their tokens, the largest first.
+pub fn counted(sections: &[RollupFile<'_>]) -> Vec<(String, u64)> {
     let files = sections
         .iter()
         .map(|section| (section.path, section.content));
-    let largest = estimate::largest(files).into_iter();
-    largest
+    let counted = estimate::counted(files).into_iter();
+    counted
         .map(|(path, tokens)| (path.to_owned(), tokens))
         .collect()
 }
@@ -234,12 +235,34 @@ fn in_parts(parts: Option<PartsEstimate>) -> String {
     })
 }
 
-fn breakdown(size: &Size, largest: &[(String, u64)]) -> String {
-    let line = |(name, tokens): (&str, u64)| format!("\n    {:>11}  {name}", grouped(tokens));
-    let parts: String = size.parts.iter().copied().map(line).collect();
-    let files: String = largest
-        .iter()
-        .map(|(path, tokens)| line((&path.escape_debug().to_string(), *tokens)))
-        .collect();
-    format!("{parts}\n    the largest files of the code base:{files}")
+/// Suggests the largest directory that fits into the window alone; empty if there is none.
+fn a_directory(size: &Size, files: &[(String, u64)], window: u64) -> String {
+    let all: u64 = files.iter().map(|(_, tokens)| tokens).sum();
+    let with = |tokens| Size {
+        tokens: size.tokens.saturating_sub(all) + tokens,
+        parts: Vec::new(),
+    };
+    let mut directories = estimate::directories(files).into_iter();
+    let fitting = directories.find(|(_, tokens)| with(*tokens).at_most() <= window);
+    fitting.map_or_else(String::new, |(path, tokens)| {
+        let (path, prompt) = (path.escape_debug(), with(tokens).text());
+        format!("`code-commit rollup {path}` makes it {prompt}; or ")
+    })
+}
+
+fn breakdown(size: &Size, files: &[(String, u64)]) -> String {
+    let line =
+        |name: &str, tokens| format!("\n    {:>11}  {}", grouped(tokens), name.escape_debug());
+    let parts = size.parts.iter().map(|(name, tokens)| line(name, *tokens));
+    let largest = files.iter().take(LARGEST);
+    let largest = largest.map(|(path, tokens)| line(path, *tokens));
+    let directories = estimate::directories(files).into_iter().take(LARGEST);
+    let directories = directories.map(|(path, tokens)| line(path, tokens) + "/");
+    let title = |title: &str| format!("\n    {title}:");
+    parts
+        .chain([title("the largest files of the code base")])
+        .chain(largest)
+        .chain([title("its largest directories")])
+        .chain(directories)
+        .collect()
 }

@@ -5,7 +5,7 @@ use super::context::Context;
 use crate::edit::{self, ParsedReply};
 use crate::model::price::Price;
 use crate::model::served::is_same;
-use crate::model::{End, ModelError, ModelSpec, Reply, Request};
+use crate::model::{End, ModelError, ModelSpec, Reply, Request, catalogue};
 use crate::sys::text::one_line;
 
 /// Maximum length of a model's name shown, in characters.
@@ -52,6 +52,25 @@ impl Served {
             self.name
         )
     }
+}
+
+/// Returns the price to expect of a call before any reply: the successor's once its vendor has announced that it
+/// answers.
+pub fn expected_price(context: &Context<'_>, spec: &ModelSpec) -> Option<Price> {
+    let name = spec.vendors_name().filter(|_| spec.base_url.is_none());
+    let successor = name.and_then(|name| catalogue::answering(name, context.today()));
+    match (successor, &context.models) {
+        (Some(successor), Ok(table)) => table.price_of(spec.provider, successor, context.today()),
+        _ => spec.price,
+    }
+}
+
+/// Gives each of these models the price to expect.
+pub fn with_expected_prices(context: &Context<'_>, mut specs: Vec<ModelSpec>) -> Vec<ModelSpec> {
+    for spec in &mut specs {
+        spec.price = expected_price(context, spec);
+    }
+    specs
 }
 
 /// Returns the reply, unless it comes from a model other than the required one.
