@@ -245,3 +245,27 @@ fn edits_are_made_in_lines_that_were_shown_and_after_a_request_for_files() {
     project.run(&["--replay", &run.folder]).exits(0);
     assert_eq!(project.read("lib/b.py"), "def b():\n    return 3\n");
 }
+
+#[test]
+fn a_dry_run_shows_what_would_be_sent() {
+    let server = ModelServer::gemini(&[]);
+    let project = project(&server);
+    let run = project.run(&["--context", "4k", "--dry-run"]).exits(0);
+    let lines: Vec<&str> = run.stdout.lines().collect();
+    let outline = lines
+        .iter()
+        .position(|line| line.ends_with("outline of all files"));
+    assert!(
+        lines[outline.unwrap() + 1].contains("src/a.rs"),
+        "{lines:?}"
+    );
+    let arguments = ["--context", "4k", "--dry-run", "--output-format", "json"];
+    let json = project.run(&arguments).exits(0).stdout;
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let first = &json["context"]["files"][0];
+    assert_eq!(
+        (&first["path"], &first["lines"]),
+        (&json!("src/a.rs"), &json!(null))
+    );
+    assert!(server.requests().is_empty());
+}

@@ -98,8 +98,22 @@ fn data(files: &[(&Rolled, &Ranked)]) -> Value {
     json!({"schema": 1, "tokens": tokens, "exact": false, "files": files.collect::<Vec<_>>()})
 }
 
-/// Shows the outline's size and the files that are sent.
 fn sent(context: &CodeContext) -> Outcome {
+    let (text, data) = choice(context);
+    let summary = format!(
+        "done: {} of {} would be sent, {} in all; nothing was",
+        counted(context.shown.len() as u64, "file"),
+        grouped(context.files.len() as u64),
+        counted(data["tokens"].as_u64().unwrap_or_default(), "token")
+    );
+    Outcome {
+        summary,
+        ..Outcome::shown(text, data)
+    }
+}
+
+/// Returns the outline's size and the files that are sent, as a table and as data.
+pub(super) fn choice(context: &CodeContext) -> (String, Value) {
     let total = tokens::count(&context.text());
     let of_files: u64 = context.shown.iter().map(|file| file.tokens).sum();
     let outline = total.saturating_sub(of_files);
@@ -125,16 +139,7 @@ fn sent(context: &CodeContext) -> Outcome {
         files.push(json!({"path": path, "tokens": file.tokens, "lines": lines, "why": file.why}));
     }
     let aligns = [Align::Right, Align::Left, Align::Left, Align::Left];
-    let summary = format!(
-        "done: {} of {} would be sent, {} in all; nothing was",
-        counted(files.len() as u64, "file"),
-        grouped(context.files.len() as u64),
-        counted(total, "token")
-    );
     let data =
         json!({"schema": 1, "tokens": total, "exact": false, "outline": outline, "files": files});
-    Outcome {
-        summary,
-        ..Outcome::shown(columns::aligned(&rows, &aligns).join("\n"), data)
-    }
+    (columns::aligned(&rows, &aligns).join("\n"), data)
 }

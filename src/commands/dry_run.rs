@@ -56,7 +56,13 @@ pub fn dry_run(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result
             estimate.base_urls = survey.base_urls();
             estimate.key_sources = survey.key_sources();
             estimate.tier = choice.tier.unwrap_or(spec.tier);
-            Outcome::shown(estimate.text(), estimate.json(&warnings))
+            let (mut text, mut json) = (estimate.text(), estimate.json(&warnings));
+            if let Some(code) = &survey.code {
+                let (files, choice) = super::context::choice(code);
+                text = format!("{text}\n\n{files}");
+                json["context"] = choice;
+            }
+            Outcome::shown(text, json)
         }
         _ => Outcome::default(),
     };
