@@ -16,7 +16,7 @@ use crate::model::{ModelSpec, Purpose, REPAIRS, Tier};
 use crate::project::rollup;
 use crate::run::context::{Context, ModelChoice};
 use crate::run::outcome::{Failure, Outcome};
-use crate::run::parts::Parts;
+use crate::run::parts::{Parts, PartsEstimate};
 use crate::run::past::history::latest;
 use crate::run::sending::share;
 use crate::run::{ready, selection, sending};
@@ -52,7 +52,7 @@ pub fn dry_run(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result
                 .inputs
                 .by_parts
                 .then(|| Parts::of(inputs, root, spec));
-            estimate.parts = parts.flatten();
+            estimate.parts = parts.flatten().map(|parts| (parts.estimate(), parts));
             estimate.base_urls = survey.base_urls();
             estimate.key_sources = survey.key_sources();
             estimate.tier = choice.tier.unwrap_or(spec.tier);
@@ -98,7 +98,7 @@ struct Estimate<'e> {
     first: Option<CostRange>,
     all: Option<CostRange>,
     /// The parts of a report on a code base that does not fit.
-    parts: Option<Parts<'e>>,
+    parts: Option<(PartsEstimate, Parts<'e>)>,
     /// The servers other than the vendors' own, by model.
     base_urls: BTreeMap<String, String>,
     /// The source of each model's key.
@@ -174,8 +174,7 @@ impl<'e> Estimate<'e> {
             let more = self.files.len() - LARGEST;
             line("", format!("           and {more} more files"));
         }
-        let parts = self.parts.as_ref().map(Parts::estimate);
-        let lines_of = |parts: &Parts<'_>| {
+        let lines_of = |(_, parts): &(PartsEstimate, Parts<'_>)| {
             let described = parts.steps().map(|step| parts.described(&step));
             described.chain(parts.gaps()).collect::<Vec<_>>()
         };
@@ -183,7 +182,7 @@ impl<'e> Estimate<'e> {
             line(if at == 0 { "parts" } else { "" }, part);
         }
         match self.first {
-            _ if let Some(parts) = parts => line("cost", parts.to_string()),
+            _ if let Some((calls, _)) = &self.parts => line("cost", calls.to_string()),
             None => line("cost", "unknown: the model's entry has no price".to_owned()),
             Some(CostRange {
                 least,
@@ -223,9 +222,7 @@ impl<'e> Estimate<'e> {
             "files": self.files.len(),
             "largest": files.collect::<Vec<_>>(),
             "cost": {"likely": self.likely, "first": self.first.map(cost), "with_repairs": self.all.map(cost)},
-            "by_parts": self.parts.as_ref().map(Parts::estimate).map(|parts| {
-                json!({"calls": parts.calls, "cost": parts.cost.map(cost)})
-            }),
+            "by_parts": self.parts.as_ref().map(|(all, _)| json!({"calls": all.calls, "cost": all.cost.map(cost)})),
             "warnings": warnings,
         })
     }
