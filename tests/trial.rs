@@ -66,6 +66,52 @@ fn right() -> [String; 8] {
     ]
 }
 
+/// A file in edits: lines to find, and those to put in their place.
+fn edited(path: &str, parts: &[(&str, &str)]) -> String {
+    let parts = parts
+        .iter()
+        .map(|(find, put)| format!("^^^find\n{find}\n^^^put\n{put}\n"));
+    format!("^^^{path}\n{}^^^end\n", parts.collect::<String>())
+}
+
+/// Replies that make each change: whole files and edits by turns.
+fn both() -> Vec<String> {
+    let [_, flag, _, delete, new, ..] = right();
+    let report = edited(
+        "report.sh",
+        &[("shout \"stations\"", "capitals \"stations\"")],
+    );
+    let text = edited("text.sh", &[("shout() {", "capitals() {")]);
+    let stations = [
+        (
+            "S093,Maple Valley,629,staffed",
+            "S093,Maple Valley,629,auto",
+        ),
+        ("S017,Aspen Valley,928,auto", "S017,Aspen Valley,402,auto"),
+    ];
+    let upload = "  \"upload\": {\n    \"retries\": ";
+    let (three, five) = (format!("{upload}3,"), format!("{upload}5,"));
+    let dashes = |test| format!("    while [ \"$i\" {test} \"$1\" ]; do");
+    let edits = [
+        format!("{report}{text}^^^done 2\n"),
+        format!("{flag}^^^done 1\n"),
+        edited("text.sh", &[(&dashes("-le"), &dashes("-lt"))]) + "^^^done 1\n",
+        format!("{delete}^^^done 1\n"),
+        format!("{new}^^^done 1\n"),
+        edited("stations.csv", &stations) + "^^^done 1\n",
+        edited(
+            "settings.ini",
+            &[("language=en", "language=fr"), ("width=80", "width=100")],
+        ) + "^^^done 1\n",
+        edited("settings.json", &[(&three, &five)]) + "^^^done 1\n",
+    ];
+    right()
+        .into_iter()
+        .zip(edits)
+        .flat_map(|(whole, edits)| [whole, edits])
+        .collect()
+}
+
 fn answers(texts: &[String]) -> Vec<Answer> {
     texts
         .iter()
@@ -79,7 +125,7 @@ fn remembered(project: &TestProject) -> Value {
 
 #[test]
 fn right_replies_are_counted_and_remembered_beside_the_table_alone() {
-    let server = ModelServer::start(answers(&right()));
+    let server = ModelServer::start(answers(&both()));
     let project = TestProject::new().with(&server);
     let before = project.tree();
     let run = project.run(&["models", "--try", "gemini-2.5-pro"]).exits(0);
@@ -89,15 +135,16 @@ fn right_replies_are_counted_and_remembered_beside_the_table_alone() {
         "{}",
         run.stdout
     );
+    let rate = json!({"asked": 8, "read": 8, "right": 8, "cost": 0.00491});
     assert_eq!(
-        remembered(&project)["gemini-2.5-pro"]["whole"],
-        json!({"asked": 8, "read": 8, "right": 8, "cost": 0.00491})
+        remembered(&project)["gemini-2.5-pro"],
+        json!({"whole": rate, "edits": rate})
     );
     let mut after = project.tree();
     after.remove("agent-config/model-rates.json");
     assert_eq!(after, before);
     let requests = server.requests();
-    for (request, change) in requests.iter().zip(CHANGES) {
+    for (request, change) in requests.iter().step_by(2).zip(CHANGES) {
         let query = format!(
             "{}/fixtures/trial/{change}/query.txt",
             env!("CARGO_MANIFEST_DIR")
@@ -116,9 +163,9 @@ fn right_replies_are_counted_and_remembered_beside_the_table_alone() {
     }
     let result = run.result();
     assert_eq!(result["workflow"], "trial");
-    assert_eq!(result["attempts"][7]["build"]["code"], 0);
+    assert_eq!(result["attempts"][15]["build"]["code"], 0);
     assert!(
-        run.logged("0008-trial-response.txt")
+        run.logged("0015-trial-response.txt")
             .starts_with("^^^settings.json\n")
     );
     let story = project.run(&["log", &run.folder]).exits(0).stdout;
@@ -136,15 +183,15 @@ fn right_replies_are_counted_and_remembered_beside_the_table_alone() {
 fn replies_that_cannot_be_read_or_are_wrong_count_as_what_they_are_and_a_dry_run_says_so() {
     let mut cut = gemini("^^^legacy.sh\n^^^del");
     cut["candidates"][0]["finishReason"] = "MAX_TOKENS".into();
-    let mut replies = answers(&right());
+    let mut replies = answers(&both());
     for (at, text) in [
         (0, "^^^report.sh\nwithout an end\n"),
-        (1, "I have no changes."),
-        (2, "^^^build.sh\n#!/bin/sh\n^^^end\n"),
+        (2, "I have no changes."),
+        (4, "^^^build.sh\n#!/bin/sh\n^^^end\n"),
     ] {
         replies[at] = Answer::json(&gemini(text));
     }
-    replies[3] = Answer::json(&cut);
+    replies[6] = Answer::json(&cut);
     let server = ModelServer::start(replies);
     let project = TestProject::new().with(&server);
     let run = project.run(&["models", "--try", "gemini-2.5-pro"]).exits(0);
@@ -159,13 +206,18 @@ fn replies_that_cannot_be_read_or_are_wrong_count_as_what_they_are_and_a_dry_run
     );
     assert!(listed.clone().count() == 1);
     listed.for_each(|model| assert_eq!(&model["rates"]["whole"], rate));
-    for (number, verdict) in [(1, "could not be read"), (2, "was wrong"), (5, "was right")] {
-        let said = format!("{number} of 8: {} (whole) {verdict}", CHANGES[number - 1]);
+    for (number, verdict) in [(1, "could not be read"), (3, "was wrong"), (9, "was right")] {
+        let change = CHANGES[number / 2];
+        let said = format!("{number} of 16: {change} (whole) {verdict}");
         assert!(run.stderr.contains(&said), "{said}\n{}", run.stderr);
     }
     project.run(&["--dry-run"]).exits(0).says(&[
         "warning: when `gemini-2.5-pro` was tried with the reply format `whole`, 4 of 8 replies were right",
     ]);
+    let edits = project
+        .run(&["--dry-run", "--reply-format", "edits"])
+        .exits(0);
+    assert!(!edits.stderr.contains("was tried"), "{}", edits.stderr);
     let other = project.run(&["--dry-run", "--model", "gpt-5"]).exits(0);
     let report = project.run(&["--dry-run", "--cc"]).exits(0);
     assert!(![other.stderr, report.stderr].concat().contains("was tried"));
@@ -187,13 +239,13 @@ fn a_trial_costs_no_more_than_it_may_and_what_was_counted_stays() {
         "3",
     ];
     project.run(&arguments).exits(0).says(&[
-        "warning: the trial ends after 2 of 24 calls: the next call may cost more than is left",
+        "warning: the trial ends after 2 of 48 calls: the next call may cost more than is left",
     ]);
-    assert_eq!(remembered(&project)["gemini-2.5-pro"]["whole"]["asked"], 2);
+    assert_eq!(remembered(&project)["gemini-2.5-pro"]["whole"]["asked"], 1);
     let poor = ["models", "--try", "gemini-2.5-pro", "--max-cost", "0.001"];
     let run = project.run(&poor);
     assert_ne!(run.code, 0, "{}", run.stderr);
-    assert_eq!(remembered(&project)["gemini-2.5-pro"]["whole"]["asked"], 2);
+    assert_eq!(remembered(&project)["gemini-2.5-pro"]["whole"]["asked"], 1);
     assert_eq!(server.requests().len(), 2);
 }
 
@@ -224,12 +276,12 @@ fn the_code_of_a_reply_does_not_see_the_keys() {
     let spying = "ls ../../../agent-config >&2 && echo SEEN >&2\n\
         [ ! -r ../../../agent-config/gemini-key.txt ] || echo READ >&2\n. ./text.sh\n";
     let spy = source("report.sh").replace(". ./text.sh\n", spying);
-    let mut replies = right();
-    replies[3] += &whole(&[("report.sh", spy)]);
+    let mut replies = both();
+    replies[6] += &whole(&[("report.sh", spy)]);
     let server = ModelServer::start(answers(&replies));
     let project = TestProject::new().with(&server);
     let run = project.run(&["models", "--try", "gemini-2.5-pro"]).exits(0);
-    let log = run.logged("0004-trial-tool.txt");
+    let log = run.logged("0007-trial-tool.txt");
     assert!(log.contains("SEEN") && !log.contains("READ"), "{log}");
     assert_eq!(remembered(&project)["gemini-2.5-pro"]["whole"]["right"], 8);
 }

@@ -41,7 +41,10 @@ pub fn dry_run(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result
     warnings.extend(selection::near_ends(context, &survey.specs));
     warnings.extend(survey.exposed());
     let rates = Rates::read(&context.project);
-    let low = |rates: Rates| rates.warning(&survey.specs.first()?.name, "whole");
+    let low = |rates: Rates| {
+        let spec = survey.specs.first()?;
+        rates.warning(&spec.name, choice.reply_format.unwrap_or(spec.reply_format))
+    };
     let is_change = build.is_some();
     warnings.extend(rates.ok().filter(|_| is_change).and_then(low));
     let outcome = match (&survey.inputs, &*survey.specs) {

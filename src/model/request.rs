@@ -1,5 +1,7 @@
 //! A request to a model. Plain data.
 
+use std::fmt;
+
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -28,7 +30,9 @@ pub struct Form {
 }
 
 /// The format of a reply with edits.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ValueEnum,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum ReplyFormat {
     /// Every changed file as a whole
@@ -36,6 +40,15 @@ pub enum ReplyFormat {
     Whole,
     /// The changed lines of a file, and those to put in their place
     Edits,
+}
+
+impl fmt::Display for ReplyFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Whole => "whole",
+            Self::Edits => "edits",
+        })
+    }
 }
 
 /// The permission to call the tools that a request describes.

@@ -7,8 +7,8 @@ use std::io::Write as _;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::ModelError;
 use crate::model::price::Usd;
+use crate::model::{ModelError, ReplyFormat};
 use crate::project::{Project, ProjectProblem, RATES};
 use crate::sys::atomic_file;
 use crate::sys::error::Error;
@@ -85,7 +85,7 @@ impl Rate {
 }
 
 /// The rates of a model, by the format of its replies.
-pub type ModelRates = BTreeMap<String, Rate>;
+pub type ModelRates = BTreeMap<ReplyFormat, Rate>;
 
 /// The rates of all models, by their names.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -128,8 +128,8 @@ impl Rates {
     }
 
     /// Returns a warning if less than 90 % of a model's replies in this format were right.
-    pub fn warning(&self, model: &str, format: &str) -> Option<String> {
-        let rate = self.of(model)?.get(format)?;
+    pub fn warning(&self, model: &str, format: ReplyFormat) -> Option<String> {
+        let rate = self.of(model)?.get(&format)?;
         let Rate { asked, right, .. } = rate;
         (rate.percent(*right) < LOW).then(|| {
             format!(

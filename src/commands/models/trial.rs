@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::rates::{ModelRates, Rates, Verdict};
 use crate::commands::init;
 use crate::edit::undo_log::UndoLog;
-use crate::edit::{self, LossGuard, PathPolicy, VerifiedEdits, VerifyError};
+use crate::edit::{self, LossGuard, PathPolicy, Sent, VerifiedEdits, VerifyError};
 use crate::exec::sandbox::SandboxMode;
 use crate::model::estimate::OverBudget;
 use crate::model::price::Usd;
@@ -85,7 +85,7 @@ const CRLF: &str = "settings.ini";
 const GITIGNORE: &str = "/agent-config\n/logs\n";
 
 /// The formats of replies.
-const FORMATS: [&str; 1] = ["whole"];
+const FORMATS: [ReplyFormat; 2] = [ReplyFormat::Whole, ReplyFormat::Edits];
 
 /// Time limit of a call, retries included.
 const CALL: Duration = Duration::from_secs(300);
@@ -144,7 +144,7 @@ fn count(
     let all = usize::from(runs) * CHANGES.len() * FORMATS.len();
     for (number, (change, format)) in (1..).zip(tries) {
         let step = StepId::new(Purpose::TRIAL, number);
-        let verdict = match attempt(context, run, models, &step, change) {
+        let verdict = match attempt(context, run, models, &step, (change, format)) {
             Err(error) if error.is::<OverBudget>() && !rates.is_empty() => {
                 let asked = number - 1;
                 run.warn(format!(
@@ -155,10 +155,7 @@ fn count(
             verdict => verdict?,
         };
         let cost = run.record.steps.last().and_then(|step| step.cost);
-        rates
-            .entry(format.to_owned())
-            .or_default()
-            .add(verdict, cost);
+        rates.entry(format).or_default().add(verdict, cost);
         let name = change.name;
         let verdict = verdict.word();
         context.notice(format!("{number} of {all}: {name} ({format}) {verdict}"));
@@ -172,7 +169,7 @@ fn attempt(
     run: &mut Run<'_>,
     models: &Models<'_>,
     step: &StepId,
-    change: &Change,
+    (change, format): (&Change, ReplyFormat),
 ) -> Result<Verdict, Error> {
     let root = project_of(context, run);
     let rollup = write_project(&root, change)?;
@@ -180,8 +177,8 @@ fn attempt(
         query: change.query.to_owned(),
         rollup,
     };
-    let prompt = Prompt::initial(&inputs, models.first.spec.prompt_order, ReplyFormat::Whole);
-    let verify = |reply: &Reply| verify(context, &root, change, reply);
+    let prompt = Prompt::initial(&inputs, models.first.spec.prompt_order, format);
+    let verify = |reply: &Reply| verify(context, &root, (change, format), reply);
     let verified = match run.ask(models, step, prompt, verify) {
         Ok((_, verified)) => verified,
         Err(error) => return Verdict::on(error),
@@ -233,7 +230,7 @@ fn project_of(context: &Context<'_>, run: &Run<'_>) -> PathBuf {
 fn verify(
     context: &Context<'_>,
     root: &Path,
-    change: &Change,
+    (change, format): (&Change, ReplyFormat),
     reply: &Reply,
 ) -> Result<VerifiedEdits, VerifyError> {
     let guard = LossGuard {
@@ -241,7 +238,11 @@ fn verify(
         ..LossGuard::default()
     };
     let policy = PathPolicy::load(root, context.sandbox.program)?.guarded(guard);
-    policy.verify(edit::parse(&reply.text))
+    let sent = |path: &str| {
+        let shown = files().find(|(name, _)| *name == path);
+        shown.map_or(Sent::Missing, |(_, text)| Sent::Text(text))
+    };
+    policy.verify(edit::read(&reply.text, format, &sent))
 }
 
 /// Writes the project in place of that of an earlier change, and returns its code base.
@@ -250,17 +251,21 @@ fn write_project(root: &Path, change: &Change) -> Result<String, Error> {
         fs::remove_dir_all(root).map_err(PathError::of("remove", root))?;
     }
     let mut rollup = String::new();
-    for (name, content) in FILES {
-        let content = match name {
-            CRLF => content.replace('\n', "\r\n"),
-            _ => content.to_owned(),
-        };
+    for (name, content) in files() {
         init::write_new(&root.join(name), &content)?;
         rollup += &(header(name) + &content);
     }
     init::write_new(&root.join("build.sh"), change.build)?;
     init::write_new(&root.join(".gitignore"), GITIGNORE)?;
     Ok(rollup)
+}
+
+/// The files of the project, by name and content.
+fn files() -> impl Iterator<Item = (&'static str, String)> {
+    FILES.into_iter().map(|(name, content)| match name {
+        CRLF => (name, content.replace('\n', "\r\n")),
+        _ => (name, content.to_owned()),
+    })
 }
 
 fn text(rates: &ModelRates) -> String {
@@ -273,7 +278,7 @@ fn text(rates: &ModelRates) -> String {
         let share = |count| format!("{count} ({} %)", rate.percent(count));
         let cost = rate.cost.map_or("?".to_owned(), |cost| cost.to_string());
         vec![
-            format.clone(),
+            format.to_string(),
             rate.asked.to_string(),
             share(rate.read),
             share(rate.right),
