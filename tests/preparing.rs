@@ -278,6 +278,38 @@ fn rollup_takes_what_git_tracks_and_leaves_out_what_nobody_should_send() {
 }
 
 #[test]
+fn an_outline_has_the_paths_and_the_public_names_of_what_is_rolled_up() {
+    let body = "    // Some lines.\n".repeat(40);
+    let project = TestProject::new()
+        .file(
+            "src/lib.rs",
+            format!("pub fn run(\n    count: u64,\n) {{\n{body}}}\nfn hidden() {{}}\n"),
+        )
+        .file("docs/a.md", "# A\n")
+        .file(".env", "SECRET=1\n");
+    git(&project, &["init", "-q"]);
+    git(&project, &["add", "-f", "src", "docs", ".env"]);
+    let run = project.run(&["rollup", "--outline"]).exits(0);
+    let outline = "docs/\n a.md\nsrc/\n lib.rs\n  pub fn run(count: u64)\n main.rs\n";
+    assert_eq!(project.read("agent-config/codeOutline.txt"), outline);
+    let says = "agent-config/codeOutline.txt has 3 of 3 files, 1 with signatures, in about ";
+    assert!(run.stdout.contains(says), "{}", run.stdout);
+    project
+        .run(&["rollup", "--outline", "--budget", "14", "src"])
+        .exits(0);
+    let outline = "and 2 more files in 1 folder\n";
+    assert_eq!(project.read("agent-config/codeOutline.txt"), outline);
+    let run = project
+        .run(&["rollup", "--outline", "--output-format", "json"])
+        .exits(0);
+    let data: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(
+        (&data["files"], &data["listed"], &data["with_signatures"]),
+        (&3.into(), &3.into(), &1.into())
+    );
+}
+
+#[test]
 fn over_the_budget_it_is_told_what_to_leave_out() {
     let project = TestProject::new()
         .file("big.txt", "word ".repeat(1000))

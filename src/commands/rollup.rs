@@ -1,4 +1,5 @@
-//! Rolls up the code base: the files that git tracks, as one text. Writes `agent-config/codeRollup.txt` only.
+//! Rolls up the code base: the files that git tracks, as one text, or their outline. Writes
+//! `agent-config/codeRollup.txt` or `agent-config/codeOutline.txt` only.
 
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -6,14 +7,16 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::project::ROLLUP;
+use crate::model::tokens;
+use crate::project::outline::outline;
+use crate::project::{OUTLINE, ROLLUP};
 use crate::run::code_base::{CodeBase, LeftOut, Rolled};
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::recovery;
 use crate::sys::atomic_file;
 use crate::sys::files::PathError;
-use crate::sys::numbers::{grouped, percent};
+use crate::sys::numbers::{counted, grouped, percent};
 use crate::ui::columns::{self, Align};
 
 /// Arguments of `rollup`.
@@ -27,9 +30,13 @@ pub struct RollupArgs {
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
 
-    /// Suggest files to leave out if the rollup has more tokens than this
+    /// Suggest files to leave out if the rollup has more tokens than this; limits an outline to it
     #[arg(long, value_name = "TOKENS")]
     pub budget: Option<u64>,
+
+    /// Write the files' paths and the signatures of their public names to agent-config/codeOutline.txt instead
+    #[arg(long)]
+    pub outline: bool,
 }
 
 /// The number of files listed in the table.
@@ -42,7 +49,10 @@ const NAMED: usize = 30;
 pub fn rollup(context: &Context<'_>, options: &RollupArgs) -> Result<Outcome, Failure> {
     let _lock = recovery::take(context)?;
     let code_base = CodeBase::read(context.project.root(), &options.paths, options.all)?;
-    write(context, &code_base).map_err(PathError::of("write", ROLLUP))?;
+    if options.outline {
+        return outlined(context, &code_base, options.budget);
+    }
+    write(context, ROLLUP, |out| code_base.write(out))?;
     let (files, total) = (&code_base.files, code_base.tokens());
     let excess = options.budget.filter(|budget| total > *budget);
     let proposal = excess.map(|budget| leave_out(files, total - budget));
@@ -58,18 +68,55 @@ pub fn rollup(context: &Context<'_>, options: &RollupArgs) -> Result<Outcome, Fa
     })
 }
 
-fn write(context: &Context<'_>, code_base: &CodeBase) -> io::Result<()> {
-    let directory = context.project.config();
-    // A symbolic link may lead anywhere.
-    if directory.is_symlink() {
-        return Err(io::Error::other("`agent-config` is a symbolic link"));
-    }
-    atomic_file::private_directory(&directory)?;
-    atomic_file::replace(&context.project.root().join(ROLLUP), |out| {
-        let mut out = io::BufWriter::new(out);
-        code_base.write(&mut out)?;
-        out.flush()
+/// Writes the outline.
+fn outlined(
+    context: &Context<'_>,
+    code_base: &CodeBase,
+    limit: Option<u64>,
+) -> Result<Outcome, Failure> {
+    let files = code_base.files.iter();
+    let files: Vec<(&str, &str)> = files.map(|file| (&*file.path, &*file.content)).collect();
+    let outline = outline(&files, &tokens::count, limit.unwrap_or(u64::MAX));
+    write(context, OUTLINE, |out| {
+        out.write_all(outline.text.as_bytes())
+    })?;
+    let (tokens, total) = (tokens::count(&outline.text), code_base.tokens());
+    let summary = format!(
+        "done: {OUTLINE} has {} of {}, {} with signatures, in about {}: {} % of the code base's",
+        grouped(outline.listed as u64),
+        counted(files.len() as u64, "file"),
+        grouped(outline.signed as u64),
+        counted(tokens, "token"),
+        percent(tokens, total),
+    );
+    let data = json!({"schema": 1, "tokens": tokens, "exact": false, "of_tokens": total,
+        "files": files.len(), "listed": outline.listed, "with_signatures": outline.signed});
+    Ok(Outcome {
+        data: Some(data),
+        ..Outcome::said(summary)
     })
+}
+
+/// Writes a file in `agent-config`.
+fn write(
+    context: &Context<'_>,
+    path: &str,
+    content: impl FnOnce(&mut dyn io::Write) -> io::Result<()>,
+) -> Result<(), PathError> {
+    let written = || {
+        let directory = context.project.config();
+        // A symbolic link may lead anywhere.
+        if directory.is_symlink() {
+            return Err(io::Error::other("`agent-config` is a symbolic link"));
+        }
+        atomic_file::private_directory(&directory)?;
+        atomic_file::replace(&context.project.root().join(path), |out| {
+            let mut out = io::BufWriter::new(out);
+            content(&mut out)?;
+            out.flush()
+        })
+    };
+    written().map_err(PathError::of("write", path))
 }
 
 /// Sorts files by token count, largest first.

@@ -41,6 +41,8 @@ pub struct Project {
 pub const QUERY: &str = "agent-config/query.txt";
 /// Path of the rolled-up code base, relative to the root.
 pub const ROLLUP: &str = "agent-config/codeRollup.txt";
+/// Path of the code base's outline, relative to the root.
+pub const OUTLINE: &str = "agent-config/codeOutline.txt";
 
 /// Path of the query while it is written in an editor, relative to the root.
 pub const DRAFT: &str = "agent-config/edited-query.txt";

@@ -33,7 +33,7 @@ pub mod run_folder;
 pub mod walk;
 
 pub use self::files::{
-    CONFIG, DRAFT, EXAMPLE_QUERY, LOGS, PROJECT_GATE, Project, ProjectProblem, QUERY, RATES,
-    ROLLUP, USER_FLAGS,
+    CONFIG, DRAFT, EXAMPLE_QUERY, LOGS, OUTLINE, PROJECT_GATE, Project, ProjectProblem, QUERY,
+    RATES, ROLLUP, USER_FLAGS,
 };
 pub use self::lock::ProjectLock;

@@ -17,6 +17,12 @@ const LONGEST_LINE: usize = 1000;
 const LONGEST: usize = 100;
 /// Maximum number of characters of a signature that lists names.
 const LONGEST_LIST: usize = 400;
+/// Signatures that are more than this part of a file are shortened.
+const LARGE_PART: usize = 14;
+/// Size of a file in bytes below which that saves nothing.
+const SMALL: usize = 500;
+/// Words that tell nothing where all names are public.
+const MODIFIERS: &str = "pub public export static inline extern virtual override constexpr";
 
 /// A line that declares a public name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,8 +64,9 @@ pub fn signatures<'t>(path: &str, text: &'t str) -> Vec<Signature<'t>> {
         let indent = line.len() - line.trim_start().len();
         let rule = language.rule(line);
         if let Some(hides @ (Rule::Hide | Rule::Show)) = rule {
-            // In C++, these words may be indented as much as their class.
-            scopes.retain(|scope| scope.indent <= indent);
+            // In C++, these are labels, and may be indented as much as their class.
+            let is_label = bare.contains(':');
+            scopes.retain(|scope| scope.indent < indent + usize::from(is_label));
             if let Some(scope) = scopes.iter_mut().rfind(|scope| scope.is_type()) {
                 scope.hides = hides == Rule::Hide;
             }
@@ -82,7 +89,8 @@ pub fn signatures<'t>(path: &str, text: &'t str) -> Vec<Signature<'t>> {
             let line = index + 1;
             signatures.push(Signature { line, text });
         }
-        if !bare.ends_with(['}', ';']) && !bare.ends_with("end") {
+        let is_macro = rule == Rule::Item && bare.starts_with('#');
+        if !is_macro && !bare.ends_with(['}', ';']) && !bare.ends_with("end") {
             let hides = rule == Rule::Closed;
             scopes.push(Scope {
                 indent,
@@ -113,7 +121,7 @@ fn declaration(text: &str, is_list: bool) -> Cow<'_, str> {
     }
     let end = if is_list { None } else { body(&joined) };
     let end = joined[..end.unwrap_or(joined.len())]
-        .trim_end_matches([' ', '{', ';', ':', '='])
+        .trim_end_matches([' ', '{', ';', ':', '=', '\\'])
         .len();
     let cut = joined.char_indices().nth(limit).filter(|(at, _)| *at < end);
     match (joined, cut) {
@@ -140,6 +148,9 @@ fn depth(text: &str, braces: bool) -> i32 {
 
 /// Returns the offset of a body that begins in the line of its declaration.
 fn body(text: &str) -> Option<usize> {
+    if text.starts_with("typedef ") {
+        return None;
+    }
     let mut braces = text.match_indices(" {").map(|(at, _)| at);
     braces.find(|at| depth(&text[..*at], false) == 0)
 }
@@ -169,7 +180,7 @@ pub fn outline(files: &[(&str, &str)], measure: &dyn Fn(&str) -> u64, limit: u64
         if left <= limit / 64 {
             break;
         }
-        let (lines, cost) = fitting(&signatures(path, text), measure, left.min(limit / 4));
+        let (lines, cost) = fitting(&lines(path, text), measure, left.min(limit / 4));
         left -= cost;
         if !lines.is_empty() {
             draft.signatures.insert(path, lines);
@@ -246,32 +257,77 @@ fn heading(directory: &str) -> String {
     format!("{directory}/\n")
 }
 
-/// Formats as many signatures as there is room for, and returns their cost.
-fn fitting(
-    signatures: &[Signature<'_>],
-    measure: &dyn Fn(&str) -> u64,
-    room: u64,
-) -> (String, u64) {
-    let line = |signature: &Signature<'_>| format!("  {}\n", signature.text);
-    let all: String = signatures.iter().map(line).collect();
+/// Formats the lines of a file's signatures. Where they are a large part of the file, only its names are worth their
+/// tokens.
+fn lines(path: &str, text: &str) -> Vec<String> {
+    let signatures = signatures(path, text);
+    let size: usize = signatures
+        .iter()
+        .map(|signature| signature.text.len())
+        .sum();
+    let is_brief = size > text.len().max(SMALL) / LARGE_PART;
+    let line = |signature: &Signature<'_>| {
+        let text = &*signature.text;
+        format!("  {}\n", if is_brief { brief(text) } else { text })
+    };
+    let mut lines: Vec<String> = signatures.iter().map(line).collect();
+    // Overloads.
+    if is_brief {
+        lines.dedup();
+    }
+    lines
+}
+
+/// Returns a signature without its visibility, parameters and value.
+fn brief(text: &str) -> &str {
+    let mut brief = text;
+    while let Some((_, rest)) = brief.split_once(' ').filter(|(word, _)| {
+        let word = word.split('(').next();
+        word.is_some_and(|word| MODIFIERS.split(' ').any(|modifier| modifier == word))
+    }) {
+        brief = rest;
+    }
+    let is_name = |c: char| c.is_alphanumeric() || "_$?!~>".contains(c);
+    let mut heads = brief.match_indices('(').map(|(at, _)| &brief[..at]);
+    let function = heads.find(|head| head.ends_with(is_name));
+    let head = function.unwrap_or(brief);
+    if let Some(at) = head.find(" = ").or_else(|| head.find(" => ")) {
+        return &head[..at];
+    }
+    if function.is_none() || head.starts_with("typedef ") || head.starts_with("type ") {
+        return function.map_or(head, |_| brief);
+    }
+    // Behind a function's name stand its type parameters.
+    let mut depth = 0;
+    let mut from_end = head.char_indices().rev().filter(|(_, c)| {
+        depth += i32::from(*c == '>') - i32::from(*c == '<');
+        depth == 0 && !is_name(*c) && *c != '<' && *c != ':'
+    });
+    let start = from_end.next().map_or(0, |(at, c)| at + c.len_utf8());
+    &head[start..]
+}
+
+/// Joins as many lines as there is room for, and returns their cost.
+fn fitting(lines: &[String], measure: &dyn Fn(&str) -> u64, room: u64) -> (String, u64) {
+    let all = lines.concat();
     let cost = measure(&all);
     if cost <= room {
         return (all, cost);
     }
-    let (mut lines, mut cost) = (String::new(), measure("  …\n"));
-    for line in signatures.iter().map(line) {
-        let more = measure(&line);
+    let (mut some, mut cost) = (String::new(), measure("  …\n"));
+    for line in lines {
+        let more = measure(line);
         if cost + more > room {
             break;
         }
         cost += more;
-        lines.push_str(&line);
+        some.push_str(line);
     }
-    if lines.is_empty() {
-        return (lines, 0);
+    if some.is_empty() {
+        return (some, 0);
     }
-    lines.push_str("  …\n");
-    (lines, cost)
+    some.push_str("  …\n");
+    (some, cost)
 }
 
 /// Formats the line on files that are left out.

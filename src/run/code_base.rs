@@ -141,7 +141,7 @@ impl CodeBase {
     ///
     /// # Errors
     /// When writing to `out` fails.
-    pub fn write(&self, out: &mut impl io::Write) -> io::Result<()> {
+    pub fn write(&self, out: &mut dyn io::Write) -> io::Result<()> {
         let mut parts = self.files.iter().flat_map(Rolled::parts);
         parts.try_for_each(|part| out.write_all(part.as_bytes()))
     }

@@ -25,8 +25,9 @@ const NAMED: usize = 20;
 /// Maximum number of names examined for that.
 const LOOKED_AT: usize = 10_000;
 /// Files in an `agent-config` that contain no key.
-const WITHOUT_KEYS: [&str; 5] = [
+const WITHOUT_KEYS: [&str; 6] = [
     ".gitignore",
+    "codeOutline.txt",
     "codeRollup.txt",
     "consistency-report.txt",
     "models.json",

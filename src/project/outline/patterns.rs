@@ -76,13 +76,13 @@ impl Language {
 }
 
 /// A C or C++ function at the beginning of a line.
-const C_FUNCTION: &str = r"^(?:template\s*<.*>\s*)?(?:[A-Za-z_][\w:<>,*&\s\[\]()]*[\s*&>])?(?:[\w:]*operator\s*\S+?|[\w:~]+)\s*\(";
+const C_FUNCTION: &str = r#"^(?:template\s*<.*>\s*)?(?:[A-Za-z_][\w:<>,*&\s\[\]()"]*[\s*&>])?(?:[\w:]*operator\s*\S+?|[\w:~]+)\s*\("#;
 /// A C or C++ type with its body, or with the body in the next line.
-const C_CLOSED: &str = r"^\s*(?:template\s*<.*>\s*)?class\s[^(;=]*$";
-const C_OPEN: &str = r"^\s*(?:template\s*<.*>\s*)?(?:typedef\s+)?(?:struct|union)\b[^(;=]*$";
-const C_ENUM: &str = r"^\s*(?:typedef\s+)?enum\b[^(;=]*$";
-const C_STATEMENT: &str =
-    r"^\s*(?:return|if|else|for|while|switch|do|goto|case|default|delete|throw|static_assert)\b";
+const C_CLOSED: &str = r"^\s*(?:template\s*<.*>\s*)?class\s[^(;=]*(?:\{.*\}\s*;)?$";
+const C_OPEN: &str =
+    r"^\s*(?:template\s*<.*>\s*)?(?:typedef\s+)?(?:struct|union)\b[^(;=]*(?:\{.*\}\s*\w*;)?$";
+const C_ENUM: &str = r"^\s*(?:typedef\s+)?enum\b[^(;=]*(?:\{.*\}\s*\w*;)?$";
+const C_STATEMENT: &str = r"^\s*(?:(?:return|if|else|for|while|switch|do|goto|case|default|delete|throw|static_assert)\b|template\s*<(?:[^>]*|.*>\s*)$|[A-Z][A-Z0-9_]*\s*(?:\(|$))";
 const C_HIDE: &str = r"^\s*(?:private|protected)(?:\s+slots)?\s*:";
 const C_SHOW: &str = r"^\s*(?:public(?:\s+slots)?|signals)\s*:";
 
@@ -116,6 +116,7 @@ static LANGUAGES: [Language; 11] = [
                 r"^\s*(?:async\s+)?def\s+(?:[A-Za-z]\w*|__init__)\s*[(\[]",
             ),
             (Local, r"^\s*(?:async\s+)?(?:def|class)\s"),
+            (Group, r"^\s*(?:if|elif|else|try|except|finally|with)\b.*:"),
             (Item, r"^[A-Z]\w*\s*(?::[^=]+)?=[^=]"),
             (Item, r"^type\s+[A-Z]"),
         ],
@@ -135,7 +136,7 @@ static LANGUAGES: [Language; 11] = [
             (Item, r"^(?:declare\s+|async\s+)*function\b"),
             (
                 Item,
-                r"^(?:const|let|var)\s+[\w$]+\s*(?::[^=]+)?=\s*(?:async\s*)?(?:function\b|\([^)]*\)\s*(?::[^=]+)?=>|[\w$]+\s*=>|(?:<.*>\s*)?\(\s*$)",
+                r"^(?:const|let|var)\s+[\w$]+\s*(?::[^=]+)?=\s*(?:async\s*)?(?:function\b|\([^)]*\)\s*(?::[^=]+)?=>|[\w$]+\s*=>|(?:<.*>\s*)?\([^)]*$)",
             ),
             (
                 Item,
@@ -220,7 +221,10 @@ static LANGUAGES: [Language; 11] = [
         "c cc cpp cxx c++ m mm",
         &[
             (Local, C_STATEMENT),
-            (Local, r"^(?:static|using|namespace|extern)\b|^\S.*;\s*$"),
+            (
+                Local,
+                r#"^(?:static|using|namespace)\b|^\S.*;\s*$|^extern\s+"C"\s*\{"#,
+            ),
             (Open, C_OPEN),
             (Closed, C_CLOSED),
             (Item, C_ENUM),

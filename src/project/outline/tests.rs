@@ -48,11 +48,511 @@ fn rust() {
 }
 
 #[test]
-fn any_other() {
+fn python() {
+    assert_signatures(&[(
+        "a.py",
+        r#"
+MAX: int = 3
+lower = 4
+@decorated(1)
+class A(Generic[T]):
+    """
+    class of something
+    """
+    @property
+    def name(self) -> str:
+        def inner(): ...
+        class Local: ...
+    def __init__(
+        self,
+        a: int = 1,  # why
+    ) -> None:
+        pass
+    def __eq__(self, other): ...
+    def _private(self):
+        def inner(): ...
+    async def wait(self): return 1
+class _B:
+    def hidden(self): ...
+if TYPE_CHECKING:
+    def conditional(): ...
+"#,
+        &[
+            "MAX: int = 3",
+            "class A(Generic[T])",
+            "def name(self) -> str",
+            "def __init__(self, a: int = 1,  # why) -> None",
+            "async def wait(self): return 1",
+            "def conditional(): ...",
+        ],
+    )]);
+}
+
+#[test]
+fn javascript_and_typescript() {
     assert_signatures(&[
-        ("a.txt", "pub fn a()\n", &[]),
-        ("run", "#!/bin/bash -e\nf() {\n", &["f()"]),
+        (
+            "a.mjs",
+            r"
+import x from 'x';
+export default function (a, { b }) {
+  function local() {}
+}
+export const f = async (a) => { return a; };
+const g = (a,
+  b) => {
+  call(a);
+};
+const value = call(1);
+export default class extends A {
+  static #secret = 1;
+  #hidden() {
+    call(1);
+  }
+  constructor(a) {
+    super(a);
+    if (a) {
+      call(a);
+    }
+  }
+  get size() { return 1; }
+  async *items() {}
+  arrow = (a) => a;
+}
+class B {
+}
+app.use = function use(fn) {
+};
+exports.one = 1;
+module.exports = {
+  f,
+  g,
+};
+export {
+  h as i,
+} from './h.js';
+",
+            &[
+                "export default function (a, { b })",
+                "export const f = async (a) =>",
+                "const g = (a, b) =>",
+                "export default class extends A",
+                "constructor(a)",
+                "get size()",
+                "async *items()",
+                "arrow = (a) => a",
+                "class B",
+                "app.use = function use(fn)",
+                "exports.one = 1",
+                "module.exports = { f, g}",
+                "export { h as i} from './h.js'",
+            ],
+        ),
+        (
+            "a.ts",
+            r"
+export abstract class A<T extends object> implements B {
+  private hidden(): void {
+  }
+  readonly x = 1;
+  protected abstract other(): void;
+  public async get<K extends keyof T>(key: K): Promise<T[K]> {
+    return this.x;
+  }
+}
+export interface Options {
+  name: string;
+}
+export type Handler = (a: string) => void;
+enum Color { Red }
+declare global {
+}
+export const enum Kind {
+",
+            &[
+                "export abstract class A<T extends object> implements B",
+                "public async get<K extends keyof T>(key: K): Promise<T[K]>",
+                "export interface Options",
+                "export type Handler = (a: string) => void",
+                "enum Color",
+                "export const enum Kind",
+            ],
+        ),
     ]);
+}
+
+#[test]
+fn go() {
+    assert_signatures(&[(
+        "a.go",
+        r"
+func Open[T any](name string) (*File, error) {
+	Call(name)
+}
+func (f *File) Close() error { return nil }
+func (f *File) hidden() {
+	Call(1)
+}
+type Reader interface {
+	Read(p []byte) (n int, err error)
+	hidden()
+}
+type File struct {
+	Name string
+}
+type (
+	Mode uint8
+	private struct {
+		Field int
+	}
+)
+const (
+	ModeA Mode = iota
+	ModeB
+	modeC
+)
+var Err = errors.New(``)
+func main() {
+	Call()
+",
+        &[
+            "func Open[T any](name string) (*File, error)",
+            "func (f *File) Close() error",
+            "type Reader interface",
+            "Read(p []byte) (n int, err error)",
+            "type File struct",
+            "Mode uint8",
+            "ModeA Mode = iota",
+            "ModeB",
+            "var Err = errors.New(``)",
+        ],
+    )]);
+}
+
+#[test]
+fn java_and_csharp() {
+    assert_signatures(&[
+        (
+            "A.java",
+            r"
+@Deprecated
+public final class A<T extends B<T>> extends C {
+  private static class Secret {
+    public void hidden() {}
+  }
+  public static final int MAX = 3;
+  private int x;
+  @Override public String toString() {
+    Foo foo = bar(1);
+  }
+  protected <R> R map(
+      Function<T, R> f) throws IOException {
+  }
+  void packagePrivate() {}
+  interface Inner {
+    int size(String s);
+    default boolean isEmpty() { return true; }
+  }
+}
+enum E { X, Y }
+public @interface Marker {
+}
+",
+            &[
+                "public final class A<T extends B<T>> extends C",
+                "public static final int MAX = 3",
+                "@Override public String toString()",
+                "protected <R> R map(Function<T, R> f) throws IOException",
+                "interface Inner",
+                "int size(String s)",
+                "default boolean isEmpty()",
+                "enum E",
+                "public @interface Marker",
+            ],
+        ),
+        (
+            "A.cs",
+            r"
+namespace N
+{
+    [Serializable]
+    public sealed partial class A<T> : B where T : new()
+    {
+        private int x;
+        private class Secret
+        {
+            public int Hidden;
+        }
+        public string Name { get; set; }
+        public int Length => 1;
+        public static async Task<T> RunAsync(
+            string name,
+            int count)
+        {
+            Call(name);
+        }
+        internal delegate void Done();
+    }
+    interface I
+    {
+        Task<int> Count(string s);
+        string Name { get; }
+    }
+    public record struct Point(int X, int Y);
+}
+",
+            &[
+                "public sealed partial class A<T> : B where T : new()",
+                "public string Name",
+                "public int Length => 1",
+                "public static async Task<T> RunAsync(string name, int count)",
+                "internal delegate void Done()",
+                "interface I",
+                "Task<int> Count(string s)",
+                "string Name",
+                "public record struct Point(int X, int Y)",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn c_and_cpp() {
+    assert_signatures(&[
+        (
+            "a.c",
+            r#"
+#define LOCAL 1
+static int hidden(void) {
+    return call(1);
+}
+int declared(int x);
+int
+old_style(int x)
+{
+    if (x) {
+    }
+}
+struct node *next(struct node *n,
+                  int depth) {
+    call(n);
+}
+extern "C" int exported(void) {
+}
+"#,
+            &[
+                "old_style(int x)",
+                "struct node *next(struct node *n, int depth)",
+                r#"extern "C" int exported(void)"#,
+            ],
+        ),
+        (
+            "a.h",
+            r"
+#ifndef A_H
+#define A_H
+#define MAX 3
+#if X
+  #define MIN(a, b) \
+    ((a) < (b) ? (a) : (b))
+#endif
+typedef struct point { int x; } point;
+typedef void (*callback)(int);
+extern int count;
+enum color {
+    RED
+};
+static inline int twice(int x) { return 2 * x; }
+char *strip(const char *s);
+namespace a {
+template <typename T,
+          typename U = decltype(call(1))>
+class Box : public Base<T> {
+  int hidden_;
+  void hidden();
+ public:
+  explicit Box(T value);
+  ~Box();
+  bool operator==(const Box& other) const;
+  template <class V> V as() const {
+    return call(1);
+  }
+private:
+  void secret();
+};
+struct Open : Box<int> {
+  void run();
+};
+using Boxes = std::vector<Box<int>>;
+template <typename T> auto make(T t) -> Box<T>;
+}
+",
+            &[
+                "#define MAX 3",
+                "#define MIN(a, b)",
+                "typedef struct point { int x; } point",
+                "typedef void (*callback)(int)",
+                "extern int count",
+                "enum color",
+                "static inline int twice(int x)",
+                "char *strip(const char *s)",
+                "class Box : public Base<T>",
+                "explicit Box(T value)",
+                "~Box()",
+                "bool operator==(const Box& other) const",
+                "template <class V> V as() const",
+                "struct Open : Box<int>",
+                "void run()",
+                "using Boxes = std::vector<Box<int>>",
+                "template <typename T> auto make(T t) -> Box<T>",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn ruby_php_and_bash() {
+    assert_signatures(&[
+        (
+            "a.rb",
+            r"
+module A
+  VERSION = '1'
+  class B < Struct.new(:x); end
+  class C
+    attr_reader :name
+    def self.open(path, &block)
+      def inner; end
+    end
+    def empty? = true
+    class << self
+      def build(x)
+      end
+      private
+      def hidden; end
+    end
+    private
+    def secret
+    end
+    public
+    def shown(a,
+              b)
+    end
+    private def one; end
+  end
+end
+def top
+end
+",
+            &[
+                "module A",
+                "VERSION = '1'",
+                "class B < Struct.new(:x); end",
+                "class C",
+                "attr_reader :name",
+                "def self.open(path, &block)",
+                "def empty? = true",
+                "def build(x)",
+                "def shown(a, b)",
+                "def top",
+            ],
+        ),
+        (
+            "a.php",
+            r"<?php
+namespace A;
+abstract class B extends C implements D
+{
+    const MAX = 3;
+    private const MIN = 1;
+    private $x;
+    public function __construct(private int $a) {
+        $f = function ($b) {};
+    }
+    private function hidden() {
+    }
+    protected static function &make(): static {
+    }
+}
+interface I {
+    public function run(): void;
+}
+function top(array $a = []) {
+}
+",
+            &[
+                "abstract class B extends C implements D",
+                "const MAX = 3",
+                "public function __construct(private int $a)",
+                "protected static function &make(): static",
+                "interface I",
+                "public function run(): void",
+                "function top(array $a = [])",
+            ],
+        ),
+        (
+            "bin/run",
+            "#!/usr/bin/env bash\nexport PATH=/bin\nfunction a-b {\n  local f=$(call)\n}\nc::d() {\n  if x; then\n:\nfi\n}\nlist=()\n",
+            &["export PATH=/bin", "function a-b", "c::d()"],
+        ),
+    ]);
+}
+
+#[test]
+fn other_files_have_no_signatures() {
+    let long = format!("pub fn a() {{}} {}\n", " ".repeat(LONGEST_LINE));
+    for (path, text) in [
+        ("a.txt", "pub fn a()\n"),
+        ("rs", "pub fn a()\n"),
+        ("run", "#!/usr/bin/other\nf() {\n"),
+        ("a.rs", &long),
+        ("a.rs", ""),
+    ] {
+        assert_eq!(told(path, text), Vec::<String>::new(), "{path}");
+    }
+}
+
+#[test]
+fn a_long_signature_is_cut() {
+    let text = format!("pub fn a({}) {{\n", "ä: B, ".repeat(40));
+    let cut = &told("a.rs", &text)[0];
+    assert_eq!(
+        (cut.chars().count(), cut.ends_with('…')),
+        (LONGEST + 1, true),
+        "{cut}"
+    );
+}
+
+#[test]
+fn a_file_that_is_mostly_signatures_is_outlined_by_its_names() {
+    for (text, expected) in [
+        ("pub(crate) fn a(x: u8) -> u8", "a"),
+        ("export const f = (a) =>", "const f"),
+        ("func (f *File) Close() error", "Close"),
+        (
+            "public static void Debug<T0, T1>(string a, T0 b = 1)",
+            "Debug<T0, T1>",
+        ),
+        ("public int Length => call(1)", "int Length"),
+        ("const char *strip(const char *s)", "strip"),
+        (
+            "typedef void (*callback)(int)",
+            "typedef void (*callback)(int)",
+        ),
+        (
+            "type Builder func(*Item) bool",
+            "type Builder func(*Item) bool",
+        ),
+        ("explicit operator bool() const", "bool"),
+        ("void a::b::run(int x)", "a::b::run"),
+        ("class A : public B", "class A : public B"),
+        ("#define MAX(a, b) 1", "MAX"),
+        ("public", "public"),
+    ] {
+        assert_eq!(brief(text), expected, "{text}");
+    }
+    let text = "public void A(int x);\npublic void A(long x);\npublic void B();\n";
+    assert_eq!(lines("A.java", text), ["  A\n", "  B\n"]);
 }
 
 /// Counts words and line ends.
@@ -62,11 +562,19 @@ fn measure(text: &str) -> u64 {
 
 #[test]
 fn files_are_grouped_by_directory_and_the_first_ranks_are_signed() {
+    let body = "// A comment.\n".repeat(30);
+    let text = |signatures: &str| format!("{signatures}{body}");
+    let texts = [
+        "pub fn b();\npub fn c();\n",
+        "pub fn a();\n",
+        "pub struct A;\n",
+    ]
+    .map(text);
     let files = [
-        ("src/b.rs", "pub fn b();\npub fn c();\n"),
-        ("src/deep/a.rs", "pub fn a();\n"),
+        ("src/b.rs", &*texts[0]),
+        ("src/deep/a.rs", &*texts[1]),
         ("run", "no signatures\n"),
-        ("src/a.rs", "pub struct A;\n"),
+        ("src/a.rs", &*texts[2]),
         ("--- x ---", ""),
     ];
     let told = |limit| {
