@@ -269,3 +269,57 @@ fn a_dry_run_shows_what_would_be_sent() {
     );
     assert!(server.requests().is_empty());
 }
+
+#[test]
+fn a_resumed_or_replayed_run_keeps_to_what_was_shown_and_left_out() {
+    let server = ModelServer::gemini(&[EDIT_B]);
+    let project = project(&server).build("test -e ok");
+    let flags = [
+        "--context",
+        "4k",
+        "--include",
+        "lib/b.py",
+        "--exclude",
+        "src/main.rs",
+    ];
+    let failed = project.run(&flags).exits(4).folder;
+    project.run(&["undo"]).exits(0);
+    git(&project, &["commit", "-q", "--allow-empty", "-m", "main"]);
+    let project = project.file("ok", "");
+    project.run(&["--replay", &failed]).exits(0);
+    project.run(&["undo"]).exits(0);
+    // What is left out stays out.
+    let need = "^^^need\nsrc/main.rs\n^^^end\n";
+    let project = project.without("ok").file("other", "");
+    let server = ModelServer::gemini(&[need]);
+    let project = project.with(&server);
+    let resumed = project.run(&["--resume", &failed]).exits(5);
+    resumed.says(&["`src/main.rs`: the code base has no such file"]);
+}
+
+#[test]
+fn a_resumed_run_does_not_build_upon_excerpts_that_have_changed() {
+    let long: String = (1..=900)
+        .map(|at| format!("value_{at} = use(new, {at})\n"))
+        .collect();
+    let server = ModelServer::gemini(&[]);
+    let project = project(&server).file("lib/long.py", &long);
+    git(&project, &["add", "--all"]);
+    let failed = project.run(&LIMIT).exits(4).folder;
+    let shown = std::fs::read_to_string(project.path(&format!("logs/{failed}/shown.json")));
+    assert!(shown.unwrap().contains("lib/long.py"));
+    let project = project.file("lib/long.py", "changed\n");
+    project
+        .run(&["--resume", &failed])
+        .exits(3)
+        .says(&["`lib/long.py`"]);
+}
+
+#[test]
+fn two_requests_in_a_reply_are_a_fault() {
+    let server = ModelServer::gemini(&["^^^need\nsrc/x.rs\n^^^end\n^^^need\nlib/b.py\n^^^end\n"]);
+    project(&server)
+        .run(&LIMIT)
+        .exits(5)
+        .says(&["a request for files stands alone"]);
+}

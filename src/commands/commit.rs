@@ -104,6 +104,7 @@ pub fn commit(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<
             proof,
             resumed,
             code,
+            allow_secrets: cli.allow_secrets,
         }
         .until_the_build_passes(&mut run, &ready, &mut tree, &mut replacements)
     });
@@ -223,6 +224,8 @@ struct Commit<'c> {
     resumed: ResumedTree,
     /// The code base, if only a part of it is sent.
     code: Option<CodeContext>,
+    /// True if likely credentials may be sent.
+    allow_secrets: bool,
 }
 
 impl Commit<'_> {
@@ -233,9 +236,7 @@ impl Commit<'_> {
         tree: &mut RunTree<'_>,
         replacements: &mut Replacements,
     ) -> Result<String, Error> {
-        if let Some(code) = &self.code {
-            run.log.json(SHOWN, &code.sight)?;
-        }
+        self.log_shown(run)?;
         let inputs = &ready.inputs;
         let mut step = StepId::INITIAL;
         let mut repairs = 0;
@@ -317,11 +318,18 @@ impl Commit<'_> {
         })
     }
 
+    /// Logs what the model has seen, where only a part of the code is sent.
+    fn log_shown(&self, run: &Run<'_>) -> Result<(), Error> {
+        let code = self.code.as_ref();
+        code.map_or(Ok(()), |code| Ok(run.log.json(SHOWN, &code.sight)?))
+    }
+
     /// Returns the code around the places that a failed build names, where only a part of the code is sent.
     fn places(&mut self, output: &str) -> Result<String, Error> {
         let root = self.context.project.root();
+        let search = (!self.allow_secrets).then_some(self.context.redactor);
         let code = self.code.as_mut();
-        code.map_or(Ok(String::new()), |code| code.places(output, root))
+        code.map_or(Ok(String::new()), |code| code.places(output, root, search))
     }
 
     /// Asks for edits. If the reply is rejected, asks again up to the configured limit, with the same query and
@@ -351,6 +359,7 @@ impl Commit<'_> {
             }
             let guard = self.guard(step, query);
             let is_applied = self.resumed.applied(step).is_some();
+            let is_recorded = models.is_replay || models.recorded_in(step).is_some();
             let examine = |reply: &Reply| {
                 let sight = self.code.as_ref().map(|code| &code.sight);
                 let sent = |path: &str| match sight {
@@ -362,7 +371,7 @@ impl Commit<'_> {
                 if is_applied && format == ReplyFormat::Edits {
                     return (parsed.prose, Ok(Some(VerifiedEdits::default())));
                 }
-                self.verify(parsed, guard)
+                self.verify(parsed, guard, is_recorded)
             };
             let asked = run.ask(models, step, prompt, examine);
             let (_, (prose, verified)) = match (asked, rejected) {
@@ -376,10 +385,14 @@ impl Commit<'_> {
             };
             self.context.reporter.event(&Event::Prose(prose));
             let rejection = match verified {
-                Ok(Some(edits)) if !(needs_edits && edits.edits().is_empty()) => return Ok(edits),
+                // What is on the disk already is no edit any more.
+                Ok(Some(edits)) if is_applied || !needs_edits || !edits.edits().is_empty() => {
+                    return Ok(edits);
+                }
                 Ok(Some(_)) => Error::from(CommandError::NoEdits),
                 Ok(None) => {
                     run.log_step()?;
+                    self.log_shown(run)?;
                     *step = StepId::new(Purpose::CONTEXT, self.rounds());
                     rejected = None;
                     continue;
@@ -425,13 +438,18 @@ impl Commit<'_> {
         &mut self,
         mut parsed: ParsedReply,
         guard: LossGuard,
+        is_recorded: bool,
     ) -> (String, Result<Option<VerifiedEdits>, VerifyError>) {
         let prose = mem::take(&mut parsed.prose);
         let request = CodeContext::request(&parsed);
         if let Some((code, request)) = self.code.as_mut().zip(request) {
-            let granted = code.grant(&parsed, request);
-            let granted = granted.map_err(|faults| Rejection { faults }.into());
-            return (prose, granted.map(|()| None));
+            let granted = code.grant(&parsed, request, is_recorded).map(|files| {
+                let files = files.join(", ");
+                self.context
+                    .notice(format!("the model gets what it asks for: {files}"));
+                None
+            });
+            return (prose, granted.map_err(|faults| Rejection { faults }.into()));
         }
         let seen = self.code.as_ref().map(|code| code.sight.whole.clone());
         let policy = PathPolicy::load(self.context.project.root(), self.context.sandbox.program);

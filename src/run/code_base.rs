@@ -4,7 +4,8 @@
 //! file is read through handles below the root.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
@@ -115,11 +116,31 @@ impl CodeBase {
         Ok(code_base)
     }
 
+    /// Returns the files that are `named`, or lie below a named directory, whether or not they are left out.
+    ///
+    /// # Errors
+    /// When there is nothing of a name.
+    pub fn named(&self, named: &[PathBuf]) -> Result<BTreeSet<String>, Error> {
+        if named.is_empty() {
+            return Ok(BTreeSet::new());
+        }
+        let files = self.files.iter().map(|file| &file.path);
+        let paths = files.chain(self.left_out.iter().map(|(path, _)| path));
+        Ok(chosen(paths.cloned().collect(), named)?
+            .into_iter()
+            .collect())
+    }
+
     /// Leaves out the files that seem to hold credentials or secrets that `redactor` knows.
     #[must_use]
     pub fn without_credentials(self, redactor: &Redactor) -> Self {
-        let holds = |file: &Rolled| !credentials::find("", &file.content, redactor).is_empty();
-        let (out, files): (Vec<_>, Vec<_>) = self.files.into_iter().partition(holds);
+        let Ok(halves) = in_parallel(self.files.len(), |range| {
+            let holds = |file: &Rolled| !credentials::find("", &file.content, redactor).is_empty();
+            Ok::<Vec<bool>, Infallible>(self.files[range].iter().map(holds).collect())
+        });
+        let mut holds = halves.into_iter().flatten();
+        let (out, files): (Vec<_>, Vec<_>) =
+            (self.files.into_iter()).partition(|_| holds.next().unwrap_or_default());
         let out = out.into_iter().map(|file| (file.path, "with credentials"));
         let mut left_out = self.left_out;
         left_out.extend(out);
@@ -144,11 +165,6 @@ impl CodeBase {
     pub fn write(&self, out: &mut dyn io::Write) -> io::Result<()> {
         let mut parts = self.files.iter().flat_map(Rolled::parts);
         parts.try_for_each(|part| out.write_all(part.as_bytes()))
-    }
-
-    /// Returns a copy of the rollup as a string.
-    pub fn text(&self) -> String {
-        self.files.iter().flat_map(Rolled::parts).collect()
     }
 
     /// Returns the rollup as a string. Each file is freed once it has been copied, so that nothing is held twice.

@@ -4,7 +4,7 @@
 //! Reads the files that a build's output names; everything else is given. Guarantees that only files of the code base
 //! are sent, and knows for each of them what the model has seen.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -12,14 +12,16 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 
-use super::code_base::{self, CodeBase, NoCodeBase, Rolled};
-use crate::edit::{EditKind, FaultKind, FileEdit, ParsedReply, ReplyFault, Rule, Sent};
+use super::code_base::{self, CodeBase, Rolled};
+use crate::edit::beneath::split;
+use crate::edit::{Digest, EditKind, FaultKind, FileEdit, ParsedReply, ReplyFault, Rule, Sent};
 use crate::model::tokens;
 use crate::project::excerpts::{excerpts, numbered};
 use crate::project::outline::outline;
 use crate::project::ranking::{PastCommit, Source, rank};
 use crate::project::rollup::header;
 use crate::record::run_files::SHOWN;
+use crate::secret::{Redactor, credentials};
 use crate::sys::error::Error;
 use crate::sys::files::{self, Links, MIB};
 use crate::sys::text::regex;
@@ -39,9 +41,9 @@ const AROUND: usize = 15;
 /// Maximum number of such places.
 const PLACES: usize = 20;
 
-/// A location in a build's output: `src/a.rs:10`, `src/a.ts(3,5)`, `File "a.py", line 3`.
+/// A location in a build's output: `src/a.rs:10`, `src/a.ts(3,5)`, `A.java:[12,8]`, `"a.py", line 3`, `a.php on line 3`.
 static PLACE: LazyLock<Regex> =
-    LazyLock::new(|| regex(r#"([\w@./+-]+\.\w+)(?::|\()(\d+)|File "([^"]+)", line (\d+)"#));
+    LazyLock::new(|| regex(r#"([\w@./+-]+)(?::\[?|\(|(?:"?,| on) line )(\d+)"#));
 
 /// The limit on what is sent of the code base.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -61,6 +63,10 @@ pub struct CodeLimit {
 pub struct Sight {
     /// The limit, in tokens.
     pub tokens: u64,
+    /// Files and directories that are left out.
+    pub exclude: Vec<PathBuf>,
+    /// The content of the files shown, as they were.
+    pub digests: BTreeMap<String, Digest>,
     /// The files shown in whole.
     pub whole: BTreeSet<String>,
     /// The lines shown of other files, from 0 on.
@@ -107,13 +113,15 @@ impl CodeContext {
         limit: &CodeLimit,
     ) -> Result<Self, Error> {
         let tokens = limit.tokens.unwrap_or(u64::MAX);
+        let exclude = (limit.shown.as_ref()).map_or(&limit.exclude, |shown| &shown.exclude);
+        let (include, excluded) = (code_base.named(&limit.include)?, code_base.named(exclude)?);
         let mut files = code_base.files;
-        check_named(&files, limit.include.iter().chain(&limit.exclude))?;
-        files.retain(|file| !is_below(&file.path, &limit.exclude));
+        files.retain(|file| !excluded.contains(&file.path));
         let sources: Vec<Source<'_>> = files.iter().map(Rolled::source).collect();
         let ranking = rank(query, &sources, history);
+        let words = words(query);
         let is_named =
-            |file: &Rolled| is_below(&file.path, &limit.include) || names(query, &file.path);
+            |file: &Rolled| include.contains(&file.path) || words.contains(file.path.as_str());
         let (first, rest): (Vec<_>, Vec<_>) = (ranking.files.iter())
             .map(|ranked| (ranked, is_named(&files[ranked.index])))
             .partition(|(_, is_named)| *is_named);
@@ -173,15 +181,23 @@ impl CodeContext {
         let whole = shown.iter().filter(|shown| shown.lines.is_none());
         let whole: BTreeSet<usize> = whole.map(|shown| shown.index).collect();
         let outline = of_all(&|index| !whole.contains(&index));
-        let sight = Sight::of(&files, &shown, tokens);
-        Ok(Self {
+        let mut code = Self {
             outline: outline.text,
-            sight: limit.shown.clone().unwrap_or(sight),
+            sight: Sight::default(),
             files,
             shown,
             needed: String::new(),
             rounds: 0,
-        })
+        };
+        // The headers of excerpts, and an outline of other files, may take more than was foreseen.
+        while !code.shown.is_empty() && tokens::count(&code.text()) > tokens {
+            code.shown.pop();
+        }
+        code.sight = match &limit.shown {
+            Some(shown) => shown.clone(),
+            None => Sight::of(&code, tokens, exclude),
+        };
+        Ok(code)
     }
 
     /// The text in the place of the rolled-up code base.
@@ -202,7 +218,8 @@ impl CodeContext {
         reply.edits.iter().find(|edit| edit.path == NEED)
     }
 
-    /// Grants a reply's request: the files join those that the model has seen.
+    /// Grants a reply's request: the files join those that the model has seen. Returns their paths. A reply that is
+    /// recorded has been granted before: what is gone since is left out.
     ///
     /// # Errors
     /// All faults of the request; nothing is granted then.
@@ -210,10 +227,11 @@ impl CodeContext {
         &mut self,
         reply: &ParsedReply,
         request: &FileEdit,
-    ) -> Result<(), Vec<ReplyFault>> {
+        is_recorded: bool,
+    ) -> Result<Vec<String>, Vec<ReplyFault>> {
         let fault = |line, kind| ReplyFault { line, kind };
         let alone = |why| vec![fault(request.line, FaultKind::Need(why))];
-        if reply.edits.len() > 1 || !reply.faults.is_empty() {
+        if reply.edits.len() > 1 || !reply.faults.is_empty() || !reply.repeated.is_empty() {
             return Err(alone("a request for files stands alone, without edits"));
         }
         let EditKind::Write(list) = &request.kind else {
@@ -228,6 +246,11 @@ impl CodeContext {
             let found = self.files.iter().position(|file| file.path == path);
             let rule = match found {
                 _ if path.is_empty() => continue,
+                Some(found) if is_recorded => {
+                    wanted.insert(found);
+                    continue;
+                }
+                None if is_recorded => continue,
                 None => Rule::NotListed,
                 Some(_) if self.sight.whole.contains(path) => Rule::AlreadyShown,
                 Some(found) => {
@@ -238,19 +261,22 @@ impl CodeContext {
             let path = path.to_owned();
             faults.push(fault(request.line + at + 1, FaultKind::Path { path, rule }));
         }
-        if wanted.is_empty() && faults.is_empty() {
+        if wanted.is_empty() && faults.is_empty() && !is_recorded {
             return Err(alone("a request for files names at least one"));
         }
         if !faults.is_empty() {
             return Err(faults);
         }
-        for found in wanted {
-            let file = &self.files[found];
+        self.rounds += 1;
+        let wanted: Vec<&Rolled> = wanted.into_iter().map(|found| &self.files[found]).collect();
+        for file in &wanted {
             self.needed.extend(file.parts());
             self.sight.whole.insert(file.path.clone());
+            self.sight
+                .digests
+                .insert(file.path.clone(), Digest::of(file.content.as_bytes()));
         }
-        self.rounds += 1;
-        Ok(())
+        Ok(wanted.into_iter().map(|file| file.path.clone()).collect())
     }
 
     /// The number of requests granted so far.
@@ -259,24 +285,40 @@ impl CodeContext {
     }
 
     /// Returns the surroundings of the places that a failed build names, as they are on the disk below `root`, in files
-    /// that the model has not seen in whole.
+    /// that the model has not seen in whole. A file that now holds what `search` takes for a credential is left out.
     ///
     /// # Errors
     /// When such a file cannot be read.
-    pub fn places(&mut self, output: &str, root: &Path) -> Result<String, Error> {
+    pub fn places(
+        &mut self,
+        output: &str,
+        root: &Path,
+        search: Option<&Redactor>,
+    ) -> Result<String, Error> {
+        let mut by_name: HashMap<&str, Vec<&str>> = HashMap::new();
+        let unseen = self.files.iter().map(|file| file.path.as_str());
+        for path in unseen.filter(|path| !self.sight.whole.contains(*path)) {
+            by_name.entry(split(path).1).or_default().push(path);
+        }
         let mut lines: BTreeMap<String, BTreeSet<usize>> = BTreeMap::new();
         for found in PLACE.captures_iter(output) {
-            let (path, line) = (found.get(1).or(found.get(3)), found.get(2).or(found.get(4)));
-            let path = path.map_or("", |path| path.as_str());
-            let path = Path::new(path)
-                .strip_prefix(root)
-                .unwrap_or(Path::new(path));
-            let path = path.strip_prefix(".").unwrap_or(path).to_string_lossy();
-            let line = line.and_then(|line| line.as_str().parse::<usize>().ok());
-            let is_shown = self.sight.whole.contains(&*path);
-            let is_listed = self.files.iter().any(|file| *file.path == *path);
-            if let Some(line) = line.filter(|line| *line > 0 && is_listed && !is_shown) {
-                lines.entry(path.into_owned()).or_default().insert(line - 1);
+            let (_, [named, line]) = found.extract();
+            let named = Path::new(named);
+            let named = named.strip_prefix(root).unwrap_or(named);
+            let named = named.strip_prefix(".").unwrap_or(named);
+            let name = named.file_name().and_then(|name| name.to_str());
+            let paths = name.and_then(|name| by_name.get(name));
+            let paths = paths.into_iter().flatten();
+            // Some tools name a file by its path below its package.
+            let mut paths: Vec<_> = paths
+                .filter(|path| Path::new(path).ends_with(named))
+                .collect();
+            paths.sort_by_key(|path| path.len());
+            let is_one = |first: &str| paths.len() == 1 || Path::new(first) == named;
+            let path = paths.first().filter(|first| is_one(first));
+            if let (Some(path), Ok(line @ 1..)) = (path, line.parse::<usize>()) {
+                let path = (**path).to_owned();
+                lines.entry(path).or_default().insert(line - 1);
             }
             if lines.values().map(BTreeSet::len).sum::<usize>() == PLACES {
                 break;
@@ -289,8 +331,9 @@ impl CodeContext {
             let around = lines[&file.path].iter().filter(|line| **line < count);
             let around = around.map(|line| line.saturating_sub(AROUND)..(line + AROUND).min(count));
             let around = merged(around);
+            let finds = |search| !credentials::find("", &file.content, search).is_empty();
             // The build may speak of lines that the file no longer has.
-            if around.is_empty() {
+            if around.is_empty() || search.is_some_and(finds) {
                 continue;
             }
             text.push_str(&part(&file, &around));
@@ -330,13 +373,17 @@ impl Sight {
         }
     }
 
-    fn of(files: &[Rolled], shown: &[ShownFile], tokens: u64) -> Self {
+    fn of(code: &CodeContext, tokens: u64, exclude: &[PathBuf]) -> Self {
         let mut sight = Self {
             tokens,
+            exclude: exclude.to_vec(),
             ..Self::default()
         };
-        for shown in shown {
-            let path = files[shown.index].path.clone();
+        for shown in &code.shown {
+            let file = &code.files[shown.index];
+            let path = file.path.clone();
+            let digest = Digest::of(file.content.as_bytes());
+            sight.digests.insert(path.clone(), digest);
             match &shown.lines {
                 Some(lines) => drop(sight.parts.insert(path, lines.clone())),
                 None => drop(sight.whole.insert(path)),
@@ -368,42 +415,23 @@ fn merged(ranges: impl Iterator<Item = Range<usize>>) -> Vec<Range<usize>> {
     })
 }
 
-fn is_below(path: &str, named: &[PathBuf]) -> bool {
-    let mut named = named.iter().map(path_clean::clean);
-    named.any(|named| named == Path::new(".") || Path::new(path).starts_with(named))
-}
-
-fn check_named<'n>(
-    files: &[Rolled],
-    mut named: impl Iterator<Item = &'n PathBuf>,
-) -> Result<(), NoCodeBase> {
-    let is_known = |named: &&PathBuf| {
-        let named = std::slice::from_ref(*named);
-        files.iter().any(|file| is_below(&file.path, named))
-    };
-    let unknown = named.find(|named| !is_known(named));
-    unknown.map_or(Ok(()), |unknown| {
-        Err(NoCodeBase::NotTracked(unknown.clone()))
-    })
-}
-
-/// Returns whether the query names the file at `path`: by a word that is its path, or its path after `@`. A name
-/// without dot or slash may be any word.
-fn names(query: &str, path: &str) -> bool {
-    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '/' | '_' | '-');
-    query.match_indices(path).any(|(at, _)| {
-        let (before, behind) = (&query[..at], &query[at + path.len()..]);
-        let before = before.strip_suffix("./").unwrap_or(before);
-        let is_marked = before.ends_with('@');
-        let is_path = is_marked || path.contains(['.', '/']);
-        // A dot that ends a sentence is no part of the name.
-        let goes_on = behind.starts_with('.') && behind[1..].starts_with(is_part);
-        is_path
-            && !before.ends_with(is_part)
-            && (is_marked || !before.ends_with('.'))
-            && !behind.starts_with(is_part)
-            && !goes_on
-    })
+/// Returns the paths that the query's words may be: without what stands around them. A name without dot or slash may be
+/// any word, unless `@` stands before it.
+fn words(query: &str) -> BTreeSet<&str> {
+    let around = |c: char| c.is_ascii_punctuation() && !matches!(c, '.' | '/' | '_' | '-' | '@');
+    let words = query.split_whitespace().filter_map(|word| {
+        let word = word.trim_matches(around).trim_end_matches(['.', '/']);
+        let path = word.trim_start_matches('@').trim_start_matches("./");
+        // A line number may follow.
+        let path = path
+            .split(':')
+            .next()
+            .unwrap_or(path)
+            .trim_end_matches(around);
+        (path.len() < word.len() && word.starts_with('@') || path.contains(['.', '/']))
+            .then_some(path)
+    });
+    words.collect()
 }
 
 #[cfg(test)]

@@ -272,7 +272,7 @@ fn sent_secrets(choice: &ModelChoice, mut findings: Vec<Finding>) -> Option<Stri
 struct Code {
     /// Name shown to the user.
     name: &'static str,
-    /// Text of the rollup.
+    /// Text of the rollup; empty if only a part of it is sent.
     text: String,
     /// Its files, if only a part of them is sent.
     whole: Option<CodeBase>,
@@ -339,24 +339,19 @@ fn limit(
     replayed: Option<&Recording>,
     spec: Option<&ModelSpec>,
 ) -> Result<Option<CodeLimit>, NoCodeBase> {
-    let given = &choice.inputs.limit;
-    let of_entry = spec.and_then(|spec| spec.context_tokens);
-    let tokens = match (&given.shown, replayed) {
-        (Some(shown), _) => Some(shown.tokens),
-        (None, _) if choice.resume.is_some() => None,
-        (None, Some(replayed)) => given
-            .tokens
-            .or(Sight::of_run(replayed.folder()).map(|it| it.tokens)),
-        (None, None) => given.tokens.or(of_entry),
-    };
-    if tokens.is_none() && !(given.include.is_empty() && given.exclude.is_empty()) {
-        return Err(NoCodeBase::NoLimit);
+    let mut limit = choice.inputs.limit.clone();
+    if let (None, Some(replayed)) = (limit.tokens, replayed) {
+        limit.shown = Sight::of_run(replayed.folder());
     }
-    let limited = |tokens| CodeLimit {
-        tokens: Some(tokens),
-        ..given.clone()
-    };
-    Ok(tokens.map(limited))
+    let is_new = choice.resume.is_none() && replayed.is_none();
+    let of_entry = spec.and_then(|spec| spec.context_tokens).filter(|_| is_new);
+    let of_shown = limit.shown.as_ref().map(|shown| shown.tokens);
+    limit.tokens = of_shown.or(limit.tokens).or(of_entry);
+    let chooses = !(limit.include.is_empty() && limit.exclude.is_empty());
+    match limit.tokens {
+        None if chooses => Err(NoCodeBase::NoLimit),
+        tokens => Ok(tokens.map(|_| limit)),
+    }
 }
 
 /// The code base: rolled up if requested, or if its file is missing and the query does not come from a
@@ -400,7 +395,7 @@ fn code_base(
     Ok(Ok(match limit {
         Some(_) => Code {
             name: "the code base",
-            text: code_base.text(),
+            text: String::new(),
             whole: Some(code_base),
         },
         None => as_text(ROLLED_UP, code_base.into_text()),

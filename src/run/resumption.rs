@@ -187,17 +187,22 @@ impl Resumption {
         }
         // Some or all of the edits are on the disk.
         let is_after = !is_before && differing.len() < changes.len();
-        let sections = rollup::sections(&self.inputs.rollup, root);
-        if rollup::is_comparable(&self.inputs.rollup, &sections) {
+        let is_own = |path: &str| changes.contains_key(path);
+        if let Some(shown) = &self.shown {
+            let other = shown.digests.iter();
+            let other = other.filter(|(path, shown)| {
+                !is_own(path) && disk.digest(path).as_ref() != Some(*shown)
+            });
+            differing.extend(other.map(|(path, _)| path.clone()));
+        } else {
+            let sections = rollup::sections(&self.inputs.rollup, root);
             let is_other = |section: &&rollup::RollupFile<'_>| {
-                let is_shown =
-                    (self.shown.as_ref()).is_none_or(|shown| shown.whole.contains(section.path));
-                section.state != RollupState::Same
-                    && is_shown
-                    && !changes.contains_key(section.path)
+                section.state != RollupState::Same && !is_own(section.path)
             };
-            let other = sections.iter().filter(is_other);
-            differing.extend(other.map(|section| section.path.to_owned()));
+            if rollup::is_comparable(&self.inputs.rollup, &sections) {
+                let other = sections.iter().filter(is_other);
+                differing.extend(other.map(|section| section.path.to_owned()));
+            }
         }
         let mut found = ResumedTree::default();
         if !differing.is_empty() {

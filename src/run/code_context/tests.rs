@@ -105,7 +105,7 @@ fn a_query_names_a_file_by_its_whole_path() {
         ("the @license", "license", true),
         ("a Makefile.am", "Makefile", false),
     ] {
-        assert_eq!(names(query, path), expected, "{query:?} {path}");
+        assert_eq!(words(query).contains(path), expected, "{query:?} {path}");
     }
 }
 
@@ -135,7 +135,10 @@ fn granted(code: &mut CodeContext, replies: &[&str]) -> Vec<String> {
     let grant = |reply: &&str| {
         let parsed = parse(reply);
         let request = CodeContext::request(&parsed).unwrap();
-        let faults = code.grant(&parsed, request).err().unwrap_or_default();
+        let faults = code
+            .grant(&parsed, request, false)
+            .err()
+            .unwrap_or_default();
         faults.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     replies.iter().flat_map(grant).collect()
@@ -221,12 +224,20 @@ fn the_places_that_a_build_names_are_shown_as_they_are_now() {
         ),
         ("src/a.py:999: gone", vec![]),
         ("src/a.py:0: none", vec![]),
+        ("a.py:20: error", vec!["5-34"]),
+        ("\tsrc/a.py:[20,8] error", vec!["5-34"]),
+        ("in src/a.py on line 20", vec!["5-34"]),
         // Not in the code base, seen in whole, outside.
-        ("other.py:3: x\nsrc/beta.rs:3: x\n../src/a.py:3: x", vec![]),
+        (
+            "other.py:3: x\nsrc/beta.rs:3: x\n../src/a.py:3: x\nlib/a.py:3: x",
+            vec![],
+        ),
         ("99999999999999999999999:1", vec![]),
     ] {
         let mut code = selected(&files, "beta", &within(4000));
-        let text = code.places(output, dir.path()).unwrap();
+        let text = code
+            .places(output, dir.path(), Some(&Redactor::default()))
+            .unwrap();
         let title = text.lines().next().unwrap_or_default();
         let lines = expected.join(", ");
         let title_expected = format!("--- src/a.py (lines {lines} of 60) ---");
@@ -235,5 +246,39 @@ fn the_places_that_a_build_names_are_shown_as_they_are_now() {
             !expected.is_empty(),
             "{output}: {text}"
         );
+    }
+}
+
+#[test]
+fn a_place_in_a_file_that_now_holds_a_credential_is_not_shown() {
+    let dir = tempfile::tempdir().unwrap();
+    let token = format!("ghp_{}", "aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zA1bC2");
+    fs::write(dir.path().join("a.py"), format!("a = \"{token}\"\n")).unwrap();
+    for (search, expected) in [(Some(&Redactor::default()), false), (None, true)] {
+        let mut code = selected(&[("a.py", "a = 1\n")], "beta", &within(4000));
+        let text = code.places("a.py:1: no", dir.path(), search).unwrap();
+        assert_eq!(text.contains(&token), expected);
+    }
+}
+
+#[test]
+fn no_more_is_sent_than_the_limit_says() {
+    let line = |at| format!("fn f{at}() {{ beta({at}) }}\n\n");
+    let files: Vec<(String, String)> = (0..60)
+        .map(|file| {
+            (
+                format!("src/f{file}.rs"),
+                (0..40 + file * 7).map(line).collect(),
+            )
+        })
+        .collect();
+    let files: Vec<(&str, &str)> = files
+        .iter()
+        .map(|(path, text)| (&**path, &**text))
+        .collect();
+    for tokens in [1000, 2500, 4000, 9000] {
+        let code = selected(&files, "let beta be", &within(tokens));
+        assert!(tokens::count(&code.text()) <= tokens, "{tokens}");
+        assert!(!code.shown.is_empty());
     }
 }
