@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::json;
 
-use crate::support::{ModelServer, TestProject};
+use crate::support::{Answer, ModelServer, TestProject};
 
 const NEED_B: &str = "^^^need\nlib/b.py\n^^^end\n";
 const EDIT_B: &str = "^^^lib/b.py\ndef b():\n    return 2\n^^^end\n";
@@ -322,4 +322,46 @@ fn two_requests_in_a_reply_are_a_fault() {
         .run(&LIMIT)
         .exits(5)
         .says(&["a request for files stands alone"]);
+}
+
+#[test]
+fn a_file_that_the_run_has_changed_is_needed_as_it_is_now() {
+    let filler: String = (1..=900)
+        .map(|at| format!("value_{at} = use(new, {at})\n"))
+        .collect();
+    let long = format!("first = 1\n{filler}");
+    let edit = |find: &str, put: &str| {
+        format!("^^^lib/long.py\n^^^find\n{find}\n^^^put\n{put}\n^^^end\n^^^done 1\n")
+    };
+    let first = edit("value_1 = use(new, 1)", "value_1 = wrong");
+    let second = edit("value_1 = wrong", "value_1 = right");
+    let need = "^^^need\nlib/long.py\n^^^end\n";
+    let server = ModelServer::gemini(&[&first, need, &second]);
+    let project = project(&server)
+        .file("lib/long.py", &long)
+        .build("! grep -q wrong lib/long.py");
+    git(&project, &["add", "--all"]);
+    let message = "Let first follow value_1.";
+    let flags = ["-m", message, "--context", "4k", "--reply-format", "edits"];
+    let run = project.run(&flags).exits(0);
+    let query = run.logged("context-query-1.txt");
+    let (_, needed) = query.split_once("[needed files]\n").unwrap();
+    assert!(needed.contains("value_1 = wrong\n"), "{needed}");
+    assert!(project.read("lib/long.py").contains("value_1 = right\n"));
+}
+
+#[test]
+fn a_file_that_changes_while_the_model_is_at_work_is_told_as_such() {
+    let server = ModelServer::gemini(&[]);
+    let project = project(&server);
+    let edit = "^^^src/a.rs\n^^^find\npub fn a() {}\n^^^put\npub fn a2() {}\n^^^end\n^^^done 1\n";
+    let path = project.path("src/a.rs");
+    let write = move || std::fs::write(&path, "pub fn a() {}\n// new\n").unwrap();
+    let server = ModelServer::start([Answer::gemini_after(write, edit)]);
+    let project = project.with(&server);
+    let flags = ["--context", "4k", "--reply-format", "edits"];
+    project
+        .run(&flags)
+        .exits(5)
+        .says(&["changed while the model was at work: `src/a.rs`"]);
 }

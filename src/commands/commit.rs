@@ -307,7 +307,7 @@ impl Commit<'_> {
         let present = replacements.present(tree);
         if let Some(code) = &mut self.code {
             for file in &present {
-                code.sight.note(&file.path, file.regions());
+                code.note(&file.path, file.now.as_deref(), file.regions());
             }
         }
         let places = self.places(&output)?;
@@ -361,9 +361,8 @@ impl Commit<'_> {
             let is_applied = self.resumed.applied(step).is_some();
             let is_recorded = models.is_replay || models.recorded_in(step).is_some();
             let examine = |reply: &Reply| {
-                let sight = self.code.as_ref().map(|code| &code.sight);
-                let sent = |path: &str| match sight {
-                    Some(sight) => sight.limited(path, sent(path)),
+                let sent = |path: &str| match &self.code {
+                    Some(code) => code.sent(path, sent(path)),
                     None => sent(path),
                 };
                 let parsed = edit::read(&reply.text, format, &sent);

@@ -246,13 +246,10 @@ impl CodeContext {
             let found = self.files.iter().position(|file| file.path == path);
             let rule = match found {
                 _ if path.is_empty() => continue,
-                Some(found) if is_recorded => {
-                    wanted.insert(found);
-                    continue;
-                }
+                // Also what the model has made itself.
+                _ if self.sight.whole.contains(path) && !is_recorded => Rule::AlreadyShown,
                 None if is_recorded => continue,
                 None => Rule::NotListed,
-                Some(_) if self.sight.whole.contains(path) => Rule::AlreadyShown,
                 Some(found) => {
                     wanted.insert(found);
                     continue;
@@ -277,6 +274,28 @@ impl CodeContext {
                 .insert(file.path.clone(), Digest::of(file.content.as_bytes()));
         }
         Ok(wanted.into_iter().map(|file| file.path.clone()).collect())
+    }
+
+    /// Notes that the model has changed a file, which has this text now, and that a repair shows these lines of it or,
+    /// with `None`, all.
+    pub fn note(&mut self, path: &str, now: Option<&str>, lines: Option<Vec<Range<usize>>>) {
+        let file = self.files.iter_mut().find(|file| file.path == path);
+        if let (Some(file), Some(now)) = (file, now) {
+            now.clone_into(&mut file.content);
+        }
+        self.sight.note(path, lines);
+    }
+
+    /// Limits the text of a file to what the model has seen of it. `sent` is its text if it is as it was sent.
+    pub fn sent(&self, path: &str, sent: Sent) -> Sent {
+        let file = self.files.iter().find(|file| file.path == path);
+        match (sent, file) {
+            // It has changed since, which is told when it would be written to.
+            (Sent::NotShown, Some(file)) => {
+                self.sight.limited(path, Sent::Text(file.content.clone()))
+            }
+            (sent, _) => self.sight.limited(path, sent),
+        }
     }
 
     /// The number of requests granted so far.
@@ -354,8 +373,7 @@ impl Sight {
         serde_json::from_slice(&json).ok()
     }
 
-    /// Limits the text of a file to what the model has seen of it.
-    pub fn limited(&self, path: &str, sent: Sent) -> Sent {
+    fn limited(&self, path: &str, sent: Sent) -> Sent {
         match (sent, self.parts.get(path)) {
             (Sent::Text(text), _) if self.whole.contains(path) => Sent::Text(text),
             (Sent::Text(text), Some(lines)) => Sent::Excerpts(text, lines.clone()),
@@ -364,8 +382,7 @@ impl Sight {
         }
     }
 
-    /// Notes that a file was changed by the model, and is shown in a repair: these lines of it or, with `None`, all.
-    pub fn note(&mut self, path: &str, lines: Option<Vec<Range<usize>>>) {
+    fn note(&mut self, path: &str, lines: Option<Vec<Range<usize>>>) {
         match lines.filter(|_| self.parts.contains_key(path) && !self.whole.contains(path)) {
             // The excerpts shown before have other numbers now.
             Some(lines) => drop(self.parts.insert(path.to_owned(), lines)),
