@@ -222,6 +222,8 @@ fn a_key_file_that_holds_something_else_is_told_before_it_is_sent() {
             "begins with a variable's name and `=`",
         ),
         ("your-api-key-here\n", "is a placeholder"),
+        ("AIza-PASTE-YOURS-HERE\n", "is a placeholder"),
+        ("{\"private_key\": \"0123456789\"}\n", "is a JSON object"),
     ] {
         let server = ModelServer::start([]);
         let project = TestProject::new()

@@ -41,6 +41,9 @@ pub enum KeyProblem {
     /// The text stands where a key is to be written.
     #[error("is a placeholder")]
     Placeholder,
+    /// The text is a JSON object, such as the file of a service account.
+    #[error("is a JSON object")]
+    Object,
 }
 
 impl ApiKey {
@@ -74,6 +77,7 @@ impl ApiKey {
             key if key != line && is_line && line.starts_with(QUOTES) => Err(KeyProblem::Quoted),
             key if key != line && is_line => Err(KeyProblem::Assigned),
             key if !key.is_empty() && is_placeholder(key) => Err(KeyProblem::Placeholder),
+            key if key.starts_with('{') => Err(KeyProblem::Object),
             _ => Self::parse(content),
         }
     }
@@ -105,6 +109,10 @@ pub fn bare(line: &str) -> &str {
     unquoted.next().unwrap_or(line)
 }
 
+/// Words of placeholders, which in a key do not stand alone between other characters than letters and digits.
+const PLACEHOLDERS: &str =
+    "your yours paste replace replaceme todo fixme dummy example placeholder changeme";
+
 /// Returns whether the text stands where a key is to be written.
 fn is_placeholder(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
@@ -113,7 +121,9 @@ fn is_placeholder(text: &str) -> bool {
         || lower.starts_with('<')
         || lower.contains("...")
         || lower.contains("your") && lower.contains("key")
-        || ["changeme", "placeholder"].contains(&lower.as_str())
+        || lower
+            .split(|separator: char| !separator.is_ascii_alphanumeric())
+            .any(|part| PLACEHOLDERS.split(' ').any(|word| word == part))
 }
 
 impl fmt::Display for ApiKey {

@@ -25,9 +25,26 @@ fn what_stands_in_a_key_file_in_a_keys_place_is_told() {
         (b"<your key>", Err(KeyProblem::Placeholder)),
         (b"sk-...", Err(KeyProblem::Placeholder)),
         (b"xxxxxxxx", Err(KeyProblem::Placeholder)),
+        (b"AIza-PASTE-YOURS-HERE", Err(KeyProblem::Placeholder)),
+        (b"sk-PASTE-YOURS-HERE", Err(KeyProblem::Placeholder)),
+        (b"PASTE_KEY_HERE", Err(KeyProblem::Placeholder)),
+        (b"REPLACE_ME", Err(KeyProblem::Placeholder)),
+        (b"TODO", Err(KeyProblem::Placeholder)),
+        (b"dummy", Err(KeyProblem::Placeholder)),
+        (b"changeme", Err(KeyProblem::Placeholder)),
+        (b"{\"key\":\"sk-abc\"}", Err(KeyProblem::Object)),
+        (b"{\n\"key\": \"a\"\n}", Err(KeyProblem::Object)),
         (b"a\nb", Err(KeyProblem::MultiLine)),
         (b"", Err(KeyProblem::Empty)),
         (b"AQ.Key-1_x=", Ok("AQ.Key-1_x=")),
+        (
+            b"AIzaSyGeminiTestKey_0123456789-Zz",
+            Ok("AIzaSyGeminiTestKey_0123456789-Zz"),
+        ),
+        (
+            b"sk-todo1-examplesPASTEd_z",
+            Ok("sk-todo1-examplesPASTEd_z"),
+        ),
         (b"x", Ok("x")),
     ] {
         let parsed = ApiKey::of_file(content);
