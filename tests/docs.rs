@@ -312,14 +312,47 @@ fn the_readmes_night_changes_a_repository_or_leaves_it_as_it_was() {
     assert_eq!(home.read("repositories/b/file"), "before\n");
 }
 
+fn has_jq() -> bool {
+    let jq = Command::new("jq").arg("--version").output();
+    let is_there = jq.is_ok_and(|jq| jq.status.success());
+    if !is_there {
+        skipped("there is no jq");
+    }
+    is_there
+}
+
+#[test]
+fn a_second_night_and_a_hook_leave_each_repository_with_a_branch_or_as_it_was() {
+    if !has_jq() {
+        return;
+    }
+    let page = document("docs/nightly.md");
+    let script = format!("{}true", blocks(&page, "sh")[0]);
+    let home = Home::new();
+    for name in ["a-good", "b-hooked"] {
+        home.repository(name, "grep -q . file");
+    }
+    let server = ModelServer::gemini(&[&*format!("{GOOD}^^^new\nx\n^^^end\n"); 4]);
+    let hook = "mkdir -p $1 && printf '#!/bin/sh\\necho x >file; exit 1\\n' >$1/pre-commit && \
+        chmod +x $1/pre-commit";
+    home.runs(hook, &["repositories/b-hooked/.git/hooks"], &server);
+    for nights in [1, 2] {
+        home.runs(&script, &["Change the file."], &server);
+        for (name, branches) in [("a-good", nights), ("b-hooked", 0)] {
+            let left = format!("cd repositories/{name} && git branch && git status -s && cat file");
+            let left = home.runs(&left, &[], &server);
+            let lines: Vec<&str> = left.lines().collect();
+            assert_eq!(lines.len(), branches + 2, "{left}");
+            assert!(lines[0].starts_with("* ma") && lines[branches + 1] == "before");
+        }
+        let noted = home.runs("cat nightly-*/look-at", &[], &server);
+        assert_eq!(noted, "b-hooked\n".repeat(nights));
+    }
+}
+
 #[test]
 fn the_nightly_script_does_what_its_table_says() {
-    if !Command::new("jq")
-        .arg("--version")
-        .output()
-        .is_ok_and(|jq| jq.status.success())
-    {
-        skipped("there is no jq");
+    if !has_jq() {
         return;
     }
     let page = document("docs/nightly.md");
@@ -448,7 +481,7 @@ fn the_readmes_other_commands_take_a_project_to_its_first_change() {
     let readme = document("README.md");
     let said: Vec<String> = commands(&readme)[2..]
         .iter()
-        .map(|command| run(command))
+        .map(|command| run(&command.replace("AIza-PASTE-YOURS-HERE", GEMINI_KEY)))
         .collect();
     assert_eq!(said.len(), 4, "{said:?}");
     let ready = "done: the project is ready; nothing was sent\n";
