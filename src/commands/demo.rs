@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
+use std::{env, fs, io};
 
 use clap::Args;
 
@@ -101,8 +101,12 @@ pub fn demo(
     let models = Ok(ModelTable::built_in());
     // Ignore the settings in the user's home, too.
     let home = root.join("agent-config/agent").into_os_string();
-    let environment =
-        Environment::from_iter([(CHAT.variable.into(), home)]).with_defaults(context.environment);
+    // Programs of the surrounding project are none of the demo's.
+    let path = context.environment.os("PATH").unwrap_or_default();
+    let is_outside = |entry: &PathBuf| !entry.starts_with(context.project.root());
+    let path = env::join_paths(env::split_paths(path).filter(is_outside)).unwrap_or_default();
+    let own = [(CHAT.variable.into(), home), ("PATH".into(), path)];
+    let environment = Environment::from_iter(own).with_defaults(context.environment);
     let context = Context {
         project: Project::new(&root, &root),
         environment: &environment,

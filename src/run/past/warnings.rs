@@ -150,14 +150,16 @@ fn record(code: &'static str, path: &str, line: Option<usize>, message: String) 
     }
 }
 
-/// Words of a shell behind which the path of a file stands that is run.
+/// Words of a shell behind which the path of a file stands that is run; the first [`READERS`] of them read the file,
+/// and take any name for a path.
 const RUNNERS: [&str; 20] = [
     "sh", "bash", "dash", "zsh", "python", "python3", "node", "ruby", "perl", "source", ".",
     "exec", "env", "time", "if", "then", "else", "do", "while", "!",
 ];
+const READERS: usize = 11;
 
-/// Returns whether the script runs the file, by a path with a directory, or a program that takes its commands from it:
-/// `make`, or one that runs the scripts in `package.json`.
+/// Returns whether the script runs the file, by its path, or a program that takes its commands from it: `make`, or one
+/// that runs the scripts in `package.json`.
 fn is_run(change: &FileChange, script: &str) -> bool {
     let lines = script
         .lines()
@@ -175,13 +177,15 @@ fn is_run(change: &FileChange, script: &str) -> bool {
             let runs = |word| matches!(word, "npm" | "yarn" | "pnpm" | "bun" | "npx");
             words.any(runs) && scripts(change.before()) != scripts(change.after())
         }
-        path => {
-            let is_it = |word: &str| path.contains('/') && word.trim_start_matches("./") == path;
-            commands.any(|mut words| {
-                let first = words.next().unwrap_or_default();
-                is_it(first) || RUNNERS.contains(&first) && words.any(is_it)
-            })
-        }
+        path => commands.any(|mut words| {
+            // `sh -n` runs nothing.
+            let is_read = words.clone().any(|word| RUNNERS[..READERS].contains(&word))
+                && words.clone().all(|word| word != "-n");
+            let is_path = |word: &str| is_read || word.contains('/');
+            let is_it = |word: &str| is_path(word) && word.trim_start_matches("./") == path;
+            let first = words.next().unwrap_or_default();
+            is_it(first) || RUNNERS.contains(&first) && words.any(is_it)
+        }),
     }
 }
 
