@@ -130,6 +130,9 @@ fn a_damaged_index_is_told_by_name() {
         .run(&["--dry-run"])
         .exits(3)
         .says(&["gemini-key.txt", "/.git/index`"]);
+    let run = project.run(&["--rollup", "--require-clean"]).exits(3);
+    let hints = run.stderr.matches("hint: mend the repository");
+    assert_eq!(hints.count(), 1, "{}", run.stderr);
 }
 
 #[track_caller]

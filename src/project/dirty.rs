@@ -49,11 +49,16 @@ pub fn dirty(root: &Path) -> Result<Vec<String>, IndexProblem> {
     Ok(lines.collect())
 }
 
-/// Returns those of the paths below `root`, with links resolved, whose tracked files differ from git's index.
+/// Returns those of the paths below `root`, with links resolved, whose tracked files differ from git's index, or are
+/// in it otherwise than in the last commit. Without git, or before the first commit, the index counts alone.
 ///
 /// # Errors
 /// Fails if there is no repository or its index cannot be read.
-pub fn changed(root: &Path, paths: &BTreeSet<&str>) -> Result<Vec<String>, IndexProblem> {
+pub fn changed(
+    root: &Path,
+    paths: &BTreeSet<&str>,
+    git: Option<&Git>,
+) -> Result<Vec<String>, IndexProblem> {
     let mut found = BTreeSet::new();
     if paths.is_empty() {
         return Ok(Vec::new());
@@ -63,17 +68,21 @@ pub fn changed(root: &Path, paths: &BTreeSet<&str>) -> Result<Vec<String>, Index
             found.insert(path);
         }
     })?;
+    for line in staged(root, git, Some("HEAD")).unwrap_or_default() {
+        let path = line.split_once("  ").map(|(_, path)| path);
+        found.extend(path.filter(|path| paths.contains(path)).map(str::to_owned));
+    }
     Ok(found.into_iter().collect())
 }
 
-/// Lists the files below `root` whose entries in git's index differ from the last commit, or are there without any
-/// commit, formatted like `git status --short`. git starts no filters for this.
+/// Lists the files below `root` whose entries in git's index differ from `commit`, by default from the last one, or
+/// are there without any commit, formatted like `git status --short`. git starts no filters for this.
 ///
 /// # Errors
 /// Fails with a message if git cannot be run or cannot tell.
-pub fn staged(root: &Path, git: Option<&Git>) -> Result<Vec<String>, String> {
+pub fn staged(root: &Path, git: Option<&Git>, commit: Option<&str>) -> Result<Vec<String>, String> {
     let words = "diff --cached --relative --name-status --no-renames --no-ext-diff -z";
-    let words: Vec<&str> = words.split(' ').collect();
+    let words: Vec<&str> = words.split(' ').chain(commit).collect();
     let command = git.and_then(|git| git.command(root, &words));
     let mut command = command.ok_or("git is not installed")?;
     let output = command
@@ -223,6 +232,13 @@ mod tests {
             ]
         );
         let asked = ["changed", "gone", "same", "src/new", "touched"].into();
-        assert_eq!(changed(&root, &asked).unwrap(), ["changed", "gone"]);
+        assert_eq!(changed(&root, &asked, None).unwrap(), ["changed", "gone"]);
+        let path = std::env::var_os("PATH");
+        let finds = || changed(&root, &asked, Git::find(path.as_deref(), &root).as_ref()).unwrap();
+        assert_eq!(finds(), ["changed", "gone"], "there is no commit");
+        let commit = "-c user.name=a -c user.email=a@b commit -qm a";
+        git(&top, &commit.split(' ').collect::<Vec<_>>());
+        git(&root, &["add", "changed", "src/new"]);
+        assert_eq!(finds(), ["changed", "gone", "src/new"]);
     }
 }

@@ -68,7 +68,7 @@ impl NotClean {
         let root = context.project.root();
         let mut changed = dirty(root)?;
         let git = Git::find(context.environment.os("PATH"), root);
-        changed.extend(staged(root, git.as_ref()).map_err(Self::NoGit)?);
+        changed.extend(staged(root, git.as_ref(), None).map_err(Self::NoGit)?);
         changed
             .is_empty()
             .then_some(())
@@ -174,12 +174,14 @@ impl NotReady {
         self.extend(context.env_file.problems());
     }
 
-    /// Returns the value, or adds the error unless it is listed already.
+    /// Returns the value, or adds the error unless it is listed already, or another tells the same of git's index.
     pub fn note<T, E: Into<Error>>(&mut self, result: Result<T, E>) -> Option<T> {
         let note = |problem: E| {
             let problem: Error = problem.into();
             let text = problem.to_string();
-            if !self.problems.iter().any(|known| known.to_string() == text) {
+            let index = text.find("git's index").map(|at| &text[at..]);
+            let mut known = self.problems.iter().map(ToString::to_string);
+            if !known.any(|known| known == text || index.is_some_and(|end| known.ends_with(end))) {
                 self.problems.push(problem);
             }
         };

@@ -13,6 +13,7 @@ use crate::edit::{Digest, Sent, Stamp, VerifiedEdits};
 use crate::project::dirty;
 use crate::project::rollup::{self, RollupFile, RollupState};
 use crate::sys::files::{MIB, read_open};
+use crate::sys::git::Git;
 
 /// Maximum size of a file, in bytes, in which lines are replaced.
 const LARGEST: u64 = 128 * MIB;
@@ -122,7 +123,11 @@ impl Shown {
     ///
     /// # Errors
     /// When a file has changed since the model was asked.
-    pub fn check(&self, edits: &VerifiedEdits) -> Result<Vec<String>, ChangedMeanwhile> {
+    pub fn check(
+        &self,
+        edits: &VerifiedEdits,
+        git: Option<&Git>,
+    ) -> Result<Vec<String>, ChangedMeanwhile> {
         let (mut changed, mut warnings) = (Vec::new(), Vec::new());
         let mut replaced = BTreeSet::new();
         let mut disk = DiskFiles::below(&self.root);
@@ -160,7 +165,7 @@ impl Shown {
             return Err(ChangedMeanwhile(changed));
         }
         // Without a readable repository, nothing is committed at all.
-        let uncommitted = dirty::changed(&self.root, &replaced).unwrap_or_default();
+        let uncommitted = dirty::changed(&self.root, &replaced, git).unwrap_or_default();
         if !uncommitted.is_empty() {
             let files = listed(&uncommitted);
             warnings.push(format!(

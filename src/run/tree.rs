@@ -20,6 +20,7 @@ use crate::record::result::TreeState;
 use crate::sys::counter::Counter;
 use crate::sys::error::Error;
 use crate::sys::files::{MIB, read_open};
+use crate::sys::git::Git;
 use crate::sys::numbers::counted;
 
 /// Maximum size, in bytes, of a file that is checked for changes by a build.
@@ -60,7 +61,9 @@ impl<'c> RunTree<'c> {
 
     /// Checks what a reply would replace against the model's view.
     pub fn check(&self, run: &mut Run<'_>, edits: &VerifiedEdits) -> Result<(), Error> {
-        for warning in self.shown.check(edits)? {
+        let path = self.context.environment.os("PATH");
+        let git = Git::find(path, self.context.project.root());
+        for warning in self.shown.check(edits, git.as_ref())? {
             run.warn(warning);
         }
         Ok(())
