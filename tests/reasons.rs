@@ -48,6 +48,45 @@ fn a_call_that_fails_says_if_it_may_succeed_later() {
             (4, "busy", true, Some(429)),
         ),
         (
+            failing(
+                429,
+                &json!({"status": "RESOURCE_EXHAUSTED", "details": [{"violations": [{"quotaId": "RequestsPerDay"}]}]}),
+            ),
+            &[],
+            (4, "busy", true, Some(429)),
+        ),
+        (
+            failing(
+                429,
+                &json!({"status": "RESOURCE_EXHAUSTED", "message": "Your prepayment credits are depleted."}),
+            ),
+            &[],
+            (4, "quota", false, Some(429)),
+        ),
+        (
+            failing(402, &json!({"message": "pay"})),
+            &[],
+            (4, "quota", false, Some(402)),
+        ),
+        (
+            failing(408, &json!({"message": "slow"})),
+            short,
+            (4, "network", true, Some(408)),
+        ),
+        (
+            failing(413, &json!({"message": "large"})),
+            &[],
+            (4, "window", false, Some(413)),
+        ),
+        (
+            failing(
+                400,
+                &json!({"message": "The input token count (12) exceeds what the model takes (9)."}),
+            ),
+            &[],
+            (4, "window", false, Some(400)),
+        ),
+        (
             failing(503, &json!({"message": "busy"})),
             short,
             (4, "busy", true, Some(503)),

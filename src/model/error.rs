@@ -44,6 +44,21 @@ pub struct VendorError {
 }
 
 impl VendorError {
+    /// Adds what a status says of the quota: 402 and 429 speak of credits that are used up, which no code tells.
+    pub(super) fn with_status(mut self, status: u16) -> Self {
+        let is_spent =
+            |text: &Option<String>| text.as_deref().is_some_and(|text| SPENT.is_match(text));
+        if status == 402 || status == 429 && (is_spent(&self.code) || is_spent(&self.message)) {
+            (self.quota_spent, self.is_rate_limit) = (true, false);
+        }
+        self
+    }
+
+    /// Returns whether the quota is spent, but is refilled in time: that of a day.
+    fn is_refilled(&self) -> bool {
+        self.quota_spent && self.is_rate_limit
+    }
+
     /// Returns whether the error is transient, judging by Anthropic's codes, which also occur in answers with a status
     /// of success.
     pub(super) fn may_pass(&self) -> bool {
@@ -274,6 +289,11 @@ impl ModelError {
     fn reason(&self) -> &str {
         match self {
             Self::Status { .. } if self.refuses_key() => "key-rejected",
+            Self::Status { status: 413, .. } => "window",
+            Self::Status { .. } | Self::ErrorInAnswer(_) if self.is_context_exceeded() => "window",
+            Self::Status { vendor, .. } | Self::ErrorInAnswer(vendor) if vendor.is_refilled() => {
+                "busy"
+            }
             Self::Status { vendor, .. } | Self::ErrorInAnswer(vendor) if vendor.quota_spent => {
                 "quota"
             }
@@ -283,7 +303,10 @@ impl ModelError {
             } => "busy",
             Self::ErrorInAnswer(vendor) if vendor.may_pass() => "busy",
             Self::NoTimeLeft { error, .. } => error.reason(),
-            Self::Connection { .. } | Self::NobodyListens { .. } | Self::TimedOut(_) => "network",
+            Self::Status { status: 408, .. }
+            | Self::Connection { .. }
+            | Self::NobodyListens { .. }
+            | Self::TimedOut(_) => "network",
             Self::Tls { .. } => "network/never",
             Self::Blocked(_)
             | Self::Refused(_)
@@ -323,6 +346,9 @@ impl ModelError {
                 }
                 "the vendor does not accept the key: put a valid one into the model's key file in \
                  `agent-config`"
+            }
+            Self::Status { vendor, .. } | Self::ErrorInAnswer(vendor) if vendor.is_refilled() => {
+                "the quota of the day is spent: wait until tomorrow, or use another model with `--model`"
             }
             Self::Status { vendor, .. } | Self::ErrorInAnswer(vendor) if vendor.quota_spent => {
                 "the quota is spent and waiting does not refill it soon: see the vendor's billing \
@@ -629,7 +655,15 @@ static CONTEXT_EXCEEDED: LazyLock<Regex> = LazyLock::new(|| {
         "(?i)context_length_exceeded|exceed_context_size_error|maximum context length|model_max_prompt_tokens_exceeded",
         "|exceeds? the (?:available |model's )?context (?:size|length|window)|exceeds the maximum number of tokens",
         "|context[ _](?:size|length|window)[ _](?:is |has been )?exceeded|prompt is too long|greater than the context length",
-        "|exceeds? (?:the )?context limit|request_too_large"
+        "|exceeds? (?:the )?context limit|request_too_large|input token count.{0,40} exceeds"
+    ))
+});
+
+/// Matches the vendors' codes and messages for credits that are used up.
+static SPENT: LazyLock<Regex> = LazyLock::new(|| {
+    text::regex(concat!(
+        "(?i)insufficient_quota|insufficient credits?",
+        "|credits?(?: balance)? (?:is|are|has been|have been) (?:depleted|exhausted|used up|too low)"
     ))
 });
 

@@ -126,7 +126,7 @@ impl<'a> HttpModel<'a> {
             HttpError::Interrupted(_) | HttpError::TimedOut => Err(self.failed(error)),
             _ => Ok(Vec::new()),
         })?;
-        let mut vendor = self.server.wire.read_failure(&body);
+        let mut vendor = self.server.wire.read_failure(&body).with_status(status);
         vendor.hint = self.server.wire.hint(status, vendor.code.as_deref());
         if vendor.message.is_none() && !body.trim_ascii().is_empty() {
             vendor.message = Some(format!("`{}`", ModelError::snippet(&body)));
