@@ -267,6 +267,10 @@ fn ci_is_short_for_what_ci_wants() {
     assert_eq!(result["baseline"]["code"], 0);
     project.run(&["--ci"]).exits(3).says(&["git sees changes"]);
     project.run(&["--ci", "--cc"]).exits(2);
+    let server = ModelServer::gemini(&["Nothing."]);
+    let project = committed(TestProject::new().with(&server));
+    project.run(&["--ci", "--reask", "0"]).exits(5);
+    assert_eq!(server.requests().len(), 1);
 }
 
 #[test]
@@ -302,6 +306,10 @@ fn the_users_file_gives_flags_that_the_command_line_overrules() {
     assert!(run.stdout.contains("+++ b/b"), "{}", run.stdout);
     let server = ModelServer::gemini(&[EDIT]);
     project().with(&server).run(&["--reask", "0"]).exits(5);
+    // What narrows adds up.
+    let server = ModelServer::gemini(&[EDIT]);
+    let more = ["--reask", "0", "--protect", "x"];
+    project().with(&server).run(&more).exits(5);
     // What the command line rules out does not count.
     let report = project().with(&ModelServer::gemini(&["# Report"]));
     report.run(&["--cc"]).exits(0);

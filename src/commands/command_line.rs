@@ -265,7 +265,9 @@ impl Cli {
             cli.gate.require_clean = true;
             cli.gate.deny_warnings.push("tests".to_owned());
             cli.replies.require_edits = true;
-            cli.replies.reask = cli.replies.reask.max(1);
+            if !cli.given.iter().any(|id| id == "reask") {
+                cli.replies.reask = 1;
+            }
         }
         cli.sandbox()
             .check()
@@ -274,7 +276,7 @@ impl Cli {
     }
 
     /// Parses the command line with more flags, names and words, in front. Those on the command line come first, with
-    /// all that they rule out.
+    /// all that they rule out; what narrows adds up.
     ///
     /// # Errors
     /// When the flags are invalid.
@@ -293,7 +295,10 @@ impl Cli {
             let mut given = command.get_arguments().filter(own);
             given.any(|other| {
                 let rules_out = command.get_arg_conflicts_with(other);
-                other == argument || ruled_out.contains(&other) || rules_out.contains(&argument)
+                let adds_up = matches!(argument.get_id().as_str(), "protect" | "deny_warnings");
+                other == argument && !adds_up
+                    || ruled_out.contains(&other)
+                    || rules_out.contains(&argument)
             })
         };
         let (program, own) = self.words.split_first().unzip();
@@ -457,9 +462,10 @@ fn without_tips(rendered: &str, meant: Option<&str>) -> String {
 
 /// Returns the innermost command given.
 fn innermost<'w>(whole: &'w clap::Command, arguments: &[OsString]) -> &'w clap::Command {
+    // Behind `help` stand the commands of the one that it belongs to.
     let is_named = |command: &&clap::Command| {
         let name = command.get_name();
-        arguments.iter().any(|argument| argument == name)
+        name != "help" && arguments.iter().any(|argument| argument == name)
     };
     let mut command = whole;
     while let Some(named) = command.get_subcommands().find(is_named) {

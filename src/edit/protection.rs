@@ -93,19 +93,22 @@ fn value(text: &str, pointer: &str) -> Option<Value> {
     json.pointer(pointer).cloned()
 }
 
-/// Checks a pattern: one line, which neither re-includes nor comments; for a value, the path of a file below the root.
+/// Checks a pattern: one line, which neither re-includes nor comments, nor has `.` or `..` in it, which match nothing;
+/// for a value, the path of a file below the root.
 ///
 /// # Errors
 /// The reason why it is none.
 pub fn check_pattern(pattern: &str) -> Result<String, &'static str> {
-    let is_plain = !pattern.starts_with(['!', '#']) && !pattern.contains(['\n', '\r']);
+    let is_plain = !pattern.starts_with(['!', '#'])
+        && !pattern.contains(['\n', '\r'])
+        && !pattern.split('/').any(|name| matches!(name, "." | ".."));
     // The path of a value is that of one file below the root.
     let is_file = pattern.split_once(POINTER).is_none_or(|(path, _)| {
         let is_name = |name: &str| !matches!(name, "" | "." | "..");
         path.split('/').all(is_name) && !path.contains(['*', '?', '[', '\\'])
     });
     let is_one = is_plain && is_file && !pattern.trim().is_empty();
-    is_one
-        .then(|| pattern.to_owned())
-        .ok_or("write it like a line of .gitignore, without `!`, or like `package.json#/scripts`")
+    is_one.then(|| pattern.to_owned()).ok_or(
+        "write it like a line of .gitignore, without `!` or `./`, or like `package.json#/scripts`",
+    )
 }

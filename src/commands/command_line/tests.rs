@@ -82,6 +82,16 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
             &["dev", "sessions", "prune"],
             &["'prune'", "\nhint: allowed are `list`, `help`\n"],
         ),
+        (&["help", "-h"], &["'-h'", "hint: allowed are `--"]),
+        (
+            &["help", "nope"],
+            &["'nope'", "hint: allowed are `init`, `rollup`"],
+        ),
+        (&["dev", "help", "nope"], &["'nope'", "hint: allowed are `"]),
+        (
+            &["--protect", "./tests"],
+            &["'./tests'", "without `!` or `./`"],
+        ),
     ] {
         let usage = read(arguments).unwrap_err();
         assert!(usage.is_error);
