@@ -182,6 +182,8 @@ fn what_runs_have_cost_is_summed_up_since_a_time() {
         .exits(0)
         .stdout;
     assert_eq!(listed.lines().count(), 2, "{listed}");
+    let none = project.run(&["log", "--since", "0d"]).exits(0).stdout;
+    assert_eq!(none, "no runs in `logs` since then\n");
     project
         .run(&["log", "--since", "yesterday"])
         .exits(2)
@@ -209,6 +211,27 @@ fn uncommitted_changes_that_a_reply_replaces_are_named() {
         let warnings = run.result()["warnings"].to_string();
         assert_eq!(warnings.matches(replaces).count(), usize::from(is_named));
     }
+}
+
+#[test]
+fn staged_changes_that_a_reply_replaces_are_named() {
+    let project = TestProject::new()
+        .with(&ModelServer::gemini(&[FIRST]))
+        .build("true");
+    let git = |words: &str| {
+        let mut git = Command::new("git");
+        let git = git.args(words.split(' ')).current_dir(project.path(""));
+        assert!(git.output().unwrap().status.success());
+    };
+    git("init");
+    git("add .");
+    git("-c user.name=a -c user.email=a@b commit -m a");
+    std::fs::write(project.path("src/main.rs"), "fn main() { mine() }\n").unwrap();
+    git("add src/main.rs");
+    project
+        .run(&["--rollup"])
+        .exits(0)
+        .says(&["brings back: `src/main.rs`"]);
 }
 
 #[test]

@@ -132,7 +132,8 @@ pub fn log(context: &Context<'_>, arguments: &LogArgs) -> Result<Outcome, Failur
         if arguments.total {
             total(&runs)
         } else {
-            list(project, &runs, context.reporter.columns())
+            let when = since.map_or("yet", |_| "since then");
+            list(project, &runs, when, context.reporter.columns())
         }
     };
     outcome.is_paged = true;
@@ -202,12 +203,12 @@ const HEAD: [(&str, Align); 10] = [
 /// The columns dropped on a narrow terminal, in this order.
 const DISPENSABLE: [&str; 6] = ["seconds", "out", "tokens in", "repairs", "model", "cost"];
 
-fn list(project: &Project, runs: &[PastRun], columns: Option<usize>) -> Outcome {
+fn list(project: &Project, runs: &[PastRun], when: &str, columns: Option<usize>) -> Outcome {
     let data = json!({"schema": 1, "runs": runs.iter().map(data).collect::<Vec<_>>()});
     if runs.is_empty() {
         return Outcome {
             data: Some(data),
-            ..Outcome::said("no runs in `logs` yet")
+            ..Outcome::said(format!("no runs in `logs` {when}"))
         };
     }
     let mut head = HEAD.to_vec();

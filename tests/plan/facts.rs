@@ -309,7 +309,7 @@ fn a_plan_file_is_shown_by_its_path() {
         .exits(0);
     let shown = plan.run(&["show", "--plan-file", "PLAN.md"]).exits(0);
     assert_eq!(shown.stdout, plan.project.read("PLAN.md"));
-    plan.run(&["show", "--plan-file", "no.md"]).exits(6);
+    plan.run(&["show", "--plan-file", "no.md"]).exits(2);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::document::PlanDocument;
-use super::file::PlanFile;
+use super::file::{NoPlanFile, PlanFile};
 use super::session;
 use super::session::{PlanSessionFile, PlanSessionStore};
 use crate::commands::sessions::{self, KEEPS_ALL};
@@ -24,7 +24,8 @@ pub fn show(
 ) -> Result<Outcome, Failure> {
     let root = context.project.root();
     let path = if let Some(path) = path {
-        root.join(path)
+        let file = Some(root.join(path)).filter(|file| file.is_file());
+        file.ok_or_else(|| NoPlanFile::Outside(path.to_owned()))?
     } else {
         let store = PlanSessionStore::at(&PLAN, &home(context, &PLAN)?, context.redactor)?;
         let last = || store.last_in(root);
