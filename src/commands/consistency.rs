@@ -23,24 +23,15 @@ use crate::sys::text::line_end;
 /// When no report is received, or it cannot be written.
 pub fn consistency(context: &Context<'_>, choice: &ModelChoice) -> Result<Outcome, Failure> {
     let ready = ready::check(context, choice, None)?;
-    let spec = &ready.models.model(&StepId::REPORT).spec;
-    let parts = choice
-        .inputs
-        .by_parts
-        .then(|| Parts::of(&ready.inputs, context.project.root(), spec));
     let mut run = Run::start(context, "consistency", "consistency-report")?;
     run.begin(&ready);
-    let result = report(context, &mut run, &ready, parts.flatten().as_ref());
+    let result = report(context, &mut run, &ready);
     // The report is not part of the project's tree.
     run.finish(result, |_| {})
 }
 
-fn report(
-    context: &Context<'_>,
-    run: &mut Run<'_>,
-    ready: &Ready<'_>,
-    parts: Option<&Parts<'_>>,
-) -> Result<String, Error> {
+fn report(context: &Context<'_>, run: &mut Run<'_>, ready: &Ready<'_>) -> Result<String, Error> {
+    let parts = ready.parts.as_ref();
     let config = context.project.config();
     atomic_file::private_directory(&config).map_err(PathError::of("make", config))?;
     let prompt = if let Some(parts) = parts {
@@ -74,29 +65,22 @@ fn findings(
     context: &Context<'_>,
     run: &mut Run<'_>,
     ready: &Ready<'_>,
-    parts: &Parts<'_>,
+    parts: &Parts,
 ) -> Result<Vec<String>, Error> {
-    parts.gaps().into_iter().for_each(|gap| run.warn(gap));
+    parts.gaps().for_each(|gap| run.warn(gap));
     let findings = parts.steps().map(|step| {
         context.notice(parts.described(&step));
         let (reply, ()) = run.ask(&ready.models, &step, parts.part(&step), |_| ())?;
-        if parts.is_too_long(&reply.text) {
-            run.warn(format!(
-                "the findings of {step} are too long for the last query: their middle is left out"
-            ));
-        }
         Ok(reply.text.to_string())
     });
     findings.collect()
 }
 
 /// The end of the report: the files that each part had.
-fn seen(parts: &Parts<'_>, reply: &Reply) -> String {
-    let lines = parts.steps().map(|step| parts.described(&step));
-    let lines: Vec<String> = lines.chain(parts.gaps()).collect();
-    let separator = line_end(&reply.text);
+fn seen(parts: &Parts, reply: &Reply) -> String {
     format!(
-        "{separator}\nThe code base was read by parts:\n\n+ {}\n",
-        lines.join("\n+ ")
+        "{}\nThe code base was read by parts:\n\n+ {}\n",
+        line_end(&reply.text),
+        parts.listed().join("\n+ ")
     )
 }

@@ -16,7 +16,7 @@ use crate::model::{ModelSpec, Purpose, REPAIRS, Tier};
 use crate::project::rollup;
 use crate::run::context::{Context, ModelChoice};
 use crate::run::outcome::{Failure, Outcome};
-use crate::run::parts::{Parts, PartsEstimate};
+use crate::run::parts::Parts;
 use crate::run::past::history::latest;
 use crate::run::sending::share;
 use crate::run::{ready, selection, sending};
@@ -50,12 +50,7 @@ pub fn dry_run(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result
     let outcome = match (&survey.inputs, &*survey.specs) {
         (Some(inputs), [spec, repair @ ..]) => {
             let mut estimate = Estimate::new(context, &purpose, inputs, spec, repair.first());
-            let root = context.project.root();
-            let parts = choice
-                .inputs
-                .by_parts
-                .then(|| Parts::of(inputs, root, spec));
-            estimate.parts = parts.flatten().map(|parts| (parts.estimate(), parts));
+            estimate.parts = survey.parts.as_ref();
             estimate.base_urls = survey.base_urls();
             estimate.key_sources = survey.key_sources();
             estimate.tier = choice.tier.unwrap_or(spec.tier);
@@ -101,7 +96,7 @@ struct Estimate<'e> {
     first: Option<CostRange>,
     all: Option<CostRange>,
     /// The parts of a report on a code base that does not fit.
-    parts: Option<(PartsEstimate, Parts<'e>)>,
+    parts: Option<&'e Parts>,
     /// The servers other than the vendors' own, by model.
     base_urls: BTreeMap<String, String>,
     /// The source of each model's key.
@@ -177,15 +172,12 @@ impl<'e> Estimate<'e> {
             let more = self.files.len() - LARGEST;
             line("", format!("           and {more} more files"));
         }
-        let lines_of = |(_, parts): &(PartsEstimate, Parts<'_>)| {
-            let described = parts.steps().map(|step| parts.described(&step));
-            described.chain(parts.gaps()).collect::<Vec<_>>()
-        };
-        for (at, part) in self.parts.iter().flat_map(lines_of).enumerate() {
+        let parts = self.parts.map(Parts::listed);
+        for (at, part) in parts.into_iter().flatten().enumerate() {
             line(if at == 0 { "parts" } else { "" }, part);
         }
         match self.first {
-            _ if let Some((calls, _)) = &self.parts => line("cost", calls.to_string()),
+            _ if let Some(parts) = self.parts => line("cost", parts.estimate.to_string()),
             None => line("cost", "unknown: the model's entry has no price".to_owned()),
             Some(CostRange {
                 least,
@@ -225,7 +217,7 @@ impl<'e> Estimate<'e> {
             "files": self.files.len(),
             "largest": files.collect::<Vec<_>>(),
             "cost": {"likely": self.likely, "first": self.first.map(cost), "with_repairs": self.all.map(cost)},
-            "by_parts": self.parts.as_ref().map(|(all, _)| json!({"calls": all.calls, "cost": all.cost.map(cost)})),
+            "by_parts": self.parts.map(|it| json!({"calls": it.estimate.calls, "cost": it.estimate.cost.map(cost)})),
             "warnings": warnings,
         })
     }

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::ops::Add;
 
 use crate::model::price::{Price, Usd};
 use crate::model::prompt::{Prompt, PromptOrder};
@@ -103,17 +102,6 @@ impl fmt::Display for CostRange {
             (least, Some(most)) if most == least => write!(f, "{least}"),
             (least, Some(most)) => write!(f, "{least} to {most}"),
             (least, None) => write!(f, "at least {least}"),
-        }
-    }
-}
-
-impl Add for CostRange {
-    type Output = Self;
-
-    fn add(self, other: Self) -> Self {
-        Self {
-            least: self.least + other.least,
-            most: self.most.zip(other.most).map(|(one, other)| one + other),
         }
     }
 }

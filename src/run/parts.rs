@@ -2,7 +2,7 @@
 //! them.
 //!
 //! Reads the project's files for comparison with the rollup only. Each file is in exactly one part, in the order of
-//! paths; a directory is split only if a part cannot hold it.
+//! paths; the files of a directory are split only if a part cannot hold them.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use crate::model::estimate::{self, CostRange, Fit};
+use crate::model::price::Usd;
 use crate::model::prompt::{CONSISTENCY_JOIN, CONSISTENCY_PART, Inputs, Prompt};
 use crate::model::tokens::{self, Size};
 use crate::model::{ModelSpec, Purpose, StepId};
@@ -24,36 +25,35 @@ pub const SPECIFICATION: &str = "UserSpecification.md";
 
 /// Maximum number of words of a part's findings.
 const MAX_WORDS: u64 = 2_000;
-/// Depth of directories that are kept together; no project has deeper ones.
-const MAX_DEPTH: usize = 64;
 
 /// A code base in parts, and the prompts about them.
-pub struct Parts<'t> {
-    query: &'t str,
-    spec: &'t ModelSpec,
+pub struct Parts {
+    query: String,
     /// The specification, which accompanies each part; empty if it is too long, and then a file like any other.
     specification: String,
-    files: Vec<PartFile<'t>>,
+    files: Vec<PartFile>,
     /// The files of each part.
     parts: Vec<Range<usize>>,
     /// Maximum number of tokens of an outline.
     outline_limit: u64,
-    /// Maximum number of tokens of all findings.
-    findings_limit: u64,
+    /// Maximum number of tokens of a part's files, and of all findings.
+    room: u64,
+    /// The calls for all of it.
+    pub estimate: PartsEstimate,
 }
 
-struct PartFile<'t> {
-    path: &'t str,
-    content: &'t str,
-    /// The content as a part shows it; owned if some of it is left out.
-    shown: Cow<'t, str>,
+struct PartFile {
+    path: String,
+    content: String,
+    /// The content as a part shows it, if some of it is left out.
+    shortened: Option<String>,
     tokens: u64,
 }
 
-impl<'t> Parts<'t> {
+impl Parts {
     /// Splits the code base for this model; `None` if its prompt may fit into the context window, or if those of its
     /// parts would not.
-    pub fn of(inputs: &'t Inputs, root: &Path, spec: &'t ModelSpec) -> Option<Self> {
+    pub fn of(inputs: &Inputs, root: &Path, spec: &ModelSpec) -> Option<Self> {
         let whole = Prompt::consistency(inputs, spec.prompt_order);
         if estimate::fits_in_any_case(whole.bytes(), spec) {
             return None;
@@ -61,48 +61,43 @@ impl<'t> Parts<'t> {
         let Fit::TooLarge { window } = estimate::fit(&estimate::measure(&whole), spec) else {
             return None;
         };
-        let sections = rollup::sections(&inputs.rollup, root);
+        let mut sections = rollup::sections(&inputs.rollup, root);
         if !rollup::is_comparable(&inputs.rollup, &sections) {
             return None;
         }
+        sections.sort_by_key(|section| section.path);
         // Prompts of this size fit even if the estimate is too low by its margin.
         let limit = window / 5 * 4;
         let quarter = limit / 4;
-        let (own, others): (Vec<_>, Vec<_>) = sections
-            .iter()
-            .partition(|section| Path::new(section.path).ends_with(SPECIFICATION));
-        let own: String = own
-            .into_iter()
-            .map(|file| rolled(file.path, file.content))
-            .collect();
-        let accompanies = tokens::count(&own) <= quarter;
+        let is_specification =
+            |section: &RollupFile<'_>| Path::new(section.path).ends_with(SPECIFICATION);
+        let own = sections.iter().filter(|section| is_specification(section));
+        let mut specification: String = own.map(|file| rolled(file.path, file.content)).collect();
+        if tokens::count(&specification) <= quarter {
+            sections.retain(|section| !is_specification(section));
+        } else {
+            specification.clear();
+        }
         let mut parts = Self {
-            query: &inputs.query,
-            spec,
-            specification: if accompanies { own } else { String::new() },
+            query: inputs.query.clone(),
+            specification,
             files: Vec::new(),
             parts: Vec::new(),
             outline_limit: quarter,
-            findings_limit: 0,
+            room: 0,
+            estimate: PartsEstimate::default(),
         };
-        let left = |prompt: &Prompt<'_>| {
-            let used = estimate::measure(prompt).tokens + quarter;
-            limit.checked_sub(used).filter(|left| *left >= quarter)
-        };
-        let empty = |system| parts.prompt(system, None, String::new(), ("", String::new()));
-        let room = left(&empty(CONSISTENCY_PART))?;
-        parts.findings_limit = left(&empty(CONSISTENCY_JOIN))?;
-        let files = if accompanies {
-            others
-        } else {
-            sections.iter().collect()
-        };
-        parts.files = files
-            .into_iter()
-            .map(|file| PartFile::of(file, room))
-            .collect();
-        parts.files.sort_by_key(|file| file.path);
-        parts.parts = packed(&parts.files, room);
+        let frames = [CONSISTENCY_PART, CONSISTENCY_JOIN].map(|system| {
+            let empty = parts.prompt(system, String::new(), String::new(), ("", String::new()));
+            estimate::measure(&empty).tokens
+        });
+        let frame = frames[0].max(frames[1]);
+        let room = limit.checked_sub(quarter + frame);
+        parts.room = room.filter(|room| *room >= quarter)?;
+        let files = sections.iter().map(|file| PartFile::of(file, parts.room));
+        parts.files = files.collect();
+        parts.parts = packed(&parts.files, parts.room);
+        parts.estimate = parts.estimated(frame, spec);
         // A step's number is no larger.
         (parts.parts.len() < usize::from(u16::MAX)).then_some(parts)
     }
@@ -118,16 +113,12 @@ impl<'t> Parts<'t> {
     pub fn part(&self, step: &StepId) -> Prompt<'_> {
         let range = &self.parts[usize::from(step.number) - 1];
         let files = self.files[range.clone()].iter();
-        let words = (self.share() / 2).min(MAX_WORDS);
-        let note = format!(
-            "{}. Write at most {} words.\n",
-            self.described(step),
-            grouped(words)
-        );
-        let codebase = files.map(|file| rolled(file.path, &file.shown)).collect();
+        let words = grouped((self.share() / 2).min(MAX_WORDS));
+        let note = format!("{}. Write at most {words} words.\n", self.described(step));
+        let codebase = files.map(|file| rolled(&file.path, file.shown())).collect();
         self.prompt(
             CONSISTENCY_PART,
-            Some(note),
+            note,
             self.outline(range),
             ("codebase", codebase),
         )
@@ -136,16 +127,12 @@ impl<'t> Parts<'t> {
     /// The query that joins the findings of all parts.
     pub fn join(&self, findings: &[String]) -> Prompt<'_> {
         let findings = self.steps().zip(findings).map(|(step, text)| {
-            let shown = cut(text, self.share());
-            format!(
-                "--- {} ---\n{shown}{}",
-                self.described(&step),
-                line_end(&shown)
-            )
+            let (part, shown) = (self.described(&step), cut(text, self.share()));
+            format!("--- {part} ---\n{shown}{}", line_end(&shown))
         });
         self.prompt(
             CONSISTENCY_JOIN,
-            None,
+            String::new(),
             self.outline(&(0..0)),
             ("findings", findings.collect()),
         )
@@ -154,7 +141,7 @@ impl<'t> Parts<'t> {
     /// Describes a part: `Part 1 of 3: 12 files, about 3,400 tokens, from Cargo.toml to src/lib.rs`.
     pub fn described(&self, step: &StepId) -> String {
         let files = &self.files[self.parts[usize::from(step.number) - 1].clone()];
-        let path = |file: Option<&PartFile<'_>>| escaped(file.map_or("", |file| file.path));
+        let path = |file: Option<&PartFile>| escaped(file.map_or("", |file| &file.path));
         format!(
             "{} of {}: {}, about {}, from {} to {}",
             step.title(),
@@ -166,97 +153,80 @@ impl<'t> Parts<'t> {
         )
     }
 
-    /// Describes what no part, or not each part, shows.
-    pub fn gaps(&self) -> Vec<String> {
-        let is_cut = |file: &&PartFile<'_>| matches!(file.shown, Cow::Owned(_));
-        let gaps = self.files.iter().filter(is_cut).map(|file| {
-            let path = escaped(file.path);
+    /// Describes what no part shows.
+    pub fn gaps(&self) -> impl Iterator<Item = String> {
+        let files = self.files.iter();
+        let cut = files.filter(|file| file.shortened.is_some());
+        cut.map(|file| {
+            let path = escaped(&file.path);
             format!("`{path}` is larger than a part: its middle is left out")
-        });
-        let is_specification = |file: &PartFile<'_>| Path::new(file.path).ends_with(SPECIFICATION);
-        let alone = self.files.iter().any(is_specification).then(|| {
-            format!(
-                "`{SPECIFICATION}` is too long to accompany each part: it is a file like any other"
-            )
-        });
-        gaps.chain(alone).collect()
+        })
     }
 
-    /// Estimates all calls.
-    pub fn estimate(&self) -> PartsEstimate {
-        let call = |size: &Size| {
-            Some(estimate::first_call(
-                size,
-                self.spec,
-                self.spec.price.as_ref()?,
-            ))
-        };
-        let parts = self
-            .steps()
-            .map(|step| call(&estimate::measure(&self.part(&step))));
-        let join = estimate::measure(&self.join(&[]));
-        let longest = Size {
-            tokens: join.tokens + self.findings_limit,
-            ..join.clone()
-        };
-        let join = call(&join)
-            .zip(call(&longest))
-            .map(|(least, most)| CostRange {
-                least: least.least,
-                most: most.most,
-            });
-        PartsEstimate {
-            calls: self.parts.len() + 1,
-            cost: parts.fold(join, |sum, part| Some(sum? + part?)),
-        }
+    /// Lists the parts, and what none of them shows.
+    pub fn listed(&self) -> Vec<String> {
+        let parts = self.steps().map(|step| self.described(&step));
+        parts.chain(self.gaps()).collect()
     }
 
-    /// Returns whether the last query shortens these findings of a part.
-    pub fn is_too_long(&self, findings: &str) -> bool {
-        tokens::count(findings) > self.share()
+    /// Estimates all calls as ones of the same size: each has this frame and an outline, and each file is in one.
+    fn estimated(&self, frame: u64, spec: &ModelSpec) -> PartsEstimate {
+        let calls = self.parts.len() as u64 + 1;
+        let outline = tokens::count(&self.outline(&(0..0)));
+        let least = calls * (frame + outline) + total(&self.files);
+        let cost = spec.price.map(|price| {
+            let call = |tokens| {
+                let (tokens, parts) = (tokens / calls, Vec::new());
+                estimate::first_call(&Size { parts, tokens }, spec, &price)
+            };
+            let all = |one: Usd| (0..calls).map(|_| one).sum();
+            CostRange {
+                least: all(call(least).least),
+                most: call(least + self.room).most.map(all),
+            }
+        });
+        PartsEstimate { calls, cost }
     }
 
     /// The number of tokens of a part's findings that the last query has room for.
     fn share(&self) -> u64 {
-        self.findings_limit / (self.parts.len() as u64).max(1)
+        self.room / (self.parts.len() as u64).max(1)
     }
 
     /// The outline of the files outside this range.
     fn outline(&self, without: &Range<usize>) -> String {
-        let rest = self
-            .files
-            .iter()
-            .enumerate()
-            .filter(|(at, _)| !without.contains(at));
-        let rest: Vec<_> = rest.map(|(_, file)| (file.path, file.content)).collect();
+        let (before, behind) = (&self.files[..without.start], &self.files[without.end..]);
+        let rest = before.iter().chain(behind);
+        let rest: Vec<_> = rest.map(|file| (&*file.path, &*file.content)).collect();
         outline(&rest, &tokens::count, self.outline_limit).text
     }
 
     fn prompt(
         &self,
         system: &'static str,
-        note: Option<String>,
+        note: String,
         outline: String,
         last: (&'static str, String),
     ) -> Prompt<'_> {
-        let specification = Some(&self.specification).filter(|text| !text.is_empty());
-        let specification = specification.map(|text| ("specification", text.as_str().into()));
-        let note = note.map(|note| ("part", note.into()));
-        let others: [(_, Cow<'_, str>); 3] = [
+        let optional: [(_, Cow<'_, str>); 2] = [
+            ("specification", (&*self.specification).into()),
+            ("part", note.into()),
+        ];
+        let others = [
             ("outline", outline.into()),
-            ("query", self.query.into()),
+            ("query", (&*self.query).into()),
             (last.0, last.1.into()),
         ];
-        let sections = specification.into_iter().chain(note).chain(others);
-        Prompt::of_sections(system, sections)
+        let optional = optional.into_iter().filter(|(_, text)| !text.is_empty());
+        Prompt::of_sections(system, optional.chain(others))
     }
 }
 
 /// The calls of a report by parts.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct PartsEstimate {
     /// The number of calls, the last of which joins the findings.
-    pub calls: usize,
+    pub calls: u64,
     /// Their cost; `None` if the model's price is unknown.
     pub cost: Option<CostRange>,
 }
@@ -271,17 +241,24 @@ impl fmt::Display for PartsEstimate {
     }
 }
 
-impl<'t> PartFile<'t> {
+impl PartFile {
     /// Creates the file of this section, shortened to a part of `room` tokens.
-    fn of(section: &RollupFile<'t>, room: u64) -> Self {
+    fn of(section: &RollupFile<'_>, room: u64) -> Self {
         let header = tokens::count(&header(section.path));
         let shown = cut(section.content, room.saturating_sub(header));
         Self {
-            path: section.path,
-            content: section.content,
+            path: section.path.to_owned(),
+            content: section.content.to_owned(),
             tokens: header + tokens::count(&shown),
-            shown,
+            shortened: match shown {
+                Cow::Owned(shortened) => Some(shortened),
+                Cow::Borrowed(_) => None,
+            },
         }
+    }
+
+    fn shown(&self) -> &str {
+        self.shortened.as_deref().unwrap_or(&self.content)
     }
 }
 
@@ -290,7 +267,7 @@ fn rolled(path: &str, content: &str) -> String {
     format!("{}{content}{}", header(path), line_end(content))
 }
 
-fn total(files: &[PartFile<'_>]) -> u64 {
+fn total(files: &[PartFile]) -> u64 {
     files.iter().map(|file| file.tokens).sum()
 }
 
@@ -307,17 +284,25 @@ fn cut(text: &str, room: u64) -> Cow<'_, str> {
     }
 }
 
-/// Fills parts of `room` tokens with the files, in order.
-fn packed(files: &[PartFile<'_>], room: u64) -> Vec<Range<usize>> {
+/// Fills parts of `room` tokens with the files, in order; those of a directory stay together if a part has room.
+fn packed(files: &[PartFile], room: u64) -> Vec<Range<usize>> {
+    let is_together = |one: &PartFile, next: &PartFile| {
+        let [one, next] = [one, next].map(|file| file.path.rsplit_once('/'));
+        one.map(|it| it.0) == next.map(|it| it.0)
+    };
+    let units = files.chunk_by(is_together).flat_map(|directory| {
+        let fits = total(directory) <= room;
+        directory.chunks(if fits { directory.len() } else { 1 })
+    });
     let (mut parts, mut left): (Vec<Range<usize>>, u64) = (Vec::new(), 0);
-    for count in units(files, 0, room) {
+    for unit in units {
+        let tokens = total(unit);
         let begin = parts.last().map_or(0, |part| part.end);
-        let unit = begin..begin + count;
-        let tokens = total(&files[unit.clone()]);
+        let end = begin + unit.len();
         if let Some(part) = parts.last_mut().filter(|_| tokens <= left) {
-            part.end = unit.end;
+            part.end = end;
         } else {
-            parts.push(unit);
+            parts.push(begin..end);
             left = room;
         }
         left = left.saturating_sub(tokens);
@@ -325,35 +310,15 @@ fn packed(files: &[PartFile<'_>], room: u64) -> Vec<Range<usize>> {
     parts
 }
 
-/// Divides the files, which are below the same directory of this depth, into those that stay together: whole
-/// directories if a part has room for them, otherwise what is in them. Returns the number of files of each.
-fn units(files: &[PartFile<'_>], depth: usize, room: u64) -> Vec<usize> {
-    if files.len() == 1 || total(files) <= room {
-        return vec![files.len()];
-    }
-    if depth == MAX_DEPTH {
-        return vec![1; files.len()];
-    }
-    let directory = |path: &str| path.match_indices('/').nth(depth).map(|(slash, _)| slash);
-    let is_together = |one: &PartFile<'_>, next: &PartFile<'_>| {
-        let slash = directory(one.path);
-        slash.is_some_and(|slash| one.path.get(..=slash) == next.path.get(..=slash))
-    };
-    let groups = files.chunk_by(is_together);
-    groups
-        .flat_map(|group| units(group, depth + 1, room))
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn file(path: &str, tokens: u64) -> PartFile<'_> {
+    fn file(path: &str, tokens: u64) -> PartFile {
         PartFile {
-            path,
-            content: "",
-            shown: "".into(),
+            path: path.to_owned(),
+            content: String::new(),
+            shortened: None,
             tokens,
         }
     }
@@ -384,7 +349,7 @@ mod tests {
                 .map(|(path, tokens)| file(path, *tokens))
                 .collect();
             let paths = |part: Range<usize>| {
-                let paths: Vec<&str> = files[part].iter().map(|file| file.path).collect();
+                let paths: Vec<&str> = files[part].iter().map(|file| &*file.path).collect();
                 paths.join(" ")
             };
             let parts: Vec<String> = packed(&files, 9).into_iter().map(paths).collect();

@@ -9,7 +9,7 @@ use super::code_base::{CodeBase, NoCodeBase};
 use super::code_context::{CodeContext, CodeLimit, Sight};
 use super::context::{Context, Freshness, ModelChoice, QuerySource};
 use super::not_ready::{NotClean, NotReady, NotSandboxed, SecretsFound, listed};
-use super::parts::SPECIFICATION;
+use super::parts::{Parts, SPECIFICATION};
 use super::selection::{ModelKey, Models, SelectedModel, choose, find_recording, recording_of};
 use super::sending::SendingProblem;
 use super::served::with_expected_prices;
@@ -47,6 +47,8 @@ pub struct Ready<'a> {
     pub shown: Shown,
     /// The code base, if only a part of it is sent.
     pub code: Option<CodeContext>,
+    /// The parts that the code base is read by, if it does not fit and may be split.
+    pub parts: Option<Parts>,
     /// The draft of the query written in an editor, if any.
     pub draft: Option<PathBuf>,
     /// Keeps other runs out of the project.
@@ -66,6 +68,8 @@ pub struct Survey<'a> {
     shown: Shown,
     /// The code base, if only a part of it is sent.
     pub code: Option<CodeContext>,
+    /// The parts that the code base is read by, if it does not fit and may be split.
+    pub parts: Option<Parts>,
     draft: Option<PathBuf>,
     lock: Option<ProjectLock>,
 }
@@ -102,6 +106,7 @@ impl<'a> Survey<'a> {
                     models,
                     shown: self.shown,
                     code: self.code,
+                    parts: self.parts,
                     draft: self.draft,
                     _lock: lock,
                 })
@@ -192,14 +197,17 @@ pub fn survey<'a>(
         };
         warnings.push(format!("{what} {IN_INPUTS}"));
     }
+    let is_report = |_: &_| purpose == Purpose::REPORT;
+    let parts = inputs.as_ref().zip(specs.first()).filter(is_report);
+    let parts = parts.and_then(|(inputs, spec)| Parts::of(inputs, project.root(), spec));
     if sends {
         for directory in written_to(&purpose, &shown) {
             missing.note(project.check_writable(directory));
         }
         warnings.extend(sent_secrets(choice, findings));
         if let (Some(inputs), Some(spec)) = (&inputs, specs.first()) {
-            let (refused, noticed) =
-                sending::examine(project.root(), choice, &purpose, (inputs, outdated), spec);
+            let sent = (inputs, outdated, parts.as_ref());
+            let (refused, noticed) = sending::examine(project.root(), choice, &purpose, sent, spec);
             missing.extend(refused);
             let others = specs.iter().skip(1);
             missing.extend(others.filter_map(|spec| sending::without_price(choice, spec)));
@@ -215,6 +223,7 @@ pub fn survey<'a>(
         models,
         shown,
         code,
+        parts: parts.filter(|_| choice.inputs.by_parts),
         draft: is_draft.then(|| project.root().join(DRAFT)),
         lock,
     })

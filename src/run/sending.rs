@@ -60,27 +60,19 @@ pub enum SendingProblem {
         /// The calls of a report by parts, if that is possible.
         parts: Option<PartsEstimate>,
     },
-    /// The first call may exceed the cost limit.
-    #[error(
-        "the first call would pass `--max-cost` {limit}: the prompt has {}, which alone cost {least}, and the answer comes on top",
-        .size.text()
-    )]
+    /// The first call, or all of a report by parts, may exceed the cost limit.
+    #[error("{calls} would pass `--max-cost` {limit}: {why}")]
     #[diagnostic(
         code("/budget"),
         help(
             "raise `--max-cost`, or leave files out of the rollup; `--dry-run` shows what costs how much"
         )
     )]
-    TooExpensive { limit: Usd, least: Usd, size: Size },
-    /// The calls of a report by parts would exceed the cost limit.
-    #[error("a report by parts would pass `--max-cost` {limit}: {parts}")]
-    #[diagnostic(
-        code("/budget"),
-        help(
-            "raise `--max-cost`, or leave files out of the rollup; `--dry-run` shows what costs how much"
-        )
-    )]
-    PartsTooExpensive { limit: Usd, parts: PartsEstimate },
+    TooExpensive {
+        calls: &'static str,
+        limit: Usd,
+        why: String,
+    },
     /// A cost limit is set, but the model has no price.
     #[error("`--max-cost` cannot be kept: the price of `{model}` is not known")]
     #[diagnostic(
@@ -131,7 +123,7 @@ pub fn examine(
     root: &Path,
     choice: &ModelChoice,
     purpose: &Purpose,
-    (inputs, outdated): (&Inputs, Option<SendingProblem>),
+    (inputs, outdated, parts): (&Inputs, Option<SendingProblem>, Option<&Parts>),
     spec: &ModelSpec,
 ) -> (Vec<SendingProblem>, Vec<String>) {
     let (mut problems, mut warnings) = (Vec::new(), Vec::new());
@@ -152,12 +144,9 @@ pub fn examine(
         return (problems, warnings);
     }
     let size = estimate::measure(&prompt);
-    let fit = estimate::fit(&size, spec);
-    let is_split = matches!(fit, Fit::TooLarge { .. }) && *purpose == Purpose::REPORT;
-    let parts = is_split.then(|| Parts::of(inputs, root, spec)).flatten();
-    let parts = parts.map(|parts| parts.estimate());
+    let parts = parts.map(|parts| parts.estimate);
     let by_parts = parts.filter(|_| choice.inputs.by_parts);
-    match fit {
+    match estimate::fit(&size, spec) {
         Fit::TooLarge { .. } if by_parts.is_some() => {}
         Fit::Fits => {}
         Fit::Doubtful { window } => warnings.push(format!(
@@ -174,13 +163,8 @@ pub fn examine(
         }),
     }
     problems.extend(without_price(choice, spec));
-    problems.extend(choice.max_cost.and_then(|limit| match by_parts {
-        Some(parts) => {
-            let is_over = parts.cost.is_some_and(|cost| cost.least > limit);
-            is_over.then_some(SendingProblem::PartsTooExpensive { limit, parts })
-        }
-        None => too_expensive(limit, spec, size),
-    }));
+    let limit = choice.max_cost;
+    problems.extend(limit.and_then(|limit| too_expensive(limit, spec, &size, by_parts)));
     (problems, warnings)
 }
 
@@ -192,14 +176,25 @@ pub fn without_price(choice: &ModelChoice, spec: &ModelSpec) -> Option<SendingPr
     })
 }
 
-fn too_expensive(limit: Usd, spec: &ModelSpec, size: Size) -> Option<SendingProblem> {
+fn too_expensive(
+    limit: Usd,
+    spec: &ModelSpec,
+    size: &Size,
+    by_parts: Option<PartsEstimate>,
+) -> Option<SendingProblem> {
     let price = &spec.price?;
-    let answer = estimate::affordable_answer(&size, spec, price, limit);
-    answer.is_none().then(|| SendingProblem::TooExpensive {
-        limit,
-        least: estimate::first_call(&size, spec, price).least,
-        size,
-    })
+    let (is_within, calls, why) = if let Some(parts) = by_parts {
+        let is_within = parts.cost.is_none_or(|cost| cost.least <= limit);
+        (is_within, "a report by parts", parts.to_string())
+    } else {
+        let answer = estimate::affordable_answer(size, spec, price, limit);
+        let least = estimate::likely(size, spec, price, 0);
+        let size = size.text();
+        let why =
+            format!("the prompt has {size}, which alone cost {least}, and the answer comes on top");
+        (answer.is_some(), "the first call", why)
+    };
+    (!is_within).then_some(SendingProblem::TooExpensive { calls, limit, why })
 }
 
 /// Builds the first query.
@@ -251,18 +246,21 @@ fn a_directory(size: &Size, files: &[(String, u64)], window: u64) -> String {
 }
 
 fn breakdown(size: &Size, files: &[(String, u64)]) -> String {
-    let line =
-        |name: &str, tokens| format!("\n    {:>11}  {}", grouped(tokens), name.escape_debug());
-    let parts = size.parts.iter().map(|(name, tokens)| line(name, *tokens));
-    let largest = files.iter().take(LARGEST);
-    let largest = largest.map(|(path, tokens)| line(path, *tokens));
-    let directories = estimate::directories(files).into_iter().take(LARGEST);
-    let directories = directories.map(|(path, tokens)| line(path, tokens) + "/");
-    let title = |title: &str| format!("\n    {title}:");
-    parts
-        .chain([title("the largest files of the code base")])
-        .chain(largest)
-        .chain([title("its largest directories")])
-        .chain(directories)
-        .collect()
+    let directories = estimate::directories(files);
+    let directories: Vec<_> = directories
+        .iter()
+        .map(|(path, tokens)| (format!("{path}/"), *tokens))
+        .collect();
+    listed("", &size.parts)
+        + &listed("\n    the largest files of the code base:", files)
+        + &listed("\n    its largest directories:", &directories)
+}
+
+/// Lists the first of these, with their tokens.
+fn listed(title: &str, all: &[(impl AsRef<str>, u64)]) -> String {
+    let lines = all.iter().take(LARGEST).map(|(name, tokens)| {
+        let name = name.as_ref().escape_debug();
+        format!("\n    {:>11}  {name}", grouped(*tokens))
+    });
+    title.to_owned() + &lines.collect::<String>()
 }

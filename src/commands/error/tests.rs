@@ -47,7 +47,6 @@ use crate::run::context::ModelsProblem;
 use crate::run::env_file::EnvFileProblem;
 use crate::run::keys::NoKey;
 use crate::run::not_ready::{NotReady, NotSandboxed, SecretsFound};
-use crate::run::parts::PartsEstimate;
 use crate::run::past::naming::NoSuchRun;
 use crate::run::problems::{BaselineProblem, DoesNotFit, ResumeProblem, UnknownModel};
 use crate::run::sending::SendingProblem;
@@ -926,12 +925,10 @@ fn readiness_of_models(told: &mut Told) {
     told.problem(SendingProblem::Stale(s("`a` has changed")));
     told.problem(SendingProblem::NoFiles);
     told.problem(SendingProblem::NoPrice { model: s("a") });
-    told.problem(SendingProblem::PartsTooExpensive {
+    told.problem(SendingProblem::TooExpensive {
+        calls: "a report by parts",
         limit: Usd::ZERO,
-        parts: PartsEstimate {
-            calls: 3,
-            cost: None,
-        },
+        why: s("3 calls, at an unknown price"),
     });
     told.problem(EnvFileProblem::Unreadable {
         path: p(".env"),
