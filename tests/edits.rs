@@ -108,7 +108,7 @@ fn every_fault_is_listed_and_nothing_is_applied() {
     let before = project.tree();
     let run = edits(&project, &[]).exits(5);
     run.says(&[
-        "rejected for 7 faults",
+        "rejected for 6 faults",
         "line 2: `src/lib.rs`: the lines are in the file 2 times, on lines 2, 6",
         "line 6: `src/lib.rs`: there is no line `fn three() {` in the file as it was sent; the nearest is line",
         "line 9: `src/lib.rs`: the `^^^put` is the same as the `^^^find`",
@@ -118,6 +118,35 @@ fn every_fault_is_listed_and_nothing_is_applied() {
         "hint: nothing of the reply was applied",
     ]);
     assert_eq!(project.tree(), before);
+}
+
+#[test]
+fn no_fault_tells_a_line_that_was_not_sent() {
+    let secret = "PASSWORD = hunter2\n";
+    let asks = reply("PATH", "PASSWORD = hunter1\n", "x\n");
+    let shown = format!("<file path=\"src/lib.rs\">\n{LIB}</file>\n");
+    for (rollup, path, why) in [
+        // Text of another form, which cannot be compared with the disk.
+        (shown.as_str(), ".env", "the file was not shown"),
+        (
+            &format!("--- Cargo.lock ---\n{secret}"),
+            "Cargo.lock",
+            "this file is protected",
+        ),
+    ] {
+        let server = ModelServer::gemini(&[&asks.replace("PATH", path), REPLY]);
+        let project = project(&server)
+            .file(path, secret)
+            .file("agent-config/codeRollup.txt", rollup);
+        let run = edits(&project, &["--allow-stale"]).exits(5);
+        let run = run.says(&["rejected for 1 fault", why]);
+        assert!(!run.stderr.contains("hunter2"), "{}", run.stderr);
+    }
+    // What stands in the text was sent.
+    let server = ModelServer::gemini(&[&reply("src/lib.rs", "fn one() {\n", "fn three() {\n")]);
+    let project = project(&server).file("agent-config/codeRollup.txt", shown);
+    edits(&project, &["--allow-stale"]).exits(0);
+    assert!(project.read("src/lib.rs").starts_with("fn three() {"));
 }
 
 #[test]

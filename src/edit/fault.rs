@@ -68,15 +68,22 @@ pub struct ReplyFault {
     pub kind: FaultKind,
 }
 
+impl ReplyFault {
+    /// Returns whether it is the fault of a replacement in the file at `path`.
+    pub(super) fn is_unlocated(&self, path: &str) -> bool {
+        matches!(&self.kind, FaultKind::Unlocated { path: of, .. } if of == path)
+    }
+}
+
 /// The kinds of faults.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
 pub enum FaultKind {
     /// `^^^` without a path.
     #[error("`^^^` without a path")]
     NoPath,
-    /// `^^^end` without an open block.
-    #[error("`^^^end` outside a block")]
-    StrayEnd,
+    /// A mark of a block without an open block.
+    #[error("`^^^{mark}` outside a block")]
+    Stray { mark: String },
     /// `^^^delete` that does not directly follow an opening line.
     #[error("`^^^delete` that is not right under its `^^^path` line")]
     StrayDelete,
@@ -96,17 +103,12 @@ pub enum FaultKind {
     /// The reply ends inside a block.
     #[error("the block of `{}` has no `^^^end`", .path.escape_debug())]
     NoEnd { path: String },
-    /// `^^^find` or `^^^put` at another place than in a block, one behind the other.
+    /// The marks of a block are not in order.
     #[error(
-        "`^^^{mark}` out of place: a block has its path, `^^^find`, `^^^put`, more of these, and `^^^end`"
+        "`{}`: `^^^{mark}` out of place: right below its path, a block has `^^^find` and `^^^put` by turns, then `^^^end`",
+        .path.escape_debug()
     )]
-    StrayMark { mark: String },
-    /// Text between a path and the first `^^^find`.
-    #[error("`{}`: there is text before the first `^^^find`", .path.escape_debug())]
-    TextBeforeFind { path: String },
-    /// `^^^find` without `^^^put`.
-    #[error("`{}`: a `^^^find` without its `^^^put`", .path.escape_debug())]
-    NoPut { path: String },
+    OutOfPlace { path: String, mark: String },
     /// Two blocks name the same file.
     #[error("`{}` has a block on line {first} already: put all of a file into one block", .path.escape_debug())]
     NamedTwice { path: String, first: usize },
@@ -200,17 +202,9 @@ pub enum Unlocated {
         /// The nearest line of the file: its number, its text, and what tells the two apart.
         nearest: Option<(usize, String, &'static str)>,
     },
-    /// Each line is in the file, but not all of them in a row.
-    #[error("the lines are in the file as it was sent, but not in a row: `{sought}` does not follow line {line}, {}",
-        .next.as_ref().map_or("where the file ends".into(), |next| format!("`{next}` does")))]
-    NotInARow {
-        /// The first line that is not where it was sought.
-        sought: String,
-        /// The last line of the file, starting at 1, that agrees.
-        line: usize,
-        /// The line that follows instead.
-        next: Option<String>,
-    },
+    /// The lines are not all in the file, or not in a row.
+    #[error("the lines are not in the file as it was sent, in a row")]
+    NotInARow,
     /// The lines are in the file more than once.
     #[error(
         "the lines are in the file {count} times, on lines {lines}: add lines around them until they are there once"

@@ -54,11 +54,8 @@ impl LossGuard {
                 found.faults.extend(self.shrinkage(path, old, new, others));
             }
         }
-        let foreign = form::foreign(path, old, new).filter(|_| !self.allowances.form);
-        found.faults.extend(foreign.map(|(line, form)| {
-            let path = path.to_owned();
-            (line, FaultKind::Foreign { path, line, form })
-        }));
+        let foreign = self.foreign(path, form::foreign(path, old, new));
+        found.faults.extend(foreign);
         found
     }
 
@@ -75,12 +72,15 @@ impl LossGuard {
         let form =
             |text| form::foreign(path, None, text).filter(|(_, form)| *form != EditForm::Numbered);
         let foreign = form(put).filter(|(_, new)| form(find).is_none_or(|(_, old)| old != *new));
-        let foreign = foreign.filter(|_| !self.allowances.form);
-        found.faults.extend(foreign.map(|(line, form)| {
-            let path = path.to_owned();
-            (line, FaultKind::Foreign { path, line, form })
-        }));
+        found.faults.extend(self.foreign(path, foreign));
         found.faults
+    }
+
+    /// The fault of a text in another edit format, unless it is allowed.
+    fn foreign(&self, path: &str, found: Option<(usize, EditForm)>) -> Option<(usize, FaultKind)> {
+        let (line, form) = found.filter(|_| !self.allowances.form)?;
+        let path = path.to_owned();
+        Some((line, FaultKind::Foreign { path, line, form }))
     }
 
     fn elisions(&self, path: &str, old: &str, new: &str, found: &mut Loss) {

@@ -4,7 +4,7 @@
 //! for line ends; nothing is guessed. All replacements of a file are located in the same text.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::mem;
 use std::ops::Range;
 
@@ -21,8 +21,10 @@ use crate::sys::text::{cut, escaped};
 const COUNTED: usize = 100;
 /// Maximum number of occurrences named by their lines.
 const NAMED: usize = 10;
-/// Maximum number of faults of a file for which the nearest line is searched.
-const EXPLAINED: usize = 10;
+/// Maximum number of faults of a reply for which the nearest line is searched.
+const EXPLAINED: usize = 3;
+/// Maximum number of edit distances computed for a fault.
+const DISTANCES: usize = 3000;
 /// Number of bytes of a line that are compared and shown, at most.
 const LONGEST: usize = 200;
 
@@ -43,11 +45,14 @@ pub enum Sent {
 /// returns for its path.
 pub fn read(reply: &str, format: ReplyFormat, sent: &dyn Fn(&str) -> Sent) -> ParsedReply {
     let mut parsed = parse_as(reply, format);
+    let explained = &mut 0;
     for mut edit in mem::take(&mut parsed.edits) {
         if !edit.parts.is_empty() {
             let replaced = match sent(&edit.path) {
-                Sent::Text(text) => replaced(&text, None, &edit.parts),
-                Sent::Excerpts(text, lines) => replaced(&text, Some(&lines), &edit.parts),
+                Sent::Text(text) => replaced(&text, None, &edit.parts, explained),
+                Sent::Excerpts(text, lines) => {
+                    replaced(&text, Some(&lines), &edit.parts, explained)
+                }
                 Sent::NotShown => Err(vec![(edit.line, Unlocated::NotShown)]),
                 Sent::Missing => Err(vec![(edit.line, Unlocated::NoFile)]),
             };
@@ -73,34 +78,39 @@ pub fn read(reply: &str, format: ReplyFormat, sent: &dyn Fn(&str) -> Sent) -> Pa
 /// The lines of a text that a replacement takes the place of.
 struct Place<'p> {
     range: Range<usize>,
-    put: Cow<'p, str>,
+    put: &'p str,
     /// The line of the `^^^find`.
     line: usize,
 }
 
 /// Returns the text with all replacements made; or each fault, with its line of the reply. Only lines that were shown
-/// are replaced; `None`: all were.
+/// are replaced; `None`: all were. `explained` counts the faults explained.
 fn replaced(
     text: &str,
     shown: Option<&[Range<usize>]>,
     parts: &[Replacement],
+    explained: &mut usize,
 ) -> Result<String, Vec<(usize, Unlocated)>> {
     let has_crlf = has_crlf(text);
+    let ends = |lines| ends_as(lines, has_crlf);
+    let parts = parts.iter();
+    let parts = parts.map(|part| (part.line, ends(&part.find), ends(&part.put)));
+    let parts: Vec<_> = parts.collect();
     let (mut places, mut faults) = (Vec::new(), Vec::new());
-    for part in parts {
-        let (find, put) = (ends_as(&part.find, has_crlf), ends_as(&part.put, has_crlf));
-        let explain = faults.len() < EXPLAINED;
-        match located(text, &find, &put, explain) {
-            Ok((range, _)) if !shown.is_none_or(|shown| is_shown(text, shown, &range)) => {
-                let line = line_of(text, range.start);
-                faults.push((part.line, Unlocated::LinesNotShown { line }));
+    for (line, find, put) in &parts {
+        match located(text, find, put) {
+            Ok(Some((range, put))) => {
+                let first = line_of(text, range.start);
+                let mut all = first - 1..first - 1 + lines(&text[range.clone()]).count();
+                if all.all(|line| is_shown(shown, line)) {
+                    let line = *line;
+                    places.push(Place { range, put, line });
+                } else {
+                    faults.push((*line, Unlocated::LinesNotShown { line: first }));
+                }
             }
-            Ok((range, put)) => places.push(Place {
-                put: Cow::Owned(put.to_owned()),
-                range,
-                line: part.line,
-            }),
-            Err(why) => faults.push((part.line, why)),
+            Ok(None) => faults.push((*line, not_there(text, shown, find, explained))),
+            Err(why) => faults.push((*line, why)),
         }
     }
     places.sort_by_key(|place| (place.range.start, place.line));
@@ -119,27 +129,24 @@ fn replaced(
     let mut done = 0;
     for place in &places {
         new.push_str(&text[done..place.range.start]);
-        new.push_str(&place.put);
+        new.push_str(place.put);
         done = place.range.end;
     }
     new.push_str(&text[done..]);
     Ok(new)
 }
 
-/// Returns whether all lines of this range of a text were shown.
-fn is_shown(text: &str, shown: &[Range<usize>], range: &Range<usize>) -> bool {
-    let first = line_of(text, range.start) - 1;
-    let count = lines(&text[range.clone()]).count();
-    (first..first + count).all(|line| shown.iter().any(|shown| shown.contains(&line)))
+/// Returns whether a line, counted from 0 on, was shown.
+fn is_shown(shown: Option<&[Range<usize>]>, line: usize) -> bool {
+    shown.is_none_or(|shown| shown.iter().any(|shown| shown.contains(&line)))
 }
 
-/// Returns the one range of these lines in the text, and the lines to put there.
+/// Returns the one range of these lines in the text, and the lines to put there; `None` if they are not in it.
 fn located<'p>(
     text: &str,
     find: &str,
     put: &'p str,
-    explain: bool,
-) -> Result<(Range<usize>, &'p str), Unlocated> {
+) -> Result<Option<(Range<usize>, &'p str)>, Unlocated> {
     if find.is_empty() {
         return Err(Unlocated::Empty);
     }
@@ -149,16 +156,12 @@ fn located<'p>(
     let starts = starts(text, find);
     let last = bare_end(text, find);
     match (starts.as_slice(), last) {
-        ([start], None) => Ok((*start..start + find.len(), put)),
+        ([], None) => Ok(None),
+        ([start], None) => Ok(Some((*start..start + find.len(), put))),
         ([], Some((start, end))) => {
             let bare = put.strip_suffix(end).or(put.strip_suffix('\n'));
-            Ok((start..text.len(), bare.unwrap_or(put)))
+            Ok(Some((start..text.len(), bare.unwrap_or(put))))
         }
-        ([], None) if explain => Err(not_there(text, find)),
-        ([], None) => Err(Unlocated::NoLine {
-            sought: shown(find.lines().next().unwrap_or_default()),
-            nearest: None,
-        }),
         (starts, last) => {
             let count = starts.len() + usize::from(last.is_some());
             let starts = starts.iter().copied().chain(last.map(|(start, _)| start));
@@ -227,42 +230,28 @@ fn line_of(text: &str, offset: usize) -> usize {
     memchr_iter(b'\n', &text.as_bytes()[..offset]).count() + 1
 }
 
-/// The reason that these lines are not in the text.
-fn not_there(text: &str, find: &str) -> Unlocated {
-    let sought: Vec<&str> = lines(find).collect();
-    let mut is_there: HashMap<&str, bool> = sought.iter().map(|line| (*line, false)).collect();
+/// The reason that these lines are not in the text, explained only in a few cases, by lines that were shown.
+fn not_there(
+    text: &str,
+    shown: Option<&[Range<usize>]>,
+    find: &str,
+    explained: &mut usize,
+) -> Unlocated {
+    if *explained == EXPLAINED {
+        return Unlocated::NotInARow;
+    }
+    *explained += 1;
+    let mut missing: HashSet<&str> = lines(find).collect();
     for line in lines(text) {
-        if let Some(is_there) = is_there.get_mut(line) {
-            *is_there = true;
-        }
+        missing.remove(line);
     }
-    if let Some(missing) = sought.iter().find(|line| !is_there[**line]) {
-        let nearest = nearest(text, missing);
-        return Unlocated::NoLine {
-            sought: shown(missing),
-            nearest: nearest.map(|(line, text)| (line, shown(text), difference(missing, text))),
-        };
-    }
-    // The place that agrees with most lines.
-    let (mut best, mut offset) = ((0, 0, None), 0);
-    for (number, line) in lines(text).enumerate() {
-        if line == sought[0] {
-            let mut found = lines(&text[offset..]);
-            let same = sought
-                .iter()
-                .take_while(|line| found.next() == Some(**line));
-            let same = same.count();
-            if same > best.0 {
-                best = (same, number + same, lines(&text[offset..]).nth(same));
-            }
-        }
-        offset += line.len() + 1;
-    }
-    let (same, line, next) = best;
-    Unlocated::NotInARow {
-        sought: shown(sought.get(same).copied().unwrap_or_default()),
-        line,
-        next: next.map(shown),
+    let Some(sought) = lines(find).find(|line| missing.contains(line)) else {
+        return Unlocated::NotInARow;
+    };
+    let nearest = nearest(text, shown, sought);
+    Unlocated::NoLine {
+        sought: told(sought),
+        nearest: nearest.map(|(line, text)| (line, told(text), difference(sought, text))),
     }
 }
 
@@ -271,18 +260,22 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.strip_suffix('\n').unwrap_or(text).split('\n')
 }
 
-/// The line of the text with the least edit distance from another, and its number; `None` if none has anything in
-/// common with it.
-fn nearest<'t>(text: &'t str, sought: &str) -> Option<(usize, &'t str)> {
+/// The line of those shown with the least edit distance from another, and its number; `None` if none has anything in
+/// common with it. The time is bounded: past many lines that come into question, the best so far counts.
+fn nearest<'t>(
+    text: &'t str,
+    shown: Option<&[Range<usize>]>,
+    sought: &str,
+) -> Option<(usize, &'t str)> {
     let sought = sought.as_bytes()[..sought.len().min(LONGEST)].to_vec();
     let mut counts = [0_i32; 256];
     for byte in &sought {
         counts[usize::from(*byte)] += 1;
     }
-    let (mut best, mut least) = (None, sought.len());
+    let (mut best, mut least, mut distances) = (None, sought.len(), 0);
     for (number, line) in lines(text).enumerate() {
         let bytes = &line.as_bytes()[..line.len().min(LONGEST)];
-        if bytes.len().abs_diff(sought.len()) >= least {
+        if bytes.len().abs_diff(sought.len()) >= least || !is_shown(shown, number) {
             continue;
         }
         // The bytes that only one of the lines has are a lower bound of the distance, which takes longer to compute.
@@ -297,6 +290,10 @@ fn nearest<'t>(text: &'t str, sought: &str) -> Option<(usize, &'t str)> {
         let distance = strsim::generic_levenshtein(&sought, &bytes.to_vec());
         if distance < least {
             (best, least) = (Some((number + 1, line)), distance);
+        }
+        distances += 1;
+        if distances == DISTANCES {
+            break;
         }
     }
     best
@@ -316,7 +313,8 @@ fn difference(one: &str, other: &str) -> &'static str {
     }
 }
 
-fn shown(line: &str) -> String {
+/// A line as it is told in a fault.
+fn told(line: &str) -> String {
     escaped(&cut(line.trim_end_matches('\r'), LONGEST))
 }
 

@@ -11,6 +11,7 @@ use memchr::{memchr, memchr_iter, memmem};
 use super::beneath::ancestors;
 use super::{EditKind, FaultKind, FileEdit, Replacement, ReplyFault};
 use crate::model::ReplyFormat;
+use crate::sys::numbers::counted;
 
 /// The shortest fence: three carets.
 const FENCE: &str = "^^^";
@@ -27,23 +28,9 @@ pub struct ParsedReply {
     /// The files in which not all replacements were found, each with its line of the reply.
     pub unlocated: Vec<(String, usize)>,
     /// The reason that the reply must have been cut short, whatever the server says.
-    pub incomplete: Option<Incomplete>,
+    pub incomplete: Option<String>,
     /// The text outside of blocks.
     pub prose: String,
-}
-
-/// The reasons that a reply is incomplete.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Incomplete {
-    /// The reply must end with `^^^done N`, and does not.
-    #[error("it does not end with `^^^done N`, N being the number of its files")]
-    NotDone,
-    /// The reply goes on behind `^^^done N`.
-    #[error("there is more behind its `^^^done`, on line {0}")]
-    Behind(usize),
-    /// The reply has another number of files than it says.
-    #[error("it says `^^^done {said}`, and names {}", crate::sys::numbers::counted(*.named as u64, "file"))]
-    OtherNumber { said: usize, named: usize },
 }
 
 impl ParsedReply {
@@ -181,12 +168,14 @@ impl<'r> Parser<'r> {
             parts: Vec::new(),
         };
         match (self.open.take(), word) {
-            (None, "end") => self.fault(number, FaultKind::StrayEnd),
             (None, "delete") => self.fault(number, FaultKind::StrayDelete),
-            (None, _) if is_mark => self.stray(number, word),
+            (None, mark) if is_mark || mark == "end" => {
+                let mark = mark.to_owned();
+                self.fault(number, FaultKind::Stray { mark });
+            }
             (None, _) if done.is_some() => self.done = done,
             (None, _) => self.open(opening),
-            (Some(open), "end") if carets == open.carets => self.close(open, start),
+            (Some(open), "end") if carets == open.carets => self.close(open, number, start),
             (Some(open), "delete")
                 if carets == open.carets && start == open.body && open.piece == Piece::Whole =>
             {
@@ -227,19 +216,15 @@ impl<'r> Parser<'r> {
         range: std::ops::Range<usize>,
     ) {
         let text = &self.reply[open.body..range.start];
-        let path = || open.path.to_owned();
         match (word, open.piece) {
-            ("find", Piece::Whole) if !text.is_empty() => {
-                self.fault(line, FaultKind::TextBeforeFind { path: path() });
-            }
-            ("find", Piece::Find(of)) => self.fault(of, FaultKind::NoPut { path: path() }),
+            ("find", Piece::Whole) if text.is_empty() => {}
+            ("find", Piece::Put) => open.put(text),
             ("put", Piece::Find(of)) => open.parts.push(Replacement {
                 line: of,
                 find: text.to_owned(),
                 put: String::new(),
             }),
-            ("put", _) => self.stray(line, word),
-            _ => open.put(text),
+            _ => self.out_of_place(&open, word, line),
         }
         open.piece = match word {
             "find" => Piece::Find(line),
@@ -249,15 +234,12 @@ impl<'r> Parser<'r> {
         self.open = Some(open);
     }
 
-    /// Handles the `^^^end` of a block, at this offset.
-    fn close(&mut self, mut open: OpenBlock<'r>, end: usize) {
+    /// Handles the `^^^end` of a block, on this line and at this offset.
+    fn close(&mut self, mut open: OpenBlock<'r>, line: usize, end: usize) {
         let text = &self.reply[open.body..end];
         match open.piece {
             Piece::Whole => self.edit(&open, EditKind::Write(text.to_owned()), Vec::new()),
-            Piece::Find(of) => {
-                let path = open.path.to_owned();
-                self.fault(of, FaultKind::NoPut { path });
-            }
+            Piece::Find(_) => self.out_of_place(&open, "end", line),
             Piece::Put => {
                 open.put(text);
                 let parts = mem::take(&mut open.parts);
@@ -278,9 +260,9 @@ impl<'r> Parser<'r> {
         }
     }
 
-    fn stray(&mut self, line: usize, mark: &str) {
-        let mark = mark.to_owned();
-        self.fault(line, FaultKind::StrayMark { mark });
+    fn out_of_place(&mut self, open: &OpenBlock<'_>, mark: &str, line: usize) {
+        let (path, mark) = (open.path.to_owned(), mark.to_owned());
+        self.fault(line, FaultKind::OutOfPlace { path, mark });
     }
 
     fn fault(&mut self, line: usize, kind: FaultKind) {
@@ -321,13 +303,20 @@ impl<'r> Parser<'r> {
         let edits: Vec<FileEdit> = last.into_values().collect();
         faults.extend(files_that_are_directories(&edits));
         let incomplete = match (self.done, self.behind) {
-            (None, _) => self.has_marks.then_some(Incomplete::NotDone),
-            (Some(_), Some(line)) => Some(Incomplete::Behind(line)),
+            (None, _) => self.has_marks.then(|| {
+                "it does not end with `^^^done N`, N being the number of its files".to_owned()
+            }),
+            (Some(_), Some(line)) => Some(format!(
+                "there is more behind its `^^^done`, on line {line}"
+            )),
             // The number of files in a malformed reply is anyone's guess.
             (Some(said), None) => {
                 let named = edits.len();
                 let is_other = said != named && faults.is_empty();
-                is_other.then_some(Incomplete::OtherNumber { said, named })
+                is_other.then(|| {
+                    let files = counted(named as u64, "file");
+                    format!("it says `^^^done {said}`, and names {files}")
+                })
             }
         };
         ParsedReply {
@@ -342,9 +331,9 @@ impl<'r> Parser<'r> {
 }
 
 impl OpenBlock<'_> {
-    /// Ends the lines of the last `^^^put`, if there is one.
+    /// Ends the lines of the last `^^^put`.
     fn put(&mut self, text: &str) {
-        if let Some(part) = self.parts.last_mut().filter(|_| self.piece == Piece::Put) {
+        if let Some(part) = self.parts.last_mut() {
             text.clone_into(&mut part.put);
         }
     }

@@ -273,8 +273,11 @@ impl PathPolicy {
             }
         }
         for (path, line) in reply.unlocated {
-            let fault = self.present(&path)?.err();
-            faults.extend(fault.map(|kind| ReplyFault { line, kind }));
+            if let Some(kind) = self.present(&path)?.err() {
+                // These tell lines of a file that no reply may name.
+                faults.retain(|fault| !fault.is_unlocated(&path));
+                faults.push(ReplyFault { line, kind });
+            }
         }
         if !faults.is_empty() {
             faults.sort_by_key(|fault| fault.line);

@@ -125,7 +125,7 @@ pub fn with_all_edits(reply: Reply, request: &Request<'_>) -> Result<Reply, Mode
     let parsed = parsed.filter(|parsed| !is_request(parsed));
     match parsed.and_then(|parsed| parsed.incomplete) {
         Some(why) => Err(ModelError::Incomplete {
-            why: why.to_string(),
+            why,
             spent: (&reply).into(),
             finish: reply.finish,
         }),

@@ -8,6 +8,8 @@ use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
+use memchr::memmem;
+
 use crate::edit::beneath::{OpenDirectory, Root, open_regular, split};
 use crate::edit::{Digest, Sent, Stamp, VerifiedEdits};
 use crate::project::dirty;
@@ -92,7 +94,8 @@ impl Shown {
     }
 
     /// Returns the text of a file as the model was last sent it, where `rollup` is the code base that it was sent: the
-    /// present text of a file of its own, or of any file of a code base that cannot be compared with the disk.
+    /// present text of a file of its own or, of a code base that cannot be compared with the disk, of one whose text
+    /// stands in it.
     pub fn sent(&self, path: &str, rollup: &str) -> Sent {
         let known = self.files.get(path);
         let on_disk = DiskFiles::below(&self.root).read(path);
@@ -101,7 +104,7 @@ impl Shown {
             (Some(file), Some(text)) => file.is_own || file.shown == Some(Digest::of(text)),
             (Some(_), None) => false,
             (None, Some(_)) if self.is_known => return Sent::NotShown,
-            (None, Some(_)) => true,
+            (None, Some(text)) => memmem::find(rollup.as_bytes(), text).is_some(),
         };
         let text = on_disk.filter(|_| is_shown).or_else(|| {
             let sections = rollup::sections(rollup, &self.root);

@@ -1,5 +1,7 @@
 //! That replacements are made at the one place where their lines stand, and that all else is told with its place.
 
+use std::time::{Duration, Instant};
+
 use super::*;
 use crate::edit::parse::incomplete;
 use proptest::prelude::*;
@@ -98,15 +100,11 @@ fn every_fault_is_told_with_its_place() {
         ),
         (
             &[("}\nfn two() {\n", "x\n")],
-            &[
-                "line 2: `f`: the lines are in the file as it was sent, but not in a row: `fn two() {` does not follow line 3, `` does",
-            ],
+            &["line 2: `f`: the lines are not in the file as it was sent, in a row"],
         ),
         (
             &[("}\n}\n", "x\n")],
-            &[
-                "line 2: `f`: the lines are in the file as it was sent, but not in a row: `}` does not follow line 3, `` does",
-            ],
+            &["line 2: `f`: the lines are not in the file as it was sent, in a row"],
         ),
         (
             &[("    step();\n}\n", "x\n")],
@@ -251,6 +249,40 @@ fn a_large_file_is_searched_at_once() {
     assert!(
         near[0].contains("the nearest is line 13: `    let value_12 = compute(12);`"),
         "{near:?}"
+    );
+}
+
+#[test]
+fn lines_that_are_missing_cost_little_time_and_few_are_explained() {
+    let long: String = (0..100_000)
+        .map(|n: u32| format!("{:0200}\n", u128::from(n.wrapping_mul(2_654_435_761))))
+        .collect();
+    for (text, find, expected) in [
+        (
+            format!("b\n{}", "a\n".repeat(1_000_000)),
+            format!("{}b\n", "a\n".repeat(5000)),
+            "in a row",
+        ),
+        (long, format!("{:0200}\n", 1), "the nearest is line "),
+    ] {
+        let parts = [(find.as_str(), "x\n"); 10];
+        let began = Instant::now();
+        let faults = applied(&text, &reply(&parts)).unwrap_err();
+        // Far less than a comparison of each place takes.
+        assert!(began.elapsed() < Duration::from_secs(20));
+        assert!(faults[2].contains(expected), "{faults:?}");
+        assert!(faults[3].contains("in a row"), "{faults:?}");
+    }
+}
+
+#[test]
+fn the_nearest_line_is_one_that_was_shown() {
+    let sent = |_: &str| Sent::Excerpts("secret = 12\nsecret = x\n".to_owned(), vec![1..2, 3..4]);
+    let reply = reply(&[("secret = 1\n", "x\n")]);
+    let fault = read(&reply, ReplyFormat::Edits, &sent).faults[0].to_string();
+    assert!(
+        fault.ends_with("the nearest is line 2: `secret = x`"),
+        "{fault}"
     );
 }
 

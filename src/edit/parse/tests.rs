@@ -213,7 +213,7 @@ proptest! {
 }
 
 /// The paths with the number of their replacements, and the faults, of a reply in the form of edits.
-fn edits(reply: &str) -> (Vec<String>, Vec<String>, Option<Incomplete>) {
+fn edits(reply: &str) -> (Vec<String>, Vec<String>, Option<String>) {
     let parsed = parse_as(reply, ReplyFormat::Edits);
     let paths = parsed.edits.iter();
     let paths = paths.map(|edit| format!("{} {}", edit.path, edit.parts.len()));
@@ -221,6 +221,7 @@ fn edits(reply: &str) -> (Vec<String>, Vec<String>, Option<Incomplete>) {
     (paths.collect(), faults.collect(), parsed.incomplete)
 }
 
+const NOT_DONE: &str = "it does not end with `^^^done N`, N being the number of its files";
 const EDIT: &str = "^^^a\n^^^find\n1\n^^^put\n2\n^^^find\n3\n^^^put\n^^^end\n";
 
 #[test]
@@ -254,84 +255,80 @@ fn a_reply_of_edits_ends_with_the_number_of_its_files() {
         (format!("{EDIT}^^^done 1"), None),
         (format!("{EDIT}^^^done 1 \r\nprose\n"), None),
         ("There is nothing to do.\n^^^done 0\n".to_owned(), None),
-        (EDIT.to_owned(), Some(Incomplete::NotDone)),
-        (String::new(), Some(Incomplete::NotDone)),
-        (format!("{EDIT}^^^done\n"), Some(Incomplete::NotDone)),
-        (format!("{EDIT}^^^done one\n"), Some(Incomplete::NotDone)),
-        (format!("{EDIT} ^^^done 1\n"), Some(Incomplete::NotDone)),
+        (EDIT.to_owned(), Some(NOT_DONE)),
+        (String::new(), Some(NOT_DONE)),
+        (format!("{EDIT}^^^done\n"), Some(NOT_DONE)),
+        (format!("{EDIT}^^^done one\n"), Some(NOT_DONE)),
+        (format!("{EDIT} ^^^done 1\n"), Some(NOT_DONE)),
         (
             format!("{EDIT}^^^done 2\n"),
-            Some(Incomplete::OtherNumber { said: 2, named: 1 }),
+            Some("it says `^^^done 2`, and names 1 file"),
         ),
         (
             format!("{EDIT}^^^done 1\n^^^b\n^^^delete\n"),
-            Some(Incomplete::Behind(11)),
+            Some("there is more behind its `^^^done`, on line 11"),
         ),
         (
             format!("{EDIT}^^^done 1\n^^^done 1\n"),
-            Some(Incomplete::Behind(11)),
+            Some("there is more behind its `^^^done`, on line 11"),
         ),
     ] {
         assert_eq!(
-            parse_as(&reply, ReplyFormat::Edits).incomplete,
+            parse_as(&reply, ReplyFormat::Edits).incomplete.as_deref(),
             expected,
             "{reply}"
         );
     }
 }
 
+const OUT_OF_PLACE: &str = "out of place: right below its path, a block has `^^^find` and `^^^put` by turns, then `^^^end`";
+
 #[test]
 fn faults_of_edits_are_named_with_their_lines() {
     for (reply, expected) in [
         (
             "^^^a\n\n^^^find\n1\n^^^put\n^^^end\n",
-            &["line 3: `a`: there is text before the first `^^^find`"][..],
+            &[format!("line 3: `a`: `^^^find` {OUT_OF_PLACE}")][..],
         ),
         (
             "^^^a\n^^^find\n1\n^^^end\n",
-            &["line 2: `a`: a `^^^find` without its `^^^put`"],
+            &[format!("line 4: `a`: `^^^end` {OUT_OF_PLACE}")],
         ),
         (
             "^^^a\n^^^find\n1\n^^^find\n2\n^^^put\n^^^end\n",
-            &["line 2: `a`: a `^^^find` without its `^^^put`"],
+            &[format!("line 4: `a`: `^^^find` {OUT_OF_PLACE}")],
         ),
         (
             "^^^a\n^^^put\n2\n^^^end\n",
-            &[
-                "line 2: `^^^put` out of place: a block has its path, `^^^find`, `^^^put`, more of these, and `^^^end`",
-            ],
+            &[format!("line 2: `a`: `^^^put` {OUT_OF_PLACE}")],
         ),
         (
             "^^^a\n^^^find\n1\n^^^put\n2\n^^^put\n3\n^^^end\n",
-            &[
-                "line 6: `^^^put` out of place: a block has its path, `^^^find`, `^^^put`, more of these, and `^^^end`",
-            ],
+            &[format!("line 6: `a`: `^^^put` {OUT_OF_PLACE}")],
         ),
         (
             "^^^find\n1\n",
-            &[
-                "line 1: `^^^find` out of place: a block has its path, `^^^find`, `^^^put`, more of these, and `^^^end`",
-            ],
+            &["line 1: `^^^find` outside a block".to_owned()],
         ),
         (
             "^^^a\n^^^find\n1\n^^^put\n^^^end\n^^^a\n^^^delete\n",
-            &["line 6: `a` has a block on line 1 already: put all of a file into one block"],
+            &["line 6: `a` has a block on line 1 already: put all of a file into one block".to_owned()],
         ),
         (
             "^^^a\n^^^find\n1\n^^^put\n2\n^^^done 1\n",
-            &["line 6: `^^^done 1` inside the block of `a` from line 1, whose `^^^end` is missing"],
+            &["line 6: `^^^done 1` inside the block of `a` from line 1, whose `^^^end` is missing".to_owned()],
         ),
         (
             "^^^a\n^^^find\n1\n^^^put\n2\n^^^delete\n",
-            &["line 6: `^^^delete` inside the block of `a` from line 1, whose `^^^end` is missing"],
+            &["line 6: `^^^delete` inside the block of `a` from line 1, whose `^^^end` is missing".to_owned()],
         ),
         (
             "^^^a\n^^^find\n1\n^^^put\n",
-            &["line 1: the block of `a` has no `^^^end`"],
+            &["line 1: the block of `a` has no `^^^end`".to_owned()],
         ),
         (
             "^^^a\n^^^find\n1\n^^^put\n^^^^end\n",
-            &["line 5: `^^^^end` inside the block of `a` from line 1, whose `^^^end` is missing"],
+            &["line 5: `^^^^end` inside the block of `a` from line 1, whose `^^^end` is missing".to_owned()],
         ),
     ] {
         assert_eq!(edits(reply).1, expected, "{reply}");
@@ -349,8 +346,8 @@ fn replies_of_whole_files_may_end_with_their_number_and_have_such_paths() {
     );
     assert_eq!(parse(reply).prose, "prose\n");
     assert_eq!(
-        whole("^^^a\nx\n^^^end\n^^^done 2\n"),
-        Some(Incomplete::OtherNumber { said: 2, named: 1 })
+        whole("^^^a\nx\n^^^end\n^^^done 2\n").as_deref(),
+        Some("it says `^^^done 2`, and names 1 file")
     );
     for (reply, expected) in [
         ("^^^done 3\nx\n^^^end\n", "done 3=x\n"),
