@@ -12,6 +12,8 @@
     reason = "a benchmark prints, and may panic like a test"
 )]
 
+mod support;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::ops::Range;
@@ -19,6 +21,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use code_commit::measured::{EditKind, PathPolicy, ReplyFormat, Sent, VerifyError, read, tokens};
+
+use support::{git, git_text};
 
 /// Files that no reply may change, and directories.
 const PROTECTED: [&str; 8] = [
@@ -54,9 +58,9 @@ fn main() {
             .map_or(env!("CARGO_MANIFEST_DIR"), String::as_str),
     );
     let count = words.next().map_or("300", String::as_str);
-    let log = git(&clone, &["log", "--no-merges", "--format=%H", "-n", count]);
+    let log = git_text(&clone, &["log", "--no-merges", "--format=%H", "-n", count]);
     let mut sum = Sum::default();
-    for commit in String::from_utf8(log.unwrap()).unwrap().lines() {
+    for commit in log.lines() {
         let changes = changes(&clone, commit);
         if !changes.is_empty() {
             measure(commit, &changes, &mut sum);
@@ -76,16 +80,6 @@ fn main() {
     println!("edits / whole: {}.{} %", share / 10, share % 10);
 }
 
-fn git(clone: &Path, arguments: &[&str]) -> Option<Vec<u8>> {
-    let output = Command::new("git")
-        .arg("-C")
-        .arg(clone)
-        .args(arguments)
-        .output()
-        .unwrap();
-    output.status.success().then_some(output.stdout)
-}
-
 /// The files that a commit has changed, by path.
 fn changes(clone: &Path, commit: &str) -> BTreeMap<String, Change> {
     let listed = [
@@ -98,7 +92,7 @@ fn changes(clone: &Path, commit: &str) -> BTreeMap<String, Change> {
         "--raw",
         commit,
     ];
-    let listed = String::from_utf8_lossy(&git(clone, &listed).unwrap()).into_owned();
+    let listed = git_text(clone, &listed);
     let mut fields = listed.split('\0');
     let mut changes = BTreeMap::new();
     while let (Some(raw), Some(path)) = (fields.next(), fields.next()) {

@@ -110,11 +110,11 @@ fn measure_files(
         .map(|(path, text)| (&**path, &**text))
         .collect();
     let started = Instant::now();
-    let outlined = outline(&pairs, &tokens::count, u64::MAX).text;
+    let outlined = outline(&pairs, &tokens::count, u64::MAX);
     let time = started.elapsed();
     let (mut all, mut found) = (0, 0);
     for (path, text) in pairs.iter().copied() {
-        let own = outline(&[(path, text)], &tokens::count, u64::MAX).text;
+        let own = outline(&[(path, text)], &tokens::count, u64::MAX);
         let words: HashSet<&str> = own
             .split(|c: char| !c.is_alphanumeric() && c != '_')
             .collect();

@@ -17,14 +17,18 @@
     reason = "a benchmark prints, and may panic like a test"
 )]
 
+mod support;
+
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use code_commit::measured::{Kind, Source, rank};
+use code_commit::measured::{Source, rank, weight};
 use serde_json::Value;
+
+use support::git_text;
 
 /// The limits in tokens.
 const LIMITS: [&str; 3] = ["16k", "32k", "64k"];
@@ -54,11 +58,11 @@ struct Sums {
 fn recall(clone: &str, commits: usize) {
     let dir = tempfile::tempdir().unwrap();
     let copy = dir.path();
-    git(
+    git_text(
         copy,
         &["clone", "-q", "--shared", "--no-checkout", clone, "."],
     );
-    let listed = git(
+    let listed = git_text(
         copy,
         &["rev-list", "--no-merges", "--min-parents=1", "HEAD"],
     );
@@ -67,17 +71,17 @@ fn recall(clone: &str, commits: usize) {
     let (mut count, mut whole, mut asked) = (0, 0.0, 0.0);
     for commit in listed.lines() {
         let changes = changes(copy, commit);
-        let of_kinds = |kinds: &[Kind]| {
+        let of_weight = |least: f64| {
             let changes = changes.iter();
-            let changes = changes.filter(|(path, _)| kinds.contains(&Kind::of(path)));
+            let changes = changes.filter(|(path, _)| weight(path) >= least);
             changes.collect::<Vec<_>>()
         };
-        let kinds = [&[Kind::Source][..], &[Kind::Source, Kind::Test]].map(of_kinds);
+        let kinds = [1.0, 0.5].map(of_weight);
         if kinds[0].is_empty() {
             continue;
         }
-        git(copy, &["checkout", "-qf", &format!("{commit}^")]);
-        let message = git(copy, &["show", "--no-patch", "--format=%B", commit]);
+        git_text(copy, &["checkout", "-qf", &format!("{commit}^")]);
+        let message = git_text(copy, &["show", "--no-patch", "--format=%B", commit]);
         let all = context(copy, &message, &[]);
         let total = all["tokens"].as_f64().unwrap();
         for (at, limit) in LIMITS.into_iter().enumerate() {
@@ -136,7 +140,9 @@ fn context(root: &Path, message: &str, limit: &[&str]) -> Value {
 
 fn by_path(context: &Value) -> HashMap<&str, &Value> {
     let files = context["files"].as_array().unwrap().iter();
+    let is_limited = !context["outline"].is_null();
     files
+        .filter(|file| !is_limited || file["shown"] != "")
         .map(|file| (file["path"].as_str().unwrap(), file))
         .collect()
 }
@@ -168,7 +174,7 @@ fn changes(root: &Path, commit: &str) -> BTreeMap<String, Vec<u64>> {
     let diff = "diff-tree -r -p -U0 --no-renames --diff-filter=DM --no-ext-diff --no-commit-id";
     let arguments: Vec<&str> = diff.split(' ').chain([commit]).collect();
     let (mut changes, mut path) = (BTreeMap::<_, Vec<u64>>::new(), String::new());
-    for line in git(root, &arguments).lines() {
+    for line in git_text(root, &arguments).lines() {
         if let Some(before) = line.strip_prefix("--- a/") {
             before.clone_into(&mut path);
         } else if let Some(hunk) = line.strip_prefix("@@ -") {
@@ -182,13 +188,6 @@ fn changes(root: &Path, commit: &str) -> BTreeMap<String, Vec<u64>> {
         }
     }
     changes
-}
-
-fn git(root: &Path, arguments: &[&str]) -> String {
-    let mut git = Command::new("git");
-    let output = git.args(arguments).current_dir(root).output().unwrap();
-    assert!(output.status.success(), "{arguments:?}: {output:?}");
-    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 /// Ranks 100 MB in 20,000 files, in turns with the plain walk and read of them.
@@ -220,8 +219,8 @@ fn speed() {
         times.sort();
         times[times.len() / 2].as_secs_f64() * 1000.0
     };
-    git(dir.path(), &["init", "-q"]);
-    git(dir.path(), &["add", "."]);
+    git_text(dir.path(), &["init", "-q"]);
+    git_text(dir.path(), &["add", "."]);
     let mut whole: Vec<Duration> = (0..5)
         .map(|_| {
             let started = Instant::now();

@@ -68,9 +68,8 @@ pub mod measured {
     pub use crate::model::message::{Message, Role};
     pub use crate::model::price::Usd;
     pub use crate::model::tokens;
-    pub use crate::project::excerpts::{excerpts, numbered};
-    pub use crate::project::outline::{Outline, Signature, outline, signatures};
-    pub use crate::project::ranking::kinds::Kind;
+    pub use crate::project::outline::{Signature, outline, signatures};
+    pub use crate::project::ranking::kinds::weight;
     pub use crate::project::ranking::{PastCommit, Ranked, Ranking, Source, rank, terms};
     pub use crate::record::event::Event;
     pub use crate::record::mode::SharedMode;

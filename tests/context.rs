@@ -110,10 +110,13 @@ fn within_a_limit_it_is_told_what_is_sent() {
     let files = sent["files"].as_array().unwrap();
     let lines = |path: &str| {
         let file = files.iter().find(|file| file["path"] == path);
-        file.map(|file| file["lines"].clone())
+        file.map(|file| (file["shown"].clone(), file["lines"].clone()))
     };
-    assert_eq!(lines("src/parser.rs"), Some(Value::Null));
-    let last = lines("src/large.rs").unwrap();
+    assert_eq!(lines("src/parser.rs"), Some((json!("whole"), Value::Null)));
+    let (shown, last) = lines("src/large.rs").unwrap();
+    assert_eq!(shown, "lines");
+    // What is not sent is ranked, too.
+    assert_eq!(lines("src/other.rs"), Some((json!(""), Value::Null)));
     assert_eq!(last.as_array().unwrap().last().unwrap()[1], 501);
     assert!(sent["tokens"].as_u64().unwrap() <= 1000, "{sent}");
     assert!(sent["outline"].as_u64().unwrap() > 0, "{sent}");
@@ -122,7 +125,24 @@ fn within_a_limit_it_is_told_what_is_sent() {
         text.contains("outline of all files") && text.contains("whole"),
         "{text}"
     );
+    assert!(text.contains("7 files ranked"), "{text}");
     project
         .run(&["context", "-m", "x", "--tokens", "few"])
+        .exits(2);
+}
+
+#[test]
+fn files_are_put_first_and_left_out_by_their_paths() {
+    let project = project();
+    let chosen = ["--include", "src/other.rs", "--exclude", "tests"];
+    let run = project.run(&[&["context", "-m", "find_fences"], &chosen[..]].concat());
+    let text = run.exits(0).stdout;
+    assert!(
+        text.lines().nth(1).unwrap().ends_with("src/other.rs"),
+        "{text}"
+    );
+    assert!(!text.contains("tests/"), "{text}");
+    project
+        .run(&["context", "-m", "x", "--include", "nothing"])
         .exits(2);
 }

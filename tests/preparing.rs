@@ -292,7 +292,7 @@ fn an_outline_has_the_paths_and_the_public_names_of_what_is_rolled_up() {
     let run = project.run(&["rollup", "--outline"]).exits(0);
     let outline = "docs/\n a.md\nsrc/\n lib.rs\n  pub fn run(count: u64)\n main.rs\n";
     assert_eq!(project.read("agent-config/codeOutline.txt"), outline);
-    let says = "agent-config/codeOutline.txt has 3 of 3 files, 1 with signatures, in about ";
+    let says = "agent-config/codeOutline.txt has about ";
     assert!(run.stdout.contains(says), "{}", run.stdout);
     project
         .run(&["rollup", "--outline", "--budget", "14", "src"])
@@ -303,9 +303,9 @@ fn an_outline_has_the_paths_and_the_public_names_of_what_is_rolled_up() {
         .run(&["rollup", "--outline", "--output-format", "json"])
         .exits(0);
     let data: Value = serde_json::from_str(&run.stdout).unwrap();
-    assert_eq!(
-        (&data["files"], &data["listed"], &data["with_signatures"]),
-        (&3.into(), &3.into(), &1.into())
+    assert!(
+        data["tokens"].as_u64() < data["of_tokens"].as_u64(),
+        "{data}"
     );
 }
 

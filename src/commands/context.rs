@@ -3,18 +3,17 @@
 use clap::Args;
 use serde_json::{Value, json};
 
+use super::cli::inputs::ChosenArgs;
 use super::cli::values::parse_tokens;
 use super::query;
 use crate::model::tokens;
 use crate::project::history::past_commits;
-use crate::project::ranking::{Ranked, rank};
-use crate::run::code_base::{CodeBase, Rolled};
-use crate::run::code_context::{CodeContext, CodeLimit};
+use crate::run::code_base::CodeBase;
+use crate::run::code_context::CodeContext;
 use crate::run::context::Context;
 use crate::run::not_ready::NotReady;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::ready;
-use crate::sys::git::Git;
 use crate::sys::numbers::{counted, grouped};
 use crate::ui::columns::{self, Align};
 use crate::ui::input;
@@ -30,6 +29,10 @@ pub struct ContextArgs {
     /// Show what `--context N` sends: the outline, and which files in whole or in which lines
     #[arg(long, value_name = "N", value_parser = parse_tokens)]
     pub tokens: Option<u64>,
+
+    /// The files chosen.
+    #[command(flatten)]
+    pub chosen: ChosenArgs,
 }
 
 /// The number of files listed in the table.
@@ -46,100 +49,93 @@ pub fn context(context: &Context<'_>, arguments: &ContextArgs) -> Result<Outcome
         None => ready::query_file(&context.project).map_err(NotReady::of)?,
     };
     let root = context.project.root();
-    let code_base = CodeBase::read(root, &[], false)?;
-    let git = Git::find(context.environment.os("PATH"), root);
-    let history = past_commits(root, git.as_ref());
-    if let Some(tokens) = arguments.tokens {
-        let limit = CodeLimit {
-            tokens: Some(tokens),
-            ..CodeLimit::default()
-        };
+    let mut code_base = CodeBase::read(root, &[], false)?;
+    if arguments.tokens.is_some() {
         // As for a run, which sends none of them.
-        let code_base = code_base.without_credentials(context.redactor);
-        let selected = CodeContext::select(code_base, &query, &history, &limit)?;
-        return Ok(sent(&selected));
+        code_base = code_base.without_credentials(context.redactor);
     }
-    let sources = code_base.files.iter().map(Rolled::source);
-    let ranking = rank(&query, &sources.collect::<Vec<_>>(), &history);
-    let files = ranking.files.iter();
-    let files: Vec<_> = files
-        .map(|ranked| (&code_base.files[ranked.index], ranked))
-        .collect();
-    let (count, commits) = (files.len() as u64, history.len() as u64);
+    let history = past_commits(root, context.environment.os("PATH"));
+    let limit = arguments.chosen.limit(arguments.tokens);
+    let selected = CodeContext::select(code_base, &query, &history, &limit)?;
+    let (text, data) = choice(&selected);
+    let sent = arguments.tokens.map(|_| {
+        let tokens = data["tokens"].as_u64().unwrap_or_default();
+        let shown = grouped(selected.shown.len() as u64);
+        format!(
+            "{shown} would be sent, {} in all; ",
+            counted(tokens, "token")
+        )
+    });
     let summary = format!(
-        "done: {} ranked by the query and by {}; nothing was sent",
-        counted(count, "file"),
-        counted(commits, "earlier commit")
+        "done: {} ranked by the query and by {}; {}nothing was sent",
+        counted(selected.files.len() as u64, "file"),
+        counted(history.len() as u64, "earlier commit"),
+        sent.unwrap_or_default()
     );
     Ok(Outcome {
         summary,
-        ..Outcome::shown(table(&files), data(&files))
+        ..Outcome::shown(text, data)
     })
 }
 
-fn table(files: &[(&Rolled, &Ranked)]) -> String {
-    let mut rows = vec![["tokens", "file", "why"].map(str::to_owned).to_vec()];
-    for (file, ranked) in files.iter().take(NAMED) {
-        let path = file.path.escape_debug().to_string();
-        rows.push(vec![grouped(file.tokens), path, ranked.why.join(" ")]);
-    }
-    let mut lines = columns::aligned(&rows, &[Align::Right, Align::Left, Align::Left]);
-    if files.len() > NAMED {
-        lines.push(format!("and {} more files", files.len() - NAMED));
-    }
-    lines.join("\n")
-}
-
-fn data(files: &[(&Rolled, &Ranked)]) -> Value {
-    let tokens: u64 = files.iter().map(|(file, _)| file.tokens).sum();
-    let files = files.iter().map(|(file, ranked)| {
-        json!({"path": file.path, "tokens": file.tokens, "score": ranked.score, "why": ranked.why})
-    });
-    json!({"schema": 1, "tokens": tokens, "exact": false, "files": files.collect::<Vec<_>>()})
-}
-
-fn sent(context: &CodeContext) -> Outcome {
-    let (text, data) = choice(context);
-    let summary = format!(
-        "done: {} of {} would be sent, {} in all; nothing was",
-        counted(context.shown.len() as u64, "file"),
-        grouped(context.files.len() as u64),
-        counted(data["tokens"].as_u64().unwrap_or_default(), "token")
-    );
-    Outcome {
-        summary,
-        ..Outcome::shown(text, data)
-    }
-}
-
-/// Returns the outline's size and the files that are sent, as a table and as data.
+/// Returns the files by rank, as a table and as data; under a limit, also the outline's size and what is sent of each.
 pub(super) fn choice(context: &CodeContext) -> (String, Value) {
-    let total = tokens::count(&context.text());
-    let of_files: u64 = context.shown.iter().map(|file| file.tokens).sum();
-    let outline = total.saturating_sub(of_files);
-    let head = ["tokens", "file", "shown", "why"].map(str::to_owned);
-    let first = [&grouped(outline), "outline of all files", "", ""].map(str::to_owned);
-    let (mut rows, mut files) = (vec![head.to_vec(), first.to_vec()], Vec::new());
-    for file in &context.shown {
-        let path = &context.files[file.index].path;
-        let lines = file.lines.as_ref().map(|lines| {
-            let lines = lines.iter().map(|range| [range.start + 1, range.end]);
-            lines.collect::<Vec<_>>()
-        });
-        let shown = lines.as_ref().map_or("whole".to_owned(), |lines| {
-            let lines = lines.iter().map(|[first, last]| format!("{first}-{last}"));
-            lines.collect::<Vec<_>>().join(" ")
-        });
-        rows.push(vec![
-            grouped(file.tokens),
-            path.escape_debug().to_string(),
-            shown,
-            file.why.join(" "),
-        ]);
-        files.push(json!({"path": path, "tokens": file.tokens, "lines": lines, "why": file.why}));
+    let is_limited = context.sight.tokens > 0;
+    let mut rows = vec![["tokens", "file", "shown", "why"].map(str::to_owned)];
+    let (mut files, mut more, mut of_files) = (Vec::new(), 0_u64, 0);
+    let mut shown = context.shown.iter().peekable();
+    for ranked in &context.ranked {
+        let file = &context.files[ranked.index];
+        let sent = shown.next_if(|shown| shown.index == ranked.index);
+        let lines = sent.and_then(|sent| sent.lines.as_ref());
+        let lines = lines.map(|lines| lines.iter().map(|range| [range.start + 1, range.end]));
+        let lines = lines.map(Iterator::collect::<Vec<_>>);
+        let tokens = sent.map_or(file.tokens, |sent| sent.tokens);
+        let form = match (sent, &lines) {
+            (None, _) => "",
+            (_, None) => "whole",
+            (_, Some(_)) => "lines",
+        };
+        if sent.is_some() || files.len() < NAMED {
+            let ranges = lines.iter().flatten();
+            let ranges = ranges.map(|[first, last]| format!("{first}-{last}"));
+            let ranges = ranges.collect::<Vec<_>>().join(" ");
+            rows.push([
+                grouped(tokens),
+                file.path.escape_debug().to_string(),
+                if lines.is_some() {
+                    ranges
+                } else {
+                    form.to_owned()
+                },
+                ranked.why.join(" "),
+            ]);
+        } else {
+            more += 1;
+        }
+        if sent.is_some() || !is_limited {
+            of_files += tokens;
+        }
+        files.push(
+            json!({"path": file.path, "tokens": tokens, "score": ranked.score, "shown": form,
+            "lines": lines, "why": ranked.why}),
+        );
+    }
+    let mut data = json!({"schema": 1, "tokens": of_files, "exact": false, "files": files});
+    let mut rows: Vec<Vec<String>> = rows.into_iter().map(Vec::from).collect();
+    if is_limited {
+        let total = tokens::count(&context.text());
+        let outline = total.saturating_sub(of_files);
+        let row = [&grouped(outline), "outline of all files", "", ""];
+        rows.insert(1, row.map(str::to_owned).to_vec());
+        (data["tokens"], data["outline"]) = (total.into(), outline.into());
+    } else {
+        rows.iter_mut().for_each(|row| drop(row.remove(2)));
     }
     let aligns = [Align::Right, Align::Left, Align::Left, Align::Left];
-    let data =
-        json!({"schema": 1, "tokens": total, "exact": false, "outline": outline, "files": files});
-    (columns::aligned(&rows, &aligns).join("\n"), data)
+    let mut lines = columns::aligned(&rows, &aligns);
+    if more > 0 {
+        lines.push(format!("and {}", counted(more, "more file")));
+    }
+    (lines.join("\n"), data)
 }

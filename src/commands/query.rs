@@ -7,7 +7,6 @@ use std::fs;
 
 use crate::commands::cli::inputs::InputArgs;
 use crate::project::DRAFT;
-use crate::run::code_context::CodeLimit;
 use crate::run::context::{Context, Freshness, InputOptions, QuerySource};
 use crate::sys::error::Error;
 use crate::sys::files::{self, Links, PathError};
@@ -37,12 +36,7 @@ pub fn inputs(context: &Context<'_>, arguments: &InputArgs) -> Result<InputOptio
         roll_up: arguments.rollup,
         by_parts: arguments.parts,
         freshness,
-        limit: CodeLimit {
-            tokens: arguments.context,
-            include: arguments.include.clone(),
-            exclude: arguments.exclude.clone(),
-            shown: None,
-        },
+        limit: arguments.chosen.limit(arguments.context),
     })
 }
 

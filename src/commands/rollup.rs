@@ -77,20 +77,14 @@ fn outlined(
     let files = code_base.files.iter();
     let files: Vec<(&str, &str)> = files.map(|file| (&*file.path, &*file.content)).collect();
     let outline = outline(&files, &tokens::count, limit.unwrap_or(u64::MAX));
-    write(context, OUTLINE, |out| {
-        out.write_all(outline.text.as_bytes())
-    })?;
-    let (tokens, total) = (tokens::count(&outline.text), code_base.tokens());
+    write(context, OUTLINE, |out| out.write_all(outline.as_bytes()))?;
+    let (tokens, total) = (tokens::count(&outline), code_base.tokens());
     let summary = format!(
-        "done: {OUTLINE} has {} of {}, {} with signatures, in about {}: {} % of the code base's",
-        grouped(outline.listed as u64),
-        counted(files.len() as u64, "file"),
-        grouped(outline.signed as u64),
+        "done: {OUTLINE} has about {}: {} % of the code base's",
         counted(tokens, "token"),
         percent(tokens, total),
     );
-    let data = json!({"schema": 1, "tokens": tokens, "exact": false, "of_tokens": total,
-        "files": files.len(), "listed": outline.listed, "with_signatures": outline.signed});
+    let data = json!({"schema": 1, "tokens": tokens, "exact": false, "of_tokens": total});
     Ok(Outcome {
         data: Some(data),
         ..Outcome::said(summary)

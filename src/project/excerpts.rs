@@ -1,7 +1,6 @@
 //! The passages of a long text that say most about a query's terms. Pure, and linear in the text's size.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::hash::BuildHasher;
 use std::ops::Range;
 
 use super::ranking::terms;
@@ -14,9 +13,9 @@ const AROUND: usize = 3;
 /// Finds the passages of `text` that are best for terms of these weights, with their neighbourhood: ranges of lines,
 /// counted from 0, in order, with lines between them, which [`numbered`] shows in at most `limit` tokens by `measure`.
 /// The terms are those of [`terms`].
-pub fn excerpts<S: BuildHasher>(
+pub fn excerpts(
     text: &str,
-    weights: &HashMap<String, f64, S>,
+    weights: &HashMap<String, f64>,
     measure: &dyn Fn(&str) -> u64,
     limit: u64,
 ) -> Vec<Range<usize>> {
@@ -79,10 +78,7 @@ fn ranges(lines: impl Iterator<Item = usize>) -> Vec<Range<usize>> {
 }
 
 /// The passages that have any of the terms, the best first. A term counts less the more passages have it.
-fn by_score<S: BuildHasher>(
-    lines: &[&str],
-    weights: &HashMap<String, f64, S>,
-) -> Vec<Range<usize>> {
+fn by_score(lines: &[&str], weights: &HashMap<String, f64>) -> Vec<Range<usize>> {
     let passages = passages(lines);
     let found: Vec<BTreeMap<String, u32>> = passages
         .iter()
@@ -164,7 +160,7 @@ mod tests {
         assert_eq!(found(40), [45..75]);
         assert_eq!(found(80), [45..75, 141..171]);
         assert_eq!(
-            excerpts(&text, &HashMap::<String, f64>::new(), &measure, 80),
+            excerpts(&text, &HashMap::new(), &measure, 80),
             Vec::<Range<usize>>::new()
         );
         assert_eq!(

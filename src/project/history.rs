@@ -3,6 +3,7 @@
 //! Starts git, which starts nothing that the repository names. Where it cannot tell, or the repository configures
 //! filters or includes other settings, there are no commits.
 
+use std::ffi::OsStr;
 use std::io::Read as _;
 use std::path::Path;
 use std::process::Stdio;
@@ -19,26 +20,26 @@ const LOG: &str = "-c log.showRoot=false log --max-count=1000 --no-merges --no-n
 const LARGEST: u64 = 64 * MIB;
 
 /// Returns the last commits of the repository that contains `root`, without merges, the newest first. Paths are
-/// relative to `root`; those outside are left out.
-pub fn past_commits(root: &Path, git: Option<&Git>) -> Vec<PastCommit> {
-    let output = git.and_then(|git| log(root, git));
-    parse(&output.unwrap_or_default())
+/// relative to `root`; those outside are left out. `path` is a list of directories, one of which may have git.
+pub fn past_commits(root: &Path, path: Option<&OsStr>) -> Vec<PastCommit> {
+    parse(&log(root, path).unwrap_or_default())
 }
 
-fn log(root: &Path, git: &Git) -> Option<Vec<u8>> {
+fn log(root: &Path, path: Option<&OsStr>) -> Option<Vec<u8>> {
     let repository = Repository::of(root).ok()??;
     repository.check_readable().ok()?;
     if repository.may_filter().ok()? {
         return None;
     }
-    let mut command = git.command(root, &LOG.split(' ').collect::<Vec<_>>())?;
+    let mut command = Git::find(path, root)?.command(root, &LOG.split(' ').collect::<Vec<_>>())?;
     let mut child = command.stdout(Stdio::piped()).spawn().ok()?;
     let mut output = Vec::new();
     let stdout = child.stdout.take();
     let read = stdout.map(|stdout| stdout.take(LARGEST).read_to_end(&mut output));
     // Its pipe is closed, which ends it.
-    child.wait().ok()?;
-    read?.ok().map(|_| output)
+    let status = child.wait().ok()?;
+    let size = read?.ok()? as u64;
+    (status.success() || size == LARGEST).then_some(output)
 }
 
 /// Parses git's output. Neither messages nor paths have NUL bytes.
@@ -67,16 +68,18 @@ fn parse(output: &[u8]) -> Vec<PastCommit> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ffi::OsString;
     use std::fs;
 
-    fn git() -> Git {
-        Git::find(std::env::var_os("PATH").as_deref(), Path::new("/nowhere")).unwrap()
+    fn path() -> Option<OsString> {
+        std::env::var_os("PATH")
     }
 
     fn run(root: &Path, arguments: &[&str]) {
         let identity = ["-c", "user.name=a", "-c", "user.email=a@example.com"];
         let arguments = [&identity[..], arguments].concat();
-        let mut command = git().command(root, &arguments).unwrap();
+        let git = Git::find(path().as_deref(), Path::new("/nowhere")).unwrap();
+        let mut command = git.command(root, &arguments).unwrap();
         assert!(command.status().unwrap().success(), "{arguments:?}");
     }
 
@@ -101,7 +104,7 @@ mod tests {
     }
 
     fn found(root: &Path) -> Vec<(String, String)> {
-        let commits = past_commits(root, Some(&git())).into_iter();
+        let commits = past_commits(root, path().as_deref()).into_iter();
         let commits = commits.map(|commit| (commit.message, commit.paths.join(" ")));
         commits.collect()
     }

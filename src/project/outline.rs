@@ -6,10 +6,14 @@
 mod patterns;
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
+
+use regex::Regex;
 
 use self::patterns::{Language, Rule};
 use crate::sys::numbers::counted;
+use crate::sys::text::regex;
 
 /// Maximum length of a line that is looked at, in bytes: no one writes longer ones.
 const LONGEST_LINE: usize = 1000;
@@ -21,8 +25,15 @@ const LONGEST_LIST: usize = 400;
 const LARGE_PART: usize = 14;
 /// Size of a file in bytes below which that saves nothing.
 const SMALL: usize = 500;
+
 /// Words that tell nothing where all names are public.
-const MODIFIERS: &str = "pub public export static inline extern virtual override constexpr";
+static MODIFIERS: LazyLock<Regex> = LazyLock::new(|| {
+    regex(
+        r"^(?:(?:pub(?:\([^)]*\))?|public|export|static|inline|extern|virtual|override|constexpr) )+",
+    )
+});
+/// A function's name, with its type parameters, before its parameters.
+static FUNCTION: LazyLock<Regex> = LazyLock::new(|| regex(r"([\w:$?!~]+(?:<[^(]*>)?)\("));
 
 /// A line that declares a public name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -155,96 +166,73 @@ fn body(text: &str) -> Option<usize> {
     braces.find(|at| depth(&text[..*at], false) == 0)
 }
 
-/// The outline of files.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Outline {
-    /// Its lines, ordered by path.
-    pub text: String,
-    /// Number of files that it names.
-    pub listed: usize,
-    /// Number of these with signatures.
-    pub signed: usize,
-}
+/// The files that are listed, by directory and name, each with the lines of its signatures.
+type Listed<'t> = BTreeMap<&'t str, BTreeMap<&'t str, String>>;
 
 /// Outlines files, given by rank as paths and texts, in at most `limit` tokens by `measure`. Half of that is for the
 /// paths, the rest for signatures of the first ranks, at most a quarter of it for a single file. Files whose text is
 /// empty are listed by path alone. Paths must not contain line ends.
-pub fn outline(files: &[(&str, &str)], measure: &dyn Fn(&str) -> u64, limit: u64) -> Outline {
-    let mut draft = Draft::default();
+pub fn outline(files: &[(&str, &str)], measure: &dyn Fn(&str) -> u64, limit: u64) -> String {
+    let mut listed = Listed::new();
     let reserved = measure(&remainder(files.len(), files.len()));
     let limit = limit.saturating_sub(reserved);
-    draft.list(files, measure, limit / 2);
-    let mut left = limit.saturating_sub(measure(&draft.text()));
-    for (path, text) in &files[..draft.paths.len()] {
+    let mut rest = list(&mut listed, files, measure, limit / 2);
+    let mut left = limit.saturating_sub(measure(&formatted(&listed)));
+    for (path, text) in &files[..files.len() - rest.len()] {
         // No more texts are read for what is hardly a line.
         if left <= limit / 64 {
             break;
         }
-        let (lines, cost) = fitting(&lines(path, text), measure, left.min(limit / 4));
-        left -= cost;
-        if !lines.is_empty() {
-            draft.signatures.insert(path, lines);
+        let lines = lines(path, text);
+        let cost = measure(&lines);
+        if cost <= left.min(limit / 4) {
+            left -= cost;
+            let (directory, name) = split(path);
+            listed.entry(directory).or_default().insert(name, lines);
         }
     }
-    let used = measure(&draft.text());
-    draft.list(files, measure, limit.saturating_sub(used));
-    let mut text = draft.text();
-    let rest = &files[draft.paths.len()..];
+    rest = list(&mut listed, rest, measure, left);
+    let mut text = formatted(&listed);
     if !rest.is_empty() && limit > 0 {
         let directories: BTreeSet<&str> = rest.iter().map(|(path, _)| split(path).0).collect();
         text.push_str(&remainder(rest.len(), directories.len()));
     }
-    Outline {
-        text,
-        listed: draft.paths.len(),
-        signed: draft.signatures.len(),
-    }
+    text
 }
 
-/// An outline in the making.
-#[derive(Default)]
-struct Draft<'t> {
-    /// The files that are listed: the first ranks.
-    paths: Vec<&'t str>,
-    directories: BTreeSet<&'t str>,
-    /// The lines of signatures by path.
-    signatures: HashMap<&'t str, String>,
+/// Lists files up to the first that there is no room for, and returns the rest.
+fn list<'t, 'f>(
+    listed: &mut Listed<'t>,
+    files: &'f [(&'t str, &'t str)],
+    measure: &dyn Fn(&str) -> u64,
+    mut room: u64,
+) -> &'f [(&'t str, &'t str)] {
+    for (at, (path, _)) in files.iter().enumerate() {
+        let (directory, name) = split(path);
+        let heading = match listed.contains_key(directory) {
+            true => String::new(),
+            false => format!("{directory}/\n"),
+        };
+        let lines = format!("{heading} {name}\n");
+        let Some(left) = room.checked_sub(measure(&lines)) else {
+            return &files[at..];
+        };
+        room = left;
+        let names = listed.entry(directory).or_default();
+        names.insert(name, String::new());
+    }
+    &[]
 }
 
-impl<'t> Draft<'t> {
-    /// Lists more files, up to the first that there is no room for.
-    fn list(&mut self, files: &[(&'t str, &str)], measure: &dyn Fn(&str) -> u64, mut room: u64) {
-        for (path, _) in &files[self.paths.len()..] {
-            let (directory, name) = split(path);
-            let is_new = !self.directories.contains(directory);
-            let mut lines = if is_new {
-                heading(directory)
-            } else {
-                String::new()
-            };
-            lines.push_str(&format!(" {name}\n"));
-            let Some(left) = room.checked_sub(measure(&lines)) else {
-                break;
-            };
-            room = left;
-            self.directories.insert(directory);
-            self.paths.push(path);
+fn formatted(listed: &Listed<'_>) -> String {
+    let mut text = String::new();
+    for (directory, files) in listed {
+        text.push_str(&format!("{directory}/\n"));
+        for (name, signatures) in files {
+            text.push_str(&format!(" {name}\n{signatures}"));
         }
     }
-
-    fn text(&self) -> String {
-        let mut paths: Vec<_> = self.paths.iter().map(|path| (split(path), path)).collect();
-        paths.sort_unstable();
-        let (mut text, mut before) = (String::new(), None);
-        for ((directory, name), path) in paths {
-            if before.replace(directory) != Some(directory) {
-                text.push_str(&heading(directory));
-            }
-            text.push_str(&format!(" {name}\n"));
-            text.push_str(self.signatures.get(path).map_or("", String::as_str));
-        }
-        text
-    }
+    text
 }
 
 /// Splits a path into its directory and its name.
@@ -252,14 +240,9 @@ fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or((".", path))
 }
 
-/// Formats the line above the files of a directory.
-fn heading(directory: &str) -> String {
-    format!("{directory}/\n")
-}
-
 /// Formats the lines of a file's signatures. Where they are a large part of the file, only its names are worth their
 /// tokens.
-fn lines(path: &str, text: &str) -> Vec<String> {
+fn lines(path: &str, text: &str) -> String {
     let signatures = signatures(path, text);
     let size: usize = signatures
         .iter()
@@ -275,59 +258,19 @@ fn lines(path: &str, text: &str) -> Vec<String> {
     if is_brief {
         lines.dedup();
     }
-    lines
+    lines.concat()
 }
 
-/// Returns a signature without its visibility, parameters and value.
+/// Returns a signature without its visibility, parameters and value: of a function, its name and type parameters.
 fn brief(text: &str) -> &str {
-    let mut brief = text;
-    while let Some((_, rest)) = brief.split_once(' ').filter(|(word, _)| {
-        let word = word.split('(').next();
-        word.is_some_and(|word| MODIFIERS.split(' ').any(|modifier| modifier == word))
-    }) {
-        brief = rest;
+    let brief = &text[MODIFIERS.find(text).map_or(0, |found| found.end())..];
+    let function = FUNCTION.captures(brief).and_then(|found| found.get(1));
+    let head = &brief[..function.map_or(brief.len(), |name| name.start())];
+    match head.find(" = ").or_else(|| head.find(" => ")) {
+        Some(end) => &head[..end],
+        None if head.starts_with("type ") => brief,
+        None => function.map_or(brief, |name| name.as_str()),
     }
-    let is_name = |c: char| c.is_alphanumeric() || "_$?!~>".contains(c);
-    let mut heads = brief.match_indices('(').map(|(at, _)| &brief[..at]);
-    let function = heads.find(|head| head.ends_with(is_name));
-    let head = function.unwrap_or(brief);
-    if let Some(at) = head.find(" = ").or_else(|| head.find(" => ")) {
-        return &head[..at];
-    }
-    if function.is_none() || head.starts_with("typedef ") || head.starts_with("type ") {
-        return function.map_or(head, |_| brief);
-    }
-    // Behind a function's name stand its type parameters.
-    let mut depth = 0;
-    let mut from_end = head.char_indices().rev().filter(|(_, c)| {
-        depth += i32::from(*c == '>') - i32::from(*c == '<');
-        depth == 0 && !is_name(*c) && *c != '<' && *c != ':'
-    });
-    let start = from_end.next().map_or(0, |(at, c)| at + c.len_utf8());
-    &head[start..]
-}
-
-/// Joins as many lines as there is room for, and returns their cost.
-fn fitting(lines: &[String], measure: &dyn Fn(&str) -> u64, room: u64) -> (String, u64) {
-    let all = lines.concat();
-    let cost = measure(&all);
-    if cost <= room {
-        return (all, cost);
-    }
-    let (mut some, mut cost) = (String::new(), measure("  …\n"));
-    for line in lines {
-        let more = measure(line);
-        if cost + more > room {
-            break;
-        }
-        cost += more;
-        some.push_str(line);
-    }
-    if some.is_empty() {
-        return (some, 0);
-    }
-    some.push_str("  …\n");
-    (some, cost)
 }
 
 /// Formats the line on files that are left out.

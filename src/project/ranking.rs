@@ -13,7 +13,6 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 
 use self::bm25::{Document, Field};
-use self::kinds::Kind;
 use self::terms::Words;
 pub use self::terms::terms;
 use crate::sys::parallel::in_parallel;
@@ -89,7 +88,7 @@ pub fn rank(query: &str, sources: &[Source<'_>], history: &[PastCommit]) -> Rank
             }
             Ranked {
                 index,
-                score: Kind::of(sources[index].path).weight() * shares.iter().sum::<f64>(),
+                score: kinds::weight(sources[index].path) * shares.iter().sum::<f64>(),
                 why: explained(&words, &shares),
             }
         })

@@ -18,7 +18,7 @@ use crate::edit::{Digest, EditKind, FaultKind, FileEdit, ParsedReply, ReplyFault
 use crate::model::tokens;
 use crate::project::excerpts::{excerpts, numbered};
 use crate::project::outline::outline;
-use crate::project::ranking::{PastCommit, Source, rank};
+use crate::project::ranking::{PastCommit, Ranked, Source, rank};
 use crate::project::rollup::header;
 use crate::record::run_files::SHOWN;
 use crate::secret::{Redactor, credentials};
@@ -82,14 +82,15 @@ pub struct ShownFile {
     pub lines: Option<Vec<Range<usize>>>,
     /// Its tokens, header included.
     pub tokens: u64,
-    /// The words of the query that put it there; none if the user named it.
-    pub why: Vec<String>,
 }
 
 /// A code base, and the part of it that the model has seen.
+#[derive(Default)]
 pub struct CodeContext {
     /// The code base, without what is excluded.
     pub files: Vec<Rolled>,
+    /// All of them, best first; no words explain those that the user named.
+    pub ranked: Vec<Ranked>,
     /// The files shown at first, best first.
     pub shown: Vec<ShownFile>,
     /// The outline's text.
@@ -102,7 +103,7 @@ pub struct CodeContext {
 }
 
 impl CodeContext {
-    /// Selects what to send of a code base.
+    /// Ranks the files of a code base, and with a limit selects what to send.
     ///
     /// # Errors
     /// When a file to include or exclude is not in the code base.
@@ -112,7 +113,6 @@ impl CodeContext {
         history: &[PastCommit],
         limit: &CodeLimit,
     ) -> Result<Self, Error> {
-        let tokens = limit.tokens.unwrap_or(u64::MAX);
         let exclude = (limit.shown.as_ref()).map_or(&limit.exclude, |shown| &shown.exclude);
         let (include, excluded) = (code_base.named(&limit.include)?, code_base.named(exclude)?);
         let mut files = code_base.files;
@@ -122,12 +122,21 @@ impl CodeContext {
         let words = words(query);
         let is_named =
             |file: &Rolled| include.contains(&file.path) || words.contains(file.path.as_str());
-        let (first, rest): (Vec<_>, Vec<_>) = (ranking.files.iter())
-            .map(|ranked| (ranked, is_named(&files[ranked.index])))
-            .partition(|(_, is_named)| *is_named);
-        let order: Vec<_> = first.into_iter().chain(rest).collect();
+        let (mut ranked, rest): (Vec<_>, Vec<_>) =
+            (ranking.files.into_iter()).partition(|ranked| is_named(&files[ranked.index]));
+        let named = ranked.len();
+        ranked.iter_mut().for_each(|named| named.why.clear());
+        ranked.extend(rest);
+        let Some(tokens) = limit.tokens else {
+            let all = Self::default();
+            return Ok(Self {
+                files,
+                ranked,
+                ..all
+            });
+        };
         let of_all = |has_text: &dyn Fn(usize) -> bool| {
-            let listed = order.iter().map(|(ranked, _)| {
+            let listed = ranked.iter().map(|ranked| {
                 let file = &files[ranked.index];
                 let text = if has_text(ranked.index) {
                     &*file.content
@@ -143,9 +152,10 @@ impl CodeContext {
             )
         };
         let whole_outline = of_all(&|_| true);
-        let mut left = tokens.saturating_sub(tokens::count(&whole_outline.text));
+        let mut left = tokens.saturating_sub(tokens::count(&whole_outline));
         let mut shown = Vec::new();
-        for (ranked, is_named) in &order {
+        for (at, ranked) in ranked.iter().enumerate() {
+            let is_named = at < named;
             if left < LEAST {
                 break;
             }
@@ -157,11 +167,6 @@ impl CodeContext {
                 index: ranked.index,
                 lines: None,
                 tokens: file.tokens,
-                why: if *is_named {
-                    Vec::new()
-                } else {
-                    ranked.why.clone()
-                },
             };
             if file.tokens > left || file.tokens > most && !is_named {
                 let most = left
@@ -182,12 +187,11 @@ impl CodeContext {
         let whole: BTreeSet<usize> = whole.map(|shown| shown.index).collect();
         let outline = of_all(&|index| !whole.contains(&index));
         let mut code = Self {
-            outline: outline.text,
-            sight: Sight::default(),
+            outline,
             files,
+            ranked,
             shown,
-            needed: String::new(),
-            rounds: 0,
+            ..Self::default()
         };
         // The headers of excerpts, and an outline of other files, may take more than was foreseen.
         while !code.shown.is_empty() && tokens::count(&code.text()) > tokens {

@@ -198,7 +198,7 @@ impl Parts {
         let (before, behind) = (&self.files[..without.start], &self.files[without.end..]);
         let rest = before.iter().chain(behind);
         let rest: Vec<_> = rest.map(|file| (&*file.path, &*file.content)).collect();
-        outline(&rest, &tokens::count, self.outline_limit).text
+        outline(&rest, &tokens::count, self.outline_limit)
     }
 
     fn prompt(

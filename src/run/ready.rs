@@ -27,7 +27,6 @@ use crate::project::{
 use crate::record::replay::Recording;
 use crate::secret::credentials::{self, Finding};
 use crate::sys::error::Error;
-use crate::sys::git::Git;
 use crate::sys::parallel::{MUCH_TEXT, side_by_side};
 
 /// The name shown for a code base that is not read from a file.
@@ -331,8 +330,7 @@ fn chosen(
         return Ok((Inputs { query, rollup }, None));
     };
     let root = context.project.root();
-    let git = Git::find(context.environment.os("PATH"), root);
-    let history = past_commits(root, git.as_ref());
+    let history = past_commits(root, context.environment.os("PATH"));
     let selected = CodeContext::select(whole, &query, &history, limit)?;
     let rollup = match &choice.inputs.query {
         QuerySource::Recorded(sent) => sent.rollup.clone(),

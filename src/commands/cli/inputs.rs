@@ -1,5 +1,6 @@
 //! The flags for input, and the correction for users who omit a flag.
 
+use crate::run::code_context::CodeLimit;
 use crate::ui::OutputFormat;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -40,13 +41,9 @@ pub struct InputArgs {
     #[arg(long, value_name = "N", value_parser = parse_tokens)]
     pub context: Option<u64>,
 
-    /// With --context: send these files, or those below this directory, first
-    #[arg(long, value_name = "PATH", help_heading = SELDOM)]
-    pub include: Vec<PathBuf>,
-
-    /// With --context: leave out these files, or those below this directory
-    #[arg(long, value_name = "PATH", help_heading = SELDOM)]
-    pub exclude: Vec<PathBuf>,
+    /// The files chosen.
+    #[command(flatten)]
+    pub chosen: ChosenArgs,
 
     /// With --cc, read a code base that does not fit the model's context window by parts: a call for
     /// each, and one that joins their findings
@@ -61,6 +58,30 @@ pub struct InputArgs {
     /// Refuse a rollup that cannot be compared with the files on disk, too
     #[arg(long, help_heading = SELDOM)]
     pub require_fresh: bool,
+}
+
+/// Flags that choose files of the code base.
+#[derive(Debug, Clone, Args)]
+pub struct ChosenArgs {
+    /// With a limit on the code base: send these files, or those below this directory, first
+    #[arg(long, value_name = "PATH", help_heading = SELDOM)]
+    pub include: Vec<PathBuf>,
+
+    /// With a limit on the code base: leave out these files, or those below this directory
+    #[arg(long, value_name = "PATH", help_heading = SELDOM)]
+    pub exclude: Vec<PathBuf>,
+}
+
+impl ChosenArgs {
+    /// Returns the limit on what is sent: these files, and so many tokens.
+    pub fn limit(&self, tokens: Option<u64>) -> CodeLimit {
+        CodeLimit {
+            tokens,
+            include: self.include.clone(),
+            exclude: self.exclude.clone(),
+            shown: None,
+        }
+    }
 }
 
 /// The flag for the project.

@@ -5,9 +5,13 @@
 use std::sync::{LazyLock, OnceLock};
 
 use regex::RegexSet;
+use serde::Deserialize;
+use serde::de::IntoDeserializer as _;
+use serde::de::value::Error;
 
 /// Effect of a line that matches a pattern.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Rule {
     /// A type whose members are public unless they say otherwise.
     Open,
@@ -27,24 +31,6 @@ pub enum Rule {
     Hide,
     /// The members that follow are public.
     Show,
-}
-
-impl Rule {
-    /// The rule of this name in the table.
-    fn of(name: &str) -> Option<Self> {
-        Some(match name {
-            "open" => Self::Open,
-            "closed" => Self::Closed,
-            "group" => Self::Group,
-            "item" => Self::Item,
-            "list" => Self::List,
-            "member" => Self::Member,
-            "local" => Self::Local,
-            "hide" => Self::Hide,
-            "show" => Self::Show,
-            _ => return None,
-        })
-    }
 }
 
 /// The patterns of a language.
@@ -68,7 +54,8 @@ impl Language {
         let names = lines.next()?;
         let rules = lines.filter_map(|line| {
             let (rule, pattern) = line.split_once(' ')?;
-            Some((Rule::of(rule)?, pattern.trim_start()))
+            let rule: Result<Rule, Error> = Rule::deserialize(rule.into_deserializer());
+            Some((rule.ok()?, pattern.trim_start()))
         });
         Some(Self {
             names,

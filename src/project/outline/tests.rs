@@ -552,7 +552,7 @@ fn a_file_that_is_mostly_signatures_is_outlined_by_its_names() {
         assert_eq!(brief(text), expected, "{text}");
     }
     let text = "public void A(int x);\npublic void A(long x);\npublic void B();\n";
-    assert_eq!(lines("A.java", text), ["  A\n", "  B\n"]);
+    assert_eq!(lines("A.java", text), "  A\n  B\n");
 }
 
 /// Counts words and line ends.
@@ -579,16 +579,16 @@ fn files_are_grouped_by_directory_and_the_first_ranks_are_signed() {
     ];
     let told = |limit| {
         let outline = outline(&files, &measure, limit);
-        assert!(measure(&outline.text) <= limit, "{limit}: {}", outline.text);
-        (outline.text, outline.listed, outline.signed)
+        assert!(measure(&outline) <= limit, "{limit}: {outline}");
+        outline
     };
     let all = "./\n --- x ---\n run\nsrc/\n a.rs\n  pub struct A\n b.rs\n  pub fn b()\n  pub fn c()\n\
         src/deep/\n a.rs\n  pub fn a()\n";
-    assert_eq!(told(1000), (all.to_owned(), 5, 3));
+    assert_eq!(told(1000), all);
     let some = "src/\n b.rs\nsrc/deep/\n a.rs\nand 3 more files in 2 folders\n";
-    assert_eq!(told(14), (some.to_owned(), 2, 0));
-    assert_eq!(told(6).0, "");
-    assert_eq!(told(0).0, "");
+    assert_eq!(told(14), some);
+    assert_eq!(told(6), "");
+    assert_eq!(told(0), "");
     for limit in 0..100 {
         told(limit);
     }
@@ -597,7 +597,7 @@ fn files_are_grouped_by_directory_and_the_first_ranks_are_signed() {
 #[test]
 fn no_line_looks_like_the_header_of_a_file() {
     let files = [("--- a ---", ""), ("--- b ---/--- c ---", "")];
-    let text = outline(&files, &measure, 100).text;
+    let text = outline(&files, &measure, 100);
     assert_eq!(text, "--- b ---/\n --- c ---\n./\n --- a ---\n");
 }
 

@@ -1,19 +1,4 @@
-//! Kinds of files: source, tests, documents, examples, changelogs. Judged by the path alone.
-
-/// The kind of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// Program text.
-    Source,
-    /// Program text that tests or measures.
-    Test,
-    /// Documents, settings, data, and all else.
-    Other,
-    /// Examples and samples, of any form.
-    Example,
-    /// Lists of changes.
-    Changelog,
-}
+//! Weights of the kinds of files: source, tests, documents, examples, changelogs. Judged by the path alone.
 
 /// Endings of program text.
 const SOURCES: &str = "rs py pyi pyx js mjs cjs jsx ts mts cts tsx go java kt kts scala groovy clj cljs c h cc cpp cxx hh hpp hxx \
@@ -26,39 +11,25 @@ const EXAMPLES: &str = "example examples demo demos sample samples fixture fixtu
 /// Names of changelogs, without ending.
 const CHANGELOGS: &str = "changelog changelogs changelog.d changes history news releases release-notes release_notes whatsnew";
 
-impl Kind {
-    /// Returns the kind of the file at `path`.
-    #[must_use]
-    pub fn of(path: &str) -> Self {
-        let lower = path.to_ascii_lowercase();
-        let (directories, name) = lower.rsplit_once('/').unwrap_or(("", &lower));
-        let (stem, ending) = name.rsplit_once('.').unwrap_or((name, ""));
-        let is = |list: &str, word: &str| list.split_ascii_whitespace().any(|it| it == word);
-        let is_in = |list| directories.split('/').any(|name| is(list, name));
-        let is_source = is(SOURCES, ending);
-        if !is_source && (is(CHANGELOGS, stem) || is_in(CHANGELOGS)) {
-            Self::Changelog
-        } else if is_in(EXAMPLES) {
-            Self::Example
-        } else if !is_source {
-            Self::Other
-        } else if is_in(TESTS) || is_test(stem, path) {
-            Self::Test
-        } else {
-            Self::Source
-        }
-    }
-
-    /// Returns the weight of a file of this kind.
-    #[must_use]
-    pub fn weight(self) -> f64 {
-        match self {
-            Self::Source => 1.0,
-            Self::Test => 0.5,
-            Self::Other => 0.4,
-            Self::Example => 0.3,
-            Self::Changelog => 0.1,
-        }
+/// Returns the weight of the file at `path`: 1 for program text, less for what tests it and for all else.
+#[must_use]
+pub fn weight(path: &str) -> f64 {
+    let lower = path.to_ascii_lowercase();
+    let (directories, name) = lower.rsplit_once('/').unwrap_or(("", &lower));
+    let (stem, ending) = name.rsplit_once('.').unwrap_or((name, ""));
+    let is = |list: &str, word: &str| list.split_ascii_whitespace().any(|it| it == word);
+    let is_in = |list| directories.split('/').any(|name| is(list, name));
+    let is_source = is(SOURCES, ending);
+    if !is_source && (is(CHANGELOGS, stem) || is_in(CHANGELOGS)) {
+        0.1
+    } else if is_in(EXAMPLES) {
+        0.3
+    } else if !is_source {
+        0.4
+    } else if is_in(TESTS) || is_test(stem, path) {
+        0.5
+    } else {
+        1.0
     }
 }
 
@@ -76,29 +47,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_tells_the_kind() {
-        for (kind, paths) in [
+    fn a_path_tells_the_weight_of_its_kind() {
+        for (expected, paths) in [
             (
-                Kind::Source,
+                1.0,
                 "src/main.rs lib/test.d/x.js src/latest.py src/Contest.java changes.py a/history.go",
             ),
             (
-                Kind::Test,
+                0.5,
                 "tests/a.rs src/a/tests.rs test_a.py a_test.go a.test.ts a-spec.js AppTest.java spec_helper.rb src/test/App.java conftest.py \
                  benches/x.rs",
             ),
             (
-                Kind::Other,
+                0.4,
                 "README.md docs/page.rst tests/data.txt Makefile .gitignore a.",
             ),
-            (Kind::Example, "examples/a.rs docs/examples/readme.md"),
+            (0.3, "examples/a.rs docs/examples/readme.md"),
             (
-                Kind::Changelog,
+                0.1,
                 "CHANGELOG.md CHANGES History.md docs/News.txt changelog.d/12.md",
             ),
         ] {
             for path in paths.split_whitespace() {
-                assert_eq!(Kind::of(path), kind, "{path}");
+                assert!((weight(path) - expected).abs() < 1e-9, "{path}");
             }
         }
     }
