@@ -24,7 +24,7 @@ fn output(project: TestProject, build: &str, mode: &str) -> String {
 }
 
 /// Outside of the directories that a strict sandbox has of its own, wherever the sources lie.
-fn visible_directory() -> TempDir {
+pub fn visible_directory() -> TempDir {
     let home = std::env::var_os("HOME").unwrap_or_default();
     let places = [
         OsString::from(env!("CARGO_TARGET_TMPDIR")),

@@ -1,9 +1,11 @@
 //! `models --try`: a model is asked for small changes, and what comes of its replies is counted and remembered.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 
 use serde_json::{Value, json};
 
+use crate::confinement::visible_directory;
 use crate::support::{Answer, ModelServer, TestProject, bubblewrap_works, gemini};
 
 /// The changes in the order in which they are asked for.
@@ -125,8 +127,12 @@ fn remembered(project: &TestProject) -> Value {
 
 #[test]
 fn right_replies_are_counted_and_remembered_beside_the_table_alone() {
+    if !bubblewrap_works() {
+        return;
+    }
     let server = ModelServer::start(answers(&both()));
-    let project = TestProject::new().with(&server);
+    // Its git ignores the folders of runs, which the trial's project lies in.
+    let project = TestProject::new().with(&server).repository(".git");
     let before = project.tree();
     let run = project.run(&["models", "--try", "gemini-2.5-pro"]).exits(0);
     assert!(
@@ -181,6 +187,9 @@ fn right_replies_are_counted_and_remembered_beside_the_table_alone() {
 
 #[test]
 fn replies_that_cannot_be_read_or_are_wrong_count_as_what_they_are_and_a_dry_run_says_so() {
+    if !bubblewrap_works() {
+        return;
+    }
     let mut cut = gemini("^^^legacy.sh\n^^^del");
     cut["candidates"][0]["finishReason"] = "MAX_TOKENS".into();
     let mut replies = answers(&both());
@@ -225,6 +234,9 @@ fn replies_that_cannot_be_read_or_are_wrong_count_as_what_they_are_and_a_dry_run
 
 #[test]
 fn a_trial_costs_no_more_than_it_may_and_what_was_counted_stays() {
+    if !bubblewrap_works() {
+        return;
+    }
     let mut dear = gemini("^^^legacy.sh\n^^^delete\n");
     dear["usageMetadata"] = json!({"promptTokenCount": 500, "candidatesTokenCount": 20_000});
     let server = ModelServer::start([Answer::json(&dear), Answer::json(&dear)]);
@@ -251,6 +263,9 @@ fn a_trial_costs_no_more_than_it_may_and_what_was_counted_stays() {
 
 #[test]
 fn a_trial_that_cannot_be_made_is_refused_and_counts_nothing() {
+    if !bubblewrap_works() {
+        return;
+    }
     let server = ModelServer::start([]);
     let project = TestProject::new().with(&server);
     project
@@ -269,17 +284,39 @@ fn a_trial_that_cannot_be_made_is_refused_and_counts_nothing() {
 }
 
 #[test]
+fn without_a_sandbox_no_model_is_tried() {
+    let server = ModelServer::start([]);
+    let project = TestProject::new().with(&server).variable("PATH", "/none");
+    project
+        .run(&["models", "--try", "gemini-2.5-pro"])
+        .exits(3)
+        .says(&[
+            "bubblewrap (`bwrap`) is not installed",
+            "hint: install bubblewrap",
+        ]);
+    assert!(server.requests().is_empty() && project.runs().is_empty());
+}
+
+#[test]
 fn the_code_of_a_reply_does_not_see_the_keys() {
     if !bubblewrap_works() {
         return;
     }
     let spying = "ls ../../../agent-config >&2 && echo SEEN >&2\n\
-        [ ! -r ../../../agent-config/gemini-key.txt ] || echo READ >&2\n. ./text.sh\n";
+        if grep -q AIza ../../../agent-config/gemini-key.txt ../../../../key.txt; then echo READ >&2; fi\n\
+        . ./text.sh\n";
     let spy = source("report.sh").replace(". ./text.sh\n", spying);
     let mut replies = both();
     replies[6] += &whole(&[("report.sh", spy)]);
     let server = ModelServer::start(answers(&replies));
-    let project = TestProject::new().with(&server);
+    let directory = visible_directory();
+    let project = TestProject::within(directory.path(), "project").with(&server);
+    let (key, target) = (
+        project.path("agent-config/gemini-key.txt"),
+        directory.path().join("key.txt"),
+    );
+    fs::rename(&key, &target).unwrap();
+    symlink(&target, &key).unwrap();
     let run = project.run(&["models", "--try", "gemini-2.5-pro"]).exits(0);
     let log = run.logged("0007-trial-tool.txt");
     assert!(log.contains("SEEN") && !log.contains("READ"), "{log}");

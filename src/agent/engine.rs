@@ -9,6 +9,7 @@ use crate::model::message::{Call, Message};
 use crate::model::{End, ModelError, Purpose, ToolChoice};
 use crate::record::event::Event;
 use crate::record::question::Answer;
+use crate::record::tool::Verb;
 use crate::sys::excerpt::text::bounded;
 
 use super::conversation::{Conversation, HistoryMessage, UserRequest};
@@ -17,7 +18,7 @@ use super::error::AgentError;
 use super::host::{Env, Note};
 use super::memory::Memory;
 use super::permissions::{Permission, Permissions};
-use super::protocol::{Decision, Fault, Protocol, Turn};
+use super::protocol::{Decision, Fault, MAX_CALLS, Protocol, Turn};
 use super::tool::{CallFailure, OUTPUT_LIMIT, Tool, ToolCall, ToolError, ToolOutput, Toolbox};
 use super::using::ToolUse;
 
@@ -229,6 +230,13 @@ impl Agent<'_> {
         tools: &Toolbox<'_>,
         work: &mut Work<'_>,
     ) -> Result<Next, AgentError> {
+        // Only a vendor wants a result of every call.
+        let told = if self.protocol.remembers_calls() {
+            calls.len()
+        } else {
+            calls.len().min(MAX_CALLS + 1)
+        };
+        let calls = &calls[..told];
         for (at, call) in calls.iter().enumerate().take(MAX_CALLS) {
             if let Err(stopped) = self.env.host.check() {
                 // If no call has begun, all of them can still be carried out when the work is resumed.
@@ -264,11 +272,13 @@ impl Agent<'_> {
             Err(failure) => Err(ToolError::Failed(failure.clone())),
         };
         let tool = known.map(|call| &call.tool);
+        // A call that is not valid is told by its verb, too.
+        let verb = tools.named(&call.name).map_or(Verb::Use, |tool| tool.verb);
         let ToolUse {
             output,
             text,
             failure,
-        } = self.env.carry_out(call, subject, tool, done)?;
+        } = self.env.carry_out(call, subject, (tool, verb), done)?;
         let failed = failure.is_some();
         if output.is_end {
             let by = Some((call.name.clone(), call.id.clone()));
@@ -468,11 +478,9 @@ fn not_allowed(why: impl Into<String>) -> ToolError {
 /// The result of calls that follow one that ended the work.
 const NOT_DONE: &str = "This was not done: the work had ended before.";
 
-/// The most calls of one reply that are carried out; each is recorded before the next.
-const MAX_CALLS: usize = 100;
-
-/// The result of a call beyond these.
-const TOO_MANY: &str = "This was not done: a reply has at most 100 calls.";
+/// The result of the calls beyond [`MAX_CALLS`].
+const TOO_MANY: &str =
+    "This was not done, nor was any call after it: a reply has at most 100 calls.";
 
 /// The result of calls that had not begun when the session was interrupted.
 pub(super) const NOT_BEGUN: &str = "This was not done: the session was cut short before it began.";

@@ -31,7 +31,7 @@ pub(crate) struct ToolUse {
 
 impl Env<'_> {
     /// Carries out a call with `use_tool`. Events describe it by `subject`, or else by its input; `tool` is the called
-    /// tool, if it exists. `use_tool` may reset the start time passed to it, so that time spent asking the user does
+    /// tool, if the call is a valid one. `use_tool` may reset the start time passed to it, so that time spent asking the user does
     /// not count.
     ///
     /// # Errors
@@ -40,11 +40,10 @@ impl Env<'_> {
         &self,
         call: &Call,
         subject: Option<String>,
-        tool: Option<&ToolSpec>,
+        (tool, verb): (Option<&ToolSpec>, Verb),
         use_tool: impl FnOnce(&mut Duration) -> Result<ToolOutput, ToolError>,
     ) -> Result<ToolUse, AgentError> {
         let effect = tool.map(|tool| tool.effect);
-        let verb = tool.map_or(Verb::Use, |tool| tool.verb);
         let input = input_text(&call.input);
         self.reporter.event(&Event::Tool {
             name: call.name.clone(),

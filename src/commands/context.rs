@@ -130,7 +130,9 @@ pub(super) fn choice(context: &CodeContext) -> (String, Value) {
         rows.insert(1, row.map(str::to_owned).to_vec());
         (data["tokens"], data["outline"]) = (total.into(), outline.into());
     } else {
-        rows.iter_mut().for_each(|row| drop(row.remove(2)));
+        for row in &mut rows {
+            row.remove(2);
+        }
     }
     let aligns = [Align::Right, Align::Left, Align::Left, Align::Left];
     let mut lines = columns::aligned(&rows, &aligns);

@@ -209,9 +209,10 @@ fn list<'t, 'f>(
 ) -> &'f [(&'t str, &'t str)] {
     for (at, (path, _)) in files.iter().enumerate() {
         let (directory, name) = split(path);
-        let heading = match listed.contains_key(directory) {
-            true => String::new(),
-            false => format!("{directory}/\n"),
+        let heading = if listed.contains_key(directory) {
+            String::new()
+        } else {
+            format!("{directory}/\n")
         };
         let lines = format!("{heading} {name}\n");
         let Some(left) = room.checked_sub(measure(&lines)) else {

@@ -125,7 +125,9 @@ impl CodeContext {
         let (mut ranked, rest): (Vec<_>, Vec<_>) =
             (ranking.files.into_iter()).partition(|ranked| is_named(&files[ranked.index]));
         let named = ranked.len();
-        ranked.iter_mut().for_each(|named| named.why.clear());
+        for named in &mut ranked {
+            named.why.clear();
+        }
         ranked.extend(rest);
         let Some(tokens) = limit.tokens else {
             let all = Self::default();
@@ -187,10 +189,10 @@ impl CodeContext {
         let whole: BTreeSet<usize> = whole.map(|shown| shown.index).collect();
         let outline = of_all(&|index| !whole.contains(&index));
         let mut code = Self {
-            outline,
             files,
             ranked,
             shown,
+            outline,
             ..Self::default()
         };
         // The headers of excerpts, and an outline of other files, may take more than was foreseen.

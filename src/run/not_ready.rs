@@ -22,7 +22,9 @@ use crate::sys::text::escaped;
 #[error("builds and commands cannot be sandboxed strictly: {0}")]
 #[diagnostic(
     code("/sandbox"),
-    help("install bubblewrap and let it make user namespaces, or use `--sandbox auto`")
+    help(
+        "install bubblewrap and let it make user namespaces, or use `--sandbox auto`, except to try out a model"
+    )
 )]
 pub struct NotSandboxed(pub SandboxProblem);
 

@@ -33,10 +33,15 @@ pub fn fitted(text: &str, width: usize, limit: usize) -> Vec<String> {
 fn shown(text: &str, limit: usize, broken: impl Fn(&str) -> Vec<String>) -> Vec<String> {
     let text = visible(text);
     let lines = text.trim_end().trim_start_matches('\n').split('\n');
-    let mut lines: Vec<String> = lines.flat_map(broken).collect();
+    let lines: Vec<String> = lines.flat_map(broken).collect();
     if lines.iter().all(String::is_empty) {
         return Vec::new();
     }
+    limited(lines, limit)
+}
+
+/// Returns the lines or, if there are more than `limit`, the first and the last ones.
+pub fn limited(mut lines: Vec<String>, limit: usize) -> Vec<String> {
     if lines.len() > limit {
         let head = limit / 2;
         let left_out = lines.len() - (limit - 1);

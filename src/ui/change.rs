@@ -4,9 +4,12 @@
 use ratatui::style::Style;
 use unicode_segmentation::UnicodeSegmentation as _;
 
+use super::columns::folded;
 use super::paint::diff_style;
 use crate::sys::text::{is_deceptive, is_ignorable, text_width};
 
+/// The number of unchanged lines shown around a change, and where there is little room.
+pub const CONTEXT: [usize; 2] = [3, 1];
 /// The mark for lines that are left out.
 const GAP: &str = "⋮";
 /// The beginnings of git's header lines that say nothing new to a user.
@@ -117,6 +120,12 @@ pub fn seen(text: &str) -> String {
         grapheme.chars().map(shown).collect::<String>()
     };
     text.graphemes(true).map(shown).collect()
+}
+
+/// Wraps a text so that nothing of it is hidden, indenting continuation lines by `hang`.
+pub fn broken(text: &str, columns: usize, hang: usize) -> Vec<String> {
+    let text = folded(&seen(&text.replace('\t', "    ")), Some(columns), hang);
+    text.split('\n').map(str::to_owned).collect()
 }
 
 #[cfg(test)]

@@ -223,11 +223,14 @@ fn awaited_since(event: &Event, waited: Duration) -> String {
     awaited(event, usize::MAX) + &minutes.unwrap_or_default()
 }
 
-/// Describes a branch on a server as [`awaited`] does, in short and with the time of all the work.
+/// Describes a branch on a server as [`awaited`] does, but in short, and with what a narrow screen must not cut at the
+/// beginning: the number of the review, and the time of all the work.
 pub fn awaited_in_all(event: &Event) -> String {
     let awaited = awaited(event, SHORT_ID);
-    match event {
-        Event::Waiting { total, .. } => format!("{awaited}, {} in all", elapsed(*total)),
+    match (event, awaited.rsplit_once(", ")) {
+        (Event::Waiting { total, .. }, Some((agent, review))) => {
+            format!("{review}, {} in all: {agent}", elapsed(*total))
+        }
         _ => awaited,
     }
 }
@@ -282,6 +285,8 @@ pub struct ToolUse {
     pub is_order: bool,
     /// The path, command or question that the call is about.
     pub subject: String,
+    /// The parts of a command that a question was about.
+    pub cause: Vec<String>,
     /// The end of its output so far.
     pub printed: String,
     /// The changes that it made.

@@ -9,7 +9,8 @@ use std::mem::take;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use super::blocks::{fitted, one_line, visible};
+use super::blocks::{fitted, limited, one_line, visible};
+use super::change::{CONTEXT, broken, numbered};
 use super::columns::folded;
 use super::markdown::{rendered, uncolored};
 use super::paint::diff_style;
@@ -120,6 +121,20 @@ impl Look {
         shown.collect()
     }
 
+    /// Lays out a change as the question about it does.
+    fn change(self, diff: &str) -> Vec<Line<'static>> {
+        let columns = self.width.saturating_sub(INDENT.len()).max(1);
+        let rows = numbered(
+            diff,
+            CONTEXT[usize::from(self.folding != Folding::Unfolded)],
+        );
+        let rows = rows.into_iter().flat_map(|(line, style)| {
+            let pieces = broken(&line, columns, HANG).into_iter();
+            pieces.map(move |piece| Line::styled(format!("{INDENT}{piece}"), style))
+        });
+        bounded(rows.collect(), self.limit(DIFF), INDENT)
+    }
+
     /// Lays out the hunks of a diff in git's colours; includes the headers if there is no limit.
     pub(super) fn diff(self, diff: &str, limit: usize) -> Vec<Line<'static>> {
         let all = limit == usize::MAX;
@@ -137,13 +152,7 @@ impl Look {
             };
             text.split('\n').map(row).collect::<Vec<_>>()
         });
-        let mut painted: Vec<Line<'static>> = rows.collect();
-        if let Some(more) = painted.len().checked_sub(limit).filter(|more| *more > 0) {
-            painted.truncate(limit);
-            let more = format!("{indent}… {} …", counted(more as u64, "more line"));
-            painted.push(Line::styled(more, Style::new().dim()));
-        }
-        painted
+        bounded(rows.collect(), limit, indent)
     }
 
     /// Wraps a line, and indents what follows by `hang`.
@@ -236,7 +245,12 @@ impl Look {
         };
         let verb = one_line(&shown.verb);
         let around = text_width(&format!("{} {verb} {aside}", shown.sign));
-        let subject = one_line(&shown.subject);
+        // The question has shown every character of an order.
+        let subject = if tool.is_order {
+            shown.subject.replace('\n', " ")
+        } else {
+            one_line(&shown.subject)
+        };
         let subject = subject.trim();
         let has_room = around + text_width(subject) <= self.width;
         let mut headline = vec![
@@ -250,8 +264,24 @@ impl Look {
         headline.push(Span::styled(aside, Style::new().dim()));
         let mut lines = vec![Line::from(headline)];
         if !has_room {
-            let limit = self.limit(SUBJECT);
-            lines.extend(self.behind(INDENT, shown.subject.trim(), limit, Style::new().dim()));
+            let (limit, text, dim) = (
+                self.limit(SUBJECT),
+                shown.subject.trim(),
+                Style::new().dim(),
+            );
+            let columns = self.width.saturating_sub(INDENT.len()).max(1);
+            let pieces = |text: &str| broken(text, columns, 0);
+            let row = |line: String| Line::styled(format!("{INDENT}{line}"), dim);
+            lines.extend(match pieces(text) {
+                _ if !tool.is_order => self.behind(INDENT, text, limit, dim),
+                all => {
+                    let folded = all.len() > limit;
+                    let cause = tool.cause.iter().filter(|_| folded);
+                    let cause = cause.flat_map(|part| pieces(part));
+                    let all = limited(all, limit).into_iter();
+                    all.chain(cause).map(row).collect()
+                }
+            });
         }
         let failure = match self.folding {
             Folding::Fixed => PRINTED_OF_FAILURE,
@@ -273,6 +303,7 @@ impl Look {
         for part in &shown.body {
             lines.extend(match part {
                 Part::Text(text, style) => self.behind(INDENT, text, failure, *style),
+                Part::Diff(diff) if tool.is_order => self.change(diff),
                 Part::Diff(diff) => self.diff(diff, self.limit(DIFF)),
                 Part::Output(text) => self.output(text, printed),
                 Part::Markdown(_) | Part::Task(_) => Vec::new(),
@@ -280,6 +311,16 @@ impl Look {
         }
         lines
     }
+}
+
+/// Leaves out the lines beyond a limit, and says so.
+fn bounded(mut lines: Vec<Line<'static>>, limit: usize, indent: &str) -> Vec<Line<'static>> {
+    if let Some(more) = lines.len().checked_sub(limit).filter(|more| *more > 0) {
+        lines.truncate(limit);
+        let more = format!("{indent}… {} …", counted(more as u64, "more line"));
+        lines.push(Line::styled(more, Style::new().dim()));
+    }
+    lines
 }
 
 /// Indents a line.

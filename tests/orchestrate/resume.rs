@@ -95,6 +95,21 @@ fn work_is_published_where_a_review_has_passed_it() {
     );
     assert_eq!(orchestra.azure.requests().len(), calls);
 
+    // What is done is not done again, and not paid for again.
+    let done = OrchestraProject::clean();
+    let folder = done.run(&[]).exits(0).folder;
+    let (calls, agents) = (done.azure.requests().len(), 3);
+    let told = report(&run(&done, &["--publish-only", &folder]).exits(0));
+    assert_eq!(
+        (&told["status"], &told["publish_pantheon_branch_id"]),
+        (&json!("completed"), &json!(branch(3)))
+    );
+    run(&done, &["--resume", &folder])
+        .exits(3)
+        .says(&["there is nothing to resume"]);
+    assert_eq!(done.azure.requests().len(), calls);
+    assert_eq!(done.pantheon.called("parallel_explore").len(), agents);
+
     let unreviewed = OrchestraProject::scripted(
         [execute("claude_code", "Add the flag.")],
         [Branch::done("implemented")],

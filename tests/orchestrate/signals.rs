@@ -185,6 +185,8 @@ fn a_signal_ends_every_wait_and_nothing_is_published() {
         if let Some(waiting) = &hanging.waiting {
             let works = format!("On Pantheon branch `{waiting}` an agent may still be at work");
             assert!(instructions.contains(&works), "{name}: {instructions}");
+            let resumes = format!("run `dev-agent --resume {}`", told["log"].as_str().unwrap());
+            assert!(instructions.contains(&resumes), "{name}: {instructions}");
         }
         let starts = instructions.contains("may have been started on a further branch");
         assert_eq!(starts, name.starts_with("starting"), "{name}");

@@ -204,10 +204,13 @@ fn the_example_of_an_entry_is_no_entry() {
         tasks(&[("Think", "analyze")]),
         response("It is thought."),
         example.to_owned(),
+        summary("Thought").replace("Did the work", "Updated README.md with recent changes."),
         summary("Thought"),
     ]);
     plan.work("Think").exits(0);
-    assert!(last_told(&server, 3).contains("`log_entry` is the example's"));
+    for nth in [3, 4] {
+        assert!(last_told(&server, nth).contains("`log_entry` is the example's"));
+    }
     assert!(plan.document().ends_with("**Result:** ✓ Thought\n"));
 }
 
@@ -310,6 +313,10 @@ fn a_plan_file_is_shown_by_its_path() {
     let shown = plan.run(&["show", "--plan-file", "PLAN.md"]).exits(0);
     assert_eq!(shown.stdout, plan.project.read("PLAN.md"));
     plan.run(&["show", "--plan-file", "no.md"]).exits(2);
+    let (none, _server) = PlanProject::scripted(&["no"]);
+    let none = none.run(&["show"]).exits(2);
+    assert!(!none.stderr.contains("--resume"), "{}", none.stderr);
+    none.says(&["there is no plan in", "hint: `code-commit plan` makes one"]);
 }
 
 #[test]
@@ -332,7 +339,8 @@ fn a_server_that_is_gone_leaves_the_programs_own_entry() {
         let answers = answers.chain([gone(), refused(), refused()]);
         let server = serving(answers.chain(after.iter().map(said)));
         let plan = PlanProject::new(&server);
-        plan.work("Write\nand think").exits(4);
+        let run = plan.work("Write\nand think").exits(4);
+        assert!(!run.stderr.contains("config.json"), "{}", run.stderr);
         let entry = format!(
             "- Write and think\n**Actions:** Not summed up. Done: {done}. Open: {open}. Files: a.txt.\n\
              **Tools:** write_file\n**Result:** {result}\n"
@@ -341,7 +349,8 @@ fn a_server_that_is_gone_leaves_the_programs_own_entry() {
         assert!(document.ends_with(&entry), "{document}");
         assert!(document.contains("**Status:** in_progress\n"), "{document}");
         // It says the same, and is not written twice.
-        plan.run(&["--resume", "-p", ""]).exits(4);
+        let run = plan.run(&["--resume", "-p", ""]).exits(4);
+        run.says(&["hint: the server did not accept", "`contextWindow` in"]);
         assert_eq!(plan.document().matches("Not summed up").count(), 1);
         plan.run(&["--resume", "-p", ""]).exits(0);
         let document = plan.document();

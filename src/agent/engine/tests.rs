@@ -10,7 +10,7 @@ use crate::agent::host::Host;
 use crate::agent::memory::{Frame, View};
 use crate::agent::permissions::Everything;
 use crate::agent::protocol::Offer;
-use crate::agent::tool::{Arguments, Effect, ToolSpec};
+use crate::agent::tool::{Arguments, Effect, Parameter, ToolSpec};
 use crate::model::Reply;
 use crate::model::prompt::Prompt;
 use crate::record::event::Reporter;
@@ -269,6 +269,58 @@ fn tools_named_together_are_used_in_order_whether_they_fail_or_not_and_none_afte
             ("stop", well)
         ]
     );
+}
+
+/// Keeps the verbs of calls.
+#[derive(Default)]
+struct Verbs(RefCell<Vec<Verb>>);
+
+impl Reporter for Verbs {
+    fn event(&self, event: &Event) {
+        if let Event::Tool { verb, .. } = event {
+            self.0.borrow_mut().push(*verb);
+        }
+    }
+
+    fn is_live(&self) -> bool {
+        false
+    }
+}
+
+#[test]
+fn a_call_that_is_not_valid_is_told_by_its_verb() {
+    static EDIT: ToolSpec = ToolSpec::new(
+        "edit",
+        "",
+        &[Parameter::path("path", "A file")],
+        Effect::Writes,
+    )
+    .doing(Verb::Edit);
+    let host = Script::new(&["edit", "\"done\""]);
+    let (clock, redactor, verbs) = (SystemClock::start(), Redactor::default(), Verbs::default());
+    let mut agent = agent(&host, &clock, &redactor);
+    agent.env.reporter = &verbs;
+    agent.brief = &|| Brief {
+        tools: Toolbox::new().with(&EDIT, Named(&EDIT)),
+        ..Brief::default()
+    };
+    agent
+        .work_on(&mut Conversation::default(), Some("go"))
+        .unwrap();
+    assert_eq!(host.used.take(), [("edit".to_owned(), true)]);
+    assert_eq!(verbs.0.take(), [Verb::Edit]);
+}
+
+#[test]
+fn the_calls_beyond_the_hundredth_have_one_result() {
+    let many = vec!["look"; 600].join(" ").leak();
+    let host = Script::new(&[many, "\"done\""]);
+    let mut conversation = Conversation::default();
+    work(&host, &mut conversation, Some("go")).unwrap();
+    assert_eq!(host.used.take().len(), 100);
+    let told = told(&conversation);
+    assert_eq!(told.len(), 2 + 100 + 1 + 1);
+    assert!(told[102].contains("at most 100 calls"), "{}", told[102]);
 }
 
 #[test]

@@ -91,6 +91,9 @@ pub trait Protocol {
     }
 }
 
+/// The most calls of one reply that are carried out; each is recorded before the next.
+pub(crate) const MAX_CALLS: usize = 100;
+
 /// The prefix of a failed call's reason, shown to the model.
 pub(crate) const FAILED: &str = "ERROR: ";
 

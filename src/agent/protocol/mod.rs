@@ -17,7 +17,7 @@ pub mod tool_calls;
 pub use self::exchange::{Decision, Offer, Protocol, Turn};
 pub use super::error::Fault;
 
-pub(crate) use self::exchange::FAILED;
+pub(crate) use self::exchange::{FAILED, MAX_CALLS};
 use self::markdown::{Markdown, PlainReplies};
 use self::native::Native;
 use crate::model::ToolForm;

@@ -11,7 +11,7 @@ mod keys;
 
 use serde_json::{Map, Value, json};
 
-use super::exchange::tasks_in;
+use super::exchange::{MAX_CALLS, tasks_in};
 use super::{Decision, Fault, Offer, Protocol, Turn, object, results};
 use crate::agent::conversation::HistoryMessage;
 use crate::agent::schema;
@@ -82,7 +82,13 @@ impl Protocol for ToolCalls {
             let decision = self.decision(&object, tools).map_err(Fault::of_all)?;
             let remembered = match &decision {
                 Decision::Answer(words) => json!({ *answer: words }),
-                Decision::Use(_) => Value::Object(object),
+                Decision::Use(_) => {
+                    // Calls that are not carried out would fill every further prompt.
+                    if let Some(Value::Array(calls)) = object.get_mut(self.keys.calls) {
+                        calls.truncate(MAX_CALLS);
+                    }
+                    Value::Object(object)
+                }
             };
             Ok((text, decision, remembered.to_string()))
         });

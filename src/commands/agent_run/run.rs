@@ -32,6 +32,7 @@ use crate::record::question::{Answer, Question};
 use crate::record::result::{AgentRecord, LimitsRecord};
 use crate::record::run_files::{AGENT, CONVERSATION};
 use crate::record::step::{Action, Step, input_text};
+use crate::record::tool::Verb;
 use crate::run::active::Run;
 use crate::run::context::Context;
 use crate::run::outcome::{Advice, Failure, Outcome};
@@ -270,7 +271,8 @@ impl<'c> AgentRun<'c> {
             input: self.context.redactor.json(&input),
             ..Call::default()
         };
-        self.env().carry_out(&call, None, None, |_| use_tool())
+        self.env()
+            .carry_out(&call, None, (None, Verb::Use), |_| use_tool())
     }
 
     /// Warns of hosts that the commands could not reach, and of output that was withheld.

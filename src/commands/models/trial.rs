@@ -20,9 +20,9 @@ use crate::project::Project;
 use crate::project::rollup::header;
 use crate::record::run_log::RunLog;
 use crate::run::active::Run;
-use crate::run::builds::{BuildOptions, Builds};
+use crate::run::builds::{self, BuildOptions, Builds};
 use crate::run::context::{Context, ModelChoice, SandboxSetup};
-use crate::run::not_ready::NotReady;
+use crate::run::not_ready::{NotReady, NotSandboxed};
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::recovery;
 use crate::run::selection::{self, ModelKey, Models};
@@ -104,6 +104,7 @@ pub fn trial(
 ) -> Result<Outcome, Failure> {
     let spec = selection::named(selection::table_of(context.models)?, name)?;
     let known = Rates::read(&context.project).map_err(NotReady::of)?;
+    builds::check_strict(context).map_err(|problem| NotReady::of(NotSandboxed(problem)))?;
     let _lock = recovery::take(context)?;
     let choice = ModelChoice {
         max_cost,
@@ -190,11 +191,14 @@ fn attempt(
         }
         verified => verified?,
     };
-    // The replies' code may not read the user's keys, which are outside of its project.
+    // The replies' code may not read the user's keys, which are outside of its project and may be links.
+    let config = context.project.config();
+    let key_files = context.key_files().into_iter();
+    let key_files = key_files.map(|file| config.join(file));
     let context = &Context {
         project: Project::new(&root, &root),
         sandbox: SandboxSetup {
-            hidden: vec![context.project.config()],
+            hidden: key_files.chain([config.clone()]).collect(),
             ..context.sandbox.clone()
         },
         ..context.clone()
@@ -205,13 +209,10 @@ fn attempt(
     edit::apply(context.tree(&journal), &edits, &mut undo_log)?;
     let options = BuildOptions {
         timeout: BUILD,
-        sandbox: SandboxMode::Auto,
+        sandbox: SandboxMode::Strict,
     };
     let mut builds = Builds::new(context, options, &[])?;
     let built = builds.build(run.spent, run.log.build(step)?, false)?;
-    if let Some(warning) = builds.take_warning() {
-        run.warn(warning);
-    }
     run.note(|step| step.build = Some(built.record));
     Ok(if built.status.passed() {
         Verdict::Right
@@ -257,6 +258,12 @@ fn write_project(root: &Path, change: &Change) -> Result<String, Error> {
     }
     init::write_new(&root.join("build.sh"), change.build)?;
     init::write_new(&root.join(".gitignore"), GITIGNORE)?;
+    // A repository of its own: what git ignores in the user's, such as the runs' folders, is nothing to it.
+    for directory in [".git/objects", ".git/refs"] {
+        let path = root.join(directory);
+        fs::create_dir_all(&path).map_err(PathError::of("make", path))?;
+    }
+    init::write_new(&root.join(".git/HEAD"), "ref: refs/heads/main\n")?;
     Ok(rollup)
 }
 

@@ -20,7 +20,7 @@ use super::pantheon::Pantheon;
 use super::place::OrchestratePlace;
 use super::publish::publish;
 use super::report::{FinalReport, ending};
-use super::resume;
+use super::resume::{self, Begun};
 use super::specialists::{MAX_REVIEWS, Specialists, Watcher};
 use super::tools::{self, ExecuteAgent, ReadArtifact};
 use crate::agent::conversation::{Conversation, HistoryMessage};
@@ -67,7 +67,16 @@ pub fn orchestrate(
     arguments: &OrchestrateArgs,
     stdin: Stdin,
 ) -> Result<Outcome, Failure> {
-    let begun = resume::begun(context, arguments)?;
+    let begun = match resume::begun(context, arguments)? {
+        Some(Begun::Published(report)) => {
+            return Ok(Outcome {
+                report: serde_json::to_value(report).ok().map(Box::new),
+                ..Outcome::said("the work is published already: nothing was done")
+            });
+        }
+        Some(Begun::Work(work)) => Some(*work),
+        None => None,
+    };
     let given = query::prompt(context, arguments.task.as_deref())?;
     let (arguments, task, begun) = match &begun {
         Some((arguments, task, begun)) => (arguments, Some(task.clone()), Some(begun)),

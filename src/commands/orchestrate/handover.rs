@@ -69,7 +69,11 @@ pub fn instructions(
              server before you go on."
         )
     }));
-    if report.start_branch_id == *latest {
+    if status == OrchestrationStatus::Interrupted && lineage.working().next().is_some() {
+        let resume = shlex::try_join(["dev-agent", "--resume", &report.log]).unwrap_or_default();
+        told.push(format!("To wait for it and go on, run `{resume}`."));
+        told.push(format!("To go on from `{latest}` without it, run"));
+    } else if report.start_branch_id == *latest {
         told.push("No branch has succeeded yet: to begin again, run".to_owned());
     } else {
         told.push(format!("To go on from `{latest}`, run"));
@@ -125,7 +129,7 @@ mod tests {
             publish_pantheon_branch_id: None,
             publish_error: None,
             iterations: 0,
-            log: String::new(),
+            log: "r1".to_owned(),
             branches: Vec::new(),
         };
         let settings: OrchestrationSettings = serde_json::from_value(serde_json::json!({
@@ -220,7 +224,14 @@ mod tests {
                 is_published,
                 "{status:?}: {told}"
             );
-            let goes_on = format!("To go on from `b7`, run:\n\n{COMMAND}\"don't stop\"");
+            let resumes = "To wait for it and go on, run `dev-agent --resume r1`.";
+            assert_eq!(told.contains(resumes), status == Interrupted, "{told}");
+            let without = if status == Interrupted {
+                " without it"
+            } else {
+                ""
+            };
+            let goes_on = format!("To go on from `b7`{without}, run:\n\n{COMMAND}\"don't stop\"");
             assert_eq!(
                 told.ends_with(&goes_on),
                 status != Completed,

@@ -4,14 +4,17 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
 use super::args::OrchestrateArgs;
-use crate::record::orchestration::{BegunWork, Lineage};
+use crate::record::orchestration::{BegunWork, OrchestrationRecord, OrchestrationStatus};
 use crate::record::replay::RecordingProblem;
-use crate::record::run_files::LINEAGE;
+use crate::record::result::RunRecord;
+use crate::record::run_files::{LINEAGE, RESULT};
 use crate::run::context::{Context, ModelChoice};
 use crate::run::not_ready::NotReady;
+use crate::run::problems::ResumeProblem;
 use crate::run::selection;
 use crate::sys::error::Error;
 use crate::sys::file_lock;
@@ -23,15 +26,20 @@ use crate::sys::files::{self, Links, MIB};
 #[diagnostic(help("wait until it has ended, or interrupt it"))]
 struct StillRunning(PathBuf);
 
-/// Reads the run that `--resume` or `--publish-only` names; `None` without these flags. Returns the arguments and the
-/// task that it was started with, and its branches.
+/// What an earlier run leaves to another one.
+#[derive(Debug)]
+pub enum Begun {
+    /// Work to go on with, by the arguments and the task that the run was started with.
+    Work(Box<(OrchestrateArgs, String, BegunWork)>),
+    /// Nothing: its work is published.
+    Published(Box<OrchestrationRecord>),
+}
+
+/// Reads the run that `--resume` or `--publish-only` names; `None` without these flags.
 ///
 /// # Errors
-/// If there is no such run, it is no orchestration, or it is still going on.
-pub fn begun(
-    context: &Context<'_>,
-    arguments: &OrchestrateArgs,
-) -> Result<Option<(OrchestrateArgs, String, BegunWork)>, Error> {
+/// If there is no such run, it is no orchestration, it is still going on, or it has left nothing to resume.
+pub fn begun(context: &Context<'_>, arguments: &OrchestrateArgs) -> Result<Option<Begun>, Error> {
     let publish_only = arguments.publish_only.is_some();
     let choice = ModelChoice {
         replay: arguments.resume.clone().or(arguments.publish_only.clone()),
@@ -44,9 +52,24 @@ pub fn begun(
     if files::open_directory(folder).is_ok_and(|it| file_lock::is_locked(&it).unwrap_or(false)) {
         return Err(NotReady::of(StillRunning(folder.to_owned())).into());
     }
+    let ended: Option<RunRecord> = json(folder, RESULT);
+    match ended.and_then(|ended| ended.orchestration) {
+        Some(report) if publish_only && report.publish_report.is_some() => {
+            return Ok(Some(Begun::Published(Box::new(report))));
+        }
+        Some(report) if !publish_only && report.status == OrchestrationStatus::Completed => {
+            return Err(NotReady::of(ResumeProblem::Done(report.log)).into());
+        }
+        _ => {}
+    }
     let record = recording.agent();
-    let found =
-        record.and_then(|record| Some((record.request?, record.orchestration?, lineage(folder)?)));
+    let found = record.and_then(|record| {
+        Some((
+            record.request?,
+            record.orchestration?,
+            json(folder, LINEAGE)?,
+        ))
+    });
     let none = || RecordingProblem::NoOrchestration(folder.to_owned());
     let (task, settings, lineage) = found.ok_or_else(none)?;
     let arguments = OrchestrateArgs {
@@ -59,10 +82,10 @@ pub fn begun(
         lineage,
         publish_only,
     };
-    Ok(Some((arguments, task, work)))
+    Ok(Some(Begun::Work(Box::new((arguments, task, work)))))
 }
 
-fn lineage(folder: &Path) -> Option<Lineage> {
-    let text = files::read(&folder.join(LINEAGE), Links::Refused, MIB).ok()?;
+fn json<T: DeserializeOwned>(folder: &Path, name: &str) -> Option<T> {
+    let text = files::read(&folder.join(name), Links::Refused, 64 * MIB).ok()?;
     serde_json::from_slice(&text).ok()
 }

@@ -168,6 +168,19 @@ fn in_session(
     done
 }
 
+/// The hint for an error that ends a run. Names no `config.json`, which is `dev`'s.
+fn advice(error: &Error) -> Option<String> {
+    match AgentError::of(error) {
+        Some(AgentError::Model(error)) if error.is_bad_request() => Some(
+            "the server did not accept the request: often it is too large for the model, whose `contextWindow` in \
+             `agent-config/models.json` may be less"
+                .to_owned(),
+        ),
+        Some(AgentError::Model(error)) => Some(error.hint()),
+        _ => error.hint(),
+    }
+}
+
 /// The document of a session's plan.
 fn document_of<'p>(context: &'p Context<'_>, kept: &KeptPlan<'_>, path: &'p Path) -> PlanFile<'p> {
     PlanFile {
@@ -343,6 +356,7 @@ impl Worker<'_> {
         let setup = AgentSetup {
             warnings: self.place.warnings.clone(),
             stops_at_no: true,
+            advice,
             ..self.place.base.setup(NAME, answers)
         };
         let run = AgentRun::start(self.context, setup, asked.as_deref())?;

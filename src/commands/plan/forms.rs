@@ -144,9 +144,15 @@ impl WorkSummary {
 
     /// Checks that a reply is a summary, and not the example.
     fn check(reply: &Value) -> Result<(), String> {
-        let action = Self::read(reply)?.log_entry.action;
-        let action = format!("\"{action}\"");
-        if LOG_ENTRY.contains(&action) || LOG_ENTRY_EXAMPLE.contains(&action) {
+        let words = |text: &str| {
+            text.to_lowercase()
+                .replace(|c: char| !c.is_alphanumeric(), "")
+        };
+        let action = words(&Self::read(reply)?.log_entry.action);
+        let mut texts = [LOG_ENTRY, LOG_ENTRY_EXAMPLE]
+            .iter()
+            .flat_map(|shown| shown.split('"'));
+        if texts.any(|text| words(text) == action) {
             return Err("`log_entry` is the example's: say what the messages show".to_owned());
         }
         Ok(())

@@ -6,12 +6,24 @@ use super::document::PlanDocument;
 use super::file::{NoPlanFile, PlanFile};
 use super::session;
 use super::session::{PlanSessionFile, PlanSessionStore};
+use crate::agent::session::SessionError;
 use crate::commands::sessions::{self, KEEPS_ALL};
 use crate::commands::workspace::home;
 use crate::project::home::PLAN;
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::sys::error::Error;
+
+/// The project has no plan to show.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[error("there is no plan in `{}` yet", .0.escape_debug())]
+#[diagnostic(
+    code("usage"),
+    help(
+        "`code-commit plan` makes one; `code-commit plan sessions list` shows those of other directories"
+    )
+)]
+struct NoPlan(String);
 
 /// Shows the plan in `path` or of a session; without either, of the project's last one.
 ///
@@ -28,7 +40,10 @@ pub fn show(
         file.ok_or_else(|| NoPlanFile::Outside(path.to_owned()))?
     } else {
         let store = PlanSessionStore::at(&PLAN, &home(context, &PLAN)?, context.redactor)?;
-        let last = || store.last_in(root);
+        let last = || match store.last_in(root) {
+            Err(SessionError::NoneIn { directory, .. }) => Err(NoPlan(directory).into()),
+            found => found.map_err(Error::from),
+        };
         let id = session.map_or_else(last, |id| Ok(id.to_owned()))?;
         session::document(&store, &id)?
     };

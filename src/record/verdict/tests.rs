@@ -49,7 +49,7 @@ fn overall_decides_where_it_is_plain() {
         ("**Overall: PASS**", true, ""),
         ("**Overall:** PASS.", true, ""),
         ("## Overall: ✅ **PASS**", true, ""),
-        ("- Overall : Passed", true, ""),
+        ("- Overall : pass", true, ""),
         ("Overall: PASS 🎉!", true, ""),
         (
             "Overall: FAIL\nNo: I looked again.\nOverall: PASS\n",
@@ -119,6 +119,7 @@ fn what_may_be_read_in_two_ways_is_no_verdict() {
         "PASS",
         "| Check | Status |\n|---|---|\n| a | PASS |\n",
         "Overall:",
+        "Overall: Passed",
         "Overall: PASS/FAIL",
         "Overall: PASS | FAIL",
         "Overall: [PASS|FAIL]",

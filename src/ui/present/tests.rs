@@ -88,7 +88,7 @@ fn a_branch_is_told_in_a_line_whatever_the_server_calls_it() {
     assert_eq!(awaited(&Event::Auditing, 8), "");
     assert_eq!(
         awaited_in_all(&waiting("1f2e3d4c-5b6a", "running")),
-        "codex on branch 1f2e3d4c… (running), review 3 of 8, 1h 01m 40s in all"
+        "review 3 of 8, 1h 01m 40s in all: codex on branch 1f2e3d4c… (running)"
     );
     let told = awaited_since(&waiting("1f", "running"), Duration::from_secs(90));
     assert_eq!(told, "codex on branch 1f (running), review 3 of 8, 1m 30s");

@@ -22,7 +22,8 @@ use super::list::{self, CANCEL, SENDS, put};
 use super::theme;
 use super::{FromScreen, Menu};
 use crate::record::question::{Answer, Question, Verdict};
-use crate::sys::text::printable;
+use crate::sys::text::{printable, text_width};
+use crate::ui::blocks::wrapped;
 
 /// The number of rows or columns taken by the border.
 const BORDER: u16 = 2;
@@ -85,7 +86,7 @@ impl Dialog {
             Kind::Question(question) => question.height(inner_width(width)),
             // The filter, the items, and the hint on closing.
             Kind::Menu(menu) => menu.menu.items.len() + 2,
-            Kind::Line(_) => 1,
+            Kind::Line(prompt) => 1 + below_title(prompt, width).len(),
         };
         u16::try_from(rows)
             .unwrap_or(u16::MAX)
@@ -97,7 +98,10 @@ impl Dialog {
         let title = match &self.0 {
             Kind::Question(question) => question.title(inner_width(area.width)),
             Kind::Menu(menu) => printable(&menu.menu.title, &[]),
-            Kind::Line(prompt) => printable(prompt, &[]),
+            Kind::Line(prompt) if below_title(prompt, area.width).is_empty() => {
+                printable(prompt, &[])
+            }
+            Kind::Line(_) => "Question".to_owned(),
         };
         let block = Block::bordered().border_style(theme::BORDER);
         let inner = block.inner(area);
@@ -108,7 +112,13 @@ impl Dialog {
                 below = question.border(inner.width.into());
             }
             Kind::Menu(menu) => menu.render(inner, buf),
-            Kind::Line(_) => put(buf, inner, 0, SENDS, theme::DIM),
+            Kind::Line(prompt) => {
+                let lines = below_title(prompt, area.width);
+                for (row, line) in lines.iter().enumerate() {
+                    put(buf, inner, row, line, theme::HEADING);
+                }
+                put(buf, inner, lines.len(), SENDS, theme::DIM);
+            }
         }
         let block = block
             .title(format!(" {title} "))
@@ -157,6 +167,17 @@ impl Dialog {
         if let Kind::Question(question) = &mut self.0 {
             question.scroll(rows);
         }
+    }
+}
+
+/// Returns the lines of a prompt that is too long for the title.
+fn below_title(prompt: &str, width: u16) -> Vec<String> {
+    let columns = inner_width(width);
+    let prompt = printable(prompt, &[]);
+    if text_width(&prompt) + 2 > columns {
+        wrapped(&prompt, columns)
+    } else {
+        Vec::new()
     }
 }
 

@@ -41,8 +41,7 @@ pub fn render(status: &Status, mode: Option<Mode>, area: Rect, buf: &mut Buffer)
     let context = context(status);
     let with_model = left(status, mode, Some(&model));
     let without = left(status, mode, None);
-    let mut bare = context.clone();
-    bare.spans.remove(0);
+    let bare = context.iter().skip(1).cloned().collect::<Line<'_>>();
     let none = Line::default();
     let forms = [
         [with_model.clone(), context.clone(), keys],
@@ -101,8 +100,11 @@ fn left(status: &Status, mode: Option<Mode>, model: Option<&String>) -> Line<'st
     Line::from(spans)
 }
 
-/// Returns the context usage: `Context: 45.0k/200.0k (23%)`.
+/// Returns the context usage: `Context: 45.0k/200.0k (23%)`; empty if the window is not known.
 fn context(status: &Status) -> Line<'static> {
+    if status.window == 0 {
+        return Line::default();
+    }
     let percent = percentage(status.used, status.window);
     let style = match percent {
         0..60 => theme::SUCCESS,
@@ -192,6 +194,22 @@ mod tests {
                 .len(),
             62
         );
+    }
+
+    #[test]
+    fn without_a_window_there_is_no_share_of_it() {
+        let status = Status {
+            window: 0,
+            ..status(150)
+        };
+        for width in [20, 40, 80, 200] {
+            let (lines, _) = drawn(&status, Mode::Regular, width, 3);
+            assert!(lines[1].contains("● Regular Mode"), "{lines:?}");
+            assert!(
+                !lines[1].contains('%') && !lines[1].contains("Context"),
+                "{lines:?}"
+            );
+        }
     }
 
     #[test]

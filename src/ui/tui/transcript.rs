@@ -143,7 +143,7 @@ impl Transcript {
     fn push(&mut self, mut body: Entry) {
         if let Entry::Tool(tool) = &mut body {
             tool.is_order = !self.has_steps;
-            tool.subject = seen(&tool.subject);
+            tool.subject = seen(&tool.subject.replace('\t', "    "));
         }
         self.items.push(TranscriptItem {
             body,

@@ -145,6 +145,14 @@ fn around_the_object_stand_blanks_a_thought_and_a_fence() {
     }
 }
 
+#[test]
+fn calls_that_are_too_many_are_not_remembered() {
+    let call = json!({"name": "read_file", "parameters": {"file_path": "a", "encoding": "utf-8"}});
+    let reply = json!({"tool_calls": vec![call; 2000]}).to_string();
+    assert_eq!(calls(&reply).len(), 2000);
+    assert_eq!(calls(&read(&reply).unwrap().remembered).len(), 100);
+}
+
 #[expect(clippy::too_many_lines, reason = "it is a table")]
 #[test]
 fn what_is_not_of_the_form_is_refused_as_a_whole_and_named() {

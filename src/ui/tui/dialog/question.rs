@@ -10,15 +10,12 @@ use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::record::question::{Answer, Question, Verdict};
-use crate::ui::change::{numbered, seen, sums};
-use crate::ui::columns::folded;
+use crate::ui::change::{CONTEXT, broken, numbered, seen, sums};
 use crate::ui::steps::HANG;
 use crate::ui::tui::keys::is_cancel;
 use crate::ui::tui::list::{CANCEL, SENDS, put};
 use crate::ui::tui::theme;
 
-/// The number of unchanged lines shown around a change, and where there is little room.
-const CONTEXT: [usize; 2] = [3, 1];
 /// The maximum number of rows for the reason.
 const REASON: usize = 4;
 
@@ -160,12 +157,13 @@ impl QuestionDialog {
         available.map(|(choice, _)| choice)
     }
 
-    /// Arranges the question and its answers in rows; only the last row of the long form says how to use the keys.
-    fn keys(&self, columns: usize, is_short: bool) -> Vec<Line<'static>> {
+    /// Arranges the question, if `asks`, and its answers in rows; only the last row of the long form says how to use the
+    /// keys.
+    fn keys(&self, columns: usize, is_short: bool, asks: bool) -> Vec<Line<'static>> {
         let mut rows = Vec::new();
         let mut row = Line::raw("");
         // Without a subject, the body asks.
-        if !is_short && !self.question.subject.is_empty() {
+        if asks && !self.question.subject.is_empty() {
             let asks = match self.question.asks {
                 "" => "Allow this?",
                 asks => asks,
@@ -180,7 +178,7 @@ impl QuestionDialog {
                 Some(chosen) if chosen == at => theme::SELECTED,
                 _ => theme::DIM,
             };
-            if at > 0 && row.width() + between.len() + text.len() > columns {
+            if row.width() > 0 && row.width() + between.len() + text.len() > columns {
                 rows.push(std::mem::take(&mut row));
             } else if at > 0 {
                 row.push_span(Span::styled(between, theme::DIM));
@@ -198,17 +196,17 @@ impl QuestionDialog {
     }
 
     /// Returns the rows below the scrollable part.
-    fn below(&self, columns: usize, is_short: bool) -> Vec<Line<'static>> {
+    fn below(&self, columns: usize, is_short: bool, asks: bool) -> Vec<Line<'static>> {
         if self.is_redirecting {
             return vec![Line::styled(SENDS, theme::DIM)];
         }
-        self.keys(columns, is_short)
+        self.keys(columns, is_short, asks)
     }
 
     /// Returns the number of rows needed.
     pub fn height(&self, columns: usize) -> usize {
         let above = self.reason(columns).len() + self.body(columns, CONTEXT[0]).len();
-        above + self.below(columns, false).len()
+        above + self.below(columns, false, true).len()
     }
 
     /// Draws the dialog: always the keys and the reason, and between them as much of the scrollable part as
@@ -216,13 +214,19 @@ impl QuestionDialog {
     pub fn render(&self, area: Rect, buf: &mut Buffer) {
         let (columns, rows) = (usize::from(area.width).max(1), usize::from(area.height));
         let reason = self.reason(columns);
-        let below = self.below(columns, false);
+        let below = self.below(columns, false, true);
         let is_tight = self.height(columns) > rows;
         // Do not let the keys crowd out the subject.
         let is_crowded = is_tight && below.len() * 3 > rows;
         self.is_short.set(is_crowded && !self.is_redirecting);
         let below = if is_crowded {
-            self.below(columns, true)
+            // Only the answers are worth more than the question itself.
+            let asking = self.below(columns, true, true);
+            if asking.len() < rows {
+                asking
+            } else {
+                self.below(columns, true, false)
+            }
         } else {
             below
         };
@@ -323,10 +327,4 @@ impl QuestionDialog {
         let last = self.all.get().saturating_sub(self.seen.get());
         self.first.set(first.min(last));
     }
-}
-
-/// Wraps a text, indenting continuation lines by `hang`.
-fn broken(text: &str, columns: usize, hang: usize) -> Vec<String> {
-    let text = folded(&seen(&text.replace('\t', "    ")), Some(columns), hang);
-    text.split('\n').map(str::to_owned).collect()
 }

@@ -81,8 +81,8 @@ fn a_question_looks_like_this() {
     │2 -    old();                         │
     │2 +    new();                         │
     │3  }                                  │
-    │                                      │
-    │y yes  n no  e else  d never          │
+    │Allow this change? y yes  n no  e else│
+    │d never                               │
     └ Press Esc to cancel ─────────────────┘
     ");
 }
@@ -317,6 +317,14 @@ fn a_line_is_typed_in_the_input() {
     let mut dialog = Dialog::line("API key".to_owned());
     insta::assert_snapshot!(drawn(&dialog, 40), @r"
     ┌ API key ─────────────────────────────┐
+    │Enter sends it | Press Esc to cancel  │
+    └──────────────────────────────────────┘
+    ");
+    let long = Dialog::line("Does this summary look correct? (yes/no/edit): ".to_owned());
+    insta::assert_snapshot!(drawn(&long, 40), @r"
+    ┌ Question ────────────────────────────┐
+    │Does this summary look correct?       │
+    │(yes/no/edit):                        │
     │Enter sends it | Press Esc to cancel  │
     └──────────────────────────────────────┘
     ");

@@ -114,6 +114,11 @@ impl Transcript {
         }
     }
 
+    /// Notes the parts of the running command that the user is asked about.
+    pub fn asked(&mut self, cause: &[String]) {
+        self.with_tool(|tool| tool.cause = cause.to_vec());
+    }
+
     /// Ends the work on a submission: no tool is running any more, even if its end was not reported.
     pub fn settle(&mut self) {
         for at in std::mem::take(&mut self.tools) {

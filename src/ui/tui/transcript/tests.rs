@@ -149,9 +149,8 @@ fn an_exchange_is_told_from_top_to_bottom() {
 
     • read_file src/x.rs (575 lines)
     • edit_file x (+1 -1)
-        @@ -1 +1 @@
-        -old
-        +new
+        1 -old
+        1 +new
     ✗ execute_command false (exit code: 1)
         2
         3
@@ -178,8 +177,8 @@ fn an_exchange_is_told_from_top_to_bottom() {
     transcript.settle();
     transcript.toggle_folding();
     insta::assert_snapshot!(shown(&mut transcript, 40, 12), @r"
-        -old
-        +new
+        1 -old
+        1 +new
     ✗ execute_command false (exit code: 1)
         …
     ✗ delete_file y (failed)
@@ -219,6 +218,39 @@ fn calls_are_told_as_orders_and_the_todos_not_at_all() {
     • $ cargo<U+200B> build (exit code: 0)
     • Edit src/main.rs (done)
     ");
+}
+
+#[test]
+fn a_call_is_shown_as_its_question_has_shown_it() {
+    let mut transcript = transcript();
+    let family = "👩\u{200d}👩\u{200d}👧";
+    for event in [
+        doing(Verb::Run, "execute_command", &format!("echo\t{family}")),
+        result("execute_command", "", Some("exit code: 0"), false),
+        doing(Verb::Edit, "edit_file", "x"),
+        Event::Changed {
+            diff: "--- a/x\n+++ b/x\n@@ -8,4 +8,4 @@ fn f()\n a\n b\n-c\n+\u{200b}d\n e\n"
+                .to_owned(),
+        },
+        result("edit_file", "ok", None, false),
+        doing(
+            Verb::Run,
+            "execute_command",
+            &format!("echo {family}{}", "\ntrue".repeat(30)),
+        ),
+    ] {
+        transcript.event(event);
+    }
+    transcript.asked(&["rm -rf x".to_owned()]);
+    let screen = shown(&mut transcript, 60, 24);
+    for line in [
+        &format!("• $ echo    {family}"),
+        "• Edit x (+1 -1)\n    10 -c\n    10 +<U+200B>d\n    11  e\n",
+        &format!("    echo {family}\n"),
+        "    true\n    rm -rf x",
+    ] {
+        assert!(screen.contains(line), "{line}: {screen}");
+    }
 }
 
 #[test]

@@ -129,7 +129,7 @@ fn the_screen_with_a_question_and_with_nothing() {
 
     > Ask for something, or / for commands
     ┌──────────────────────────────────────┐
-    │ ● Regular Mode     Context: 0/0 (0%) │
+    │ ● Regular Mode                       │
     └──────────────────────────────────────┘
     ");
 }
@@ -153,9 +153,9 @@ fn the_least_screen_shows_what_is_asked() {
     ┌ write_file ──────────────────────────┐
     │src/lexer.rs                          │
     │+a                                    │
-    │+b                                    │
-    │y yes  a always  n no  e else  d never│
-    └ Press Esc to cancel ── 1-3 of 4 Pg↑↓ ┘
+    │Allow this? y yes  a always  n no     │
+    │e else  d never                       │
+    └ Press Esc to cancel ── 1-2 of 4 Pg↑↓ ┘
     ┌──────────────────────────────────────┐
     │ ● Regular Mode    45.0k/200.0k (23%) │
     └──────────────────────────────────────┘
