@@ -348,7 +348,7 @@ impl ModelError {
                  `agent-config`"
             }
             Self::Status { vendor, .. } | Self::ErrorInAnswer(vendor) if vendor.is_refilled() => {
-                "the quota of the day is spent: wait until tomorrow, or use another model with `--model`"
+                "the quota is spent for today: wait until tomorrow, or use another model with `--model`"
             }
             Self::Status { vendor, .. } | Self::ErrorInAnswer(vendor) if vendor.quota_spent => {
                 "the quota is spent and waiting does not refill it soon: see the vendor's billing \
