@@ -1,23 +1,25 @@
 //! The commit workflow: asks for edits, verifies, applies and builds them, and repairs up to three times.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod replacements;
+
+use std::collections::BTreeSet;
 use std::mem;
-use std::ops::Range;
 use std::path::Path;
 
+use self::replacements::{PresentFile, Replacements};
 use super::cli::gate::GateArgs;
 use super::cli::replies::{OnFailure, ReplyArgs};
 use super::command_line::Cli;
 use super::error::{CommandError, DeniedWarning};
 use super::query;
 use crate::edit::{
-    self, Allowances, EditKind, LossGuard, ParsedReply, PathPolicy, Rejection, Sent, VerifiedEdits,
+    self, Allowances, LossGuard, ParsedReply, PathPolicy, Rejection, Sent, VerifiedEdits,
     VerifyError,
 };
 use crate::exec::build_script::BuildError;
 use crate::exec::sandbox::SandboxProblem;
 use crate::model::estimate::OverBudget;
-use crate::model::prompt::{COMMIT_CONTEXT, Prompt, Replacement, regions};
+use crate::model::prompt::{COMMIT_CONTEXT, Prompt};
 use crate::model::{Delivery, Purpose, Reply, ReplyFormat, StepId};
 use crate::record::event::Event;
 use crate::record::result::{RunEdits, WarningRecord};
@@ -33,13 +35,12 @@ use crate::run::past::warnings::is_denied;
 use crate::run::problems::DoesNotFit;
 use crate::run::proof::Proof;
 use crate::run::ready::Ready;
-use crate::run::resumption::{PastApplied, ResumedTree, Resumption};
+use crate::run::resumption::{ResumedTree, Resumption};
 use crate::run::selection::{Models, RecordedReplies};
 use crate::run::tree::RunTree;
 use crate::run::{closing, ready};
 use crate::sys::error::Error;
 use crate::sys::exit::Exit;
-use crate::sys::files::{self, Links, MIB};
 
 /// Returns the model and the inputs that the flags select.
 ///
@@ -269,7 +270,12 @@ impl Commit<'_> {
                 if let Some(output) = applied.output.clone() {
                     repairs += 1;
                     step = StepId::repair(repairs);
-                    failed = Some(self.failed(output, tree, replacements)?);
+                    failed = Some(self.failed(
+                        output,
+                        tree,
+                        replacements,
+                        ready.models.model(&step).reply_format(&step),
+                    )?);
                     continue;
                 }
                 run.log.build(&step)?
@@ -293,7 +299,12 @@ impl Commit<'_> {
             tree.look_again();
             repairs += 1;
             step = StepId::repair(repairs);
-            failed = Some(self.failed(output, tree, replacements)?);
+            failed = Some(self.failed(
+                output,
+                tree,
+                replacements,
+                ready.models.model(&step).reply_format(&step),
+            )?);
         }
     }
 
@@ -303,14 +314,23 @@ impl Commit<'_> {
         output: String,
         tree: &RunTree<'_>,
         replacements: &Replacements,
+        format: ReplyFormat,
     ) -> Result<FailedBuild, Error> {
-        let present = replacements.present(tree);
+        // Replies of whole files are repeated as they were written; nothing need be read.
+        let is_read = self.code.is_some() || format == ReplyFormat::Edits;
+        let present = if is_read {
+            replacements.present(tree)
+        } else {
+            Vec::new()
+        };
+        let mut places = String::new();
         if let Some(code) = &mut self.code {
             for file in &present {
                 code.note(&file.path, file.now.as_deref(), file.regions());
             }
+            let search = (!self.allow_secrets).then_some(self.context.redactor);
+            places = code.places(&output, self.context.project.root(), search)?;
         }
-        let places = self.places(&output)?;
         Ok(FailedBuild {
             output,
             places,
@@ -322,14 +342,6 @@ impl Commit<'_> {
     fn log_shown(&self, run: &Run<'_>) -> Result<(), Error> {
         let code = self.code.as_ref();
         code.map_or(Ok(()), |code| Ok(run.log.json(SHOWN, &code.sight)?))
-    }
-
-    /// Returns the code around the places that a failed build names, where only a part of the code is sent.
-    fn places(&mut self, output: &str) -> Result<String, Error> {
-        let root = self.context.project.root();
-        let search = (!self.allow_secrets).then_some(self.context.redactor);
-        let code = self.code.as_mut();
-        code.map_or(Ok(String::new()), |code| code.places(output, root, search))
     }
 
     /// Asks for edits. If the reply is rejected, asks again up to the configured limit, with the same query and
@@ -392,7 +404,8 @@ impl Commit<'_> {
                 Ok(None) => {
                     run.log_step()?;
                     self.log_shown(run)?;
-                    *step = StepId::new(Purpose::CONTEXT, self.rounds());
+                    let rounds = self.code.as_ref().map_or(0, CodeContext::rounds);
+                    *step = StepId::new(Purpose::CONTEXT, rounds);
                     rejected = None;
                     continue;
                 }
@@ -426,11 +439,6 @@ impl Commit<'_> {
         }
     }
 
-    /// The number of requests for files granted so far.
-    fn rounds(&self) -> u16 {
-        self.code.as_ref().map_or(0, CodeContext::rounds)
-    }
-
     /// Checks all edits of a reply against the policy; `None` for a request for files, which is then
     /// granted. The prose around them is not judged.
     fn verify(
@@ -462,6 +470,15 @@ impl Commit<'_> {
         });
         (prose, verified.map(Some))
     }
+}
+
+/// A failed build, and what a repair is told with it.
+struct FailedBuild {
+    output: String,
+    /// The code around the places that the output names, if only a part of the code is sent.
+    places: String,
+    /// The files that the run has changed.
+    present: Vec<PresentFile>,
 }
 
 /// Applies edits and returns the log for the build that follows.
@@ -501,134 +518,4 @@ fn edits_of(run: &Run<'_>, tree: &RunTree<'_>, replacements: &Replacements) -> O
         false if !tree.is_as_before() => RunEdits::Made,
         _ => RunEdits::Same,
     })
-}
-
-/// Maximum size, in bytes, of a file whose state before the run is read for a repair.
-const LARGEST: u64 = 64 * MIB;
-
-/// A failed build, and what a repair is told with it.
-struct FailedBuild {
-    output: String,
-    /// The code around the places that the output names, if only a part of the code is sent.
-    places: String,
-    /// The files that the run has changed.
-    present: Vec<PresentFile>,
-}
-
-/// A file that the run has changed, as it is now.
-struct PresentFile {
-    path: String,
-    /// Its text before the run, if there was one.
-    before: Option<String>,
-    /// Its text; `None` if it does not exist.
-    now: Option<String>,
-}
-
-impl PresentFile {
-    /// The lines that a repair shows of the file, from 0 on; `None`: all.
-    fn regions(&self) -> Option<Vec<Range<usize>>> {
-        regions(self.before.as_deref()?, self.now.as_deref()?)
-    }
-
-    fn for_query(&self) -> (&str, Replacement<'_>) {
-        let before = self.before.as_deref();
-        let state = self.now.as_deref();
-        let state = state.map_or(Replacement::Removed, |now| Replacement::Present {
-            before,
-            now,
-        });
-        (&self.path, state)
-    }
-}
-
-/// The text of a file; `None` if there is no such file.
-fn present(tree: &RunTree<'_>, path: &str) -> Option<String> {
-    let text = tree.read(path).ok().flatten();
-    text.map(|text| String::from_utf8_lossy(&text).into_owned())
-}
-
-/// The effect of the replies of this run.
-#[derive(Debug, Default)]
-struct Replacements {
-    /// The latest state of every file that a reply changed; `None` if it was removed.
-    files: BTreeMap<String, Option<String>>,
-    /// True if a reply gave a file the content that it had.
-    has_same: bool,
-}
-
-impl Replacements {
-    fn remember(&mut self, edits: &VerifiedEdits) {
-        let owned = |(path, content): (&str, &str)| (path.to_owned(), Some(content.to_owned()));
-        self.files.extend(edits.written().map(owned));
-        let removed = edits.removed().map(|path| (path.to_owned(), None));
-        self.files.extend(removed);
-        self.has_same |= !edits.unchanged().is_empty();
-    }
-
-    /// Records the edits of a reply that are already on disk.
-    fn remember_reply(&mut self, applied: &PastApplied, tree: &RunTree<'_>) {
-        let parsed = edit::read(&applied.reply, applied.format, &|_| Sent::NotShown);
-        let edits = parsed.edits.into_iter();
-        self.files.extend(edits.map(|edit| match edit.kind {
-            EditKind::Write(content) => (edit.path, Some(content)),
-            EditKind::Remove => (edit.path, None),
-        }));
-        for (path, _) in parsed.unlocated {
-            let now = present(tree, &path);
-            self.files.insert(path, now);
-        }
-    }
-
-    /// Returns the files as they are now.
-    fn present(&self, tree: &RunTree<'_>) -> Vec<PresentFile> {
-        let files = self.files.keys().map(|path| {
-            let before = tree.kept(path);
-            let before = before.and_then(|(kept, _)| {
-                let text = files::read(&kept, Links::Refused, LARGEST).ok()?;
-                String::from_utf8(text).ok()
-            });
-            PresentFile {
-                now: present(tree, path),
-                path: path.clone(),
-                before,
-            }
-        });
-        files.collect()
-    }
-
-    fn files(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
-        self.files
-            .iter()
-            .map(|(path, content)| (path.as_str(), content.as_deref()))
-    }
-
-    fn for_query(&self) -> impl Iterator<Item = (&str, Replacement<'_>)> {
-        let state = |content: Option<_>| content.map_or(Replacement::Removed, Replacement::Written);
-        self.files()
-            .map(move |(path, content)| (path, state(content)))
-    }
-
-    fn is_none(&self) -> bool {
-        self.files.is_empty()
-    }
-
-    fn summary(&self, repairs: u16) -> String {
-        if self.is_none() {
-            let why = if self.has_same {
-                "the reply's files are as they were"
-            } else {
-                "the reply has no edits"
-            };
-            return format!("nothing changed: {why}; build.sh passed");
-        }
-        let written = self.files.values().filter(|state| state.is_some());
-        let written = written.count();
-        let removed = self.files.len() - written;
-        let repairs = match repairs {
-            0 => "at the first try".to_owned(),
-            1 => "after 1 repair".to_owned(),
-            n => format!("after {n} repairs"),
-        };
-        format!("done: build.sh passed {repairs}; {written} written, {removed} removed")
-    }
 }

@@ -1,0 +1,130 @@
+//! What the replies of a run have made of the project's files, for its repairs and its summary.
+//!
+//! Reads files that the run has changed, and their saved states.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use crate::edit::{self, EditKind, Sent, VerifiedEdits};
+use crate::model::prompt::{Replacement, regions};
+use crate::run::resumption::PastApplied;
+use crate::run::tree::RunTree;
+use crate::sys::files::{self, Links, MIB};
+
+/// Maximum size, in bytes, of a file whose state before the run is read for a repair.
+const LARGEST: u64 = 64 * MIB;
+
+/// A file that the run has changed, as it is now.
+pub struct PresentFile {
+    pub path: String,
+    /// Its text before the run, if there was one.
+    before: Option<String>,
+    /// Its text; `None` if it does not exist.
+    pub now: Option<String>,
+}
+
+impl PresentFile {
+    /// The lines that a repair shows of the file, from 0 on; `None`: all.
+    pub fn regions(&self) -> Option<Vec<Range<usize>>> {
+        regions(self.before.as_deref()?, self.now.as_deref()?)
+    }
+
+    pub fn for_query(&self) -> (&str, Replacement<'_>) {
+        let before = self.before.as_deref();
+        let present = |now| Replacement::Present { before, now };
+        let state = self.now.as_deref().map(present);
+        (&self.path, state.unwrap_or(Replacement::Removed))
+    }
+}
+
+/// The text of a file; `None` if there is no such file.
+fn present(tree: &RunTree<'_>, path: &str) -> Option<String> {
+    let text = tree.read(path).ok().flatten();
+    text.map(|text| String::from_utf8_lossy(&text).into_owned())
+}
+
+/// The effect of the replies of this run.
+#[derive(Debug, Default)]
+pub struct Replacements {
+    /// The latest state of every file that a reply changed; `None` if it was removed.
+    files: BTreeMap<String, Option<String>>,
+    /// True if a reply gave a file the content that it had.
+    pub has_same: bool,
+}
+
+impl Replacements {
+    pub fn remember(&mut self, edits: &VerifiedEdits) {
+        let owned = |(path, content): (&str, &str)| (path.to_owned(), Some(content.to_owned()));
+        self.files.extend(edits.written().map(owned));
+        let removed = edits.removed().map(|path| (path.to_owned(), None));
+        self.files.extend(removed);
+        self.has_same |= !edits.unchanged().is_empty();
+    }
+
+    /// Records the edits of a reply that are already on disk.
+    pub fn remember_reply(&mut self, applied: &PastApplied, tree: &RunTree<'_>) {
+        let parsed = edit::read(&applied.reply, applied.format, &|_| Sent::NotShown);
+        let edits = parsed.edits.into_iter();
+        self.files.extend(edits.map(|edit| match edit.kind {
+            EditKind::Write(content) => (edit.path, Some(content)),
+            EditKind::Remove => (edit.path, None),
+        }));
+        for (path, _) in parsed.unlocated {
+            let now = present(tree, &path);
+            self.files.insert(path, now);
+        }
+    }
+
+    /// Returns the files as they are now.
+    pub fn present(&self, tree: &RunTree<'_>) -> Vec<PresentFile> {
+        let files = self.files.keys().map(|path| {
+            let before = tree.kept(path);
+            let before = before.and_then(|(kept, _)| {
+                let text = files::read(&kept, Links::Refused, LARGEST).ok()?;
+                String::from_utf8(text).ok()
+            });
+            PresentFile {
+                now: present(tree, path),
+                path: path.clone(),
+                before,
+            }
+        });
+        files.collect()
+    }
+
+    pub fn files(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
+        self.files
+            .iter()
+            .map(|(path, content)| (path.as_str(), content.as_deref()))
+    }
+
+    pub fn for_query(&self) -> impl Iterator<Item = (&str, Replacement<'_>)> {
+        let state = |content: Option<_>| content.map_or(Replacement::Removed, Replacement::Written);
+        self.files()
+            .map(move |(path, content)| (path, state(content)))
+    }
+
+    pub fn is_none(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    pub fn summary(&self, repairs: u16) -> String {
+        if self.is_none() {
+            let why = if self.has_same {
+                "the reply's files are as they were"
+            } else {
+                "the reply has no edits"
+            };
+            return format!("nothing changed: {why}; build.sh passed");
+        }
+        let written = self.files.values().filter(|state| state.is_some());
+        let written = written.count();
+        let removed = self.files.len() - written;
+        let repairs = match repairs {
+            0 => "at the first try".to_owned(),
+            1 => "after 1 repair".to_owned(),
+            n => format!("after {n} repairs"),
+        };
+        format!("done: build.sh passed {repairs}; {written} written, {removed} removed")
+    }
+}
