@@ -92,6 +92,9 @@ fn a_model_gets_the_files_that_it_asks_for() {
         ]
     );
     assert!(run.stdout.contains("at the first try"), "{}", run.stdout);
+    let log = project.run(&["log", &run.folder]).exits(0).stdout;
+    assert!(log.contains("The reply asks for lib/b.py."), "{log}");
+    assert!(!log.contains("changed no files"), "{log}");
 }
 
 #[test]
@@ -364,4 +367,22 @@ fn a_file_that_changes_while_the_model_is_at_work_is_told_as_such() {
         .run(&flags)
         .exits(5)
         .says(&["changed while the model was at work: `src/a.rs`"]);
+}
+
+#[test]
+fn what_looks_like_a_credential_is_sent_where_that_is_allowed_and_told() {
+    let server = ModelServer::gemini(&["^^^src/c.rs\nx\n^^^end\n"]);
+    let project = project(&server);
+    let flags = [
+        "--context",
+        "4k",
+        "--include",
+        "src/token.rs",
+        "--allow-secrets",
+    ];
+    project
+        .run(&flags)
+        .exits(0)
+        .says(&["what looks like credentials is sent, as allowed"]);
+    assert!(server.requests()[0].user().contains("ghp_"));
 }

@@ -395,3 +395,33 @@ fn a_reply_that_was_cut_is_never_applied() {
         assert_eq!((run.code, project.tree() == before), (4, true), "{cut}");
     }
 }
+
+#[test]
+fn marks_of_a_file_have_carets_of_one_number() {
+    for mixed in [
+        "^^^^src/lib.rs\n^^^find\nfn one() {\n^^^put\nfn uno() {\n^^^^end\n^^^done 1\n",
+        "^^^^^src/lib.rs\n^^^^find\nfn one() {\n^^^^put\nfn uno() {\n^^^^^end\n^^^done 1\n",
+    ] {
+        let server = ModelServer::gemini(&[mixed]);
+        let project = project(&server);
+        let before = project.tree();
+        edits(&project, &[])
+            .exits(5)
+            .says(&["line 2: ", "`src/lib.rs`"]);
+        assert_eq!(project.tree(), before, "{mixed}");
+    }
+}
+
+#[test]
+fn edits_of_what_a_build_has_formatted_are_told_by_their_files() {
+    let first = reply("src/lib.rs", "fn one() {\n", "fn uno(){\n");
+    // The build has put a blank in front of the brace.
+    let second = reply("src/lib.rs", "fn uno() {\n", "fn due() {\n");
+    let server = ModelServer::gemini(&[&*first, &*second]);
+    let project =
+        project(&server).build("sed -i 's/(){/() {/' src/lib.rs; ! grep -q uno src/lib.rs");
+    let run = edits(&project, &[]).exits(0);
+    let log = project.run(&["log", &run.folder]).exits(0).stdout;
+    assert!(log.contains("wrote src/lib.rs"), "{log}");
+    assert!(!log.contains("changed no files"), "{log}");
+}

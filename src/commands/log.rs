@@ -14,7 +14,7 @@ use crate::agent::tools::notes::DONE;
 use crate::commands::last::Spent;
 use crate::commands::orchestrate::report::FinalReport;
 use crate::edit::changes::vault;
-use crate::edit::{self, Sent};
+use crate::edit::{self, EditKind, Sent};
 use crate::model::Purpose;
 use crate::model::price::Usd;
 use crate::model::usage::Usage;
@@ -24,6 +24,7 @@ use crate::record::result;
 use crate::record::result::{AgentRecord, RunRecord};
 use crate::record::run_files::ORCHESTRATE;
 use crate::record::step::{Action, Step};
+use crate::run::code_context::CodeContext;
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::past::figures::{Figures, taken_back};
@@ -36,7 +37,7 @@ use crate::sys::diff::FileChange;
 use crate::sys::error::Error;
 use crate::sys::files::PathError;
 use crate::sys::numbers::{counted, grouped};
-use crate::sys::text::one_line;
+use crate::sys::text::{escaped, one_line};
 use crate::ui::columns::{
     self, Align,
     Align::{Left, Right},
@@ -412,6 +413,28 @@ impl Story {
         }
     }
 
+    /// Tells the changes of a reply with edits, or the files that it asks for.
+    fn edits(&mut self, past: &PastStep, reply: &str) {
+        let step = &past.step;
+        let parsed = edit::read(reply, step.reply_format, &|_| Sent::NotShown);
+        self.beginning_of(&parsed.prose, "    ");
+        let asked = CodeContext::request(&parsed).filter(|_| step.edits.is_none());
+        if let Some(EditKind::Write(list)) = asked.map(|edit| &edit.kind) {
+            let files: Vec<String> = list.lines().map(escaped).collect();
+            return self.line(format!("  The reply asks for {}.", files.join(", ")));
+        }
+        if past.changes.is_empty() {
+            // What is located in lines that a build has changed cannot be computed again.
+            for (did, path) in step.changed_files() {
+                self.line(format!("  {did} {path}"));
+            }
+            if step.changed_files().next().is_none() {
+                self.line("  The reply changed no files.");
+            }
+        }
+        self.stat(&past.changes);
+    }
+
     fn part(&mut self, past: &PastStep, part: Part<'_>) {
         let step = &past.step;
         match part {
@@ -425,14 +448,7 @@ impl Story {
             Part::Edits(_) if step.is_on_disk => {
                 self.line("  The reply's edits were on disk already.");
             }
-            Part::Edits(reply) => {
-                let parsed = edit::read(reply, step.reply_format, &|_| Sent::NotShown);
-                self.beginning_of(&parsed.prose, "    ");
-                if past.changes.is_empty() {
-                    self.line("  The reply changed no files.");
-                }
-                self.stat(&past.changes);
-            }
+            Part::Edits(reply) => self.edits(past, reply),
             Part::Thoughts(thoughts) => self.beginning_of(thoughts, "  "),
             Part::Reply(_) if step.purpose == Purpose::COMPRESSION => {
                 self.line("  The reply summarizes the conversation so far.");

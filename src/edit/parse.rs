@@ -148,15 +148,19 @@ impl<'r> Parser<'r> {
         let text = line.strip_suffix('\n').unwrap_or(line);
         let rest = text.trim_start_matches('^');
         let carets = text.len() - rest.len();
+        let word = rest.trim_end_matches([' ', '\t', '\r']);
         // A shorter fence inside a block is a line of the body.
-        if self.open.as_ref().is_some_and(|open| carets < open.carets) {
+        if let Some(open) = self.open.as_ref().filter(|open| carets < open.carets) {
+            // Else a path's fence that is too long would make the marks the file's text.
+            if self.has_marks && start == open.body && word == "find" {
+                self.out_of_place(open.path, word, number);
+            }
             return;
         }
         self.all_crlf &= text.len() == line.len() || text.ends_with('\r');
         if self.done.is_some() {
             self.behind = self.behind.or(Some(number));
         }
-        let word = rest.trim_end_matches([' ', '\t', '\r']);
         let done = said(word).filter(|_| self.has_marks);
         let is_mark = self.has_marks && matches!(word, "find" | "put");
         let opening = OpenBlock {
@@ -224,7 +228,7 @@ impl<'r> Parser<'r> {
                 find: text.to_owned(),
                 put: String::new(),
             }),
-            _ => self.out_of_place(&open, word, line),
+            _ => self.out_of_place(open.path, word, line),
         }
         open.piece = match word {
             "find" => Piece::Find(line),
@@ -239,7 +243,7 @@ impl<'r> Parser<'r> {
         let text = &self.reply[open.body..end];
         match open.piece {
             Piece::Whole => self.edit(&open, EditKind::Write(text.to_owned()), Vec::new()),
-            Piece::Find(_) => self.out_of_place(&open, "end", line),
+            Piece::Find(_) => self.out_of_place(open.path, "end", line),
             Piece::Put => {
                 open.put(text);
                 let parts = mem::take(&mut open.parts);
@@ -260,8 +264,8 @@ impl<'r> Parser<'r> {
         }
     }
 
-    fn out_of_place(&mut self, open: &OpenBlock<'_>, mark: &str, line: usize) {
-        let (path, mark) = (open.path.to_owned(), mark.to_owned());
+    fn out_of_place(&mut self, path: &str, mark: &str, line: usize) {
+        let (path, mark) = (path.to_owned(), mark.to_owned());
         self.fault(line, FaultKind::OutOfPlace { path, mark });
     }
 

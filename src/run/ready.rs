@@ -307,12 +307,14 @@ fn look_at(
         || code.map(compare).unwrap_or_default(),
         || {
             let in_query = query.map(|query| find(choice.inputs.query.name(), query));
-            let in_code = code.map(|code| find(code.name, &code.text));
-            [in_query, in_code]
-                .into_iter()
-                .flatten()
-                .flatten()
-                .collect()
+            // Without this permission, what is found in a file has left it out.
+            let whole = code.and_then(|code| code.whole.as_ref());
+            let whole = whole.filter(|_| choice.allow_secrets).into_iter();
+            let files = whole.flat_map(|whole| whole.files.iter().map(|file| &*file.content));
+            let texts = code.map(|code| &*code.text).into_iter().chain(files);
+            let name = code.map_or("", |code| code.name);
+            let in_code = texts.flat_map(|text| find(name, text));
+            in_query.into_iter().flatten().chain(in_code).collect()
         },
     );
     (outdated, shown, findings)
