@@ -32,7 +32,7 @@ pub fn excerpts(
             chosen.extend(new);
         }
     }
-    ranges(chosen.into_iter())
+    ranges(chosen)
 }
 
 /// Formats the ranges of `text`: each line behind its number, which is counted from 1, and a tab; and a line `…` for
@@ -66,7 +66,7 @@ fn shown(lines: &[&str], ranges: &[Range<usize>]) -> String {
 }
 
 /// Joins lines in order to ranges.
-fn ranges(lines: impl Iterator<Item = usize>) -> Vec<Range<usize>> {
+pub(crate) fn ranges(lines: impl IntoIterator<Item = usize>) -> Vec<Range<usize>> {
     let mut ranges: Vec<Range<usize>> = Vec::new();
     for line in lines {
         match ranges.last_mut() {

@@ -16,7 +16,7 @@ use super::code_base::{self, CodeBase, Rolled};
 use crate::edit::beneath::split;
 use crate::edit::{Digest, EditKind, FaultKind, FileEdit, ParsedReply, ReplyFault, Rule, Sent};
 use crate::model::tokens;
-use crate::project::excerpts::{excerpts, numbered};
+use crate::project::excerpts::{excerpts, numbered, ranges};
 use crate::project::outline::outline;
 use crate::project::ranking::{PastCommit, Ranked, Source, rank};
 use crate::project::rollup::header;
@@ -130,28 +130,20 @@ impl CodeContext {
         }
         ranked.extend(rest);
         let Some(tokens) = limit.tokens else {
-            let all = Self::default();
             return Ok(Self {
                 files,
                 ranked,
-                ..all
+                ..Self::default()
             });
         };
         let of_all = |has_text: &dyn Fn(usize) -> bool| {
             let listed = ranked.iter().map(|ranked| {
                 let file = &files[ranked.index];
-                let text = if has_text(ranked.index) {
-                    &*file.content
-                } else {
-                    ""
-                };
-                (file.path.as_str(), text)
+                let text = Some(&*file.content).filter(|_| has_text(ranked.index));
+                (file.path.as_str(), text.unwrap_or_default())
             });
-            outline(
-                &listed.collect::<Vec<_>>(),
-                &tokens::count,
-                tokens / OUTLINE,
-            )
+            let listed: Vec<_> = listed.collect();
+            outline(&listed, &tokens::count, tokens / OUTLINE)
         };
         let whole_outline = of_all(&|_| true);
         let mut left = tokens.saturating_sub(tokens::count(&whole_outline));
@@ -171,9 +163,8 @@ impl CodeContext {
                 tokens: file.tokens,
             };
             if file.tokens > left || file.tokens > most && !is_named {
-                let most = left
-                    .min(most)
-                    .saturating_sub(tokens::count(&header(&file.path)));
+                let header = tokens::count(&header(&file.path));
+                let most = left.min(most).saturating_sub(header);
                 let lines = excerpts(&file.content, &ranking.weights, &tokens::count, most);
                 if lines.is_empty() {
                     continue;
@@ -274,10 +265,7 @@ impl CodeContext {
         let wanted: Vec<&Rolled> = wanted.into_iter().map(|found| &self.files[found]).collect();
         for file in &wanted {
             self.needed.extend(file.parts());
-            self.sight.whole.insert(file.path.clone());
-            self.sight
-                .digests
-                .insert(file.path.clone(), Digest::of(file.content.as_bytes()));
+            self.sight.add(file, None);
         }
         Ok(wanted.into_iter().map(|file| file.path.clone()).collect())
     }
@@ -289,18 +277,27 @@ impl CodeContext {
         if let (Some(file), Some(now)) = (file, now) {
             now.clone_into(&mut file.content);
         }
-        self.sight.note(path, lines);
+        let sight = &mut self.sight;
+        match lines.filter(|_| sight.parts.contains_key(path) && !sight.whole.contains(path)) {
+            // The excerpts shown before have other numbers now.
+            Some(lines) => drop(sight.parts.insert(path.to_owned(), lines)),
+            None => drop(sight.whole.insert(path.to_owned())),
+        }
     }
 
     /// Limits the text of a file to what the model has seen of it. `sent` is its text if it is as it was sent.
     pub fn sent(&self, path: &str, sent: Sent) -> Sent {
         let file = self.files.iter().find(|file| file.path == path);
-        match (sent, file) {
+        let text = match (sent, file) {
+            (Sent::Text(text), _) => text,
             // It has changed since, which is told when it would be written to.
-            (Sent::NotShown, Some(file)) => {
-                self.sight.limited(path, Sent::Text(file.content.clone()))
-            }
-            (sent, _) => self.sight.limited(path, sent),
+            (Sent::NotShown, Some(file)) => file.content.clone(),
+            (sent, _) => return sent,
+        };
+        match self.sight.parts.get(path) {
+            _ if self.sight.whole.contains(path) => Sent::Text(text),
+            Some(lines) => Sent::Excerpts(text, lines.clone()),
+            None => Sent::NotShown,
         }
     }
 
@@ -355,7 +352,7 @@ impl CodeContext {
             let count = file.content.lines().count();
             let around = lines[&file.path].iter().filter(|line| **line < count);
             let around = around.map(|line| line.saturating_sub(AROUND)..(line + AROUND).min(count));
-            let around = merged(around);
+            let around = ranges(around.flatten().collect::<BTreeSet<usize>>());
             let finds = |search| !credentials::find("", &file.content, search).is_empty();
             // The build may speak of lines that the file no longer has.
             if around.is_empty() || search.is_some_and(finds) {
@@ -379,23 +376,6 @@ impl Sight {
         serde_json::from_slice(&json).ok()
     }
 
-    fn limited(&self, path: &str, sent: Sent) -> Sent {
-        match (sent, self.parts.get(path)) {
-            (Sent::Text(text), _) if self.whole.contains(path) => Sent::Text(text),
-            (Sent::Text(text), Some(lines)) => Sent::Excerpts(text, lines.clone()),
-            (Sent::Text(_), None) => Sent::NotShown,
-            (sent, _) => sent,
-        }
-    }
-
-    fn note(&mut self, path: &str, lines: Option<Vec<Range<usize>>>) {
-        match lines.filter(|_| self.parts.contains_key(path) && !self.whole.contains(path)) {
-            // The excerpts shown before have other numbers now.
-            Some(lines) => drop(self.parts.insert(path.to_owned(), lines)),
-            None => drop(self.whole.insert(path.to_owned())),
-        }
-    }
-
     fn of(code: &CodeContext, tokens: u64, exclude: &[PathBuf]) -> Self {
         let mut sight = Self {
             tokens,
@@ -403,16 +383,20 @@ impl Sight {
             ..Self::default()
         };
         for shown in &code.shown {
-            let file = &code.files[shown.index];
-            let path = file.path.clone();
-            let digest = Digest::of(file.content.as_bytes());
-            sight.digests.insert(path.clone(), digest);
-            match &shown.lines {
-                Some(lines) => drop(sight.parts.insert(path, lines.clone())),
-                None => drop(sight.whole.insert(path)),
-            }
+            sight.add(&code.files[shown.index], shown.lines.as_ref());
         }
         sight
+    }
+
+    /// Adds a file that is shown: these lines of it or, with `None`, all.
+    fn add(&mut self, file: &Rolled, lines: Option<&Vec<Range<usize>>>) {
+        let path = file.path.clone();
+        let digest = Digest::of(file.content.as_bytes());
+        self.digests.insert(path.clone(), digest);
+        match lines {
+            Some(lines) => drop(self.parts.insert(path, lines.clone())),
+            None => drop(self.whole.insert(path)),
+        }
     }
 }
 
@@ -425,17 +409,6 @@ fn part(file: &Rolled, lines: &[Range<usize>]) -> String {
     let count = file.content.lines().count();
     let title = format!("{} (lines {shown} of {count})", file.path);
     header(&title) + &numbered(&file.content, lines)
-}
-
-/// Joins ranges, sorted by their starts, that touch or overlap.
-fn merged(ranges: impl Iterator<Item = Range<usize>>) -> Vec<Range<usize>> {
-    ranges.fold(Vec::new(), |mut merged: Vec<Range<usize>>, range| {
-        match merged.last_mut().filter(|last| last.end >= range.start) {
-            Some(last) => last.end = last.end.max(range.end),
-            None => merged.push(range),
-        }
-        merged
-    })
 }
 
 /// Returns the paths that the query's words may be: without what stands around them. A name without dot or slash may be

@@ -7,8 +7,8 @@ use std::io::Write as _;
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::ReplyFormat;
 use crate::model::price::Usd;
-use crate::model::{ModelError, ReplyFormat};
 use crate::project::{Project, ProjectProblem, RATES};
 use crate::sys::atomic_file;
 use crate::sys::error::Error;
@@ -36,17 +36,6 @@ impl Verdict {
             Self::Wrong => "was wrong",
             Self::Right => "was right",
         }
-    }
-
-    /// Returns the verdict on a reply that never came to its end.
-    ///
-    /// # Errors
-    /// Returns the error itself if it says nothing about the model's replies.
-    pub fn on(error: Error) -> Result<Self, Error> {
-        let is_reply = error
-            .downcast_ref()
-            .is_some_and(ModelError::is_no_whole_reply);
-        is_reply.then_some(Self::Unreadable).ok_or(error)
     }
 }
 

@@ -15,7 +15,7 @@ use crate::exec::sandbox::SandboxMode;
 use crate::model::estimate::OverBudget;
 use crate::model::price::Usd;
 use crate::model::prompt::{Inputs, Prompt};
-use crate::model::{Delivery, Purpose, Reply, ReplyFormat, StepId};
+use crate::model::{Delivery, ModelError, Purpose, Reply, ReplyFormat, StepId};
 use crate::project::Project;
 use crate::project::rollup::header;
 use crate::record::run_log::RunLog;
@@ -157,8 +157,7 @@ fn count(
         };
         let cost = run.record.steps.last().and_then(|step| step.cost);
         rates.entry(format).or_default().add(verdict, cost);
-        let name = change.name;
-        let verdict = verdict.word();
+        let (name, verdict) = (change.name, verdict.word());
         context.notice(format!("{number} of {all}: {name} ({format}) {verdict}"));
     }
     Ok(())
@@ -182,7 +181,14 @@ fn attempt(
     let verify = |reply: &Reply| verify(context, &root, (change, format), reply);
     let verified = match run.ask(models, step, prompt, verify) {
         Ok((_, verified)) => verified,
-        Err(error) => return Verdict::on(error),
+        Err(error)
+            if error
+                .downcast_ref()
+                .is_some_and(ModelError::is_no_whole_reply) =>
+        {
+            return Ok(Verdict::Unreadable);
+        }
+        Err(error) => return Err(error),
     };
     let edits = match verified {
         Err(VerifyError::Rejected(rejection)) => {
@@ -256,14 +262,16 @@ fn write_project(root: &Path, change: &Change) -> Result<String, Error> {
         init::write_new(&root.join(name), &content)?;
         rollup += &(header(name) + &content);
     }
-    init::write_new(&root.join("build.sh"), change.build)?;
-    init::write_new(&root.join(".gitignore"), GITIGNORE)?;
     // A repository of its own: what git ignores in the user's, such as the runs' folders, is nothing to it.
-    for directory in [".git/objects", ".git/refs"] {
-        let path = root.join(directory);
-        fs::create_dir_all(&path).map_err(PathError::of("make", path))?;
+    for (name, content) in [
+        (".git/HEAD", "ref: refs/heads/main\n"),
+        (".git/objects/none", ""),
+        (".git/refs/none", ""),
+        (".gitignore", GITIGNORE),
+        ("build.sh", change.build),
+    ] {
+        init::write_new(&root.join(name), content)?;
     }
-    init::write_new(&root.join(".git/HEAD"), "ref: refs/heads/main\n")?;
     Ok(rollup)
 }
 
@@ -276,19 +284,17 @@ fn files() -> impl Iterator<Item = (&'static str, String)> {
 }
 
 fn text(rates: &ModelRates) -> String {
-    let mut rows = vec![
-        ["format", "replies", "read", "right", "cost"]
-            .map(str::to_owned)
-            .to_vec(),
-    ];
+    let head = ["format", "replies", "read", "right", "cost"].map(str::to_owned);
+    let mut rows = vec![head.to_vec()];
     rows.extend(rates.iter().map(|(format, rate)| {
         let share = |count| format!("{count} ({} %)", rate.percent(count));
         let cost = rate.cost.map_or("?".to_owned(), |cost| cost.to_string());
+        let (read, right) = (share(rate.read), share(rate.right));
         vec![
             format.to_string(),
             rate.asked.to_string(),
-            share(rate.read),
-            share(rate.right),
+            read,
+            right,
             cost,
         ]
     }));

@@ -130,7 +130,7 @@ impl Specialists<'_> {
         }
         self.lineage.borrow_mut().started(&id, &parent, agent);
         self.tell_change()?;
-        self.finish(&id, agent, began, before.as_ref())
+        self.told(self.wait_for(&id, agent, began, before.as_ref()))
     }
 
     /// Waits for the agent that an earlier run has left at work, if there is one, and continues from its branch.
@@ -148,7 +148,8 @@ impl Specialists<'_> {
         };
         drop(lineage);
         let before = self.before(&last.parent)?;
-        let finished = self.finish(&last.id, agent, self.clock.elapsed(), before.as_ref())?;
+        let began = self.clock.elapsed();
+        let finished = self.told(self.wait_for(&last.id, agent, began, before.as_ref()))?;
         self.go_on_from_last(agent)?;
         Ok(Some(finished))
     }
@@ -159,14 +160,8 @@ impl Specialists<'_> {
         Ok(asked.transpose()?.flatten())
     }
 
-    fn finish(
-        &self,
-        id: &str,
-        agent: Specialist,
-        began: Duration,
-        parent: Option<&ParentState>,
-    ) -> Result<FinishedBranch, ToolError> {
-        let done = self.wait_for(id, agent, began, parent);
+    /// Tells the change that a wait has ended with, however it ended.
+    fn told<T>(&self, done: Result<T, ToolError>) -> Result<T, ToolError> {
         let told = self.tell_change();
         let finished = done?;
         told?;

@@ -1,3 +1,5 @@
+//! The signatures of every language, as tables of texts and what is expected of them, and how outlines are cut.
+
 use super::*;
 
 /// A text and the signatures expected of it.

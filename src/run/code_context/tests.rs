@@ -1,3 +1,6 @@
+//! What is chosen of a code base under a limit, what is granted when a model asks for more, and the places that builds
+//! name.
+
 use std::fs;
 
 use super::*;
