@@ -152,7 +152,8 @@ impl<'r> Parser<'r> {
         // A shorter fence inside a block is a line of the body.
         if let Some(open) = self.open.as_ref().filter(|open| carets < open.carets) {
             // Else a path's fence that is too long would make the marks the file's text.
-            if self.has_marks && start == open.body && word == "find" {
+            let is_first = (start, open.piece) == (open.body, Piece::Whole);
+            if self.has_marks && is_first && word == "find" {
                 self.out_of_place(open.path, word, number);
             }
             return;

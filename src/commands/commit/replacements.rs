@@ -30,10 +30,9 @@ impl PresentFile {
     }
 
     pub fn for_query(&self) -> (&str, Replacement<'_>) {
-        let before = self.before.as_deref();
+        let (before, now) = (self.before.as_deref(), self.now.as_deref());
         let present = |now| Replacement::Present { before, now };
-        let state = self.now.as_deref().map(present);
-        (&self.path, state.unwrap_or(Replacement::Removed))
+        (&self.path, now.map_or(Replacement::Removed, present))
     }
 }
 
