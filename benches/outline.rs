@@ -25,26 +25,54 @@ const LANGUAGES: [(&str, &str, &str); 11] = [
     (
         "Rust",
         "rs",
-        "function method struct enum interface typedef constant",
+        "function method struct enum interface typedef constant module variable",
     ),
-    ("Python", "py pyi", "function class member"),
-    ("JavaScript", "js jsx mjs cjs", "class method generator"),
+    ("Python", "py pyi", "function class member variable"),
+    (
+        "JavaScript",
+        "js jsx mjs cjs",
+        "class method generator constant",
+    ),
     (
         "TypeScript",
         "ts tsx mts cts",
-        "class method interface enum",
+        "function class method interface enum alias namespace constant variable",
     ),
-    ("Go", "go", "func type const interface struct methodSpec"),
-    ("Java", "java", "method class interface enum annotation"),
-    ("C", "c h", "function struct enum typedef"),
+    (
+        "Go",
+        "go",
+        "func type const var talias interface struct methodSpec",
+    ),
+    (
+        "Java",
+        "java",
+        "method class interface enum annotation field",
+    ),
+    (
+        "C",
+        "c h",
+        "function struct union enum typedef macro prototype",
+    ),
     (
         "C++",
         "cc cpp cxx hh hpp hxx",
-        "function class struct enum typedef",
+        "function class struct union enum typedef prototype alias variable macro",
     ),
-    ("Ruby", "rb", "method class module singletonMethod"),
-    ("C#", "cs", "method class interface struct enum property"),
-    ("PHP", "php", "function class interface trait"),
+    (
+        "Ruby",
+        "rb",
+        "method class module singletonMethod constant accessor alias",
+    ),
+    (
+        "C#",
+        "cs",
+        "method class interface struct enum property field event typedef",
+    ),
+    (
+        "PHP",
+        "php",
+        "function class interface trait define constant variable",
+    ),
 ];
 
 struct Measured {
@@ -139,6 +167,8 @@ fn measure_files(
 fn names(clone: &Path) -> HashMap<String, Vec<(String, usize)>> {
     let arguments = [
         "-R",
+        "--kinds-C=+p",
+        "--kinds-C++=+p",
         "--output-format=json",
         "--fields=*",
         "--extras=-q",
@@ -177,11 +207,28 @@ fn is_public<'t>(text: &impl Fn(&str) -> &'t str, path: &str) -> bool {
     match language {
         "Rust" => source.trim_start().starts_with("pub"),
         "Python" => {
-            !name.starts_with('_') && !text("scope").split('.').any(|part| part.starts_with('_'))
+            // Of variables, only an annotation or an upper-case letter says that they are for others.
+            let is_private = |name: &str| name.starts_with('_');
+            let is_told =
+                source.starts_with(char::is_uppercase) || source.starts_with(&format!("{name}:"));
+            !is_private(name)
+                && !text("scope").split('.').any(is_private)
+                && (kind != "variable" || is_told)
         }
         "Go" => name.starts_with(char::is_uppercase),
-        "JavaScript" | "TypeScript" => !name.starts_with(['_', '#']),
-        "C" | "C++" => !source.starts_with("static") && (kind != "typedef" || path.ends_with('h')),
+        "JavaScript" | "TypeScript" => {
+            let is_value = matches!(kind, "constant" | "variable" | "alias" | "namespace");
+            !name.starts_with(['_', '#']) && (!is_value || source.starts_with("export"))
+        }
+        // An include guard has no value.
+        "C" | "C++" => {
+            let is_definition = !matches!(
+                kind,
+                "typedef" | "prototype" | "alias" | "variable" | "macro"
+            );
+            !source.starts_with("static")
+                && (is_definition || path.ends_with('h') && !name.ends_with("_H"))
+        }
         _ => true,
     }
 }

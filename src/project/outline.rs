@@ -26,10 +26,10 @@ const LARGE_PART: usize = 14;
 /// Size of a file in bytes below which that saves nothing.
 const SMALL: usize = 500;
 
-/// Words that tell nothing where all names are public.
+/// What tells nothing of a name where all names are public.
 static MODIFIERS: LazyLock<Regex> = LazyLock::new(|| {
     regex(
-        r"^(?:(?:pub(?:\([^)]*\))?|public|export|static|inline|extern|virtual|override|constexpr) )+",
+        r"^(?:(?:pub(?:\([^)]*\))?|public|export|static|inline|extern|virtual|override|constexpr|template <[^<>]*(?:<[^<>]*>[^<>]*)*>) )+",
     )
 });
 /// A function's name, with its type parameters, before its parameters.

@@ -501,6 +501,104 @@ function top(array $a = []) {
 }
 
 #[test]
+fn modules_aliases_and_values_are_names_too() {
+    assert_signatures(&[
+        (
+            "a.rs",
+            "pub mod a;\nmod b;\npub(crate) mod c {\n    pub fn d() {}\n    fn hidden() {}\n}\npub use a::B as C;\npub type D = u8;\n",
+            &[
+                "pub mod a",
+                "pub(crate) mod c",
+                "pub fn d()",
+                "pub use a::B as C",
+                "pub type D = u8",
+            ],
+        ),
+        (
+            "a.py",
+            "limit: int = 3\n_hidden: int = 4\ncount = 5\ntype Pair = tuple[int, int]\n",
+            &["limit: int = 3", "type Pair = tuple[int, int]"],
+        ),
+        (
+            "a.ts",
+            "export const a = 1;\nexport default a;\nexport { b, c as d };\nexport type E = string;\nexport namespace N {\n  export const f = 1;\n  const hidden = 1;\n}\n",
+            &[
+                "export const a = 1",
+                "export default a",
+                "export { b, c as d }",
+                "export type E = string",
+                "export namespace N",
+                "export const f = 1",
+            ],
+        ),
+        (
+            "a.go",
+            "type A = B\ntype (\n\tC = D\n\te = D\n)\n",
+            &["type A = B", "C = D"],
+        ),
+        (
+            "a.cs",
+            "global using A = System.B;\nusing System;\npublic class C\n{\n    public const int D = 1;\n}\n",
+            &[
+                "global using A = System.B",
+                "public class C",
+                "public const int D = 1",
+            ],
+        ),
+        (
+            "a.php",
+            "<?php\nclass A {\n    public string $b = '';\n    public static ?A $c;\n    protected readonly int $d;\n    private int $e;\n    private readonly int $f;\n    final public const G = 1;\n    function h() {\n        static $i = 1;\n    }\n}\n",
+            &[
+                "class A",
+                "public string $b = ''",
+                "public static ?A $c",
+                "protected readonly int $d",
+                "final public const G = 1",
+                "function h()",
+            ],
+        ),
+        (
+            "a.hpp",
+            r#"
+namespace a {
+  enum class E : char { X, Y }; // A comment.
+  constexpr int LIMIT = 3;
+  int run(int x);
+  template <typename T> using Boxes = std::vector<T>;
+}
+inline constexpr bool is_fast{true};
+extern "C" {
+  int exported(void);
+}
+A_EXPORT template <typename T> class Box {
+  typedef T Hidden;
+  static constexpr int hidden = 1;
+ public:
+  typedef T Item;
+  static constexpr int size = 1;
+};
+"#,
+            &[
+                "enum class E : char",
+                "constexpr int LIMIT = 3",
+                "int run(int x)",
+                "template <typename T> using Boxes = std::vector<T>",
+                "inline constexpr bool is_fast{true}",
+                "int exported(void)",
+                "A_EXPORT template <typename T> class Box",
+                "typedef T Item",
+                "static constexpr int size = 1",
+            ],
+        ),
+        (
+            "a.cpp",
+            "namespace a {\n  enum E { X };\n  int run(int x) {\n    call(x);\n  }\n  class Local {\n    void hidden() {}\n  };\n}\nnamespace {\n  int hidden() {\n  }\n}\n",
+            &["enum E", "int run(int x)", "class Local"],
+        ),
+    ]);
+}
+
+#[test]
 fn other_files_have_no_signatures() {
     let long = format!("pub fn a() {{}} {}\n", " ".repeat(LONGEST_LINE));
     for (path, text) in [
@@ -549,6 +647,10 @@ fn a_file_that_is_mostly_signatures_is_outlined_by_its_names() {
         ("void a::b::run(int x)", "a::b::run"),
         ("class A : public B", "class A : public B"),
         ("#define MAX(a, b) 1", "MAX"),
+        (
+            "template <typename T, typename U = V<int>> struct is<const T> : std::true_type",
+            "struct is<const T> : std::true_type",
+        ),
         ("public", "public"),
     ] {
         assert_eq!(brief(text), expected, "{text}");
