@@ -169,14 +169,18 @@ fn body(text: &str) -> Option<usize> {
 /// The files that are listed, by directory and name, each with the lines of its signatures.
 type Listed<'t> = BTreeMap<&'t str, BTreeMap<&'t str, String>>;
 
-/// Outlines files, given by rank as paths and texts, in at most `limit` tokens by `measure`. Half of that is for the
-/// paths, the rest for signatures of the first ranks, at most a quarter of it for a single file. Files whose text is
-/// empty are listed by path alone. Paths must not contain line ends.
+/// Outlines files, given by rank as paths and texts, in at most `limit` tokens by `measure`: all paths, and in the rest
+/// the signatures of the first ranks, at most a quarter of `limit` for a single file. If not all paths fit, half is for
+/// signatures. Files whose text is empty are listed by path alone. Paths must not contain line ends.
 pub fn outline(files: &[(&str, &str)], measure: &dyn Fn(&str) -> u64, limit: u64) -> String {
     let mut listed = Listed::new();
     let reserved = measure(&remainder(files.len(), files.len()));
     let limit = limit.saturating_sub(reserved);
-    let mut rest = list(&mut listed, files, measure, limit / 2);
+    let mut rest = list(&mut listed, files, measure, limit);
+    if !rest.is_empty() {
+        listed.clear();
+        rest = list(&mut listed, files, measure, limit / 2);
+    }
     let mut left = limit.saturating_sub(measure(&formatted(&listed)));
     for (path, text) in &files[..files.len() - rest.len()] {
         // No more texts are read for what is hardly a line.

@@ -699,6 +699,26 @@ fn files_are_grouped_by_directory_and_the_first_ranks_are_signed() {
 }
 
 #[test]
+fn every_file_is_listed_before_the_rest_goes_to_signatures() {
+    let text = format!("pub fn a();\npub fn b();\n{}", "// A comment.\n".repeat(30));
+    let names: Vec<String> = (0..20).map(|at| format!("{at}.rs")).collect();
+    let files: Vec<(&str, &str)> = names.iter().map(|name| (&**name, &*text)).collect();
+    let outline = outline(&files, &measure, 72);
+    let lines: Vec<&str> = outline.lines().collect();
+    assert!(
+        names
+            .iter()
+            .all(|name| lines.contains(&&*format!(" {name}"))),
+        "{outline}"
+    );
+    assert_eq!(
+        outline.matches("  pub fn a()\n  pub fn b()\n").count(),
+        2,
+        "{outline}"
+    );
+}
+
+#[test]
 fn no_line_looks_like_the_header_of_a_file() {
     let files = [("--- a ---", ""), ("--- b ---/--- c ---", "")];
     let text = outline(&files, &measure, 100);
