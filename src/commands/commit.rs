@@ -114,6 +114,7 @@ pub fn commit(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<
         let error = error.downcast_ref();
         matches!(error, Some(BuildError::Sandbox(SandboxProblem::Moved(_))))
     };
+    run.record.edits = edits_of(&run, &tree, &replacements);
     match &result {
         Err(error) if is_moved(error) => {}
         Err(error) if cli.on_failure == OnFailure::Revert || error.exit() == Exit::LocalIo => {
@@ -121,7 +122,6 @@ pub fn commit(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<
         }
         _ => {}
     }
-    run.record.edits = edits_of(&run, &tree, &replacements);
     let own: BTreeSet<String> = tree.changed().map(str::to_owned).collect();
     let files = replacements.files().filter(|(path, _)| own.contains(*path));
     closing::review(context, &mut run, &tree, files);

@@ -93,14 +93,18 @@ fn value(text: &str, pointer: &str) -> Option<Value> {
     json.pointer(pointer).cloned()
 }
 
-/// Checks a pattern: one line, which neither re-includes nor comments, nor has `.` or `..` in it, which match nothing;
-/// for a value, the path of a file below the root.
+/// Checks a pattern: one line, which neither re-includes nor comments, nor has `.`, `..` or an open bracket in it, which
+/// match nothing; for a value, the path of a file below the root.
 ///
 /// # Errors
 /// The reason why it is none.
 pub fn check_pattern(pattern: &str) -> Result<String, &'static str> {
     let is_plain = !pattern.starts_with(['!', '#'])
         && !pattern.contains(['\n', '\r'])
+        && (!pattern.contains(".json#") || pattern.contains(POINTER))
+        && pattern
+            .rfind('[')
+            .is_none_or(|at| pattern[at..].contains(']'))
         && !pattern.split('/').any(|name| matches!(name, "." | ".."));
     // The path of a value is that of one file below the root.
     let is_file = pattern.split_once(POINTER).is_none_or(|(path, _)| {

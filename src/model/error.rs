@@ -44,14 +44,34 @@ pub struct VendorError {
 }
 
 impl VendorError {
-    /// Adds what a status says of the quota: 402 and 429 speak of credits that are used up, which no code tells.
+    /// Adds what a status says of the quota: messages speak of credits that are used up, which no code tells.
     pub(super) fn with_status(mut self, status: u16) -> Self {
         let is_spent =
             |text: &Option<String>| text.as_deref().is_some_and(|text| SPENT.is_match(text));
-        if status == 402 || status == 429 && (is_spent(&self.code) || is_spent(&self.message)) {
+        let may_say =
+            matches!(status, 400 | 429) && (is_spent(&self.code) || is_spent(&self.message));
+        if status == 402 || may_say {
             (self.quota_spent, self.is_rate_limit) = (true, false);
         }
         self
+    }
+
+    /// Returns whether a single request exceeds the limit of a minute, so that waiting does not help.
+    pub(super) fn asks_too_much(&self) -> bool {
+        let message = self.message.as_deref();
+        message.is_some_and(|message| message.starts_with("Request too large"))
+    }
+
+    /// Returns whether the prompt was rejected for what it is about.
+    fn is_flagged(&self) -> bool {
+        let codes = [
+            "invalid_prompt",
+            "content_policy_violation",
+            "content_filter",
+        ];
+        self.code
+            .as_deref()
+            .is_some_and(|code| codes.contains(&code))
     }
 
     /// Returns whether the quota is spent, but is refilled in time: that of a day.
@@ -290,6 +310,9 @@ impl ModelError {
         match self {
             Self::Status { .. } if self.refuses_key() => "key-rejected",
             Self::Status { status: 413, .. } => "window",
+            Self::Status { vendor, .. } | Self::ErrorInAnswer(vendor) if vendor.is_flagged() => {
+                "refused"
+            }
             Self::Status { .. } | Self::ErrorInAnswer(_) if self.is_context_exceeded() => "window",
             Self::Status { vendor, .. } | Self::ErrorInAnswer(vendor) if vendor.is_refilled() => {
                 "busy"
@@ -360,6 +383,9 @@ impl ModelError {
                 setup,
                 ..
             } => return not_found(model, setup.successor.as_deref()),
+            Self::Status { vendor, .. } | Self::ErrorInAnswer(vendor) if vendor.is_flagged() => {
+                "change the query, or use another model with `--model`"
+            }
             _ if self.is_bad_request() => {
                 "the vendor did not accept the request: often it is too large for the model \
                  (`agent-config/codeRollup.txt` may leave files out of a rollup)"
@@ -579,7 +605,8 @@ impl ModelError {
     pub fn is_bad_request(&self) -> bool {
         match self {
             Self::Status { status, vendor, .. } => {
-                matches!(status, 400 | 413) && !vendor.quota_spent && vendor.hint.is_none()
+                let is_final = matches!(status, 400 | 413) || vendor.asks_too_much();
+                is_final && !vendor.quota_spent && vendor.hint.is_none()
             }
             Self::ErrorInAnswer(vendor) => vendor.code.as_deref() == Some("invalid_request_error"),
             _ => false,
@@ -589,6 +616,11 @@ impl ModelError {
     /// Returns whether the vendor says that the prompt exceeds the model's context window.
     pub fn is_context_exceeded(&self) -> bool {
         match self {
+            Self::Status {
+                status: 429,
+                vendor,
+                ..
+            } => vendor.asks_too_much(),
             Self::Status {
                 status: 400 | 413, ..
             }
@@ -662,7 +694,7 @@ static CONTEXT_EXCEEDED: LazyLock<Regex> = LazyLock::new(|| {
 /// Matches the vendors' codes and messages for credits that are used up.
 static SPENT: LazyLock<Regex> = LazyLock::new(|| {
     text::regex(concat!(
-        "(?i)insufficient_quota|insufficient credits?",
+        "(?i)insufficient_quota|insufficient credits?|specified \\w+ usage limits",
         "|credits?(?: balance)? (?:is|are|has been|have been) (?:depleted|exhausted|used up|too low)"
     ))
 });

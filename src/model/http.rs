@@ -131,7 +131,8 @@ impl<'a> HttpModel<'a> {
         if vendor.message.is_none() && !body.trim_ascii().is_empty() {
             vendor.message = Some(format!("`{}`", ModelError::snippet(&body)));
         }
-        let is_retryable = !vendor.quota_spent && retry::is_retryable(status, &advice);
+        let is_retryable =
+            !vendor.quota_spent && !vendor.asks_too_much() && retry::is_retryable(status, &advice);
         let wait = advice.wait.or(vendor.retry_delay);
         let error = ModelError::Status {
             status,

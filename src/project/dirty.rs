@@ -15,7 +15,7 @@ use gix_index::hash::{Kind, ObjectId, hasher};
 
 use super::gitignore::IgnoreRules;
 use super::index::{IndexProblem, for_each_below};
-use super::repository::DOT_GIT;
+use super::repository::{DOT_GIT, Repository};
 use super::walk::{EntryKind, Walk};
 use crate::sys::files::{self, Links, MIB};
 use crate::sys::git::Git;
@@ -32,8 +32,9 @@ const LOOKED_AT: usize = 100_000;
 /// Fails if there is no repository or its index cannot be read.
 pub fn dirty(root: &Path) -> Result<Vec<String>, IndexProblem> {
     let (mut tracked, mut found) = (HashSet::new(), Vec::new());
+    let has_modes = has_modes(root);
     for_each_below(root, |path, entry, kind| {
-        if let Some(mark) = difference(root, &path, entry, kind) {
+        if let Some(mark) = difference(root, &path, entry, kind, has_modes) {
             found.push((path.clone(), mark));
         }
         tracked.insert(path);
@@ -63,8 +64,10 @@ pub fn changed(
     if paths.is_empty() {
         return Ok(Vec::new());
     }
+    let has_modes = has_modes(root);
     for_each_below(root, |path, entry, kind| {
-        if paths.contains(&*path) && difference(root, &path, entry, kind).is_some() {
+        let differs = || difference(root, &path, entry, kind, has_modes).is_some();
+        if paths.contains(&*path) && differs() {
             found.insert(path);
         }
     })?;
@@ -99,28 +102,52 @@ pub fn staged(root: &Path, git: Option<&Git>, commit: Option<&str>) -> Result<Ve
     Ok(pairs.map(|pair| pair.join("  ")).collect())
 }
 
-/// Returns the status mark of a tracked file, or `None` if it is unchanged.
-fn difference(root: &Path, path: &str, entry: &Entry, kind: Kind) -> Option<&'static str> {
+/// Returns the status mark of a tracked file, or of another repository, or `None` if it is unchanged.
+fn difference(
+    root: &Path,
+    path: &str,
+    entry: &Entry,
+    kind: Kind,
+    has_modes: bool,
+) -> Option<&'static str> {
     let is_file = matches!(entry.mode, Mode::FILE | Mode::FILE_EXECUTABLE);
+    let is_repository = entry.mode == Mode::COMMIT;
     let is_left_out = entry
         .flags
         .intersects(Flags::SKIP_WORKTREE | Flags::ASSUME_VALID);
     let mut names = Path::new(path).components();
     // Paths in an index are not validated.
     let is_plain = names.all(|name| matches!(name, Component::Normal(_)));
-    if !is_file || is_left_out || !is_plain {
+    if !(is_file || is_repository) || is_left_out || !is_plain {
         return None;
     }
     let file = root.join(path);
     let parent = file.parent().and_then(|parent| parent.canonicalize().ok());
+    let is_inside = parent.is_some_and(|parent| parent.starts_with(root));
     match file.symlink_metadata() {
-        Ok(found) if found.is_file() && parent.is_some_and(|parent| parent.starts_with(root)) => {
+        Ok(found) if is_repository && found.is_dir() && is_inside => {
+            // One that was not fetched is an empty directory.
+            let is_there = file.join(DOT_GIT).symlink_metadata().is_ok();
+            let differs = is_there && dirty(&file).is_ok_and(|files| !files.is_empty());
+            differs.then_some(" m")
+        }
+        Ok(found) if is_file && found.is_file() && is_inside => {
+            let is_program = found.mode() & 0o100 != 0;
+            let has_mode = !has_modes || is_program == (entry.mode == Mode::FILE_EXECUTABLE);
             let is_same = is_same(&found, entry) || has_content(&file, &found, &entry.id, kind);
-            (!is_same).then_some(" M")
+            (!is_same || !has_mode).then_some(" M")
         }
         Ok(_) => Some(" M"),
         Err(_) => Some(" D"),
     }
+}
+
+/// Returns whether git compares the files' modes: it does unless `core.fileMode` says no.
+fn has_modes(root: &Path) -> bool {
+    let repository = Repository::of(root).ok().flatten();
+    let config = repository.and_then(|repository| repository.config().ok());
+    let says = config.and_then(|config| config.boolean("core.fileMode").ok()?);
+    says.unwrap_or(true)
 }
 
 /// Returns whether a file's time and size match the index, which stores only the low bits of each.
@@ -180,6 +207,7 @@ mod tests {
     use super::*;
     use duct::cmd;
     use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
 
     fn git(root: &Path, arguments: &[&str]) {
         let git = cmd("git", arguments).dir(root);
@@ -240,5 +268,30 @@ mod tests {
         git(&top, &commit.split(' ').collect::<Vec<_>>());
         git(&root, &["add", "changed", "src/new"]);
         assert_eq!(finds(), ["changed", "gone", "src/new"]);
+    }
+
+    #[test]
+    fn a_mode_and_another_repositorys_content_count_as_for_git() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let inner = root.join("inner");
+        let commit = "-c user.name=a -c user.email=a@b commit -qm a";
+        let commit: Vec<_> = commit.split(' ').collect();
+        fs::create_dir_all(&inner).unwrap();
+        fs::write(root.join("a"), "one\n").unwrap();
+        fs::write(inner.join("b"), "one\n").unwrap();
+        for top in [&inner, &root] {
+            git(top, &["init", "-q"]);
+            git(top, &["-c", "advice.addEmbeddedRepo=false", "add", "--all"]);
+            git(top, &commit);
+        }
+        assert_eq!(dirty(&root).unwrap(), [""; 0]);
+        let mode = |bits| fs::set_permissions(root.join("a"), fs::Permissions::from_mode(bits));
+        mode(0o755).unwrap();
+        fs::write(inner.join("b"), "other\n").unwrap();
+        assert_eq!(dirty(&root).unwrap(), [" M a", " m inner"]);
+        git(&root, &["config", "core.fileMode", "false"]);
+        fs::remove_dir_all(&inner).unwrap();
+        assert_eq!(dirty(&root).unwrap(), [" D inner"]);
     }
 }

@@ -224,7 +224,9 @@ pub fn hint(hint: Option<String>, tree: TreeState) -> Option<String> {
             "what was applied is still there: see `git diff`; what it replaced was saved in the run's folder, and is \
              gone, so that `code-commit undo` cannot take it back"
         }
-        TreeState::PutBack => "the project is as it was before the run",
+        TreeState::PutBack => {
+            "the project is as it was before the run, but for what builds have left in it"
+        }
     };
     Some(hint.map_or(tree.to_owned(), |hint| format!("{hint}; {tree}")))
 }

@@ -118,7 +118,8 @@ fn is_placeholder(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
     let filler = lower.trim_start_matches("sk-");
     filler.len() != 1 && filler.bytes().all(|byte| matches!(byte, b'x' | b'*'))
-        || lower.starts_with('<')
+        || lower.starts_with(['<', '$', '(', '['])
+        || lower.contains("xxxxxxxx")
         || lower.contains("...")
         || lower.contains("your") && lower.contains("key")
         || lower

@@ -54,7 +54,16 @@ fn a_value_is_compared_by_its_meaning() {
 
 #[test]
 fn nothing_is_exempted() {
-    for pattern in ["", " ", "!a", "#a", "a\nb"] {
+    for pattern in [
+        "",
+        " ",
+        "!a",
+        "#a",
+        "a\nb",
+        "[",
+        "a[b",
+        "package.json#scripts",
+    ] {
         assert!(check_pattern(pattern).is_err(), "{pattern:?}");
     }
     // The file of a value is one below the root, by the path that replies give it.

@@ -2,20 +2,69 @@
 
 use super::*;
 
-#[test]
-fn a_prompt_that_does_not_fit_is_known_by_the_vendors_words() {
-    let status = |status, code: &str, message: &str| ModelError::Status {
+fn status(status: u16, code: &str, message: &str) -> ModelError {
+    let vendor = VendorError {
+        code: Some(code.to_owned()),
+        message: Some(message.to_owned()),
+        ..VendorError::default()
+    };
+    ModelError::Status {
         status,
         model: "m".to_owned(),
-        vendor: VendorError {
-            code: Some(code.to_owned()),
-            message: Some(message.to_owned()),
-            ..VendorError::default()
-        },
+        vendor: vendor.with_status(status),
         tries: 1,
         answer: Box::default(),
         setup: Setup::default(),
-    };
+    }
+}
+
+#[test]
+fn what_no_second_call_changes_is_no_passing_trouble() {
+    for (number, code, message, reason, hint) in [
+        (
+            429,
+            "rate_limit_exceeded",
+            "Request too large for gpt-5 on tokens per min (TPM): Limit 30000, Requested 40000. The input or output tokens must be reduced in order to run successfully.",
+            "window",
+            "too large",
+        ),
+        (
+            400,
+            "invalid_prompt",
+            "Invalid prompt: your prompt was flagged as potentially violating our usage policy.",
+            "refused",
+            "change the query",
+        ),
+        (
+            400,
+            "content_policy_violation",
+            "It was rejected.",
+            "refused",
+            "change the query",
+        ),
+        (
+            400,
+            "invalid_request_error",
+            "You have reached your specified API usage limits. You will regain access on 2026-12-01 at 00:00 UTC.",
+            "quota",
+            "the quota is spent",
+        ),
+        (
+            429,
+            "rate_limit_exceeded",
+            "Rate limit reached for gpt-5.",
+            "busy",
+            "wait a while",
+        ),
+    ] {
+        let error = status(number, code, message);
+        assert_eq!(error.reason(), reason, "{error}");
+        assert!(error.hint().contains(hint), "{error}: {}", error.hint());
+    }
+}
+
+#[test]
+fn a_prompt_that_does_not_fit_is_known_by_the_vendors_words() {
     for (number, code, message, expected) in [
         (
             400,
