@@ -59,11 +59,13 @@ pub mod measured {
     pub use crate::commands::plan::document::PlanDocument;
     pub use crate::commands::plan::types::LogEntry;
     pub use crate::edit::{EditKind, PathPolicy, Sent, VerifyError, parse, read};
+    pub use crate::exec::build_script::{BuildScript, BuildStatus};
     pub use crate::exec::child_env::ChildEnv;
     pub use crate::exec::process::{
         CommandStatus, Invocation, ProcessError, ProcessState, Processes, Ran, Report, SpawnOptions,
     };
     pub use crate::exec::sandbox::{Sandbox, SandboxMode, SandboxPolicy};
+    pub use crate::exec::scratch::{Scratch, ScratchChange, ScratchKind, ScratchPlace};
     pub use crate::model::ReplyFormat;
     pub use crate::model::message::{Message, Role};
     pub use crate::model::price::Usd;
@@ -90,6 +92,7 @@ pub use crate::commands::command_line::{Cli, CliMessage};
 use crate::commands::redaction::redactor;
 use crate::commands::{ProjectPlace, SummaryFile};
 use crate::edit::protection::Protection;
+pub use crate::exec::scratch::namespace;
 pub use crate::exec::{subreaper, supervisor};
 use crate::project::Project;
 use crate::run::context::{Context, SandboxSetup, Stdin};

@@ -12,14 +12,17 @@ use std::time::SystemTime;
 use code_commit::supervisor::SupervisorPlace;
 use code_commit::{
     Cli, CliMessage, Environment, Exit, Interrupt, KEY_VARIABLES, Redactor, SystemClock, World,
-    core_dump, open_files, supervisor,
+    core_dump, namespace, open_files, supervisor,
 };
 
 fn main() -> ExitCode {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    if let Some(done) = namespace::run(&arguments) {
+        return ExitCode::from(done.map_or(Exit::LocalIo, |()| Exit::Done).code());
+    }
     core_dump::forbid();
     open_files::allow();
     let clock = SystemClock::start();
-    let arguments: Vec<OsString> = std::env::args_os().collect();
     // Internal to the program, and therefore not part of the documented command line.
     let place = match arguments.as_slice() {
         [_, command] => SupervisorPlace::of_command(command),

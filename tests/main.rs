@@ -63,6 +63,7 @@ mod replies;
 mod repositories;
 mod resume;
 mod sandbox;
+mod scratch;
 mod screen;
 mod secrets;
 mod sending;

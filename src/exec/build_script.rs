@@ -18,6 +18,7 @@ use super::child_env::ChildEnv;
 use super::process_error::{NO_PROCESS, NO_ROOM};
 use super::runner::Running;
 use super::sandbox::{Sandbox, SandboxProblem};
+use super::scratch::Scratch;
 use super::supervised_child::SupervisedChild;
 use super::supervisor::GRACE;
 use super::wire::{CommandStatus, Leftovers, SpawnRequest, Streams};
@@ -158,6 +159,7 @@ pub enum BuildStatus {
 
 impl BuildStatus {
     /// Returns whether the build passed, that is, exited with 0, whatever it printed.
+    #[must_use]
     pub fn passed(self) -> bool {
         self == Self::Exited(0)
     }
@@ -224,6 +226,8 @@ pub struct BuildScript<'a> {
     pub env: &'a ChildEnv,
     /// Sandbox to run the script in, if any.
     pub sandbox: Option<&'a Sandbox>,
+    /// Tree to run the script in instead of the project, if any.
+    pub scratch: Option<&'a Scratch>,
 }
 
 impl BuildScript<'_> {
@@ -254,16 +258,21 @@ impl BuildScript<'_> {
         })
     }
 
-    /// Starts the supervisor: in the sandbox if there is one, else on a thread, so that `$PPID` is this program.
+    /// Starts the supervisor: in the sandbox if there is one, beside the script in a scratch tree, else on a
+    /// thread, so that `$PPID` is this program.
     fn start_supervisor<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
     ) -> Result<SupervisedChild, BuildError> {
         if let Some(sandbox) = self.sandbox {
-            return Ok(sandbox.enter(self.interrupt, self.env)?);
+            return Ok(sandbox.enter(self.interrupt, self.env, self.scratch)?);
         }
-        SupervisedChild::on_thread(scope, self.clock, self.root, self.env, self.interrupt)
-            .map_err(|source| self.failed(source))
+        let child = if let Some(scratch) = self.scratch {
+            scratch.supervisor(self.env, self.interrupt)
+        } else {
+            SupervisedChild::on_thread(scope, self.clock, self.root, self.env, self.interrupt)
+        };
+        child.map_err(|source| self.failed(source))
     }
 
     /// Runs the script. Returns its status, `None` after a timeout, and whether a process still holds its output.

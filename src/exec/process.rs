@@ -381,7 +381,7 @@ impl<'a> Processes<'a> {
         options.interrupt.check()?;
         let request = request(invocation, self.grace)?;
         let child = match &options.sandbox {
-            Some(sandbox) => sandbox.enter(options.interrupt, &options.env)?,
+            Some(sandbox) => sandbox.enter(options.interrupt, &options.env, None)?,
             None => self.start_supervisor()?,
         };
         let output = CapturedOutput::create(output_file).map_err(|source| {

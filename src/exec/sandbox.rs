@@ -8,7 +8,6 @@
 
 mod arguments;
 mod elsewhere;
-mod mounts;
 mod policy;
 mod repositories;
 pub mod services;
@@ -32,7 +31,7 @@ use rustix::io::{FdFlags, fcntl_setfd};
 use serde::{Deserialize, Serialize};
 
 use self::arguments::{add, add_empty, add_read_only};
-use self::mounts::MountTable;
+
 pub use self::policy::SandboxPolicy;
 use self::policy::own_files;
 pub use self::repositories::settings;
@@ -40,7 +39,9 @@ use self::repositories::{Nested, with_linked};
 use self::targets::{KeyTarget, key_target, present, resolved};
 use super::child_env::ChildEnv;
 use super::hosts::AllowedHost;
+use super::mounts::MountTable;
 use super::proxy::HostProxy;
+use super::scratch::Scratch;
 use super::supervised_child::SupervisedChild;
 use super::supervisor::SupervisorPlace;
 use crate::sys::files::{Links, open};
@@ -262,10 +263,10 @@ impl Sandbox {
     /// # Errors
     /// Fails if the sandbox does not work.
     pub fn try_out(&self, interrupt: &Interrupt) -> Result<(), SandboxProblem> {
-        self.enter(interrupt, &ChildEnv::default()).map(drop)
+        self.enter(interrupt, &ChildEnv::default(), None).map(drop)
     }
 
-    /// Starts the sandbox without a command.
+    /// Starts the sandbox without a command, with this scratch tree in place of the project if there is one.
     ///
     /// # Errors
     /// Fails if the sandbox does not work here.
@@ -273,14 +274,16 @@ impl Sandbox {
         &self,
         interrupt: &Interrupt,
         env: &ChildEnv,
+        scratch: Option<&Scratch>,
     ) -> Result<SupervisedChild, SandboxProblem> {
         self.check_unmoved()?;
-        let mut arguments = self.arguments();
+        let source = scratch.map_or(&*self.policy.root, Scratch::working_directory);
+        let mut arguments = self.arguments(source);
         loop {
-            match self.enter_with(&arguments, interrupt, env) {
+            match self.enter_with(&arguments, interrupt, env, scratch) {
                 // Retry if the arguments changed meanwhile, for example because another project came or went.
                 Err(SandboxProblem::Unusable(reason)) => {
-                    let before = std::mem::replace(&mut arguments, self.arguments());
+                    let before = std::mem::replace(&mut arguments, self.arguments(source));
                     if before == arguments {
                         return Err(SandboxProblem::Unusable(reason));
                     }
@@ -295,9 +298,14 @@ impl Sandbox {
         arguments: &[OsString],
         interrupt: &Interrupt,
         env: &ChildEnv,
+        scratch: Option<&Scratch>,
     ) -> Result<SupervisedChild, SandboxProblem> {
         let (mut errors, complaints) = io::pipe()?;
-        let mut command = Command::new(&self.bwrap);
+        let inside = scratch.map(|scratch| scratch.command(self.bwrap.as_os_str()));
+        let (mut command, _namespaces) = inside
+            .transpose()?
+            .flatten()
+            .unwrap_or_else(|| (Command::new(&self.bwrap), Vec::new()));
         command.args(arguments);
         #[cfg(target_os = "linux")]
         let _inherited = self.add_filter(&mut command)?;
@@ -333,14 +341,16 @@ impl Sandbox {
         Ok(Some(reader))
     }
 
-    /// Returns bubblewrap's arguments, in the order in which it applies them.
-    fn arguments(&self) -> Vec<OsString> {
+    /// Returns bubblewrap's arguments, in the order in which it applies them, with `source` at the project's path.
+    fn arguments(&self, source: &Path) -> Vec<OsString> {
         let mut list = Vec::new();
         let mounts = MountTable::read();
         let others = elsewhere::other_projects(&self.policy.root, &self.policy.keys);
         match self.mode {
-            SandboxMode::Auto | SandboxMode::Off => self.add_lenient(&mut list, &mounts, &others),
-            SandboxMode::Strict => self.add_strict(&mut list, &mounts, &others),
+            SandboxMode::Auto | SandboxMode::Off => {
+                self.add_lenient(&mut list, source, &mounts, &others);
+            }
+            SandboxMode::Strict => self.add_strict(&mut list, source, &mounts, &others),
         }
         // Kernel settings apply to the whole machine.
         add(&mut list, "--ro-bind", &["/proc/sys", "/proc/sys"]);
@@ -353,7 +363,13 @@ impl Sandbox {
         list
     }
 
-    fn add_lenient(&self, list: &mut Vec<OsString>, mounts: &MountTable, others: &[PathBuf]) {
+    fn add_lenient(
+        &self,
+        list: &mut Vec<OsString>,
+        source: &Path,
+        mounts: &MountTable,
+        others: &[PathBuf],
+    ) {
         let SandboxPolicy { root, git, .. } = &self.policy;
         add(list, "--dev-bind", &["/", "/"]);
         // A mount point cannot be renamed, so these directories stay in place.
@@ -363,7 +379,7 @@ impl Sandbox {
         for directory in directories {
             add(list, "--dev-bind-try", &[directory, directory]);
         }
-        add(list, "--dev-bind", &[root, root]);
+        add(list, "--dev-bind", &[source, root]);
         if let Some(directory) = self.own_directory() {
             add(list, "--dev-bind-try", &[directory, directory]);
         }
@@ -388,7 +404,13 @@ impl Sandbox {
         }
     }
 
-    fn add_strict(&self, list: &mut Vec<OsString>, mounts: &MountTable, others: &[PathBuf]) {
+    fn add_strict(
+        &self,
+        list: &mut Vec<OsString>,
+        source: &Path,
+        mounts: &MountTable,
+        others: &[PathBuf],
+    ) {
         let root = &self.policy.root;
         add(list, "--ro-bind", &["/", "/"]);
         add(list, "--dev", &["/dev"]);
@@ -400,7 +422,7 @@ impl Sandbox {
         if Path::new(NIX_SYSTEM).exists() {
             add(list, "--ro-bind", &[NIX_SYSTEM, NIX_SYSTEM]);
         }
-        add(list, "--bind", &[root, root]);
+        add(list, "--bind", &[source, root]);
         if let Some(directory) = self.own_directory().filter(|own| own.starts_with(root)) {
             add(list, "--bind-try", &[directory, directory]);
         }
@@ -558,7 +580,7 @@ mod tests {
     }
 
     fn arguments(mode: SandboxMode) -> String {
-        let list = sandbox(mode).arguments();
+        let list = sandbox(mode).arguments("/no/such/project".as_ref());
         let list: Vec<_> = list.iter().map(|word| word.to_string_lossy()).collect();
         list.join(" ")
     }

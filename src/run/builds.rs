@@ -15,11 +15,13 @@ use crate::exec::build_script::{BuildError, BuildReport, BuildScript, BuildStatu
 use crate::exec::child_env::ChildEnv;
 use crate::exec::hosts::AllowedHost;
 use crate::exec::sandbox::{Sandbox, SandboxMode, SandboxPolicy, SandboxProblem, services};
+use crate::exec::scratch::{Scratch, ScratchError, ScratchPlace};
 use crate::model::price::Usd;
 use crate::project::configured::ConfiguredPaths;
 use crate::project::home::{self, AGENT_FOLDER};
 use crate::project::repositories::ProjectSearch;
 use crate::project::repository::{DOT_GIT, Repository};
+use crate::project::{CONFIG, LOGS};
 use crate::record::event::{Event, Reporter};
 use crate::record::run_log::{BuildLog, BuildOutput, LogError};
 use crate::record::seconds::Seconds;
@@ -140,10 +142,10 @@ impl<'c> Builds<'c> {
     pub fn run(&mut self, spent: Usd, log: &mut (dyn Write + Send)) -> Result<BuildReport, Error> {
         self.gate.before_build()?;
         self.context.reporter.event(&Event::Building { spent });
-        let report = match self.script().run(log) {
+        let report = match self.script(None).run(log) {
             Err(BuildError::Sandbox(problem)) if self.may_go_without(&problem) => {
                 self.go_without(&problem);
-                self.script().run(log)
+                self.script(None).run(log)
             }
             other => other,
         }?;
@@ -152,6 +154,26 @@ impl<'c> Builds<'c> {
             sandbox.check_unmoved()?;
         }
         Ok(report)
+    }
+
+    /// Runs a build in a scratch tree; its output goes to `log`. Neither reported nor held against the gate.
+    ///
+    /// # Errors
+    /// When the build could not be run.
+    #[expect(dead_code, reason = "verdicts on the gate will be built so")]
+    pub fn build_in(
+        &self,
+        scratch: &Scratch,
+        log: &mut (dyn Write + Send),
+    ) -> Result<BuildReport, Error> {
+        let script = self.script(Some(scratch));
+        match script.run(log) {
+            Err(BuildError::Sandbox(problem)) if self.may_go_without(&problem) => {
+                let sandbox = None;
+                Ok(BuildScript { sandbox, ..script }.run(log)?)
+            }
+            other => Ok(other?),
+        }
     }
 
     /// Reports the end of a build, with these reasons for its failure. Returns the entry for the run's record.
@@ -235,7 +257,7 @@ impl<'c> Builds<'c> {
         self.uncontained.take()
     }
 
-    fn script(&self) -> BuildScript<'_> {
+    fn script<'s>(&'s self, scratch: Option<&'s Scratch>) -> BuildScript<'s> {
         BuildScript {
             root: self.context.project.root(),
             path: self.context.environment.os("PATH"),
@@ -244,6 +266,7 @@ impl<'c> Builds<'c> {
             interrupt: self.context.interrupt,
             env: &self.env,
             sandbox: self.sandbox.as_ref(),
+            scratch,
         }
     }
 }
@@ -261,6 +284,31 @@ pub fn describe(status: BuildStatus) -> String {
             crate::model::human_duration(limit)
         ),
     }
+}
+
+/// Makes a scratch tree over the project.
+///
+/// # Errors
+/// When neither an overlay nor a copy can be made.
+#[expect(dead_code, reason = "verdicts on the gate will be built so")]
+pub fn scratch(context: &Context<'_>) -> Result<Scratch, ScratchError> {
+    let cache = context.environment.os("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = cache.or_else(|| Some(context.home()?.join(".cache")));
+    let temporary = context
+        .environment
+        .os("TMPDIR")
+        .map_or("/tmp".into(), PathBuf::from);
+    let bases = cache.into_iter().chain([temporary, "/dev/shm".into()]);
+    let bases = bases.filter(|base| base.is_absolute());
+    let options = ScratchPlace {
+        program: context.sandbox.program,
+        bases: &bases
+            .filter_map(|base| base.canonicalize().ok())
+            .collect::<Vec<_>>(),
+        kept: &[CONFIG, LOGS],
+        interrupt: context.interrupt,
+    };
+    Scratch::new(context.project.root(), &options)
 }
 
 /// Checks that builds can be sandboxed strictly, before anything depends on it.

@@ -104,6 +104,21 @@ pub(crate) fn open(path: &Path, links: Links) -> io::Result<File> {
     open_by(CWD, path, links, OFlags::RDONLY, Mode::empty())
 }
 
+/// Like [`open`], but in an open directory and without following a link.
+///
+/// # Errors
+/// Same as [`open`].
+pub(crate) fn open_in(directory: impl AsFd, name: impl AsRef<Path>) -> io::Result<File> {
+    let flags = OFlags::RDONLY;
+    open_by(
+        directory,
+        name.as_ref(),
+        Links::Refused,
+        flags,
+        Mode::empty(),
+    )
+}
+
 /// Like [`open`], but returns `None` if it is not a regular file.
 ///
 /// # Errors

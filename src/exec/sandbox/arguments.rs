@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use super::mounts::MountTable;
+use super::super::mounts::MountTable;
 use super::targets::present;
 
 pub(super) fn add(list: &mut Vec<OsString>, option: &str, values: &[impl AsRef<OsStr>]) {

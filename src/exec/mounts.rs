@@ -32,6 +32,12 @@ impl MountTable {
         Self::parse(&table.unwrap_or_default())
     }
 
+    /// Returns the mount points below a directory, whose links must be resolved.
+    pub fn below<'m>(&'m self, directory: &'m Path) -> impl Iterator<Item = &'m Path> {
+        let points = self.0.iter().map(|mount| mount.point.as_path());
+        points.filter(move |point| *point != directory && point.starts_with(directory))
+    }
+
     fn parse(text: &[u8]) -> Self {
         Self(
             text.split(|byte| *byte == b'\n')
@@ -132,6 +138,8 @@ mod tests {
             let expected = Some((device.as_bytes(), PathBuf::from(inner)));
             assert_eq!(place, expected, "{path}");
         }
+        let below: Vec<_> = table.below(Path::new("/home")).collect();
+        assert_eq!(below, [Path::new("/home/me/d\te")]);
     }
 
     #[test]

@@ -1,0 +1,441 @@
+//! Scratch trees: what is written in one leaves the project as it is.
+//!
+//! A tree is an overlay over the project, mounted at the project's own path in a mount namespace of its own, so that
+//! builds find their caches and no path changes. Where that is impossible, it is a copy: by reflink if the file system
+//! can, mounted at the project's path if a namespace can be made, else used at its own path. Files lie in a place
+//! outside the project, which is removed with the tree, or by a later one if this program was killed. The namespaces
+//! live as long as the tree's descriptors; no process keeps them. Outside Linux, every tree is a copy.
+
+mod copy;
+mod mounting;
+pub mod namespace;
+mod place;
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs::{self, File, Metadata, Permissions};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use rustix::fs::{AtFlags, Mode, mkdirat, unlinkat};
+use rustix::io::Errno;
+use rustix::process::fchdir;
+use serde::Serialize;
+
+use self::copy::copy_tree;
+use self::namespace::Namespaces;
+use self::place::{Place, UPPER};
+use super::child_env::ChildEnv;
+use super::supervised_child::SupervisedChild;
+use super::supervisor::SupervisorPlace;
+use crate::sys::files::{self, IfThere as _, Links, MIB};
+use crate::sys::interrupt::{Interrupt, Interrupted};
+
+/// Maximum size, in bytes, of a file that is read from a tree.
+const LARGEST: u64 = 128 * MIB;
+
+/// The way in which a tree is kept apart from the project.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ScratchKind {
+    /// Only changes take room.
+    Overlay,
+    /// A copy that shares its blocks with the project until they are changed.
+    Reflink,
+    /// A plain copy.
+    Copy,
+}
+
+/// Settings to make trees with.
+pub struct ScratchPlace<'a> {
+    /// This program's executable, which makes namespaces; without it, every tree is a copy.
+    pub program: Option<&'a Path>,
+    /// Directories for the files of trees; the first that works is used. Those in the project are skipped.
+    pub bases: &'a [PathBuf],
+    /// Directories in the project's root that are not part of a tree: where it is mounted, the project's own are there.
+    pub kept: &'static [&'static str],
+    /// Interrupt that ends a copy early.
+    pub interrupt: &'a Interrupt,
+}
+
+/// Errors from making a scratch tree.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+pub enum ScratchError {
+    /// Neither an overlay nor a copy can be made.
+    #[error("the project cannot be copied: {0}")]
+    #[diagnostic(help(
+        "make its files readable, or set `TMPDIR` to a directory outside the project with room for a copy of it"
+    ))]
+    Copy(io::Error),
+    /// A signal arrived.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Interrupted(#[from] Interrupted),
+}
+
+/// A file that differs from the project's.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ScratchChange {
+    /// Path relative to the root.
+    pub path: PathBuf,
+    /// True if the tree has no file there.
+    pub is_gone: bool,
+}
+
+/// A tree over the project.
+#[derive(Debug)]
+pub struct Scratch {
+    project: PathBuf,
+    kind: ScratchKind,
+    place: Arc<Place>,
+    /// Upper directories that this overlay lies over, in the places of the trees that it was made from.
+    below: Vec<Arc<Place>>,
+    /// `None` if no namespace can be made.
+    namespaces: Option<Namespaces>,
+    /// The root of the tree.
+    view: File,
+    program: Option<Arc<File>>,
+    bases: Vec<PathBuf>,
+    kept: &'static [&'static str],
+}
+
+impl Scratch {
+    /// Makes a tree over the project: an overlay or, where that is impossible, a copy.
+    ///
+    /// # Errors
+    /// Fails if neither can be made, or a signal arrived.
+    pub fn new(project: &Path, options: &ScratchPlace<'_>) -> Result<Self, ScratchError> {
+        let program = options
+            .program
+            .map(|path| files::open(path, Links::Followed));
+        let outside = |base: &&PathBuf| !base.starts_with(project);
+        let maker = Maker {
+            project,
+            source: project,
+            below: Vec::new(),
+            program: program.and_then(Result::ok).map(Arc::new),
+            bases: options.bases.iter().filter(outside).cloned().collect(),
+            kept: options.kept,
+        };
+        maker
+            .overlay()
+            .map_or_else(|_| maker.copy(Some(options.interrupt)), Ok)
+    }
+
+    /// Makes another tree that begins as this one is now. This one must not be written to while the other is used.
+    ///
+    /// # Errors
+    /// Fails if it cannot be made.
+    pub fn fork(&self) -> Result<Self, ScratchError> {
+        let is_overlay = self.kind == ScratchKind::Overlay;
+        let own = is_overlay.then(|| Arc::clone(&self.place));
+        let maker = Maker {
+            project: &self.project,
+            source: &self.root(),
+            below: own.into_iter().chain(self.below.iter().cloned()).collect(),
+            program: self.program.clone(),
+            bases: self.bases.clone(),
+            kept: self.kept,
+        };
+        let overlay = is_overlay.then(|| maker.overlay().ok()).flatten();
+        overlay.map_or_else(|| maker.copy(None), Ok)
+    }
+
+    /// The way in which the tree is kept apart.
+    #[must_use]
+    pub fn kind(&self) -> ScratchKind {
+        self.kind
+    }
+
+    /// The path by which this process reaches the root of the tree. Another process may not reach it.
+    #[must_use]
+    pub fn root(&self) -> PathBuf {
+        match self.namespaces {
+            Some(_) => namespace::path_of(&self.view),
+            None => self.place.tree().to_path_buf(),
+        }
+    }
+
+    /// The working directory of what is run in the tree: the project's path, unless no namespace can be made.
+    #[must_use]
+    pub fn working_directory(&self) -> &Path {
+        match self.namespaces {
+            Some(_) => &self.project,
+            None => self.place.tree(),
+        }
+    }
+
+    /// Reads a file; `None` if it is missing or not a regular file.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be read.
+    pub fn read(&self, path: &str) -> io::Result<Option<Vec<u8>>> {
+        let Some(directory) = self.directory_of(path, false).if_there()? else {
+            return Ok(None);
+        };
+        match files::open_in(&directory, name(path)).if_there() {
+            Err(error) if files::is_no_file(&error) => Ok(None),
+            Ok(Some(file)) => files::read_open(file, LARGEST).map(Some),
+            other => other.map(|_| None),
+        }
+    }
+
+    /// Writes a file, with the mode of the one that it replaces unless there is another one given. Missing directories
+    /// are created.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be written.
+    pub fn write(&self, path: &str, content: &[u8], mode: Option<u32>) -> io::Result<()> {
+        let directory = self.directory_of(path, true)?;
+        let before = files::open_in(&directory, name(path)).and_then(|file| file.metadata());
+        let mode = mode.or(before.ok().map(|before| before.mode() & 0o7777));
+        self.remove(path)?;
+        let mut file = files::create_new_in(&directory, name(path), 0o666)?;
+        io::Write::write_all(&mut file, content)?;
+        mode.map_or(Ok(()), |mode| {
+            file.set_permissions(Permissions::from_mode(mode))
+        })
+    }
+
+    /// Removes a file, if it is there.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be removed.
+    pub fn remove(&self, path: &str) -> io::Result<()> {
+        let removed = self
+            .directory_of(path, false)
+            .and_then(|directory| Ok(unlinkat(&directory, name(path), AtFlags::empty())?));
+        removed.if_there().map(drop)
+    }
+
+    /// Opens the directory of a file, following no link.
+    fn directory_of(&self, path: &str, creates: bool) -> io::Result<File> {
+        let parent = Path::new(path).parent().unwrap_or(Path::new(""));
+        let mut directory = self.view.try_clone()?;
+        for part in parent {
+            if creates
+                && let Err(errno) = mkdirat(&directory, part, Mode::from_raw_mode(0o777))
+                && errno != Errno::EXIST
+            {
+                return Err(errno.into());
+            }
+            directory = files::open_directory_in(&directory, Path::new(part))?;
+        }
+        Ok(directory)
+    }
+
+    /// Returns the files and links that differ from the project, sorted. In an overlay, that includes every file that
+    /// was written, even if it is as before.
+    ///
+    /// # Errors
+    /// Fails if a directory cannot be read.
+    pub fn changes(&self) -> io::Result<Vec<ScratchChange>> {
+        let layers = match self.kind {
+            ScratchKind::Overlay => [&self.place]
+                .into_iter()
+                .chain(&self.below)
+                .map(|place| place.upper())
+                .collect(),
+            ScratchKind::Reflink | ScratchKind::Copy => vec![self.root()],
+        };
+        let mut found = BTreeSet::new();
+        self.compare(&layers, Path::new(""), &mut found)?;
+        Ok(found.into_iter().collect())
+    }
+
+    /// Collects what differs in a directory that some of these layers have.
+    fn compare(
+        &self,
+        layers: &[PathBuf],
+        directory: &Path,
+        found: &mut BTreeSet<ScratchChange>,
+    ) -> io::Result<()> {
+        let here = |root: &Path| root.join(directory);
+        let mut names = BTreeSet::new();
+        for layer in layers {
+            names.extend(entries(&here(layer))?);
+        }
+        let root = self.root();
+        // What was removed with its directory may have left no trace of its own.
+        names.extend(
+            entries(&here(&self.project))?
+                .into_iter()
+                .filter(|name| here(&root).join(name).symlink_metadata().is_err()),
+        );
+        if directory == Path::new("") {
+            names.retain(|name| !self.kept.iter().any(|kept| name == kept));
+        }
+        for name in names {
+            let path = directory.join(name);
+            let was = self.project.join(&path).symlink_metadata().if_there()?;
+            let now = root.join(&path).symlink_metadata().if_there()?;
+            let is_directory =
+                |found: &Option<Metadata>| found.as_ref().is_some_and(Metadata::is_dir);
+            if is_directory(&now) || is_directory(&was) {
+                self.compare(layers, &path, found)?;
+            }
+            let (was, now) = (
+                was.filter(|was| !was.is_dir()),
+                now.filter(|now| !now.is_dir()),
+            );
+            let is_same = match (&was, &now) {
+                (None, None) => true,
+                (Some(was), Some(now)) => self.kind != ScratchKind::Overlay && is_copy(was, now),
+                _ => false,
+            };
+            if !is_same {
+                let is_gone = now.is_none();
+                found.insert(ScratchChange { path, is_gone });
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns a command that runs `program` in the tree's namespaces, and the descriptors that must stay open until
+    /// it is started; `None` if there are no namespaces.
+    pub(super) fn command(&self, program: &OsStr) -> io::Result<Option<(Command, Vec<OwnedFd>)>> {
+        let (Some(namespaces), Some(own)) = (&self.namespaces, &self.program) else {
+            return Ok(None);
+        };
+        let mut command = Command::new(namespace::path_of(own));
+        command.arg0("code-commit");
+        let inherited = namespaces.pass(&mut command, &self.project)?;
+        command.arg(program);
+        Ok(Some((command, inherited)))
+    }
+
+    /// Starts a supervisor in the tree: a process, so that builds in several trees can run at once.
+    pub(super) fn supervisor(
+        &self,
+        env: &ChildEnv,
+        interrupt: &Interrupt,
+    ) -> io::Result<SupervisedChild> {
+        let program = self.program.as_ref().ok_or(io::ErrorKind::Unsupported)?;
+        let inside = self.command(OsStr::new("/proc/self/exe"))?;
+        let (mut command, _inherited) = inside.unwrap_or_else(|| {
+            let mut command = Command::new(namespace::path_of(program));
+            command.arg0("code-commit");
+            (command, Vec::new())
+        });
+        command.stderr(Stdio::null());
+        let (place, root) = (SupervisorPlace::Outside, self.working_directory());
+        SupervisedChild::spawn(command, place, root, env, interrupt)
+    }
+
+    /// Moves this process into the tree: from then on, the project's path leads to the tree. Returns whether it does,
+    /// which it does not where no namespace can be made. No other thread may run yet.
+    ///
+    /// # Errors
+    /// Fails if the kernel refuses, or the working directory does not exist in the tree.
+    pub fn enter(&self, working_directory: &Path) -> io::Result<bool> {
+        let Some(namespaces) = &self.namespaces else {
+            return Ok(false);
+        };
+        namespaces.enter()?;
+        fchdir(files::open_directory(working_directory)?)?;
+        Ok(true)
+    }
+}
+
+/// Makes trees of one kind after the other.
+struct Maker<'m> {
+    project: &'m Path,
+    /// The tree that a copy is made of.
+    source: &'m Path,
+    below: Vec<Arc<Place>>,
+    program: Option<Arc<File>>,
+    bases: Vec<PathBuf>,
+    kept: &'static [&'static str],
+}
+
+impl Maker<'_> {
+    fn overlay(&self) -> io::Result<Scratch> {
+        let uppers = self.below.iter().map(|place| place.path().join(UPPER));
+        let layers: Vec<_> = uppers.chain([self.project.to_path_buf()]).collect();
+        self.first(|base| {
+            let place = Place::new(base)?;
+            place.prepare_overlay()?;
+            let (namespaces, view) = self.namespaces(&place, &layers)?;
+            Ok(self.made(ScratchKind::Overlay, place, Some(namespaces), view))
+        })
+    }
+
+    fn copy(&self, interrupt: Option<&Interrupt>) -> Result<Scratch, ScratchError> {
+        let copied = self.first(|base| {
+            let place = Place::new(base)?;
+            let is_shared = copy_tree(self.source, place.tree(), self.kept, interrupt)?;
+            let kind = if is_shared {
+                ScratchKind::Reflink
+            } else {
+                ScratchKind::Copy
+            };
+            let (namespaces, view) = self.namespaces(&place, &[]).ok().unzip();
+            let view = view.map_or_else(|| files::open_directory(place.tree()), Ok)?;
+            Ok(self.made(kind, place, namespaces, view))
+        });
+        copied.map_err(|error| match interrupt.map(Interrupt::check) {
+            Some(Err(interrupted)) => interrupted.into(),
+            _ => ScratchError::Copy(error),
+        })
+    }
+
+    /// Returns what can be made in the first base that works.
+    fn first<T>(&self, make: impl Fn(&Path) -> io::Result<T>) -> io::Result<T> {
+        let mut outcome = Err(io::Error::from(io::ErrorKind::NotFound));
+        for base in &self.bases {
+            outcome = make(base);
+            if outcome.is_ok() {
+                break;
+            }
+        }
+        outcome
+    }
+
+    fn namespaces(&self, place: &Place, layers: &[PathBuf]) -> io::Result<(Namespaces, File)> {
+        let program = self.program.as_ref().ok_or(io::ErrorKind::Unsupported)?;
+        Namespaces::make(program, self.project, place.path(), self.kept, layers)
+    }
+
+    fn made(
+        &self,
+        kind: ScratchKind,
+        place: Place,
+        namespaces: Option<Namespaces>,
+        view: File,
+    ) -> Scratch {
+        Scratch {
+            project: self.project.to_path_buf(),
+            kind,
+            place: Arc::new(place),
+            below: self.below.clone(),
+            namespaces,
+            view,
+            program: self.program.clone(),
+            bases: self.bases.clone(),
+            kept: self.kept,
+        }
+    }
+}
+
+fn name(path: &str) -> &OsStr {
+    Path::new(path).file_name().unwrap_or_default()
+}
+
+/// Returns the names in a directory; none if it is not a directory.
+fn entries(directory: &Path) -> io::Result<Vec<std::ffi::OsString>> {
+    let Some(list) = fs::read_dir(directory).if_there()? else {
+        return Ok(Vec::new());
+    };
+    list.map(|entry| Ok(entry?.file_name())).collect()
+}
+
+/// Returns whether a file is still the copy that was made of another one.
+fn is_copy(original: &Metadata, copy: &Metadata) -> bool {
+    let state = |file: &Metadata| (file.mode(), file.len(), file.mtime(), file.mtime_nsec());
+    state(original) == state(copy)
+}

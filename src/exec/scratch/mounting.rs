@@ -1,0 +1,192 @@
+//! The system calls that make and enter namespaces. Outside Linux, there are none.
+//!
+//! Guarantees that the mounts are seen in the new namespace alone. Paths are passed to the kernel as descriptors, since
+//! the options of a mount give some characters a meaning.
+
+use std::fs::File;
+
+/// The descriptors of a mounted tree.
+pub(super) struct NamespaceFiles {
+    pub root: File,
+    pub mount: File,
+    pub user: Option<File>,
+}
+
+#[cfg(target_os = "linux")]
+pub(super) use self::linux::{join, mount_tree, uncover};
+#[cfg(not(target_os = "linux"))]
+pub(super) use self::other::{join, mount_tree, uncover};
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::ffi::OsString;
+    use std::fs::File;
+    use std::io::{self, Write as _};
+    use std::os::fd::AsRawFd as _;
+    use std::os::unix::fs::MetadataExt as _;
+    use std::path::Path;
+
+    use nix::mount::{MntFlags, MsFlags, mount, umount2};
+    use nix::sched::{CloneFlags, setns, unshare};
+    use rustix::process::{getegid, geteuid};
+
+    use super::NamespaceFiles;
+    use crate::exec::mounts::MountTable;
+    use crate::sys::files::{self, IfThere as _, Links};
+
+    /// Moves this process into new namespaces and mounts the tree at the project's path.
+    pub fn mount_tree<'k>(
+        project: &Path,
+        place: &Path,
+        kept: impl Iterator<Item = &'k str>,
+        layers: &[OsString],
+    ) -> io::Result<NamespaceFiles> {
+        let has_own_user = unshare_mounts()?;
+        let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+        mount_at(None, Path::new("/"), None, private, None)?;
+        let mut own = Vec::new();
+        for path in kept.map(|name| project.join(name)) {
+            let directory = files::open_directory(&path).if_there()?;
+            own.extend(directory.map(|directory| (path, directory)));
+        }
+        if layers.is_empty() {
+            mount_at(
+                Some(&place.join("tree")),
+                project,
+                None,
+                MsFlags::MS_BIND,
+                None,
+            )?;
+        } else {
+            let is_own = |point: &Path| own.iter().any(|(path, _)| point.starts_with(path));
+            // What is mounted in a lower layer is not part of it.
+            if MountTable::read()
+                .below(project)
+                .any(|point| !is_own(point))
+            {
+                return Err(io::ErrorKind::Unsupported.into());
+            }
+            mount_overlay(project, place, layers, has_own_user)?;
+        }
+        for (path, directory) in &own {
+            let bind = MsFlags::MS_BIND | MsFlags::MS_REC;
+            mount_at(Some(&by_descriptor(directory)), path, None, bind, None)?;
+        }
+        let root = files::open_directory(project)?;
+        // What runs in the tree need not see how it is kept.
+        mount_at(None, place, Some("tmpfs"), MsFlags::MS_RDONLY, None)?;
+        let namespace = |name| files::open(&Path::new("/proc/self/ns").join(name), Links::Followed);
+        Ok(NamespaceFiles {
+            root,
+            mount: namespace("mnt")?,
+            user: has_own_user.then(|| namespace("user")).transpose()?,
+        })
+    }
+
+    fn mount_overlay(
+        project: &Path,
+        place: &Path,
+        layers: &[OsString],
+        has_own_user: bool,
+    ) -> io::Result<()> {
+        let owner = project.metadata()?;
+        let is_own = owner.uid() == geteuid().as_raw() && owner.gid() == getegid().as_raw();
+        // Files of other owners cannot be changed in a user namespace that does not know them.
+        if has_own_user && !is_own {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        let open = |path: &Path| files::open_directory(path);
+        let layers = layers.iter().map(|layer| open(layer.as_ref()));
+        let layers = layers.collect::<io::Result<Vec<_>>>()?;
+        let (upper, work) = (open(&place.join("upper"))?, open(&place.join("work"))?);
+        // The root of the tree has the rights of the project's.
+        upper.set_permissions(owner.permissions())?;
+        let shown = |directory: &File| by_descriptor(directory).to_string_lossy().into_owned();
+        let lower: Vec<_> = layers.iter().map(shown).collect();
+        // Nothing of a tree must last, so it is never synced.
+        let options = format!(
+            "userxattr,volatile,index=off,lowerdir={},upperdir={},workdir={}",
+            lower.join(":"),
+            shown(&upper),
+            shown(&work)
+        );
+        mount_at(
+            None,
+            project,
+            Some("overlay"),
+            MsFlags::empty(),
+            Some(&options),
+        )
+    }
+
+    fn by_descriptor(directory: &File) -> std::path::PathBuf {
+        format!("/proc/self/fd/{}", directory.as_raw_fd()).into()
+    }
+
+    fn mount_at(
+        source: Option<&Path>,
+        target: &Path,
+        kind: Option<&str>,
+        flags: MsFlags,
+        options: Option<&str>,
+    ) -> io::Result<()> {
+        let source = source.or(Some(Path::new("code-commit")));
+        Ok(mount(source, target, kind, flags, options)?)
+    }
+
+    /// Gives this process a mount namespace of its own. Returns whether that took a user namespace of its own.
+    fn unshare_mounts() -> io::Result<bool> {
+        if unshare(CloneFlags::CLONE_NEWNS).is_ok() {
+            return Ok(false);
+        }
+        let (user, group) = (geteuid().as_raw(), getegid().as_raw());
+        unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS)?;
+        let write = |name: &str, text: String| {
+            let mut file = files::append(&Path::new("/proc/self").join(name))?;
+            file.write_all(text.as_bytes())
+        };
+        write("setgroups", "deny".to_owned())?;
+        write("uid_map", format!("{user} {user} 1"))?;
+        write("gid_map", format!("{group} {group} 1"))?;
+        Ok(true)
+    }
+
+    /// Moves this process into namespaces.
+    pub fn join(user: Option<&File>, mount: &File) -> io::Result<()> {
+        if let Some(user) = user {
+            setns(user, CloneFlags::CLONE_NEWUSER)?;
+        }
+        Ok(setns(mount, CloneFlags::CLONE_NEWNS)?)
+    }
+
+    /// Shows this process the place of the tree that it is in.
+    pub fn uncover(place: &Path) {
+        // Fails where the tree is seen from outside.
+        let _ = umount2(place, MntFlags::MNT_DETACH);
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod other {
+    use std::ffi::OsString;
+    use std::fs::File;
+    use std::io;
+    use std::path::Path;
+
+    use super::NamespaceFiles;
+
+    pub fn mount_tree<'k>(
+        _project: &Path,
+        _place: &Path,
+        _kept: impl Iterator<Item = &'k str>,
+        _layers: &[OsString],
+    ) -> io::Result<NamespaceFiles> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    pub fn join(_user: Option<&File>, _mount: &File) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    pub fn uncover(_place: &Path) {}
+}

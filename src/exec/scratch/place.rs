@@ -1,0 +1,125 @@
+//! The directory that holds a tree's files.
+//!
+//! Guarantees that it is private to its user and is removed: on drop, or by the next program that makes one in the same
+//! base after this one was killed.
+
+use std::fs::{self, File, Permissions};
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, XattrFlags, setxattr};
+
+use super::mounting::uncover;
+use super::namespace::path_of;
+use crate::sys::file_lock::lock;
+use crate::sys::files::{is_same, open_directory_in};
+
+/// Beginning of the names of places.
+const PREFIX: &str = "code-commit-scratch.";
+
+/// Name of the directory that receives an overlay's changes.
+pub(super) const UPPER: &str = "upper";
+
+/// A locked directory. The lock lasts as long as its process.
+#[derive(Debug)]
+pub(super) struct Place {
+    directory: File,
+    path: PathBuf,
+    tree: PathBuf,
+}
+
+impl Place {
+    /// Creates a place in a base, and removes those that killed programs have left there.
+    pub fn new(base: &Path) -> io::Result<Self> {
+        sweep(base)?;
+        loop {
+            let path = tempfile::Builder::new()
+                .prefix(PREFIX)
+                .tempdir_in(base)?
+                .keep();
+            let directory = open_directory_in(CWD, &path)?;
+            // Another program may take it for an abandoned one until it is locked.
+            if lock(&directory).is_ok() && is_same(&path, &path_of(&directory)) {
+                let tree = path.join("tree");
+                return Ok(Self {
+                    directory,
+                    path,
+                    tree,
+                });
+            }
+        }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The directory that receives an overlay's changes. Reached through the descriptor, since a tree hides its place.
+    pub fn upper(&self) -> PathBuf {
+        path_of(&self.directory).join(UPPER)
+    }
+
+    /// The root of a copy.
+    pub fn tree(&self) -> &Path {
+        &self.tree
+    }
+
+    /// Creates the directories of an overlay.
+    pub fn prepare_overlay(&self) -> io::Result<()> {
+        let upper = self.path.join(UPPER);
+        fs::create_dir(&upper)?;
+        fs::create_dir(self.path.join("work"))?;
+        // An overlay can be mounted without this, but its directories cannot be replaced then.
+        Ok(setxattr(
+            &upper,
+            "user.code-commit",
+            b"1",
+            XattrFlags::empty(),
+        )?)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        uncover(&self.path);
+        // What cannot be removed is left to the next program.
+        let _ = remove(&self.path);
+    }
+}
+
+/// Removes the places in a base that no program uses.
+fn sweep(base: &Path) -> io::Result<()> {
+    let own = rustix::process::geteuid().as_raw();
+    for entry in fs::read_dir(base)? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+        if name.starts_with(PREFIX.as_bytes())
+            && let Ok(directory) = open_directory_in(CWD, &path)
+            && directory.metadata()?.uid() == own
+            && lock(&directory).is_ok()
+        {
+            let _ = remove(&path);
+        }
+    }
+    Ok(())
+}
+
+/// Removes a directory, even if directories in it may not be read.
+fn remove(path: &Path) -> io::Result<()> {
+    fs::remove_dir_all(path).or_else(|_| {
+        let _ = open_up(path);
+        fs::remove_dir_all(path)
+    })
+}
+
+fn open_up(directory: &Path) -> io::Result<()> {
+    fs::set_permissions(directory, Permissions::from_mode(0o700))?;
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            open_up(&entry.path())?;
+        }
+    }
+    Ok(())
+}
