@@ -43,7 +43,9 @@ pub use http::HttpModel;
 pub use reply::{Answer, End, Reply};
 pub use request::{Category, Delivery, Form, ReplyFormat, Request, ToolChoice, ToolSchema};
 pub use server::{ListedModel, PullProgress, Route, ServerProblem, VendorServer};
-pub use spec::{ModelSpec, Origin, Place, Provider, ReasoningEffort, Thinking, ToolForm, Vendor};
+pub use spec::{
+    FEWEST_TOKENS, ModelSpec, Origin, Place, Provider, ReasoningEffort, Thinking, ToolForm, Vendor,
+};
 pub use step_id::{Purpose, REPAIRS, StepId};
 pub(crate) use table::{CHAT_MODELS, ModelTable, TableFile, TableProblem, TaskType, Unselected};
 pub use tier::Tier;

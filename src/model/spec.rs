@@ -8,6 +8,9 @@ use super::prompt::PromptOrder;
 use super::request::ReplyFormat;
 use super::tier::Tier;
 
+/// Minimum number of tokens of a code base that are worth sending.
+pub const FEWEST_TOKENS: u64 = 1000;
+
 /// A model in the table.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::model::FEWEST_TOKENS;
 use crate::model::price::Usd;
 use crate::sys::environment::KEY_VARIABLES;
 
@@ -11,9 +12,6 @@ pub(crate) const PROGRAM: &str = "code-commit";
 
 /// The heading for flags that most users never need.
 pub(crate) const SELDOM: &str = "Advanced options";
-
-/// Minimum number of tokens of the code base that are worth sending.
-const FEWEST_TOKENS: u64 = 1000;
 
 /// Parses an amount such as `0.50` or `$2`.
 pub(crate) fn parse_dollars(text: &str) -> Result<Usd, String> {
@@ -36,7 +34,7 @@ pub(crate) fn parse_tokens(text: &str) -> Result<u64, String> {
     let number: Option<u64> = number.parse().ok().filter(|_| digits);
     let tokens = number.and_then(|number| number.checked_mul(factor));
     let enough = tokens.filter(|tokens| *tokens >= FEWEST_TOKENS);
-    enough.ok_or_else(|| "write at least 1000 tokens, like `16000` or `40k`".to_owned())
+    enough.ok_or_else(|| format!("write at least {FEWEST_TOKENS} tokens, like `16000` or `40k`"))
 }
 
 /// Parses the name of an environment variable that may be passed on.

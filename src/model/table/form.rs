@@ -12,7 +12,8 @@ use serde_json::value::RawValue;
 use crate::model::price::{LongPrompt, Price, Rates, Usd};
 use crate::model::prompt::PromptOrder;
 use crate::model::{
-    Endpoint, ModelSpec, Place, Provider, ReasoningEffort, ReplyFormat, Thinking, Tier, ToolForm,
+    Endpoint, FEWEST_TOKENS, ModelSpec, Place, Provider, ReasoningEffort, ReplyFormat, Thinking,
+    Tier, ToolForm,
 };
 use crate::sys::positions::Entries;
 use crate::sys::text::regex;
@@ -66,7 +67,7 @@ pub struct ModelEntry {
     tools: Option<ToolForm>,
     service_tier: Option<Tier>,
     prompt_order: Option<PromptOrder>,
-    #[serde(default, deserialize_with = "tokens")]
+    #[serde(default, deserialize_with = "context_tokens")]
     context_tokens: Option<u64>,
     reply_format: Option<ReplyFormat>,
     price: Option<PriceEntry>,
@@ -161,6 +162,17 @@ fn tokens<'de, D: Deserializer<'de>, T: TryFrom<u64>>(input: D) -> Result<Option
             "`{value}` is not a number of tokens, a whole number from 1 on"
         ))
     })
+}
+
+/// Reads a limit on what is sent of the code base.
+fn context_tokens<'de, D: Deserializer<'de>>(input: D) -> Result<Option<u64>, D::Error> {
+    let number = tokens(input)?;
+    if number.is_none_or(|number| number >= FEWEST_TOKENS) {
+        return Ok(number);
+    }
+    Err(D::Error::custom(format!(
+        "`contextTokens` is at least {FEWEST_TOKENS}"
+    )))
 }
 
 /// Reads a temperature from 0 to 2, the range that vendors accept.

@@ -224,6 +224,10 @@ fn a_mistake_is_told_with_its_place() {
             "`0` is not a number of tokens, a whole number from 1 on",
         ),
         (
+            "{\"models\": {\"x\": {\"provider\": \"openai\", \"contextTokens\": 999}}}",
+            "`contextTokens` is at least 1000",
+        ),
+        (
             "{\"models\": {\"x\": {\"provider\": \"openai\", \"price\": {\"input\": -1, \"output\": 1}}}}",
             "an amount of dollars is a number from 0",
         ),
