@@ -270,6 +270,19 @@ fn a_dry_run_shows_what_would_be_sent() {
         (&first["path"], &first["lines"]),
         (&json!("src/a.rs"), &json!(null))
     );
+    // The instructions about a part of the code base are sent, too.
+    let whole = project
+        .run(&[
+            "--rollup",
+            "--allow-secrets",
+            "--dry-run",
+            "--output-format",
+            "json",
+        ])
+        .exits(0);
+    let whole: serde_json::Value = serde_json::from_str(&whole.stdout).unwrap();
+    let system = |json: &serde_json::Value| json["prompt"]["parts"][0]["tokens"].as_u64().unwrap();
+    assert!(system(&json) > system(&whole) + 200, "{json} {whole}");
     assert!(server.requests().is_empty());
 }
 
@@ -367,6 +380,29 @@ fn a_file_that_changes_while_the_model_is_at_work_is_told_as_such() {
         .run(&flags)
         .exits(5)
         .says(&["changed while the model was at work: `src/a.rs`"]);
+}
+
+#[test]
+fn files_that_do_not_fit_are_a_fault_of_the_request() {
+    let server = ModelServer::gemini(&["^^^need\nbig.txt\nlib/b.py\n^^^end\n", NEED_B, EDIT_B]);
+    let models = json!({"models": {"gemini-2.5-pro": {"contextWindow": 8000}}}).to_string();
+    let project = project(&server)
+        .file("agent-config/models.json", &models)
+        .file("big.txt", "one more line of many words\n".repeat(3000));
+    git(&project, &["add", "big.txt"]);
+    let run = project
+        .run(&[&LIMIT[..], &["--reask", "1"]].concat())
+        .exits(0);
+    let again = server.requests()[1].user();
+    let fault = again.split_once("[rejected reply]\n").unwrap().1;
+    assert!(
+        fault.contains("the files do not fit in the window, which has room for ")
+            && fault.contains("`big.txt` has "),
+        "{fault}"
+    );
+    assert_eq!(project.read("lib/b.py"), "def b():\n    return 2\n");
+    project.run(&["undo"]).exits(0);
+    project.run(&["--replay", &run.folder]).exits(0);
 }
 
 #[test]

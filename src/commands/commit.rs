@@ -18,8 +18,8 @@ use crate::edit::{
 };
 use crate::exec::build_script::BuildError;
 use crate::exec::sandbox::SandboxProblem;
-use crate::model::estimate::OverBudget;
-use crate::model::prompt::{COMMIT_CONTEXT, Prompt};
+use crate::model::estimate::{OverBudget, room};
+use crate::model::prompt::Prompt;
 use crate::model::{Delivery, Purpose, Reply, ReplyFormat, StepId};
 use crate::record::event::Event;
 use crate::record::result::{RunEdits, WarningRecord};
@@ -361,15 +361,14 @@ impl Commit<'_> {
         loop {
             let mut prompt = prompt();
             if let Some(code) = &self.code {
-                prompt = prompt
-                    .instructed(COMMIT_CONTEXT)
-                    .with("needed files", code.needed.clone());
-                prompt.form.takes_requests = true;
+                prompt = prompt.with("needed files", code.needed.clone());
             }
             if let Some(rejection) = &rejected {
                 prompt = prompt.after_rejection(&rejection.to_string());
             }
             let guard = self.guard(step, query);
+            let answering = &models.of(&Purpose::CONTEXT).spec;
+            let room = self.code.as_ref().map(|_| room(&prompt, answering));
             let is_applied = self.resumed.applied(step).is_some();
             let is_recorded = models.is_replay || models.recorded_in(step).is_some();
             let examine = |reply: &Reply| {
@@ -382,7 +381,7 @@ impl Commit<'_> {
                 if is_applied && format == ReplyFormat::Edits {
                     return (parsed.prose, Ok(Some(VerifiedEdits::default())));
                 }
-                self.verify(parsed, guard, is_recorded)
+                self.verify(parsed, guard, is_recorded, room.unwrap_or_default())
             };
             let asked = run.ask(models, step, prompt, examine);
             let (_, (prose, verified)) = match (asked, rejected) {
@@ -446,16 +445,19 @@ impl Commit<'_> {
         mut parsed: ParsedReply,
         guard: LossGuard,
         is_recorded: bool,
+        room: u64,
     ) -> (String, Result<Option<VerifiedEdits>, VerifyError>) {
         let prose = mem::take(&mut parsed.prose);
         let request = CodeContext::request(&parsed);
         if let Some((code, request)) = self.code.as_mut().zip(request) {
-            let granted = code.grant(&parsed, request, is_recorded).map(|files| {
-                let files = files.join(", ");
-                self.context
-                    .notice(format!("the model gets what it asks for: {files}"));
-                None
-            });
+            let granted = code
+                .grant(&parsed, request, is_recorded, room)
+                .map(|files| {
+                    let files = files.join(", ");
+                    self.context
+                        .notice(format!("the model gets what it asks for: {files}"));
+                    None
+                });
             return (prose, granted.map_err(|faults| Rejection { faults }.into()));
         }
         let seen = self.code.as_ref().map(|code| code.sight.whole.clone());

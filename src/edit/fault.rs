@@ -1,5 +1,6 @@
 //! The edits requested in a reply, and the possible faults of a reply. Plain data.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -123,7 +124,7 @@ pub enum FaultKind {
     FileAndDirectory { path: String, below: String },
     /// A request for files cannot be granted.
     #[error("{0}")]
-    Need(&'static str),
+    Need(Cow<'static, str>),
     /// A path breaks a rule of the policy.
     #[error("`{}`: {rule}", .path.escape_debug())]
     #[diagnostic(code("reply-rejected/path"))]

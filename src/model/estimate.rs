@@ -45,6 +45,12 @@ pub fn fit(size: &Size, spec: &ModelSpec) -> Fit {
     }
 }
 
+/// Returns how many tokens the model's context window has beside the prompt.
+pub fn room(prompt: &Prompt<'_>, spec: &ModelSpec) -> u64 {
+    let room = |window: u64| window.saturating_sub(measure(prompt).tokens);
+    spec.prompt_window().map_or(u64::MAX, room)
+}
+
 /// The result of comparing a prompt with the model's context window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fit {
@@ -260,6 +266,7 @@ mod tests {
         let inputs = Inputs {
             query: "hello world".into(),
             rollup: "--- a ---\nhello world\n".into(),
+            is_part: false,
         };
         let size = measure(&Prompt::initial(
             &inputs,

@@ -18,7 +18,7 @@ pub const COMMIT_INITIAL: &str = include_str!("../../prompts/commit_initial.txt"
 /// The system prompt of a repair query.
 pub const COMMIT_REPAIR: &str = include_str!("../../prompts/commit_repair.txt");
 /// The instructions about a code base of which only a part is sent.
-pub const COMMIT_CONTEXT: &str = include_str!("../../prompts/commit_context.txt");
+const COMMIT_CONTEXT: &str = include_str!("../../prompts/commit_context.txt");
 /// The system prompt of a commit's first query if the reply may edit parts of files.
 pub const COMMIT_EDITS: &str = include_str!("../../prompts/commit_edits.txt");
 /// The system prompt of a repair query if the reply may edit parts of files.
@@ -40,6 +40,8 @@ pub struct Inputs {
     pub query: String,
     /// The content of `agent-config/codeRollup.txt`: the code base.
     pub rollup: String,
+    /// True if that is a part of the code base, and more may be asked for.
+    pub is_part: bool,
 }
 
 /// The order of a prompt's sections.
@@ -208,12 +210,6 @@ impl<'a> Prompt<'a> {
         prompt
     }
 
-    /// Appends instructions to the system prompt.
-    pub fn instructed(mut self, instructions: &'static str) -> Self {
-        self.system.push(instructions.into());
-        self
-    }
-
     /// Appends a section, unless it is empty.
     pub fn with(mut self, name: &'static str, content: impl Into<Cow<'a, str>>) -> Self {
         let content = content.into();
@@ -276,6 +272,10 @@ impl<'a> Prompt<'a> {
     }
 
     fn inputs(&mut self, inputs: &'a Inputs, order: PromptOrder) {
+        if inputs.is_part {
+            self.system.push(COMMIT_CONTEXT.into());
+            self.form.takes_requests = true;
+        }
         let mut sections = [("query", &*inputs.query), ("codebase", &*inputs.rollup)];
         if order == PromptOrder::Cached {
             sections.reverse();
@@ -403,6 +403,7 @@ mod tests {
         Inputs {
             query: "add a flag".into(),
             rollup: "--- a ---\nx\n".into(),
+            is_part: false,
         }
     }
 
@@ -514,6 +515,7 @@ mod tests {
         let inputs = Inputs {
             query: String::new(),
             rollup: "x".into(),
+            is_part: false,
         };
         let prompt = Prompt::consistency(&inputs, Specified);
         assert_eq!(prompt.messages()[1].to_string(), "[query]\n[codebase]\nx");

@@ -24,6 +24,7 @@ use crate::record::run_files::SHOWN;
 use crate::secret::{Redactor, credentials};
 use crate::sys::error::Error;
 use crate::sys::files::{self, Links, MIB};
+use crate::sys::numbers::grouped;
 use crate::sys::text::regex;
 
 /// The name of the block with which a reply asks for files.
@@ -215,8 +216,8 @@ impl CodeContext {
         reply.edits.iter().find(|edit| edit.path == NEED)
     }
 
-    /// Grants a reply's request: the files join those that the model has seen. Returns their paths. A reply that is
-    /// recorded has been granted before: what is gone since is left out.
+    /// Grants a reply's request, with `room` for so many tokens: the files join those that the model has seen. Returns
+    /// their paths. A reply that is recorded has been granted before: what is gone since is left out.
     ///
     /// # Errors
     /// All faults of the request; nothing is granted then.
@@ -225,9 +226,10 @@ impl CodeContext {
         reply: &ParsedReply,
         request: &FileEdit,
         is_recorded: bool,
+        room: u64,
     ) -> Result<Vec<String>, Vec<ReplyFault>> {
         let fault = |line, kind| ReplyFault { line, kind };
-        let alone = |why| vec![fault(request.line, FaultKind::Need(why))];
+        let alone = |why: &'static str| vec![fault(request.line, FaultKind::Need(why.into()))];
         if reply.edits.len() > 1 || !reply.faults.is_empty() || !reply.repeated.is_empty() {
             return Err(alone("a request for files stands alone, without edits"));
         }
@@ -261,8 +263,17 @@ impl CodeContext {
         if !faults.is_empty() {
             return Err(faults);
         }
-        self.rounds += 1;
         let wanted: Vec<&Rolled> = wanted.into_iter().map(|found| &self.files[found]).collect();
+        if !is_recorded && wanted.iter().map(|file| file.tokens).sum::<u64>() > room {
+            let (room, wanted) = (grouped(room), wanted.into_iter());
+            let sizes = wanted.map(|file| format!("`{}` has {}", file.path, grouped(file.tokens)));
+            let sizes = sizes.collect::<Vec<_>>().join(", ");
+            let why = format!(
+                "the files do not fit in the window, which has room for {room} tokens: {sizes}"
+            );
+            return Err(vec![fault(request.line, FaultKind::Need(why.into()))]);
+        }
+        self.rounds += 1;
         for file in &wanted {
             self.needed.extend(file.parts());
             self.sight.add(file, None);

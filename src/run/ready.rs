@@ -329,7 +329,12 @@ fn chosen(
 ) -> Result<(Inputs, Option<CodeContext>), Error> {
     let (Some(whole), Some(limit)) = (code.whole, limit) else {
         let rollup = code.text;
-        return Ok((Inputs { query, rollup }, None));
+        let inputs = Inputs {
+            query,
+            rollup,
+            is_part: false,
+        };
+        return Ok((inputs, None));
     };
     let root = context.project.root();
     let history = past_commits(root, context.environment.os("PATH"));
@@ -338,7 +343,12 @@ fn chosen(
         QuerySource::Recorded(sent) => sent.rollup.clone(),
         _ => selected.text(),
     };
-    Ok((Inputs { query, rollup }, Some(selected)))
+    let inputs = Inputs {
+        query,
+        rollup,
+        is_part: true,
+    };
+    Ok((inputs, Some(selected)))
 }
 
 /// The limit on what is sent of the code base, if there is one: of the run that is resumed or replayed, as the flag

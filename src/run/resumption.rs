@@ -324,7 +324,11 @@ fn sent(run: &PastRun, first: &Step) -> Option<Inputs> {
         Some(content.to_owned())
     };
     let (query, rollup) = (part("query")?, part("codebase")?);
-    rest.is_empty().then_some(Inputs { query, rollup })
+    rest.is_empty().then_some(Inputs {
+        query,
+        rollup,
+        is_part: false,
+    })
 }
 
 fn named(paths: &[String]) -> Vec<String> {

@@ -176,6 +176,7 @@ fn attempt(
     let inputs = Inputs {
         query: change.query.to_owned(),
         rollup,
+        is_part: false,
     };
     let prompt = Prompt::initial(&inputs, models.first.spec.prompt_order, format);
     let verify = |reply: &Reply| verify(context, &root, (change, format), reply);

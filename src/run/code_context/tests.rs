@@ -139,7 +139,7 @@ fn granted(code: &mut CodeContext, replies: &[&str]) -> Vec<String> {
         let parsed = parse(reply);
         let request = CodeContext::request(&parsed).unwrap();
         let faults = code
-            .grant(&parsed, request, false)
+            .grant(&parsed, request, false, 1000)
             .err()
             .unwrap_or_default();
         faults.iter().map(ToString::to_string).collect::<Vec<_>>()
