@@ -75,6 +75,7 @@ pub mod measured {
     pub use crate::project::ranking::{PastCommit, Ranked, Ranking, Source, rank, terms};
     pub use crate::record::event::Event;
     pub use crate::record::mode::SharedMode;
+    pub use crate::run::past::findings::read as read_findings;
     pub use crate::secret::credentials::find;
     pub use crate::sys::interrupt::Signal;
     pub use crate::ui::present::{ToolEnd, ToolUse};

@@ -1,5 +1,7 @@
 //! How build.sh is run.
 
+use serde_json::json;
+
 use crate::support::{ModelServer, TestProject, bubblewrap_works, ends};
 
 const NOTHING: &str = "Nothing to do.";
@@ -40,6 +42,18 @@ fn a_signal_is_told_by_number_and_name() {
         (&build["code"], &build["signal"]),
         (&serde_json::Value::Null, &11.into())
     );
+}
+
+#[test]
+fn what_a_failed_build_says_is_data() {
+    let server = ModelServer::gemini(&[NOTHING, NOTHING]);
+    let build = "echo x >> count; test $(wc -l < count) -gt 1 && exit 0; echo \"$PWD/a.c:3:5: error: no 0x7ffd12ab\"; echo a.c:3:5: error: no 0x7ffd99ab; echo 'make: *** [Makefile:2: all] Error 1'; exit 2";
+    let project = TestProject::new().with(&server).build(build);
+    let run = project.run(&[]).exits(0);
+    let attempts = run.result()["attempts"].clone();
+    let finding = json!({"file": "a.c", "line": 3, "tool": "gcc", "message": "no …"});
+    assert_eq!(attempts[0]["findings"], json!([finding]));
+    assert_eq!(attempts[1].get("findings"), None);
 }
 
 #[test]

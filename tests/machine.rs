@@ -112,6 +112,28 @@ fn json_is_one_result_however_it_ends() {
 }
 
 #[test]
+fn sarif_is_one_log_however_a_run_ends() {
+    for (arguments, project, code) in every_ending() {
+        let arguments = [arguments, &["--output-format", "sarif"]].concat();
+        let run = project.run(&arguments);
+        if run.code == 2 {
+            continue;
+        }
+        let run = run.exits(code);
+        let printed: Value = serde_json::from_str(&run.stdout).unwrap();
+        assert_eq!(printed["version"], "2.1.0");
+        let invocation = &printed["runs"][0]["invocations"][0];
+        assert_eq!(invocation["exitCode"], code, "{arguments:?}");
+        let results = printed["runs"][0]["results"].as_array().unwrap();
+        let fails = results.iter().filter(|one| one["level"] == "error");
+        assert_eq!(fails.count() > 0, code == 1, "{arguments:?}");
+    }
+    let run = TestProject::new().run(&["models", "--output-format", "sarif"]);
+    let run = run.exits(2);
+    assert!(run.stderr.contains("`--output-format sarif` is for runs"));
+}
+
+#[test]
 fn jsonl_is_an_event_a_line_and_the_result_last() {
     let events = schema("events");
     let mut seen = std::collections::BTreeSet::new();

@@ -269,6 +269,21 @@ impl Cli {
                 cli.replies.reask = 1;
             }
         }
+        let has_run = !cli.dry_run
+            && matches!(
+                cli.command,
+                None | Some(
+                    Command::Dev(_)
+                        | Command::Plan(_)
+                        | Command::Chat(_)
+                        | Command::Orchestrate(_)
+                        | Command::Undo(_)
+                )
+            );
+        if cli.output.output_format == OutputFormat::Sarif && !has_run {
+            let reason = "`--output-format sarif` is for runs";
+            return Err(Self::command().error(ArgumentConflict, reason));
+        }
         cli.sandbox()
             .check()
             .map_err(|reason| Self::command().error(ArgumentConflict, reason))?;

@@ -7,6 +7,7 @@ use crate::commands::command_line::Cli;
 use crate::record::event::{Event, Reporter as _};
 use crate::record::result::RunRecord;
 use crate::run::outcome::{Failure, Outcome};
+use crate::run::past::sarif;
 use crate::sys::error::Error;
 use crate::sys::exit::Exit;
 use crate::sys::text::line_end;
@@ -67,9 +68,9 @@ fn succeeded(
     let text = result_text(&outcome);
     let told = answered.and_then(
         |()| match (&report, outcome.is_paged.then(pager).flatten()) {
-            (Some(report), _) => output.report(report, || document(outcome)),
-            (None, Some(pager)) => output.paged(&text, &pager, || document(outcome)),
-            (None, None) => output.result(&text, || document(outcome)),
+            (Some(report), _) => output.report(report, || document(output, outcome)),
+            (None, Some(pager)) => output.paged(&text, &pager, || document(output, outcome)),
+            (None, None) => output.result(&text, || document(output, outcome)),
         },
     );
     let Err(error) = told else {
@@ -111,14 +112,16 @@ fn failed(
     // Programs get the long form of the error.
     let told = format!("{error:#}");
     output.error(&told, failure.hint().as_deref(), log.as_deref(), || {
-        let unstarted = || unstarted(&cli.name, started, error, failure.hint());
-        record.as_deref().map_or_else(unstarted, json::record)
+        let unstarted = || unstarted(output, &cli.name, started, error, failure.hint());
+        let of_run = |record: &RunRecord| of_run(output, record);
+        record.as_deref().map_or_else(unstarted, of_run)
     });
     exit
 }
 
 /// Returns the record of a command that failed before it had a run.
 fn unstarted(
+    output: &Output<'_>,
     name: &str,
     started: DateTime<FixedOffset>,
     error: &Error,
@@ -127,13 +130,21 @@ fn unstarted(
     let mut record = RunRecord::new("", error.exit(), started);
     record.workflow = name.to_owned().into();
     record.end_with(error, hint);
-    json::record(&record)
+    of_run(output, &record)
+}
+
+/// Returns the record of a run in the format for programs.
+fn of_run(output: &Output<'_>, record: &RunRecord) -> Value {
+    match output.format() {
+        OutputFormat::Sarif => sarif::log(record),
+        _ => json::record(record),
+    }
 }
 
 /// Reports an error from before any command to programs; the user has been told.
 pub fn tell_early(output: &Output<'_>, started: DateTime<FixedOffset>, error: &Error) {
     // A write error would only obscure the failure already printed.
-    let _ = output.result("", || unstarted("", started, error, error.hint()));
+    let _ = output.result("", || unstarted(output, "", started, error, error.hint()));
 }
 
 /// Returns the text for stdout: the result, a summary of the work, the log's path, and a suggested next step.
@@ -152,9 +163,9 @@ fn result_text(outcome: &Outcome) -> String {
 }
 
 /// Returns the result for programs: a run's record, the requested data, or a confirmation.
-fn document(outcome: Outcome) -> Value {
+fn document(output: &Output<'_>, outcome: Outcome) -> Value {
     match (outcome.record, outcome.data) {
-        (Some(record), _) => json::record(&record),
+        (Some(record), _) => of_run(output, &record),
         (None, Some(data)) => data,
         (None, None) => serde_json::json!({"schema": 1, "done": outcome.summary}),
     }

@@ -3,6 +3,7 @@
 //! | part | what it is for |
 //! |---|---|
 //! | [`result`] | `result.json`, as the contract defines it; a change in meaning raises `SCHEMA` |
+//! | `finding` | a problem in the output of a build |
 //! | `step` | one step: a call to the model and its outcome |
 //! | [`run_log`], [`run_files`] | writing a run's folder, and the names of its files |
 //! | [`replay`] | a model that answers from such a folder |
@@ -13,6 +14,7 @@
 //! Writes below `logs/` and nowhere else.
 
 pub mod event;
+pub(crate) mod finding;
 pub mod mode;
 pub mod orchestration;
 pub mod question;

@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
+use super::finding::Finding;
 use super::seconds::Seconds;
 use crate::exec::sandbox::SandboxMode;
 use crate::model::price::Usd;
@@ -115,6 +116,9 @@ pub struct Step {
     pub edits: Option<EditsRecord>,
     /// The build that followed the edits.
     pub build: Option<BuildRecord>,
+    /// What the build's output says is wrong; left out if it passed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<Finding>,
     /// An agent's thoughts on its work, from the reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thoughts: Option<String>,

@@ -23,6 +23,7 @@ use crate::project::repositories::ProjectSearch;
 use crate::project::repository::{DOT_GIT, Repository};
 use crate::project::{CONFIG, LOGS};
 use crate::record::event::{Event, Reporter};
+use crate::record::finding::Finding;
 use crate::record::run_log::{BuildLog, BuildOutput, LogError};
 use crate::record::seconds::Seconds;
 use crate::record::step::BuildRecord;
@@ -48,6 +49,8 @@ pub struct Built {
     pub status: BuildStatus,
     /// The entry for the run's record.
     pub record: BuildRecord,
+    /// What its output says is wrong, if it failed.
+    pub findings: Vec<Finding>,
     /// The output for the next prompt.
     pub output: String,
     /// Warnings about the build.
@@ -122,14 +125,17 @@ impl<'c> Builds<'c> {
             }
         };
         let (output, warnings) = self.finish(&report, log)?;
-        let reasons = if gives_reasons && !report.status.passed() {
-            findings::reasons(&output.text)
-        } else {
-            Vec::new()
-        };
+        let (mut reasons, mut found) = (Vec::new(), Vec::new());
+        if !report.status.passed() {
+            found = findings::read(&output.text, self.context.project.root());
+            if gives_reasons {
+                reasons = findings::reasons(&output.text);
+            }
+        }
         Ok(Built {
             status: report.status,
             record: self.report(&report, reasons),
+            findings: found,
             output: output.text,
             warnings,
         })

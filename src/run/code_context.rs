@@ -21,6 +21,7 @@ use crate::project::outline::outline;
 use crate::project::ranking::{PastCommit, Ranked, Source, rank};
 use crate::project::rollup::header;
 use crate::record::run_files::SHOWN;
+use crate::run::past::findings;
 use crate::secret::{Redactor, credentials};
 use crate::sys::error::Error;
 use crate::sys::files::{self, Links, MIB};
@@ -334,8 +335,16 @@ impl CodeContext {
             by_name.entry(split(path).1).or_default().push(path);
         }
         let mut lines: BTreeMap<String, BTreeSet<usize>> = BTreeMap::new();
-        for found in PLACE.captures_iter(output) {
+        let found = findings::read(output, root);
+        let told = found
+            .iter()
+            .filter_map(|found| Some((found.file.as_deref()?, found.line?)));
+        // What is wrong comes before whatever else is named, such as the frames of a stack.
+        let others = PLACE.captures_iter(output).filter_map(|found| {
             let (_, [named, line]) = found.extract();
+            Some((named, line.parse().ok().filter(|line| *line > 0)?))
+        });
+        for (named, line) in told.chain(others) {
             let named = Path::new(named);
             let named = named.strip_prefix(root).unwrap_or(named);
             let named = named.strip_prefix(".").unwrap_or(named);
@@ -349,7 +358,7 @@ impl CodeContext {
             paths.sort_by_key(|path| path.len());
             let is_one = |first: &str| paths.len() == 1 || Path::new(first) == named;
             let path = paths.first().filter(|first| is_one(first));
-            if let (Some(path), Ok(line @ 1..)) = (path, line.parse::<usize>()) {
+            if let Some(path) = path {
                 let path = (**path).to_owned();
                 lines.entry(path).or_default().insert(line - 1);
             }

@@ -59,7 +59,10 @@ impl<'c> Proof<'c> {
         for warning in built.warnings {
             run.warn(warning);
         }
-        run.note(|step| step.build = Some(built.record));
+        run.note(|step| {
+            step.build = Some(built.record);
+            step.findings = built.findings;
+        });
         run.log_step()?;
         // The build's own result does not count here: it may have come from a changed gate.
         self.check_gate(run)?;

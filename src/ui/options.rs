@@ -14,6 +14,8 @@ pub enum OutputFormat {
     Json,
     /// A line for each event
     JsonL,
+    /// What a run has found, in SARIF 2.1.0
+    Sarif,
 }
 
 /// Options of a console.

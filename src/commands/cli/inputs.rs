@@ -133,7 +133,8 @@ pub struct OutputArgs {
     #[arg(long, short, global = true)]
     pub quiet: bool,
 
-    /// Output format: text (default), json (one document at the end) or jsonl (one event per line)
+    /// Output format: text (default), json (one document at the end), jsonl (one
+    /// event per line) or sarif (what a run has found)
     #[arg(long, global = true, value_name = "FORMAT", value_enum, default_value_t = OutputFormat::Text, hide_default_value = true, hide_possible_values = true)]
     pub output_format: OutputFormat,
 }

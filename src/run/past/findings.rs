@@ -1,9 +1,14 @@
 //! Finds errors and warnings in the output of a build, whichever tool wrote them. Pure.
 
+mod reader;
+mod table;
+
 use std::sync::LazyLock;
 
 use regex::Regex;
 
+pub use self::reader::read;
+use self::table::{Kind, pattern};
 use crate::secret::escapes::without_escapes;
 use crate::sys::text::{cut, regex};
 
@@ -52,51 +57,6 @@ pub struct Diagnostic {
     pub place: Option<String>,
 }
 
-/// Patterns of lines that report errors, as tools write them.
-const ERRORS: [&str; 24] = [
-    // rustc, cargo and clang; also messages of bash and git.
-    r"^\s*(?:fatal |internal compiler |compile |build )?(?i:error)(?:\[[A-Za-z]*\d+\])?\s?:",
-    r"^\s*(?i:fatal):",
-    // The remedy for dubious ownership, as git suggests it.
-    r"^\s*git config --global --add safe\.directory ",
-    // gcc, clang, javac, swift, shellcheck: a location, then the word.
-    r"^\s*\S+?:\d+(?::\d+)?:\s+(?:fatal |internal compiler )?error\b",
-    // tsc and MSVC: `a.ts(3,5): error`, `a.ts:3:5 - error`.
-    r"\(\d+(?:,\d+)?\)\s?: (?:fatal )?error\b",
-    r"^\S+:\d+:\d+ - error\b",
-    // go build and go vet.
-    r"^\S+\.go:\d+(?::\d+)?: ",
-    // Test runners: cargo, pytest, go, jest, TAP, unittest, ctest.
-    r"\bFAILED\b",
-    r"^(?:--- )?FAIL\b",
-    r"^\s*not ok \d",
-    r"^\S+\.py:\d+: (?:\w*(?:Error|Exception)|Failed)\b",
-    r"^\s*(?:✗|✘|✖|×|●) ",
-    r"\bpanicked at\b",
-    r"^thread '.*' has overflowed its stack",
-    // Python, JavaScript, Java, Ruby: the end or beginning of a stack trace.
-    r"^Traceback \(most recent call last\)",
-    r"^(?:Uncaught )?(?:[A-Za-z_][\w.]*)?(?:Error|Exception)(?: \[\w+\])?(?::|$)",
-    r"^E   +\S",
-    r"^Exception in thread ",
-    // npm, make, ninja, linkers.
-    r"^npm (?:ERR!|error)",
-    r"^(?:\S*/)?g?make(?:\[\d+\])?: \*\*\*",
-    r"\bundefined reference to\b|\bundefined symbol\b|^ld: ",
-    // Shells.
-    r"(?:: |^)(?:command )?not found$|: not found\b",
-    r": (?:No such file or directory|Permission denied|cannot execute|Is a directory)\b|\b[Ss]yntax error\b",
-    r"^(?:Segmentation fault|Aborted|Killed|Bus error|Illegal instruction)\b|\bcore dumped\b",
-];
-
-/// Patterns of lines that report warnings.
-const WARNINGS: [&str; 4] = [
-    r"^\s*(?i:warning)(?:\[[A-Za-z]*\d+\])?\s?:",
-    r"^\s*\S+?:\d+(?::\d+)?:\s+warning\b|^\S+:\d+:\d+ - warning\b|\(\d+(?:,\d+)?\): warning\b",
-    r"^npm (?:WARN|warn)\b",
-    r"^(?:WARN|WARNING)\b|\bDeprecationWarning\b",
-];
-
 /// The line that gives the location below rustc's message or Python's heading.
 const PLACE: &str = r#"^\s*--> (\S.*:\d+:\d+)\s*$|^\s+File "(.+", line \d+)"#;
 
@@ -106,8 +66,6 @@ const ANYWHERE: &str = r#"[\w/-]\.\w+(?::\d|\(\d)|^\s*File ".+", line \d"#;
 /// The line that gives the location above the message in node and Python.
 const PLACE_ABOVE: &str = r#"^\S+:\d+$|^\s+File ".+", line \d"#;
 
-static ERROR: LazyLock<Regex> = LazyLock::new(|| regex(&ERRORS.join("|")));
-static WARNING: LazyLock<Regex> = LazyLock::new(|| regex(&WARNINGS.join("|")));
 static AT: LazyLock<Regex> = LazyLock::new(|| regex(PLACE));
 static IN_LINE: LazyLock<Regex> = LazyLock::new(|| regex(ANYWHERE));
 static OVER: LazyLock<Regex> = LazyLock::new(|| regex(PLACE_ABOVE));
@@ -236,10 +194,10 @@ impl Diagnostic {
 }
 
 fn severity(line: &str) -> Option<Severity> {
-    if ERROR.is_match(line) {
-        return Some(Severity::Error);
-    }
-    WARNING.is_match(line).then_some(Severity::Warning)
+    let pattern = pattern(line)?;
+    let is_warning = pattern.kind == Kind::Warning;
+    let warning = is_warning.then_some(Severity::Warning);
+    warning.or(pattern.is_error().then_some(Severity::Error))
 }
 
 /// Finds the location in the lines after a message, up to the next message.

@@ -4,5 +4,6 @@ pub(crate) mod figures;
 pub(crate) mod findings;
 pub(crate) mod history;
 pub(crate) mod naming;
+pub(crate) mod sarif;
 pub(crate) mod story;
 pub(crate) mod warnings;

@@ -52,7 +52,7 @@ impl Output<'_> {
         self.spinner.stop();
         match self.format {
             OutputFormat::Text => stdout::told(&self.ready(text)),
-            OutputFormat::Json => json::document(self.redactor, &document()),
+            OutputFormat::Json | OutputFormat::Sarif => json::document(self.redactor, &document()),
             OutputFormat::JsonL => self.lines.result(&document()),
         }
     }

@@ -1,0 +1,300 @@
+//! Reads the findings in a failed build's output: what is wrong, and where. Pure.
+//!
+//! Guarantees linear time, and a bounded number of findings.
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::LazyLock;
+
+use regex::Regex;
+use regex::bytes::Captures;
+
+use super::table::{Kind, Pattern, pattern};
+use crate::record::finding::Finding;
+use crate::secret::escapes::without_escapes;
+use crate::sys::text::{cut, regex};
+
+/// Maximum number of findings, and of those that are read to find so many distinct ones.
+const MOST: usize = 1000;
+const MOST_READ: usize = 10 * MOST;
+/// Maximum number of lines from a message to its place, on either side: of a known tool, and of others.
+const NEAR: usize = 40;
+const NEAR_OTHERS: usize = 6;
+/// Maximum number of characters of a message.
+const LONGEST: usize = 300;
+/// The tool of findings that no known one has written.
+const BUILD: &str = "build.sh";
+
+/// Numbers that differ from one build to the next: addresses, durations, times, processes.
+static PASSING: LazyLock<Regex> = LazyLock::new(|| {
+    regex(
+        r"\b0x[0-9a-fA-F]{4,}|\b\d+(?:\.\d+)?\s?(?:[mnuµ]?s|sec(?:onds?)?)\b|\b\d{4}-\d\d-\d\d\b|\b\d\d:\d\d:\d\d(?:\.\d+)?\b|\b(?:pid|PID) \d+",
+    )
+});
+/// The line behind a file's name.
+static LINE: LazyLock<Regex> = LazyLock::new(|| regex(r"(\.\w+)(?::\d+){1,2}"));
+
+/// Returns the distinct findings in the output of a failed build, in order; at least one. Files of the project at
+/// `root` are named from there.
+#[must_use]
+pub fn read(output: &str, root: &Path) -> Vec<Finding> {
+    let output = without_escapes(output);
+    let mut reader = Reader::new(root);
+    for (at, line) in output.lines().enumerate() {
+        // A carriage return overwrites what precedes it on the line.
+        reader.line(
+            at,
+            line.trim_end_matches('\r')
+                .rsplit('\r')
+                .next()
+                .unwrap_or(line),
+        );
+        if reader.found.len() == MOST_READ {
+            break;
+        }
+    }
+    reader.finish()
+}
+
+/// A file and a line of it, as far as they are known.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Place {
+    file: Option<String>,
+    line: Option<usize>,
+}
+
+/// A finding whose place or message may follow.
+struct Open {
+    tool: Option<&'static str>,
+    message: String,
+    place: Place,
+    /// The line on which it stands.
+    at: usize,
+    /// True if the next line belongs to the message.
+    takes_text: bool,
+}
+
+struct Reader<'o> {
+    root: &'o Path,
+    found: Vec<Finding>,
+    /// Summaries, which count if nothing is found.
+    rest: Vec<Finding>,
+    open: Option<Open>,
+    /// The last place that no message above takes, and its line.
+    above: Option<(Place, usize)>,
+    /// The tool whose output began last.
+    topic: Option<&'static str>,
+    /// The last line that is not indented, and the last that is not blank.
+    heading: &'o str,
+    last: &'o str,
+    /// The last line of the kind of which the first of several counts.
+    first: Option<usize>,
+}
+
+impl<'o> Reader<'o> {
+    fn new(root: &'o Path) -> Self {
+        Self {
+            root,
+            found: Vec::new(),
+            rest: Vec::new(),
+            open: None,
+            above: None,
+            topic: None,
+            heading: "",
+            last: "",
+            first: None,
+        }
+    }
+
+    fn line(&mut self, at: usize, line: &'o str) {
+        let text = line.trim();
+        if text.is_empty() {
+            return;
+        }
+        self.last = text;
+        if !line.starts_with([' ', '\t']) {
+            self.heading = text;
+        }
+        let matched = pattern(line);
+        let kind = matched.map(|pattern| pattern.kind);
+        if let Some(open) = self.open.as_mut().filter(|open| open.takes_text)
+            && (open.place.line.is_some() || kind != Some(Kind::Line))
+        {
+            open.takes_text = false;
+            let colon = if open.message.is_empty() { "" } else { ": " };
+            open.message += &format!("{colon}{text}");
+            if !matches!(kind, Some(Kind::Place | Kind::Site)) {
+                return;
+            }
+        }
+        if let Some(pattern) = matched
+            && !matches!(pattern.kind, Kind::Warning | Kind::Skip)
+            && let Some(parts) = pattern.captures(line)
+        {
+            self.matched(at, text, pattern, &parts);
+        }
+    }
+
+    fn matched(&mut self, at: usize, text: &str, pattern: &'static Pattern, parts: &Captures<'_>) {
+        let tool = pattern.tool.as_deref();
+        let mut place = self.place(parts);
+        let message = part(parts, "message").unwrap_or_default();
+        match pattern.kind {
+            Kind::Place | Kind::Site => return self.found_place(at, place, tool),
+            Kind::Tag => return self.tag(tool),
+            Kind::Topic | Kind::Mark => {
+                self.topic = tool.or(self.topic);
+                return;
+            }
+            Kind::Rest => {
+                let message = if message.is_empty() { text } else { &message };
+                let finding = self.finding(tool, message, place);
+                if self.rest.len() < MOST_READ {
+                    self.rest.push(finding);
+                }
+                return;
+            }
+            Kind::Row => place.file = Some(relative(self.heading, self.root)),
+            Kind::First | Kind::Under => {
+                let is_next =
+                    pattern.kind == Kind::First && self.first.replace(at) == at.checked_sub(1);
+                if is_next && at > 0 {
+                    return;
+                }
+                let above = self
+                    .above
+                    .as_ref()
+                    .filter(|(_, above)| at - above <= NEAR_OTHERS);
+                place = above.map_or(place, |(above, _)| above.clone());
+            }
+            Kind::Line => {
+                // It says what the message above it is about.
+                self.open.take_if(|open| {
+                    open.tool == tool && open.place == Place::default() || open.takes_text
+                });
+            }
+            _ => {}
+        }
+        self.close();
+        self.open = Some(Open {
+            tool,
+            takes_text: message.is_empty() || pattern.kind == Kind::Named,
+            message,
+            place,
+            at,
+        });
+    }
+
+    /// Gives a place to the message above it, or keeps it for one below.
+    fn found_place(&mut self, at: usize, place: Place, tool: Option<&'static str>) {
+        let is_foreign = place.file.as_deref().is_some_and(is_foreign);
+        if is_foreign && self.above.is_some() {
+            return;
+        }
+        let is_near = |open: &&mut Open| {
+            let near = if open.tool.is_some() {
+                NEAR
+            } else {
+                NEAR_OTHERS
+            };
+            open.place.line.is_none() && at - open.at <= near
+        };
+        match self.open.as_mut().filter(is_near) {
+            Some(_) if is_foreign => {}
+            Some(open) => {
+                open.place = place;
+                open.tool = open.tool.or(tool);
+            }
+            None => self.above = Some((place, at)),
+        }
+    }
+
+    /// Names another tool for what one has found.
+    fn tag(&mut self, tools: Option<&'static str>) {
+        self.close();
+        if let Some((from, to)) = tools.and_then(|tools| tools.split_once('>')) {
+            let found = self.found.iter_mut().rev();
+            for finding in found.take_while(|finding| finding.tool == from) {
+                to.clone_into(&mut finding.tool);
+            }
+        }
+    }
+
+    fn close(&mut self) {
+        if let Some(open) = self.open.take() {
+            let finding = self.finding(open.tool, &open.message, open.place);
+            self.found.push(finding);
+        }
+    }
+
+    fn finish(mut self) -> Vec<Finding> {
+        self.close();
+        if self.found.is_empty() {
+            self.found = std::mem::take(&mut self.rest);
+        }
+        if self.found.is_empty() {
+            let last = if self.last.is_empty() {
+                "it printed nothing"
+            } else {
+                self.last
+            };
+            self.found = vec![self.finding(None, last, Place::default())];
+        }
+        let mut seen = HashSet::new();
+        self.found.retain(|finding| seen.insert(finding.clone()));
+        self.found.truncate(MOST);
+        self.found
+    }
+
+    fn finding(&self, tool: Option<&'static str>, message: &str, place: Place) -> Finding {
+        let words: Vec<&str> = message.split_whitespace().collect();
+        let message = words.join(" ");
+        let message = LINE.replace_all(&message, "$1");
+        let message = PASSING.replace_all(&message, "…");
+        let interpreter = || match place.file.as_deref()?.rsplit_once('.')?.1 {
+            "py" => Some("python"),
+            "js" | "mjs" | "cjs" => Some("node"),
+            _ => None,
+        };
+        let tool = tool.or(self.topic).or_else(interpreter);
+        Finding {
+            tool: tool.unwrap_or(BUILD).to_owned(),
+            message: cut(&message, LONGEST).into_owned(),
+            file: place.file,
+            line: place.line,
+        }
+    }
+
+    fn place(&self, parts: &Captures<'_>) -> Place {
+        Place {
+            file: part(parts, "file").map(|file| relative(&file, self.root)),
+            line: part(parts, "line")
+                .and_then(|line| line.parse().ok())
+                .filter(|line| *line > 0),
+        }
+    }
+}
+
+fn part(parts: &Captures<'_>, name: &str) -> Option<String> {
+    let part = parts.name(name)?;
+    Some(String::from_utf8_lossy(part.as_bytes()).trim().to_owned())
+}
+
+/// A file's path from the project's root, if it is below it.
+fn relative(file: &str, root: &Path) -> String {
+    let path = Path::new(file.strip_prefix("file://").unwrap_or(file));
+    let path = path.strip_prefix(root).unwrap_or(path);
+    path.strip_prefix(".")
+        .unwrap_or(path)
+        .to_string_lossy()
+        .into_owned()
+}
+
+/// Returns whether a file is a library's or a tool's own, in the trace of an error.
+fn is_foreign(file: &str) -> bool {
+    let libraries = ["node_modules/", "site-packages/", "vendor/"];
+    file.starts_with(['/', '<']) || libraries.iter().any(|library| file.contains(library))
+}
+
+#[cfg(test)]
+mod tests;

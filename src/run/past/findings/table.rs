@@ -1,0 +1,146 @@
+//! The table of the lines with which tools report problems. Pure.
+
+use std::sync::{LazyLock, OnceLock};
+
+use regex::bytes::{Captures, Regex, RegexBuilder, RegexSet, RegexSetBuilder};
+
+/// The patterns, in order.
+const PATTERNS: &str = include_str!("patterns.txt");
+/// The abbreviations in patterns.
+const PARTS: [(&str, &str); 2] = [
+    ("{at}", r"(?P<file>[^\s:]+):(?P<line>\d+)(?::\d+)?"),
+    ("{message}", r"(?P<message>\S.*)$"),
+];
+/// Memory for the automaton of all patterns: more than any output makes it take.
+const MEMORY: usize = 64 << 20;
+
+/// The meaning of a line, as `patterns.txt` explains it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Line,
+    Row,
+    Head,
+    Named,
+    Under,
+    First,
+    Place,
+    Site,
+    Tag,
+    Rest,
+    Mark,
+    Topic,
+    Warning,
+    Skip,
+}
+
+const KINDS: [(&str, Kind); 14] = [
+    ("line", Kind::Line),
+    ("row", Kind::Row),
+    ("head", Kind::Head),
+    ("named", Kind::Named),
+    ("under", Kind::Under),
+    ("first", Kind::First),
+    ("place", Kind::Place),
+    ("site", Kind::Site),
+    ("tag", Kind::Tag),
+    ("rest", Kind::Rest),
+    ("mark", Kind::Mark),
+    ("topic", Kind::Topic),
+    ("warning", Kind::Warning),
+    ("skip", Kind::Skip),
+];
+
+/// A kind of line that a tool writes.
+#[derive(Debug)]
+pub struct Pattern {
+    /// The tool; `None`: any.
+    pub tool: Option<String>,
+    /// The meaning of such lines.
+    pub kind: Kind,
+    text: String,
+    regex: OnceLock<Option<Regex>>,
+}
+
+impl Pattern {
+    /// Reads a line of the table.
+    fn read(line: &str) -> Option<Self> {
+        let (tool, rest) = line.split_once(char::is_whitespace)?;
+        let (kind, text) = rest.trim_start().split_once(char::is_whitespace)?;
+        let (_, kind) = KINDS.iter().find(|(name, _)| *name == kind)?;
+        let expand = |text: String, (name, part): &(&str, &str)| text.replace(name, part);
+        Some(Self {
+            tool: (tool != "-").then(|| tool.replace('_', " ")),
+            kind: *kind,
+            text: PARTS.iter().fold(text.trim_start().to_owned(), expand),
+            regex: OnceLock::new(),
+        })
+    }
+
+    /// The parts of a line that it matches.
+    pub fn captures<'l>(&self, line: &'l str) -> Option<Captures<'l>> {
+        let build = || RegexBuilder::new(&self.text).unicode(false).build().ok();
+        self.regex
+            .get_or_init(build)
+            .as_ref()?
+            .captures(line.as_bytes())
+    }
+
+    /// Whether a person is shown such lines as errors.
+    pub fn is_error(&self) -> bool {
+        !matches!(
+            self.kind,
+            Kind::Place | Kind::Tag | Kind::Topic | Kind::Warning | Kind::Skip
+        )
+    }
+}
+
+struct Table {
+    patterns: Vec<Pattern>,
+    all: RegexSet,
+}
+
+static TABLE: LazyLock<Table> = LazyLock::new(|| {
+    let lines = PATTERNS.lines().filter(|line| !line.starts_with('#'));
+    let patterns: Vec<Pattern> = lines.filter_map(Pattern::read).collect();
+    let all = RegexSetBuilder::new(patterns.iter().map(|pattern| &pattern.text))
+        .unicode(false)
+        .dfa_size_limit(MEMORY)
+        .size_limit(MEMORY)
+        .build();
+    Table {
+        // A constant, which the tests compile.
+        all: all.unwrap_or_default(),
+        patterns,
+    }
+});
+
+/// Returns the first pattern that matches a line.
+pub fn pattern(line: &str) -> Option<&'static Pattern> {
+    // Most lines match none, which is found out three times as fast.
+    if !TABLE.all.is_match(line.as_bytes()) {
+        return None;
+    }
+    let matched = TABLE.all.matches(line.as_bytes());
+    TABLE.patterns.get(matched.iter().next()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_of_the_table_is_a_pattern() {
+        let lines = PATTERNS
+            .lines()
+            .filter(|line| !line.starts_with('#') && !line.is_empty());
+        let lines: Vec<&str> = lines.collect();
+        assert_eq!(
+            (lines.len(), lines.len()),
+            (TABLE.patterns.len(), TABLE.all.len())
+        );
+        for (line, pattern) in lines.iter().zip(&TABLE.patterns) {
+            assert!(pattern.captures("").is_none(), "{line}");
+            assert!(pattern.regex.get().unwrap().is_some(), "{line}");
+        }
+    }
+}
