@@ -17,9 +17,8 @@ use crate::model::{Purpose, REPAIRS, ReplyFormat, StepId};
 use crate::project::Project;
 use crate::project::changed_files::EditsRecord;
 use crate::project::rollup::{self, RollupState};
-use crate::record::run_files::Artifact;
-use crate::record::step::Step;
 use crate::run::past::history::{self, PastRun, PastStep};
+use crate::run::past::inputs::sent;
 use crate::run::past::naming;
 use crate::sys::error::Error;
 use crate::sys::excerpt::Excerpt;
@@ -307,28 +306,6 @@ pub fn recorded_query(project: &Project, folder: &Path) -> Option<String> {
     let run = PastRun::read(project, folder.to_str()?);
     let first = run.steps(project).into_iter().next()?.step;
     sent(&run, &first).map(|inputs| inputs.query)
-}
-
-/// Extracts the inputs sent with the first query from its file, by the recorded sizes of its parts.
-fn sent(run: &PastRun, first: &Step) -> Option<Inputs> {
-    let text = run.text(&first.id(), Artifact::Query)?;
-    let mut rest = text.as_str();
-    let mut parts = BTreeMap::new();
-    for part in &first.prompt {
-        let (content, behind) = rest.split_at_checked(usize::try_from(part.bytes).ok()?)?;
-        parts.insert(part.part.as_ref(), content);
-        rest = behind;
-    }
-    let part = |name: &str| {
-        let content = parts.get(name)?.strip_prefix(&format!("[{name}]\n"))?;
-        Some(content.to_owned())
-    };
-    let (query, rollup) = (part("query")?, part("codebase")?);
-    rest.is_empty().then_some(Inputs {
-        query,
-        rollup,
-        is_part: false,
-    })
 }
 
 fn named(paths: &[String]) -> Vec<String> {

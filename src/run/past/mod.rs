@@ -3,6 +3,7 @@
 pub(crate) mod figures;
 pub(crate) mod findings;
 pub(crate) mod history;
+pub(crate) mod inputs;
 pub(crate) mod naming;
 pub(crate) mod sarif;
 pub(crate) mod story;
