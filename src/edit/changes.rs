@@ -63,6 +63,9 @@ pub struct LoggedChange {
     /// The states that the run and its builds have left, each once and the latest last; `None` if the file did not
     /// exist.
     pub after: Vec<Option<Digest>>,
+    /// The SHA-256 digest of the latest state, if no reply gives its bytes: a build has left it, or an agent wrote it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
     /// The modification time of the latest state.
     #[serde(skip)]
     pub(super) stamp: Stamp,

@@ -20,13 +20,14 @@ use super::changes::{Before, ChangeLog, LoggedChange, SCHEMA, kept_path, vault};
 use super::digest::{Digest, Stamp, changed, changed_meanwhile, modified};
 use super::disk::{self, linkat, statat};
 use super::error::{ApplyError, apply_failed};
-use super::operation::FileOperation;
+use super::operation::{FileOperation, Operation};
 use super::record::Record;
 use super::spelling::PathScope;
 use crate::project::run_folder::{CHANGES, REPLACED, RunFolder};
 use crate::secret::Redactor;
 use crate::sys::files::{MIB, PathError};
 use crate::sys::parallel::in_parallel;
+use crate::sys::sha256;
 
 /// Maximum size of `changes.json`, in bytes.
 const LARGEST: u64 = 16 * MIB;
@@ -54,6 +55,8 @@ pub struct UndoLog<'r> {
     beside_keys: bool,
     /// The number of saved files.
     kept: u32,
+    /// True if what is written comes from an agent, whose replies do not give it as a whole.
+    pub is_agents: bool,
 }
 
 impl<'r> UndoLog<'r> {
@@ -68,6 +71,7 @@ impl<'r> UndoLog<'r> {
             previous: None,
             beside_keys: false,
             kept: 0,
+            is_agents: false,
         }
     }
 
@@ -193,6 +197,9 @@ impl<'r> UndoLog<'r> {
             });
             change.add(*digest);
             change.stamp = record.stamp;
+            if let (true, Operation::Write(content)) = (self.is_agents, &step.action) {
+                change.sha256 = Some(sha256::of(content));
+            }
         }
         self.changes.directories.extend(record.new_directories());
         if record.scope == PathScope::Agent {
@@ -300,6 +307,9 @@ pub(super) fn release(root: &Root, folder: &str) {
 
 impl LoggedChange {
     fn add(&mut self, state: Option<Digest>) {
+        if self.after.last() != Some(&state) {
+            self.sha256 = None;
+        }
         // A repeated state becomes the latest.
         self.after.retain(|other| *other != state);
         self.after.push(state);
@@ -325,8 +335,12 @@ impl LoggedChange {
             Err(errno) => return Err(errno.into()),
             Ok(stat) if modified(&stat) == self.stamp && changed(&stat) <= installed => {}
             Ok(_) => {
-                if let PathEntry::File(file) = directory.entry(root, path)? {
-                    self.add(Some(Digest::of_file(file)?));
+                if let PathEntry::File(mut file) = directory.entry(root, path)? {
+                    self.add(Some(Digest::of_file(file.try_clone()?)?));
+                    if self.after.last().copied() != known {
+                        file.rewind()?;
+                        self.sha256 = Some(sha256::of_reader(file)?);
+                    }
                 }
             }
         }

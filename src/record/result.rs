@@ -3,6 +3,8 @@
 use crate::record::mode::Mode;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset, SecondsFormat};
@@ -185,6 +187,25 @@ impl From<Exit> for ExitRecord {
     }
 }
 
+/// A program's file, identified without reading it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramRecord {
+    inode: u64,
+    size: u64,
+    /// The time of the last modification: seconds and nanoseconds.
+    modified: (i64, i64),
+}
+
+impl From<&Metadata> for ProgramRecord {
+    fn from(found: &Metadata) -> Self {
+        Self {
+            inode: found.ino(),
+            size: found.size(),
+            modified: (found.mtime(), found.mtime_nsec()),
+        }
+    }
+}
+
 /// The state of the project's files after a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -290,6 +311,9 @@ pub struct RunRecord {
     pub schema: u32,
     /// The program's version.
     pub version: Cow<'static, str>,
+    /// The program's file; left out in older runs, and where there was no run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<ProgramRecord>,
     /// `commit`, `consistency`, `dev`, `plan`, `orchestrate` or `undo`; in the output of a command without a run, its
     /// name.
     pub workflow: Cow<'static, str>,

@@ -33,6 +33,9 @@ pub struct BuildRecord {
     /// The sandbox mode that the build ran in.
     #[serde(default)]
     pub sandbox: SandboxMode,
+    /// The SHA-256 digest of the `build.sh` that ran; left out in older runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script: Option<String>,
 }
 
 impl BuildRecord {

@@ -16,7 +16,7 @@ use crate::model::{
     Answer, Listener, Model, ModelError, ModelSpec, Reply, Request, StepId, Tier, catalogue,
 };
 use crate::record::event::{Event, Reporter};
-use crate::record::result::RunRecord;
+use crate::record::result::{ProgramRecord, RunRecord};
 use crate::record::run_files::RESULT;
 use crate::record::run_log::{LogError, RunLog};
 use crate::record::seconds::Seconds;
@@ -67,6 +67,11 @@ impl<'c> Run<'c> {
         });
         let mut record = RunRecord::new(workflow, Exit::Done, started);
         record.log = Some(log.name().to_owned());
+        let program = context
+            .sandbox
+            .program
+            .and_then(|path| path.metadata().ok());
+        record.program = program.as_ref().map(ProgramRecord::from);
         Ok(Self {
             context,
             log,

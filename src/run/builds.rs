@@ -11,7 +11,7 @@ use super::context::Context;
 use super::gate::{Gate, GateChanged};
 use super::not_ready::{NotReady, NotSandboxed};
 use crate::edit::PROTECTED_FILES;
-use crate::exec::build_script::{BuildError, BuildReport, BuildScript, BuildStatus};
+use crate::exec::build_script::{BUILD_SCRIPT, BuildError, BuildReport, BuildScript, BuildStatus};
 use crate::exec::child_env::ChildEnv;
 use crate::exec::hosts::AllowedHost;
 use crate::exec::sandbox::{Sandbox, SandboxMode, SandboxPolicy, SandboxProblem, services};
@@ -32,7 +32,8 @@ use crate::secret::SecretKind;
 use crate::sys::atomic_file;
 use crate::sys::environment::KEY_VARIABLES;
 use crate::sys::error::Error;
-use crate::sys::files::PathError;
+use crate::sys::files::{self, Links, MIB, PathError};
+use crate::sys::sha256;
 
 /// Options for running builds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +69,8 @@ pub struct Builds<'c> {
     uncontained: Option<String>,
     /// True once a build has been sandboxed: later ones may not run without a sandbox.
     sandboxed: bool,
+    /// The SHA-256 digest of `build.sh` before the latest build.
+    script: Option<String>,
 }
 
 impl<'c> Builds<'c> {
@@ -92,6 +95,7 @@ impl<'c> Builds<'c> {
             sandbox: None,
             uncontained: None,
             sandboxed: false,
+            script: None,
         };
         // A sandbox mounts over this directory and would otherwise create it, which could be mistaken for the build's
         // doing. If it cannot be created, the sandbox reports that.
@@ -147,6 +151,9 @@ impl<'c> Builds<'c> {
     /// When the build could not be run.
     pub fn run(&mut self, spent: Usd, log: &mut (dyn Write + Send)) -> Result<BuildReport, Error> {
         self.gate.before_build()?;
+        let script = self.context.project.root().join(BUILD_SCRIPT);
+        let script = files::read(&script, Links::Followed, MIB).ok();
+        self.script = script.map(sha256::of);
         self.context.reporter.event(&Event::Building { spent });
         let report = match self.script(None).run(log) {
             Err(BuildError::Sandbox(problem)) if self.may_go_without(&problem) => {
@@ -206,6 +213,7 @@ impl<'c> Builds<'c> {
             } else {
                 SandboxMode::Off
             },
+            script: self.script.clone(),
         }
     }
 

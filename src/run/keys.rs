@@ -9,7 +9,6 @@
 use std::fmt;
 
 use miette::Diagnostic;
-use sha2::{Digest as _, Sha256};
 
 use super::accounts::printed::{self, CommandFailure};
 use super::accounts::{Account, Accounts, Credential};
@@ -21,6 +20,7 @@ use crate::project::home::{self, System};
 use crate::secret::{ApiKey, KeyProblem};
 use crate::sys::error::{Error, Problem as _};
 use crate::sys::interrupt::Interrupted;
+use crate::sys::sha256;
 
 /// A key and its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,9 +35,9 @@ impl FoundKey {
     /// Returns a fingerprint that identifies the key without revealing it: thinking blocks that a model has signed
     /// under one key must not be sent under another.
     pub fn identity(&self) -> String {
-        let digest = Sha256::digest(self.key.expose());
-        let bytes = digest.iter().take(8);
-        bytes.map(|byte| format!("{byte:02x}")).collect()
+        let mut digest = sha256::of(self.key.expose());
+        digest.truncate(16);
+        digest
     }
 }
 

@@ -53,6 +53,12 @@ impl<'c> RunTree<'c> {
         }
     }
 
+    /// Marks the changes as an agent's.
+    pub fn of_agent(mut self) -> Self {
+        self.undo_log.is_agents = true;
+        self
+    }
+
     /// Sets the model's view of the files.
     pub fn with_shown(self, shown: Shown) -> Self {
         let shown = shown.asked(now(self.context));

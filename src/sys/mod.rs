@@ -25,5 +25,6 @@ pub mod open_files;
 pub(crate) mod parallel;
 pub(crate) mod positions;
 pub(crate) mod reason;
+pub(crate) mod sha256;
 pub(crate) mod sse;
 pub(crate) mod text;

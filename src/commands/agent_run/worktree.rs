@@ -31,7 +31,7 @@ impl<'c> Worktree<'c> {
     /// Records the state of the files before the run.
     pub fn new(context: &'c Context<'c>, run: &Run<'_>) -> Self {
         Self {
-            tree: RefCell::new(RunTree::new(context, run)),
+            tree: RefCell::new(RunTree::new(context, run).of_agent()),
             before: dirty(context.project.root()).ok(),
             diff: RefCell::default(),
             written: RefCell::default(),
