@@ -676,6 +676,7 @@ fn exits() -> BTreeSet<(u8, String)> {
         Exit::BuildFailed,
         Exit::GateChanged,
         Exit::WarningsDenied,
+        Exit::NotProven,
         Exit::Usage,
         Exit::NotReady,
         Exit::ModelFailed,
@@ -704,6 +705,7 @@ fn exits() -> BTreeSet<(u8, String)> {
             | Exit::BuildFailed
             | Exit::GateChanged
             | Exit::WarningsDenied
+            | Exit::NotProven
             | Exit::Usage
             | Exit::NotReady
             | Exit::ModelFailed

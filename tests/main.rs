@@ -13,6 +13,7 @@ mod support;
 
 mod architecture;
 mod asking_again;
+mod attest;
 mod attributes;
 mod azure;
 mod baseline;

@@ -3,6 +3,7 @@
 use clap::Subcommand;
 use clap_complete::Shell;
 
+use super::attest::{AttestArgs, VerifyArgs};
 use super::chat::args::ChatArgs;
 use super::context::ContextArgs;
 use super::demo::DemoArgs;
@@ -34,6 +35,10 @@ pub enum Command {
     Diff(DiffArgs),
     /// Write an HTML report of one run, or of all runs
     Report(ReportArgs),
+    /// Write what is recorded of a run as an in-toto statement
+    Attest(AttestArgs),
+    /// Check a statement: make it again from the run's recorded replies
+    Verify(VerifyArgs),
     /// Restore the project to its state before a run
     Undo(UndoArgs),
     /// Restore a consistent tree after a run was killed

@@ -8,8 +8,8 @@ use super::error::CommandError;
 use super::orchestrate::command::orchestrate;
 use super::plan::command::plan;
 use super::{
-    commit, consistency, context as context_command, demo, diff, dry_run, init, log, mcp, models,
-    report, rollup, undo,
+    attest, commit, consistency, context as context_command, demo, diff, dry_run, init, log, mcp,
+    models, report, rollup, undo,
 };
 use crate::run::context::{Context, Stdin};
 use crate::run::outcome::{Failure, Outcome};
@@ -37,6 +37,8 @@ pub fn dispatch(cli: &Cli, context: &Context<'_>, stdin: Stdin) -> Result<Outcom
         Command::Log(arguments) => log::log(context, arguments),
         Command::Diff(arguments) => diff::diff(context, arguments.run.as_deref(), arguments.stat),
         Command::Report(arguments) => report::command::report(context, arguments),
+        Command::Attest(arguments) => attest::attest(context, arguments),
+        Command::Verify(arguments) => attest::verify(context, arguments),
         Command::Demo(arguments) => demo::demo(context, arguments, &|context, arguments| {
             let cli = Cli::read(arguments);
             let cli = cli.map_err(|wrong| CommandError::NoSuchCommand(wrong.text))?;

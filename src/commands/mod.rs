@@ -10,7 +10,7 @@
 //! | `talk`, `screen` | the conversation with the user, by lines or on the screen |
 //! | `commit`, `consistency`, `sections`, `dry_run`, `query` | a change, a report, an estimate, and the query |
 //! | `init`, `add_model`, `models`, `mcp`, `rollup`, `context`, `demo` | commands for setting up and trying out |
-//! | `log`, `diff`, `undo`, `report`, `last` | commands about past runs, and the choice of one |
+//! | `log`, `diff`, `undo`, `report`, `attest`, `last` | commands about past runs, and the choice of one |
 //! | `place`, `redaction` | the project that a command works on, and the keys to redact |
 //! | `tell`, `summary`, `output_file` | the outcome, a run's summary, and user-specified output files |
 //!
@@ -19,6 +19,7 @@
 mod add_model;
 mod agent_run;
 mod answers;
+mod attest;
 pub(crate) mod chat;
 pub(crate) mod cli;
 pub(crate) mod command;

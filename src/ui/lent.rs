@@ -1,12 +1,15 @@
-//! Runs an interactive program, such as an editor or a pager, in this program's terminal.
+//! Runs an interactive program, such as an editor, a pager or ssh-keygen, in this program's terminal.
 //!
 //! Waits for it, and ends it when this program has to end. Guarantees that it is not signalled after it has
 //! exited, and that signals the terminal sends to both while it runs, such as for Ctrl-C, affect only the other
 //! program.
 
+use std::ffi::OsStr;
+use std::io::{Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
-use std::process::{Child, Command, ExitStatus};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 use std::{io, thread};
 
@@ -46,6 +49,36 @@ pub fn run(
         })?;
         child.wait()
     })
+}
+
+/// Runs a program in `directory` with this input, and returns its status, its output and its complaints; it may ask at
+/// the terminal.
+///
+/// # Errors
+/// Same as for [`run`].
+pub fn piped<'w>(
+    program: &str,
+    words: impl Iterator<Item = &'w OsStr>,
+    directory: &Path,
+    input: &[u8],
+    interrupt: &Interrupt,
+) -> io::Result<(ExitStatus, String, String)> {
+    let mut command = Command::new(program);
+    command.args(words).current_dir(directory);
+    command.stdin(Stdio::piped());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let (mut output, mut complaints) = (String::new(), String::new());
+    let status = run(&mut command, interrupt, |child| {
+        // The status tells what became of an input that was not taken.
+        if let Some(mut stdin) = child.stdin.take() {
+            let _ = stdin.write_all(input);
+        }
+        if let (Some(stdout), Some(stderr)) = (&mut child.stdout, &mut child.stderr) {
+            let _ = stdout.read_to_string(&mut output);
+            let _ = stderr.read_to_string(&mut complaints);
+        }
+    })?;
+    Ok((status, output, complaints))
 }
 
 fn watch(child: Pid, ended: &UnixStream, interrupt: &Interrupt) {

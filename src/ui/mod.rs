@@ -14,7 +14,7 @@ mod blocks;
 mod change;
 mod console;
 pub(crate) mod json;
-mod lent;
+pub(crate) mod lent;
 pub(crate) mod links;
 mod markdown;
 mod mirror;

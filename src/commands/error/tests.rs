@@ -13,6 +13,7 @@ use crate::agent::mcp::{McpAddressProblem, McpError};
 use crate::agent::protocol::Fault;
 use crate::agent::session::SessionError;
 use crate::agent::settings::SettingsProblem;
+use crate::commands::attest::StatementError;
 use crate::commands::chat::error::{ChatError, hint_in_chat};
 use crate::commands::chat::permissions::NotPermitted;
 use crate::commands::chat::permissions::file::PermissionsProblem;
@@ -48,6 +49,7 @@ use crate::run::env_file::EnvFileProblem;
 use crate::run::keys::NoKey;
 use crate::run::not_ready::{NotReady, NotSandboxed, SecretsFound};
 use crate::run::past::naming::NoSuchRun;
+use crate::run::past::recomputation::NotRecomputed;
 use crate::run::problems::{BaselineProblem, DoesNotFit, ResumeProblem, UnknownModel};
 use crate::run::sending::SendingProblem;
 use crate::secret::KeyProblem;
@@ -494,6 +496,36 @@ fn script_problems() -> Vec<ScriptProblem> {
     ]
 }
 
+fn statements(told: &mut Told) {
+    for error in [
+        NotRecomputed::NoRecord(s("logs/x")),
+        NotRecomputed::NoModel(s("logs/x")),
+        NotRecomputed::Missing(s("logs/x/result.json")),
+        NotRecomputed::Rejected {
+            path: s("logs/x/initial-query-response.txt"),
+            rejection: rejection(FaultKind::NoPath),
+        },
+        NotRecomputed::Other {
+            path: s("src/a.rs"),
+            folder: s("logs/x"),
+        },
+        NotRecomputed::NoDigest(s("src/a.rs")),
+    ] {
+        told.error(error);
+    }
+    for error in [
+        StatementError::NotSigned(s("`ssh-keygen` is not installed")),
+        StatementError::NoStatement(p("a.json")),
+        StatementError::Differs {
+            run: s("logs/x"),
+            differences: vec![s("/predicate/cost: 1 is recorded, not 2"); 21],
+        },
+        StatementError::BadSignature(s("no key")),
+    ] {
+        told.error(error);
+    }
+}
+
 fn commands_own(told: &mut Told) {
     told.heading("commands");
     for name in ["nothing", "claude-sonnet-5"] {
@@ -517,6 +549,7 @@ fn commands_own(told: &mut Told) {
             DeniedWarning(s("`b` has changed")),
         ],
     });
+    statements(told);
     told.error(DoesNotFit {
         model: s("a"),
         prompt_tokens: 200_000,

@@ -16,7 +16,7 @@ use chrono::{DateTime, FixedOffset, NaiveDate, Utc};
 use serde::de::DeserializeOwned;
 
 use crate::edit::changes::{Before, ChangeLog, kept_path};
-use crate::edit::{self, Digest, EditKind, Sent, undo_log};
+use crate::edit::{self, Digest, EditKind, Rejection, Sent, undo_log};
 use crate::model::{Purpose, ReplyFormat, StepId};
 use crate::project::{LOGS, Project};
 use crate::record::orchestration::Lineage;
@@ -56,7 +56,7 @@ pub struct PastRun {
     agent: Option<AgentRecord>,
     /// For a run without a record: the branches, if it is an orchestration.
     lineage: Option<Lineage>,
-    folder: PathBuf,
+    pub(super) folder: PathBuf,
 }
 
 /// The state of a run that has no record.
@@ -275,7 +275,7 @@ impl PastRun {
             // An agent's changes are in the inputs of its tools.
             let changes = match &reply {
                 Some(Ok(text)) if !step.is_agents() && step.edits.is_some() => {
-                    apply(&mut files, text, step.reply_format)
+                    apply(&mut files, text, step.reply_format).unwrap_or_default()
                 }
                 _ => Vec::new(),
             };
@@ -365,7 +365,7 @@ impl PastRun {
     }
 
     /// Returns the files that the run has changed, in their state before it.
-    fn files_before(&self, project: &Project) -> FileStates {
+    pub(super) fn files_before(&self, project: &Project) -> FileStates {
         let changes = undo_log::read(project.root(), &self.relative())
             .ok()
             .flatten();
@@ -390,7 +390,7 @@ impl PastRun {
     }
 
     /// Returns the steps, from the best available record.
-    fn recorded_steps(&self) -> Vec<Step> {
+    pub(super) fn recorded_steps(&self) -> Vec<Step> {
         let mut steps = self.logged_steps();
         // Older runs do not log their steps.
         if steps.is_empty() {
@@ -460,10 +460,17 @@ pub fn query_of(prompt: &str) -> Option<&str> {
 }
 
 /// Files by path; `None` if the file does not exist.
-type FileStates = BTreeMap<String, Option<FileState>>;
+pub(super) type FileStates = BTreeMap<String, Option<FileState>>;
 
 /// Applies a reply to the files and returns its changes.
-fn apply(files: &mut FileStates, reply: &str, format: ReplyFormat) -> Vec<FileChange> {
+///
+/// # Errors
+/// When the reply has faults.
+pub(super) fn apply(
+    files: &mut FileStates,
+    reply: &str,
+    format: ReplyFormat,
+) -> Result<Vec<FileChange>, Rejection> {
     let sent = |path: &str| {
         let text = files.get(path).and_then(Option::as_ref);
         let text = text.and_then(|file| String::from_utf8(file.content.clone()).ok());
@@ -471,7 +478,8 @@ fn apply(files: &mut FileStates, reply: &str, format: ReplyFormat) -> Vec<FileCh
     };
     let parsed = edit::read(reply, format, &sent);
     if !parsed.faults.is_empty() {
-        return Vec::new();
+        let faults = parsed.faults;
+        return Err(Rejection { faults });
     }
     let edits = parsed.edits.into_iter().filter_map(|edit| {
         let before = files.get(&edit.path).cloned().flatten();
@@ -488,7 +496,7 @@ fn apply(files: &mut FileStates, reply: &str, format: ReplyFormat) -> Vec<FileCh
     });
     let mut changes: Vec<_> = edits.collect();
     changes.sort_by(|a, b| a.path.cmp(&b.path));
-    changes
+    Ok(changes)
 }
 
 /// The change of a file between two states, if they differ.
@@ -643,7 +651,7 @@ fn json<T: DeserializeOwned>(folder: &Path, name: &str) -> Option<T> {
 }
 
 /// Reads a file; `None` if it is a link or too large.
-fn read_limited(path: &Path) -> Option<Vec<u8>> {
+pub(super) fn read_limited(path: &Path) -> Option<Vec<u8>> {
     read(path, Links::Refused, MAX_TEXT).ok()
 }
 

@@ -5,6 +5,8 @@ pub(crate) mod findings;
 pub(crate) mod history;
 pub(crate) mod inputs;
 pub(crate) mod naming;
+pub(crate) mod recomputation;
 pub(crate) mod sarif;
+pub(crate) mod statement;
 pub(crate) mod story;
 pub(crate) mod warnings;

@@ -1,0 +1,305 @@
+//! Attests a run in an in-toto statement, signed on request, and verifies such a statement.
+//!
+//! Reads the run's folder; writes the statement and its signature, and nothing else. Signatures are ssh-keygen's.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::last;
+use super::output_file::OutputFile;
+use crate::project::LOGS;
+use crate::run::closing;
+use crate::run::context::Context;
+use crate::run::outcome::{Failure, Outcome};
+use crate::run::past::history::PastRun;
+use crate::run::past::recomputation::NotRecomputed;
+use crate::run::past::statement::{PREDICATE, STATEMENT, Statement, program_digest};
+use crate::sys::error::Error;
+use crate::sys::files::{self, Links, MIB, PathError};
+use crate::sys::git::program_outside;
+use crate::sys::numbers::counted;
+use crate::sys::text::{escaped, one_line};
+use crate::ui::lent;
+
+/// Arguments of `attest`.
+#[derive(Debug, Clone, Args)]
+pub struct AttestArgs {
+    /// Run, as `log` takes it [default: the last run with changes]
+    #[arg(allow_negative_numbers = true)]
+    pub run: Option<PathBuf>,
+
+    /// File to write [default: standard output]
+    #[arg(short, long = "output", value_name = "FILE")]
+    pub output_file: Option<PathBuf>,
+
+    /// Sign the statement with this SSH key, by ssh-keygen, into FILE.sig
+    #[arg(long, value_name = "KEY", requires = "output_file")]
+    pub sign: Option<PathBuf>,
+}
+
+/// Arguments of `verify`.
+#[derive(Debug, Clone, Args)]
+pub struct VerifyArgs {
+    /// File that `attest` has written
+    pub statement: PathBuf,
+
+    /// Check the signature, too: in STATEMENT.sig, by a key that FILE lists for `code-commit`, as
+    /// git's gpg.ssh.allowedSignersFile
+    #[arg(long, value_name = "FILE")]
+    pub allowed_signers: Option<PathBuf>,
+}
+
+/// The namespace of signatures.
+const NAMESPACE: &str = "code-commit";
+/// Maximum size of a statement, in bytes.
+const LARGEST: u64 = 64 * MIB;
+/// Maximum number of differences told.
+const NAMED: usize = 20;
+/// Maximum length of a difference, in characters.
+const LONGEST: usize = 300;
+
+/// Errors from signatures, and from statements that do not hold.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+pub(crate) enum StatementError {
+    /// The statement cannot be signed.
+    #[error("the statement is not signed: {0}")]
+    #[diagnostic(
+        code("not-ready/settings"),
+        help(
+            "install OpenSSH, and name a private key, or a public one whose key the agent holds; nothing was written"
+        )
+    )]
+    NotSigned(String),
+    /// The file is none of this program's statements.
+    #[error("`{0}` is no statement of code-commit about a run")]
+    #[diagnostic(
+        code("not-proven"),
+        help("name a file that `code-commit attest` has written")
+    )]
+    NoStatement(PathBuf),
+    /// The statement differs from the run.
+    #[error("the statement is not what `{run}` says:{}", listed(differences))]
+    #[diagnostic(
+        code("not-proven"),
+        help("the statement or the run's folder was changed, and proves nothing")
+    )]
+    Differs {
+        /// The run's folder.
+        run: String,
+        /// What differs.
+        differences: Vec<String>,
+    },
+    /// The signature does not hold.
+    #[error("the signature does not hold: {0}")]
+    #[diagnostic(
+        code("not-proven"),
+        help(
+            "`--allowed-signers` names a file with lines like `NAME namespaces=\"code-commit\" ssh-ed25519 KEY`"
+        )
+    )]
+    BadSignature(String),
+}
+
+fn listed(differences: &[String]) -> String {
+    let told = differences.iter().take(NAMED);
+    let told: String = told.map(|line| format!("\n  {line}")).collect();
+    match differences.len().saturating_sub(NAMED) {
+        0 => told,
+        more => format!("{told}\n  … and {more} more"),
+    }
+}
+
+/// Writes the statement about a run.
+///
+/// # Errors
+/// When the run's record is not whole, or the statement cannot be signed or written.
+pub fn attest(context: &Context<'_>, arguments: &AttestArgs) -> Result<Outcome, Failure> {
+    let project = &context.project;
+    let folder = last::folder(context, arguments.run.as_deref())?;
+    let run = closing::past_run(project, Some(&folder));
+    let record = run.record.as_ref();
+    let program = record.and_then(|record| program_digest(context.sandbox.program, record));
+    let is_known = program.is_some();
+    let statement = Statement::of(project, &run, program)?;
+    let text = statement.text();
+    let mut outcome = match &arguments.output_file {
+        None => Outcome::shown(text, statement.value),
+        Some(path) => {
+            let signature = arguments.sign.as_deref();
+            let signature = signature.map(|key| sign(context, key, &text)).transpose()?;
+            let signed = signature.map(|signature| (signature_of(path), signature));
+            let files = [(path.clone(), text)].into_iter().chain(signed);
+            let mut written = Vec::new();
+            for (path, text) in files {
+                let write = || OutputFile::find(project, &path)?.write(project, &text);
+                write().map_err(PathError::of("write", &path))?;
+                written.push(path.display().to_string());
+            }
+            let said = format!("done: {folder} is attested in {}", written.join(", "));
+            Outcome {
+                data: Some(json!({"schema": 1, "run": folder, "files": written})),
+                ..Outcome::said(said)
+            }
+        }
+    };
+    if !is_known {
+        let warning = "the program was replaced after the run: its digest is not in the statement";
+        outcome.warnings.push(warning.to_owned());
+    }
+    Ok(outcome)
+}
+
+/// Makes a statement again from the run that it names, and compares the bytes.
+///
+/// # Errors
+/// When they differ, something is missing from the run's record, or the signature does not hold.
+pub fn verify(context: &Context<'_>, arguments: &VerifyArgs) -> Result<Outcome, Failure> {
+    let project = &context.project;
+    let path = project.root().join(&arguments.statement);
+    let claimed = files::read(&path, Links::Followed, LARGEST);
+    let claimed = claimed.map_err(PathError::of("read", &path))?;
+    let none = || StatementError::NoStatement(arguments.statement.clone());
+    let value: Value = serde_json::from_slice(&claimed).map_err(|_| none())?;
+    let predicate = &value["predicate"];
+    let folder = predicate["run"].as_str().unwrap_or_default();
+    let name = folder
+        .strip_prefix(LOGS)
+        .and_then(|name| name.strip_prefix('/'));
+    let name = name.filter(|name| !name.contains('/') && !name.starts_with('.'));
+    let is_ours = value["_type"] == STATEMENT && value["predicateType"] == PREDICATE;
+    let name = name.filter(|_| is_ours).ok_or_else(none)?;
+    let run = PastRun::read(project, name);
+    let no_record = || NotRecomputed::NoRecord(escaped(folder));
+    let record = run.record.as_ref().ok_or_else(no_record)?;
+    let program = program_digest(context.sandbox.program, record);
+    let said = predicate["program"]["digest"]["sha256"].as_str();
+    let is_replaced = program.is_none() && said.is_some();
+    let statement = Statement::of(project, &run, program.or_else(|| said.map(str::to_owned)))?;
+    if statement.text().as_bytes() != claimed {
+        let mut differences = Vec::new();
+        compare("", &value, &statement.value, &mut differences);
+        if differences.is_empty() {
+            differences.push("the same values, in other bytes than `attest` writes".to_owned());
+        }
+        let run = run.relative();
+        return Err(StatementError::Differs { run, differences }.into());
+    }
+    let signature = signature_of(&path);
+    let signer = arguments.allowed_signers.as_deref();
+    let signer = signer.map(|allowed| signer_of(context, allowed, &signature, &claimed));
+    let signer = signer.transpose()?;
+    let files = counted(statement.files as u64, "file");
+    let replies = match statement.replies {
+        0 => "its replies are not applied again".to_owned(),
+        1 => "made again from its reply".to_owned(),
+        replies => format!("made again from {replies} replies"),
+    };
+    let by = signer.as_ref().map(|name| format!("; signed by {name}"));
+    let summary = format!(
+        "verified: {folder}, {files}, {replies}{}",
+        by.unwrap_or_default()
+    );
+    let mut outcome = Outcome {
+        data: Some(
+            json!({"schema": 1, "run": folder, "verified": true, "files": statement.files,
+            "replies": statement.replies, "signer": signer}),
+        ),
+        ..Outcome::said(summary)
+    };
+    let unchecked = signer.is_none() && signature.is_file();
+    let notes = [
+        (
+            is_replaced,
+            "the program was replaced after the run: its digest is not checked",
+        ),
+        (
+            unchecked,
+            "the signature is not checked: name the keys that you trust with `--allowed-signers`",
+        ),
+    ];
+    let notes = notes.into_iter().filter(|(is_so, _)| *is_so);
+    outcome
+        .warnings
+        .extend(notes.map(|(_, note)| note.to_owned()));
+    Ok(outcome)
+}
+
+/// Lists the fields in which a statement differs from the recorded one.
+fn compare(at: &str, claimed: &Value, recorded: &Value, found: &mut Vec<String>) {
+    match (claimed, recorded) {
+        (Value::Object(one), Value::Object(other)) => {
+            let more = other.keys().filter(|key| !one.contains_key(*key));
+            for key in one.keys().chain(more) {
+                compare(&format!("{at}/{key}"), &claimed[key], &recorded[key], found);
+            }
+        }
+        (Value::Array(one), Value::Array(other)) => {
+            for nth in 0..one.len().max(other.len()) {
+                let [one, other] = [one, other].map(|list| list.get(nth).unwrap_or(&Value::Null));
+                compare(&format!("{at}/{nth}"), one, other, found);
+            }
+        }
+        _ if claimed == recorded => {}
+        _ => {
+            let line = format!("{at}: {recorded} is recorded, not {claimed}");
+            found.push(one_line(&escaped(&line), LONGEST));
+        }
+    }
+}
+
+fn signature_of(statement: &Path) -> PathBuf {
+    let mut path = statement.as_os_str().to_owned();
+    path.push(".sig");
+    path.into()
+}
+
+/// Returns the signature of a statement.
+fn sign(context: &Context<'_>, key: &Path, text: &str) -> Result<String, Error> {
+    let key = context.project.root().join(key);
+    let words = ["-Y", "sign", "-n", NAMESPACE, "-f"].map(OsStr::new);
+    let words = words.into_iter().chain([key.as_os_str()]);
+    let signature = keygen(context, words, text.as_bytes());
+    Ok(signature.map_err(StatementError::NotSigned)?)
+}
+
+/// Returns the name of the allowed signer who has signed a statement.
+fn signer_of(
+    context: &Context<'_>,
+    allowed: &Path,
+    signature: &Path,
+    statement: &[u8],
+) -> Result<String, Error> {
+    let allowed = context.project.root().join(allowed);
+    let by = ["-n", NAMESPACE, "-f"].map(OsStr::new).into_iter();
+    let by = by.chain([allowed.as_os_str(), OsStr::new("-s"), signature.as_os_str()]);
+    let find = ["-Y", "find-principals"].map(OsStr::new).into_iter();
+    let names =
+        keygen(context, find.chain(by.clone()), b"").map_err(StatementError::BadSignature)?;
+    let name = names.lines().next().unwrap_or_default();
+    let verify = ["-Y", "verify", "-I", name].map(OsStr::new).into_iter();
+    keygen(context, verify.chain(by), statement).map_err(StatementError::BadSignature)?;
+    Ok(escaped(name))
+}
+
+/// Runs ssh-keygen, which may ask for a passphrase at the terminal, and returns its output.
+///
+/// # Errors
+/// A sentence that says why it failed.
+fn keygen<'w>(
+    context: &Context<'_>,
+    words: impl Iterator<Item = &'w OsStr>,
+    input: &[u8],
+) -> Result<String, String> {
+    let root = context.project.root();
+    let path = context.environment.os("PATH");
+    let program = path.and_then(|path| program_outside("ssh-keygen", path, root));
+    let program = program.ok_or("`ssh-keygen` is not installed")?;
+    let ended = lent::piped(&program, words, root, input, context.interrupt);
+    match ended.map_err(|error| error.to_string())? {
+        (status, output, _) if status.success() => Ok(output),
+        (_, output, problem) => Err(one_line(&format!("{problem} {output}"), LONGEST)),
+    }
+}

@@ -1,0 +1,206 @@
+//! A past run as an in-toto statement, which anybody who has the run's folder can make again, byte for byte.
+//!
+//! Reads the run's folder, its saved files and the program's own file; never the project's files as they are now.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::history::PastRun;
+use super::inputs;
+use super::recomputation::{Contents, NotRecomputed, Recomputed};
+use crate::edit::{Digest, undo_log};
+use crate::exec::build_script::BUILD_SCRIPT;
+use crate::project::Project;
+use crate::project::run_folder::CHANGES;
+use crate::record::result::{ProgramRecord, RunRecord};
+use crate::record::run_files::{self, Artifact, RESULT, STEPS};
+use crate::record::step::Step;
+use crate::sys::error::Error;
+use crate::sys::files::{self, IfThere as _, Links};
+use crate::sys::sha256;
+
+/// The type of the document.
+pub const STATEMENT: &str = "https://in-toto.io/Statement/v1";
+/// The type of what it says of a run.
+pub const PREDICATE: &str = "urn:code-commit:run:v1";
+/// The name of the subject that stands for all changed files together.
+pub const TREE: &str = ".";
+
+/// A statement about a run.
+#[derive(Debug)]
+pub struct Statement {
+    /// The statement.
+    pub value: Value,
+    /// The number of changed files.
+    pub files: usize,
+    /// The number of replies that the files were made from; 0 for an agent's run.
+    pub replies: usize,
+}
+
+impl Statement {
+    /// States what is recorded of a run. `program` is the digest of the program that made it, if known.
+    ///
+    /// # Errors
+    /// When something is missing from the run's record, or does not fit the rest of it.
+    pub fn of(project: &Project, run: &PastRun, program: Option<String>) -> Result<Self, Error> {
+        let folder = run.relative();
+        let no_record = || NotRecomputed::NoRecord(folder.clone());
+        let record = run.record.as_ref().ok_or_else(no_record)?;
+        let logged = LoggedFiles { run };
+        if record.steps.iter().all(|step| step.model.is_none()) {
+            return Err(NotRecomputed::NoModel(folder).into());
+        }
+        let log = undo_log::read(project.root(), &folder)?;
+        let changes = log.as_ref().map(|_| logged.changes(project)).transpose()?;
+        let log = log.unwrap_or_default();
+        let made = Recomputed::of(project, run, &log)?;
+        let (mut subject, mut tree, mut files) = (Vec::new(), String::new(), Vec::new());
+        for (path, change) in &log.files {
+            let last = change.after.last().copied().flatten();
+            let is_last = |content: &&Vec<u8>| Some(Digest::of(content)) == last;
+            let known = [&made.replied, &made.before].map(|contents| content(contents, path));
+            let known = known.into_iter().flatten().find(is_last).map(sha256::of);
+            let after = match last {
+                None => None,
+                Some(_) => Some(
+                    known
+                        .or_else(|| change.sha256.clone())
+                        .ok_or_else(|| NotRecomputed::NoDigest(path.clone()))?,
+                ),
+            };
+            tree.push_str(after.as_deref().unwrap_or("-"));
+            tree.push_str(&format!("  {path}\n"));
+            let mut file = json!({"path": path, "before": digest_of(content(&made.before, path))});
+            if run.agent().is_none() {
+                file["replied"] = digest_of(content(&made.replied, path));
+            }
+            file["after"] = after.as_ref().map_or(Value::Null, digest);
+            subject.extend(after.map(|after| json!({"name": path, "digest": digest(after)})));
+            files.push(file);
+        }
+        subject.insert(
+            0,
+            json!({"name": TREE, "digest": digest(sha256::of(&tree))}),
+        );
+        let steps: Result<Vec<Value>, _> =
+            record.steps.iter().map(|step| logged.step(step)).collect();
+        let mut predicate = json!({
+            "run": folder, "workflow": record.workflow, "started": recorded(record, "started"),
+            "exit": record.exit, "tree": recorded(record, "tree"), "gate": recorded(record, "gate"),
+            "model": {"asked": record.model, "served": record.model_version}, "cost": record.cost,
+        });
+        let mut builds = record.steps.iter().filter_map(|step| step.build.as_ref());
+        let build = builds.next_back().or(record.baseline.as_ref());
+        predicate["sandbox"] = json!(build.map(|build| build.sandbox));
+        let script = build.and_then(|build| build.script.as_ref());
+        predicate[BUILD_SCRIPT] = script.map_or(Value::Null, digest);
+        predicate["program"] =
+            json!({"version": record.version, "digest": program.map_or(Value::Null, digest)});
+        let sent = record
+            .steps
+            .first()
+            .and_then(|step| inputs::sent(run, step));
+        let request = run.agent().and_then(|agent| agent.request.as_ref());
+        let query = sent.as_ref().map(|sent| &sent.query).or(request);
+        predicate["query"] = query.map_or(Value::Null, |query| digest(sha256::of(query)));
+        let code = sent.map(|sent| digest(sha256::of(sent.rollup)));
+        predicate["codebase"] = code.unwrap_or_default();
+        predicate["attempts"] = steps?.into();
+        predicate["files"] = files.into();
+        let own = [RESULT, STEPS].map(|name| logged.file(name, true));
+        let own: Result<Vec<Value>, _> = own.into_iter().collect();
+        predicate["log"] = own?.into_iter().chain(changes).collect();
+        let value = json!({
+            "_type": STATEMENT, "subject": subject, "predicateType": PREDICATE, "predicate": predicate,
+        });
+        Ok(Self {
+            value,
+            files: log.files.len(),
+            replies: made.replies,
+        })
+    }
+
+    /// The document, always in the same bytes.
+    pub fn text(&self) -> String {
+        format!("{:#}\n", self.value)
+    }
+}
+
+/// Returns the digest of the program that made the run, if its file has not been replaced since.
+pub fn program_digest(program: Option<&Path>, record: &RunRecord) -> Option<String> {
+    let file = files::open(program?, Links::Followed).ok()?;
+    let found = ProgramRecord::from(&file.metadata().ok()?);
+    let is_it = record.program == Some(found);
+    is_it.then(|| sha256::of_reader(file).ok()).flatten()
+}
+
+fn content<'c>(contents: &'c Contents, path: &str) -> Option<&'c Vec<u8>> {
+    contents.get(path)?.as_ref()
+}
+
+fn digest(sha256: impl AsRef<str>) -> Value {
+    json!({"sha256": sha256.as_ref()})
+}
+
+fn digest_of(content: Option<&Vec<u8>>) -> Value {
+    content.map_or(Value::Null, |content| digest(sha256::of(content)))
+}
+
+/// A field of the record, as `result.json` has it.
+fn recorded(record: &RunRecord, field: &str) -> Value {
+    let mut record = serde_json::to_value(record).unwrap_or_default();
+    record[field].take()
+}
+
+/// The digests of the files in a run's folder.
+struct LoggedFiles<'r> {
+    run: &'r PastRun,
+}
+
+impl LoggedFiles<'_> {
+    /// Describes a file by its name and digest; null if it is missing, and need not be there.
+    fn file(&self, name: &str, is_needed: bool) -> Result<Value, NotRecomputed> {
+        let path = self.run.folder.join(name);
+        self.described(name, &path, is_needed)
+    }
+
+    fn described(&self, name: &str, path: &Path, is_needed: bool) -> Result<Value, NotRecomputed> {
+        let opened = files::open(path, Links::Refused);
+        let read = opened.and_then(sha256::of_reader).if_there();
+        match read {
+            Ok(None) if !is_needed => Ok(Value::Null),
+            Ok(Some(found)) => Ok(json!({"name": name, "digest": digest(found)})),
+            Ok(None) | Err(_) => {
+                let name = format!("{}/{name}", self.run.relative());
+                Err(NotRecomputed::Missing(name))
+            }
+        }
+    }
+
+    /// Describes the record of changes, which may be stored beside the keys.
+    fn changes(&self, project: &Project) -> Result<Value, NotRecomputed> {
+        let path = undo_log::locate(project.root(), &self.run.relative());
+        self.described(CHANGES, &path.unwrap_or_default(), true)
+    }
+
+    /// Describes a step by its files.
+    fn step(&self, step: &Step) -> Result<Value, NotRecomputed> {
+        let file = |artifact, is_needed| {
+            let name = run_files::name(&step.id(), artifact);
+            self.file(&name, is_needed)
+        };
+        let (is_asked, is_answered) = (!step.is_own(), step.finish.is_some());
+        let build = step.build.as_ref();
+        Ok(json!({
+            "kind": step.purpose, "number": step.number, "reask": step.reask,
+            "model": {"asked": step.model, "served": step.served}, "tier": step.tier.unwrap_or_default(),
+            "cost": step.cost, "applied": step.edits.is_some(),
+            "prompt": file(Artifact::Query, is_asked)?,
+            "answer": file(Artifact::ResponseJson, is_answered)?,
+            "reply": file(Artifact::ResponseText, is_answered)?,
+            "build": build.map(ToString::to_string),
+            "build_log": file(Artifact::Build, build.is_some())?,
+        }))
+    }
+}

@@ -1,0 +1,332 @@
+//! A run as evidence: statements that anybody with its folder can make again.
+
+use std::fs;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::support::agent::{AgentProject, PASS, done, write};
+use crate::support::{Finished, ModelServer, TestProject, skipped};
+
+const REPLY: &str = "^^^src/main.rs\nfn main() { new() }\n^^^end\n^^^src/new.rs\nfn new() {}\n^^^end\n^^^gone\n^^^delete\n";
+
+fn sha256(content: &str) -> String {
+    use sha2::{Digest as _, Sha256};
+    let digest = Sha256::digest(content);
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A project in which a run has replaced, made and removed a file each.
+fn attested(build: &str, replies: &[&str], arguments: &[&str]) -> (TestProject, Finished, Value) {
+    let server = ModelServer::gemini(replies);
+    let project = TestProject::new()
+        .with(&server)
+        .file("gone", "old\n")
+        .build(build);
+    let run = project.run(arguments).exits(0);
+    let statement = state(&project);
+    (project, run, statement)
+}
+
+/// Attests the last run in `statement.json`.
+fn state(project: &TestProject) -> Value {
+    project
+        .run(&["attest", "last", "-o", "statement.json"])
+        .exits(0);
+    serde_json::from_str(&project.read("statement.json")).unwrap()
+}
+
+fn file<'s>(statement: &'s Value, path: &str) -> &'s Value {
+    let files = statement["predicate"]["files"].as_array().unwrap();
+    files.iter().find(|file| file["path"] == path).unwrap()
+}
+
+#[test]
+fn a_statement_tells_the_result_and_what_it_was_made_from() {
+    let (project, run, statement) = attested("echo built", &[REPLY], &[]);
+    assert_eq!(statement["_type"], "https://in-toto.io/Statement/v1");
+    let (main, new) = ("fn main() { new() }\n", "fn new() {}\n");
+    let list = format!(
+        "-  gone\n{}  src/main.rs\n{}  src/new.rs\n",
+        sha256(main),
+        sha256(new)
+    );
+    let subject = [(".", &*list), ("src/main.rs", main), ("src/new.rs", new)].map(
+        |(name, content)| serde_json::json!({"name": name, "digest": {"sha256": sha256(content)}}),
+    );
+    assert_eq!(statement["subject"], serde_json::json!(subject));
+    let predicate = &statement["predicate"];
+    assert_eq!(predicate["run"], format!("logs/{}", run.folder));
+    assert_eq!(predicate["exit"]["name"], "done");
+    assert_eq!(predicate["model"]["asked"], "gemini-2.5-pro");
+    let is =
+        |content: &str, digest: &Value| assert_eq!(digest["sha256"], sha256(content), "{content}");
+    is(&project.read("build.sh"), &predicate["build.sh"]);
+    is(&project.read("agent-config/query.txt"), &predicate["query"]);
+    is(
+        &project.read("agent-config/codeRollup.txt"),
+        &predicate["codebase"],
+    );
+    let attempt = &predicate["attempts"][0];
+    for (field, name) in [
+        ("prompt", "initial-query.txt"),
+        ("reply", "initial-query-response.txt"),
+        ("answer", "initial-query-response.json"),
+        ("build_log", "initial-build.txt"),
+    ] {
+        is(&run.logged(name), &attempt[field]["digest"]);
+    }
+    is("old\n", &file(&statement, "gone")["before"]);
+    assert!(predicate["program"]["digest"]["sha256"].is_string());
+    // On stdout, the same bytes.
+    let shown = project.run(&["attest"]).exits(0).stdout;
+    assert_eq!(shown, project.read("statement.json"));
+}
+
+#[test]
+fn a_statement_is_verified_whatever_has_become_of_the_project() {
+    let (project, ..) = attested("echo built", &[REPLY], &[]);
+    let verified = "3 files, made again from its reply\n";
+    let run = project.run(&["verify", "statement.json"]).exits(0);
+    assert!(run.stdout.ends_with(verified), "{}", run.stdout);
+    let project = project.file("src/main.rs", "later\n").without("src/new.rs");
+    project.run(&["verify", "statement.json"]).exits(0);
+}
+
+#[test]
+fn whichever_byte_of_a_statement_is_changed_is_found_out() {
+    let (project, ..) = attested("echo built", &[REPLY], &[]);
+    let whole = project.read("statement.json");
+    let parts = [
+        "sha256\": \"",
+        "\"path\": \"",
+        "_type\": \"",
+        "logs/",
+        "\"code\": ",
+        "asked\": \"",
+        "\n",
+        "cost\": ",
+        "tree\": \"",
+        "version\": \"",
+        "program\"",
+    ];
+    for part in parts {
+        for (at, _) in whole.match_indices(part).step_by(3) {
+            let mut bytes = whole.clone().into_bytes();
+            let at = at + part.len();
+            bytes[at] = if bytes[at] == b'7' { b'8' } else { b'7' };
+            fs::write(project.path("statement.json"), bytes).unwrap();
+            project.run(&["verify", "statement.json"]).exits(1);
+        }
+    }
+    let forged = whole.replace("gemini-2.5-pro", "gpt-5");
+    project
+        .file("statement.json", &forged)
+        .run(&["verify", "statement.json"])
+        .exits(1)
+        .says(&["/predicate/model/asked: \"gemini-2.5-pro\" is recorded, not \"gpt-5\""]);
+}
+
+#[test]
+fn a_log_that_was_edited_or_pruned_proves_nothing() {
+    for (file, content, said) in [
+        (
+            "initial-query-response.txt",
+            Some("^^^a\nb\n^^^end\n"),
+            "what the recorded replies make of `gone` is not what",
+        ),
+        (
+            "initial-query-response.txt",
+            Some("^^^a\nb\n"),
+            "the run cannot have applied",
+        ),
+        (
+            "initial-query-response.txt",
+            None,
+            "initial-query-response.txt` is gone",
+        ),
+        (
+            "initial-query.txt",
+            Some("x"),
+            "/predicate/attempts/0/prompt/digest/sha256",
+        ),
+        ("initial-build.txt", None, "initial-build.txt` is gone"),
+        ("replaced/1", None, "replaced/1` is gone"),
+        ("replaced/2", Some("other"), "replaced/2` is gone"),
+        ("result.json", None, "has no record"),
+    ] {
+        let (project, run, _) = attested("echo built", &[REPLY], &[]);
+        let path = format!("logs/{}/{file}", run.folder);
+        fs::remove_file(project.path(&path)).unwrap();
+        if let Some(content) = content {
+            fs::write(project.path(&path), content).unwrap();
+        }
+        project
+            .run(&["verify", "statement.json"])
+            .exits(1)
+            .says(&[said]);
+    }
+}
+
+#[test]
+fn a_build_that_formats_what_a_reply_wrote_is_told_and_verified() {
+    let build = "grep -q formatted src/main.rs || echo '// formatted' >> src/main.rs";
+    let (project, _, statement) = attested(build, &[REPLY], &[]);
+    let main = file(&statement, "src/main.rs");
+    let replied = "fn main() { new() }\n";
+    assert_eq!(main["replied"]["sha256"], sha256(replied));
+    assert_eq!(
+        main["after"]["sha256"],
+        sha256(&format!("{replied}// formatted\n"))
+    );
+    project
+        .file("src/main.rs", "later\n")
+        .run(&["verify", "statement.json"])
+        .exits(0);
+}
+
+#[test]
+fn edits_are_made_again_in_what_a_build_has_left() {
+    let replies = [
+        "^^^src/main.rs\n^^^find\nfn main() {}\n^^^put\nfn main() { one() }\n^^^end\n^^^done 1\n",
+        "^^^src/main.rs\n^^^find\n// formatted\n^^^put\n// two\n^^^end\n^^^gone\n^^^delete\n^^^done 2\n",
+    ];
+    let build = "grep -q two src/main.rs && exit; echo '// formatted' >> src/main.rs; exit 1";
+    let (project, _, statement) = attested(build, &replies, &["--reply-format", "edits"]);
+    let main = file(&statement, "src/main.rs");
+    assert_eq!(
+        main["replied"]["sha256"],
+        sha256("fn main() { one() }\n// two\n")
+    );
+    let run = project
+        .file("src/main.rs", "later\n")
+        .run(&["verify", "statement.json"])
+        .exits(0);
+    assert!(
+        run.stdout.contains("made again from 2 replies"),
+        "{}",
+        run.stdout
+    );
+}
+
+#[test]
+fn a_run_that_took_its_edits_back_is_attested_as_it_ended() {
+    let broken = "^^^src/main.rs\nbroken\n^^^end\n^^^new\nx\n^^^end\n";
+    let server = ModelServer::gemini(&[broken; 4]);
+    let project = TestProject::new().with(&server).build("exit 1");
+    project.run(&["--on-failure", "revert"]).exits(1);
+    let statement = state(&project);
+    assert_eq!(statement["predicate"]["tree"], "put-back");
+    let main = file(&statement, "src/main.rs");
+    assert_eq!(main["replied"]["sha256"], sha256("broken\n"));
+    assert_eq!(main["after"], main["before"]);
+    assert_eq!(statement["subject"].as_array().unwrap().len(), 2);
+    project.run(&["verify", "statement.json"]).exits(0);
+}
+
+#[test]
+fn an_agents_files_are_those_that_it_has_recorded() {
+    let replies = [
+        write("new.txt", "from the agent\n"),
+        done(),
+        PASS.to_owned(),
+    ];
+    let (agent, _server) = AgentProject::scripted(&replies);
+    agent.run(&["-p", "go"]).exits(0);
+    let project = agent.project.file("new.txt", "later\n");
+    project
+        .run(&["attest", "last", "-o", "statement.json"])
+        .exits(0);
+    let statement: Value = serde_json::from_str(&project.read("statement.json")).unwrap();
+    assert_eq!(
+        file(&statement, "new.txt")["after"]["sha256"],
+        sha256("from the agent\n")
+    );
+    let run = project.run(&["verify", "statement.json"]).exits(0);
+    assert!(
+        run.stdout.contains("its replies are not applied again"),
+        "{}",
+        run.stdout
+    );
+}
+
+#[test]
+fn what_is_no_run_or_no_statement_is_refused() {
+    let (project, ..) = attested("echo built", &[REPLY], &[]);
+    project.run(&["undo"]).exits(0);
+    project
+        .run(&["attest", "last"])
+        .exits(1)
+        .says(&["asked no model"]);
+    project.run(&["attest", "nope"]).exits(2);
+    project.run(&["verify", "nope"]).exits(6);
+    for content in ["{", "{}", "[]", "{\"_type\": 1}"] {
+        fs::write(project.path("other.json"), content).unwrap();
+        project
+            .run(&["verify", "other.json"])
+            .exits(1)
+            .says(&["is no statement of code-commit"]);
+    }
+    project.run(&["attest", "last", "--sign", "key"]).exits(2);
+}
+
+/// Makes an SSH key without a passphrase; `None` where there is no ssh-keygen.
+fn key(project: &TestProject, name: &str) -> Option<String> {
+    let mut keygen = Command::new("ssh-keygen");
+    keygen
+        .args(["-q", "-t", "ed25519", "-N", "", "-C", "", "-f"])
+        .arg(project.path(name));
+    if !keygen.status().is_ok_and(|status| status.success()) {
+        skipped("there is no ssh-keygen");
+        return None;
+    }
+    Some(format!(
+        "{name}@example.com {}",
+        project.read(&format!("{name}.pub"))
+    ))
+}
+
+#[test]
+fn a_signature_holds_for_its_statement_and_its_signer_alone() {
+    let (project, ..) = attested("echo built", &[REPLY], &[]);
+    let (Some(mine), Some(other)) = (key(&project, "mine"), key(&project, "other")) else {
+        return;
+    };
+    let project = project.file("signers", &mine).file("others", &other);
+    project
+        .run(&["attest", "last", "-o", "s.json", "--sign", "nothing"])
+        .exits(3)
+        .says(&["the statement is not signed: "]);
+    assert!(!project.path("s.json").exists());
+    let sign = ["attest", "last", "-o", "s.json", "--sign", "mine"];
+    // A second signature replaces the first.
+    for _ in 0..2 {
+        let run = project.run(&sign).exits(0);
+        assert!(
+            run.stdout.ends_with(" in s.json, s.json.sig\n"),
+            "{}",
+            run.stdout
+        );
+    }
+    let verify = |signers| project.run(&["verify", "s.json", "--allowed-signers", signers]);
+    let run = verify("signers").exits(0);
+    assert!(
+        run.stdout.contains("; signed by mine@example.com"),
+        "{}",
+        run.stdout
+    );
+    verify("others")
+        .exits(1)
+        .says(&["the signature does not hold"]);
+    project
+        .run(&["verify", "s.json"])
+        .exits(0)
+        .says(&["the signature is not checked"]);
+    let signature = project.read("s.json.sig").replacen("\nU", "\nV", 1);
+    fs::write(project.path("s.json.sig"), signature).unwrap();
+    verify("signers").exits(1);
+    fs::remove_file(project.path("s.json.sig")).unwrap();
+    verify("signers")
+        .exits(1)
+        .says(&["the signature does not hold"]);
+}
