@@ -343,9 +343,11 @@ fn a_code_base_that_fits_is_sent_whole_with_parts_too() {
 }
 
 #[test]
-fn a_file_larger_than_a_part_is_shortened_and_the_report_says_so() {
-    let long = "let long = 1;\n".repeat(3000);
-    let server = ModelServer::gemini(&["Findings.", REPORT]);
+fn a_file_larger_than_a_part_is_read_over_several_and_the_report_says_so() {
+    let long: String = (1..=3000)
+        .map(|at| format!("let long_{at} = 1;\n"))
+        .collect();
+    let server = ModelServer::gemini(&[REPORT; 12]);
     let project = large()
         .file("src/long.rs", &long)
         .file(
@@ -353,17 +355,21 @@ fn a_file_larger_than_a_part_is_shortened_and_the_report_says_so() {
             format!("--- src/long.rs ---\n{long}"),
         )
         .with(&server);
-    let gap = "`src/long.rs` is larger than a part: its middle is left out";
-    project
-        .run(&["--cc", "--parts"])
-        .exits(0)
-        .says(&[&format!("warning: {gap}")]);
-    let sent = server.requests()[0].user();
-    let left_out =
-        regex::Regex::new(r"\n\[\.\.\. [\d,]+ lines, [\d,]+ bytes left out \.\.\.\]\n").unwrap();
-    assert!(left_out.is_match(&sent) && tokens::count(&sent) < WINDOW);
+    project.run(&["--cc", "--parts"]).exits(0);
+    let requests = server.requests();
+    let (_, parts) = requests.split_last().unwrap();
+    let texts: Vec<String> = parts.iter().map(|part| part.user()).collect();
+    assert!(texts.len() > 1);
+    for text in &texts {
+        assert!(tokens::count(text) < WINDOW);
+        assert!(text.contains("--- src/long.rs (lines "), "{text}");
+    }
+    let lines = texts.iter().flat_map(|text| text.lines());
+    let lines: Vec<&str> = lines.filter(|line| line.starts_with("let long_")).collect();
+    assert_eq!(lines, long.lines().collect::<Vec<_>>());
     let report = project.read("agent-config/consistency-report.txt");
-    assert!(report.contains(&format!("\n+ {gap}\n")), "{report}");
+    assert!(report.contains("src/long.rs (lines 1-"), "{report}");
+    assert!(report.contains("-3000 of 3000)"), "{report}");
 }
 
 #[test]

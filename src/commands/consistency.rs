@@ -67,7 +67,6 @@ fn findings(
     ready: &Ready<'_>,
     parts: &Parts,
 ) -> Result<Vec<String>, Error> {
-    parts.gaps().for_each(|gap| run.warn(gap));
     let findings = parts.steps().map(|step| {
         context.notice(parts.described(&step));
         let (reply, ()) = run.ask(&ready.models, &step, parts.part(&step), |_| ())?;

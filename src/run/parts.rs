@@ -42,11 +42,11 @@ pub struct Parts {
     pub estimate: PartsEstimate,
 }
 
+/// A file, or a piece of one that is larger than a part.
 struct PartFile {
+    /// Its path, and the lines of a piece.
     path: String,
     content: String,
-    /// The content as a part shows it, if some of it is left out.
-    shortened: Option<String>,
     tokens: u64,
 }
 
@@ -94,7 +94,8 @@ impl Parts {
         let frame = frames[0].max(frames[1]);
         let room = limit.checked_sub(quarter + frame);
         parts.room = room.filter(|room| *room >= quarter)?;
-        let files = sections.iter().map(|file| PartFile::of(file, parts.room));
+        let files = sections.iter();
+        let files = files.flat_map(|file| PartFile::pieces(file, parts.room));
         parts.files = files.collect();
         parts.parts = packed(&parts.files, parts.room);
         parts.estimate = parts.estimated(frame, spec);
@@ -115,7 +116,9 @@ impl Parts {
         let files = self.files[range.clone()].iter();
         let words = grouped((self.share() / 2).min(MAX_WORDS));
         let note = format!("{}. Write at most {words} words.\n", self.described(step));
-        let codebase = files.map(|file| rolled(&file.path, file.shown())).collect();
+        let codebase = files
+            .map(|file| rolled(&file.path, &file.content))
+            .collect();
         self.prompt(
             CONSISTENCY_PART,
             note,
@@ -153,20 +156,9 @@ impl Parts {
         )
     }
 
-    /// Describes what no part shows.
-    pub fn gaps(&self) -> impl Iterator<Item = String> {
-        let files = self.files.iter();
-        let cut = files.filter(|file| file.shortened.is_some());
-        cut.map(|file| {
-            let path = escaped(&file.path);
-            format!("`{path}` is larger than a part: its middle is left out")
-        })
-    }
-
-    /// Lists the parts, and what none of them shows.
+    /// Lists the parts.
     pub fn listed(&self) -> Vec<String> {
-        let parts = self.steps().map(|step| self.described(&step));
-        parts.chain(self.gaps()).collect()
+        self.steps().map(|step| self.described(&step)).collect()
     }
 
     /// Estimates all calls as ones of the same size: each has this frame and an outline, and each file is in one.
@@ -242,24 +234,52 @@ impl fmt::Display for PartsEstimate {
 }
 
 impl PartFile {
-    /// Creates the file of this section, shortened to a part of `room` tokens.
-    fn of(section: &RollupFile<'_>, room: u64) -> Self {
-        let header = tokens::count(&header(section.path));
-        let shown = cut(section.content, room.saturating_sub(header));
-        Self {
-            path: section.path.to_owned(),
-            content: section.content.to_owned(),
-            tokens: header + tokens::count(&shown),
-            shortened: match shown {
-                Cow::Owned(shortened) => Some(shortened),
-                Cow::Borrowed(_) => None,
-            },
+    /// Creates the file of this section, or its pieces for parts of `room` tokens, which end with lines.
+    fn pieces(section: &RollupFile<'_>, room: u64) -> Vec<Self> {
+        let file = |path: String, content: &str| Self {
+            tokens: tokens::count(&header(&path)) + tokens::count(content),
+            content: content.to_owned(),
+            path,
+        };
+        let whole = file(section.path.to_owned(), section.content);
+        if whole.tokens <= room {
+            return vec![whole];
+        }
+        let all = section.content.lines().count();
+        let title = |first, last| format!("{} (lines {first}-{last} of {all})", section.path);
+        let room = room.saturating_sub(tokens::count(&header(&title(all, all))));
+        let mut first = 1;
+        let pieces = split(section.content, room).into_iter().map(|piece| {
+            let last = first + piece.lines().count().saturating_sub(1);
+            let title = title(first, last);
+            first = last + usize::from(piece.ends_with('\n'));
+            file(title, piece)
+        });
+        pieces.collect()
+    }
+}
+
+/// Splits a text into pieces of at most `room` tokens, at line ends; a line that is longer than that anywhere.
+fn split(text: &str, room: u64) -> Vec<&str> {
+    let (mut pieces, mut from, mut at, mut left) = (Vec::new(), 0, 0, room);
+    for line in text.split_inclusive('\n') {
+        let tokens = tokens::count(line);
+        if tokens > left && at > from {
+            pieces.push(&text[from..at]);
+            (from, left) = (at, room);
+        }
+        at += line.len();
+        left = left.saturating_sub(tokens);
+        // No token is shorter than a byte.
+        let most = usize::try_from(room).unwrap_or(usize::MAX).max(4);
+        while tokens > room && at - from > most {
+            let end = text.floor_char_boundary(from + most);
+            pieces.push(&text[from..end]);
+            from = end;
         }
     }
-
-    fn shown(&self) -> &str {
-        self.shortened.as_deref().unwrap_or(&self.content)
-    }
+    pieces.extend((from < at).then(|| &text[from..at]));
+    pieces
 }
 
 /// Formats a file as a rollup has it.
@@ -318,7 +338,6 @@ mod tests {
         PartFile {
             path: path.to_owned(),
             content: String::new(),
-            shortened: None,
             tokens,
         }
     }
@@ -362,6 +381,47 @@ mod tests {
         let path = "a/".repeat(100_000);
         let files = [file(&path, 9), file(&path, 9)];
         assert_eq!(packed(&files, 9), [0..1, 1..2]);
+    }
+
+    #[test]
+    fn a_file_that_is_larger_than_a_part_is_read_in_pieces() {
+        let lines: String = (1..=1000)
+            .map(|line| format!("let line_{line} = {line};\n"))
+            .collect();
+        let long = "let ä = \"many words\"; ".repeat(500);
+        for text in [
+            &lines,
+            &format!("{lines}last"),
+            &long,
+            &format!("a\n{long}\nb\n"),
+        ] {
+            let section = RollupFile {
+                path: "src/a.rs",
+                content: text,
+                added: 0,
+                state: rollup::RollupState::Same,
+            };
+            let pieces = PartFile::pieces(&section, 500);
+            assert!(pieces.len() > 2);
+            assert!(pieces.iter().all(|piece| piece.tokens <= 500));
+            let joined: String = pieces.iter().map(|piece| &*piece.content).collect();
+            assert_eq!(joined, *text);
+        }
+        let section = RollupFile {
+            path: "a.rs",
+            content: &lines,
+            added: 0,
+            state: rollup::RollupState::Same,
+        };
+        let pieces = PartFile::pieces(&section, 4000);
+        let [first, .., last] = &*pieces else {
+            panic!("{}", pieces.len())
+        };
+        let count = first.content.lines().count();
+        assert_eq!(first.path, format!("a.rs (lines 1-{count} of 1000)"));
+        assert!(last.path.ends_with("-1000 of 1000)"), "{}", last.path);
+        assert!(first.content.ends_with('\n'));
+        assert_eq!(PartFile::pieces(&section, 1 << 20)[0].path, "a.rs");
     }
 
     #[test]
