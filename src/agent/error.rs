@@ -183,6 +183,16 @@ pub enum AgentError {
         /// The cause.
         reason: String,
     },
+    /// The work was not published, since no review has passed it.
+    #[error("the work was not published: {reason}")]
+    #[diagnostic(
+        code("publish-failed"),
+        help("have it fixed and reviewed first: `--resume` goes on with the run")
+    )]
+    NotReviewed {
+        /// What is missing.
+        reason: String,
+    },
     /// The run was interrupted by a signal or at the user's request.
     #[error(transparent)]
     #[diagnostic(forward(0), help("`--resume` goes on with the session"))]

@@ -118,4 +118,26 @@ fn work_is_published_where_a_review_has_passed_it() {
     let refused = run(&unreviewed, &["--publish-only", &folder]).exits(1);
     refused.says(&["no review by `codex`"]);
     assert_eq!(unreviewed.pantheon.called("parallel_explore").len(), 1);
+
+    // What is told is for a person. Runs are named as everywhere.
+    let broken = OrchestraProject::scripted(
+        [
+            execute("claude_code", "Add the flag."),
+            execute("codex", "Review it."),
+        ],
+        [
+            Branch::done("implemented"),
+            Branch::done("reviewed").with_file("codex_review.log", "Findings\n- P1: broken\n"),
+        ],
+    );
+    broken.run(&["--no-publish"]);
+    let again = run(&broken, &["--resume", "-1"]);
+    assert_ne!(again.code, 2, "{}", again.stderr);
+    let refused = run(&broken, &["--publish-only", "-2"]).exits(1);
+    let refused = refused.says(&["does not say `VERDICT: CLEAN`", "`--resume` goes on"]);
+    let told = format!("{}{}", refused.stderr, refused.stdout);
+    for other in ["read_artifact", "by hand", "the report does not count"] {
+        assert!(!told.contains(other), "{other}: {told}");
+    }
+    assert_eq!(report(&refused)["status"], "publish_failed");
 }

@@ -152,7 +152,7 @@ fn a_report_counts_only_where_the_last_review_is_clean() {
     ];
     let branches = [
         Branch::done("x"),
-        Branch::review("ISSUES"),
+        Branch::done("x").with_file("codex_review.log", "Findings\n- P1: broken\n"),
         Branch::done("x"),
         Branch::review("CLEAN"),
     ];

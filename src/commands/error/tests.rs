@@ -455,6 +455,9 @@ fn agent_errors() -> Vec<AgentError> {
         AgentError::PublishFailed {
             reason: s("no token"),
         },
+        AgentError::NotReviewed {
+            reason: s("no run has succeeded"),
+        },
         AgentError::Interrupted(interrupted()),
         AgentError::Host(CommandError::NothingAsked.into()),
     ];

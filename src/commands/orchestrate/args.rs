@@ -46,11 +46,11 @@ pub struct OrchestrateArgs {
 
     /// Go on with an earlier run of this command, from the last branch that succeeded; an agent that is
     /// still at work is waited for first
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["parent_branch_id", "task", "project_name", "replay", "publish_only"])]
+    #[arg(long, value_name = "RUN", allow_negative_numbers = true, conflicts_with_all = ["parent_branch_id", "task", "project_name", "replay", "publish_only"])]
     pub resume: Option<PathBuf>,
 
     /// Publish the work of an earlier run that a review has passed, and do nothing else
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["parent_branch_id", "task", "project_name", "no_publish", "replay"])]
+    #[arg(long, value_name = "RUN", allow_negative_numbers = true, conflicts_with_all = ["parent_branch_id", "task", "project_name", "no_publish", "replay"])]
     pub publish_only: Option<PathBuf>,
 
     /// Model to ask, one that `code-commit models` lists [default: $AZURE_OPENAI_DEPLOYMENT]

@@ -19,7 +19,7 @@ use super::pantheon;
 use super::pantheon::Pantheon;
 use super::place::OrchestratePlace;
 use super::publish::publish;
-use super::report::{FinalReport, ending};
+use super::report::{FinalReport, ending, missing_review};
 use super::resume::{self, Begun};
 use super::specialists::{MAX_REVIEWS, Specialists, Watcher};
 use super::tools::{self, ExecuteAgent, ReadArtifact};
@@ -284,13 +284,9 @@ impl Orchestration<'_, '_> {
 
     /// Checks that a review has passed the work, which is then only published.
     fn check_passed(&self, specialists: &Specialists<'_>) -> Result<(), Error> {
-        ending(specialists).map_err(|objection| match objection {
-            Objection::Over(error) => error,
-            Objection::Words(reason) => AgentError::PublishFailed { reason },
-            Objection::NotDone(_) => AgentError::PublishFailed {
-                reason: "the work is not done".to_owned(),
-            },
-        })?;
+        if let Some((reason, _)) = missing_review(specialists)? {
+            return Err(AgentError::NotReviewed { reason }.into());
+        }
         let summary = "A review has passed the work of an earlier run, which is only published.";
         self.summary.replace(summary.to_owned());
         Ok(())

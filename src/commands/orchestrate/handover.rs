@@ -16,6 +16,12 @@ pub fn instructions(
 ) -> String {
     let (status, latest) = (report.status, &report.latest_branch_id);
     let is_published = report.publish_report.is_some();
+    // Nothing was tried.
+    let is_refused = settings
+        .begun
+        .as_ref()
+        .is_some_and(|begun| begun.publish_only)
+        && report.publish_error.is_none();
     let worklog = in_workspace(&settings.workspace_dir, WORKLOG);
     let log = in_workspace(&settings.workspace_dir, REVIEW_LOG);
     let mut told = match (status, is_published) {
@@ -35,6 +41,10 @@ pub fn instructions(
             ],
             (OrchestrationStatus::Timeout, _) => vec![format!(
                 "An agent took too long. The last branch that succeeded is `{latest}`."
+            )],
+            (OrchestrationStatus::PublishFailed, _) if is_refused => vec![format!(
+                "The work was not published, since no review has passed it. It is on Pantheon branch `{latest}`; \
+                 `{log}` there is the last review's log."
             )],
             (OrchestrationStatus::PublishFailed, _) => vec![format!(
                 "The work was not published. It is on Pantheon branch `{latest}`: commit and push it from there by \

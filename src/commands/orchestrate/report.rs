@@ -11,7 +11,7 @@ use super::review::verdict_of;
 use super::specialists::Specialists;
 use crate::agent::protocol::object;
 use crate::agent::tool::ToolError;
-use crate::agent::{Objection, schema};
+use crate::agent::{AgentError, Objection, schema};
 use crate::record::orchestration::ReviewVerdict;
 
 /// The model's final report.
@@ -54,42 +54,53 @@ impl FinalReport {
 /// # Errors
 /// The objection to the report, or an error from reading the review's log that ends the work.
 pub fn ending(specialists: &Specialists<'_>) -> Result<(), Objection> {
+    let told = |(why, advice)| format!("the report does not count: {why}{advice}");
+    let missing = missing_review(specialists).map_err(Objection::Over)?;
+    missing.map_or(Ok(()), |missing| Err(Objection::Words(told(missing))))
+}
+
+/// Returns why no review has passed the work, and the advice on it for the model; `None` if one has.
+///
+/// # Errors
+/// An error from reading the review's log that ends the work.
+pub fn missing_review(
+    specialists: &Specialists<'_>,
+) -> Result<Option<(String, &'static str)>, AgentError> {
     let lineage = specialists.lineage.borrow().clone();
     let branch = match lineage.last_success() {
         Some((Specialist::Codex, branch)) => branch,
         Some((agent, branch)) => {
-            return Err(Objection::Words(format!(
-                "the report does not count yet: the last run that succeeded, on branch `{branch}`, is by `{}`, and no \
-                 review by `{}`; have the change reviewed",
-                agent.name(),
-                Specialist::Codex.name()
-            )));
+            let (agent, reviewer) = (agent.name(), Specialist::Codex.name());
+            let why = format!(
+                "the last run that succeeded, on branch `{branch}`, is by `{agent}`, and no review by `{reviewer}`"
+            );
+            return Ok(Some((why, "; have the change reviewed")));
         }
         None => {
-            return Err(Objection::Words(
-                "the report does not count yet: no run has succeeded; have the task implemented and the change \
-                 reviewed"
-                    .to_owned(),
-            ));
+            let advice = "; have the task implemented and the change reviewed";
+            return Ok(Some(("no run has succeeded".to_owned(), advice)));
         }
     };
     let log = match specialists.read(branch, REVIEW_LOG) {
         Ok(log) => log,
-        Err(ToolError::Fatal(error)) => return Err(Objection::Over(error)),
+        Err(ToolError::Fatal(error)) => return Err(error),
         Err(ToolError::Failed(failure)) => {
-            return Err(Objection::Words(format!(
-                "the report does not count: the review's log, `{REVIEW_LOG}` on branch `{branch}`, cannot be read: {failure}"
-            )));
+            let why = format!(
+                "the review's log, `{REVIEW_LOG}` on branch `{branch}`, cannot be read: {failure}"
+            );
+            return Ok(Some((why, "")));
         }
     };
-    match verdict_of(&log) {
-        Some(ReviewVerdict::Clean) | None => Ok(()),
-        Some(ReviewVerdict::Issues) => Err(Objection::Words(format!(
-            "the report does not count: the log of the last review, `{REVIEW_LOG}` on branch `{branch}`, does not say \
-             `VERDICT: CLEAN`; read it with `read_artifact`, have its P0 and P1 findings fixed, and have the change \
-             reviewed again"
-        ))),
-    }
+    Ok(match verdict_of(&log) {
+        Some(ReviewVerdict::Clean) | None => None,
+        Some(ReviewVerdict::Issues) => Some((
+            format!(
+                "the log of the last review, `{REVIEW_LOG}` on branch `{branch}`, does not say `VERDICT: CLEAN` \
+                 without P0 or P1 findings"
+            ),
+            "; read it with `read_artifact`, have its P0 and P1 findings fixed, and have the change reviewed again",
+        )),
+    })
 }
 
 #[cfg(test)]

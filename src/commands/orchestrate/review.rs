@@ -34,16 +34,19 @@ static NOTHING: LazyLock<Regex> = LazyLock::new(|| {
 const MARKS: &[char] = &['*', '_', '`', '"', ',', '.', '}', ' ', '\t', '\r'];
 
 /// The verdict in the log's first line that begins with `VERDICT:`, or else after the first one anywhere; `None` if the
-/// log has no verdict. Clean only if it says `CLEAN` and nothing else, and no line is a P0 or P1 finding.
+/// log has neither a verdict nor a finding. Clean only if it says `CLEAN` and nothing else, and no line is a P0 or P1
+/// finding.
 pub fn verdict_of(log: &str) -> Option<ReviewVerdict> {
     let log = without_escapes(log);
-    let said = VERDICTS.iter().find_map(|verdict| verdict.captures(&log))?;
     let mut findings = FINDING.captures_iter(&log);
     let is_finding =
         |line: regex::Captures<'_>| !NOTHING.is_match(line["said"].trim_matches(MARKS));
+    if findings.any(is_finding) {
+        return Some(ReviewVerdict::Issues);
+    }
+    let said = VERDICTS.iter().find_map(|verdict| verdict.captures(&log))?;
     let said = said["said"].trim_matches(MARKS);
-    let is_clean = said.eq_ignore_ascii_case("clean") && !findings.any(is_finding);
-    Some(if is_clean {
+    Some(if said.eq_ignore_ascii_case("clean") {
         ReviewVerdict::Clean
     } else {
         ReviewVerdict::Issues
@@ -110,6 +113,9 @@ mod tests {
                 Some(Clean),
             ),
             ("VERDICT: CLEAN\nThe P0: a crash is mended.", Some(Clean)),
+            // Also where there is no verdict.
+            ("Findings\n- P1: broken\n", Some(Issues)),
+            ("P0: none\nP1: none\n", None),
         ] {
             assert_eq!(verdict_of(log), expected, "{log}");
         }
