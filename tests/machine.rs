@@ -309,6 +309,10 @@ fn there_is_a_manual_page_for_the_program_and_each_command() {
         ),
     ] {
         project.run(command).exits(2).says(&[told]);
+        let format = ["--output-format", "json"];
+        let run = project.run(&[command, &format].concat()).exits(2);
+        let record: Value = serde_json::from_str(&run.stdout).unwrap();
+        assert_eq!(record["error"]["reason"], "usage", "{record}");
     }
     assert_eq!(project.runs().len(), 0);
 }

@@ -254,7 +254,12 @@ impl Cli {
         if let Ok(Some(true)) = innermost.try_get_one("json") {
             cli.output.output_format = OutputFormat::Json;
         }
-        if let Some(Command::Completions { .. } | Command::Man { .. }) = cli.command {
+        let prints_alone = match &cli.command {
+            Some(Command::Completions { .. }) => true,
+            Some(Command::Man { command }) => page(command).is_some(),
+            _ => false,
+        };
+        if prints_alone {
             cli.output = OutputArgs {
                 quiet: true,
                 output_format: OutputFormat::Text,
@@ -511,7 +516,10 @@ fn allowed<'e>(error: &'e clap::Error, command: &clap::Command) -> Option<(&'e s
         .map(|command| command.get_name().to_owned());
     let (flags, commands): (Vec<_>, Vec<_>) = (flags.collect(), commands.collect());
     let is_flag = wrong.starts_with('-') || commands.is_empty();
-    Some((wrong, if is_flag { flags } else { commands }))
+    let names = if is_flag { flags } else { commands };
+    // A flag that there is stands in the wrong place.
+    let is_known = |name: &String| wrong.split('=').next() == Some(name);
+    (!names.iter().any(is_known)).then_some((wrong, names))
 }
 
 /// Returns the name that a mistyped one stands for: the only one that begins so, or the most similar, if it is similar
@@ -555,21 +563,28 @@ pub fn completions(shell: clap_complete::Shell) -> Vec<u8> {
 /// Renders the manual page of the program or of one of its commands, as text if it `is_read` at a terminal; `None` if
 /// there is no such command.
 pub fn manual(command: &[String], is_read: bool) -> Option<Vec<u8>> {
+    let mut page = page(command)?;
+    if is_read {
+        let text = page.render_long_help().to_string();
+        return Some(text.into_bytes());
+    }
+    let mut roff = Vec::new();
+    // Writing to a vector cannot fail.
+    clap_mangen::Man::new(page).render(&mut roff).ok()?;
+    Some(roff)
+}
+
+/// Returns the program, or the one of its commands that has a manual page of this name.
+fn page(command: &[String]) -> Option<clap::Command> {
     let mut whole = Cli::command();
     whole.build();
     let summary = ABOUT.lines().next().unwrap_or_default();
     // The NAME section of a manual page takes a single line.
     let whole = whole.about(summary).long_about(ABOUT);
     let mut names = command.iter();
-    let page = names.try_fold(&whole, |page, name| page.find_subcommand(name))?;
-    if is_read {
-        let text = page.clone().render_long_help().to_string();
-        return Some(text.into_bytes());
-    }
-    let mut roff = Vec::new();
-    // Writing to a vector cannot fail.
-    clap_mangen::Man::new(page.clone()).render(&mut roff).ok()?;
-    Some(roff)
+    names
+        .try_fold(&whole, |page, name| page.find_subcommand(name))
+        .cloned()
 }
 
 #[cfg(test)]

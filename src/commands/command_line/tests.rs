@@ -89,6 +89,14 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
         ),
         (&["dev", "help", "nope"], &["'nope'", "hint: allowed are `"]),
         (
+            &["help", "--output-format", "json"],
+            &["'--output-format'\n", "hint: see `code-commit --help`"],
+        ),
+        (
+            &["help", "--output-format=json"],
+            &["'--output-format=json'\n", "hint: see `code-commit --help`"],
+        ),
+        (
             &["--protect", "./tests"],
             &["'./tests'", "without `!` or `./`"],
         ),
