@@ -277,6 +277,15 @@ impl Conversation {
         self.history.push(message);
     }
 
+    /// The words of the paused replies at the end, which the next reply continues.
+    pub fn paused(&self) -> String {
+        let is_paused =
+            |said: &HistoryMessage| said.role == Role::Assistant && said.calls.is_empty();
+        let last = self.history.iter().rposition(|said| !is_paused(said));
+        let paused = self.history[last.map_or(0, |last| last + 1)..].iter();
+        paused.map(|said| said.content.as_str()).collect()
+    }
+
     /// Replaces the history with a summary; the messages remain in `earlier`.
     pub fn sum_up(&mut self, summary: HistoryMessage) {
         self.earlier.append(&mut self.history);

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use crate::model::message::{Call, Message};
-use crate::model::{End, ModelError, Purpose, ToolChoice};
+use crate::model::{End, ModelError, Purpose, Reply, ToolChoice};
 use crate::record::event::Event;
 use crate::record::question::Answer;
 use crate::record::tool::Verb;
@@ -171,6 +171,10 @@ impl Agent<'_> {
         if reply.end == End::Paused {
             return Ok(Self::go_on(reply, work.conversation));
         }
+        let reply = Reply {
+            text: (work.conversation.paused() + &reply.text).into(),
+            ..reply
+        };
         match self.protocol.read(&reply, &brief.tools) {
             Ok(turn) => self.take(turn, &brief.tools, work),
             Err(fault) => {

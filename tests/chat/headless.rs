@@ -394,17 +394,19 @@ fn a_window_that_is_full_is_tried_again_with_less_in_it_once() {
 #[test]
 fn a_pause_is_sent_back_as_it_is() {
     let (chat, server) = ChatProject::scripted([
-        thinking("hm").say("Still at it.").stop("pause_turn"),
-        say("There."),
+        thinking("hm").say("Still at it,").stop("pause_turn"),
+        say(" and there."),
     ]);
     let run = chat.ask("hi").exits(0);
-    assert!(run.stdout.ends_with("There.\n"), "{}", run.stdout);
+    // The answer is all that was said.
+    assert_eq!(run.stdout, "Still at it, and there.\n");
+    assert_eq!(run.result()["agent"]["answer"], "Still at it, and there.");
     let sent = server.messages()[1]["messages"].clone();
     let [_, paused] = &sent.as_array().unwrap()[..] else {
         panic!("{sent:#}");
     };
     assert_eq!(paused["role"], "assistant", "{sent:#}");
-    assert_eq!(paused["content"][1]["text"], "Still at it.");
+    assert_eq!(paused["content"][1]["text"], "Still at it,");
 }
 
 #[test]
