@@ -285,8 +285,8 @@ pub struct ToolUse {
     pub is_order: bool,
     /// The path, command or question that the call is about.
     pub subject: String,
-    /// The parts of a command that a question was about.
-    pub cause: Vec<String>,
+    /// True if the user was asked about it, who has seen it whole.
+    pub is_asked: bool,
     /// The end of its output so far.
     pub printed: String,
     /// The changes that it made.

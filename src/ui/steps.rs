@@ -264,24 +264,19 @@ impl Look {
         headline.push(Span::styled(aside, Style::new().dim()));
         let mut lines = vec![Line::from(headline)];
         if !has_room {
-            let (limit, text, dim) = (
-                self.limit(SUBJECT),
-                shown.subject.trim(),
-                Style::new().dim(),
-            );
-            let columns = self.width.saturating_sub(INDENT.len()).max(1);
-            let pieces = |text: &str| broken(text, columns, 0);
-            let row = |line: String| Line::styled(format!("{INDENT}{line}"), dim);
-            lines.extend(match pieces(text) {
-                _ if !tool.is_order => self.behind(INDENT, text, limit, dim),
-                all => {
-                    let folded = all.len() > limit;
-                    let cause = tool.cause.iter().filter(|_| folded);
-                    let cause = cause.flat_map(|part| pieces(part));
-                    let all = limited(all, limit).into_iter();
-                    all.chain(cause).map(row).collect()
-                }
-            });
+            let limit = if tool.is_asked {
+                UNFOLDED
+            } else {
+                self.limit(SUBJECT)
+            };
+            let (text, dim) = (shown.subject.trim(), Style::new().dim());
+            if tool.is_order {
+                let columns = self.width.saturating_sub(INDENT.len()).max(1);
+                let rows = limited(broken(text, columns, 0), limit).into_iter();
+                lines.extend(rows.map(|line| Line::styled(format!("{INDENT}{line}"), dim)));
+            } else {
+                lines.extend(self.behind(INDENT, text, limit, dim));
+            }
         }
         let failure = match self.folding {
             Folding::Fixed => PRINTED_OF_FAILURE,

@@ -167,7 +167,7 @@ impl App {
             ToScreen::Todos(todos) => self.todos = todos,
             ToScreen::Ask { question, preview } => {
                 let is_agents = question.may_redirect;
-                self.transcript.asked(&question.cause);
+                self.transcript.asked();
                 let mut dialog = Dialog::question(question, preview.as_deref());
                 if self.is_stopping && is_agents {
                     // The agent waits for this question but is to stop, so close it as the user would.

@@ -153,6 +153,11 @@ impl Dialog {
         is_text && matches!(self.0, Kind::Question(_))
     }
 
+    /// Returns whether a key clears the draft beside a question.
+    pub fn clears_draft(&self, key: KeyEvent) -> bool {
+        is_cancel(key) && key.code != KeyCode::Esc && matches!(self.0, Kind::Question(_))
+    }
+
     /// Inserts a paste into the filter of a menu. Returns `false` if there is none.
     pub fn paste(&mut self, text: &str) -> bool {
         let Kind::Menu(menu) = &mut self.0 else {

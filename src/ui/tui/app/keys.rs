@@ -68,6 +68,10 @@ impl App {
             return Vec::new();
         };
         let is_page = matches!(key.code, KeyCode::PageUp | KeyCode::PageDown);
+        if has_draft && dialog.clears_draft(key) {
+            self.composer.cancel();
+            return Vec::new();
+        }
         if dialog.wants_text() && !is_cancel(key) && !is_page {
             return self.typed(key);
         }

@@ -114,9 +114,9 @@ impl Transcript {
         }
     }
 
-    /// Notes the parts of the running command that the user is asked about.
-    pub fn asked(&mut self, cause: &[String]) {
-        self.with_tool(|tool| tool.cause = cause.to_vec());
+    /// Notes that the user is asked about the running tool.
+    pub fn asked(&mut self) {
+        self.with_tool(|tool| tool.is_asked = true);
     }
 
     /// Ends the work on a submission: no tool is running any more, even if its end was not reported.

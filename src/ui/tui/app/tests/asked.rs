@@ -109,6 +109,19 @@ fn control_c_at_a_question_stops() {
     let stopped = [ScreenEffect::Stop, answered_with(Answer::No, false)];
     assert_eq!(control(&mut app, 'c'), stopped);
     assert!(shown(&mut app, 60, 24).contains("Stopping..."));
+    // A draft is cleared first, and Up brings it back.
+    let mut app = at_work();
+    app.tell(question(), at(0));
+    for (now, letter) in (0..).step_by(10).zip("maybe".chars()) {
+        press(&mut app, KeyCode::Char(letter), now);
+    }
+    assert_eq!(control(&mut app, 'c'), []);
+    assert_eq!(app.composer.text(), "");
+    assert!(shown(&mut app, 60, 24).contains("y yes"));
+    assert_eq!(control(&mut app, 'c'), stopped);
+    app.queue.clear();
+    press(&mut app, KeyCode::Up, 0);
+    assert_eq!(app.composer.text(), "maybe");
 }
 
 #[test]
