@@ -122,6 +122,9 @@ const ASKED_ABOUT: [&str; 5] = [
     "build.sh",
 ];
 
+/// The consent that is missing, in the refusal of a call where there is no user to ask.
+pub const CONSENT: &str = "the user, who can start the program with `--yes`";
+
 /// The source of consent for calls that need confirmation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Consent {
@@ -165,7 +168,7 @@ impl Permissions for AskFirst<'_> {
             }),
             Some(about) => Permission::Refused(format!(
                 "nobody is there to allow you to {about}; do it another way, or say in your response that it needs \
-                 the user, who can start the program with `--yes`"
+                 {CONSENT}"
             )),
         }
     }

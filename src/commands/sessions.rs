@@ -24,23 +24,21 @@ const NAME_WIDTH: usize = 16;
 const DIRECTORY: usize = 3;
 
 /// Opens the session store of this home and removes sessions unused for `days` days; 0 keeps them all.
-///
-/// # Errors
-/// When the directory cannot be created.
 pub fn store<'c, F: SessionForm>(
     context: &'c Context<'_>,
     agent: &'static AgentHome,
     home: &Path,
     days: u32,
-) -> Result<SessionStore<'c, F>, Error> {
-    let store = SessionStore::at(agent, home, context.redactor)?;
+) -> SessionStore<'c, F> {
+    let store = SessionStore::at(agent, home, context.redactor);
     if !F::IS_FOLDER
+        && store.path().exists()
         && let Err(problem) = store.clean(context.clock.now().to_utc(), days)
     {
         // Failing to remove old sessions is no reason to refuse a new one.
         context.warn(problem.to_string());
     }
-    Ok(store)
+    store
 }
 
 /// Lists the sessions of an agent; the arguments are those of [`store`].
@@ -53,7 +51,7 @@ pub fn list<F: SessionForm>(
     home: &Path,
     days: u32,
 ) -> Result<Outcome, Failure> {
-    let sessions = store::<F>(context, agent, home, days)?
+    let sessions = store::<F>(context, agent, home, days)
         .list()
         .map_err(Error::from)?;
     let zone = *context.clock.now().offset();

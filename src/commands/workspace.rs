@@ -318,7 +318,7 @@ pub fn kept<'c>(
     (agent, home): (&'static AgentHome, &Path),
     days: u32,
 ) -> Result<KeptSession<'c>, Error> {
-    let store = sessions::store(context, agent, home, days)?;
+    let store = sessions::store(context, agent, home, days);
     Ok(KeptSession {
         session: RefCell::new(open_session(context, &store, &options.session)?),
         store,

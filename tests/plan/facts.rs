@@ -170,6 +170,49 @@ fn a_question_ends_no_step_and_ten_calls_in_vain_say_what_was_done() {
 }
 
 #[test]
+fn a_step_that_fails_for_want_of_consent_names_the_flag_that_gives_it() {
+    let refused = calls(&[("shell_exec", json!({"command": "rm old.txt"}))]);
+    let words = response("It is removed.");
+    let steps = [tasks(&[("Remove", "shell_exec")]), refused.clone()];
+    let by_words = [&steps[..], &vec![words; 3]].concat();
+    for replies in [by_words, [&steps[..], &vec![refused; 9]].concat()] {
+        let (plan, _server) = PlanProject::scripted(&[&replies[..], &[summary("Failed")]].concat());
+        plan.work("Remove").exits(1).says(&[
+            "no tool has succeeded",
+            "; a call was refused that `--yes` allows",
+        ]);
+    }
+}
+
+#[test]
+fn the_last_list_of_steps_that_is_shown_is_that_of_the_plan() {
+    let words = response("It is done.");
+    for (last, expected) in [
+        (&[write("b.txt", "b\n"), words.clone()][..], "complete"),
+        (&vec![words.clone(); 3], "pending"),
+    ] {
+        let begun = [
+            tasks(&[("Write a.txt", "write_file"), ("Write b.txt", "write_file")]),
+            write("a.txt", "a\n"),
+            words.clone(),
+        ];
+        let (plan, _server) =
+            PlanProject::scripted(&[&begun[..], last, &[summary("Ended")]].concat());
+        let run = plan.run(&["-p", "Write", "--output-format", "jsonl"]);
+        let events = run
+            .stdout
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let mut lists = events.filter_map(|event| event.get("tasks").cloned());
+        let shown = lists.next_back().unwrap();
+        assert_eq!(
+            (&shown[0]["status"], &shown[1]["status"]),
+            (&json!("complete"), &json!(expected))
+        );
+    }
+}
+
+#[test]
 fn models_are_told_what_the_project_has_and_how_a_step_ends() {
     let (plan, server) = PlanProject::scripted(&[
         tasks(&[("Look", "list_files")]),
@@ -367,12 +410,13 @@ fn what_is_wrong_with_the_command_line_is_told_before_anything_is_asked_or_made(
         &["-p", " "],
         &["--resume", "-p", "x"],
         &["--session", "none", "-p", "x"],
+        &["show"],
         &["--replay", "none"],
         &["-p", "x", "--plan-file", "../PLAN.md"],
     ] {
         plan.run(arguments).exits(2);
         assert!(!plan.home("config").exists(), "{arguments:?}");
-        assert!(plan.sessions().is_empty(), "{arguments:?}");
+        assert!(!plan.home("sessions").exists(), "{arguments:?}");
         assert!(server.requests().is_empty(), "{arguments:?}");
     }
     let (plan, server) = PlanProject::scripted(&[

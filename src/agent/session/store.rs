@@ -101,24 +101,22 @@ pub struct SessionStore<'r, F> {
 }
 
 impl<'r, F: SessionForm> SessionStore<'r, F> {
-    /// Opens the store in `directory`, which is the home of `home`; creates the sessions folder if it is missing.
-    ///
-    /// # Errors
-    /// When the folder cannot be created.
-    pub fn at(
-        home: &'static AgentHome,
-        directory: &Path,
-        redactor: &'r Redactor,
-    ) -> Result<Self, SessionError> {
-        let store = Self {
+    /// Opens the store in `directory`, which is the home of `home`; makes nothing.
+    pub fn at(home: &'static AgentHome, directory: &Path, redactor: &'r Redactor) -> Self {
+        Self {
             path: directory.join(SESSIONS),
             redactor,
             home,
             form: PhantomData,
-        };
-        atomic_file::private_directory(&store.path)
-            .map_err(store.cannot_be("written", &store.path))?;
-        Ok(store)
+        }
+    }
+
+    /// Makes the sessions folder if it is missing.
+    ///
+    /// # Errors
+    /// When the folder cannot be created.
+    pub fn make(&self) -> Result<(), SessionError> {
+        atomic_file::private_directory(&self.path).map_err(self.cannot_be("written", &self.path))
     }
 
     /// The path of the sessions folder.
@@ -133,6 +131,7 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
     /// When a session with this id exists, or it cannot be locked.
     pub fn create(&self, file: F) -> Result<Session<F>, SessionError> {
         let id = file.id();
+        self.make()?;
         let hold = self.hold(&id)?;
         if !is_missing(&hold.session) {
             return Err(SessionError::Exists { id });
@@ -391,7 +390,7 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
         .map_err(self.cannot_be("written", path))
     }
 
-    /// The names in the folder that are valid UTF-8.
+    /// The names in the folder, if it is there, that are valid UTF-8.
     fn names(&self) -> Result<Vec<String>, SessionError> {
         let name = |entry: io::Result<fs::DirEntry>| Ok(entry?.file_name().into_string().ok());
         fs::read_dir(&self.path)
@@ -401,6 +400,8 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
                     .filter_map(io::Result::transpose)
                     .collect()
             })
+            .if_there()
+            .map(Option::unwrap_or_default)
             .map_err(self.cannot_be("read", &self.path))
     }
 

@@ -357,7 +357,7 @@ pub fn open_session<'c>(
     options: &AgentOptions,
 ) -> Result<KeptPlan<'c>, Error> {
     let choice = &options.session;
-    let store = PlanSessionStore::at(&home::PLAN, home, context.redactor)?;
+    let store = PlanSessionStore::at(&home::PLAN, home, context.redactor);
     let root = context.project.root();
     // The session of a replay cannot be resumed, and changes no plan but its own.
     let is_replay = arguments.agent.replay.is_some();

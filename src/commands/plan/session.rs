@@ -74,6 +74,7 @@ pub fn document(store: &PlanSessionStore<'_>, id: &str) -> Result<PathBuf, Sessi
 
 /// Creates a folder with this name or the next unused one, and returns its name.
 fn make_folder(store: &PlanSessionStore<'_>, name: &str) -> Result<String, SessionError> {
+    store.make()?;
     let more = (2..=MOST_AT_ONCE).map(|nth| format!("{name}-{nth}"));
     for id in [name.to_owned()].into_iter().chain(more) {
         let folder = store.path().join(&id);

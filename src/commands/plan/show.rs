@@ -39,7 +39,7 @@ pub fn show(
         let file = Some(root.join(path)).filter(|file| file.is_file());
         file.ok_or_else(|| NoPlanFile::Outside(path.to_owned()))?
     } else {
-        let store = PlanSessionStore::at(&PLAN, &home(context, &PLAN)?, context.redactor)?;
+        let store = PlanSessionStore::at(&PLAN, &home(context, &PLAN)?, context.redactor);
         let last = || match store.last_in(root) {
             Err(SessionError::NoneIn { directory, .. }) => Err(NoPlan(directory).into()),
             found => found.map_err(Error::from),

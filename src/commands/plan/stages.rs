@@ -22,7 +22,7 @@ use super::types::{Criterion, Plan, PlanStatus, PlanTask, PlanTaskStatus};
 use crate::agent::conversation::{Conversation, HistoryMessage};
 use crate::agent::memory::recent::Recent;
 use crate::agent::permissions::{
-    AskFirst, Consent, DenyPaths, Everything, Permission, Permissions,
+    AskFirst, CONSENT, Consent, DenyPaths, Everything, Permission, Permissions,
 };
 use crate::agent::protocol::Protocol;
 use crate::agent::protocol::tool_calls::{CLAUDE_CODE, ToolCalls};
@@ -186,13 +186,14 @@ impl<'c> Stages<'_, 'c, '_> {
                 Err(error) if are_over(error) => {
                     // The step's own error takes precedence over a failure to record its status.
                     let _ = self.change(|plan| note_status(plan, &task, PlanTaskStatus::Failed));
+                    let _ = self.show_tasks();
                     self.take_back();
                 }
                 Err(_) => {}
             }
             worked?;
         }
-        Ok(())
+        self.show_tasks()
     }
 
     /// Restores the saved result of the steps after a run was cut short before the summary.
@@ -276,8 +277,13 @@ impl<'c> Stages<'_, 'c, '_> {
                     "" => "no tool has succeeded".to_owned(),
                     tools => format!("{tools} succeeded"),
                 };
-                let reason = format!("it was not done in {loops} calls; {used}");
+                let lacking = lacking(&conversation.history[begin(conversation)..]);
+                let reason = format!("it was not done in {loops} calls; {used}{lacking}");
                 Err(step_failed(task, reason))
+            }
+            Err(AgentError::StepFailed { step, reason }) => {
+                let reason = reason + lacking(&conversation.history[begin(conversation)..]);
+                Err(AgentError::StepFailed { step, reason })
             }
             Err(error @ AgentError::TooLong { .. }) => {
                 // What did not fit would not fit again: a resumed session begins the step afresh.
@@ -650,6 +656,16 @@ impl Permissions for NoteChanges<'_> {
 fn begin_of(history: &[HistoryMessage], step: &str) -> usize {
     let found = history.iter().rposition(|said| said.content == step);
     found.unwrap_or(history.len())
+}
+
+/// The end of the reason why a step has failed, if a call lacked the user's consent.
+fn lacking(said: &[HistoryMessage]) -> &'static str {
+    let is_refused = |said: &HistoryMessage| said.is_failed && said.content.contains(CONSENT);
+    if said.iter().any(is_refused) {
+        "; a call was refused that `--yes` allows"
+    } else {
+        ""
+    }
 }
 
 /// The tools used, without duplicates, in order of first use. Calls that failed or were refused do not count, nor does

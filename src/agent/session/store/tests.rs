@@ -55,12 +55,10 @@ impl Home {
     }
 
     fn store(&self) -> SessionStore<'_, SessionFile> {
-        SessionStore::at(
-            &crate::project::home::DEV,
-            &self.dir.path().join("home"),
-            &self.redactor,
-        )
-        .unwrap()
+        let home = self.dir.path().join("home");
+        let store = SessionStore::at(&crate::project::home::DEV, &home, &self.redactor);
+        store.make().unwrap();
+        store
     }
 
     fn path(&self, name: &str) -> PathBuf {

@@ -39,7 +39,10 @@ impl Home {
     }
 
     fn store(&self) -> PlanSessionStore<'_> {
-        PlanSessionStore::at(&PLAN, &self.dir.path().join("home"), &self.redactor).unwrap()
+        let home = self.dir.path().join("home");
+        let store = PlanSessionStore::at(&PLAN, &home, &self.redactor);
+        store.make().unwrap();
+        store
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -375,11 +378,15 @@ fn a_session_that_cannot_be_made_is_told_with_the_way_out() {
     let home = Home::new();
     let store = home.store();
     fs::remove_dir(home.path("")).unwrap();
+    fs::write(home.dir.path().join("home/sessions"), "").unwrap();
     let problem = create(&store).unwrap_err();
     let SessionError::Io { what, path, .. } = &problem else {
         panic!("{problem}");
     };
-    assert_eq!((*what, path), ("written", &home.path(ID)));
+    assert_eq!(
+        (*what, path),
+        ("written", &home.dir.path().join("home/sessions"))
+    );
     assert!(problem.hint().unwrap().contains("`OLLAMA_AGENT_HOME`"));
 }
 
