@@ -358,7 +358,7 @@ fn a_file_larger_than_a_part_is_read_over_several_and_the_report_says_so() {
     project.run(&["--cc", "--parts"]).exits(0);
     let requests = server.requests();
     let (_, parts) = requests.split_last().unwrap();
-    let texts: Vec<String> = parts.iter().map(|part| part.user()).collect();
+    let texts: Vec<String> = parts.iter().map(Recorded::user).collect();
     assert!(texts.len() > 1);
     for text in &texts {
         assert!(tokens::count(text) < WINDOW);

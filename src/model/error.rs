@@ -43,6 +43,9 @@ pub struct VendorError {
     pub(super) hint: Option<&'static str>,
 }
 
+/// Hint for a query that is refused.
+const REWORD: &str = "change the query, or use another model with `--model`";
+
 impl VendorError {
     /// Adds what a status says of the quota: messages speak of credits that are used up, which no code tells.
     pub(super) fn with_status(mut self, status: u16) -> Self {
@@ -384,7 +387,7 @@ impl ModelError {
                 ..
             } => return not_found(model, setup.successor.as_deref()),
             Self::Status { vendor, .. } | Self::ErrorInAnswer(vendor) if vendor.is_flagged() => {
-                "change the query, or use another model with `--model`"
+                REWORD
             }
             _ if self.is_bad_request() => {
                 "the vendor did not accept the request: often it is too large for the model \
@@ -420,9 +423,7 @@ impl ModelError {
                  answers; what came is in the log where it was JSON"
             }
             Self::NoBody | Self::Empty { .. } | Self::Unfinished => "try again",
-            Self::Blocked(_) | Self::Refused(_) => {
-                "change the query, or use another model with `--model`"
-            }
+            Self::Blocked(_) | Self::Refused(_) => REWORD,
             Self::CutShort {
                 end: End::MaxTokens,
                 ..
