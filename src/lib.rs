@@ -175,6 +175,7 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
             passed: cli.passed_variables(),
             allowed_sockets: &cli.sandbox().allow_socket,
         },
+        scratch: None,
         protection: &protection,
         models: &models,
     };
@@ -188,6 +189,13 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
         if let Some(problem) = unusable {
             return Err(NotReady::of(problem).into());
         }
+        let scratch = crate::commands::enter_scratch(cli, &context, &world.directory)?;
+        let (scratch, project) = scratch.unzip();
+        let context = Context {
+            project: project.unwrap_or_else(|| context.project.clone()),
+            scratch: scratch.as_ref(),
+            ..context.clone()
+        };
         crate::commands::dispatch(cli, &context, stdin)
     };
     let done = match SummaryFile::find(cli, &context) {

@@ -65,6 +65,7 @@ mod repositories;
 mod resume;
 mod sandbox;
 mod scratch;
+mod scratch_runs;
 mod screen;
 mod secrets;
 mod sending;

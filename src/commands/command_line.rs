@@ -22,6 +22,7 @@ use super::dev::args::{DEV_ABOUT, DevArgs};
 use super::error::CommandError;
 use super::orchestrate::args::{ORCHESTRATE_ABOUT, OrchestrateArgs};
 use super::plan::args::PlanArgs;
+use crate::run::scratch::ScratchMode;
 use crate::sys::text::{printable, without_ci_commands};
 use crate::ui::OutputFormat;
 
@@ -44,7 +45,7 @@ const SHORT_HELP: [(&str, &str); 6] = [
 const NEAR: f64 = 0.6;
 
 /// The flags that do not apply to a consistency report.
-const CHANGE_FLAGS: [&str; 20] = [
+const CHANGE_FLAGS: [&str; 21] = [
     "context",
     "include",
     "exclude",
@@ -57,6 +58,7 @@ const CHANGE_FLAGS: [&str; 20] = [
     "allow_form",
     "diff",
     "on_failure",
+    "scratch",
     "baseline",
     "build_timeout",
     "sandbox",
@@ -120,9 +122,14 @@ pub struct Cli {
     #[arg(long, conflicts_with = "dry_run")]
     pub diff: bool,
 
-    /// What to do with the edits when the run fails: keep (default) or revert
-    #[arg(long, value_name = "WHAT", value_enum, default_value_t = OnFailure::Keep, hide_default_value = true, hide_possible_values = true)]
-    pub on_failure: OnFailure,
+    /// What to do with the edits when the run fails: keep (default) or revert (default with --scratch)
+    #[arg(long, value_name = "WHAT", value_enum, hide_possible_values = true)]
+    pub on_failure: Option<OnFailure>,
+
+    /// Work in a scratch tree over the project, and bring the files of replies over once the build
+    /// passes; with =keep-ignored, also what builds have left in ignored files
+    #[arg(long, value_name = "WHAT", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "drop", hide_possible_values = true)]
+    pub scratch: Option<ScratchMode>,
 
     /// Output flags.
     #[command(flatten)]
@@ -191,6 +198,12 @@ impl CliMessage {
 }
 
 impl Cli {
+    /// Returns what becomes of the edits when the run fails.
+    pub(crate) fn on_failure(&self) -> OnFailure {
+        let default = self.scratch.map_or(OnFailure::Keep, |_| OnFailure::Revert);
+        self.on_failure.unwrap_or(default)
+    }
+
     /// Parses the command line; the binaries `dev` and `dev-agent` act as the commands of those names.
     ///
     /// # Errors

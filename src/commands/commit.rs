@@ -23,7 +23,7 @@ use crate::model::prompt::Prompt;
 use crate::model::{Delivery, Purpose, Reply, ReplyFormat, StepId};
 use crate::record::event::Event;
 use crate::record::result::{RunEdits, WarningRecord};
-use crate::record::run_files::{Artifact, SHOWN};
+use crate::record::run_files::{Artifact, SHOWN, UNAPPLIED};
 use crate::record::run_log::BuildLog;
 use crate::run::active::Run;
 use crate::run::baseline::{Baseline, Passed};
@@ -115,9 +115,10 @@ pub fn commit(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<
         matches!(error, Some(BuildError::Sandbox(SandboxProblem::Moved(_))))
     };
     run.record.edits = edits_of(&run, &tree, &replacements);
+    let reverts = cli.on_failure() == OnFailure::Revert;
     match &result {
         Err(error) if is_moved(error) => {}
-        Err(error) if cli.on_failure == OnFailure::Revert || error.exit() == Exit::LocalIo => {
+        Err(error) if reverts || error.exit() == Exit::LocalIo => {
             tree.put_back(&mut run);
         }
         _ => {}
@@ -126,11 +127,20 @@ pub fn commit(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<
     let files = replacements.files().filter(|(path, _)| own.contains(*path));
     closing::review(context, &mut run, &tree, files);
     if let (Ok(_), Some(denied)) = (&result, denied(&run, &cli.gate)) {
-        if cli.on_failure == OnFailure::Revert {
+        if reverts {
             tree.put_back(&mut run);
             run.record.stat = None;
         }
         result = Err(denied.into());
+    }
+    if let Err(error) = tree.bring(&mut run) {
+        let diff = closing::diff_so_far(&tree);
+        if let Err(unlogged) = run.log.text(UNAPPLIED, &diff) {
+            run.warn(unlogged.to_string());
+        }
+        tree.put_back(&mut run);
+        run.record.stat = None;
+        result = result.and(Err(error));
     }
     tree.note_lost(&mut run);
     let outcome = run.finish(result, |run| tree.put_back(run));

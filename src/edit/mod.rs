@@ -62,14 +62,14 @@ pub use rule::Rule;
 pub(crate) use spelling::PROTECTED_FILES;
 pub use verify::{PathPolicy, VerifiedEdit, VerifiedEdits, VerifyError};
 
-/// Applies `edits`. The files they replace are first saved in `undo_log`.
+/// Applies `edits`. The files they replace are first saved in `undo_log`, unless it has them already.
 ///
 /// # Errors
 /// When anything fails; the tree is then as it was before, unless the error says otherwise.
 pub(crate) fn apply(
     tree: Tree<'_>,
     edits: &VerifiedEdits,
-    undo_log: &mut UndoLog<'_>,
+    undo_log: Option<&mut UndoLog<'_>>,
 ) -> Result<Option<Applied>, ApplyError> {
     if edits.edits().is_empty() {
         return Ok(None);
@@ -82,5 +82,5 @@ pub(crate) fn apply(
         directories: Vec::new(),
         journalling: Journalling::On,
     };
-    apply::take(tree, &whole, Some(undo_log)).map(Some)
+    apply::take(tree, &whole, undo_log).map(Some)
 }

@@ -90,7 +90,7 @@ impl<'r> UndoLog<'r> {
         let files = self.changes.files.values();
         let mut kept =
             files.filter_map(|change| Some(kept_path(&self.folder, change.before.as_ref()?)));
-        kept.find(|path| self.root.join(path).symlink_metadata().is_err())
+        kept.find(|path| self.own.home().join(path).symlink_metadata().is_err())
     }
 
     /// The changes of the run.
@@ -137,7 +137,7 @@ impl<'r> UndoLog<'r> {
             let (digest, beside_keys) = self.examine(from, name)?;
             let vault = match &mut vaults[usize::from(beside_keys)] {
                 Some(vault) => vault,
-                none => none.insert(self.open_vault(root, beside_keys)?),
+                none => none.insert(self.open_vault(beside_keys)?),
             };
             let kept = numbers[slot].to_string();
             let mode = link_or_copy(from, name, vault, &kept)?;
@@ -166,8 +166,9 @@ impl<'r> UndoLog<'r> {
     }
 
     /// Opens the directory of saved files, creating it if missing.
-    fn open_vault(&self, root: &Root, beside_keys: bool) -> io::Result<OwnedFd> {
+    fn open_vault(&self, beside_keys: bool) -> io::Result<OwnedFd> {
         if beside_keys {
+            let root = Root::open(self.own.home())?;
             return Ok(root.ensure_directory_of_ours(&vault(&self.folder, true))?);
         }
         Ok(self.open()?.ensure_directory_of_ours(REPLACED)?)
@@ -222,6 +223,14 @@ impl<'r> UndoLog<'r> {
         } else {
             let _ = self.save();
         }
+    }
+
+    /// Forgets all changes, which have never reached the project.
+    pub fn forget(&mut self) {
+        let beside_keys = self.beside_keys;
+        self.changes = ChangeLog::none();
+        // What stays describes changes that undo finds to be undone.
+        let _ = self.remove(beside_keys);
     }
 
     /// Confirms the last entry, which was carried out.
@@ -284,7 +293,7 @@ impl<'r> UndoLog<'r> {
     /// Opens the directory that the log is written to.
     fn place(&self, beside_keys: bool) -> io::Result<OwnedFd> {
         if beside_keys {
-            return self.open_vault(&Root::open(&self.root)?, true);
+            return self.open_vault(true);
         }
         Ok(self.open()?.directory_to_read("")?)
     }

@@ -25,9 +25,9 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, Mode, mkdirat, unlinkat};
 use rustix::io::Errno;
 use rustix::process::fchdir;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use self::copy::copy_tree;
+use self::copy::{bring_entry, copy_tree};
 use self::namespace::Namespaces;
 use self::place::{Place, UPPER};
 use super::child_env::ChildEnv;
@@ -40,7 +40,7 @@ use crate::sys::interrupt::{Interrupt, Interrupted};
 const LARGEST: u64 = 128 * MIB;
 
 /// The way in which a tree is kept apart from the project.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ScratchKind {
     /// Only changes take room.
@@ -91,6 +91,8 @@ pub struct ScratchChange {
 #[derive(Debug)]
 pub struct Scratch {
     project: PathBuf,
+    /// The root of the project, which its path no longer leads to from inside the tree.
+    original: File,
     kind: ScratchKind,
     place: Arc<Place>,
     /// Upper directories that this overlay lies over, in the places of the trees that it was made from.
@@ -156,7 +158,7 @@ impl Scratch {
     #[must_use]
     pub fn root(&self) -> PathBuf {
         match self.namespaces {
-            Some(_) => namespace::path_of(&self.view),
+            Some(_) => directory_path(&self.view),
             None => self.place.tree().to_path_buf(),
         }
     }
@@ -168,6 +170,21 @@ impl Scratch {
             Some(_) => &self.project,
             None => self.place.tree(),
         }
+    }
+
+    /// The path by which this process reaches the project itself, even from inside the tree.
+    #[must_use]
+    pub fn original(&self) -> PathBuf {
+        match self.namespaces {
+            Some(_) => directory_path(&self.original),
+            None => self.project.clone(),
+        }
+    }
+
+    /// A directory outside the tree that this process can write to.
+    #[must_use]
+    pub fn private(&self) -> PathBuf {
+        self.place.private()
     }
 
     /// Reads a file; `None` if it is missing or not a regular file.
@@ -213,20 +230,26 @@ impl Scratch {
         removed.if_there().map(drop)
     }
 
+    /// Brings a change over to the project, with its times. Pipes, sockets and devices stay behind.
+    ///
+    /// # Errors
+    /// Fails if the change cannot be read, or is not possible there.
+    pub fn bring(&self, change: &ScratchChange) -> io::Result<()> {
+        let project = &self.original;
+        let name = change.path.file_name().unwrap_or_default();
+        if change.is_gone {
+            let removed = directory_of(project, &change.path, false)
+                .and_then(|to| Ok(unlinkat(&to, name, AtFlags::empty())?));
+            return removed.if_there().map(drop);
+        }
+        let from = directory_of(&self.view, &change.path, false)?;
+        let to = directory_of(project, &change.path, true)?;
+        bring_entry(&from, &to, name)
+    }
+
     /// Opens the directory of a file, following no link.
     fn directory_of(&self, path: &str, creates: bool) -> io::Result<File> {
-        let parent = Path::new(path).parent().unwrap_or(Path::new(""));
-        let mut directory = self.view.try_clone()?;
-        for part in parent {
-            if creates
-                && let Err(errno) = mkdirat(&directory, part, Mode::from_raw_mode(0o777))
-                && errno != Errno::EXIST
-            {
-                return Err(errno.into());
-            }
-            directory = files::open_directory_in(&directory, Path::new(part))?;
-        }
-        Ok(directory)
+        directory_of(&self.view, Path::new(path), creates)
     }
 
     /// Returns the files and links that differ from the project, sorted. In an overlay, that includes every file that
@@ -260,10 +283,10 @@ impl Scratch {
         for layer in layers {
             names.extend(entries(&here(layer))?);
         }
-        let root = self.root();
+        let (root, original) = (self.root(), self.original());
         // What was removed with its directory may have left no trace of its own.
         names.extend(
-            entries(&here(&self.project))?
+            entries(&here(&original))?
                 .into_iter()
                 .filter(|name| here(&root).join(name).symlink_metadata().is_err()),
         );
@@ -272,7 +295,7 @@ impl Scratch {
         }
         for name in names {
             let path = directory.join(name);
-            let was = self.project.join(&path).symlink_metadata().if_there()?;
+            let was = original.join(&path).symlink_metadata().if_there()?;
             let now = root.join(&path).symlink_metadata().if_there()?;
             let is_directory =
                 |found: &Option<Metadata>| found.as_ref().is_some_and(Metadata::is_dir);
@@ -361,7 +384,7 @@ impl Maker<'_> {
             let place = Place::new(base)?;
             place.prepare_overlay()?;
             let (namespaces, view) = self.namespaces(&place, &layers)?;
-            Ok(self.made(ScratchKind::Overlay, place, Some(namespaces), view))
+            self.made(ScratchKind::Overlay, place, Some(namespaces), view)
         })
     }
 
@@ -376,7 +399,7 @@ impl Maker<'_> {
             };
             let (namespaces, view) = self.namespaces(&place, &[]).ok().unzip();
             let view = view.map_or_else(|| files::open_directory(place.tree()), Ok)?;
-            Ok(self.made(kind, place, namespaces, view))
+            self.made(kind, place, namespaces, view)
         });
         copied.map_err(|error| match interrupt.map(Interrupt::check) {
             Some(Err(interrupted)) => interrupted.into(),
@@ -407,9 +430,10 @@ impl Maker<'_> {
         place: Place,
         namespaces: Option<Namespaces>,
         view: File,
-    ) -> Scratch {
-        Scratch {
+    ) -> io::Result<Scratch> {
+        Ok(Scratch {
             project: self.project.to_path_buf(),
+            original: files::open_directory(self.project)?,
             kind,
             place: Arc::new(place),
             below: self.below.clone(),
@@ -418,8 +442,29 @@ impl Maker<'_> {
             program: self.program.clone(),
             bases: self.bases.clone(),
             kept: self.kept,
-        }
+        })
     }
+}
+
+/// The path of an open directory, which is no link even where links are not followed.
+fn directory_path(directory: &File) -> PathBuf {
+    namespace::path_of(directory).join(".")
+}
+
+/// Opens the directory of a path below an open one, following no link.
+fn directory_of(root: &File, path: &Path, creates: bool) -> io::Result<File> {
+    let parent = path.parent().unwrap_or(Path::new(""));
+    let mut directory = root.try_clone()?;
+    for part in parent {
+        if creates
+            && let Err(errno) = mkdirat(&directory, part, Mode::from_raw_mode(0o777))
+            && errno != Errno::EXIST
+        {
+            return Err(errno.into());
+        }
+        directory = files::open_directory_in(&directory, Path::new(part))?;
+    }
+    Ok(directory)
 }
 
 fn name(path: &str) -> &OsStr {

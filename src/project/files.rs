@@ -33,6 +33,10 @@ pub const PROJECT_GATE: &str = ".code-commit.json";
 pub struct Project {
     root: PathBuf,
     directory: PathBuf,
+    /// Directory that holds `agent-config` and `logs`: the root, unless that is a copy of the project.
+    home: PathBuf,
+    /// Directory for the journal of an edit if not one of these.
+    journal: Option<PathBuf>,
     /// Paths that git tracks in the project, or why they are unknown; read only once.
     tracked: Arc<OnceLock<Result<TrackedPaths, String>>>,
 }
@@ -163,8 +167,26 @@ impl Project {
         Self {
             root: root.to_path_buf(),
             directory: directory.to_path_buf(),
+            home: root.to_path_buf(),
+            journal: None,
             tracked: Arc::default(),
         }
+    }
+
+    /// Returns the same project in a scratch tree at `root`, with the journal of its edits in another place: the project
+    /// itself is not to be recovered by it.
+    #[must_use]
+    pub fn in_scratch(self, root: PathBuf, journal: PathBuf) -> Self {
+        Self {
+            root,
+            journal: Some(journal),
+            ..self
+        }
+    }
+
+    /// Returns the directory that holds `agent-config` and `logs`.
+    pub fn home(&self) -> &Path {
+        &self.home
     }
 
     /// Returns the project's root, to which all paths are relative.
@@ -179,18 +201,21 @@ impl Project {
 
     /// Returns the folder with the user's files.
     pub fn config(&self) -> PathBuf {
-        self.root.join(CONFIG)
+        self.home.join(CONFIG)
     }
 
     /// Returns the folder that contains one folder per run.
     pub fn logs(&self) -> PathBuf {
-        self.root.join(LOGS)
+        self.home.join(LOGS)
     }
 
     /// Returns the directories for the journal of an edit: next to the keys, where no build can write, or `logs` if
     /// that folder is mounted read-only.
     pub fn journal_directories(&self) -> [PathBuf; 2] {
-        [self.config(), self.logs()]
+        match &self.journal {
+            Some(journal) => [journal.clone(), journal.clone()],
+            None => [self.config(), self.logs()],
+        }
     }
 
     /// Returns the first writable journal directory, or the first one if neither is writable.

@@ -73,6 +73,11 @@ impl RunFolder {
         format!("{LOGS}/{}", self.name)
     }
 
+    /// Returns the directory that holds `logs`.
+    pub fn home(&self) -> &Path {
+        self.logs.parent().unwrap_or(&self.logs)
+    }
+
     /// Returns the folder's path.
     pub fn path(&self) -> PathBuf {
         self.logs.join(&self.name)

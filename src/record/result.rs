@@ -15,6 +15,7 @@ use crate::model::price::Usd;
 
 use super::seconds::Seconds;
 use super::step::{BuildRecord, Step};
+use crate::exec::scratch::ScratchKind;
 use crate::model::usage::Usage;
 use crate::record::orchestration::{OrchestrationRecord, OrchestrationSettings};
 use crate::sys::error::Error;
@@ -222,6 +223,13 @@ pub enum TreeState {
     PutBack,
 }
 
+/// The scratch tree of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScratchRecord {
+    /// The way in which it was kept apart from the project.
+    pub how: ScratchKind,
+}
+
 /// The net effect of a commit's replies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -347,6 +355,9 @@ pub struct RunRecord {
     pub cost: Option<Usd>,
     /// The size of the change, in lines; null if nothing was changed.
     pub stat: Option<StatRecord>,
+    /// The scratch tree that the run worked in, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scratch: Option<ScratchRecord>,
     /// The build before anything was sent; absent if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<BuildRecord>,

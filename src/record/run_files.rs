@@ -20,6 +20,8 @@ pub const LINEAGE: &str = "lineage.json";
 pub const MCP: &str = "mcp.jsonl";
 /// The log of the build before anything is sent; in `logs` until the run has a folder.
 pub const BASELINE: &str = "baseline-build.txt";
+/// What a run in a scratch tree would have changed, had the project not been changed meanwhile.
+pub const UNAPPLIED: &str = "unapplied.diff";
 /// A build's changes to files that no build may change.
 pub const GATE: &str = "gate.diff";
 /// The first line of a response file that contains an error instead of a reply.

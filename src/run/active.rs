@@ -26,6 +26,7 @@ use crate::run::outcome::{Advice, Failure, Outcome};
 use crate::run::past::history::records_of;
 use crate::run::problems::DoesNotFit;
 use crate::run::ready::Ready;
+use crate::run::scratch::ScratchRun;
 use crate::run::selection::{Models, SelectedModel};
 use crate::run::served::{
     Served, expected_price, of_model, with_all_edits, without_calls_unless_offered,
@@ -60,8 +61,8 @@ impl<'c> Run<'c> {
         folder: &str,
     ) -> Result<Self, Error> {
         let started = context.clock.now();
-        let root = context.project.root();
-        let log = RunLog::create(root, started, folder, context.redactor)?;
+        let home = context.project.home();
+        let log = RunLog::create(home, started, folder, context.redactor)?;
         context.reporter.event(&Event::Started {
             log: log.name().to_owned(),
         });
@@ -72,6 +73,7 @@ impl<'c> Run<'c> {
             .program
             .and_then(|path| path.metadata().ok());
         record.program = program.as_ref().map(ProgramRecord::from);
+        record.scratch = context.scratch.map(ScratchRun::record);
         Ok(Self {
             context,
             log,

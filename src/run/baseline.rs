@@ -77,7 +77,7 @@ impl Baseline<'_> {
         context.interrupt.check()?;
         context.notice("baseline: build.sh runs on the project as it is");
         let mut builds = Builds::new(context, self.build, self.hosts)?;
-        let log = RunLog::baseline(context.project.root(), context.redactor)?;
+        let log = RunLog::baseline(context.project.home(), context.redactor)?;
         // The error gives the reasons in more detail.
         let built = builds.build(Usd::ZERO, log, false)?;
         if let Some(changed) = builds.gate_change()? {
@@ -110,7 +110,7 @@ impl Passed {
             return Ok(());
         }
         let from = context.project.logs().join(BASELINE);
-        let to = context.project.root().join(log.name()).join(BASELINE);
+        let to = context.project.home().join(log.name()).join(BASELINE);
         fs::rename(from, &to).map_err(LogError::of("write", to))
     }
 }

@@ -304,7 +304,6 @@ pub fn describe(status: BuildStatus) -> String {
 ///
 /// # Errors
 /// When neither an overlay nor a copy can be made.
-#[expect(dead_code, reason = "verdicts on the gate will be built so")]
 pub fn scratch(context: &Context<'_>) -> Result<Scratch, ScratchError> {
     let cache = context.environment.os("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.or_else(|| Some(context.home()?.join(".cache")));

@@ -7,6 +7,7 @@ use chrono::NaiveDate;
 
 use super::code_context::CodeLimit;
 use super::env_file::EnvFile;
+use super::scratch::ScratchRun;
 use crate::edit::apply::Tree;
 use crate::edit::protection::Protection;
 use crate::model::price::Usd;
@@ -37,6 +38,8 @@ pub struct Context<'a> {
     pub reporter: &'a dyn Reporter,
     /// The parts of every sandbox that do not depend on its mode.
     pub sandbox: SandboxSetup<'a>,
+    /// The scratch tree that the whole command works in, if it does; the project is in it then.
+    pub scratch: Option<&'a ScratchRun>,
     /// The files and values that the project protects.
     pub protection: &'a Protection,
     /// The models that can be asked, or the reason their table cannot be used.

@@ -36,6 +36,7 @@ pub mod proof;
 pub mod ready;
 pub mod recovery;
 pub mod resumption;
+pub mod scratch;
 pub mod selection;
 pub mod sending;
 pub mod served;

@@ -223,7 +223,7 @@ pub fn survey<'a>(
         shown,
         code,
         parts: parts.filter(|_| choice.inputs.by_parts),
-        draft: is_draft.then(|| project.root().join(DRAFT)),
+        draft: is_draft.then(|| project.home().join(DRAFT)),
         lock,
     })
 }

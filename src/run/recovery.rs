@@ -57,9 +57,21 @@ fn mention_cut_short(context: &Context<'_>) {
     }
 }
 
+/// Locks a project that a run will work on in a scratch tree, and recovers its tree, which the run would not see.
+///
+/// # Errors
+/// When another run holds the lock, or the tree cannot be recovered.
+pub fn take_for_scratch(context: &Context<'_>) -> Result<ProjectLock, Error> {
+    let lock = context.project.lock().map_err(NotReady::of)?;
+    put_in_order(context)?
+        .into_iter()
+        .for_each(|text| context.warn(text));
+    Ok(lock)
+}
+
 /// Recovers the tree of a locked project, and returns a description of what was done, if anything.
 fn put_in_order(context: &Context<'_>) -> Result<Option<&'static str>, Error> {
-    run_log::sweep(context.project.root());
+    run_log::sweep(context.project.home());
     let mut recovered = None;
     for journal in context.project.journal_directories() {
         recovered = recovered.or(edit::recovery::recover(context.tree(&journal))?);

@@ -100,7 +100,7 @@ impl Resumption {
         let whole = steps.iter().take_while(|past| is_whole(past)).count();
         steps.truncate(whole);
         Ok(Self {
-            shown: Sight::of_run(&context.project.root().join(&folder)),
+            shown: Sight::of_run(&context.project.home().join(&folder)),
             folder,
             inputs,
             steps,
@@ -253,7 +253,7 @@ impl Resumption {
         let mut folder = Some(self.folder.clone());
         for _ in 0..MAX_CHAIN {
             let Some(own) = folder else { break };
-            let logged = undo_log::read(context.project.root(), &own)?;
+            let logged = undo_log::read(context.project.home(), &own)?;
             for (path, change) in logged.into_iter().flat_map(|log| log.files) {
                 let before = change.before.map(|before| before.digest);
                 let after = change.after.last().copied().flatten();

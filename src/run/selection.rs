@@ -503,7 +503,7 @@ pub fn find_recording(
     choice: &ModelChoice,
 ) -> Result<Option<Recording>, Error> {
     let project = &context.project;
-    let at = |run: &Path| Recording::find(project.root(), &project.logs(), run);
+    let at = |run: &Path| Recording::find(project.home(), &project.logs(), run);
     let find = |run: &Path| match at(run) {
         Err(RecordingProblem::Missing(path)) => match naming::find(project, run, context.today()) {
             Ok(name) => Ok(at(Path::new(&name))?),
@@ -521,7 +521,7 @@ pub fn find_recording(
 /// When there is no such run.
 pub fn recording_of(context: &Context<'_>, run: &Path) -> Result<Recording, Error> {
     let project = &context.project;
-    Ok(Recording::find(project.root(), &project.logs(), run)?)
+    Ok(Recording::find(project.home(), &project.logs(), run)?)
 }
 
 /// Selects the model for an agent: the one named by `--model`, or the recorded one, or else the user's own, with its

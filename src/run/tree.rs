@@ -6,32 +6,60 @@ use std::path::PathBuf;
 
 use super::active::Run;
 use super::context::Context;
-use super::shown::Shown;
+use super::scratch::ScratchRun;
+use super::shown::{DiskFiles, Shown};
 use crate::edit::apply::{Applied, Tree};
 use crate::edit::beneath::{Root, open_regular, split};
 use crate::edit::changes::{ChangeLog, kept_path};
 use crate::edit::error::ApplyError;
 use crate::edit::undo::{Journalling, UndoError, Undone, undo};
 use crate::edit::undo_log::UndoLog;
-use crate::edit::{self, Digest, Sent, Stamp, VerifiedEdits, stamp};
+use crate::edit::{
+    self, Digest, EditKind, LossGuard, ParsedReply, PathPolicy, Sent, Stamp, VerifiedEdits, stamp,
+};
 use crate::project::changed_files::EditsRecord;
 use crate::record::event::Event;
 use crate::record::result::TreeState;
+use crate::record::run_files::UNAPPLIED;
 use crate::sys::counter::Counter;
 use crate::sys::error::Error;
-use crate::sys::files::{MIB, read_open};
+use crate::sys::files::{MIB, PathError, read_open};
 use crate::sys::git::Git;
 use crate::sys::numbers::counted;
+use crate::sys::text::escaped;
 
 /// Maximum size, in bytes, of a file that is checked for changes by a build.
 const LARGEST: u64 = 64 * MIB;
+
+/// Files of a run in a scratch tree were changed in the project meanwhile.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[error("nothing was applied: changed while the run went on: {}", named(.changed))]
+#[diagnostic(
+    code("/changed-meanwhile/never"),
+    help(
+        "your files are as they are; the run's version is `{folder}/{UNAPPLIED}`, which `git apply` takes"
+    )
+)]
+struct ProjectChanged {
+    changed: Vec<String>,
+    folder: String,
+}
+
+fn named(paths: &[String]) -> String {
+    let paths = paths.iter().map(|path| format!("`{}`", escaped(path)));
+    paths.collect::<Vec<_>>().join(", ")
+}
 
 /// The project's files, as changed by one run.
 pub struct RunTree<'c> {
     context: &'c Context<'c>,
     /// The run's folder, relative to the root.
     folder: String,
+    /// The root of the tree that edits are applied to.
+    root: PathBuf,
     journal: PathBuf,
+    /// The scratch tree, until its changes are brought to the project or dropped.
+    scratch: Option<&'c ScratchRun>,
     undo_log: UndoLog<'c>,
     /// The model's view of the files.
     shown: Shown,
@@ -46,6 +74,8 @@ impl<'c> RunTree<'c> {
         Self {
             context,
             folder: run.log.name().to_owned(),
+            root: root.to_path_buf(),
+            scratch: context.scratch,
             journal: context.project.journal_directory(),
             undo_log: UndoLog::new(root, run.log.folder(), context.redactor),
             shown: Shown::default(),
@@ -106,7 +136,7 @@ impl<'c> RunTree<'c> {
     pub fn kept(&self, path: &str) -> Option<(PathBuf, u32)> {
         let before = self.undo_log.changes().files.get(path)?.before.as_ref()?;
         let kept = kept_path(&self.folder, before);
-        Some((self.context.project.root().join(kept), before.mode))
+        Some((self.context.project.home().join(kept), before.mode))
     }
 
     /// Returns the content that a build gave to a file, if it differs from the reply's.
@@ -124,7 +154,7 @@ impl<'c> RunTree<'c> {
     /// instance.
     pub fn read(&self, path: &str) -> io::Result<Option<Vec<u8>>> {
         let (directory, name) = split(path);
-        let directory = Root::open(self.context.project.root())?.directory(directory)?;
+        let directory = Root::open(&self.root)?.directory(directory)?;
         let file = open_regular(directory.as_fd(), name)?;
         file.map(|file| read_open(file, LARGEST)).transpose()
     }
@@ -135,9 +165,10 @@ impl<'c> RunTree<'c> {
         let done = self.follow("Changing", edits.edits().len());
         let tree = Tree {
             staged: Some(&done),
+            root: &self.root,
             ..self.context.tree(&self.journal)
         };
-        let applied = edit::apply(tree, edits, &mut self.undo_log);
+        let applied = edit::apply(tree, edits, Some(&mut self.undo_log));
         if let Err(ApplyError::NotRolledBack { .. }) = &applied {
             run.record.tree = TreeState::Changed;
         }
@@ -174,8 +205,65 @@ impl<'c> RunTree<'c> {
         }
     }
 
+    /// Applies to the project what the run has made of its files in the scratch tree, if it works in one. From then on,
+    /// the run's tree is the project.
+    ///
+    /// # Errors
+    /// When a file has changed in the project meanwhile, or cannot be written; the project is then as it was.
+    pub fn bring(&mut self, run: &mut Run<'_>) -> Result<(), Error> {
+        let Some(scratch) = self.scratch else {
+            return Ok(());
+        };
+        let root = scratch.scratch.original();
+        let mut project = DiskFiles::below(&root);
+        let (mut files, mut changed) = (Vec::new(), Vec::new());
+        for (path, change) in &self.undo_log.changes().files {
+            let before = change.before.as_ref().map(|before| before.digest);
+            let after = change.after.last().copied().flatten();
+            let now = project.digest(path);
+            if before != after && now != after {
+                if now != before {
+                    changed.push(path.clone());
+                }
+                let content = self.read(path).map_err(PathError::of("read", path))?;
+                let text = content.map(String::from_utf8).transpose();
+                let text = text.map_err(|error| {
+                    PathError::of("read", path)(io::Error::new(io::ErrorKind::InvalidData, error))
+                })?;
+                files.push((path.clone(), text.map_or(EditKind::Remove, EditKind::Write)));
+            }
+        }
+        if !changed.is_empty() {
+            let folder = self.folder.clone();
+            return Err(ProjectChanged { changed, folder }.into());
+        }
+        let policy = PathPolicy::load(&root, self.context.sandbox.program)?;
+        // The replies have passed all limits in the scratch tree.
+        let policy = policy.guarded(LossGuard::off());
+        let edits = policy.verify(ParsedReply::of_files(files))?;
+        let journal = scratch.journal.clone();
+        let tree = Tree {
+            root: &root,
+            ..self.context.tree(&journal)
+        };
+        let applied = edit::apply(tree, &edits, None)?;
+        (self.root, self.journal, self.scratch) = (root, journal, None);
+        if let Some(applied) = applied {
+            warn_of(run, &applied);
+        }
+        if let Err(error) = scratch.bring_ignored(&self.context.project) {
+            run.warn(format!("not all ignored files were brought over: {error}"));
+        }
+        Ok(())
+    }
+
     /// Reverts everything that the run has applied. If that fails, the run still completes, with a warning.
     pub fn put_back(&mut self, run: &mut Run<'_>) {
+        if self.scratch.take().is_some() {
+            self.undo_log.forget();
+            run.record.tree = TreeState::Unchanged;
+            return;
+        }
         let changes = self.undo_log.changes().clone();
         let folder = self.folder.clone();
         self.undo_log.release();
@@ -217,6 +305,7 @@ impl<'c> RunTree<'c> {
         let done = self.follow("Taking back", changes.files.len());
         let tree = Tree {
             staged: Some(&done),
+            root: &self.root,
             ..self.context.tree(&self.journal)
         };
         let undo_log = Some(&mut self.undo_log);
@@ -245,7 +334,10 @@ impl<'c> RunTree<'c> {
         folder: &str,
         changes: &ChangeLog,
     ) -> Result<EditsRecord, UndoError> {
-        let tree = self.context.tree(&self.journal);
+        let tree = Tree {
+            root: &self.root,
+            ..self.context.tree(&self.journal)
+        };
         let undo_log = Some(&mut self.undo_log);
         undo(tree, folder, changes, undo_log, Journalling::Off).map(|undone| undone.edits)
     }

@@ -205,6 +205,28 @@ fn killed_at_any_call_a_run_leaves_the_old_tree_or_the_new_one() {
     sweep_kills(&project(), &RUN);
 }
 
+/// The same in a scratch tree, where the second reply alone passes.
+#[test]
+fn killed_at_any_call_a_run_in_a_scratch_tree_leaves_the_old_tree_or_the_new_one() {
+    let build = "test -e d/again || { touch d/again; exit 1; }";
+    let scratch = [&RUN[..], &["--scratch"]].concat();
+    if !can_trace() {
+        return;
+    }
+    let (old, new) = old_and_new();
+    let without_script = |mut tree: Tree| {
+        tree.remove("build.sh");
+        tree
+    };
+    let (old, new) = (without_script(old), without_script(new));
+    let prepared = project().build(build);
+    sweep(&prepared, &scratch, "signal=SIGKILL", |project, _, what| {
+        project.run(&["recover"]).exits(0);
+        let now = without_script(tree(project));
+        assert!(now == old || now == new, "{what}: {now:#?}");
+    });
+}
+
 #[test]
 fn killed_at_any_call_the_recovery_can_be_done_again() {
     if !can_trace() {

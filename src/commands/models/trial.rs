@@ -213,7 +213,7 @@ fn attempt(
     let log = RunLog::create(&root, context.clock.now(), "trial", context.redactor)?;
     let mut undo_log = UndoLog::new(&root, log.folder(), context.redactor);
     let journal = context.project.journal_directory();
-    edit::apply(context.tree(&journal), &edits, &mut undo_log)?;
+    edit::apply(context.tree(&journal), &edits, Some(&mut undo_log))?;
     let options = BuildOptions {
         timeout: BUILD,
         sandbox: SandboxMode::Strict,

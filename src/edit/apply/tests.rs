@@ -50,7 +50,7 @@ impl Scene {
     fn apply(&self, edits: &VerifiedEdits) -> Result<(), ApplyError> {
         let redactor = Redactor::default();
         let mut undo_log = self.undo_log(&redactor);
-        let applied = apply(self.tree(), edits, &mut undo_log)?.unwrap();
+        let applied = apply(self.tree(), edits, Some(&mut undo_log))?.unwrap();
         assert!(applied.left.is_none(), "{applied:?}");
         Ok(())
     }
@@ -340,10 +340,10 @@ fn a_second_reply_that_fails_leaves_the_undo_log_of_the_first() {
     let tree = Scene::new(&FILES);
     let redactor = Redactor::default();
     let mut undo_log = tree.undo_log(&redactor);
-    apply(tree.tree(), &tree.verified(REPLY), &mut undo_log).unwrap();
+    apply(tree.tree(), &tree.verified(REPLY), Some(&mut undo_log)).unwrap();
     let second = tree.verified("^^^a\nnewer\n^^^end\n");
     fs::write(tree.path("a"), "theirs").unwrap();
-    assert!(apply(tree.tree(), &second, &mut undo_log).is_err());
+    assert!(apply(tree.tree(), &second, Some(&mut undo_log)).is_err());
     let changes = undo_log::read(tree.root.path(), RUN).unwrap().unwrap();
     assert_eq!(&changes.files.len(), &undo_log.changes().files.len());
     assert_eq!(changes.files.len(), 4);
@@ -375,7 +375,7 @@ fn what_is_replaced_or_removed_is_kept_and_what_holds_a_key_beside_the_keys() {
     let tree = Scene::new(&[("a", "old a"), ("gone", "with sekret-key-1")]);
     let redactor = Redactor::new(["sekret-key-1"]);
     let mut undo_log = tree.undo_log(&redactor);
-    apply(tree.tree(), &tree.verified(REPLY), &mut undo_log).unwrap();
+    apply(tree.tree(), &tree.verified(REPLY), Some(&mut undo_log)).unwrap();
     let read = |path: &str| fs::read_to_string(tree.root.path().join(path)).unwrap();
     assert_eq!(read("logs/run/replaced/1"), "old a");
     assert_eq!(read("agent-config/replaced/run/2"), "with sekret-key-1");

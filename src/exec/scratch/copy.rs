@@ -1,9 +1,12 @@
 //! Copies a tree with its modes, links and times.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, FileTimes};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, symlink};
 use std::path::Path;
+
+use rustix::fs::{AtFlags, readlinkat, renameat, symlinkat, unlinkat};
 
 use crate::sys::files::{self, Links};
 use crate::sys::interrupt::Interrupt;
@@ -22,6 +25,30 @@ pub(super) fn copy_tree(
     };
     copier.directory(from, to, empty)?;
     Ok(copier.is_shared)
+}
+
+/// Puts a copy of a file or link from one open directory into another, in one step, in place of what is there.
+pub(super) fn bring_entry(from: &File, to: &File, name: &OsStr) -> io::Result<()> {
+    let mut staged = OsString::from(".scratch.");
+    staged.push(name);
+    let _ = unlinkat(to, &staged, AtFlags::empty());
+    match files::open_in(from, name) {
+        Ok(mut original) => {
+            let mut copy = files::create_new_in(to, &staged, 0o600)?;
+            if share(&copy, &original).is_err() {
+                io::copy(&mut original, &mut copy)?;
+            }
+            finish(&original, &copy)?;
+        }
+        Err(error) if files::is_no_file(&error) => {
+            let Ok(target) = readlinkat(from, name, Vec::new()) else {
+                return Ok(());
+            };
+            symlinkat(target, to, &staged)?;
+        }
+        Err(error) => return Err(error),
+    }
+    Ok(renameat(to, &staged, to, name)?)
 }
 
 struct Copier<'c> {

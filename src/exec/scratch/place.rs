@@ -57,7 +57,12 @@ impl Place {
 
     /// The directory that receives an overlay's changes. Reached through the descriptor, since a tree hides its place.
     pub fn upper(&self) -> PathBuf {
-        path_of(&self.directory).join(UPPER)
+        self.private().join(UPPER)
+    }
+
+    /// The place itself, even if a tree hides it.
+    pub fn private(&self) -> PathBuf {
+        path_of(&self.directory)
     }
 
     /// The root of a copy.

@@ -307,7 +307,7 @@ impl PastRun {
     /// When the record of the changes cannot be read.
     pub fn changes(&self, project: &Project) -> Result<RunChanges, undo_log::UndoLogError> {
         let (mut files, mut doubts) = (Vec::new(), Vec::new());
-        let Some(log) = undo_log::read(project.root(), &self.relative())? else {
+        let Some(log) = undo_log::read(project.home(), &self.relative())? else {
             return Ok(RunChanges::default());
         };
         let steps = self.steps(project);
@@ -358,7 +358,7 @@ impl PastRun {
     fn others(&self, project: &Project) -> Vec<(String, ChangeLog)> {
         let names = names(project).unwrap_or_default().into_iter();
         let read = names.filter(|name| *name != self.name).filter_map(|name| {
-            let changes = undo_log::read(project.root(), &relative(&name)).ok()??;
+            let changes = undo_log::read(project.home(), &relative(&name)).ok()??;
             Some((name, changes))
         });
         read.collect()
@@ -366,7 +366,7 @@ impl PastRun {
 
     /// Returns the files that the run has changed, in their state before it.
     pub(super) fn files_before(&self, project: &Project) -> FileStates {
-        let changes = undo_log::read(project.root(), &self.relative())
+        let changes = undo_log::read(project.home(), &self.relative())
             .ok()
             .flatten();
         let files = changes

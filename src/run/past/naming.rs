@@ -75,7 +75,7 @@ fn folder(project: &Project, run: &Path) -> Option<String> {
         let is_dir = path.symlink_metadata().is_ok_and(|found| found.is_dir());
         is_dir && path.parent() == Some(logs.as_path())
     };
-    let named = [project.root().join(run), logs.join(run)].map(path_clean::clean);
+    let named = [project.home().join(run), logs.join(run)].map(path_clean::clean);
     let found = named.iter().find(|path| is_run(path))?;
     Some(found.file_name()?.to_str()?.to_owned())
 }

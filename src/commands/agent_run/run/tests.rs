@@ -116,6 +116,7 @@ fn in_project(work: impl FnOnce(&Context<'_>, &Recording)) {
         interrupt: &interrupt,
         redactor: &redactor,
         reporter: &Silent,
+        scratch: None,
         sandbox: SandboxSetup {
             program: None,
             document: None,

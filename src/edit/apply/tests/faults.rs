@@ -44,7 +44,7 @@ fn apply_reply_with(scene: &Scene, reply: &str, fault: InjectedFault) -> Option<
     let edits = scene.verified(reply);
     let redactor = Redactor::default();
     let mut undo_log = scene.undo_log(&redactor);
-    let (applied, happened) = with(fault, || apply(scene.tree(), &edits, &mut undo_log));
+    let (applied, happened) = with(fault, || apply(scene.tree(), &edits, Some(&mut undo_log)));
     happened.then_some(applied.is_ok())
 }
 

@@ -24,7 +24,7 @@ fn restored(reply: &str, before: u32, now: Option<u32>, forged: Option<u32>) -> 
     set_mode(&file, before);
     let redactor = Redactor::default();
     let mut undo_log = scene.undo_log(&redactor);
-    apply(scene.tree(), &scene.verified(reply), &mut undo_log).unwrap();
+    apply(scene.tree(), &scene.verified(reply), Some(&mut undo_log)).unwrap();
     if let Some(now) = now {
         set_mode(&file, now);
     }
@@ -70,7 +70,7 @@ fn a_copy_that_is_kept_is_no_wider_than_the_file_and_no_narrower() {
         fs::hard_link(scene.path("a"), scene.path("b")).unwrap();
         let redactor = Redactor::default();
         let mut undo_log = scene.undo_log(&redactor);
-        apply(scene.tree(), &scene.verified(REMOVE), &mut undo_log).unwrap();
+        apply(scene.tree(), &scene.verified(REMOVE), Some(&mut undo_log)).unwrap();
         assert_eq!(mode(&scene.path("logs/run/replaced/1")), before);
         let changes = undo_log.changes().clone();
         undo(scene.tree(), RUN, &changes, None, Journalling::On).unwrap();

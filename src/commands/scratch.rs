@@ -1,0 +1,68 @@
+//! Moves a command into a scratch tree, before it starts any thread.
+
+use std::path::Path;
+
+use super::command_line::Cli;
+use crate::project::run_folder::make_directory;
+use crate::project::{CONFIG, LOGS, Project};
+use crate::run::context::Context;
+use crate::run::scratch::ScratchRun;
+use crate::run::{builds, recovery};
+use crate::sys::error::Error;
+use crate::sys::files::{IfThere as _, PathError};
+
+/// Makes the scratch tree that this command line asks for, if it does, and moves the process into it. Its user works in
+/// `directory`. Returns the project in the tree as well.
+///
+/// # Errors
+/// When another run holds the project, or no tree can be made.
+pub fn enter_scratch(
+    cli: &Cli,
+    context: &Context<'_>,
+    directory: &Path,
+) -> Result<Option<(ScratchRun, Project)>, Error> {
+    let mode = cli
+        .scratch
+        .filter(|_| cli.command.is_none() && !cli.dry_run);
+    let Some(mode) = mode else {
+        return Ok(None);
+    };
+    let lock = recovery::take_for_scratch(context)?;
+    let root = context.project.root();
+    let mut made = Vec::new();
+    for name in [CONFIG, LOGS] {
+        // A directory made in the tree would be lost with it.
+        let path = root.join(name);
+        if path
+            .symlink_metadata()
+            .if_there()
+            .map_err(PathError::of("read", &path))?
+            .is_none()
+        {
+            make_directory(&path).map_err(PathError::of("write", &path))?;
+            made.push(name);
+        }
+    }
+    let scratch = builds::scratch(context)?;
+    let run = ScratchRun {
+        made,
+        mode,
+        _lock: lock,
+        journal: context.project.journal_directory(),
+        scratch,
+    };
+    let is_mounted = run
+        .scratch
+        .enter(directory)
+        .map_err(PathError::of("enter", root))?;
+    let tree = if is_mounted {
+        root.to_path_buf()
+    } else {
+        run.scratch.root()
+    };
+    let project = context
+        .project
+        .clone()
+        .in_scratch(tree, run.scratch.private());
+    Ok(Some((run, project)))
+}

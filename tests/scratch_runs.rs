@@ -1,0 +1,277 @@
+//! Runs in a scratch tree: what reaches the project, and when.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, SystemTime};
+
+use serde_json::json;
+
+use crate::support::{Finished, ModelServer, TestProject, bubblewrap_works};
+
+const ONE: &str = "^^^src/a.rs\none\n^^^end\n^^^src/main.rs\n^^^delete\n";
+const TWO: &str = "^^^src/a.rs\ntwo\n^^^end\n";
+/// Passes with the second reply, and leaves files of its own.
+const BUILD: &str =
+    "pwd; mkdir -p target; echo cache > target/cache; echo lock > Cargo.lock; grep -q two src/a.rs";
+
+/// A file by which a build tells that it has begun, and the project's files as they are then.
+fn peeking(project: &TestProject) -> String {
+    // The root of another process leads to the project itself.
+    format!(
+        "cat /proc/{}/root{}/src/a.rs 2>&1",
+        std::process::id(),
+        project.path("").display()
+    )
+}
+
+fn kind(run: &Finished) -> String {
+    run.result()["scratch"]["how"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_change_reaches_the_project_when_its_build_passes() {
+    for sandbox in ["off", "auto", "strict"] {
+        if sandbox != "off" && !bubblewrap_works() {
+            return;
+        }
+        let server = ModelServer::gemini(&[ONE, TWO]);
+        let project = TestProject::new().with(&server).build(BUILD);
+        let before = project.tree();
+        let run = project.run(&["--scratch", "--sandbox", sandbox]).exits(0);
+        assert_eq!(project.read("src/a.rs"), "two\n");
+        assert!(!project.path("src/main.rs").exists());
+        assert!(!project.path("target").exists() && !project.path("Cargo.lock").exists());
+        let result = run.result();
+        assert_eq!(result["tree"], "changed");
+        assert_eq!(result["attempts"][1]["build"]["sandbox"], sandbox);
+        assert!(["overlay", "reflink", "copy"].contains(&&*kind(&run)));
+        let root = project.path("").canonicalize().unwrap();
+        let log = run.logged("initial-build.txt");
+        assert!(
+            kind(&run) != "overlay" || log.contains(root.to_str().unwrap()),
+            "{log}"
+        );
+        let undone = project.run(&["undo"]).exits(0);
+        undone.says(&[]);
+        assert_eq!(project.tree(), before);
+    }
+}
+
+#[test]
+fn nothing_of_a_failing_run_reaches_the_project_unless_it_is_to_be_kept() {
+    let fails = |arguments: &[&str]| {
+        let server = ModelServer::gemini(&[ONE; 4]);
+        let project = TestProject::new().with(&server).build(BUILD);
+        let before = project.tree();
+        let run = project.run(arguments).exits(1);
+        let same = project.tree() == before;
+        (
+            run.result()["tree"].clone(),
+            same,
+            project.run(&["undo"]).code,
+            project.tree() == before,
+        )
+    };
+    assert_eq!(fails(&["--scratch"]), (json!("unchanged"), true, 2, true));
+    let kept = fails(&["--scratch", "--on-failure", "keep"]);
+    assert_eq!(kept, (json!("changed"), false, 0, true));
+}
+
+#[test]
+fn ignored_files_come_over_with_their_times_if_they_are_wanted() {
+    let server = ModelServer::gemini(&[TWO, ONE, TWO]);
+    let build = "mkdir -p target/x/y; echo new > target/x/y/z; touch -d '2001-02-03 04:05:06Z' target/x/y/z; \
+        ln -sf y target/x/link; rm -f target/old; echo k > agent-config/k; chmod 700 target/x/y/z; echo seen > seen; grep -q two src/a.rs";
+    let project = TestProject::new()
+        .with(&server)
+        .file("target/old", "old")
+        .file("target/kept", "kept")
+        .build(build);
+    project
+        .run(&["--scratch=keep-ignored", "--sandbox", "off"])
+        .exits(0);
+    let path = project.path("target/x/y/z");
+    let metadata = path.metadata().unwrap();
+    let time = SystemTime::UNIX_EPOCH + Duration::from_secs(981_173_106);
+    assert_eq!(metadata.modified().unwrap(), time);
+    assert_eq!(metadata.permissions().mode() & 0o777, 0o700);
+    assert_eq!(
+        fs::read_link(project.path("target/x/link")).unwrap(),
+        Path::new("y")
+    );
+    assert_eq!(project.read("target/kept"), "kept");
+    assert!(!project.path("target/old").exists() && !project.path("seen").exists());
+    assert_eq!(project.read("src/a.rs"), "two\n");
+}
+
+#[test]
+fn what_somebody_changes_meanwhile_is_not_overwritten() {
+    for (edited, code) in [("src/a.rs", 6), ("src/b.rs", 0)] {
+        let server = ModelServer::gemini(&[TWO]);
+        let project = TestProject::new().with(&server).file("src/a.rs", "mine\n");
+        let gate = project.path("../").join(format!(
+            "{}-go",
+            project.path("").file_name().unwrap().to_str().unwrap()
+        ));
+        let project = project.build(&format!(
+            "echo ready > {0}; while test -e {0}; do :; done",
+            gate.display()
+        ));
+        let child = project.start(&["--scratch", "--sandbox", "off"]);
+        crate::support::within_a_minute(|| gate.exists());
+        fs::write(project.path(edited), "theirs\n").unwrap();
+        fs::remove_file(&gate).unwrap();
+        let run = Finished::new(&project, &[], child.wait_with_output().unwrap()).exits(code);
+        assert_eq!(project.read(edited), "theirs\n");
+        if code == 6 {
+            let run = run.says(&[
+                "changed while the run went on: `src/a.rs`",
+                "unapplied.diff",
+            ]);
+            assert!(run.logged("unapplied.diff").contains("-mine\n+two\n"));
+            assert_eq!(run.result()["tree"], "unchanged");
+        } else {
+            assert_eq!(project.read("src/a.rs"), "two\n");
+        }
+    }
+}
+
+#[test]
+fn a_run_in_a_scratch_tree_holds_the_project() {
+    let server = ModelServer::gemini(&[TWO]);
+    let project = TestProject::new()
+        .with(&server)
+        .build("while ! test -e ../go; do :; done");
+    let other = project.path("..").join("go");
+    assert!(!other.exists());
+    let peek = peeking(&project);
+    let project = project.build(&format!("{peek}; grep -q two src/a.rs"));
+    let run = project.run(&["--scratch", "--sandbox", "off"]).exits(0);
+    assert!(
+        run.logged("initial-build.txt").contains("No such file"),
+        "{}",
+        run.logged("initial-build.txt")
+    );
+    assert_eq!(project.read("src/a.rs"), "two\n");
+}
+
+/// Runs as a user without rights, in a project of its own, where `prelude` comes first.
+fn as_user(prelude: &str, arguments: &[&str]) -> Option<(TestProject, Finished)> {
+    if !rustix::process::geteuid().is_root() {
+        return None;
+    }
+    let server = ModelServer::gemini(&[ONE, TWO]);
+    let project = TestProject::new().with(&server).build(BUILD);
+    let chown = Command::new("chown")
+        .args(["-R", "65534:65534"])
+        .arg(project.path(""))
+        .status();
+    assert!(chown.unwrap().success());
+    let command = project.command(arguments);
+    let mut outer = Command::new("setpriv");
+    outer
+        .args([
+            "--reuid=65534",
+            "--regid=65534",
+            "--clear-groups",
+            "sh",
+            "-c",
+        ])
+        .arg(format!("{prelude}\nexec \"$@\""))
+        .arg("sh")
+        .arg(command.get_program())
+        .args(command.get_args())
+        .current_dir(project.path(""))
+        .env_clear();
+    for (name, value) in command.get_envs() {
+        outer.env(name, value.unwrap());
+    }
+    let run = Finished::new(&project, arguments, outer.output().unwrap());
+    Some((project, run))
+}
+
+#[test]
+fn a_user_without_rights_gets_the_same() {
+    for sandbox in ["off", "auto", "strict"] {
+        let Some((project, run)) = as_user("", &["--scratch", "--sandbox", sandbox]) else {
+            return;
+        };
+        let run = run.exits(0);
+        assert_eq!(kind(&run), "overlay");
+        assert_eq!(run.result()["attempts"][1]["build"]["sandbox"], sandbox);
+        assert_eq!(project.read("src/a.rs"), "two\n");
+        assert!(!project.path("target").exists());
+    }
+}
+
+#[test]
+fn without_namespaces_a_copy_takes_the_place() {
+    // In a user namespace that allows no other ones.
+    let outer = "exec unshare -Ur sh -c 'echo 0 > /proc/sys/user/max_user_namespaces; echo 0 > /proc/sys/user/max_mnt_namespaces; exec \"$@\"' sh \"$@\"";
+    let Some((project, run)) = as_user(outer, &["--scratch=keep-ignored"]) else {
+        return;
+    };
+    let run = run.exits(0);
+    assert!(["reflink", "copy"].contains(&&*kind(&run)));
+    assert_eq!(project.read("src/a.rs"), "two\n");
+    assert_eq!(project.read("target/cache"), "cache\n");
+    assert!(!project.path("Cargo.lock").exists());
+    let log = run.logged("initial-build.txt");
+    assert!(log.contains("code-commit-scratch"), "{log}");
+}
+
+#[test]
+fn a_dry_run_makes_no_tree_and_a_report_takes_none() {
+    let server = ModelServer::gemini(&[]);
+    let project = TestProject::new().with(&server);
+    project.run(&["--scratch", "--dry-run"]).exits(0);
+    project.run(&["--scratch", "--cc"]).exits(2);
+    project.run(&["--scratch=other"]).exits(2);
+}
+
+#[test]
+fn an_interrupted_run_leaves_the_project_as_it_was() {
+    let server = ModelServer::gemini(&[TWO]);
+    let project = TestProject::new()
+        .with(&server)
+        .build("kill -INT $PPID; sleep 60");
+    let before = project.tree();
+    let run = project.run(&["--scratch", "--sandbox", "off"]).exits(130);
+    assert_eq!(run.result()["tree"], "unchanged");
+    assert_eq!(project.tree(), before);
+}
+
+#[test]
+fn a_run_goes_on_and_is_replayed_in_a_scratch_tree() {
+    let server = ModelServer::gemini(&[ONE, ONE, ONE, ONE, TWO]);
+    let project = TestProject::new().with(&server).build(BUILD);
+    let before = project.tree();
+    let run = project.run(&["--scratch"]).exits(1);
+    project
+        .run(&["--resume", &run.folder, "--scratch"])
+        .exits(0);
+    assert_eq!(project.read("src/a.rs"), "two\n");
+    project.run(&["undo"]).exits(0);
+    assert_eq!(project.tree(), before);
+    let last = project
+        .runs()
+        .iter()
+        .rev()
+        .nth(1)
+        .unwrap()
+        .file_name()
+        .unwrap()
+        .to_str()
+        .unwrap()
+        .to_owned();
+    let run = project.run(&["--replay", &last, "--scratch", "--diff", "--baseline"]);
+    let run = if run.code == 3 {
+        project.run(&["--replay", &last, "--scratch", "--diff"])
+    } else {
+        run
+    };
+    let run = run.exits(0);
+    assert!(run.stdout.contains("+two"), "{}", run.stdout);
+}
