@@ -125,6 +125,8 @@ name_of() {
             case $(head -n 1 "$FOLDER/artifact/summary.md" 2>/dev/null) in
                 *' gate-changed') echo gate-changed ;;
                 *' warnings-denied') echo warnings-denied ;;
+                *' gate-weakened') echo gate-weakened ;;
+                *' not-proven') echo not-proven ;;
                 *) echo build-failed ;;
             esac
             ;;
@@ -179,6 +181,7 @@ run() {
     [ "${INPUT_CI:-}" != true ] || set -- "$@" --require-clean --deny-warnings=tests --reask 1
     [ "${INPUT_BASELINE:-}" != true ] || set -- "$@" --baseline
     [ "${INPUT_REQUIRE_EDITS:-}" != true ] || set -- "$@" --require-edits
+    case ${INPUT_GATE:-off} in off) ;; *) set -- "$@" --gate "$INPUT_GATE" ;; esac
     mark=$(random)
     printf '::stop-commands::%s\n' "$mark"
     code=0

@@ -676,6 +676,7 @@ fn exits() -> BTreeSet<(u8, String)> {
         Exit::BuildFailed,
         Exit::GateChanged,
         Exit::WarningsDenied,
+        Exit::GateWeakened,
         Exit::NotProven,
         Exit::Usage,
         Exit::NotReady,
@@ -705,6 +706,7 @@ fn exits() -> BTreeSet<(u8, String)> {
             | Exit::BuildFailed
             | Exit::GateChanged
             | Exit::WarningsDenied
+            | Exit::GateWeakened
             | Exit::NotProven
             | Exit::Usage
             | Exit::NotReady

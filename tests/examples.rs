@@ -265,6 +265,8 @@ fn the_action_passes_every_exit_code_on() {
         (77, "unknown"),
         (1, "gate-changed"),
         (1, "warnings-denied"),
+        (1, "gate-weakened"),
+        (1, "not-proven"),
     ] {
         // As the program writes it.
         let heading = format!("## code-commit: \u{274c} {name}");

@@ -32,6 +32,7 @@ mod docs;
 mod edits;
 mod examples;
 mod gate;
+mod gate_verdict;
 mod hostile;
 mod hostile_project;
 mod hosts;

@@ -45,13 +45,14 @@ const SHORT_HELP: [(&str, &str); 6] = [
 const NEAR: f64 = 0.6;
 
 /// The flags that do not apply to a consistency report.
-const CHANGE_FLAGS: [&str; 21] = [
+const CHANGE_FLAGS: [&str; 22] = [
     "context",
     "include",
     "exclude",
     "ci",
     "protect",
     "deny_warnings",
+    "gate",
     "require_clean",
     "allow_elision",
     "allow_shrink",

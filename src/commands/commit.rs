@@ -7,7 +7,7 @@ use std::mem;
 use std::path::Path;
 
 use self::replacements::{PresentFile, Replacements};
-use super::cli::gate::GateArgs;
+use super::cli::gate::{GateArgs, GateMode};
 use super::cli::replies::{OnFailure, ReplyArgs};
 use super::command_line::Cli;
 use super::error::{CommandError, DeniedWarning};
@@ -38,7 +38,7 @@ use crate::run::ready::Ready;
 use crate::run::resumption::{ResumedTree, Resumption};
 use crate::run::selection::{Models, RecordedReplies};
 use crate::run::tree::RunTree;
-use crate::run::{closing, ready};
+use crate::run::{closing, ready, verdict};
 use crate::sys::error::Error;
 use crate::sys::exit::Exit;
 
@@ -126,12 +126,28 @@ pub fn commit(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<
     let own: BTreeSet<String> = tree.changed().map(str::to_owned).collect();
     let files = replacements.files().filter(|(path, _)| own.contains(*path));
     closing::review(context, &mut run, &tree, files);
-    if let (Ok(_), Some(denied)) = (&result, denied(&run, &cli.gate)) {
-        if reverts {
-            tree.put_back(&mut run);
-            run.record.stat = None;
+    let has_passed = result.is_ok();
+    if let (Ok(_), Some(how)) = (&result, cli.gate.gate) {
+        let files = replacements.files().filter(|(path, _)| own.contains(*path));
+        let (changes, _) = closing::changes(&tree, files);
+        let change = (&changes[..], ready.inputs.query.as_str());
+        let scratch = context.scratch.map(|run| &run.scratch);
+        match verdict::judge(context, baseline_of(cli), &mut run, scratch, change) {
+            Err(interrupted) => result = Err(interrupted.into()),
+            Ok(verdict) => {
+                let problem = verdict.problem(run.log.name());
+                if let Some(problem) = problem.filter(|_| how == GateMode::Strict) {
+                    result = Err(problem.into());
+                }
+            }
         }
+    }
+    if let (Ok(_), Some(denied)) = (&result, denied(&run, &cli.gate)) {
         result = Err(denied.into());
+    }
+    if has_passed && result.is_err() && reverts {
+        tree.put_back(&mut run);
+        run.record.stat = None;
     }
     if let Err(error) = tree.bring(&mut run) {
         let diff = closing::diff_so_far(&tree);

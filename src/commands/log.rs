@@ -19,6 +19,7 @@ use crate::model::Purpose;
 use crate::model::price::Usd;
 use crate::model::usage::Usage;
 use crate::project::Project;
+use crate::record::gate::GateRecord;
 use crate::record::orchestration::{EXECUTE_AGENT, READ_ARTIFACT};
 use crate::record::result;
 use crate::record::result::{AgentRecord, RunRecord};
@@ -573,6 +574,9 @@ impl Story {
         self.line("");
         for warning in &record.warnings {
             self.line(format!("warning: {warning}"));
+        }
+        for line in record.gate.iter().flat_map(GateRecord::told) {
+            self.line(line);
         }
         if let Some(error) = &record.error {
             self.line(format!("error: {}", error.message));

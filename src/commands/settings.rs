@@ -10,6 +10,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
+use super::cli::gate::GateMode;
 use super::command_line::{Cli, CliMessage};
 use super::error::CommandError;
 use crate::edit::protection::check_pattern;
@@ -33,6 +34,7 @@ struct ProjectGate {
     require_edits: bool,
     baseline: bool,
     require_clean: bool,
+    gate: Option<GateMode>,
 }
 
 fn patterns<'de, D: Deserializer<'de>>(json: D) -> Result<Vec<String>, D::Error> {
@@ -102,6 +104,7 @@ pub fn with_files(cli: &Cli, project: &Project) -> Result<Cli, Error> {
     cli.gate.protect.extend(gate.protect);
     cli.gate.deny_warnings.extend(gate.deny_warnings);
     cli.gate.require_clean |= gate.require_clean;
+    cli.gate.gate = cli.gate.gate.max(gate.gate);
     cli.replies.require_edits |= gate.require_edits;
     // A dry run starts nothing that it was not asked for.
     cli.build.baseline |= gate.baseline && !cli.dry_run;

@@ -124,6 +124,10 @@ fn of_run(context: &Context<'_>, record: &RunRecord, log: Option<&str>) -> Strin
             page += &format!("- and {} more\n", record.warnings.len() - WARNINGS);
         }
     }
+    if let Some(gate) = &record.gate {
+        page += "\n### Gate\n\n";
+        page.extend(gate.told().map(|line| format!("- {}\n", escaped(&line))));
+    }
     let changes = run.changes(&context.project).unwrap_or_default().files;
     if !changes.is_empty() {
         page += &changed(context.redactor, &changes, record.tree);

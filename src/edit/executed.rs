@@ -7,6 +7,11 @@ use std::sync::LazyLock;
 
 use super::beneath::split;
 
+/// The occasion of files that are run with tests or checks.
+pub const IN_CHECKS: &str = "when tests or checks are run";
+/// The occasion of files that CI obeys.
+pub const IN_CI: &str = "in CI";
+
 /// The occasions on which files run code, with the patterns of those files. A pattern is a name at any depth, the end
 /// of a path, a directory at any depth (with a trailing `/`), or an extension (with a leading `*`).
 const EXECUTED: [(&str, &str); 6] = [
@@ -22,7 +27,7 @@ const EXECUTED: [(&str, &str); 6] = [
          sitecustomize.py usercustomize.py *.pth",
     ),
     (
-        "when tests or checks are run",
+        IN_CHECKS,
         ".config/nextest.toml .eslintrc.cjs .eslintrc.js .mocharc.js .prettierrc.js .pylintrc .rspec conftest.py \
          eslint.config.js eslint.config.mjs jest.config.js jest.config.ts noxfile.py pytest.ini tox.ini \
          vite.config.js vite.config.ts vitest.config.ts",
@@ -39,7 +44,7 @@ const EXECUTED: [(&str, &str); 6] = [
          .opencode/ .roo/ .windsurf/ .windsurfrules AGENTS.md CLAUDE.local.md CLAUDE.md GEMINI.md mcp.json",
     ),
     (
-        "in CI",
+        IN_CI,
         ".appveyor.yml .buildkite/ .circleci/ .cirrus.yml .drone.yml .forgejo/ .gitea/ .github/ .gitlab-ci.yml \
          .gitlab/ .travis.yml .woodpecker/ .woodpecker.yml Jenkinsfile action.yaml action.yml appveyor.yml \
          azure-pipelines.yml bitbucket-pipelines.yml cloudbuild.yaml",

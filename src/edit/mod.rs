@@ -24,7 +24,7 @@ mod comparison;
 mod digest;
 mod disk;
 pub(crate) mod error;
-mod executed;
+pub(crate) mod executed;
 mod fault;
 mod form;
 mod guard;

@@ -56,11 +56,7 @@ impl Protection {
 
     /// Returns whether the file at `path` is protected as a whole, in whatever letter case.
     pub fn covers(&self, path: &str) -> bool {
-        let is_matched = |path: &str, is_dir| {
-            let verdict = self.patterns.verdict(path.as_bytes(), is_dir, Case::Fold);
-            verdict == Some(true)
-        };
-        is_matched(path, false) || ancestors(path).any(|directory| is_matched(directory, true))
+        covers(&self.patterns, path, Case::Fold)
     }
 
     /// Returns whether a value in the file at `path` is protected.
@@ -85,6 +81,15 @@ impl Protection {
         let values = self.values.iter();
         values.map(|known| (known.clone(), read(known))).collect()
     }
+}
+
+/// Returns whether the patterns match the file at `path`, or a directory above it.
+pub fn covers(patterns: &IgnoreFile, path: &str, case: Case) -> bool {
+    let is_matched = |path: &str, is_dir| {
+        let verdict = patterns.verdict(path.as_bytes(), is_dir, case);
+        verdict == Some(true)
+    };
+    is_matched(path, false) || ancestors(path).any(|directory| is_matched(directory, true))
 }
 
 fn value(text: &str, pointer: &str) -> Option<Value> {

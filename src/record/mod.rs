@@ -5,6 +5,7 @@
 //! | [`result`] | `result.json`, as the contract defines it; a change in meaning raises `SCHEMA` |
 //! | `finding` | a problem in the output of a build |
 //! | `step` | one step: a call to the model and its outcome |
+//! | `gate` | the verdict on the tests and settings that judged a change |
 //! | [`run_log`], [`run_files`] | writing a run's folder, and the names of its files |
 //! | [`replay`] | a model that answers from such a folder |
 //! | [`orchestration`] | an orchestration's report and branches |
@@ -15,6 +16,7 @@
 
 pub mod event;
 pub(crate) mod finding;
+pub(crate) mod gate;
 pub mod mode;
 pub mod orchestration;
 pub mod question;

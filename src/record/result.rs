@@ -17,6 +17,7 @@ use super::seconds::Seconds;
 use super::step::{BuildRecord, Step};
 use crate::exec::scratch::ScratchKind;
 use crate::model::usage::Usage;
+use crate::record::gate::GateRecord;
 use crate::record::orchestration::{OrchestrationRecord, OrchestrationSettings};
 use crate::sys::error::Error;
 use crate::sys::exit::Exit;
@@ -364,6 +365,9 @@ pub struct RunRecord {
     /// The steps, in order. Their actions are reduced to the tool's name and whether it failed.
     #[serde(rename = "attempts", serialize_with = "crate::record::step::brief")]
     pub steps: Vec<Step>,
+    /// The verdict on the gate; only in a run that was asked for it and passed its build.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gate: Option<GateRecord>,
     /// The report's sections; only in a consistency report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sections: Option<Vec<SectionRecord>>,

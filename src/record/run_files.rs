@@ -24,6 +24,11 @@ pub const BASELINE: &str = "baseline-build.txt";
 pub const UNAPPLIED: &str = "unapplied.diff";
 /// A build's changes to files that no build may change.
 pub const GATE: &str = "gate.diff";
+/// The logs of the builds for the verdict on the gate: with the old gate, with it but for what the query names, and with
+/// the new tests on the old code.
+pub const OLD_GATE: &str = "old-gate-build.txt";
+pub const OLD_GATE_REST: &str = "old-gate-unnamed-build.txt";
+pub const NEW_TESTS: &str = "new-tests-build.txt";
 /// The first line of a response file that contains an error instead of a reply.
 pub const ERROR_LINE: &str = "ERROR\n";
 

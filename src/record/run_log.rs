@@ -154,9 +154,16 @@ impl<'r> RunLog<'r> {
     /// # Errors
     /// When the file cannot be written.
     pub fn build(&self, step: &StepId) -> Result<BuildLog<'r>, LogError> {
-        let name = run_files::name(step, Artifact::Build);
-        let path = self.folder.path().join(&name);
-        let file = self.folder.open().and_then(|folder| create(&folder, &name));
+        self.named_build(&run_files::name(step, Artifact::Build))
+    }
+
+    /// Opens the log of a build that is no step's.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn named_build(&self, name: &str) -> Result<BuildLog<'r>, LogError> {
+        let path = self.folder.path().join(name);
+        let file = self.folder.open().and_then(|folder| create(&folder, name));
         BuildLog::new(file.map_err(failed(&path))?, path, self.redactor)
     }
 

@@ -173,7 +173,6 @@ impl<'c> Builds<'c> {
     ///
     /// # Errors
     /// When the build could not be run.
-    #[expect(dead_code, reason = "verdicts on the gate will be built so")]
     pub fn build_in(
         &self,
         scratch: &Scratch,

@@ -112,7 +112,7 @@ pub fn past_run(project: &Project, log: Option<&str>) -> PastRun {
 }
 
 /// The changes that can be compared line by line, and those that are too large for that.
-fn changes<'f>(
+pub(crate) fn changes<'f>(
     tree: &RunTree<'_>,
     files: impl Iterator<Item = (&'f str, Option<&'f str>)>,
 ) -> (Vec<FileChange>, Vec<FileStat>) {

@@ -13,6 +13,7 @@
 //! | `tree`, `gate` | the files that a run changes, and those that its builds must not change |
 //! | `builds`, `baseline`, `passed_trees`, `proof` | builds, and the proof that the project passes |
 //! | `closing` | the warnings and line counts at the end of a run |
+//! | `verdict` | the verdict on a change of tests and of the settings that judge it |
 //! | `past` | the runs recorded in `logs` |
 
 pub mod accounts;
@@ -43,3 +44,4 @@ pub mod served;
 pub mod shown;
 pub mod tiers;
 pub mod tree;
+pub(crate) mod verdict;

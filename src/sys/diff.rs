@@ -15,6 +15,7 @@ mod tests;
 
 pub(crate) use change::in_order;
 pub use change::{FileChange, FileState, MAX_BYTES, NEW_MODE};
+pub(crate) use compare::{Comparison, LineChange};
 pub use hunk::{Hunk, Line, LineKind, hunks};
 pub use stat::{FileStat, Stat, StatKind, stat};
 

@@ -13,6 +13,8 @@ pub enum Exit {
     GateChanged,
     /// The build passed, but the change has warnings that the user denies.
     WarningsDenied,
+    /// The build passed, but what was tested before does not hold.
+    GateWeakened,
     /// What was to be proven does not hold.
     NotProven,
     /// The command line is invalid.
@@ -55,7 +57,7 @@ pub enum Exit {
 
 impl Exit {
     /// All statuses that have a fixed code and name, with the reason of errors that give no other.
-    const ALL: [(Self, u8, &'static str, &'static str); 22] = [
+    const ALL: [(Self, u8, &'static str, &'static str); 23] = [
         (Self::Done, 0, "done", "disk"),
         // Code 1: the goal of the run was not reached.
         (Self::BuildFailed, 1, "build-failed", "build"),
@@ -66,6 +68,7 @@ impl Exit {
             "warnings-denied",
             "warnings-denied",
         ),
+        (Self::GateWeakened, 1, "gate-weakened", "gate-weakened"),
         (Self::NotProven, 1, "not-proven", "not-proven"),
         (Self::AuditFailed, 1, "audit-failed", "audit-failed"),
         (Self::ToolsFailed, 1, "tools-failed", "tools-failed"),

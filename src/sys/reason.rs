@@ -12,7 +12,7 @@ pub struct Reason {
 }
 
 /// All reasons, and whether the same command may succeed later.
-pub(crate) const REASONS: [(&str, bool); 42] = [
+pub(crate) const REASONS: [(&str, bool); 43] = [
     // The project, the command line or the environment.
     ("usage", false),
     ("missing-input", false),
@@ -45,6 +45,7 @@ pub(crate) const REASONS: [(&str, bool); 42] = [
     ("build", false),
     ("gate-changed", false),
     ("warnings-denied", false),
+    ("gate-weakened", false),
     ("not-proven", false),
     // The machine.
     ("disk", true),

@@ -1,6 +1,7 @@
 //! The flags for what a change must not do to count as done.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use serde::Deserialize;
 
 use crate::edit::protection::check_pattern;
 use crate::run::past::warnings::check_code;
@@ -25,4 +26,20 @@ pub struct GateArgs {
     /// Stop with exit code 3 if git sees changes in the project
     #[arg(long)]
     pub require_clean: bool,
+
+    /// Build once more with the tests and lint settings as they were, and with the new tests on the
+    /// old code: report what comes of it, or be strict, and fail with exit code 1 if what was tested
+    /// before does not hold
+    #[arg(long, value_name = "HOW", value_enum, hide_possible_values = true)]
+    pub gate: Option<GateMode>,
+}
+
+/// How the verdict on the gate counts. The later counts more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GateMode {
+    /// Report it
+    Report,
+    /// Fail if it is bad
+    Strict,
 }

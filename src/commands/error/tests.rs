@@ -52,6 +52,7 @@ use crate::run::past::naming::NoSuchRun;
 use crate::run::past::recomputation::NotRecomputed;
 use crate::run::problems::{BaselineProblem, DoesNotFit, ResumeProblem, UnknownModel};
 use crate::run::sending::SendingProblem;
+use crate::run::verdict::GateProblem;
 use crate::secret::KeyProblem;
 use crate::secret::credentials::Finding;
 use crate::sys::dotenv::DotenvProblem;
@@ -553,6 +554,13 @@ fn commands_own(told: &mut Told) {
         ],
     });
     statements(told);
+    told.error(GateProblem::Weakened {
+        files: s("`tests/a.rs`"),
+        log: s("logs/x/old-gate-build.txt"),
+    });
+    told.error(GateProblem::NotProven {
+        log: s("logs/x/new-tests-build.txt"),
+    });
     told.error(DoesNotFit {
         model: s("a"),
         prompt_tokens: 200_000,

@@ -17,7 +17,8 @@ use crate::record::result::WarningRecord;
 use crate::sys::text::{cut, printable};
 
 use crate::sys::diff::{FileChange, LineKind, hunks};
-use signs::{Concern, LANGUAGES, Language, MANIFESTS};
+pub(crate) use signs::Concern;
+use signs::{LANGUAGES, Language, MANIFESTS};
 
 /// Maximum size, in bytes, of a file that is searched.
 const MAX_BYTES: usize = 4 << 20;
@@ -135,10 +136,23 @@ pub fn warnings(changes: &[FileChange], build_script: &str) -> Vec<WarningRecord
     bounded.flatten().collect()
 }
 
+/// Returns the numbers of the lines, counted from 1, at which a file of this name has signs of the concern.
+pub(crate) fn signed_lines(path: &str, text: &[u8], concern: Concern) -> Vec<usize> {
+    let language = LANGUAGES.iter().find(|language| language.reads(path));
+    let signs = language.map_or(&[][..], |language| language.signs).iter();
+    let signs = signs.filter(|(known, ..)| *known == concern);
+    let signs = signs.filter_map(|(.., pattern)| Sign::of(language?, pattern));
+    let offset = |found: &[u8]| found.as_ptr().addr() - text.as_ptr().addr();
+    let mut lines: Vec<usize> = signs
+        .flat_map(|sign| sign.found(text).map(offset).collect::<Vec<_>>())
+        .map(|at| memchr_iter(b'\n', &text[..at]).count() + 1)
+        .collect();
+    lines.sort_unstable();
+    lines
+}
+
 fn is_read(language: &Language, change: &FileChange) -> bool {
-    let extension = change.path.rsplit_once('.').map(|(_, extension)| extension);
-    extension.is_some_and(|extension| language.extensions.contains(&extension))
-        && change.before().len().max(change.after().len()) <= MAX_BYTES
+    language.reads(&change.path) && change.before().len().max(change.after().len()) <= MAX_BYTES
 }
 
 fn record(code: &'static str, path: &str, line: Option<usize>, message: String) -> WarningRecord {
@@ -160,7 +174,7 @@ const READERS: usize = 11;
 
 /// Returns whether the script runs the file, by its path, or a program that takes its commands from it: `make`, or one
 /// that runs the scripts in `package.json`.
-fn is_run(change: &FileChange, script: &str) -> bool {
+pub(crate) fn is_run(change: &FileChange, script: &str) -> bool {
     let lines = script
         .lines()
         .filter(|line| !line.trim_start().starts_with('#'));

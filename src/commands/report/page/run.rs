@@ -12,6 +12,7 @@ use super::text::{HtmlEscaper, beginning};
 use super::words::{self, bytes, count, seconds};
 use super::{orchestration, promise, shell, steps};
 use crate::model::usage::Usage;
+use crate::record::gate::{GateRecord, OldGate};
 use crate::record::result;
 use crate::record::result::{AgentRecord, RunRecord};
 use crate::record::step::Step;
@@ -97,15 +98,22 @@ fn head(escaper: HtmlEscaper<'_>, run: &PastRun) -> Markup {
     }
 }
 
-/// Renders errors and warnings.
+/// Renders errors, the verdict on the gate, and warnings.
 fn problems(escaper: HtmlEscaper<'_>, record: &RunRecord) -> Markup {
     let more = record.warnings.len().saturating_sub(WARNINGS);
+    let holds = |gate: &GateRecord| gate.old_gate != OldGate::Failed || !gate.excused.is_empty();
     html! {
         @if let Some(error) = &record.error {
             section.box.bad {
                 h2 { span aria-hidden="true" { "\u{2717} " } "Error" }
                 p.message { (escaper.passage(&error.message)) }
                 @if let Some(hint) = &error.hint { p { b { "Hint: " } (escaper.passage(hint)) } }
+            }
+        }
+        @if let Some(gate) = &record.gate {
+            section.box.bad[!holds(gate)] {
+                h2 { "The gate" }
+                @for line in gate.told() { p { (escaper.passage(&line)) } }
             }
         }
         @if !record.warnings.is_empty() {

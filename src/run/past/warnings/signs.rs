@@ -26,11 +26,19 @@ pub struct Language {
     pub signs: &'static [(Concern, &'static [&'static str], &'static str)],
 }
 
+impl Language {
+    /// Returns whether the file at `path` is in one of these languages, by its extension.
+    pub fn reads(&self, path: &str) -> bool {
+        let extension = path.rsplit_once('.').map(|(_, extension)| extension);
+        extension.is_some_and(|extension| self.extensions.contains(&extension))
+    }
+}
+
 const SLASHES: &[&str] = &["//", "/*", "*"];
 
 /// All supported languages.
 #[rustfmt::skip]
-pub const LANGUAGES: [Language; 7] = [
+pub const LANGUAGES: [Language; 10] = [
     Language {
         extensions: &["rs"],
         comments: SLASHES,
@@ -84,6 +92,34 @@ pub const LANGUAGES: [Language; 7] = [
             (Test, &["["], r"^[ \t]*\[\s*(?:[^\]\n]*,\s*)?(?:Fact|Theory|Test|TestCase|TestCaseSource|TestMethod|DataTestMethod)\s*[\](,]"),
             (Skip, &["Skip", "Ignore"], r"\b(?:Fact|Theory)\s*\(\s*Skip\s*=[^\]\n]*|\[\s*(?:[^\]\n]*,\s*)?Ignore\b[^\]\n]*\]?"),
             (Silence, &["#pragma", "SuppressMessage("], r"#pragma\s+warning\s+disable\b(?:\s+\w+)*|\bSuppressMessage\([^\]\n]*"),
+        ],
+    },
+    Language {
+        extensions: &["c", "cc", "cpp", "cxx", "h", "hpp"],
+        comments: SLASHES,
+        signs: &[
+            (Test, &["TEST", "SCENARIO", "Test(", "test_"], r"^[ \t]*(?:(?:TYPED_|BOOST_AUTO_|START_)?TEST(?:_F|_P|_CASE|_METHOD)?|SCENARIO|Test)\s*\(|^(?:static\s+)?(?:void|int|bool)\s+test_\w+\s*\("),
+            (Skip, &["SKIP", "DISABLED_", "IGNORE"], r"\bGTEST_SKIP\(|\bDISABLED_\w+|\bTEST_IGNORE\w*|\bSKIP\("),
+            (Silence, &["#pragma", "NOLINT", "cppcheck-suppress"], r"#pragma\s+(?:GCC|clang)\s+diagnostic\s+ignored\b[^\n]*|#pragma\s+warning\s*\(\s*disable[^\n]*|//\s*NOLINT\w*|//\s*cppcheck-suppress\b"),
+        ],
+    },
+    Language {
+        extensions: &["rb"],
+        comments: &["#"],
+        signs: &[
+            (Test, &["it", "test", "specify", "scenario"], r#"^[ \t]*(?:(?:it|specify|scenario|test)[ (]+["']|def\s+test_\w+)"#),
+            (Skip, &["xit", "xdescribe", "xcontext", "xspecify", "pending", "skip"], r"^[ \t]*(?:xit|xdescribe|xcontext|xspecify|pending|skip)\b"),
+            (Only, &["fit", "fdescribe", "fcontext", "focus"], r"^[ \t]*(?:fit|fdescribe|fcontext)\b|\bfocus: true"),
+            (Silence, &["rubocop:"], r"#\s*rubocop:(?:disable|todo)\b(?:\s+[\w/]+)?"),
+        ],
+    },
+    Language {
+        extensions: &["php"],
+        comments: SLASHES,
+        signs: &[
+            (Test, &["test", "Test", "it("], r"\bfunction\s+test\w*\s*\(|#\[(?:\w+\\)*Test\]|^[ \t]*(?:it|test)\s*\("),
+            (Skip, &["markTest", "->skip(", "->todo("], r"\bmarkTest(?:Skipped|Incomplete)\(|->(?:skip|todo)\("),
+            (Silence, &["phpcs:", "@phpstan-ignore", "@psalm-suppress", "@codeCoverageIgnore"], r"(?://|#|/\*+)\s*(?:phpcs:(?:ignore|disable)\b|@phpstan-ignore[\w-]*|@psalm-suppress\s+\w+|@codeCoverageIgnore\w*)"),
         ],
     },
     Language {

@@ -1,0 +1,108 @@
+//! The verdict on the gate: whether what was tested before still holds, and whether new tests prove the change. Plain
+//! data.
+
+use serde::{Deserialize, Serialize};
+
+/// Maximum number of names in a line.
+const NAMED: usize = 5;
+
+/// How a change has changed the gate.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GateChange {
+    /// Not at all.
+    #[default]
+    None,
+    /// It has more than before, beside all that it had.
+    Added,
+    /// Something that it had is different or gone.
+    Changed,
+}
+
+/// The end of the build with the old gate and the new code.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OldGate {
+    /// It passed: what was tested before still holds.
+    Passed,
+    /// It failed: something that was tested before does not hold.
+    Failed,
+    /// It did not get so far as to tell, or the gate cannot be told from the code.
+    Inconclusive,
+    /// There was none: the gate is as it was.
+    #[default]
+    NotRun,
+}
+
+/// The end of the build with the new tests and the old code.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NewTests {
+    /// It failed in a test.
+    Proven,
+    /// It passed: the tests do not tell the old code from the new one.
+    NotDiscriminating,
+    /// It did not get so far as to tell.
+    Inconclusive,
+    /// There was none: no test is new or changed.
+    #[default]
+    #[serde(rename = "no-new-tests")]
+    None,
+}
+
+/// The verdict on the gate.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GateRecord {
+    /// The files of the gate that the change touches.
+    pub files: Vec<String>,
+    /// How it changes them.
+    pub change: GateChange,
+    /// Whether what was tested before holds.
+    pub old_gate: OldGate,
+    /// Whether the new tests prove the change.
+    pub new_tests: NewTests,
+    /// The files and tests that the query names, if the old gate holds without them alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub excused: Vec<String>,
+}
+
+impl GateRecord {
+    /// The verdict in two lines.
+    pub fn told(&self) -> [String; 2] {
+        let old = match (self.old_gate, self.change) {
+            (OldGate::NotRun, _) => "the gate is as it was".to_owned(),
+            (OldGate::Passed, GateChange::Added) => "passed, what is new is added".to_owned(),
+            (OldGate::Passed, _) => "passed: what was tested before holds".to_owned(),
+            (OldGate::Failed, _) if !self.excused.is_empty() => format!(
+                "failed, but the query names what changed: {}",
+                listed(&self.excused)
+            ),
+            (OldGate::Failed, _) => "failed: what was tested before does not hold".to_owned(),
+            (OldGate::Inconclusive, _) => "inconclusive".to_owned(),
+        };
+        let files = match self.files.as_slice() {
+            [] => String::new(),
+            files => format!(" ({})", listed(files)),
+        };
+        let new = match self.new_tests {
+            NewTests::Proven => "proven: they fail without the change",
+            NewTests::NotDiscriminating => "not discriminating: they pass without the change",
+            NewTests::Inconclusive => "inconclusive",
+            NewTests::None => "no test is new",
+        };
+        [
+            format!("old gate, new code: {old}{files}"),
+            format!("new tests, old code: {new}"),
+        ]
+    }
+}
+
+/// Lists the first names.
+pub fn listed(names: &[String]) -> String {
+    let shown = names.iter().take(NAMED).map(|name| format!("`{name}`"));
+    let shown = shown.collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(NAMED) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}

@@ -1,0 +1,249 @@
+//! The verdict on a change of the gate: of the tests, and of the settings by which a change is judged.
+//!
+//! Builds in scratch trees: the new code with the gate as it was, and the old code with the new tests. What no build may
+//! change is another thing: see `gate`.
+
+mod changed;
+mod ending;
+mod named;
+mod parts;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use self::changed::{Changed, Side};
+use self::ending::Ending;
+use super::active::Run;
+use super::baseline::Baseline;
+use super::builds::{self, Builds, describe};
+use super::context::Context;
+use crate::exec::build_script::BUILD_SCRIPT;
+use crate::exec::scratch::Scratch;
+use crate::record::gate::{GateRecord, NewTests, OldGate};
+use crate::record::run_files;
+use crate::sys::diff::{FileChange, FileState};
+use crate::sys::error::Error;
+use crate::sys::files::{self, Links, MIB, PathError};
+use crate::sys::interrupt::Interrupted;
+
+/// A change that does not pass the gate although its build does.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+pub(crate) enum GateProblem {
+    /// The tests as they were fail on the new code.
+    #[error(
+        "the build passed, but what was tested before does not hold: with {files} as before, it fails"
+    )]
+    #[diagnostic(
+        code("gate-weakened"),
+        help("see `{log}`; if a test is to change, name it or its file in the query")
+    )]
+    Weakened {
+        /// The files that were laid back.
+        files: String,
+        /// The log of the build.
+        log: String,
+    },
+    /// The new tests pass on the old code.
+    #[error("the build passed, but the new tests prove nothing: they pass without the change, too")]
+    #[diagnostic(
+        code("not-proven"),
+        help("see `{log}`; ask for tests that fail without the change")
+    )]
+    NotProven {
+        /// The log of the build.
+        log: String,
+    },
+}
+
+/// The verdict on a change.
+#[derive(Debug, Default)]
+pub struct GateVerdict {
+    /// The verdict for the run's record.
+    pub record: GateRecord,
+    /// True if code has changed, and tests assert something new that holds without it.
+    is_unproven: bool,
+}
+
+impl GateVerdict {
+    /// Returns the error of a change that is strictly judged; `log` is the run's folder.
+    pub(crate) fn problem(&self, log: &str) -> Option<GateProblem> {
+        let GateRecord {
+            files,
+            old_gate,
+            excused,
+            ..
+        } = &self.record;
+        if *old_gate == OldGate::Failed && excused.is_empty() {
+            return Some(GateProblem::Weakened {
+                files: crate::record::gate::listed(files),
+                log: format!("{log}/{}", run_files::OLD_GATE),
+            });
+        }
+        self.is_unproven.then(|| GateProblem::NotProven {
+            log: format!("{log}/{}", run_files::NEW_TESTS),
+        })
+    }
+}
+
+/// Judges a change that has passed its build. Uses a fork of `scratch` for each build, or a scratch tree over the
+/// project. What cannot be built is inconclusive, with a warning.
+///
+/// # Errors
+/// When a signal arrives.
+pub fn judge(
+    context: &Context<'_>,
+    how: Baseline<'_>,
+    run: &mut Run<'_>,
+    scratch: Option<&Scratch>,
+    (changes, query): (&[FileChange], &str),
+) -> Result<GateVerdict, Interrupted> {
+    let script = context.project.root().join(BUILD_SCRIPT);
+    let script = files::read(&script, Links::Refused, MIB).unwrap_or_default();
+    let changed = Changed::of(changes, &String::from_utf8_lossy(&script));
+    let mut verdict = GateVerdict {
+        record: GateRecord {
+            files: changed.gate_files().map(str::to_owned).collect(),
+            change: changed.gate_change(),
+            ..GateRecord::default()
+        },
+        is_unproven: false,
+    };
+    if !verdict.record.files.is_empty() {
+        let mut judge = Judge {
+            context,
+            how,
+            run,
+            scratch,
+            changed,
+            query,
+        };
+        verdict.record.old_gate = judge.old_gate(&mut verdict.record.excused)?;
+        verdict.record.new_tests = judge.new_tests()?;
+        verdict.is_unproven = verdict.record.new_tests == NewTests::NotDiscriminating
+            && judge.changed.has_code()
+            && judge.changed.has_new_assertions();
+    }
+    verdict
+        .record
+        .told()
+        .into_iter()
+        .for_each(|line| context.notice(line));
+    run.record.gate = Some(verdict.record.clone());
+    Ok(verdict)
+}
+
+struct Judge<'j, 'c, 'r> {
+    context: &'j Context<'c>,
+    how: Baseline<'j>,
+    run: &'j mut Run<'r>,
+    scratch: Option<&'j Scratch>,
+    changed: Changed<'j>,
+    query: &'j str,
+}
+
+impl Judge<'_, '_, '_> {
+    /// Builds the new code with the old gate; where that fails, without those tests that the query names, which are
+    /// `excused` if they alone fail.
+    fn old_gate(&mut self, excused: &mut Vec<String>) -> Result<OldGate, Interrupted> {
+        let mut end = OldGate::NotRun;
+        if self.changed.has_gate() {
+            let tree = self.changed.tree(Side::New, Side::Old, None);
+            end = match self.ending(&tree, run_files::OLD_GATE)? {
+                Ending::Passed => OldGate::Passed,
+                Ending::NotBuilt => OldGate::Inconclusive,
+                _ => OldGate::Failed,
+            };
+        }
+        let named = self.changed.named(self.query);
+        if end == OldGate::Failed && !named.is_empty() {
+            let tree = self.changed.tree(Side::New, Side::Old, Some(self.query));
+            let holds = tree.is_empty()
+                || matches!(
+                    self.ending(&tree, run_files::OLD_GATE_REST)?,
+                    Ending::Passed | Ending::NotBuilt
+                );
+            if holds {
+                *excused = named;
+            }
+        }
+        let is_unclear = self.changed.is_unclear() && end != OldGate::Failed;
+        Ok(if is_unclear {
+            OldGate::Inconclusive
+        } else {
+            end
+        })
+    }
+
+    /// Builds the old code with the new tests.
+    fn new_tests(&mut self) -> Result<NewTests, Interrupted> {
+        if !self.changed.has_new_tests() {
+            return Ok(NewTests::None);
+        }
+        // Without a change of the code, the build has passed on that tree.
+        let ending = if self.changed.has_code() {
+            let tree = self.changed.tree(Side::Old, Side::New, None);
+            self.ending(&tree, run_files::NEW_TESTS)?
+        } else {
+            Ending::Passed
+        };
+        Ok(match ending {
+            Ending::Passed if self.changed.has_orphans() => NewTests::Inconclusive,
+            Ending::Passed => NewTests::NotDiscriminating,
+            Ending::TestFailed => NewTests::Proven,
+            _ => NewTests::Inconclusive,
+        })
+    }
+
+    /// Builds a tree that differs from the run's in these files.
+    fn ending(
+        &mut self,
+        tree: &[(&str, Option<FileState>)],
+        log: &'static str,
+    ) -> Result<Ending, Interrupted> {
+        self.context.interrupt.check()?;
+        self.build(tree, log).or_else(|error| {
+            self.context.interrupt.check()?;
+            self.run.warn(format!("the gate is not judged: {error}"));
+            Ok(Ending::NotBuilt)
+        })
+    }
+
+    fn build(&self, tree: &[(&str, Option<FileState>)], log: &str) -> Result<Ending, Error> {
+        let scratch = match self.scratch {
+            Some(scratch) => scratch.fork()?,
+            None => builds::scratch(self.context)?,
+        };
+        self.wait_for_the_next_second();
+        for (path, state) in tree {
+            let written = match state {
+                Some(state) => scratch.write(path, &state.content, Some(state.mode)),
+                None => scratch.remove(path),
+            };
+            written.map_err(PathError::of("write", path))?;
+        }
+        let builds = Builds::new(self.context, self.how.build, self.how.hosts)?;
+        let mut log = self.run.log.named_build(log)?;
+        let report = builds.build_in(&scratch, &mut log)?;
+        let output = log.finish(&describe(report.status))?;
+        let tests: Vec<&str> = self.changed.test_files().collect();
+        Ok(Ending::of(report.status, &output.text, &tests))
+    }
+
+    /// Waits until a file that is written now is newer than the changed ones, by the seconds that interpreters compare.
+    fn wait_for_the_next_second(&self) {
+        let second = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = second(self.context.clock.now().into());
+        let root = self.context.project.root();
+        let changed = self
+            .changed
+            .paths()
+            .filter_map(|path| root.join(path).metadata().ok());
+        let mut times = changed.filter_map(|found| found.modified().ok());
+        if times.any(|time| second(time).as_secs() == now.as_secs()) {
+            thread::sleep(Duration::from_secs(now.as_secs() + 1).saturating_sub(now));
+        }
+    }
+}

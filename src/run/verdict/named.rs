@@ -1,0 +1,132 @@
+//! What a query names of the gate: files by path or name, and tests by name. Pure.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use crate::run::past::warnings::{Concern, signed_lines};
+use crate::sys::diff::{Comparison, LineChange};
+use crate::sys::text::regex;
+
+/// Number of lines from the start of a test in which its name stands.
+const NEAR: usize = 6;
+
+/// The name of a test, from its start.
+static NAME: LazyLock<Regex> = LazyLock::new(|| {
+    regex(
+        r#"(?:\b(?:fn|def|func|fun|function|void|Task|public|internal)\s+(?:\([^)]*\)\s*)?(?:`([^`\n]+)`|(\w+))\s*[(<:]|\bTEST\w*\s*\(\s*(?:\w+\s*,\s*)?(\w+)|["'`]([^"'`\n]+)["'`]|^\s*(\w+)\s*\(\))"#,
+    )
+});
+
+/// Returns whether the query names the file at `path`, by its path, the end of its path, or its name.
+pub fn names_file(query: &str, path: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || "_-./".contains(c);
+    let mut words = query.split(|c: char| !is_part(c));
+    words.any(|word| {
+        let word = word.trim_start_matches("./").trim_end_matches(['.', '/']);
+        // A name without an ending may be any word.
+        let is_end = || path.ends_with(&format!("/{word}")) && word.contains('.');
+        !word.is_empty() && (path == word && word.contains(['.', '/']) || is_end())
+    })
+}
+
+/// Returns whether the query names a test. A name that is a plain word counts in quotes alone.
+fn names_test(query: &str, name: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    let is_quote = |c: char| "`'\"“”«»".contains(c);
+    let is_plain = name.chars().all(|c| c.is_lowercase() || c.is_ascii_digit());
+    let mut found = query.match_indices(name);
+    !name.is_empty()
+        && found.any(|(at, _)| {
+            let (before, after) = (&query[..at], &query[at + name.len()..]);
+            let is_whole = !before.ends_with(is_part) && !after.starts_with(is_part);
+            is_whole && (!is_plain || before.ends_with(is_quote) && after.starts_with(is_quote))
+        })
+}
+
+/// The tests of a text: the line that each starts at, counted from 0, and its name.
+fn tests(path: &str, text: &str) -> Vec<(usize, String)> {
+    let lines: Vec<&str> = text.lines().collect();
+    let starts = signed_lines(path, text.as_bytes(), Concern::Test);
+    let starts = starts.into_iter().map(|line| line - 1);
+    let named = starts.filter_map(|start| {
+        let near = lines.get(start..)?;
+        let near = near[..near.len().min(NEAR)].join("\n");
+        let found = NAME.captures(&near)?;
+        let name = found.iter().skip(1).flatten().next()?;
+        Some((start, name.as_str().to_owned()))
+    });
+    named.collect()
+}
+
+/// The tests in these texts that the query names.
+pub fn named_tests(query: &str, path: &str, texts: &[&str]) -> Vec<String> {
+    let all = texts.iter().flat_map(|text| tests(path, text));
+    let mut names: Vec<String> = all.map(|(_, name)| name).collect();
+    names.sort();
+    names.dedup();
+    names.retain(|name| names_test(query, name));
+    names
+}
+
+/// The old text with those tests as in the new one that the query names; `None` if it names none.
+pub fn without_unnamed(query: &str, path: &str, old: &str, new: &str) -> Option<String> {
+    if named_tests(query, path, &[old, new]).is_empty() {
+        return None;
+    }
+    let compared = Comparison::of(old.as_bytes(), new.as_bytes())?;
+    let sides = [tests(path, old), tests(path, new)];
+    let is_named = |change: &LineChange| {
+        let ranges = [&change.before, &change.after];
+        let mut touched = sides.iter().zip(ranges).flat_map(|(tests, range)| {
+            let lines = if range.is_empty() {
+                range.start.saturating_sub(1)..range.start
+            } else {
+                range.clone()
+            };
+            let at = tests.partition_point(|(start, _)| *start <= lines.start);
+            let inside = tests[at..]
+                .iter()
+                .take_while(move |(start, _)| *start < lines.end);
+            let above = at.checked_sub(1).map(|at| &tests[at]);
+            // What is put before a test is no part of the one above.
+            let above = above.filter(|_| !is_decorator(&compared, change));
+            let below = tests[at..]
+                .iter()
+                .take(1)
+                .filter(|_| is_decorator(&compared, change));
+            above.into_iter().chain(inside).chain(below)
+        });
+        let mut is_any = false;
+        touched.all(|(_, name)| {
+            is_any = true;
+            names_test(query, name)
+        }) && is_any
+    };
+    let (mut merged, mut at) = (Vec::new(), 0);
+    for change in &compared.changes {
+        merged.extend_from_slice(&compared.before[at..change.before.start]);
+        merged.extend_from_slice(if is_named(change) {
+            &compared.after[change.after.clone()]
+        } else {
+            &compared.before[change.before.clone()]
+        });
+        at = change.before.end;
+    }
+    merged.extend_from_slice(&compared.before[at..]);
+    String::from_utf8(merged.concat()).ok()
+}
+
+/// Returns whether all changed lines stand above a test, as its attributes.
+fn is_decorator(compared: &Comparison<'_>, change: &LineChange) -> bool {
+    let lines = compared.before[change.before.clone()]
+        .iter()
+        .chain(&compared.after[change.after.clone()]);
+    let mut lines = lines.map(|line| line.trim_ascii_start());
+    lines.all(|line| match line {
+        [b'@', ..] | [b'#', b'[', ..] => true,
+        // Not a command of a shell.
+        [b'[', next, ..] => next.is_ascii_alphabetic(),
+        _ => false,
+    })
+}

@@ -1,0 +1,138 @@
+//! The kinds of files that judge a change, by the tables of the ecosystems. Pure.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use crate::edit::executed;
+use crate::edit::protection::covers;
+use crate::project::gitignore::{Case, IgnoreFile};
+use crate::sys::text::regex;
+
+/// One table for each ecosystem; `common.txt` describes the form.
+const TABLES: [&str; 11] = [
+    include_str!("tables/common.txt"),
+    include_str!("tables/rust.txt"),
+    include_str!("tables/python.txt"),
+    include_str!("tables/javascript.txt"),
+    include_str!("tables/go.txt"),
+    include_str!("tables/java.txt"),
+    include_str!("tables/c.txt"),
+    include_str!("tables/dotnet.txt"),
+    include_str!("tables/ruby.txt"),
+    include_str!("tables/php.txt"),
+    include_str!("tables/shell.txt"),
+];
+
+/// The kind of a file. Of several that match a path, the first counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FileKind {
+    /// A test, its data, or what it expects.
+    Test,
+    /// Settings of tests, lints, coverage or CI.
+    Settings,
+    /// A manifest, of which some parts are the gate.
+    Parts(Form),
+    /// A description of the build.
+    Build,
+    /// A file that may be code or gate.
+    Either,
+    /// A file that is neither.
+    Document,
+    /// All else.
+    Code,
+}
+
+/// The form of a file whose parts are told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Form {
+    /// JSON.
+    Json,
+    /// Sections with keys, as in TOML and INI.
+    Sections,
+    /// XML.
+    Xml,
+    /// Blocks in braces, as in Gradle's files.
+    Blocks,
+    /// Rust.
+    Rust,
+}
+
+/// A line of a table.
+struct Row {
+    kind: FileKind,
+    files: IgnoreFile,
+    /// The parts that are the gate.
+    parts: IgnoreFile,
+}
+
+static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| {
+    let rows = lines().filter_map(|(word, rest)| {
+        let kind = match word {
+            "test" => FileKind::Test,
+            "settings" => FileKind::Settings,
+            "json" => FileKind::Parts(Form::Json),
+            "sections" => FileKind::Parts(Form::Sections),
+            "xml" => FileKind::Parts(Form::Xml),
+            "blocks" => FileKind::Parts(Form::Blocks),
+            "build" => FileKind::Build,
+            "either" => FileKind::Either,
+            "document" => FileKind::Document,
+            _ => return None,
+        };
+        let (files, parts) = rest.split_once(": ").unwrap_or((rest, ""));
+        let patterns = |text: &str| IgnoreFile::parse(text.replace(' ', "\n").as_bytes());
+        let (files, parts) = (patterns(files), patterns(parts));
+        Some(Row { kind, files, parts })
+    });
+    rows.collect()
+});
+
+/// A line that asserts something.
+static ASSERTS: LazyLock<Regex> = LazyLock::new(|| any("asserts"));
+/// A line with which a script runs tests or lints.
+static RUNS: LazyLock<Regex> = LazyLock::new(|| any("runs"));
+
+/// The lines of all tables, each with its first word.
+fn lines() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let lines = TABLES.iter().flat_map(|table| table.lines());
+    lines.filter_map(|line| Some((line.split_once(' ')?.0, line.split_once(' ')?.1.trim())))
+}
+
+fn any(word: &str) -> Regex {
+    let all = lines().filter(|(first, _)| *first == word);
+    let all: Vec<String> = all.map(|(_, pattern)| format!("(?:{pattern})")).collect();
+    regex(&all.join("|"))
+}
+
+/// Returns the kind of the file at `path`, and the patterns of its parts that are the gate.
+pub fn kind(path: &str) -> (FileKind, &'static IgnoreFile) {
+    static RUST: LazyLock<IgnoreFile> = LazyLock::new(|| IgnoreFile::parse(b"test\nlint"));
+    let rows = ROWS.iter();
+    let rows = rows.filter(|row| covers(&row.files, path, Case::Sensitive));
+    if let Some(row) = rows.min_by_key(|row| row.kind) {
+        return (row.kind, &row.parts);
+    }
+    let kind = match executed::runs_code(path) {
+        Some(executed::IN_CI | executed::IN_CHECKS) => FileKind::Settings,
+        _ if extension(path) == "rs" => FileKind::Parts(Form::Rust),
+        _ => FileKind::Code,
+    };
+    (kind, &RUST)
+}
+
+/// The extension of a file's name; empty if it has none.
+pub fn extension(path: &str) -> &str {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.rsplit_once('.').map_or("", |(_, extension)| extension)
+}
+
+/// Returns whether a line asserts something.
+pub fn asserts(line: &str) -> bool {
+    ASSERTS.is_match(line)
+}
+
+/// Returns whether a script runs tests or lints.
+pub fn runs_checks(script: &str) -> bool {
+    RUNS.is_match(script)
+}

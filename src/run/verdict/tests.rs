@@ -1,0 +1,417 @@
+//! Tests of what the gate is, and of trees with the code of one state and the gate of another.
+
+mod replies;
+
+use super::changed::{Changed, Side};
+use super::table::{FileKind, Form, kind};
+use crate::record::gate::GateChange;
+use crate::sys::diff::FileChange;
+
+#[test]
+fn a_path_tells_what_is_the_gate() {
+    for (expected, paths) in [
+        (
+            FileKind::Test,
+            "tests/a.rs src/a/tests.rs tests/data/x.json test_a.py a_test.go a.test.ts a-spec.js src/AppTest.java \
+             src/test/java/App.java conftest.py spec/a_spec.rb tests/AppTest.php App.Tests/AppTests.cs a.bats \
+             src/__snapshots__/a.snap src/snapshots/a.snap x.golden test/helper.sh tests/fixtures/Cargo.toml \
+             test_helper.bash AppSpec.kt test.sh run_tests.sh",
+        ),
+        (
+            FileKind::Settings,
+            ".eslintrc.json eslint.config.js jest.config.js clippy.toml .config/nextest.toml pytest.ini tox.ini .flake8 \
+             .golangci.yml checkstyle.xml config/detekt/detekt.yml .clang-tidy .rubocop.yml phpunit.xml phpstan.neon \
+             .shellcheckrc .github/workflows/ci.yml .gitlab-ci.yml codecov.yml x.runsettings check.sh",
+        ),
+        (
+            FileKind::Build,
+            "Makefile CMakeLists.txt cmake/x.cmake Rakefile Makefile.toml",
+        ),
+        (FileKind::Either, "setup.py"),
+        (FileKind::Document, "README.md docs/a.txt CHANGELOG.md"),
+        (
+            FileKind::Code,
+            "src/main.py src/latest.js src/Contest.java lib/attest.go go.mod Gemfile requirements.txt src/verify.go greet.sh \
+             TestimonialService.java src/check.py spectrum/a.c",
+        ),
+        (
+            FileKind::Parts(Form::Json),
+            "package.json a/tsconfig.build.json composer.json",
+        ),
+        (
+            FileKind::Parts(Form::Sections),
+            "Cargo.toml pyproject.toml setup.cfg",
+        ),
+        (FileKind::Parts(Form::Xml), "pom.xml App/App.csproj"),
+        (
+            FileKind::Parts(Form::Blocks),
+            "build.gradle app/build.gradle.kts",
+        ),
+        (
+            FileKind::Parts(Form::Rust),
+            "src/main.rs src/verify.rs src/lint.rs",
+        ),
+    ] {
+        for path in paths.split_whitespace() {
+            assert_eq!(kind(path).0, expected, "{path}");
+        }
+    }
+}
+
+fn some(content: &str) -> Option<Vec<u8>> {
+    (!content.is_empty()).then(|| content.into())
+}
+
+fn change(path: &str, before: &str, after: &str) -> FileChange {
+    FileChange::of(path.to_owned(), some(before), some(after))
+}
+
+/// The file with the new code and the old gate.
+fn old_gate(path: &str, before: &str, after: &str, query: Option<&str>) -> String {
+    let changes = [change(path, before, after)];
+    let tree = Changed::of(&changes, "").tree(Side::New, Side::Old, query);
+    let Some((_, state)) = tree.first() else {
+        return after.to_owned();
+    };
+    let content = state.as_ref().map_or(&[][..], |state| &state.content);
+    String::from_utf8(content.to_vec()).unwrap()
+}
+
+#[test]
+fn the_gate_of_a_manifest_is_laid_back_and_its_dependencies_are_not() {
+    for (path, before, after, expected) in [
+        (
+            "package.json",
+            r#"{"scripts": {"test": "jest"}, "jest": {"bail": 1}, "dependencies": {"a": "1"}}"#,
+            r#"{"scripts": {"test": "true"}, "dependencies": {"a": "2", "b": "1"}}"#,
+            "{\n\"dependencies\": {\n\"a\": \"2\",\n\"b\": \"1\"\n},\n\"scripts\": {\n\"test\": \"jest\"\n},\n\"jest\": {\n\"bail\": 1\n}\n}\n",
+        ),
+        (
+            "tsconfig.json",
+            r#"{"compilerOptions": {"strict": true, "lib": ["a"]}}"#,
+            r#"{"compilerOptions": {"strict": false, "lib": ["b"]}}"#,
+            "{\n\"compilerOptions\": {\n\"lib\": [\n  \"b\"\n],\n\"strict\": true\n}\n}\n",
+        ),
+        (
+            "Cargo.toml",
+            "[package]\nname = \"a\"\n[dependencies]\na = \"1\"\n[lints.clippy]\nall = \"deny\"\n",
+            "[package]\nname = \"a\"\nautotests = false\n[dependencies]\na = \"2\"\n[lints.clippy]\nall = \"allow\"\n",
+            "[package]\nname = \"a\"\n[dependencies]\na = \"2\"\n[lints.clippy]\nall = \"deny\"\n",
+        ),
+        (
+            "Cargo.toml",
+            "[lib]\ntest = true\n\n[dependencies]\n",
+            "[lib]\npath = \"x.rs\"\n\n[dependencies]\nb = \"1\"\n",
+            "[lib]\npath = \"x.rs\"\n\ntest = true\n\n[dependencies]\nb = \"1\"\n",
+        ),
+        (
+            "pyproject.toml",
+            "[project]\ndependencies = [\n  \"a\",\n]\n[tool.pytest.ini_options]\naddopts = \"-q\"\n",
+            "[project]\ndependencies = [\n  \"b\",\n]\n[tool.pytest.ini_options]\naddopts = \"-k x\"\n",
+            "[project]\ndependencies = [\n  \"b\",\n]\n[tool.pytest.ini_options]\naddopts = \"-q\"\n",
+        ),
+        (
+            "pom.xml",
+            "<project>\n  <dependencies><a>1</a></dependencies>\n  <properties>\n    <v>1</v>\n    <skipTests>false</skipTests>\n  </properties>\n  <build><x/></build>\n</project>\n",
+            "<project>\n  <dependencies><a>2</a></dependencies>\n  <properties>\n    <v>2</v>\n    <skipTests>true</skipTests>\n  </properties>\n</project>\n",
+            "<project>\n  <dependencies><a>2</a></dependencies>\n  <properties>\n    <v>2</v>\n    <skipTests>false</skipTests>\n  </properties>\n<build><x/></build>\n</project>\n",
+        ),
+        (
+            "A.csproj",
+            "<Project Sdk=\"x\"><PropertyGroup><Nullable>enable</Nullable><A>1</A></PropertyGroup></Project>",
+            "<Project Sdk=\"x\"><PropertyGroup><NoWarn>1</NoWarn><A>2</A></PropertyGroup><ItemGroup><PackageReference Include=\"a\"/></ItemGroup></Project>",
+            "<Project Sdk=\"x\"><PropertyGroup><A>2</A><Nullable>enable</Nullable></PropertyGroup><ItemGroup><PackageReference Include=\"a\"/></ItemGroup></Project>",
+        ),
+        (
+            "build.gradle",
+            "plugins {\n  id 'java'\n}\ndependencies {\n  a '1'\n}\ntest {\n  useJUnitPlatform()\n}\n",
+            "plugins {\n  id 'java'\n}\ndependencies {\n  a '2' // }\n}\ntest {\n  enabled = false\n}\n",
+            "plugins {\n  id 'java'\n}\ntest {\n  useJUnitPlatform()\n}\ndependencies {\n  a '2' // }\n}\n",
+        ),
+    ] {
+        assert_eq!(old_gate(path, before, after, None), expected, "{path}");
+    }
+}
+
+#[test]
+fn a_manifest_without_a_change_of_its_gate_is_code() {
+    for (path, before, after) in [
+        (
+            "package.json",
+            r#"{"scripts": {"test": "jest"}, "version": "1"}"#,
+            "{\"version\": \"2\",\n\n\"scripts\": {\"test\":   \"jest\"}}",
+        ),
+        (
+            "Cargo.toml",
+            "[dependencies]\n[lints]\na = 1\n",
+            "[dependencies]\nb = \"1\"\n\n[lints]\na = 1\n",
+        ),
+        (
+            "pom.xml",
+            "<p><a>1</a><build/></p>",
+            "<p><a>2</a><b/><build/></p>",
+        ),
+    ] {
+        let changes = [change(path, before, after)];
+        let changed = Changed::of(&changes, "");
+        assert_eq!(changed.gate_change(), GateChange::None, "{path}");
+        assert!(changed.has_code() && !changed.is_unclear(), "{path}");
+    }
+}
+
+const RUST: &str = "#![deny(warnings)]\n//! A file.\n\n/// Adds.\npub fn add(a: i32, b: i32) -> i32 {\n    a + b // }\n}\n\n#[cfg(test)]\nmod tests {\n    use super::*;\n\n    #[test]\n    fn adds() {\n        assert_eq!(add(1, 2), 3);\n    }\n}\n";
+
+#[test]
+fn what_is_compiled_for_tests_is_laid_back_in_rust() {
+    let tests = &RUST[RUST.find("#[cfg(test)]").unwrap()..];
+    for (after, expected) in [
+        // The code alone has changed.
+        (
+            RUST.replace("a + b", "b + a"),
+            RUST.replace("a + b", "b + a"),
+        ),
+        // A flipped expectation, with a change of code.
+        (
+            RUST.replace("a + b", "a - b").replace("2), 3", "2), -1"),
+            RUST.replace("a + b", "a - b"),
+        ),
+        // Tests deleted.
+        (RUST.replace(tests, ""), RUST.to_owned()),
+        // Moved into a file of their own.
+        (
+            RUST.replace(tests, "#[cfg(test)]\nmod tests;\n"),
+            RUST.to_owned(),
+        ),
+        // Lints off.
+        (
+            RUST.replace("#![deny(warnings)]\n", "#![allow(unused)]\n"),
+            format!(
+                "#![deny(warnings)]\n{}",
+                RUST.replace("#![deny(warnings)]\n", "")
+            ),
+        ),
+        // A test beside the code, and literals that look like brackets.
+        (
+            format!(
+                "{RUST}const A: char = '{{';\nconst B: &str = r#\"}}\"#;\nfn c<'a>(x: &'a str) -> &'a str {{ x }}\n#[test]\nfn b() {{}}\n"
+            ),
+            format!(
+                "{}const A: char = '{{';\nconst B: &str = r#\"}}\"#;\nfn c<'a>(x: &'a str) -> &'a str {{ x }}\n{tests}",
+                RUST.replace(tests, "")
+            ),
+        ),
+    ] {
+        let squeezed = |text: &str| text.replace("\n\n", "\n").replace("\n\n", "\n");
+        let laid = old_gate("src/lib.rs", RUST, &after, None);
+        assert_eq!(squeezed(&laid), squeezed(&expected), "{after}");
+    }
+}
+
+#[test]
+fn what_cannot_be_told_from_the_code_is_unclear() {
+    let doc = "/// ```\n/// assert_eq!(a(), 1);\n/// ```\npub fn a() -> u8 { 1 }\n";
+    let python = "def a():\n    \"\"\"\n    >>> a()\n    1\n    \"\"\"\n";
+    for (path, before, after) in [
+        ("src/a.rs", doc, doc.replace("1);", "2);")),
+        ("a.py", python, python.replace("    1\n", "    2\n")),
+        ("src/a.rs", RUST, format!("{RUST}}}\n")),
+        (
+            "tsconfig.json",
+            "{\"strict\": 1}",
+            "{\"strict\": 2, // x\n}".to_owned(),
+        ),
+        ("setup.py", "a = 1\n", "a = 2\n".to_owned()),
+    ] {
+        let changes = [change(path, before, &after)];
+        let changed = Changed::of(&changes, "");
+        assert!(changed.is_unclear() && !changed.has_gate(), "{path}");
+        assert_eq!(changed.gate_files().collect::<Vec<_>>(), [path]);
+        assert_eq!(old_gate(path, before, &after, None), after);
+    }
+}
+
+#[test]
+fn a_script_that_the_build_runs_is_the_gate_if_it_runs_tests() {
+    let (before, after) = ("pytest tests\n", "pytest tests || true\n");
+    for (path, script, expected) in [
+        ("go.sh", "sh go.sh\n", GateChange::Changed),
+        ("go.sh", "true\n", GateChange::None),
+        ("check.sh", "true\n", GateChange::Changed),
+        ("go.py", "python3 go.py\n", GateChange::None),
+    ] {
+        let changes = [change(path, before, after)];
+        assert_eq!(
+            Changed::of(&changes, script).gate_change(),
+            expected,
+            "{path}"
+        );
+    }
+    let changes = [change("greet.sh", "echo hi\n", "echo hello\n")];
+    assert_eq!(
+        Changed::of(&changes, "./greet.sh\n").gate_change(),
+        GateChange::None
+    );
+}
+
+#[test]
+fn the_query_names_tests_by_path_file_or_name() {
+    const BEFORE: &str = "import pytest\n\ndef test_add():\n    assert add(1, 2) == 3\n\ndef test_sub():\n    assert sub(2, 1) == 1\n";
+    let flipped = BEFORE.replace("== 3", "== 4").replace("== 1", "== 5");
+    let named = BEFORE.replace("== 3", "== 4");
+    let skipped = BEFORE.replace("def test_sub", "@pytest.mark.skip\ndef test_sub");
+    for (query, after, expected) in [
+        ("Make it faster.", &flipped, BEFORE),
+        ("Update `tests/test_a.py`", &flipped, &flipped),
+        ("test_a.py is wrong", &flipped, &flipped),
+        ("see other/test_a.py", &flipped, BEFORE),
+        ("change test_add: 1 and 2 are 4", &flipped, &named),
+        ("change test_add_all", &flipped, BEFORE),
+        ("all tests must pass, add them in tests", &flipped, BEFORE),
+        ("change test_add", &skipped, BEFORE),
+        ("skip test_sub", &skipped, &skipped),
+    ] {
+        assert_eq!(
+            old_gate("tests/test_a.py", BEFORE, after, Some(query)),
+            *expected,
+            "{query}"
+        );
+    }
+    // A name that is a plain word is meant in quotes alone.
+    let before = "it('adds', () => {\n  expect(add(1, 2)).toBe(3)\n})\n";
+    let after = before.replace('3', "4");
+    assert_eq!(
+        old_gate("a.test.js", before, &after, Some("one that adds")),
+        before
+    );
+    assert_eq!(
+        old_gate("a.test.js", before, &after, Some("the test `adds`")),
+        after
+    );
+}
+
+#[test]
+fn new_tests_beside_the_old_ones_are_added() {
+    const TEST: &str = "use a::add;\n\n#[test]\nfn adds() {\n    assert_eq!(add(1, 2), 3);\n}\n";
+    const SHELL: &str = "set -e\ntest \"$(./add 1 2)\" = 3\n";
+    for (expected, path, before, after) in [
+        (GateChange::Added, "tests/a.rs", "", TEST.to_owned()),
+        (
+            GateChange::Added,
+            "tests/a.rs",
+            TEST,
+            format!("{TEST}\n#[test]\nfn b() {{\n    assert!(true);\n}}\n"),
+        ),
+        (
+            GateChange::Added,
+            "tests/a.rs",
+            TEST,
+            format!("use a::b;\n{TEST}"),
+        ),
+        (
+            GateChange::Added,
+            "tests/a.sh",
+            SHELL,
+            format!("{SHELL}test \"$(./add 2 2)\" = 4\n"),
+        ),
+        (
+            GateChange::Added,
+            "src/lib.rs",
+            "fn a() {}\n",
+            "fn a() {}\n#[cfg(test)]\nmod tests {\n#[test]\nfn b() {}\n}\n".to_owned(),
+        ),
+        (
+            GateChange::Changed,
+            "tests/a.sh",
+            SHELL,
+            format!("exit 0\n{SHELL}"),
+        ),
+        (
+            GateChange::Changed,
+            "tests/a.rs",
+            TEST,
+            TEST.replace("    assert", "    return;\n    assert"),
+        ),
+        (
+            GateChange::Changed,
+            "tests/a.rs",
+            TEST,
+            TEST.replace("fn adds", "#[ignore]\nfn adds"),
+        ),
+        (GateChange::Changed, "tests/a.rs", TEST, String::new()),
+        (
+            GateChange::None,
+            "src/a.rs",
+            "fn a() {}\n",
+            "fn a() { b() }\n".to_owned(),
+        ),
+    ] {
+        let changes = [change(path, before, &after)];
+        assert_eq!(
+            Changed::of(&changes, "").gate_change(),
+            expected,
+            "{path}\n{after}"
+        );
+    }
+}
+
+#[test]
+fn an_assertion_is_new_if_no_test_had_it() {
+    let test = |body: &str| format!("#[test]\nfn a() {{\n{body}}}\n");
+    for (expected, before, after) in [
+        (true, test(""), test("assert!(a());\n")),
+        (
+            true,
+            test("assert_eq!(\n  a(),\n  1\n);\n"),
+            test("assert_eq!(\n  a(),\n  2\n);\n"),
+        ),
+        (
+            false,
+            test("assert!(a());\n"),
+            test("    // assert!(b());\n    assert!(a());\n"),
+        ),
+        (false, test("assert!(a());\n"), test("")),
+    ] {
+        let changes = [change("tests/a.rs", &before, &after)];
+        assert_eq!(
+            Changed::of(&changes, "").has_new_assertions(),
+            expected,
+            "{after}"
+        );
+    }
+    // Moved.
+    let test = test("assert!(a());\n");
+    let changes = [
+        change("tests/a.rs", &test, ""),
+        change("tests/b.rs", "", &test),
+    ];
+    assert!(!Changed::of(&changes, "").has_new_assertions());
+}
+
+#[test]
+fn new_tests_are_laid_over_the_old_code() {
+    let before = RUST.replace("a + b", "a - b").replace("2), 3", "2), -1");
+    let changes = [
+        change("src/lib.rs", &before, RUST),
+        change("tests/new.rs", "", "#[test]\nfn a() {}\n"),
+        change("src/new.rs", "", "fn a() {}\n"),
+    ];
+    let changed = Changed::of(&changes, "");
+    let tree = changed.tree(Side::Old, Side::New, None);
+    let told: Vec<_> = tree
+        .iter()
+        .map(|(path, state)| {
+            let text = state
+                .as_ref()
+                .map(|state| String::from_utf8(state.content.clone()).unwrap());
+            (*path, text.map(|text| text.replace("\n\n", "\n")))
+        })
+        .collect();
+    let laid = RUST.replace("a + b", "a - b").replace("\n\n", "\n");
+    assert_eq!(told, [("src/lib.rs", Some(laid)), ("src/new.rs", None)]);
+    assert!(!changed.has_orphans());
+    let changes = [
+        change("src/new.rs", "", "#[cfg(test)]\nmod tests;\n"),
+        change("src/new/tests.rs", "", "#[test]\nfn a() {}\n"),
+    ];
+    assert!(Changed::of(&changes, "").has_orphans());
+}
