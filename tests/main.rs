@@ -68,6 +68,7 @@ mod sandbox;
 mod scratch;
 mod scratch_runs;
 mod screen;
+mod search;
 mod secrets;
 mod sending;
 mod served;

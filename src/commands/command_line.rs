@@ -45,7 +45,7 @@ const SHORT_HELP: [(&str, &str); 6] = [
 const NEAR: f64 = 0.6;
 
 /// The flags that do not apply to a consistency report.
-const CHANGE_FLAGS: [&str; 22] = [
+const CHANGE_FLAGS: [&str; 23] = [
     "context",
     "include",
     "exclude",
@@ -68,6 +68,7 @@ const CHANGE_FLAGS: [&str; 22] = [
     "reask",
     "reply_format",
     "require_edits",
+    "strategy",
 ];
 
 /// The command line of `code-commit`.

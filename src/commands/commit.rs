@@ -1,14 +1,16 @@
 //! The commit workflow: asks for edits, verifies, applies and builds them, and repairs up to three times.
 
 mod replacements;
+mod search;
 
 use std::collections::BTreeSet;
 use std::mem;
 use std::path::Path;
 
 use self::replacements::{PresentFile, Replacements};
+use self::search::{CommitSearch, Failed};
 use super::cli::gate::{GateArgs, GateMode};
-use super::cli::replies::{OnFailure, ReplyArgs};
+use super::cli::replies::{OnFailure, ReplyArgs, Strategy};
 use super::command_line::Cli;
 use super::error::{CommandError, DeniedWarning};
 use super::query;
@@ -76,6 +78,10 @@ pub fn commit(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<
         baseline,
         resumed,
     } = prepare(context, cli, choice)?;
+    let searches = cli.replies.strategy == Strategy::Search;
+    if searches && ready.code.is_some() {
+        return Err(Error::from(CommandError::SearchInPart).into());
+    }
     let mut run = Run::start(context, "commit", "committing-code")?;
     run.begin(&ready);
     let code = ready.code.take();
@@ -106,14 +112,10 @@ pub fn commit(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<
             resumed,
             code,
             allow_secrets: cli.allow_secrets,
+            search: searches.then(|| CommitSearch::new(context, ready.shown.clone())),
         }
-        .until_the_build_passes(&mut run, &ready, &mut tree, &mut replacements)
+        .ask_to_the_end(&mut run, &ready, &mut tree, &mut replacements)
     });
-    // If the project itself was moved, a different directory is now at its path.
-    let is_moved = |error: &Error| {
-        let error = error.downcast_ref();
-        matches!(error, Some(BuildError::Sandbox(SandboxProblem::Moved(_))))
-    };
     run.record.edits = edits_of(&run, &tree, &replacements);
     let reverts = cli.on_failure() == OnFailure::Revert;
     match &result {
@@ -165,6 +167,12 @@ pub fn commit(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<
         return closing::with_diff(&context.project, outcome);
     }
     outcome
+}
+
+/// Returns whether the project itself was moved: a different directory is now at its path.
+fn is_moved(error: &Error) -> bool {
+    let error = error.downcast_ref();
+    matches!(error, Some(BuildError::Sandbox(SandboxProblem::Moved(_))))
 }
 
 /// The starting point of a run.
@@ -253,9 +261,29 @@ struct Commit<'c> {
     code: Option<CodeContext>,
     /// True if likely credentials may be sent.
     allow_secrets: bool,
+    /// The states seen, with `--strategy search`.
+    search: Option<CommitSearch<'c>>,
 }
 
 impl Commit<'_> {
+    /// Asks for edits and repairs until the build passes; a search that ends before keeps the best state.
+    fn ask_to_the_end(
+        &mut self,
+        run: &mut Run<'_>,
+        ready: &Ready<'_>,
+        tree: &mut RunTree<'_>,
+        replacements: &mut Replacements,
+    ) -> Result<String, Error> {
+        let result = self.until_the_build_passes(run, ready, tree, replacements);
+        if let (Err(error), Some(search)) = (&result, &self.search)
+            && !is_moved(error)
+            && error.exit() != Exit::LocalIo
+        {
+            search.keep_best(run, tree, replacements);
+        }
+        result
+    }
+
     fn until_the_build_passes(
         &mut self,
         run: &mut Run<'_>,
@@ -269,11 +297,13 @@ impl Commit<'_> {
         let mut repairs = 0;
         // The last build, if it failed.
         let mut failed: Option<FailedBuild> = None;
+        // What a search has tried before it began afresh.
+        let mut tried = String::new();
         loop {
             let model = ready.models.model(&step);
             let (order, format) = (model.spec.prompt_order, model.reply_format(&step));
             let prompt = || match &failed {
-                None => Prompt::initial(inputs, order, format),
+                None => Prompt::initial(inputs, order, format).with("tried before", &tried),
                 Some(failed) => {
                     let files: Vec<_> = match format {
                         ReplyFormat::Whole => replacements.for_query().collect(),
@@ -310,17 +340,37 @@ impl Commit<'_> {
                 replacements.remember(&edits);
                 log
             };
-            let (status, output) = self.proof.build(run, tree, log)?;
+            let (status, mut output) = self.proof.build(run, tree, log)?;
             if status.passed() {
                 return Ok(replacements.summary(repairs));
             }
+            if let Some(search) = &mut self.search {
+                let failed = Failed {
+                    status: describe(status),
+                    output: output.clone(),
+                };
+                search.add(run, tree, (&step, &edits), replacements, failed);
+            }
             if repairs >= ready.models.repairs {
+                let best = self.search.as_ref().and_then(CommitSearch::best);
+                let status = describe(status);
+                let (step, status) = best.unwrap_or((&step, &status));
                 return Err(CommandError::BuildFailed {
                     repairs,
-                    status: describe(status),
-                    log: run.log.path_of(&step, Artifact::Build),
+                    status: status.to_owned(),
+                    log: run.log.path_of(step, Artifact::Build),
                 }
                 .into());
+            }
+            if let Some(search) = &self.search {
+                let Some(of_state) = search.go_on(run, tree, replacements)? else {
+                    (failed, tried) = (None, search.tried());
+                    tree.look_again();
+                    repairs += 1;
+                    step = StepId::repair(repairs);
+                    continue;
+                };
+                output = of_state;
             }
             tree.look_again();
             repairs += 1;

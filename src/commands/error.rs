@@ -124,6 +124,12 @@ pub(crate) enum CommandError {
         /// The log of the build's output, relative to the root.
         log: String,
     },
+    /// A search is asked for with a part of the code base.
+    #[error(
+        "`--strategy search` needs the whole code base, and the model's entry has `contextTokens`"
+    )]
+    #[diagnostic(code("usage"), help("name a model without it by `--model`"))]
+    SearchInPart,
     /// Too few of a model's replies have the required form.
     #[error("{percent} % of the replies are of the form, and {at_least} % are wanted")]
     #[diagnostic(code("unreliable"), help("another model may keep to the form better"))]

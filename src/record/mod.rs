@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`result`] | `result.json`, as the contract defines it; a change in meaning raises `SCHEMA` |
 //! | `finding` | a problem in the output of a build |
+//! | `search` | the states of a commit that searches |
 //! | `step` | one step: a call to the model and its outcome |
 //! | `gate` | the verdict on the tests and settings that judged a change |
 //! | [`run_log`], [`run_files`] | writing a run's folder, and the names of its files |
@@ -24,6 +25,7 @@ pub mod replay;
 pub(crate) mod result;
 pub mod run_files;
 pub mod run_log;
+pub(crate) mod search;
 pub(crate) mod seconds;
 pub(crate) mod step;
 pub mod tasks;

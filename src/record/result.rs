@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use crate::model::Purpose;
 use crate::model::price::Usd;
 
+use super::search::SearchRecord;
 use super::seconds::Seconds;
 use super::step::{BuildRecord, Step};
 use crate::exec::scratch::ScratchKind;
@@ -380,6 +381,9 @@ pub struct RunRecord {
     /// An orchestration's report; only in its run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub orchestration: Option<OrchestrationRecord>,
+    /// The failing states of a commit with `--strategy search`; left out if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<SearchRecord>,
     /// Warnings that the user should look at.
     pub warnings: Vec<String>,
     /// Those warnings about the change that have a code.

@@ -75,6 +75,16 @@ pub fn diff_so_far(tree: &RunTree<'_>) -> String {
     diff::text(&changes)
 }
 
+/// Returns the number of lines that the run has added and removed so far; `files` as for [`review`].
+pub fn lines_so_far<'f>(
+    tree: &RunTree<'_>,
+    files: impl Iterator<Item = (&'f str, Option<&'f str>)>,
+) -> u64 {
+    let (changes, _) = changes(tree, files);
+    let stat = diff::stat(&changes);
+    stat.added() + stat.removed()
+}
+
 fn stat(changes: &[FileChange], too_large: Vec<FileStat>) -> Stat {
     let mut stat = diff::stat(changes);
     stat.files.extend(too_large);

@@ -12,6 +12,7 @@
 //! | `active`, `served`, `tiers` | a run in progress, and the model and tier that answered |
 //! | `tree`, `gate` | the files that a run changes, and those that its builds must not change |
 //! | `builds`, `baseline`, `passed_trees`, `proof` | builds, and the proof that the project passes |
+//! | `search` | the course of a commit that does not build upon what got worse |
 //! | `closing` | the warnings and line counts at the end of a run |
 //! | `verdict` | the verdict on a change of tests and of the settings that judge it |
 //! | `past` | the runs recorded in `logs` |
@@ -38,6 +39,7 @@ pub mod ready;
 pub mod recovery;
 pub mod resumption;
 pub mod scratch;
+pub mod search;
 pub mod selection;
 pub mod sending;
 pub mod served;

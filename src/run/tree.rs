@@ -159,8 +159,25 @@ impl<'c> RunTree<'c> {
         file.map(|file| read_open(file, LARGEST)).transpose()
     }
 
-    /// Applies a reply's edits.
+    /// Applies a reply's edits, and records and reports them.
     pub fn apply(&mut self, run: &mut Run<'_>, edits: &VerifiedEdits) -> Result<(), Error> {
+        self.put(run, edits)?;
+        let record = EditsRecord {
+            written: edits.written().map(|(path, _)| path.to_owned()).collect(),
+            removed: edits.removed().map(str::to_owned).collect(),
+            unchanged: edits.unchanged().to_vec(),
+        };
+        self.context.reporter.event(&Event::Applied(record.clone()));
+        run.note(|step| {
+            // Several calls of one reply may write, one after another.
+            let before = step.edits.take().unwrap_or_default();
+            step.edits = Some(before.then(&record));
+        });
+        Ok(())
+    }
+
+    /// Applies edits that no step has to record.
+    pub fn put(&mut self, run: &mut Run<'_>, edits: &VerifiedEdits) -> Result<(), Error> {
         self.context.interrupt.check()?;
         let done = self.follow("Changing", edits.edits().len());
         let tree = Tree {
@@ -181,17 +198,14 @@ impl<'c> RunTree<'c> {
         let made = |path: &str| files.get(path)?.after.last().copied().flatten();
         let applied = edits.all().map(|(path, _)| (path, made(path)));
         self.shown.remember(applied);
-        let record = EditsRecord {
-            written: edits.written().map(|(path, _)| path.to_owned()).collect(),
-            removed: edits.removed().map(str::to_owned).collect(),
-            unchanged: edits.unchanged().to_vec(),
-        };
-        self.context.reporter.event(&Event::Applied(record.clone()));
-        run.note(|step| {
-            // Several calls of one reply may write, one after another.
-            let before = step.edits.take().unwrap_or_default();
-            step.edits = Some(before.then(&record));
-        });
+        Ok(())
+    }
+
+    /// Puts back what the run has changed, to go on from there; `shown` is what the model has seen before it.
+    pub fn restart(&mut self, run: &mut Run<'_>, shown: Shown) -> Result<(), UndoError> {
+        let (folder, changes) = (self.folder.clone(), self.undo_log.changes().clone());
+        self.undo(run, &folder, &changes)?;
+        self.shown = shown.asked(now(self.context));
         Ok(())
     }
 

@@ -25,9 +25,24 @@ pub struct ReplyArgs {
     #[arg(long, value_name = "FORMAT", value_enum, hide_possible_values = true, help_heading = SELDOM)]
     pub reply_format: Option<ReplyFormat>,
 
+    /// How a failing build is repaired: repair (default) the last state, or search, which goes back to
+    /// the best one when it gets worse, begins afresh at a dead end, and keeps the best
+    #[arg(long, value_name = "HOW", value_enum, default_value_t = Strategy::Repair, hide_default_value = true, hide_possible_values = true, conflicts_with_all = ["resume", "context"], help_heading = SELDOM)]
+    pub strategy: Strategy,
+
     /// Reject a reply without edits, with exit code 5, instead of building the project as it is
     #[arg(long, help_heading = SELDOM)]
     pub require_edits: bool,
+}
+
+/// The way in which a failing build is repaired.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Strategy {
+    /// Repair the last state
+    #[default]
+    Repair,
+    /// Repair the best state
+    Search,
 }
 
 /// Flags for what a reply may lose of the files that it replaces.

@@ -60,6 +60,11 @@ impl Replacements {
         self.has_same |= !edits.unchanged().is_empty();
     }
 
+    /// Records that these are all files that are changed.
+    pub fn go_to(&mut self, files: BTreeMap<String, Option<String>>) {
+        self.files = files;
+    }
+
     /// Records the edits of a reply that are already on disk.
     pub fn remember_reply(&mut self, applied: &PastApplied, tree: &RunTree<'_>) {
         let parsed = edit::read(&applied.reply, applied.format, &|_| Sent::NotShown);

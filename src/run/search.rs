@@ -1,0 +1,297 @@
+//! The course of `--strategy search`: the state that each attempt begins from, and the one that is kept. Pure.
+
+use std::collections::BTreeMap;
+
+use crate::model::StepId;
+use crate::record::finding::Finding;
+use crate::record::search::{SearchRecord, StateRecord};
+use crate::sys::numbers::counted;
+
+/// Number of states told to an attempt that begins afresh.
+const TOLD: usize = 3;
+
+/// Files by path; `None` for one that was removed.
+pub type Files = BTreeMap<String, Option<String>>;
+
+/// A state of the project's files that failed its build.
+#[derive(Debug, Clone)]
+pub struct State {
+    /// The step that made it.
+    pub step: StepId,
+    /// The files that the replies up to it have changed.
+    pub files: Files,
+    /// The files of its own reply.
+    pub edits: Files,
+    /// The findings in the build's output.
+    pub findings: Vec<Finding>,
+    /// The number of lines added and removed since the run began.
+    pub lines: u64,
+}
+
+/// The beginning of the next attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// A repair of the state with this index.
+    Repair(usize),
+    /// The first query, on the project as it was before the run.
+    Afresh,
+}
+
+/// The states seen so far.
+#[derive(Debug, Default)]
+pub struct Search {
+    states: Vec<State>,
+    record: Vec<StateRecord>,
+    /// The state that the running attempt began from.
+    from: Option<usize>,
+}
+
+impl Search {
+    /// Adds the state that an attempt has led to, and returns how to go on.
+    ///
+    /// A state, edits or findings that were seen before are a dead end, and so is the state that led there. A state
+    /// with more findings than the one before is not built upon.
+    pub fn add(&mut self, state: State) -> Next {
+        let (at, before) = (self.states.len(), self.from);
+        let is_seen = |seen: &State| {
+            seen.files == state.files
+                || seen.edits == state.edits
+                || kinds(&seen.findings) == kinds(&state.findings)
+        };
+        let is_dead_end = self.states.iter().any(is_seen);
+        self.record.push(StateRecord {
+            step: state.step.to_string(),
+            from: before.map(|before| self.record[before].step.clone()),
+            findings: state.findings.len(),
+            lines: state.lines,
+            is_dead_end,
+        });
+        self.states.push(state);
+        if is_dead_end {
+            if let Some(before) = before {
+                self.record[before].is_dead_end = true;
+            }
+            self.from = None;
+            return Next::Afresh;
+        }
+        let best = self.best_of(|other| !self.record[other].is_dead_end);
+        let count = |state: usize| self.states[state].findings.len();
+        let is_worse = best.is_some_and(|best| count(at) > count(before.unwrap_or(best)));
+        let from = best.filter(|_| is_worse).unwrap_or(at);
+        self.from = Some(from);
+        Next::Repair(from)
+    }
+
+    /// The state with the fewest findings and, of several, with the smallest change.
+    pub fn best(&self) -> Option<usize> {
+        self.best_of(|_| true)
+    }
+
+    fn best_of(&self, counts: impl Fn(usize) -> bool) -> Option<usize> {
+        let states = (0..self.states.len()).filter(|state| counts(*state));
+        states.min_by_key(|at| (self.states[*at].findings.len(), self.states[*at].lines))
+    }
+
+    /// A state by its index.
+    pub fn state(&self, at: usize) -> Option<&State> {
+        self.states.get(at)
+    }
+
+    /// The index of the last state.
+    pub fn last(&self) -> Option<usize> {
+        self.states.len().checked_sub(1)
+    }
+
+    /// Tells the last attempts to one that begins afresh, a line each.
+    pub fn tried(&self) -> String {
+        let states = &self.states[self.states.len().saturating_sub(TOLD)..];
+        let lines = states.iter().map(|state| {
+            let files: Vec<&str> = state.edits.keys().map(String::as_str).collect();
+            let files = if files.is_empty() {
+                "nothing".to_owned()
+            } else {
+                files.join(", ")
+            };
+            let found = counted(state.findings.len() as u64, "finding");
+            let first = state.findings.first().map(told).unwrap_or_default();
+            format!("- an attempt that changed {files} failed with {found}: {first}\n")
+        });
+        lines.collect()
+    }
+
+    /// The record of the search; `kept` is the state that was kept, if none has passed.
+    pub fn record(&self, kept: Option<usize>) -> Option<SearchRecord> {
+        let why = kept.map(|kept| {
+            let found = self.states[kept].findings.len();
+            let most = self.states.iter().map(|state| state.findings.len()).max();
+            let found = counted(found as u64, "finding");
+            match most {
+                Some(most) if most > self.states[kept].findings.len() => {
+                    format!("the fewest findings: {found}, where others have up to {most}")
+                }
+                _ => format!("the smallest change of those with {found}"),
+            }
+        });
+        (!self.states.is_empty()).then(|| SearchRecord {
+            states: self.record.clone(),
+            kept: kept.map(|kept| self.record[kept].step.clone()),
+            why,
+        })
+    }
+}
+
+/// Findings without their lines, which edits move.
+fn kinds(findings: &[Finding]) -> Vec<(Option<&str>, &str, &str)> {
+    let kinds = findings.iter().map(|finding| {
+        let (tool, message) = (finding.tool.as_str(), finding.message.as_str());
+        (finding.file.as_deref(), tool, message)
+    });
+    let mut kinds: Vec<_> = kinds.collect();
+    kinds.sort_unstable();
+    kinds
+}
+
+fn told(finding: &Finding) -> String {
+    let Finding {
+        file,
+        line,
+        message,
+        ..
+    } = finding;
+    let line = line.map(|line| format!(":{line}")).unwrap_or_default();
+    file.as_ref().map_or_else(
+        || message.clone(),
+        |file| format!("{file}{line}: {message}"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A state by its content, reply, findings and lines.
+    fn state(step: u16, (content, edits, findings, lines): (&str, &str, &str, u64)) -> State {
+        let file = |text: &str| Files::from([("a".to_owned(), Some(text.to_owned()))]);
+        State {
+            step: StepId::repair(step),
+            files: file(content),
+            edits: file(edits),
+            findings: findings
+                .chars()
+                .enumerate()
+                .map(|(line, found)| Finding {
+                    file: None,
+                    line: Some(line + 1),
+                    tool: "cc".to_owned(),
+                    message: found.to_string(),
+                })
+                .collect(),
+            lines,
+        }
+    }
+
+    #[test]
+    fn each_attempt_begins_where_there_is_most_hope() {
+        use Next::{Afresh, Repair};
+        for (name, states, expected, best) in [
+            (
+                "ever fewer",
+                &[
+                    ("1", "1", "abc", 1),
+                    ("2", "2", "ab", 2),
+                    ("3", "3", "a", 3),
+                ][..],
+                &[Repair(0), Repair(1), Repair(2)][..],
+                2,
+            ),
+            (
+                "as many others",
+                &[("1", "1", "ab", 1), ("2", "2", "cd", 2)],
+                &[Repair(0), Repair(1)],
+                0,
+            ),
+            (
+                "more",
+                &[
+                    ("1", "1", "a", 1),
+                    ("2", "2", "abcdefghi", 2),
+                    ("3", "3", "abcdefghj", 3),
+                ],
+                &[Repair(0), Repair(0), Repair(0)],
+                0,
+            ),
+            (
+                "the same state",
+                &[("1", "1", "a", 1), ("2", "2", "b", 2), ("1", "3", "c", 1)],
+                &[Repair(0), Repair(1), Afresh],
+                0,
+            ),
+            (
+                "the same edits",
+                &[("1", "1", "a", 1), ("2", "1", "b", 2)],
+                &[Repair(0), Afresh],
+                0,
+            ),
+            (
+                "the same findings in other lines",
+                &[("1", "1", "ab", 1), ("2", "2", "ba", 2)],
+                &[Repair(0), Afresh],
+                0,
+            ),
+            (
+                "1, 9, 9, 9",
+                &[
+                    ("1", "1", "a", 1),
+                    ("2", "2", "bcdefghij", 2),
+                    ("3", "3", "bcdefghij", 2),
+                    ("4", "4", "bcdefghij", 2),
+                ],
+                &[Repair(0), Repair(0), Afresh, Afresh],
+                0,
+            ),
+            (
+                "afresh and better",
+                &[("1", "1", "ab", 1), ("2", "2", "ab", 2), ("3", "3", "c", 3)],
+                &[Repair(0), Afresh, Repair(2)],
+                2,
+            ),
+            (
+                "afresh and worse than what is spent",
+                &[("1", "1", "a", 1), ("2", "2", "a", 2), ("3", "3", "cd", 3)],
+                &[Repair(0), Afresh, Repair(2)],
+                0,
+            ),
+            (
+                "a smaller change",
+                &[("1", "1", "a", 9), ("2", "2", "b", 2)],
+                &[Repair(0), Repair(1)],
+                1,
+            ),
+        ] {
+            let mut search = Search::default();
+            let next: Vec<Next> = (0..)
+                .zip(states)
+                .map(|(step, one)| search.add(state(step, *one)))
+                .collect();
+            assert_eq!(next, expected, "{name}");
+            assert_eq!(search.best(), Some(best), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_fresh_attempt_is_told_of_three_and_the_record_says_why_one_is_kept() {
+        let mut search = Search::default();
+        assert_eq!((search.best(), search.record(None)), (None, None));
+        for (step, findings) in (0..).zip(["a", "bc", "de", "fg"]) {
+            let content = format!("{step}");
+            let _ = search.add(state(step, (&content, &content, findings, 1)));
+        }
+        let line = |found| format!("- an attempt that changed a failed with 2 findings: {found}\n");
+        assert_eq!(search.tried(), ["b", "d", "f"].map(line).concat());
+        let record = search.record(search.best()).unwrap();
+        assert_eq!(record.kept.as_ref(), Some(&record.states[0].step));
+        let why = "the fewest findings: 1 finding, where others have up to 2";
+        assert_eq!(record.why.as_deref(), Some(why));
+        assert_eq!(record.states[3].from, record.kept);
+    }
+}

@@ -1,0 +1,111 @@
+//! `--strategy search`: a run that does not end worse than its best state.
+
+use crate::support::{ModelServer, TestProject};
+
+/// Fails with an error for each line of `a.txt` that has `bad` in it, and for each other file there is.
+const BUILD: &str = "cat a.txt extra.txt 2>/dev/null | grep -n bad | sed 's/^\\([0-9]*\\):\\(.*\\)/a.txt:\\1: error: \\2/'; ! grep -q bad a.txt";
+
+/// A reply whose file has these words on lines of their own, each `bad`.
+fn reply(words: &str) -> String {
+    let lines: String = words.chars().map(|word| format!("bad {word}\n")).collect();
+    format!("^^^a.txt\n{lines}^^^end\n")
+}
+
+fn run(replies: &[&str]) -> (ModelServer, TestProject, crate::support::Finished) {
+    let server = ModelServer::gemini(replies);
+    let project = TestProject::new().with(&server).build(BUILD);
+    let finished = project.run(&["--strategy", "search"]);
+    (server, project, finished)
+}
+
+#[test]
+fn a_run_with_1_then_9_errors_ends_with_the_1() {
+    let nine = format!("{}^^^extra.txt\nx\n^^^end\n", reply("bcdefghij"));
+    let (server, project, run) = run(&[&reply("a"), &nine, &nine, &nine]);
+    let run = run.exits(1);
+    assert_eq!(project.read("a.txt"), "bad a\n");
+    assert!(!project.path("extra.txt").exists());
+    let result = run.result();
+    let search = &result["search"];
+    assert_eq!(search["kept"], "the change");
+    assert_eq!(
+        search["why"],
+        "the fewest findings: 1 finding, where others have up to 9"
+    );
+    let counts = search["states"].as_array().unwrap().iter();
+    let counts: Vec<_> = counts
+        .map(|state| {
+            (
+                state["findings"].as_u64().unwrap(),
+                state["is_dead_end"] == true,
+            )
+        })
+        .collect();
+    assert_eq!(counts, [(1, true), (9, false), (9, true), (9, true)]);
+    assert!(
+        run.stderr
+            .contains("what is kept is the state of the change"),
+        "{}",
+        run.stderr
+    );
+    assert!(run.stderr.contains("initial-build.txt"), "{}", run.stderr);
+    assert_eq!(result["tree"], "changed");
+    let asked: Vec<String> = server
+        .requests()
+        .iter()
+        .map(|request| request.user())
+        .collect();
+    // The second repair begins from the best state, the third attempt from nothing.
+    assert!(
+        asked[2].contains("bad a\n") && !asked[2].contains("bad j"),
+        "{}",
+        asked[2]
+    );
+    assert!(
+        !asked[3].contains("build.sh output") && asked[3].contains("tried before"),
+        "{}",
+        asked[3]
+    );
+    assert!(
+        asked[3].contains("with 9 findings: a.txt:1: bad b"),
+        "{}",
+        asked[3]
+    );
+    project.run(&["undo"]).exits(0);
+    assert!(!project.path("a.txt").exists());
+}
+
+#[test]
+fn an_attempt_afresh_may_pass() {
+    let good = "^^^a.txt\ngood\n^^^end\n";
+    let (_, project, run) = run(&[&reply("ab"), &reply("ab"), good]);
+    let run = run.exits(0);
+    assert_eq!(project.read("a.txt"), "good\n");
+    let search = &run.result()["search"];
+    assert_eq!(search["kept"], serde_json::Value::Null);
+    assert_eq!(search["states"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn what_was_there_before_is_brought_back_first() {
+    let server = ModelServer::gemini(&[
+        &reply("a"),
+        "^^^old.txt\nnew\n^^^end\n^^^a.txt\nbad b\nbad c\n^^^end\n",
+        "^^^a.txt\ngood\n^^^end\n",
+    ]);
+    let project = TestProject::new()
+        .with(&server)
+        .file("old.txt", "old\n")
+        .build(BUILD);
+    project.run(&["--strategy", "search"]).exits(0);
+    assert_eq!(project.read("old.txt"), "old\n");
+    project.run(&["undo"]).exits(0);
+    assert_eq!(project.read("old.txt"), "old\n");
+}
+
+#[test]
+fn the_best_state_is_kept_also_when_the_model_fails() {
+    let (_, project, run) = run(&[&reply("a"), &reply("bc"), "^^^a.txt\nno end\n"]);
+    run.exits(5);
+    assert_eq!(project.read("a.txt"), "bad a\n");
+}
