@@ -57,6 +57,7 @@ mod preparing;
 mod printing;
 mod processes;
 mod project_gate;
+mod proof;
 mod readiness;
 mod reasons;
 mod redaction;

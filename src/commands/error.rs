@@ -130,6 +130,18 @@ pub(crate) enum CommandError {
     )]
     #[diagnostic(code("usage"), help("name a model without it by `--model`"))]
     SearchInPart,
+    /// An agent's work is done, but its build fails.
+    #[error("the work is done, but `build.sh` fails: {status}")]
+    #[diagnostic(
+        code("build-failed"),
+        help("see the build's log, `{log}`, and ask for it to be fixed")
+    )]
+    Unproven {
+        /// The exit status of the build, in words.
+        status: String,
+        /// The log of the build's output, relative to the root.
+        log: String,
+    },
     /// Too few of a model's replies have the required form.
     #[error("{percent} % of the replies are of the form, and {at_least} % are wanted")]
     #[diagnostic(code("unreliable"), help("another model may keep to the form better"))]

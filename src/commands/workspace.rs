@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use uuid::Uuid;
 
@@ -31,6 +32,9 @@ use crate::run::selection::Models;
 use crate::run::{builds, selection};
 use crate::sys::error::Error;
 use crate::ui::history;
+
+/// Time limit of the build that proves an agent's work.
+pub const PROOF_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 
 /// Options of an agent.
 #[derive(Debug, Clone)]
@@ -116,6 +120,8 @@ pub struct Workspace<'c, F: SessionForm = SessionFile> {
     pub closed: Vec<PathBuf>,
     /// Record of the replayed run, if any.
     pub recorded: Option<AgentRecord>,
+    /// The flags of every agent.
+    pub flags: AgentArgs,
     /// Warning for the record if commands should be sandboxed but are not.
     pub uncontained: Option<String>,
 }
@@ -149,6 +155,7 @@ impl<'c, F: SessionForm> Workspace<'c, F> {
             audit_commands: Vec::new(),
             closed: Vec::new(),
             recorded: None,
+            flags: options.agent.clone(),
             uncontained,
         })
     }
@@ -179,6 +186,7 @@ impl<'c, F: SessionForm> Workspace<'c, F> {
             changes: Some(self.allowances),
             orchestration: None,
             mode: None,
+            proof: None,
         }
     }
 }

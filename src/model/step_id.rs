@@ -57,6 +57,8 @@ impl Purpose {
     pub const SUMMARY: Self = Self::new("summary");
     /// The publication of an orchestration's result, a step that the program takes itself.
     pub const PUBLISH: Self = Self::new("publish");
+    /// The build that proves an agent's work, a step that the program takes itself.
+    pub const PROOF: Self = Self::new("proof");
     /// A request to restore a plan document that can no longer be read.
     pub const PLAN_REPAIR: Self = Self::new("plan-repair");
 

@@ -4,10 +4,13 @@
 use super::run::AgentRun;
 use crate::agent::tool::ToolError;
 use crate::agent::tools::diff::ChangesSoFar;
+use crate::commands::error::CommandError;
 use crate::edit::{EditKind, LossGuard, ParsedReply, PathPolicy};
 use crate::exec::build_script::BuildStatus;
+use crate::model::{Purpose, StepId};
 use crate::record::result::TreeState;
 use crate::record::run_files::Artifact;
+use crate::record::step::Step;
 use crate::run::baseline::Baseline;
 use crate::run::builds::describe;
 use crate::run::closing;
@@ -49,6 +52,27 @@ impl AgentRun<'_> {
             output,
             log: run.log.path_of(&step, Artifact::Build),
         }))
+    }
+
+    /// Builds the finished work in a step of its own, if that is asked for.
+    ///
+    /// # Errors
+    /// When the build fails or cannot run.
+    pub(super) fn prove(&self) -> Result<(), Error> {
+        let is_wanted = !self.is_interactive() || !self.changed().is_empty();
+        let Some(how) = self.setup.proof.filter(|_| is_wanted) else {
+            return Ok(());
+        };
+        let number = self.latest.borrow().number.saturating_add(1);
+        let step = StepId::new(Purpose::PROOF, number);
+        self.latest.replace(step.clone());
+        self.with(|run| run.begin_step(Step::own(step)))?;
+        match self.build(how)? {
+            None => Ok(()),
+            Some(FailedBuild { status, log, .. }) => {
+                Err(CommandError::Unproven { status, log }.into())
+            }
+        }
     }
 
     /// Reverts the files that the part has written, all or nothing, without those that were not text or not readable.

@@ -34,6 +34,7 @@ use crate::record::run_files::{AGENT, CONVERSATION};
 use crate::record::step::{Action, Step, input_text};
 use crate::record::tool::Verb;
 use crate::run::active::Run;
+use crate::run::baseline::Baseline;
 use crate::run::context::Context;
 use crate::run::outcome::{Advice, Failure, Outcome};
 use crate::run::selection::Models;
@@ -74,6 +75,8 @@ pub struct AgentSetup<'s> {
     pub orchestration: Option<OrchestrationSettings>,
     /// The mode, for agents that have modes.
     pub mode: Option<Mode>,
+    /// The build that proves work that is done; in a talk, if it has changed files.
+    pub proof: Option<Baseline<'s>>,
 }
 
 /// A run in which agents work.
@@ -300,6 +303,12 @@ impl<'c> AgentRun<'c> {
 
     /// Writes the record, and returns the outcome of the run.
     pub fn finish(self, result: Result<String, Error>) -> Result<Outcome, Failure> {
+        let proven = result.is_ok().then(|| self.prove()).transpose();
+        let (result, unproven) = match proven {
+            Ok(_) => (result, None),
+            // The answer is worth reading all the same.
+            Err(error) => (Err(error), result.ok()),
+        };
         let mut run = self.run.into_inner();
         if let Some(worktree) = &self.worktree {
             worktree.review(self.context, &mut run);
@@ -308,7 +317,10 @@ impl<'c> AgentRun<'c> {
         if let Some(worktree) = self.worktree {
             worktree.tree.into_inner().end();
         }
-        outcome
+        outcome.map_err(|failure| Failure {
+            text: unproven.or(failure.text),
+            ..failure
+        })
     }
 
     /// Returns the number of the next call, or an error if the limit is reached.

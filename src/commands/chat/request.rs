@@ -21,6 +21,7 @@ use crate::agent::{Agent, AgentError, Brief, Env, Host, ToolTries};
 use crate::commands::agent_run::{AgentRun, AgentSetup};
 use crate::commands::answers::AnswerSource;
 use crate::commands::keeping::Keeping as _;
+use crate::commands::workspace::PROOF_TIMEOUT;
 use crate::model::message::Role;
 use crate::model::{Purpose, ToolChoice};
 use crate::record::mode::{Mode, SharedMode};
@@ -79,7 +80,10 @@ pub fn work(
     place.refused.take();
     let is_headless = !answers.are_there();
     let text = request.map(|request| &*request.text);
-    let setup = setup(place, answers, true);
+    let setup = AgentSetup {
+        proof: place.base.flags.proof(PROOF_TIMEOUT),
+        ..setup(place, answers, true)
+    };
     in_run(place, setup, text, |run, conversation| {
         let before = conversation.clone();
         let mut known = place.briefing.borrow().clone();
@@ -157,7 +161,7 @@ fn in_run(
         ..outcome
     });
     answered.map_err(|failure| Failure {
-        text: words.filter(|_| is_refused),
+        text: failure.text.or(words.filter(|_| is_refused)),
         ..failure
     })
 }

@@ -1,6 +1,7 @@
 //! The flags for calls to models, and those common to all agents.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
@@ -10,6 +11,7 @@ use super::values::{SELDOM, parse_dollars};
 use crate::agent::tools::place::Outside;
 use crate::model::Tier;
 use crate::model::price::Usd;
+use crate::run::baseline::Baseline;
 
 /// The flag of agents that ask what is to be done.
 #[derive(Debug, Clone, Default, Args)]
@@ -43,6 +45,10 @@ pub struct AgentArgs {
     #[command(flatten)]
     pub calls: CallArgs,
 
+    /// Run build.sh when the work is done, and fail with exit code 1 if it fails
+    #[arg(long)]
+    pub prove: bool,
+
     /// Let the agent read and write files outside the project
     #[arg(long, help_heading = SELDOM)]
     pub allow_outside: bool,
@@ -61,6 +67,11 @@ pub struct AgentArgs {
 }
 
 impl AgentArgs {
+    /// The build that proves the work, if one is asked for.
+    pub fn proof(&self, timeout: Duration) -> Option<Baseline<'_>> {
+        self.prove.then(|| self.sandbox.build(timeout))
+    }
+
     /// Returns the access to files outside the project.
     pub fn outside(&self) -> Outside {
         if self.allow_outside {

@@ -8,6 +8,7 @@ use clap::Args;
 use super::values::{SELDOM, parse_absolute, parse_duration, parse_variable};
 use crate::exec::hosts::AllowedHost;
 use crate::exec::sandbox::SandboxMode;
+use crate::run::baseline::Baseline;
 use crate::run::builds::BuildOptions;
 
 /// Flags for builds.
@@ -62,6 +63,17 @@ pub struct SandboxArgs {
 }
 
 impl SandboxArgs {
+    /// A build in this sandbox.
+    pub(crate) fn build(&self, timeout: Duration) -> Baseline<'_> {
+        Baseline {
+            build: BuildOptions {
+                timeout,
+                sandbox: self.mode,
+            },
+            hosts: &self.allow_host,
+        }
+    }
+
     /// Checks that the allowed hosts and sockets fit the sandbox mode.
     pub(crate) fn check(&self) -> Result<(), &'static str> {
         let is_strict = self.mode == SandboxMode::Strict;

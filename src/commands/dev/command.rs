@@ -39,7 +39,7 @@ use crate::commands::screen::with_user;
 use crate::commands::sessions as listing;
 use crate::commands::talk::slash::{self, Slash};
 use crate::commands::talk::{Standing, Talk, Talker};
-use crate::commands::workspace::{AgentOptions, Workspace, home, settings};
+use crate::commands::workspace::{AgentOptions, PROOF_TIMEOUT, Workspace, home, settings};
 use crate::model::Purpose;
 use crate::project::home::DEV;
 use crate::record::event::Event;
@@ -259,6 +259,7 @@ fn work(
     let _lock = recovery::take(context)?;
     let (root, outside) = (context.project.root(), place.outside);
     let mut setup = place.setup(NAME, answers);
+    setup.proof = place.flags.proof(PROOF_TIMEOUT);
     setup.conventions = place.conventions(context).unwrap_or_else(|problem| {
         context.warn(problem.clone());
         setup.warnings.push(problem);

@@ -574,6 +574,10 @@ fn commands_own(told: &mut Told) {
         });
     }
     told.error(CommandError::NoEdits);
+    told.error(CommandError::Unproven {
+        status: s("exit code: 1"),
+        log: s("logs/x/0003-proof-tool.txt"),
+    });
     told.error(CommandError::ProtectedSummary {
         path: p("build.sh"),
         rule: Rule::ProtectedFile,

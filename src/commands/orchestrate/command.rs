@@ -131,6 +131,7 @@ fn carry_out(
         changes: None,
         orchestration: Some(place.settings.clone()),
         mode: None,
+        proof: None,
     };
     let run = AgentRun::start(context, setup, Some(&place.task))?;
     let (report, result) = {

@@ -357,6 +357,7 @@ impl Worker<'_> {
             warnings: self.place.warnings.clone(),
             stops_at_no: true,
             advice,
+            proof: self.arguments.agent.proof(self.arguments.build_timeout),
             ..self.place.base.setup(NAME, answers)
         };
         let run = AgentRun::start(self.context, setup, asked.as_deref())?;

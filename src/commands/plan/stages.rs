@@ -37,8 +37,6 @@ use crate::model::Purpose;
 use crate::model::message::Role;
 use crate::record::event::Event;
 use crate::record::tasks::{Task, TaskStatus};
-use crate::run::baseline::Baseline;
-use crate::run::builds::BuildOptions;
 use crate::run::context::Context;
 use crate::sys::error::Error;
 use crate::sys::excerpt::text::bounded;
@@ -365,13 +363,7 @@ impl<'c> Stages<'_, 'c, '_> {
             }));
         }
         let sandbox = &self.arguments.agent.sandbox;
-        let how = Baseline {
-            build: BuildOptions {
-                timeout: self.arguments.build_timeout,
-                sandbox: sandbox.mode,
-            },
-            hosts: &sandbox.allow_host,
-        };
+        let how = sandbox.build(self.arguments.build_timeout);
         self.run.build(how).map_err(AgentError::from)
     }
 

@@ -153,6 +153,7 @@ fn setup<'c>(models: &'c Models<'c>) -> AgentSetup<'c> {
         changes: None,
         orchestration: Some(settings()),
         mode: None,
+        proof: None,
     }
 }
 

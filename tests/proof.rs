@@ -1,0 +1,112 @@
+//! What agents say is held to the build: `--prove`.
+
+use serde_json::{Value, json};
+
+use crate::support::agent::{AgentProject, PASS, done, write};
+use crate::support::anthropic::{call, say};
+use crate::support::chat::ChatProject;
+use crate::support::plan::{PlanProject, response, summary, tasks, write as plan_writes};
+use crate::support::{Finished, TestProject};
+
+/// A build that passes if there is a file that no agent of these tests has written.
+const FAILS: &str = "echo building; test -e other";
+
+fn with_build(project: &mut TestProject, build: &str) {
+    let whole = std::mem::replace(project, TestProject::new());
+    *project = whole.build(build);
+}
+
+/// Checks that the last step of a run is a build that ended so, and that its log is there.
+fn is_proven(run: &Finished, code: i64) {
+    let result = run.result();
+    let last = result["attempts"]
+        .as_array()
+        .unwrap()
+        .last()
+        .unwrap()
+        .clone();
+    assert_eq!(
+        (&last["kind"], &last["model"]),
+        (&json!("proof"), &Value::Null)
+    );
+    assert_eq!(last["build"]["code"], code);
+    let log = format!("{:04}-proof-tool.txt", last["number"].as_u64().unwrap());
+    assert!(run.logged(&log).starts_with(&format!("exit code: {code}")));
+    let name = if code == 0 { "done" } else { "build-failed" };
+    assert_eq!(result["exit"]["name"], name);
+}
+
+#[test]
+fn what_a_developer_has_done_is_built_in_the_end() {
+    for (build, code) in [("echo building", 0), (FAILS, 1)] {
+        let replies = [write("new.txt", "new\n"), done(), PASS.to_owned()];
+        let (mut agent, _server) = AgentProject::scripted(&replies);
+        with_build(&mut agent.project, build);
+        let run = agent.run(&["-p", "go", "--prove"]).exits(code);
+        is_proven(&run, code.into());
+        assert!(run.stdout.contains("It is done."), "{}", run.stdout);
+        assert_eq!(agent.project.read("new.txt"), "new\n");
+    }
+}
+
+#[test]
+fn without_the_flag_nothing_is_built() {
+    let (mut agent, _server) = AgentProject::scripted(&[done(), PASS.to_owned()]);
+    with_build(&mut agent.project, "false");
+    let run = agent.run(&["-p", "go"]).exits(0);
+    let steps = run.result()["attempts"].as_array().unwrap().clone();
+    assert!(steps.iter().all(|step| step["build"].is_null()));
+}
+
+#[test]
+fn a_talk_builds_after_a_request_that_has_changed_files() {
+    let replies = [
+        done(),
+        PASS.to_owned(),
+        write("new.txt", "new\n"),
+        done(),
+        PASS.to_owned(),
+    ];
+    let (mut agent, _server) = AgentProject::scripted(&replies);
+    with_build(&mut agent.project, "echo building");
+    let run = agent
+        .typed(&["--prove", "--plain"], "look\nwrite\n")
+        .exits(0);
+    let all = agent.project.runs();
+    assert_eq!(all.len(), 2, "{}", run.stderr);
+    let built = |nth: usize| all[nth].join("0004-proof-tool.txt").exists();
+    assert!(!all[0].join("0003-proof-tool.txt").exists() && built(1));
+}
+
+#[test]
+fn the_answer_of_a_chat_is_printed_even_if_the_build_fails() {
+    for (build, code) in [("echo building", 0), (FAILS, 1)] {
+        let (mut chat, _server) = ChatProject::scripted([
+            call(
+                "write_file",
+                json!({"file_path": "new.txt", "content": "new\n"}),
+            ),
+            say("It is written."),
+        ]);
+        with_build(&mut chat.project, build);
+        let run = chat
+            .run(&["-p", "go", "--auto-pilot", "--prove"])
+            .exits(code);
+        assert_eq!(run.stdout, "It is written.\n");
+        is_proven(&run, code.into());
+    }
+}
+
+#[test]
+fn a_plan_without_its_own_gate_is_built_once_in_the_end() {
+    let (mut plan, _server) = PlanProject::scripted(&[
+        tasks(&[("Write it", "write_file")]),
+        plan_writes("src/main.rs", "fn main() {}\n// new\n"),
+        response("It is written."),
+        summary("It works"),
+    ]);
+    with_build(&mut plan.project, FAILS);
+    let run = plan.run(&["-p", "go", "--gate", "off", "--prove"]).exits(1);
+    is_proven(&run, 1);
+    run.says(&["the work is done, but `build.sh` fails: exit code: 1"]);
+}
