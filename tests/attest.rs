@@ -113,7 +113,7 @@ fn whichever_byte_of_a_statement_is_changed_is_found_out() {
     for part in parts {
         for (at, _) in whole.match_indices(part).step_by(3) {
             let mut bytes = whole.clone().into_bytes();
-            let at = at + part.len();
+            let at = (at + part.len()).min(bytes.len() - 1);
             bytes[at] = if bytes[at] == b'7' { b'8' } else { b'7' };
             fs::write(project.path("statement.json"), bytes).unwrap();
             project.run(&["verify", "statement.json"]).exits(1);
@@ -225,6 +225,29 @@ fn a_run_that_took_its_edits_back_is_attested_as_it_ended() {
 }
 
 #[test]
+fn a_run_in_a_scratch_tree_is_attested_as_any_other() {
+    let build = "grep -q formatted src/main.rs || echo '// formatted' >> src/main.rs";
+    let (project, _, statement) = attested(build, &[REPLY], &["--scratch"]);
+    assert!(statement["predicate"]["scratch"]["how"].is_string());
+    let main = file(&statement, "src/main.rs");
+    let built = "fn main() { new() }\n// formatted\n";
+    assert_eq!(main["after"]["sha256"], sha256(built));
+    assert_eq!(project.read("src/main.rs"), built);
+    project.run(&["verify", "statement.json"]).exits(0);
+    // What has never reached the project is no result.
+    let broken = "^^^src/main.rs\n^^^find\nfn main() {}\n^^^put\nbroken\n^^^end\n^^^done 1\n";
+    let again = "^^^src/main.rs\n^^^find\nbroken\n^^^put\nfn main() {}\n^^^end\n^^^done 1\n";
+    let server = ModelServer::gemini(&[broken, again, broken, again]);
+    let project = TestProject::new().with(&server).build("exit 1");
+    project
+        .run(&["--scratch", "--reply-format", "edits"])
+        .exits(1);
+    let statement = state(&project);
+    assert_eq!(statement["subject"].as_array().unwrap().len(), 1);
+    project.run(&["verify", "statement.json"]).exits(0);
+}
+
+#[test]
 fn an_agents_files_are_those_that_it_has_recorded() {
     let replies = [
         write("new.txt", "from the agent\n"),
@@ -244,7 +267,7 @@ fn an_agents_files_are_those_that_it_has_recorded() {
     );
     let run = project.run(&["verify", "statement.json"]).exits(0);
     assert!(
-        run.stdout.contains("its replies are not applied again"),
+        run.stdout.contains("no reply is applied again"),
         "{}",
         run.stdout
     );

@@ -193,7 +193,7 @@ pub fn verify(context: &Context<'_>, arguments: &VerifyArgs) -> Result<Outcome, 
     let signer = signer.transpose()?;
     let files = counted(statement.files as u64, "file");
     let replies = match statement.replies {
-        0 => "its replies are not applied again".to_owned(),
+        0 => "no reply is applied again".to_owned(),
         1 => "made again from its reply".to_owned(),
         replies => format!("made again from {replies} replies"),
     };

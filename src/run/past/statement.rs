@@ -53,8 +53,12 @@ impl Statement {
         }
         let log = undo_log::read(project.root(), &folder)?;
         let changes = log.as_ref().map(|_| logged.changes(project)).transpose()?;
-        let log = log.unwrap_or_default();
-        let made = Recomputed::of(project, run, &log)?;
+        // Without it, nothing has reached the project.
+        let made = log.as_ref().map(|log| Recomputed::of(project, run, log));
+        let (made, log) = (
+            made.transpose()?.unwrap_or_default(),
+            log.unwrap_or_default(),
+        );
         let (mut subject, mut tree, mut files) = (Vec::new(), String::new(), Vec::new());
         for (path, change) in &log.files {
             let last = change.after.last().copied().flatten();
@@ -88,6 +92,7 @@ impl Statement {
         let mut predicate = json!({
             "run": folder, "workflow": record.workflow, "started": recorded(record, "started"),
             "exit": record.exit, "tree": recorded(record, "tree"), "gate": recorded(record, "gate"),
+            "scratch": recorded(record, "scratch"),
             "model": {"asked": record.model, "served": record.model_version}, "cost": record.cost,
         });
         let mut builds = record.steps.iter().filter_map(|step| step.build.as_ref());
