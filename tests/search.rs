@@ -53,7 +53,7 @@ fn a_run_with_1_then_9_errors_ends_with_the_1() {
     let asked: Vec<String> = server
         .requests()
         .iter()
-        .map(|request| request.user())
+        .map(crate::support::Recorded::user)
         .collect();
     // The second repair begins from the best state, the third attempt from nothing.
     assert!(

@@ -47,7 +47,7 @@ pub fn enter_scratch(
     let run = ScratchRun {
         made,
         mode,
-        _lock: lock,
+        lock,
         journal: context.project.journal_directory(),
         scratch,
     };

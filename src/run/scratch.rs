@@ -34,7 +34,7 @@ pub struct ScratchRun {
     /// Directory for the journal of edits to the project itself.
     pub journal: PathBuf,
     /// The lock on the project.
-    pub _lock: ProjectLock,
+    pub lock: ProjectLock,
 }
 
 impl ScratchRun {
