@@ -606,7 +606,9 @@ fn what_the_pages_call_is_there() {
 
 #[test]
 fn the_pages_of_commands_and_proof_name_every_command_and_every_flag() {
-    let page = ["docs/commands.md", "docs/proof.md"].map(document).concat();
+    let page = ["docs/commands.md", "docs/proof.md", "docs/fleet.md"]
+        .map(document)
+        .concat();
     let commands = all_commands();
     let calls = calls(&page, &commands);
     let alone: BTreeSet<String> = spans(&page)

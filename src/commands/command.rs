@@ -9,6 +9,7 @@ use super::context::ContextArgs;
 use super::demo::DemoArgs;
 use super::dev::args::DevArgs;
 use super::diff::DiffArgs;
+use super::fleet::args::FleetArgs;
 use super::log::LogArgs;
 use super::mcp::McpArgs;
 use super::models::ModelsArgs;
@@ -55,6 +56,8 @@ pub enum Command {
     Mcp(McpArgs),
     /// Talk with an agent in a full-screen terminal
     Chat(ChatArgs),
+    /// Do many tasks from a list, each in a clone of its own
+    Fleet(FleetArgs),
     /// Print a shell completion script
     Completions {
         /// Shell to complete for

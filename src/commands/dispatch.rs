@@ -5,6 +5,7 @@ use super::command::Command;
 use super::command_line::{self, Cli};
 use super::dev::command::dev;
 use super::error::CommandError;
+use super::fleet::command::fleet;
 use super::orchestrate::command::orchestrate;
 use super::plan::command::plan;
 use super::{
@@ -55,6 +56,16 @@ pub fn dispatch(cli: &Cli, context: &Context<'_>, stdin: Stdin) -> Result<Outcom
         Command::Orchestrate(arguments) => orchestrate(context, arguments, talks(cli, stdin)),
         Command::Mcp(arguments) => mcp::mcp(context, arguments),
         Command::Chat(arguments) => chat(context, arguments, stdin),
+        Command::Fleet(arguments) => fleet(context, arguments, &|words| match Cli::read(words) {
+            Err(wrong) => Err(wrong
+                .text
+                .trim_start_matches("error: ")
+                .lines()
+                .next()
+                .unwrap_or_default()
+                .to_owned()),
+            Ok(_) => Ok(()),
+        }),
         Command::Completions { shell } => Ok(Outcome::verbatim(command_line::completions(*shell))),
         Command::Man { command } => {
             let unknown = || CommandError::NoSuchCommand(command.join(" "));

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `cli`, `settings`, `dispatch`, [`error`] | the command line, flags from files, dispatch, and the errors of commands |
 //! | `chat`, `dev`, `orchestrate`, `plan` | the agents, one folder each |
+//! | `fleet` | many tasks from a list |
 //! | `agent_run` | the runs that agents work in |
 //! | `workspace`, `keeping`, `answers` | an agent's setup, its session, and the answers to its questions |
 //! | `sessions`, `mcp_server` | the list of sessions, and MCP servers |
@@ -33,6 +34,7 @@ mod diff;
 pub(crate) mod dispatch;
 mod dry_run;
 pub mod error;
+pub(crate) mod fleet;
 mod init;
 mod keeping;
 pub(crate) mod last;

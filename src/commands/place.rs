@@ -42,6 +42,7 @@ impl ProjectPlace {
                         ..
                     })
                     | Command::Mcp(_)
+                    | Command::Fleet(_)
                     | Command::Completions { .. }
                     | Command::Man { .. }
             )
@@ -145,6 +146,9 @@ impl ProjectPlace {
             Some(Command::Report(report)) => {
                 report.run.iter_mut().for_each(run_from_here);
                 report.page.iter_mut().for_each(from_here);
+            }
+            Some(Command::Fleet(fleet)) => {
+                fleet.command.paths().into_iter().for_each(from_here);
             }
             Some(Command::Rollup(rollup)) => {
                 for path in &mut rollup.paths {

@@ -11,6 +11,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use super::cli::gate::GateMode;
+use super::cli::values::flag_words;
 use super::command_line::{Cli, CliMessage};
 use super::error::CommandError;
 use crate::edit::protection::check_pattern;
@@ -136,29 +137,9 @@ fn flags(text: &[u8]) -> Result<Vec<(String, OsString)>, Error> {
         without: "then the command line's flags alone hold",
     });
     let json: Map<String, Value> = parsed?;
-    let mut flags = Vec::new();
-    for (name, value) in json {
-        if REFUSED.contains(&name.as_str()) {
-            let message = format!("`{name}` can only be given on the command line");
-            return Err(FlagsProblem::of(message).into());
-        }
-        let values = match value {
-            Value::Array(values) => values,
-            value => vec![value],
-        };
-        for value in values {
-            let word = match value {
-                Value::Bool(false) => continue,
-                Value::Bool(true) => format!("--{name}"),
-                Value::String(text) => format!("--{name}={text}"),
-                Value::Number(number) => format!("--{name}={number}"),
-                _ => {
-                    let message = format!("`{name}` has a value that no flag takes");
-                    return Err(FlagsProblem::of(message).into());
-                }
-            };
-            flags.push((name.clone(), word.into()));
-        }
+    if let Some(name) = json.keys().find(|name| REFUSED.contains(&&***name)) {
+        let message = format!("`{name}` can only be given on the command line");
+        return Err(FlagsProblem::of(message).into());
     }
-    Ok(flags)
+    Ok(flag_words(json).map_err(FlagsProblem::of)?)
 }

@@ -12,7 +12,7 @@ use rustix::fs::{Access, access};
 
 use super::gitignore::{Case, GITIGNORE, IgnoreFile, IgnoreRules, LARGEST};
 use super::index::{IndexProblem, TrackedPaths};
-use super::repository::MEND_REPOSITORY;
+use super::repository::{MEND_REPOSITORY, Repository};
 use crate::secret::{ApiKey, KeyProblem, Redactor, bare};
 use crate::sys::environment::{Environment, KEY_VARIABLES, SHORTEST_SECRET};
 use crate::sys::file_lock;
@@ -361,8 +361,8 @@ impl Project {
         }
     }
 
-    /// Checks that git ignores the folder with the keys: `.gitignore` has a line for it, and no later line overrides
-    /// that.
+    /// Checks that git ignores the folder with the keys: `.gitignore`, or the repository's own `info/exclude`, has a
+    /// line for it, and no later line overrides that.
     ///
     /// # Errors
     /// Fails if git does not ignore the folder, or `.gitignore` cannot be read.
@@ -372,8 +372,12 @@ impl Project {
     ) -> Result<(), ProjectProblem> {
         let path = self.root.join(GITIGNORE);
         // Git does not follow a link here.
-        match files::read(&path, Links::Refused, LARGEST) {
-            Ok(content) if ignores_config(&content) && self.hides(key_files)? => Ok(()),
+        let read = files::read(&path, Links::Refused, LARGEST);
+        let is_ignored = read.as_ref().is_ok_and(|content| ignores_config(content));
+        if (is_ignored || self.is_excluded()) && self.hides(key_files)? {
+            return Ok(());
+        }
+        match read {
             Ok(_) => Err(ProjectProblem::NotIgnored),
             Err(error) if is_missing(&error) => Err(ProjectProblem::NoGitignore),
             Err(error) if is_no_file(&error) => Err(ProjectProblem::NotAFile(GITIGNORE.into())),
@@ -382,6 +386,16 @@ impl Project {
                 source,
             }),
         }
+    }
+
+    /// Returns whether the repository's own `info/exclude` has a line for the folder with the keys; it never comes with
+    /// a clone.
+    fn is_excluded(&self) -> bool {
+        let found = Repository::of(&self.root).ok().flatten();
+        let found = found.filter(|found| found.top == self.root);
+        let exclude = found.map(|found| found.common.join("info/exclude"));
+        let content = exclude.map(|exclude| files::read(&exclude, Links::Refused, LARGEST));
+        content.is_some_and(|content| content.is_ok_and(|content| ignores_config(&content)))
     }
 
     /// Checks that git ignores the existing key files, by any ignore file.

@@ -37,6 +37,10 @@ const SETTINGS: &str = "core.hooksPath=/dev/null core.pager=cat core.editor=fals
     gpg.program=false log.showSignature=false protocol.allow=never safe.directory=* \
     status.submoduleSummary=false submodule.recurse=false";
 
+/// Variables that lead git to another repository.
+const PLACES: &str = "GIT_DIR GIT_WORK_TREE GIT_COMMON_DIR GIT_INDEX_FILE GIT_NAMESPACE GIT_OBJECT_DIRECTORY \
+    GIT_ALTERNATE_OBJECT_DIRECTORIES";
+
 /// A repository for git to work on, independent of the current directory.
 #[derive(Debug, Clone, Copy)]
 pub struct GitPlace<'p> {
@@ -93,6 +97,24 @@ impl Git {
             .stdout(Stdio::null())
             .stderr(Stdio::null());
         Some(command)
+    }
+
+    /// Builds a command that talks to other repositories, by the user's own environment and configuration, which has
+    /// their credentials and proxies. `directory` must not be in a repository that is not the program's own.
+    pub fn remote_command(&self, directory: &Path, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.git);
+        for setting in SAFE.into_iter().chain(["core.hooksPath=/dev/null"]) {
+            command.args(["-c", setting]);
+        }
+        for variable in PLACES.split(' ') {
+            command.env_remove(variable);
+        }
+        command
+            .args(arguments)
+            .current_dir(directory)
+            .env("GIT_ALLOW_PROTOCOL", "file:git:http:https:ssh")
+            .env("GIT_TERMINAL_PROMPT", "0");
+        command
     }
 }
 

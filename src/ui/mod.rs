@@ -16,6 +16,7 @@ mod console;
 pub(crate) mod json;
 pub(crate) mod lent;
 pub(crate) mod links;
+pub(crate) mod live;
 mod markdown;
 mod mirror;
 mod options;

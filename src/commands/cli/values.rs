@@ -1,7 +1,10 @@
 //! Parsers for the values of flags. Pure.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
+
+use serde_json::{Map, Value};
 
 use crate::model::FEWEST_TOKENS;
 use crate::model::price::Usd;
@@ -35,6 +38,35 @@ pub(crate) fn parse_tokens(text: &str) -> Result<u64, String> {
     let tokens = number.and_then(|number| number.checked_mul(factor));
     let enough = tokens.filter(|tokens| *tokens >= FEWEST_TOKENS);
     enough.ok_or_else(|| format!("write at least {FEWEST_TOKENS} tokens, like `16000` or `40k`"))
+}
+
+/// Converts flags from a file to names and words of a command line.
+///
+/// # Errors
+/// Returns what is wrong with the first flag that cannot be converted.
+pub(crate) fn flag_words(flags: Map<String, Value>) -> Result<Vec<(String, OsString)>, String> {
+    let is_part = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let mut words = Vec::new();
+    for (name, value) in flags {
+        if name.is_empty() || !name.bytes().all(is_part) {
+            return Err(format!("`{}` is no name of a flag", name.escape_debug()));
+        }
+        let values = match value {
+            Value::Array(values) => values,
+            value => vec![value],
+        };
+        for value in values {
+            let word = match value {
+                Value::Bool(false) => continue,
+                Value::Bool(true) => format!("--{name}"),
+                Value::String(text) => format!("--{name}={text}"),
+                Value::Number(number) => format!("--{name}={number}"),
+                _ => return Err(format!("`{name}` has a value that no flag takes")),
+            };
+            words.push((name.clone(), word.into()));
+        }
+    }
+    Ok(words)
 }
 
 /// Parses the name of an environment variable that may be passed on.

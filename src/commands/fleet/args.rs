@@ -1,0 +1,102 @@
+//! The command line of `fleet`.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use crate::commands::cli::values::parse_dollars;
+use crate::model::price::Usd;
+
+const AFTER_HELP: &str = include_str!("after_help.txt").trim_ascii_end();
+
+/// Arguments of `fleet`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = AFTER_HELP, max_term_width = 80)]
+pub struct FleetArgs {
+    /// What to do with a manifest.
+    #[command(subcommand)]
+    pub command: FleetCommand,
+}
+
+/// A command on a manifest of tasks.
+#[derive(Debug, Clone, Subcommand)]
+pub enum FleetCommand {
+    /// Check a manifest and estimate what its tasks cost, without sending anything
+    #[command(after_help = AFTER_HELP, max_term_width = 80)]
+    Check {
+        /// File of tasks, as JSON Lines
+        manifest: PathBuf,
+    },
+    /// Do one task of a manifest, in a clone of its own
+    #[command(after_help = AFTER_HELP, max_term_width = 80)]
+    Task {
+        /// File of tasks, as JSON Lines
+        manifest: PathBuf,
+
+        /// Number of the task's line, counted from 0
+        index: usize,
+
+        /// The results and their cost.
+        #[command(flatten)]
+        results: ResultArgs,
+    },
+    /// Do all tasks of a manifest, several at a time
+    #[command(after_help = AFTER_HELP, max_term_width = 80)]
+    Run(RunArgs),
+}
+
+/// Arguments of `fleet run`.
+#[derive(Debug, Clone, Args)]
+pub struct RunArgs {
+    /// File of tasks, as JSON Lines
+    pub manifest: PathBuf,
+
+    /// The results and their cost.
+    #[command(flatten)]
+    pub results: ResultArgs,
+
+    /// Number of tasks at a time
+    #[arg(long, value_name = "N", default_value = "2")]
+    pub jobs: NonZeroUsize,
+
+    /// Do the first N tasks before all others
+    #[arg(long, value_name = "N", requires = "stop_above")]
+    pub first: Option<NonZeroUsize>,
+
+    /// End there if more than this share of the first tasks fails
+    #[arg(long, value_name = "PERCENT", requires = "first", value_parser = parse_percent)]
+    pub stop_above: Option<usize>,
+}
+
+/// Flags for results and their cost.
+#[derive(Debug, Clone, Args)]
+pub struct ResultArgs {
+    /// Directory of the results, in which each task has a folder
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+
+    /// Begin no task that could take the cost of all tasks in DIR above this many US dollars
+    #[arg(long, value_name = "USD", value_parser = parse_dollars)]
+    pub max_cost: Option<Usd>,
+}
+
+impl FleetCommand {
+    /// The paths that the user gives relative to the current directory.
+    pub fn paths(&mut self) -> Vec<&mut PathBuf> {
+        match self {
+            Self::Check { manifest } => vec![manifest],
+            Self::Task {
+                manifest, results, ..
+            } => vec![manifest, &mut results.out],
+            Self::Run(run) => vec![&mut run.manifest, &mut run.results.out],
+        }
+    }
+}
+
+/// Parses a percentage such as `20` or `20%`.
+fn parse_percent(text: &str) -> Result<usize, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).parse().ok();
+    let percent = number.filter(|percent| *percent <= 100);
+    percent.ok_or_else(|| "write a share of 100, like `20%`".to_owned())
+}

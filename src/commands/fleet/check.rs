@@ -1,0 +1,163 @@
+//! The check of a manifest: whether its tasks could begin, and what they would cost.
+//!
+//! Makes clones in a temporary directory and starts a dry run in each. Nothing is sent to a model, and no result is
+//! written.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::child::{Child, own_key, write_inputs};
+use super::clone::Repositories;
+use super::error::FleetError;
+use super::manifest::{CheckWords, Manifest, Start, Task, Workflow};
+use crate::model::price::Usd;
+use crate::run::context::Context;
+use crate::run::outcome::{Failure, Outcome};
+use crate::sys::error::Error;
+use crate::sys::files::{self, Links, MIB, PathError};
+use crate::sys::numbers::counted;
+
+/// Maximum size of a dry run's document, in bytes.
+const LARGEST: u64 = 16 * MIB;
+
+/// The likely and the highest cost of a task, where known.
+#[derive(Debug, Clone, Copy, Default)]
+struct Cost {
+    likely: Option<Usd>,
+    most: Option<Usd>,
+}
+
+/// Checks all tasks.
+///
+/// # Errors
+/// When the manifest has mistakes, or a task could not begin.
+pub fn check(
+    context: &Context<'_>,
+    path: &Path,
+    words: CheckWords<'_>,
+) -> Result<Outcome, Failure> {
+    let manifest = Manifest::read(context, path)?;
+    let tasks = manifest.tasks(words)?;
+    let repositories = Repositories::find(context, manifest.directory())?;
+    let room = tempfile::tempdir().map_err(PathError::of("make", "a temporary directory"))?;
+    let (mut lines, mut rows, mut problems) = (Vec::new(), Vec::new(), 0);
+    let mut estimated: HashMap<String, Result<Cost, String>> = HashMap::new();
+    for task in &tasks {
+        context.interrupt.check()?;
+        let query = manifest.query(task).unwrap_or_default();
+        let build = manifest.build(task).unwrap_or_default();
+        let key = format!(
+            "{} {:?} {query}",
+            task.digest(build.as_deref()),
+            task.env_key
+        );
+        let checked = estimated.entry(key).or_insert_with(|| {
+            let clone = room.path().join(&task.id);
+            let checked = dry_run(
+                context,
+                &repositories,
+                (task, &query, build.as_deref()),
+                &clone,
+            );
+            // It is in a temporary directory.
+            let _ = fs::remove_dir_all(&clone);
+            checked.map_err(|error| error.to_string())
+        });
+        let cost = checked.as_ref().map(|cost| Cost {
+            likely: cost
+                .likely
+                .map(|likely| task.max_cost.map_or(likely, |limit| lesser(likely, limit))),
+            most: match (cost.most, task.max_cost) {
+                (Some(most), Some(limit)) => Some(lesser(most, limit)),
+                (most, limit) => most.or(limit),
+            },
+        });
+        lines.push(match cost {
+            Ok(cost) => format!("{}: {}", task.id, told(cost)),
+            Err(problem) => format!("{}: not ready: {problem}", task.id),
+        });
+        problems += usize::from(cost.is_err());
+        rows.push((task.id.clone(), cost.map_err(Clone::clone)));
+    }
+    let costs = || rows.iter().filter_map(|(_, cost)| cost.as_ref().ok());
+    let sum = Cost {
+        likely: costs().map(|cost| cost.likely).sum(),
+        most: costs().map(|cost| cost.most).sum(),
+    };
+    let count = counted(tasks.len() as u64, "task");
+    lines.push(format!("{count}: {}", told(sum)));
+    let listed = rows.iter().map(|(id, cost)| match cost {
+        Ok(cost) => json!({"id": id, "likely": cost.likely, "most": cost.most, "problem": null}),
+        Err(problem) => json!({"id": id, "likely": null, "most": null, "problem": problem}),
+    });
+    let json = json!({"schema": 1, "tasks": listed.collect::<Vec<_>>(), "likely": sum.likely, "most": sum.most});
+    let text = lines.join("\n");
+    if problems > 0 {
+        let count = tasks.len();
+        let error = FleetError::NotReady { problems, count };
+        return Err(Failure {
+            text: Some(text),
+            ..Failure::from(error)
+        });
+    }
+    Ok(Outcome {
+        summary: "done: the tasks are ready; nothing was sent".to_owned(),
+        ..Outcome::shown(text, json)
+    })
+}
+
+fn lesser(one: Usd, other: Usd) -> Usd {
+    if one < other { one } else { other }
+}
+
+fn told(cost: Cost) -> String {
+    let amount = |cost: Option<Usd>| cost.map_or("unknown".to_owned(), |cost| cost.to_string());
+    format!(
+        "likely {}, at most {}",
+        amount(cost.likely),
+        amount(cost.most)
+    )
+}
+
+/// Starts a dry run in a clone of the task; an agent's task, which has none, is only cloned.
+fn dry_run(
+    context: &Context<'_>,
+    repositories: &Repositories,
+    (task, query, build): (&Task, &str, Option<&str>),
+    clone: &Path,
+) -> Result<Cost, Error> {
+    own_key(context, task)?;
+    let commit = repositories.commit(&task.repository, &task.reference)?;
+    repositories.clone(&task.repository, &commit, "check", clone)?;
+    if matches!(task.workflow, Workflow::Dev | Workflow::Plan) {
+        return Ok(Cost::default());
+    }
+    build.map_or(Ok(()), |build| Repositories::lay_build(clone, build))?;
+    write_inputs(context, task, query, clone)?;
+    let mut words = task.words(clone, &Start::Anew, None);
+    words.push("--dry-run".into());
+    let room = clone.parent().unwrap_or(clone);
+    let (output, errors) = (room.join(".dry-run.json"), room.join(".dry-run.txt"));
+    Child::new(context, &words)?.run_task(context, task, clone, (&output, &errors))?;
+    context.interrupt.check()?;
+    let document = files::read(&output, Links::Refused, LARGEST);
+    let document: Value = document
+        .and_then(|document| Ok(serde_json::from_slice(&document)?))
+        .map_err(PathError::of("read", output))?;
+    let problem = document.pointer("/error/message").and_then(Value::as_str);
+    if let Some(problem) = problem {
+        return Err(FleetError::DryRun(problem.to_owned()).into());
+    }
+    let amount = |place: &str| {
+        let dollars = document.pointer(place).and_then(Value::as_f64);
+        dollars.and_then(|dollars| Usd::try_from(dollars).ok())
+    };
+    let first = amount("/by_parts/cost/most").or_else(|| amount("/cost/first/most"));
+    Ok(Cost {
+        likely: amount("/cost/likely"),
+        most: amount("/cost/with_repairs/most").or(first),
+    })
+}

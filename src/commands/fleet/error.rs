@@ -1,0 +1,210 @@
+//! Errors of `fleet`.
+
+use std::path::PathBuf;
+
+use crate::model::price::Usd;
+use crate::sys::positions::Misplaced;
+
+/// A mistake in a manifest.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
+#[error(transparent)]
+pub struct Mistake(#[from] pub Misplaced);
+
+/// Errors from working on a manifest.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+pub enum FleetError {
+    /// The manifest has mistakes.
+    #[error("`{}` has mistakes:{}", .path.display(), listed(.mistakes))]
+    #[diagnostic(
+        code("not-ready/settings"),
+        help("mend it; docs/fleet.md describes the fields")
+    )]
+    Manifest {
+        /// The manifest.
+        path: PathBuf,
+        /// The first mistake of each line; at least one.
+        #[related]
+        mistakes: Vec<Mistake>,
+    },
+    /// The manifest contains likely credentials.
+    #[error("`{}` contains credentials:{found}", .path.display())]
+    #[diagnostic(
+        code("not-ready/credentials-found"),
+        help("take them out: `env_key` names the environment variable that holds a key")
+    )]
+    Secrets {
+        /// The manifest.
+        path: PathBuf,
+        /// The lines and kinds of the credentials.
+        found: String,
+    },
+    /// The index is beyond the manifest's end.
+    #[error("there is no task {index}: `{}` has {count}, counted from 0", .path.display())]
+    #[diagnostic(code("usage"), help("name a line that there is"))]
+    NoTask {
+        /// The manifest.
+        path: PathBuf,
+        /// The number of the line.
+        index: usize,
+        /// The number of lines.
+        count: usize,
+    },
+    /// The lock file was written for something else.
+    #[error("`{}` is for another {what}", .lock.display())]
+    #[diagnostic(
+        code("not-ready/settings"),
+        help(
+            "put back what has changed, or give the task another id; without that file, all begins anew: then name another --out"
+        )
+    )]
+    Differs {
+        /// The lock file.
+        lock: PathBuf,
+        /// What differs from what was locked.
+        what: String,
+    },
+    /// Another process works on the task.
+    #[error("another process works on the task `{id}`")]
+    #[diagnostic(code("not-ready/locked"), help("wait until it has ended, or end it"))]
+    Held {
+        /// The task's id.
+        id: String,
+    },
+    /// The variable with the task's key is not set.
+    #[error("the environment variable `{variable}`, the `env_key` of the task `{id}`, is not set")]
+    #[diagnostic(code("not-ready/no-key"), help("set it to the API key"))]
+    NoKey {
+        /// The task's id.
+        id: String,
+        /// The variable.
+        variable: String,
+    },
+    /// The model of a task is not in the table.
+    #[error("there is no model `{model}`, which the task `{id}` names")]
+    #[diagnostic(code("not-ready/settings"), help("`code-commit models` lists them"))]
+    NoModel {
+        /// The task's id.
+        id: String,
+        /// The model's name.
+        model: String,
+    },
+    /// A repository on this machine cannot be used.
+    #[error("cannot {action} `{repository}`: {problem}")]
+    #[diagnostic(
+        code("not-ready/missing-input"),
+        help("see that git is installed, and has the repository and its ref")
+    )]
+    Repository {
+        /// The operation that failed, such as "clone".
+        action: &'static str,
+        /// The repository.
+        repository: String,
+        /// The reason, in git's words.
+        problem: String,
+    },
+    /// A repository elsewhere cannot be reached.
+    #[error("cannot {action} `{repository}`: {problem}")]
+    #[diagnostic(
+        code("not-ready/network"),
+        help("see that `git ls-remote` reaches it and lists the ref")
+    )]
+    Remote {
+        /// The operation that failed.
+        action: &'static str,
+        /// The repository.
+        repository: String,
+        /// The reason, in git's words.
+        problem: String,
+    },
+    /// A limit for all tasks needs one for each.
+    #[error("`--max-cost` needs a `max_cost` of each task, and `{id}` has none")]
+    #[diagnostic(
+        code("not-ready/budget"),
+        help("add it: a task begins only if that much is left")
+    )]
+    NoLimit {
+        /// The task's id.
+        id: String,
+    },
+    /// What is left does not pay for the task.
+    #[error(
+        "the task `{id}` is not begun: it may cost {needed}, and {spent} of {limit} is spent or reserved"
+    )]
+    #[diagnostic(
+        code("over-budget"),
+        help("give more with `--max-cost`, and start again")
+    )]
+    OverBudget {
+        /// The task's id.
+        id: String,
+        /// The task's own limit, or what is left of it.
+        needed: Usd,
+        /// What the other tasks have cost or may cost.
+        spent: Usd,
+        /// The limit for all tasks.
+        limit: Usd,
+    },
+    /// A process was ended from outside.
+    #[error("the run of the task `{id}` was killed")]
+    #[diagnostic(
+        code("local-io/disk"),
+        help("start the task again: it goes on where it was")
+    )]
+    Killed {
+        /// The task's id.
+        id: String,
+    },
+    /// Some tasks could not begin.
+    #[error("{problems} of {count} tasks are not ready")]
+    #[diagnostic(code("not-ready"), help("do what their problems say"))]
+    NotReady {
+        /// The number of tasks that are not ready.
+        problems: usize,
+        /// The number of all tasks.
+        count: usize,
+    },
+    /// A dry run says that its task is not ready.
+    #[error("{0}")]
+    #[diagnostic(code("not-ready"))]
+    DryRun(String),
+    /// Some tasks are not done.
+    #[error("{failed} of {count} tasks have failed")]
+    #[diagnostic(
+        code("step-failed"),
+        help(
+            "see `result.json` and `report.html` in their folders; a new start tries those with exit code 4 or 6 again"
+        )
+    )]
+    Failed {
+        /// The number of failed tasks.
+        failed: usize,
+        /// The number of all tasks.
+        count: usize,
+    },
+    /// Too many of the first tasks have failed.
+    #[error("{failed} of the first {first} tasks have failed, more than {percent} %")]
+    #[diagnostic(
+        code("stopped"),
+        help("see why in their folders; without `--first`, all tasks are done")
+    )]
+    Stopped {
+        /// The number of failed tasks.
+        failed: usize,
+        /// The number of first tasks.
+        first: usize,
+        /// The share that was allowed.
+        percent: usize,
+    },
+}
+
+/// Maximum number of mistakes shown.
+const SHOWN: usize = 20;
+
+fn listed(mistakes: &[Mistake]) -> String {
+    let shown = mistakes.iter().take(SHOWN);
+    let mut text: String = shown.map(|mistake| format!("\n  {mistake}")).collect();
+    if mistakes.len() > SHOWN {
+        text += &format!("\n  and {} more", mistakes.len() - SHOWN);
+    }
+    text
+}

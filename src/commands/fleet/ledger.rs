@@ -1,0 +1,260 @@
+//! The money of a campaign: what each task has cost, and what those that go on may still cost.
+//!
+//! Touches the ledger's file, a line for each reservation and each settlement. Guarantees that processes which share
+//! it never reserve more than its limit, to the millionth of a dollar.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::error::FleetError;
+use super::records::Records;
+use crate::model::price::Usd;
+use crate::sys::error::Error;
+use crate::sys::files::PathError;
+
+/// Name of the ledger in the directory of the results.
+const LEDGER: &str = "ledger.jsonl";
+
+/// Money in millionths of a dollar, so that sums are exact.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(from = "Usd", into = "Usd")]
+pub struct Micros(u64);
+
+impl Micros {
+    /// No money.
+    pub const ZERO: Self = Self(0);
+
+    /// Subtracts `other`; the result is never below zero.
+    pub fn less(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
+    /// Adds `other`.
+    pub fn plus(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl From<Usd> for Micros {
+    fn from(amount: Usd) -> Self {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "an amount is from 0 to a billion dollars"
+        )]
+        Self((amount.dollars() * 1e6).round() as u64)
+    }
+}
+
+impl From<Micros> for Usd {
+    fn from(amount: Micros) -> Self {
+        #[expect(clippy::cast_precision_loss, reason = "a float has 15 digits")]
+        let dollars = amount.0 as f64 / 1e6;
+        // More than any amount that is taken from one.
+        Self::try_from(dollars).unwrap_or_default()
+    }
+}
+
+/// The account of a task; its last line in the ledger counts.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Account {
+    /// The task's id.
+    pub task: String,
+    /// The cost of its calls so far.
+    pub spent: Micros,
+    /// What it may still cost; 0 once it has ended.
+    pub reserved: Micros,
+    /// The exit's code and name, once it has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit: Option<(u8, String)>,
+}
+
+/// The ledger of a campaign.
+pub struct Ledger {
+    path: PathBuf,
+}
+
+impl Ledger {
+    /// The ledger in the directory of the results.
+    pub fn of(out: &Path) -> Self {
+        let path = out.join(LEDGER);
+        Self { path }
+    }
+
+    /// Reads all accounts.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn accounts(&self) -> Result<BTreeMap<String, Account>, PathError> {
+        read(&mut Records::lock(&self.path)?)
+    }
+
+    /// Reserves what a task may still cost: its `limit`, less the `spent` of its runs. The rest of an earlier
+    /// reservation counts as spent if a call was cut off, whose cost is not `known`.
+    ///
+    /// # Errors
+    /// When that would exceed the limit of all tasks.
+    pub fn reserve(
+        &self,
+        task: &str,
+        limit: Option<Usd>,
+        (spent, is_known): (Micros, bool),
+        all: Option<Usd>,
+    ) -> Result<Micros, Error> {
+        let mut records = Records::lock(&self.path)?;
+        let mut accounts = read(&mut records)?;
+        let before = accounts.remove(task).unwrap_or_default();
+        let most = before.spent.plus(before.reserved);
+        let account = Account {
+            task: task.to_owned(),
+            spent: if is_known { spent } else { most.max(spent) },
+            reserved: limit.map_or(Micros::ZERO, |limit| Micros::from(limit).less(spent)),
+            exit: None,
+        };
+        let others = accounts.values();
+        let others = others.fold(Micros::ZERO, |sum, other| {
+            sum.plus(other.spent).plus(other.reserved)
+        });
+        let taken = others.plus(account.spent);
+        let too_much = all.filter(|all| taken.plus(account.reserved) > Micros::from(*all));
+        let used_up = limit.filter(|_| account.reserved == Micros::ZERO);
+        let refused = used_up
+            .map(|limit| (limit, spent))
+            .or(too_much.map(|all| (all, taken)));
+        if let Some((limit, spent)) = refused {
+            return Err(FleetError::OverBudget {
+                id: task.to_owned(),
+                needed: account.reserved.into(),
+                spent: spent.into(),
+                limit,
+            }
+            .into());
+        }
+        let reserved = account.reserved;
+        records.append(&[account])?;
+        Ok(reserved)
+    }
+
+    /// Replaces a task's reservation by what it has cost; all that was reserved, if that is not known.
+    ///
+    /// # Errors
+    /// When the ledger cannot be written.
+    pub fn settle(
+        &self,
+        task: &str,
+        (spent, is_known): (Micros, bool),
+        exit: Option<(u8, String)>,
+    ) -> Result<(), PathError> {
+        let mut records = Records::lock(&self.path)?;
+        let before = read(&mut records)?.remove(task).unwrap_or_default();
+        let most = before.spent.plus(before.reserved);
+        records.append(&[Account {
+            task: task.to_owned(),
+            spent: if is_known { spent } else { most.max(spent) },
+            reserved: Micros::ZERO,
+            exit,
+        }])
+    }
+}
+
+fn read(records: &mut Records) -> Result<BTreeMap<String, Account>, PathError> {
+    let accounts = records.read::<Account>()?.into_iter();
+    Ok(accounts
+        .map(|account| (account.task.clone(), account))
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usd(dollars: f64) -> Usd {
+        Usd::try_from(dollars).unwrap()
+    }
+
+    fn micros(dollars: f64) -> Micros {
+        usd(dollars).into()
+    }
+
+    const NOTHING: (Micros, bool) = (Micros::ZERO, true);
+
+    #[test]
+    fn what_cannot_be_paid_whole_does_not_begin() {
+        let dir = tempfile::tempdir().unwrap();
+        let ledger = Ledger::of(dir.path());
+        let all = Some(usd(0.3));
+        for task in ["a", "b", "c"] {
+            // Three times 0.1 is more than 0.3 where money is a float.
+            let reserved = ledger.reserve(task, all.map(|_| usd(0.1)), NOTHING, all);
+            assert_eq!(reserved.unwrap(), micros(0.1));
+        }
+        let refused = ledger
+            .reserve("d", Some(usd(0.000_001)), NOTHING, all)
+            .unwrap_err();
+        assert_eq!(refused.exit().name(), "over-budget");
+        ledger
+            .settle("a", (micros(0.04), true), Some((0, "done".into())))
+            .unwrap();
+        assert!(
+            ledger
+                .reserve("d", Some(usd(0.060_001)), NOTHING, all)
+                .is_err()
+        );
+        assert!(ledger.reserve("d", Some(usd(0.06)), NOTHING, all).is_ok());
+    }
+
+    #[test]
+    fn a_task_that_goes_on_may_cost_what_is_left_and_a_call_cut_off_counts_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let ledger = Ledger::of(dir.path());
+        let (limit, all) = (Some(usd(1.0)), Some(usd(1.5)));
+        ledger.reserve("a", limit, NOTHING, all).unwrap();
+        // Killed between calls: what it has cost is known.
+        let left = ledger
+            .reserve("a", limit, (micros(0.4), true), all)
+            .unwrap();
+        assert_eq!(left, micros(0.6));
+        // Killed within one: it may have cost all.
+        assert!(
+            ledger
+                .reserve("a", limit, (micros(0.4), false), all)
+                .is_err()
+        );
+        assert!(
+            ledger
+                .reserve("a", limit, (micros(0.4), false), Some(usd(1.6)))
+                .is_ok()
+        );
+        assert_eq!(ledger.accounts().unwrap()["a"].spent, micros(1.0));
+        // What is spent can no longer be reserved.
+        assert!(
+            ledger
+                .reserve("a", limit, (micros(1.0), true), None)
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn eight_at_once_reserve_no_cent_too_much() {
+        let dir = tempfile::tempdir().unwrap();
+        let begun = std::sync::atomic::AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for process in 0..8 {
+                let (dir, begun) = (dir.path(), &begun);
+                scope.spawn(move || {
+                    for task in 0..10 {
+                        let id = format!("{process}-{task}");
+                        let ledger = Ledger::of(dir);
+                        let all = Some(usd(1.0));
+                        if ledger.reserve(&id, Some(usd(0.07)), NOTHING, all).is_ok() {
+                            begun.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(begun.into_inner(), 14);
+    }
+}

@@ -1,0 +1,449 @@
+//! The manifest: a task a line, as JSON.
+//!
+//! Reads the manifest and the files that it names. Guarantees that an id is a plain file name that no other task has,
+//! that a query or a build comes from the manifest's own directory, and that flags make a command line of the task's
+//! workflow without changing what the fleet itself decides.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ffi::OsString;
+use std::path::{Component, Path, PathBuf};
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::{Map, Value, json};
+
+use super::error::FleetError;
+use crate::commands::cli::values::{PROGRAM, flag_words};
+use crate::edit::Digest;
+use crate::model::price::Usd;
+use crate::run::context::Context;
+use crate::secret::credentials;
+use crate::sys::error::Error;
+use crate::sys::files::{self, Links, MIB, PathError};
+use crate::sys::positions::{self, Entries, Misplaced, Positions};
+
+/// Maximum size of a manifest, in bytes.
+const LARGEST: u64 = 64 * MIB;
+/// Maximum size of a query or a build, in bytes.
+const LARGEST_TEXT: u64 = 16 * MIB;
+/// Maximum length of an id, in bytes.
+const LONGEST_ID: usize = 100;
+/// Schemes of the repositories' URLs.
+const SCHEMES: [&str; 5] = ["file", "git", "http", "https", "ssh"];
+/// Beginning of a script, as opposed to the path of one.
+const SHEBANG: &str = "#!";
+
+/// Flags that the fleet gives itself, or that leave no result.
+const OWN_FLAGS: [&str; 20] = [
+    "cc",
+    "consistency",
+    "consistency-check",
+    "diff",
+    "dry-run",
+    "edit",
+    "help",
+    "max-cost",
+    "message",
+    "model",
+    "output-format",
+    "prompt",
+    "quiet",
+    "replay",
+    "resume",
+    "rollup",
+    "root",
+    "session",
+    "summary-file",
+    "version",
+];
+/// Flags that have had their effect when a run is resumed, or that a resumed run gets anyway.
+const BEGINNING_FLAGS: [&str; 7] = [
+    "allow-stale",
+    "baseline",
+    "ci",
+    "context",
+    "exclude",
+    "include",
+    "require-fresh",
+];
+
+/// Checks a command line; returns what is wrong with it.
+pub type CheckWords<'c> = &'c dyn Fn(&[OsString]) -> Result<(), String>;
+
+/// A workflow that a task may run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Workflow {
+    /// A change.
+    #[default]
+    Commit,
+    /// A consistency report.
+    Consistency,
+    /// The agent `dev`.
+    Dev,
+    /// The agent `plan`.
+    Plan,
+}
+
+/// The beginning of a task's run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Start {
+    /// The task begins.
+    Anew,
+    /// The run in this folder is taken up.
+    From(String),
+}
+
+/// A task: a line of the manifest.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Task {
+    #[serde(rename = "$schema", default)]
+    _schema: Option<IgnoredAny>,
+    /// The name of its folder.
+    pub id: String,
+    /// A path relative to the manifest, or a URL.
+    pub repository: String,
+    /// The branch, tag or commit to begin from.
+    #[serde(rename = "ref", default = "head")]
+    pub reference: String,
+    #[serde(default)]
+    query: Option<String>,
+    #[serde(default)]
+    query_file: Option<PathBuf>,
+    /// The workflow.
+    #[serde(default)]
+    pub workflow: Workflow,
+    /// The model to ask, if not the default one.
+    #[serde(default)]
+    pub model: Option<String>,
+    #[serde(default)]
+    flags: Map<String, Value>,
+    #[serde(default)]
+    build: Option<String>,
+    /// The environment variable with the key.
+    #[serde(default)]
+    pub env_key: Option<String>,
+    /// Maximum cost of the task.
+    #[serde(default)]
+    pub max_cost: Option<Usd>,
+    /// Labels, for reports.
+    #[serde(default)]
+    pub labels: BTreeMap<String, String>,
+}
+
+fn head() -> String {
+    "HEAD".to_owned()
+}
+
+impl Task {
+    /// Returns the command line of the task's run in `clone`.
+    pub fn words(&self, clone: &Path, start: &Start, limit: Option<Usd>) -> Vec<OsString> {
+        let mut words: Vec<OsString> = vec![PROGRAM.into()];
+        let agent: Option<&str> = match self.workflow {
+            Workflow::Commit => None,
+            Workflow::Consistency => Some("--consistency-check"),
+            Workflow::Dev => Some("dev"),
+            Workflow::Plan => Some("plan"),
+        };
+        words.extend(agent.map(Into::into));
+        let start: &[&str] = match (self.workflow, start) {
+            (Workflow::Commit | Workflow::Consistency, Start::Anew) => &["--rollup"],
+            (Workflow::Commit, Start::From(run)) => &["--resume", run, "--allow-stale"],
+            (Workflow::Consistency, Start::From(run)) => &["--rollup", "--replay", run],
+            (Workflow::Dev | Workflow::Plan, Start::Anew) => &["--prompt", "-"],
+            (Workflow::Dev | Workflow::Plan, Start::From(_)) => &["--resume", "--prompt="],
+        };
+        words.extend(start.iter().map(Into::into));
+        words.extend(["--output-format", "json", "--root"].map(Into::into));
+        words.push(clone.into());
+        let model = self.model.iter().map(|model| format!("--model={model}"));
+        let limit = limit.map(|limit| format!("--max-cost={:.6}", limit.dollars()));
+        words.extend(model.chain(limit).map(Into::into));
+        let is_resumed = start.contains(&"--resume");
+        let flags = self.flags.clone().into_iter();
+        let flags = flags.filter(|(name, _)| !is_resumed || !BEGINNING_FLAGS.contains(&&**name));
+        let mut flags: Map<String, Value> = flags.collect();
+        if is_resumed && self.flags.get("ci") == Some(&Value::Bool(true)) {
+            // What `--ci` asks of the end.
+            let ends = [
+                ("require-edits", json!(true)),
+                ("deny-warnings", json!("tests")),
+                ("reask", json!(1)),
+            ];
+            for (name, value) in ends {
+                flags.entry(name).or_insert(value);
+            }
+        }
+        // They have been checked.
+        let flags = flag_words(flags).unwrap_or_default();
+        words.extend(flags.into_iter().map(|(_, word)| word));
+        words
+    }
+
+    /// Returns a digest of what the task does, apart from its query.
+    pub fn digest(&self, build: Option<&str>) -> String {
+        let parts = json!([
+            self.repository,
+            self.reference,
+            format!("{:?}", self.workflow),
+            self.model,
+            self.flags,
+            build
+        ]);
+        Digest::of(parts.to_string().as_bytes()).to_string()
+    }
+}
+
+/// A manifest, as read.
+pub struct Manifest {
+    /// Its absolute path.
+    pub path: PathBuf,
+    text: String,
+    /// The contents of the files that it names, by path.
+    files: RefCell<HashMap<PathBuf, Result<String, String>>>,
+}
+
+impl Manifest {
+    /// Reads a manifest.
+    ///
+    /// # Errors
+    /// When it cannot be read, or contains credentials.
+    pub fn read(context: &Context<'_>, path: &Path) -> Result<Self, Error> {
+        let given = context.project.root().join(path);
+        let path = given.canonicalize().map_err(PathError::of("read", path))?;
+        let content = files::read(&path, Links::Refused, LARGEST);
+        let content = content.map_err(PathError::of("read", &path))?;
+        let text = positions::text(&content).map_err(|mistake| FleetError::Manifest {
+            path: path.clone(),
+            mistakes: vec![mistake.into()],
+        })?;
+        let found = credentials::find("manifest", text, context.redactor);
+        if !found.is_empty() {
+            let found = found.iter();
+            let found = found.map(|found| format!("\n  line {}: {}", found.line, found.kind));
+            let found = found.collect();
+            return Err(FleetError::Secrets { path, found }.into());
+        }
+        Ok(Self {
+            text: text.to_owned(),
+            path,
+            files: RefCell::default(),
+        })
+    }
+
+    /// The directory that paths are relative to.
+    pub fn directory(&self) -> &Path {
+        self.path.parent().unwrap_or(&self.path)
+    }
+
+    /// Returns all tasks.
+    ///
+    /// # Errors
+    /// Returns the first mistake of each line.
+    pub fn tasks(&self, check: CheckWords<'_>) -> Result<Vec<Task>, FleetError> {
+        let (mut tasks, mut mistakes) = (Vec::new(), Vec::new());
+        let mut ids = HashSet::new();
+        let mut checked = HashMap::new();
+        for line in self.text.lines() {
+            let parsed = self.parse(line, &mut |task| {
+                let key = (task.workflow, Value::from(task.flags.clone()).to_string());
+                let known = checked.entry(key);
+                known
+                    .or_insert_with(|| check(&task.words(Path::new("."), &Start::Anew, None)))
+                    .clone()
+            });
+            match parsed {
+                Ok(task) if !ids.insert(task.id.to_lowercase()) => {
+                    let reason = format!("there is a task `{}` already", task.id);
+                    mistakes.push(self.mistake(line, "id", reason).into());
+                }
+                Ok(task) => tasks.push(task),
+                Err(mistake) => mistakes.push(mistake.into()),
+            }
+        }
+        if mistakes.is_empty() {
+            return Ok(tasks);
+        }
+        let path = self.path.clone();
+        Err(FleetError::Manifest { path, mistakes })
+    }
+
+    /// Returns the task on a line, counted from 0.
+    ///
+    /// # Errors
+    /// When there is no such line, or it has a mistake.
+    pub fn task(&self, index: usize, check: CheckWords<'_>) -> Result<Task, FleetError> {
+        let line = self.text.lines().nth(index);
+        let line = line.ok_or_else(|| FleetError::NoTask {
+            path: self.path.clone(),
+            index,
+            count: self.text.lines().count(),
+        })?;
+        let check = &mut |task: &Task| check(&task.words(Path::new("."), &Start::Anew, None));
+        match self.parse(line, check) {
+            Ok(task) => Ok(task),
+            Err(mistake) => Err(FleetError::Manifest {
+                path: self.path.clone(),
+                mistakes: vec![mistake.into()],
+            }),
+        }
+    }
+
+    /// Returns the task's query; empty for a consistency report.
+    ///
+    /// # Errors
+    /// Returns the reason why its file cannot be used.
+    pub fn query(&self, task: &Task) -> Result<String, String> {
+        match (&task.query, &task.query_file) {
+            (Some(query), None) => Ok(query.clone()),
+            (None, Some(path)) => self.file(path),
+            _ => Ok(String::new()),
+        }
+    }
+
+    /// Returns the task's own build script.
+    ///
+    /// # Errors
+    /// Returns the reason why its file cannot be used.
+    pub fn build(&self, task: &Task) -> Result<Option<String>, String> {
+        let build = task.build.as_ref().map(|build| match build {
+            script if script.starts_with(SHEBANG) => Ok(script.clone()),
+            path => self.file(Path::new(path)),
+        });
+        build.transpose()
+    }
+
+    /// Reads a file beside the manifest.
+    fn file(&self, path: &Path) -> Result<String, String> {
+        let mut read = self.files.borrow_mut();
+        let read = read.entry(path.to_owned()).or_insert_with(|| {
+            let is_plain = |part: Component<'_>| matches!(part, Component::Normal(_));
+            if !path.components().all(is_plain) {
+                return Err("name a file in the manifest's directory, or below it".to_owned());
+            }
+            let found = self.directory().join(path).canonicalize();
+            let found = found.map_err(|error| error.to_string())?;
+            if !found.starts_with(self.directory()) {
+                return Err("it leads out of the manifest's directory".to_owned());
+            }
+            let content = files::read(&found, Links::Refused, LARGEST_TEXT);
+            let content = content.map_err(|error| error.to_string())?;
+            let text = String::from_utf8(content).map_err(|_| "it is not UTF-8".to_owned())?;
+            Some(text.clone())
+                .filter(|text| !text.trim().is_empty())
+                .ok_or_else(|| "it is empty".to_owned())
+        });
+        let told = |reason: &String| format!("`{}`: {reason}", path.display());
+        read.as_ref().map(String::clone).map_err(told)
+    }
+
+    fn parse(
+        &self,
+        line: &str,
+        check: &mut dyn FnMut(&Task) -> Result<(), String>,
+    ) -> Result<Task, Misplaced> {
+        let task: Task = Positions(&self.text).object(line)?;
+        let faults = [
+            ("id", check_id(&task.id)),
+            ("repository", check_repository(&task.repository)),
+            ("ref", check_ref(&task.reference)),
+            ("query", check_query(&task)),
+            ("query_file", self.query(&task).map(drop)),
+            ("build", self.build(&task).map(drop)),
+            ("flags", check_flags(&task.flags)),
+            ("env_key", check_key(&task)),
+        ];
+        for (field, fault) in faults {
+            fault.map_err(|reason| self.mistake(line, field, reason))?;
+        }
+        let checked = check(&task).map_err(|reason| self.mistake(line, "flags", reason));
+        checked.map(|()| task)
+    }
+
+    /// Places a mistake at a field's value, or at the line's beginning if the field is missing.
+    fn mistake(&self, line: &str, field: &str, reason: String) -> Misplaced {
+        let at = Positions(&self.text);
+        let fields: Entries<'_> = serde_json::from_str(line).unwrap_or_default();
+        let value = fields.0.iter().find(|(name, _)| name == field);
+        at.problem(value.map_or(line, |(_, value)| value.get()), reason)
+    }
+}
+
+fn check_id(id: &str) -> Result<(), String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    let is_name = (1..=LONGEST_ID).contains(&id.len()) && id.chars().all(is_plain);
+    // A branch is named after it.
+    let is_branch = !id.starts_with(['.', '-']) && !id.contains("..");
+    let ends = [".", ".lock"].iter().any(|end| id.ends_with(end));
+    let form = "an id is made of up to 100 letters, digits, `.`, `_` and `-`, and begins with a letter or a digit";
+    (is_name && is_branch && !ends)
+        .then_some(())
+        .ok_or_else(|| form.to_owned())
+}
+
+fn check_repository(repository: &str) -> Result<(), String> {
+    if repository.is_empty() || repository.starts_with('-') || repository.contains(char::is_control)
+    {
+        return Err("name a repository by its path or its URL".to_owned());
+    }
+    let Some((scheme, rest)) = repository.split_once("://") else {
+        return Ok(());
+    };
+    if !SCHEMES.contains(&scheme) {
+        let known = SCHEMES.join("`, `");
+        return Err(format!("a URL begins with one of `{known}`"));
+    }
+    let place = rest.split('/').next().unwrap_or_default();
+    match place.rsplit_once('@') {
+        Some((user, _)) if user.contains(':') || scheme != "ssh" => {
+            Err("a URL with a user's name or password may hold a secret: let git's credential helper give it".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_ref(reference: &str) -> Result<(), String> {
+    let is_odd = |c: char| c.is_whitespace() || c.is_control() || "~^:?*[\\".contains(c);
+    let is_ref = !reference.is_empty() && !reference.starts_with('-');
+    (is_ref && !reference.contains(is_odd))
+        .then_some(())
+        .ok_or_else(|| "name a branch, a tag or a commit".to_owned())
+}
+
+fn check_query(task: &Task) -> Result<(), String> {
+    let wrong = match (&task.query, &task.query_file, task.workflow) {
+        (None, None, Workflow::Consistency) => return Ok(()),
+        (_, _, Workflow::Consistency) => "a consistency report takes no query",
+        (Some(_), Some(_), _) => "give either `query` or `query_file`",
+        (None, None, _) => "a task needs a `query` or a `query_file`",
+        (Some(query), None, _) if query.trim().is_empty() => "the query is empty",
+        _ => return Ok(()),
+    };
+    Err(wrong.to_owned())
+}
+
+fn check_flags(flags: &Map<String, Value>) -> Result<(), String> {
+    let own = flags.keys().find(|name| OWN_FLAGS.contains(&&***name));
+    match own {
+        Some(own) => Err(format!("`{own}` is given by the fleet itself")),
+        None => flag_words(flags.clone()).map(drop),
+    }
+}
+
+fn check_key(task: &Task) -> Result<(), String> {
+    let Some(variable) = &task.env_key else {
+        return Ok(());
+    };
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let is_name = variable.chars().all(is_part) && !variable.is_empty();
+    if !is_name || variable.starts_with(|c: char| c.is_ascii_digit()) {
+        // It is not repeated: it may be the key itself.
+        return Err("name the environment variable that holds the key".to_owned());
+    }
+    if task.model.is_none() && matches!(task.workflow, Workflow::Dev | Workflow::Plan) {
+        return Err("an agent with a key of its own needs a `model`".to_owned());
+    }
+    Ok(())
+}

@@ -1,0 +1,24 @@
+//! Many tasks from a list: each is a run of a workflow in a clone of its own.
+//!
+//! | part | content |
+//! |---|---|
+//! | `args`, `command`, `error` | the command line, dispatch, and errors |
+//! | `manifest`, `pins` | the tasks, and the lock file beside them |
+//! | `check` | problems and likely cost of a manifest |
+//! | `clone`, `child`, `task` | one task: its repository, its process, and its results |
+//! | `records`, `ledger` | files that several processes append to, and the campaign's money |
+//! | `run`, `table` | all tasks on this machine, and what a person sees of them |
+
+pub(crate) mod args;
+mod check;
+mod child;
+mod clone;
+pub(super) mod command;
+pub(crate) mod error;
+mod ledger;
+mod manifest;
+mod pins;
+mod records;
+mod run;
+mod table;
+mod task;

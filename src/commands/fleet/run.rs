@@ -1,0 +1,380 @@
+//! All tasks of a manifest on this machine, several at a time.
+//!
+//! Starts `fleet task` as processes, and reads the ledger. Guarantees that a task that is done is not started again,
+//! that a failure that may pass is tried at most twice more, and that a signal ends all tasks in order.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fs;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::args::RunArgs;
+use super::child::Child;
+use super::error::FleetError;
+use super::ledger::{Ledger, Micros};
+use super::manifest::{CheckWords, Manifest, Task};
+use super::pins;
+use super::table::Progress;
+use super::task::Ended;
+use crate::commands::cli::values::PROGRAM;
+use crate::model::price::Usd;
+use crate::record::result::RunRecord;
+use crate::record::run_files::RESULT;
+use crate::run::context::Context;
+use crate::run::outcome::{Failure, Outcome};
+use crate::sys::error::Error;
+use crate::sys::files::PathError;
+use crate::ui::live::LiveLines;
+
+/// Number of further tries of a task that may succeed later.
+const RETRIES: u32 = 2;
+/// Time between two looks at the clock and for signals.
+const TICK: Duration = Duration::from_millis(100);
+/// Time after which a task that another process works on is tried again.
+const HELD: Duration = Duration::from_secs(1);
+/// Workflow in the record of a task that has not begun.
+const NOT_BEGUN: &str = "fleet";
+
+/// Does all tasks that are not done.
+///
+/// # Errors
+/// When the manifest has mistakes, or not all tasks are done in the end.
+pub fn run(
+    context: &Context<'_>,
+    arguments: &RunArgs,
+    words: CheckWords<'_>,
+) -> Result<Outcome, Failure> {
+    let manifest = Manifest::read(context, &arguments.manifest)?;
+    let tasks = manifest.tasks(words)?;
+    let unlimited = tasks.iter().find(|task| task.max_cost.is_none());
+    if let (Some(_), Some(task)) = (arguments.results.max_cost, unlimited) {
+        let id = task.id.clone();
+        return Err(FleetError::NoLimit { id }.into());
+    }
+    let out = context.project.root().join(&arguments.results.out);
+    fs::create_dir_all(&out).map_err(PathError::of("make", &out))?;
+    pins::commits(context, &manifest, &tasks.iter().collect::<Vec<_>>())?;
+    let mut campaign = Campaign::new(context, arguments, (&manifest, &tasks), out)?;
+    campaign.work()?;
+    campaign.outcome()
+}
+
+/// The state of a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum State {
+    /// It waits, or runs, or was interrupted.
+    Open,
+    /// It has ended, with this code and name.
+    Ended(u8, String),
+    /// What is left does not pay for it.
+    Unpaid,
+}
+
+/// A task's process that has ended: the task, and the record that it has printed.
+type Reaped = (usize, Result<Option<RunRecord>, Error>);
+
+/// A task that waits: until another one has ended, or a time has come.
+#[derive(Debug, Clone, Copy)]
+struct Waiting {
+    index: usize,
+    not_before: Duration,
+}
+
+struct Campaign<'c> {
+    context: &'c Context<'c>,
+    arguments: &'c RunArgs,
+    manifest: &'c Manifest,
+    tasks: &'c [Task],
+    out: PathBuf,
+    states: Vec<State>,
+    /// Number of tries of each task since this start.
+    tries: Vec<u32>,
+    queue: VecDeque<Waiting>,
+    /// Tasks that begin once the first ones have ended.
+    rest: Vec<usize>,
+    running: BTreeMap<usize, Duration>,
+    /// True until a task ends: what is left did not pay for another one.
+    is_short: bool,
+    spent: Usd,
+    began: Duration,
+    ended: usize,
+    live: LiveLines,
+    reaper: (Sender<Reaped>, Receiver<Reaped>),
+}
+
+impl<'c> Campaign<'c> {
+    fn new(
+        context: &'c Context<'c>,
+        arguments: &'c RunArgs,
+        (manifest, tasks): (&'c Manifest, &'c [Task]),
+        out: PathBuf,
+    ) -> Result<Self, Error> {
+        let accounts = Ledger::of(&out).accounts()?;
+        let state = |task: &Task| -> Result<State, Error> {
+            let folder = out.join(&task.id);
+            if folder.join(RESULT).symlink_metadata().is_err() {
+                return Ok(State::Open);
+            }
+            let known = accounts.get(&task.id).map(|account| account.exit.clone());
+            let (code, name) = match known {
+                Some(Some(exit)) => exit,
+                Some(None) => return Ok(State::Open),
+                None => match Ended::read(&folder)?.filter(Ended::is_final) {
+                    Some(ended) => (ended.record.exit.code, ended.record.exit.name.into_owned()),
+                    None => return Ok(State::Open),
+                },
+            };
+            Ok(State::Ended(code, name))
+        };
+        let states = tasks.iter().map(state).collect::<Result<Vec<_>, _>>()?;
+        let first = arguments.first.map_or(usize::MAX, Into::into);
+        let open = (0..tasks.len()).filter(|index| states[*index] == State::Open);
+        let (now, rest): (Vec<_>, Vec<_>) = open.partition(|index| *index < first);
+        let waiting = |index| Waiting {
+            index,
+            not_before: Duration::ZERO,
+        };
+        Ok(Self {
+            context,
+            arguments,
+            manifest,
+            tasks,
+            out,
+            tries: vec![0; states.len()],
+            states,
+            queue: now.into_iter().map(waiting).collect(),
+            rest,
+            running: BTreeMap::new(),
+            is_short: false,
+            spent: accounts
+                .values()
+                .fold(Micros::ZERO, |sum, account| sum.plus(account.spent))
+                .into(),
+            began: context.clock.elapsed(),
+            ended: 0,
+            live: LiveLines::new(context.reporter.is_live()),
+            reaper: channel(),
+        })
+    }
+
+    /// Works until nothing is left to do, or a signal arrives.
+    fn work(&mut self) -> Result<(), Error> {
+        let mut fault = None;
+        loop {
+            let is_stopped = fault.is_some() || self.context.interrupt.check().is_err();
+            if !is_stopped {
+                self.start_some()?;
+            }
+            if self.running.is_empty() && (is_stopped || self.queue.is_empty()) {
+                break;
+            }
+            self.show();
+            match self.reaper.1.recv_timeout(TICK) {
+                Ok((index, reaped)) => {
+                    self.running.remove(&index);
+                    let noted = reaped.map(|record| self.note(index, record.as_ref()));
+                    fault = fault.or(noted.err());
+                }
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+            }
+        }
+        self.live.clear();
+        self.context.interrupt.check()?;
+        fault.map_or(Ok(()), Err)
+    }
+
+    /// Starts tasks while there are fewer than wanted.
+    fn start_some(&mut self) -> Result<(), Error> {
+        if self.queue.is_empty() && self.running.is_empty() && !self.rest.is_empty() {
+            self.check_first()?;
+            let rest = std::mem::take(&mut self.rest).into_iter();
+            self.queue.extend(rest.map(|index| Waiting {
+                index,
+                not_before: Duration::ZERO,
+            }));
+        }
+        let now = self.context.clock.elapsed();
+        while self.running.len() < self.arguments.jobs.into() && !self.is_short {
+            let mut waiting = self.queue.iter();
+            let Some(at) = waiting.position(|waiting| waiting.not_before <= now) else {
+                break;
+            };
+            if let Some(Waiting { index, .. }) = self.queue.remove(at) {
+                self.start(index)?;
+                self.running.insert(index, now);
+            }
+        }
+        Ok(())
+    }
+
+    fn start(&self, index: usize) -> Result<(), Error> {
+        let mut words: Vec<_> = [PROGRAM, "fleet", "task"].map(Into::into).to_vec();
+        words.push(self.manifest.path.clone().into());
+        words.push(index.to_string().into());
+        words.extend(["--out".into(), self.out.clone().into()]);
+        words.extend(["--output-format", "json", "--root"].map(Into::into));
+        words.push(self.context.project.root().into());
+        let limit = self.arguments.results.max_cost;
+        words.extend(limit.map(|limit| format!("--max-cost={:.6}", limit.dollars()).into()));
+        let child = Child::new(self.context, &words)?.piped();
+        let reaper = self.reaper.0.clone();
+        let reap = move || {
+            let ended = child.wait();
+            let record = ended.map(|(_, printed)| serde_json::from_slice(&printed).ok());
+            // The receiver lives as long as tasks are running.
+            let _ = reaper.send((index, record));
+        };
+        let started = thread::Builder::new().spawn(reap);
+        Ok(started.map(drop).map_err(PathError::of("start", PROGRAM))?)
+    }
+
+    /// Notes how a task's process has ended, and whether it is started again.
+    fn note(&mut self, index: usize, record: Option<&RunRecord>) {
+        let is_alone = self.running.is_empty();
+        let now = self.context.clock.elapsed();
+        // One that was killed has not said how it ended.
+        let (code, name, reason, is_retryable) = match record {
+            Some(record) => {
+                let error = record.error.as_ref();
+                let reason = error.map_or("", |error| &*error.reason);
+                let is_retryable = error.is_some_and(|error| error.retryable);
+                (record.exit.code, &*record.exit.name, reason, is_retryable)
+            }
+            None => (6, "local-io", "disk", true),
+        };
+        let has_begun = record.is_some_and(|record| record.workflow != NOT_BEGUN);
+        self.is_short = false;
+        let mut again = |not_before| self.queue.push_back(Waiting { index, not_before });
+        if !has_begun && reason == "locked" {
+            return again(now + HELD);
+        }
+        if !has_begun && reason == "budget" && !is_alone {
+            self.is_short = true;
+            return again(Duration::ZERO);
+        }
+        let cost = record.and_then(|record| record.cost);
+        self.spent = self.spent + cost.unwrap_or_default();
+        if self.context.interrupt.check().is_err() && code >= 128 {
+            return;
+        }
+        if is_retryable && self.tries[index] < RETRIES {
+            self.tries[index] += 1;
+            return self.queue.push_back(Waiting {
+                index,
+                not_before: Duration::ZERO,
+            });
+        }
+        self.ended += 1;
+        self.states[index] = if !has_begun && reason == "budget" {
+            State::Unpaid
+        } else {
+            State::Ended(code, name.to_owned())
+        };
+        self.tell(index, name, cost);
+    }
+
+    /// Tells of a task that has ended; at a terminal, where the table counts those that are done, only of failures.
+    fn tell(&mut self, index: usize, name: &str, cost: Option<Usd>) {
+        let id = &self.tasks[index].id;
+        let cost = cost.map_or_else(String::new, |cost| format!("  {cost}"));
+        if !self.context.reporter.is_live() || name != "done" {
+            self.live.clear();
+            self.context.notice(format!("{id}  {name}{cost}"));
+        }
+    }
+
+    fn show(&mut self) {
+        let now = self.context.clock.elapsed();
+        let mut progress = Progress {
+            tasks: self.tasks.len(),
+            spent: self.spent,
+            limit: self.arguments.results.max_cost,
+            pace: (self.ended, now.saturating_sub(self.began)),
+            ..Progress::default()
+        };
+        for state in &self.states {
+            if let State::Ended(_, name) = state {
+                *progress.ended.entry(name).or_default() += 1;
+            }
+        }
+        let running = self.running.iter();
+        let running =
+            running.map(|(index, began)| (&*self.tasks[*index].id, now.saturating_sub(*began)));
+        progress.running = running.collect();
+        self.live.draw(&progress.lines());
+    }
+
+    /// Returns the number of failed tasks among the first ones.
+    fn failed(&self, first: usize) -> usize {
+        let states = self.states.iter().take(first);
+        states
+            .filter(|state| !matches!(state, State::Open | State::Ended(0, _)))
+            .count()
+    }
+
+    /// Checks that few enough of the first tasks have failed.
+    fn check_first(&self) -> Result<(), FleetError> {
+        let (Some(first), Some(percent)) = (self.arguments.first, self.arguments.stop_above) else {
+            return Ok(());
+        };
+        let first = self.tasks.len().min(first.into());
+        let failed = self.failed(first);
+        if failed * 100 > percent * first {
+            return Err(FleetError::Stopped {
+                failed,
+                first,
+                percent,
+            });
+        }
+        Ok(())
+    }
+
+    fn outcome(self) -> Result<Outcome, Failure> {
+        let accounts = Ledger::of(&self.out).accounts()?;
+        let spent: Usd = accounts
+            .values()
+            .fold(Micros::ZERO, |sum, account| sum.plus(account.spent))
+            .into();
+        let mut ends: BTreeMap<&str, usize> = BTreeMap::new();
+        for state in &self.states {
+            let name = match state {
+                State::Ended(_, name) => name,
+                State::Unpaid => "over-budget",
+                State::Open => "open",
+            };
+            *ends.entry(name).or_default() += 1;
+        }
+        let count = self.tasks.len();
+        let listed: Vec<_> = ends
+            .iter()
+            .map(|(name, count)| format!("{name} {count}"))
+            .collect();
+        let text = format!("{}; {spent}", listed.join(", "));
+        let json = json!({"schema": 1, "tasks": count, "ended": ends, "cost": spent});
+        let unpaid = self.states.iter().position(|state| *state == State::Unpaid);
+        let failed = self.failed(count);
+        let error = match (unpaid, self.arguments.results.max_cost) {
+            _ if failed == 0 => {
+                return Ok(Outcome {
+                    summary: format!("done: {count} of {count} tasks"),
+                    ..Outcome::shown(text, json)
+                });
+            }
+            (Some(index), Some(limit)) => FleetError::OverBudget {
+                id: self.tasks[index].id.clone(),
+                needed: self.tasks[index].max_cost.unwrap_or_default(),
+                spent,
+                limit,
+            },
+            _ => FleetError::Failed { failed, count },
+        };
+        Err(Failure {
+            text: Some(text),
+            ..Failure::from(error)
+        })
+    }
+}

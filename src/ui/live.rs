@@ -1,0 +1,62 @@
+//! Lines at the bottom of a terminal that are drawn again and again.
+//!
+//! Touches stderr, which must be a terminal. Texts are printed unchanged: callers must remove keys and anything that
+//! moves the cursor.
+
+use std::io::{self, Write as _};
+
+use super::paint::size;
+use crate::sys::text::truncated;
+
+/// Width of a terminal whose width is unknown, in columns.
+const COLUMNS: usize = 80;
+
+/// Lines that show the state of long work.
+#[derive(Debug)]
+pub struct LiveLines {
+    is_live: bool,
+    drawn: usize,
+}
+
+impl LiveLines {
+    /// Creates lines that are only drawn if someone is watching.
+    pub fn new(is_live: bool) -> Self {
+        Self { is_live, drawn: 0 }
+    }
+
+    /// Draws the lines in place of the earlier ones, each cut to the terminal's width.
+    pub fn draw(&mut self, lines: &[String]) {
+        if !self.is_live {
+            return;
+        }
+        let columns = size(io::stderr()).map_or(COLUMNS, |(_, columns)| columns);
+        let room = columns.saturating_sub(1);
+        let mut text = self.back();
+        for line in lines {
+            text += &format!("{}\x1b[K\r\n", truncated(line, room));
+        }
+        print(&format!("{text}\x1b[J"));
+        self.drawn = lines.len();
+    }
+
+    /// Removes the lines, so that something else can be printed there.
+    pub fn clear(&mut self) {
+        if self.drawn > 0 {
+            print(&format!("{}\x1b[J", self.back()));
+            self.drawn = 0;
+        }
+    }
+
+    /// Moves the cursor to the first line.
+    fn back(&self) -> String {
+        match self.drawn {
+            0 => "\r".to_owned(),
+            drawn => format!("\r\x1b[{drawn}A"),
+        }
+    }
+}
+
+fn print(text: &str) {
+    // A closed stderr does not end the work.
+    let _ = io::stderr().write_all(text.as_bytes());
+}

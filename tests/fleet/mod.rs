@@ -1,0 +1,104 @@
+//! Many tasks from a list: manifests, single tasks, and all of them.
+
+mod manifest;
+mod run;
+mod task;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::{Finished, GEMINI_KEY, ModelServer, TestProject};
+
+/// The longest time that a test waits for the server to be asked.
+pub const MINUTE: Duration = Duration::from_secs(60);
+/// A reply that passes the build of a test's repository.
+pub const GOOD: &str = "^^^answer\n42\n^^^end\n";
+/// A reply that does not.
+pub const BAD: &str = "^^^answer\n0\n^^^end\n";
+
+/// A directory with repositories and a manifest, in which the fleet is started.
+pub struct Fleet {
+    pub project: TestProject,
+}
+
+impl Fleet {
+    pub fn new(server: &ModelServer) -> Self {
+        let project = TestProject::new()
+            .with(server)
+            .variable("GEMINI_API_KEY", GEMINI_KEY)
+            .without("agent-config/gemini-key.txt");
+        let fleet = Self { project };
+        fleet.repository("web", "grep -q 42 answer");
+        fleet
+    }
+
+    /// Makes a repository with this build.
+    pub fn repository(&self, name: &str, build: &str) -> PathBuf {
+        let path = self.path(name);
+        fs::create_dir_all(&path).unwrap();
+        fs::write(path.join("code"), format!("the code of {name}\n")).unwrap();
+        crate::support::write_program(&path.join("build.sh"), format!("#!/bin/sh\n{build}\n"));
+        git(&path, &["init", "--quiet", "--initial-branch=main"]);
+        git(&path, &["add", "--all"]);
+        git(&path, &["commit", "--quiet", "-m", "first"]);
+        path
+    }
+
+    /// Writes the manifest, a task a line.
+    pub fn tasks(&self, tasks: &[Value]) {
+        let lines: String = tasks.iter().map(|task| format!("{task}\n")).collect();
+        fs::write(self.path("tasks.jsonl"), lines).unwrap();
+    }
+
+    pub fn path(&self, path: &str) -> PathBuf {
+        self.project.path(path)
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Finished {
+        self.project.run(&[&["fleet"], arguments].concat())
+    }
+
+    /// Does the task on a line.
+    pub fn task(&self, index: &str) -> Finished {
+        self.run(&["task", "tasks.jsonl", index, "--out", "out"])
+    }
+
+    /// The result of a task.
+    pub fn result(&self, id: &str) -> Value {
+        let path = format!("out/{id}/result.json");
+        serde_json::from_str(&self.project.read(&path)).unwrap()
+    }
+
+    pub fn has(&self, path: &str) -> bool {
+        self.path(path).symlink_metadata().is_ok()
+    }
+}
+
+/// A change of the repository `web`, the build of which wants a 42.
+pub fn change(id: &str) -> Value {
+    json!({"id": id, "repository": "web", "query": "Write the answer."})
+}
+
+/// A task with more fields.
+pub fn with(mut task: Value, more: &Value) -> Value {
+    let fields = more.as_object().unwrap().clone();
+    task.as_object_mut().unwrap().extend(fields);
+    task
+}
+
+pub fn git(directory: &Path, arguments: &[&str]) -> String {
+    let output = Command::new("git")
+        .args(["-c", "user.name=a", "-c", "user.email=a@example.com"])
+        .args(arguments)
+        .current_dir(directory)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {errors}");
+    String::from_utf8(output.stdout).unwrap()
+}

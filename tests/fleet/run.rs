@@ -1,0 +1,213 @@
+//! All tasks of a manifest on this machine.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::Command;
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use super::{Fleet, GOOD, MINUTE, change, with};
+use crate::support::{Answer, ModelServer, gemini, within_a_minute};
+
+const RUN: [&str; 6] = ["run", "tasks.jsonl", "--out", "out", "--jobs", "4"];
+
+fn run(fleet: &Fleet, more: &[&str]) -> crate::support::Finished {
+    fleet.run(&[&RUN, more].concat())
+}
+
+fn answer(text: &str) -> Answer {
+    Answer::json(&gemini(text))
+}
+
+/// How many tasks have ended in which way.
+fn ends(fleet: &Fleet) -> BTreeMap<String, usize> {
+    let mut ends = BTreeMap::new();
+    for entry in fs::read_dir(fleet.path("out")).unwrap() {
+        let path = entry.unwrap().path().join("result.json");
+        let Ok(json) = fs::read_to_string(path) else {
+            continue;
+        };
+        let result: Value = serde_json::from_str(&json).unwrap();
+        let name = result["exit"]["name"].as_str().unwrap().to_owned();
+        *ends.entry(name).or_default() += 1;
+    }
+    ends
+}
+
+#[test]
+fn all_tasks_are_done_and_a_second_start_does_nothing() {
+    let server = ModelServer::gemini(&[GOOD; 6]);
+    let fleet = Fleet::new(&server);
+    let tasks: Vec<Value> = (0..6).map(|task| change(&format!("t{task}"))).collect();
+    fleet.tasks(&tasks);
+    let ran = run(&fleet, &[]).exits(0);
+    assert!(
+        ran.stdout.contains("done 6; $") && ran.stdout.contains("done: 6 of 6 tasks"),
+        "{}",
+        ran.stdout
+    );
+    assert_eq!(
+        ran.stderr
+            .lines()
+            .filter(|line| line.contains("  done  $"))
+            .count(),
+        6
+    );
+    assert_eq!(ends(&fleet), [("done".to_owned(), 6)].into());
+    run(&fleet, &[]).exits(0);
+    assert_eq!(server.requests().len(), 6);
+    // As JSON.
+    let told = run(&fleet, &["--output-format", "json"]).exits(0);
+    let told: Value = serde_json::from_str(&told.stdout).unwrap();
+    assert_eq!(
+        (&told["tasks"], &told["ended"]),
+        (&json!(6), &json!({"done": 6}))
+    );
+}
+
+#[test]
+fn a_failure_that_may_pass_is_tried_twice_more_and_no_other() {
+    let busy = || Answer::error(503, &json!({"error": {"message": "busy"}}));
+    let refused = || Answer::error(400, &json!({"error": {"message": "no"}}));
+    // A call is tried several times by itself within its time limit.
+    let server = ModelServer::start((0..200).map(|_| busy()));
+    let fleet = Fleet::new(&server);
+    fleet.tasks(&[with(change("a"), &json!({"flags": {"timeout": "1s"}}))]);
+    let ran = run(&fleet, &[]).exits(1);
+    ran.says(&["1 of 1 tasks have failed"]);
+    let runs = fs::read_dir(fleet.path("out/a/log")).unwrap();
+    let runs = runs.filter(|entry| entry.as_ref().unwrap().path().is_dir());
+    assert_eq!(runs.count(), 3);
+    let server = ModelServer::start([refused(), answer(GOOD)]);
+    let fleet = Fleet::new(&server);
+    fleet.tasks(&[change("a")]);
+    run(&fleet, &[]).exits(1);
+    assert_eq!(server.requests().len(), 1);
+    // A new start is what an engine's requeueing is.
+    run(&fleet, &[]).exits(0);
+    assert_eq!(server.requests().len(), 2);
+}
+
+#[test]
+fn the_first_tasks_decide_whether_the_others_begin() {
+    let bad = "^^^build.sh\nx\n^^^end\n";
+    let server = ModelServer::gemini(&[&[bad, GOOD][..], &[GOOD; 8]].concat());
+    let fleet = Fleet::new(&server);
+    let tasks: Vec<Value> = (0..5).map(|task| change(&format!("t{task}"))).collect();
+    fleet.tasks(&tasks);
+    let one_by_one = [
+        "run",
+        "tasks.jsonl",
+        "--out",
+        "out",
+        "--jobs",
+        "1",
+        "--first",
+        "2",
+        "--stop-above",
+    ];
+    let stopped = fleet.run(&[&one_by_one[..], &["49%"]].concat()).exits(1);
+    stopped.says(&["1 of the first 2 tasks have failed, more than 49 %"]);
+    assert_eq!(server.requests().len(), 2);
+    fleet.run(&[&one_by_one[..], &["50"]].concat()).exits(1);
+    assert_eq!(server.requests().len(), 5);
+    assert_eq!(ends(&fleet)["done"], 4);
+}
+
+#[test]
+fn what_cannot_be_paid_whole_does_not_begin() {
+    let server = ModelServer::gemini(&[GOOD; 10]);
+    let fleet = Fleet::new(&server);
+    let task = |id: usize| with(change(&format!("t{id}")), &json!({"max_cost": 0.2}));
+    fleet.tasks(&[change("a")]);
+    let told = run(&fleet, &["--max-cost", "1"]).exits(3);
+    told.says(&["`--max-cost` needs a `max_cost` of each task, and `a` has none"]);
+    fleet.tasks(&(0..5).map(task).collect::<Vec<_>>());
+    let told = run(&fleet, &["--max-cost", "0.19"]).exits(1);
+    told.says(&["is not begun: it may cost $0.20"]);
+    assert!(server.requests().is_empty());
+    // No more than two at a time, and all of them in the end: none costs what it may.
+    run(&fleet, &["--max-cost", "0.45"]).exits(0);
+    assert_eq!(server.requests().len(), 5);
+    let most = reserved(&fleet).into_iter().fold(0.0, f64::max);
+    assert!(most >= 0.2 && most <= 0.45, "{most}");
+}
+
+/// What was spent and reserved after each line of the ledger.
+fn reserved(fleet: &Fleet) -> Vec<f64> {
+    let mut accounts = BTreeMap::new();
+    let ledger = fleet.project.read("out/ledger.jsonl");
+    let sums = ledger.lines().map(|line| {
+        let line: Value = serde_json::from_str(line).unwrap();
+        let amount = |name: &str| line[name].as_f64().unwrap();
+        let task = line["task"].as_str().unwrap().to_owned();
+        accounts.insert(task, amount("spent") + amount("reserved"));
+        accounts.values().sum()
+    });
+    sums.collect()
+}
+
+#[test]
+fn an_interrupt_ends_all_in_order_and_the_next_start_goes_on_there() {
+    let (silence, heard) = Answer::silence();
+    let server = ModelServer::start([silence, answer(GOOD), answer(GOOD)]);
+    let fleet = Fleet::new(&server);
+    fleet.tasks(&[change("a"), change("b")]);
+    let words = ["fleet", "run", "tasks.jsonl", "--out", "out", "--jobs", "1"];
+    let started = fleet.project.start(&words);
+    heard.recv_timeout(MINUTE).unwrap();
+    let process = started.id().to_string();
+    Command::new("kill")
+        .args(["-INT", &process])
+        .status()
+        .unwrap();
+    let ended = started.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(130));
+    assert_eq!(server.requests().len(), 1);
+    assert!(ends(&fleet).is_empty());
+    run(&fleet, &[]).exits(0);
+    assert_eq!(server.requests().len(), 3);
+}
+
+#[test]
+fn a_campaign_that_is_killed_again_and_again_pays_nothing_twice() {
+    let answers = (0..40).map(|_| answer(GOOD));
+    let server = ModelServer::start(answers);
+    let fleet = Fleet::new(&server);
+    let tasks: Vec<Value> = (0..12).map(|task| change(&format!("t{task}"))).collect();
+    fleet.tasks(&tasks);
+    for wanted in [1, 4, 8] {
+        let words = ["fleet", "run", "tasks.jsonl", "--out", "out", "--jobs", "3"];
+        let mut started = fleet.project.start(&words);
+        assert!(within_a_minute(|| server.requests().len() >= wanted));
+        started.kill().unwrap();
+        started.wait().unwrap();
+    }
+    run(&fleet, &[]).exits(0);
+    assert_eq!(ends(&fleet), [("done".to_owned(), 12)].into());
+    assert_eq!(server.requests().len(), 12);
+}
+
+#[test]
+fn ten_thousand_finished_tasks_begin_at_once() {
+    let fleet = Fleet::new(&ModelServer::gemini(&[]));
+    let count = 10_000;
+    let tasks: Vec<Value> = (0..count).map(|task| change(&format!("t{task}"))).collect();
+    fleet.tasks(&tasks);
+    let mut ledger = String::new();
+    for task in 0..count {
+        let folder = fleet.path(&format!("out/t{task}"));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("result.json"), "{}").unwrap();
+        let account = json!({"task": format!("t{task}"), "spent": 0.01, "reserved": 0.0, "exit": [0, "done"]});
+        ledger += &format!("{account}\n");
+    }
+    fs::write(fleet.path("out/ledger.jsonl"), ledger).unwrap();
+    run(&fleet, &[]).exits(0);
+    let began = Instant::now();
+    let ran = run(&fleet, &[]).exits(0);
+    assert!(ran.stdout.contains("done 10000; $100.00"), "{}", ran.stdout);
+    // A release build takes a fraction of it: `cargo bench --bench runs -- fleet`.
+    assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
+}

@@ -1,0 +1,275 @@
+//! One task in a clone of its own.
+
+use std::fs;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use super::{BAD, Fleet, GOOD, MINUTE, change, git, with};
+use crate::support::{Answer, ModelServer, ends, gemini, within_a_minute};
+
+#[test]
+fn a_task_leaves_its_results_and_nothing_else() {
+    let server = ModelServer::gemini(&[GOOD]);
+    let fleet = Fleet::new(&server);
+    let before = fleet.project.tree();
+    let labelled = with(change("web-1"), &json!({"labels": {"team": "x"}}));
+    fleet.tasks(&[labelled]);
+    fleet.task("0").exits(0);
+    let found = fs::read_dir(fleet.path("out/web-1")).unwrap();
+    let mut names: Vec<_> = found.map(|entry| entry.unwrap().file_name()).collect();
+    names.sort_unstable();
+    let expected = [
+        "branch.bundle",
+        "change.patch",
+        "log",
+        "report.html",
+        "result.json",
+    ];
+    assert_eq!(names, expected);
+    let result = fleet.result("web-1");
+    assert_eq!(result["exit"]["name"], "done");
+    assert_eq!(result["task"]["labels"]["team"], "x");
+    assert!(result["task"]["cost"].as_f64().unwrap() > 0.0);
+    let log = result["log"].as_str().unwrap();
+    assert!(fleet.has(&format!("out/web-1/{log}/steps.jsonl")), "{log}");
+    // Its repository is as it was, and takes the change either way.
+    let after = fleet.project.tree();
+    let kept = before
+        .iter()
+        .all(|(path, content)| after.get(path) == Some(content));
+    assert!(
+        kept && after.keys().all(|path| before.contains_key(path)
+            || path.starts_with("out")
+            || path.starts_with("tasks"))
+    );
+    let web = fleet.path("web");
+    git(&web, &["apply", "--check", "../out/web-1/change.patch"]);
+    git(
+        &web,
+        &[
+            "fetch",
+            "--quiet",
+            "../out/web-1/branch.bundle",
+            "code-commit/web-1",
+        ],
+    );
+    assert_eq!(git(&web, &["show", "FETCH_HEAD:answer"]), "42\n");
+    assert_eq!(
+        git(&web, &["show", "--format=%s", "--name-only", "FETCH_HEAD"]),
+        "web-1: Write the answer.\n\nanswer\n"
+    );
+    // A second start does nothing.
+    fleet.task("0").exits(0);
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[test]
+fn a_task_ends_as_its_run_did_and_so_does_a_second_start() {
+    let bad = [BAD; 4];
+    let server = ModelServer::gemini(&[&bad[..], &["^^^build.sh\nx\n^^^end\n"]].concat());
+    let fleet = Fleet::new(&server);
+    fleet.tasks(&[
+        change("a"),
+        change("b"),
+        with(change("c"), &json!({"max_cost": 0.0001})),
+    ]);
+    for (index, code, requests) in [("0", 1, 4), ("1", 5, 5), ("2", 3, 5)] {
+        fleet.task(index).exits(code);
+        fleet.task(index).exits(code);
+        assert_eq!(server.requests().len(), requests);
+    }
+    assert!(fleet.project.read("out/a/change.patch").contains("+0\n"));
+    assert_eq!(fleet.result("b")["exit"]["name"], "reply-rejected");
+    assert_eq!(fleet.project.read("out/b/change.patch"), "");
+    assert!(!fleet.has("out/b/branch.bundle"));
+    let told = fleet.task("3").exits(2);
+    told.says(&["there is no task 3"]);
+}
+
+#[test]
+fn what_may_pass_is_tried_again_with_the_replies_that_are_paid_for() {
+    let error = || Answer::error(400, &json!({"error": {"message": "no"}}));
+    let answer = |text: &str| Answer::json(&gemini(text));
+    let server = ModelServer::start([answer(BAD), error(), answer(BAD), error(), answer(GOOD)]);
+    let fleet = Fleet::new(&server);
+    fleet.tasks(&[change("a")]);
+    for _ in 0..2 {
+        fleet.task("0").exits(4);
+        assert_eq!(fleet.result("a")["exit"]["name"], "model-failed");
+        assert!(fleet.has("out/a/log") && fleet.has("out/a/report.html"));
+    }
+    let first = fleet.result("a")["task"]["cost"].as_f64().unwrap();
+    fleet.task("0").exits(0);
+    assert_eq!(server.requests().len(), 5);
+    let result = fleet.result("a");
+    // The first two replies cost nothing any more, but the task has paid for all three.
+    assert!(result["cost"].as_f64().unwrap() < first);
+    assert!(result["task"]["cost"].as_f64().unwrap() > first);
+    assert!(!fleet.has("out/a/clone"));
+}
+
+#[test]
+fn a_task_that_was_killed_goes_on_and_pays_nothing_twice() {
+    let (silence, heard) = Answer::silence();
+    let answer = |text: &str| Answer::json(&gemini(text));
+    let server = ModelServer::start([answer(BAD), silence, answer(GOOD)]);
+    let fleet = Fleet::new(&server);
+    fleet.tasks(&[with(change("a"), &json!({"max_cost": 5}))]);
+    let mut started = fleet
+        .project
+        .start(&["fleet", "task", "tasks.jsonl", "0", "--out", "out"]);
+    heard.recv_timeout(MINUTE).unwrap();
+    // Another start meets the first one.
+    fleet
+        .task("0")
+        .exits(3)
+        .says(&["another process works on the task `a`"]);
+    let run = children(started.id());
+    started.kill().unwrap();
+    started.wait().unwrap();
+    // Its run lives on, and holds the clone.
+    fleet
+        .task("0")
+        .exits(3)
+        .says(&["another process works on the task `a`"]);
+    for run in &run {
+        Command::new("kill").args(["-9", run]).status().unwrap();
+        assert!(ends(run));
+    }
+    fleet.task("0").exits(0);
+    assert_eq!(server.requests().len(), 3);
+    let ledger = fleet.project.read("out/ledger.jsonl");
+    let last: Value = serde_json::from_str(ledger.lines().last().unwrap()).unwrap();
+    assert_eq!(
+        (&last["reserved"], &last["exit"]),
+        (&json!(0.0), &json!([0, "done"]))
+    );
+}
+
+/// The processes that a process has started.
+fn children(process: u32) -> Vec<String> {
+    let path = format!("/proc/{process}/task/{process}/children");
+    let mut found = String::new();
+    assert!(within_a_minute(|| {
+        found = fs::read_to_string(&path).unwrap_or_default();
+        !found.is_empty()
+    }));
+    // The thread that starts the run is not the first one.
+    found.split_whitespace().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_run_that_has_ended_without_its_task_is_not_paid_again() {
+    let server = ModelServer::gemini(&[GOOD]);
+    let fleet = Fleet::new(&server);
+    fleet.tasks(&[change("a")]);
+    fleet.task("0").exits(0);
+    // As a kill leaves it before `result.json` is there: the log may be in the clone or beside it.
+    fs::remove_file(fleet.path("out/a/result.json")).unwrap();
+    let clone = fleet.path("out/a/clone");
+    git(
+        &fleet.path("."),
+        &["clone", "--quiet", "web", clone.to_str().unwrap()],
+    );
+    git(&clone, &["checkout", "--quiet", "-b", "code-commit/a"]);
+    fs::write(clone.join("answer"), "42\n").unwrap();
+    fleet.task("0").exits(0);
+    assert_eq!(server.requests().len(), 1);
+    assert!(fleet.project.read("out/a/change.patch").contains("+42\n"));
+}
+
+#[test]
+fn a_repository_elsewhere_is_fetched_by_one_commit_and_nothing_of_it_is_run() {
+    let server = ModelServer::gemini(&[GOOD, GOOD]);
+    let fleet = Fleet::new(&server);
+    let web = fleet.path("web");
+    let touched = fleet.path("touched");
+    let touch = format!("touch {}", touched.display());
+    // What came with the repository, or stands in its configuration.
+    fs::write(web.join(".gitattributes"), "* filter=evil diff=evil\n").unwrap();
+    git(&web, &["add", "--all"]);
+    git(&web, &["commit", "--quiet", "-m", "second"]);
+    git(&web, &["tag", "-a", "-m", "v", "v1"]);
+    for (key, value) in [
+        ("filter.evil.smudge", &touch),
+        ("filter.evil.clean", &touch),
+        ("diff.evil.textconv", &touch),
+        ("core.fsmonitor", &touch),
+        ("uploadpack.packObjectsHook", &touch),
+    ] {
+        git(&web, &["config", key, value]);
+    }
+    for hook in ["post-checkout", "pre-commit", "reference-transaction"] {
+        crate::support::write_program(
+            &web.join(".git/hooks").join(hook),
+            format!("#!/bin/sh\n{touch}\n"),
+        );
+    }
+    let url = format!("file://{}", web.display());
+    let remote = with(change("remote"), &json!({"repository": url, "ref": "v1"}));
+    fleet.tasks(&[change("local"), remote]);
+    fleet.task("0").exits(0);
+    fleet.task("1").exits(0);
+    assert!(!touched.exists());
+    let commit = git(&web, &["rev-parse", "v1^{commit}"]);
+    for id in ["local", "remote"] {
+        assert_eq!(fleet.result(id)["task"]["commit"], commit.trim());
+        assert!(fleet.has(&format!("out/{id}/branch.bundle")));
+    }
+}
+
+#[test]
+fn a_task_may_have_a_key_and_a_build_of_its_own_and_a_report_needs_neither() {
+    let server = ModelServer::gemini(&[GOOD, "# Report\n"]);
+    let fleet = Fleet::new(&server);
+    let project = fleet
+        .project
+        .variable("TEAM_KEY", "AIzaSyTeamTeamTeam_0123456789-Team0");
+    let fleet = Fleet { project };
+    let plain = fleet.repository("plain", "exit 1");
+    git(&plain, &["rm", "--quiet", "build.sh"]);
+    git(&plain, &["commit", "--quiet", "-m", "without"]);
+    fs::write(fleet.path("build-it.sh"), "#!/bin/sh\ngrep -q 42 answer\n").unwrap();
+    let own = json!({"id": "own", "repository": "plain", "query": "x", "build": "build-it.sh", "env_key": "TEAM_KEY"});
+    let report = json!({"id": "report", "repository": "web", "workflow": "consistency"});
+    fleet.tasks(&[own, report]);
+    fleet.task("0").exits(0);
+    fleet.task("1").exits(0);
+    let keys = server.requests();
+    let keys: Vec<_> = keys
+        .iter()
+        .map(|request| request.header("x-goog-api-key"))
+        .collect();
+    assert_eq!(keys[0], Some("AIzaSyTeamTeamTeam_0123456789-Team0"));
+    assert_eq!(keys[1], Some(crate::support::GEMINI_KEY));
+    // The script is not the repository's.
+    assert!(
+        !fleet
+            .project
+            .read("out/own/change.patch")
+            .contains("build.sh")
+    );
+    assert_eq!(fleet.result("report")["workflow"], "consistency");
+}
+
+#[test]
+fn keys_and_models_of_the_directory_are_lent_to_a_clone_and_taken_back() {
+    let error = Answer::error(400, &json!({"error": {"message": "no"}}));
+    let server = ModelServer::start([error]);
+    let fleet = Fleet::new(&server);
+    let models = json!({"models": {"own": {"provider": "openai", "id": "x", "baseUrl": format!("{}/v1", server.url()), "keyFile": "own-key.txt"}}});
+    let project = fleet
+        .project
+        .file("agent-config/models.json", models.to_string());
+    let project = project.file("agent-config/own-key.txt", "sk-own-0123456789\n");
+    let fleet = Fleet { project };
+    fleet.tasks(&[with(change("a"), &json!({"model": "own"}))]);
+    fleet.task("0").exits(4);
+    assert_eq!(
+        server.requests()[0].header("authorization"),
+        Some("Bearer sk-own-0123456789")
+    );
+    assert!(fleet.has("out/a/clone/agent-config/models.json"));
+    assert!(!fleet.has("out/a/clone/agent-config/own-key.txt"));
+}
