@@ -83,9 +83,9 @@ fn main() {
 fn manifest(server: &ModelServer, tasks: usize) -> TestProject {
     let project = TestProject::new().with(server).build("exit 0");
     let script = "git init --quiet && git add --all && git -c user.name=a -c user.email=a commit --quiet -m a";
-    let made = Command::new("sh").args(["-c", script]);
-    let made = made.current_dir(project.path(".")).status();
-    assert!(made.unwrap().success());
+    let mut made = Command::new("sh");
+    made.args(["-c", script]).current_dir(project.path("."));
+    assert!(made.status().unwrap().success());
     let line = |task| json!({"id": format!("t{task}"), "repository": ".", "query": "x"});
     let lines: String = (0..tasks).map(|task| format!("{}\n", line(task))).collect();
     fs::write(project.path("tasks.jsonl"), lines).unwrap();
