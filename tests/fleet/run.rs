@@ -131,7 +131,7 @@ fn what_cannot_be_paid_whole_does_not_begin() {
     run(&fleet, &["--max-cost", "0.45"]).exits(0);
     assert_eq!(server.requests().len(), 5);
     let most = reserved(&fleet).into_iter().fold(0.0, f64::max);
-    assert!(most >= 0.2 && most <= 0.45, "{most}");
+    assert!((0.2..=0.45).contains(&most), "{most}");
 }
 
 /// What was spent and reserved after each line of the ledger.
