@@ -50,6 +50,20 @@ fn what_a_developer_has_done_is_built_in_the_end() {
 }
 
 #[test]
+fn what_an_agent_makes_of_the_tests_is_judged() {
+    let test = "def test_it():\n    assert True\n";
+    let replies = [write("tests/test_new.py", test), done(), PASS.to_owned()];
+    let (mut agent, _server) = AgentProject::scripted(&replies);
+    with_build(&mut agent.project, "echo building");
+    let run = agent.run(&["-p", "go", "--prove"]).exits(0);
+    is_proven(&run, 0);
+    let gate = &run.result()["gate"];
+    assert_eq!(gate["files"], json!(["tests/test_new.py"]));
+    assert_eq!(gate["new_tests"], "not-discriminating");
+    run.says(&["new tests, old code: not discriminating"]);
+}
+
+#[test]
 fn without_the_flag_nothing_is_built() {
     let (mut agent, _server) = AgentProject::scripted(&[done(), PASS.to_owned()]);
     with_build(&mut agent.project, "false");

@@ -13,8 +13,8 @@ use crate::record::run_files::Artifact;
 use crate::record::step::Step;
 use crate::run::baseline::Baseline;
 use crate::run::builds::describe;
-use crate::run::closing;
 use crate::run::proof::Proof;
+use crate::run::{closing, verdict};
 use crate::sys::error::Error;
 
 /// A build that has failed.
@@ -54,7 +54,7 @@ impl AgentRun<'_> {
         }))
     }
 
-    /// Builds the finished work in a step of its own, if that is asked for.
+    /// Builds the finished work in a step of its own, and judges the gate, if that is asked for.
     ///
     /// # Errors
     /// When the build fails or cannot run.
@@ -68,11 +68,23 @@ impl AgentRun<'_> {
         self.latest.replace(step.clone());
         self.with(|run| run.begin_step(Step::own(step)))?;
         match self.build(how)? {
-            None => Ok(()),
+            None => self.judge(how),
             Some(FailedBuild { status, log, .. }) => {
                 Err(CommandError::Unproven { status, log }.into())
             }
         }
+    }
+
+    /// Reports what the change of the files has made of the gate.
+    fn judge(&self, how: Baseline<'_>) -> Result<(), Error> {
+        let tree = self.worktree()?.tree.borrow();
+        let (changes, _) = closing::changes(&tree, tree.changed().map(|path| (path, None)));
+        let mut run = self.run.borrow_mut();
+        let request = run.record.agent.as_ref();
+        let request = request.and_then(|agent| agent.request.clone());
+        let request = request.unwrap_or_default();
+        verdict::judge(self.context, how, &mut run, None, (&changes, &request))?;
+        Ok(())
     }
 
     /// Reverts the files that the part has written, all or nothing, without those that were not text or not readable.
