@@ -1,6 +1,6 @@
 //! `--strategy search`: a run that does not end worse than its best state.
 
-use crate::support::{ModelServer, TestProject};
+use crate::support::{Finished, ModelServer, TestProject};
 
 /// Fails with an error for each line of `a.txt` that has `bad` in it, and for each other file there is.
 const BUILD: &str = "cat a.txt extra.txt 2>/dev/null | grep -n bad | sed 's/^\\([0-9]*\\):\\(.*\\)/a.txt:\\1: error: \\2/'; ! grep -q bad a.txt";
@@ -11,17 +11,23 @@ fn reply(words: &str) -> String {
     format!("^^^a.txt\n{lines}^^^end\n")
 }
 
-fn run(replies: &[&str]) -> (ModelServer, TestProject, crate::support::Finished) {
+fn run(replies: &[&str], flags: &[&str]) -> (ModelServer, TestProject, Finished) {
     let server = ModelServer::gemini(replies);
     let project = TestProject::new().with(&server).build(BUILD);
-    let finished = project.run(&["--strategy", "search"]);
+    let finished = project.run(&[&["--strategy", "search"], flags].concat());
     (server, project, finished)
 }
 
 #[test]
 fn a_run_with_1_then_9_errors_ends_with_the_1() {
+    for flags in [&[][..], &["--scratch", "--on-failure", "keep"]] {
+        ends_with_the_1(flags);
+    }
+}
+
+fn ends_with_the_1(flags: &[&str]) {
     let nine = format!("{}^^^extra.txt\nx\n^^^end\n", reply("bcdefghij"));
-    let (server, project, run) = run(&[&reply("a"), &nine, &nine, &nine]);
+    let (server, project, run) = run(&[&reply("a"), &nine, &nine, &nine], flags);
     let run = run.exits(1);
     assert_eq!(project.read("a.txt"), "bad a\n");
     assert!(!project.path("extra.txt").exists());
@@ -78,7 +84,7 @@ fn a_run_with_1_then_9_errors_ends_with_the_1() {
 #[test]
 fn an_attempt_afresh_may_pass() {
     let good = "^^^a.txt\ngood\n^^^end\n";
-    let (_, project, run) = run(&[&reply("ab"), &reply("ab"), good]);
+    let (_, project, run) = run(&[&reply("ab"), &reply("ab"), good], &[]);
     let run = run.exits(0);
     assert_eq!(project.read("a.txt"), "good\n");
     let search = &run.result()["search"];
@@ -105,7 +111,7 @@ fn what_was_there_before_is_brought_back_first() {
 
 #[test]
 fn the_best_state_is_kept_also_when_the_model_fails() {
-    let (_, project, run) = run(&[&reply("a"), &reply("bc"), "^^^a.txt\nno end\n"]);
+    let (_, project, run) = run(&[&reply("a"), &reply("bc"), "^^^a.txt\nno end\n"], &[]);
     run.exits(5);
     assert_eq!(project.read("a.txt"), "bad a\n");
 }

@@ -340,7 +340,7 @@ impl Commit<'_> {
                 replacements.remember(&edits);
                 log
             };
-            let (status, mut output) = self.proof.build(run, tree, log)?;
+            let (status, output) = self.proof.build(run, tree, log)?;
             if status.passed() {
                 return Ok(replacements.summary(repairs));
             }
@@ -362,25 +362,18 @@ impl Commit<'_> {
                 }
                 .into());
             }
+            let mut output = Some(output);
             if let Some(search) = &self.search {
-                let Some(of_state) = search.go_on(run, tree, replacements)? else {
-                    (failed, tried) = (None, search.tried());
-                    tree.look_again();
-                    repairs += 1;
-                    step = StepId::repair(repairs);
-                    continue;
-                };
-                output = of_state;
+                output = search.go_on(run, tree, replacements)?;
+                tried = search.tried();
             }
             tree.look_again();
             repairs += 1;
             step = StepId::repair(repairs);
-            failed = Some(self.failed(
-                output,
-                tree,
-                replacements,
-                ready.models.model(&step).reply_format(&step),
-            )?);
+            let format = ready.models.model(&step).reply_format(&step);
+            failed = output
+                .map(|output| self.failed(output, tree, replacements, format))
+                .transpose()?;
         }
     }
 
