@@ -248,6 +248,25 @@ fn a_run_in_a_scratch_tree_is_attested_as_any_other() {
 }
 
 #[test]
+fn of_a_search_the_state_that_is_kept_is_attested() {
+    // The number of findings is that of the lines.
+    let reply = |lines: &str| format!("^^^src/main.rs\n{lines}^^^end\n");
+    let replies = ["a\n", "a\nb\nc\n", "d\ne\n", "d\ne\nf\n"].map(reply);
+    let replies: Vec<&str> = replies.iter().map(String::as_str).collect();
+    let server = ModelServer::gemini(&replies);
+    let build = "i=0; while read -r word; do i=$((i + 1)); echo \"src/main.rs:$i: error: $word\"; done <src/main.rs; exit 1";
+    let project = TestProject::new().with(&server).build(build);
+    project.run(&["--strategy", "search"]).exits(1);
+    let kept = project.read("src/main.rs");
+    assert_eq!(kept, "a\n");
+    let statement = state(&project);
+    let main = file(&statement, "src/main.rs");
+    assert_eq!(main["after"]["sha256"], sha256(&kept));
+    assert_eq!(main["replied"], main["after"]);
+    project.run(&["verify", "statement.json"]).exits(0);
+}
+
+#[test]
 fn an_agents_files_are_those_that_it_has_recorded() {
     let replies = [
         write("new.txt", "from the agent\n"),

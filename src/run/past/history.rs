@@ -16,7 +16,7 @@ use chrono::{DateTime, FixedOffset, NaiveDate, Utc};
 use serde::de::DeserializeOwned;
 
 use crate::edit::changes::{Before, ChangeLog, kept_path};
-use crate::edit::{self, Digest, EditKind, Rejection, Sent, undo_log};
+use crate::edit::{self, Digest, EditKind, Sent, undo_log};
 use crate::model::{Purpose, ReplyFormat, StepId};
 use crate::project::{LOGS, Project};
 use crate::record::orchestration::Lineage;
@@ -275,7 +275,7 @@ impl PastRun {
             // An agent's changes are in the inputs of its tools.
             let changes = match &reply {
                 Some(Ok(text)) if !step.is_agents() && step.edits.is_some() => {
-                    apply(&mut files, text, step.reply_format).unwrap_or_default()
+                    apply(&mut files, text, step.reply_format)
                 }
                 _ => Vec::new(),
             };
@@ -460,17 +460,10 @@ pub fn query_of(prompt: &str) -> Option<&str> {
 }
 
 /// Files by path; `None` if the file does not exist.
-pub(super) type FileStates = BTreeMap<String, Option<FileState>>;
+type FileStates = BTreeMap<String, Option<FileState>>;
 
 /// Applies a reply to the files and returns its changes.
-///
-/// # Errors
-/// When the reply has faults.
-pub(super) fn apply(
-    files: &mut FileStates,
-    reply: &str,
-    format: ReplyFormat,
-) -> Result<Vec<FileChange>, Rejection> {
+fn apply(files: &mut FileStates, reply: &str, format: ReplyFormat) -> Vec<FileChange> {
     let sent = |path: &str| {
         let text = files.get(path).and_then(Option::as_ref);
         let text = text.and_then(|file| String::from_utf8(file.content.clone()).ok());
@@ -478,8 +471,7 @@ pub(super) fn apply(
     };
     let parsed = edit::read(reply, format, &sent);
     if !parsed.faults.is_empty() {
-        let faults = parsed.faults;
-        return Err(Rejection { faults });
+        return Vec::new();
     }
     let edits = parsed.edits.into_iter().filter_map(|edit| {
         let before = files.get(&edit.path).cloned().flatten();
@@ -496,7 +488,7 @@ pub(super) fn apply(
     });
     let mut changes: Vec<_> = edits.collect();
     changes.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok(changes)
+    changes
 }
 
 /// The change of a file between two states, if they differ.

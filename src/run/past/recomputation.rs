@@ -5,12 +5,12 @@
 
 use std::collections::BTreeMap;
 
-use super::history::{PastRun, apply, read_limited};
+use super::history::{PastRun, read_limited};
 use crate::edit::changes::{ChangeLog, kept_path, vault};
-use crate::edit::{Digest, Rejection};
+use crate::edit::{self, Digest, EditKind, Rejection, Sent};
+use crate::model::ReplyFormat;
 use crate::project::Project;
 use crate::record::run_files::{self, Artifact};
-use crate::sys::diff::{FileState, NEW_MODE};
 use crate::sys::text::escaped;
 
 /// Reasons that a run cannot be attested, or its statement does not hold.
@@ -71,41 +71,40 @@ impl Recomputed {
     /// When something is missing from the run's record, or does not fit the rest of it.
     pub fn of(project: &Project, run: &PastRun, log: &ChangeLog) -> Result<Self, NotRecomputed> {
         let folder = run.relative();
-        let mut files = run.files_before(project);
+        let files = run.files_before(project);
         for (path, change) in &log.files {
             let is_there = files.get(path).is_some_and(Option::is_some);
             if let Some(before) = change.before.as_ref().filter(|_| !is_there) {
                 return Err(NotRecomputed::Missing(kept_path(&folder, before)));
             }
         }
-        let content = |(path, state): (&String, &Option<FileState>)| {
-            let content = state.as_ref().map(|state| state.content.clone());
-            (path.clone(), content)
-        };
+        let before: Contents = files
+            .into_iter()
+            .map(|(path, state)| (path, state.map(|state| state.content)))
+            .collect();
         let mut recomputed = Self {
-            before: files.iter().map(content).collect(),
+            before: before.clone(),
             ..Self::default()
         };
-        let mut saved = 1;
-        for step in run.recorded_steps() {
-            let Some(edits) = step.edits.as_ref().filter(|_| !step.is_agents()) else {
+        let steps = run.recorded_steps();
+        let has_edits = steps
+            .iter()
+            .any(|step| step.reply_format == ReplyFormat::Edits);
+        let saved = (1..).map_while(|nth| saved_file(project, &folder, nth));
+        let saved = saved.take_while(|_| has_edits);
+        let saved: Vec<_> = saved.map(|saved| (Digest::of(&saved), saved)).collect();
+        // The states of each file that a reply may have been about, the latest last.
+        let mut states: BTreeMap<&String, Vec<Option<Vec<u8>>>> = BTreeMap::new();
+        for (path, change) in &log.files {
+            let is_known = |(digest, _): &&(_, _)| change.after.contains(&Some(*digest));
+            let known = saved.iter().filter(is_known);
+            let mut known: Vec<_> = known.map(|(_, saved)| Some(saved.clone())).collect();
+            known.extend(before.get(path).cloned());
+            states.insert(path, known);
+        }
+        for step in steps {
+            if step.is_agents() || step.edits.is_none() {
                 continue;
-            };
-            // A build may have changed what an earlier reply wrote: edits are located in what the next one replaced.
-            let mut paths: Vec<_> = edits.written.iter().chain(&edits.removed).collect();
-            paths.sort_unstable();
-            for path in paths {
-                let state = log.files.get(path).and_then(|change| {
-                    let saved = saved_file(project, &folder, saved)?;
-                    let digest = Some(Digest::of(&saved));
-                    let before = change.before.as_ref().map(|before| before.digest);
-                    (digest == before || change.after.contains(&digest)).then_some(saved)
-                });
-                if let Some(content) = state {
-                    saved += 1;
-                    let mode = NEW_MODE;
-                    files.insert(path.clone(), Some(FileState { content, mode }));
-                }
             }
             let path = format!(
                 "{folder}/{}",
@@ -114,23 +113,71 @@ impl Recomputed {
             let Some(reply) = run.text(&step.id(), Artifact::ResponseText) else {
                 return Err(NotRecomputed::Missing(path));
             };
-            apply(&mut files, &reply, step.reply_format)
-                .map_err(|rejection| NotRecomputed::Rejected { path, rejection })?;
+            let read = |sent: &dyn Fn(&str) -> Sent| edit::read(&reply, step.reply_format, sent);
+            // A build or an earlier attempt may have made of a file what the reply is about: the result tells.
+            let made_of = |path: &str| {
+                let states = states.get(&path.to_owned());
+                let mut states = states.into_iter().flatten().rev().flatten();
+                let is_it = |state: &&Vec<u8>| {
+                    let parsed = read(&|other| sent(Some(*state).filter(|_| other == path)));
+                    let mut edits = parsed.edits.into_iter();
+                    edits.any(|edit| edit.path == path && is_state(log, path, content(&edit.kind)))
+                };
+                states.find(is_it)
+            };
+            let parsed = read(&|path| sent(made_of(path)));
+            if !parsed.faults.is_empty() {
+                let rejection = Rejection {
+                    faults: parsed.faults,
+                };
+                return Err(NotRecomputed::Rejected { path, rejection });
+            }
+            for edit in parsed.edits {
+                let content = content(&edit.kind).map(<[u8]>::to_vec);
+                let Some(change) = log.files.get(&edit.path) else {
+                    continue;
+                };
+                if let Some(states) = states.get_mut(&edit.path) {
+                    states.push(content.clone());
+                }
+                let last = change.after.last().copied().flatten();
+                let known = recomputed.replied.get(&edit.path);
+                // Of a search, the state that counts may be an earlier one.
+                let counts = |known: &Option<Vec<u8>>| known.as_deref().map(Digest::of) == last;
+                if !known.is_some_and(counts) || counts(&content) {
+                    recomputed.replied.insert(edit.path, content);
+                }
+            }
             recomputed.replies += 1;
         }
-        if run.agent().is_some() {
-            return Ok(recomputed);
-        }
-        for (path, change) in &log.files {
-            let content = files.remove(path).flatten().map(|state| state.content);
-            if !change.after.contains(&content.as_deref().map(Digest::of)) {
+        let is_agents = run.agent().is_some();
+        for path in log.files.keys().filter(|_| !is_agents) {
+            let replied = recomputed.replied.get(path);
+            if !replied.is_some_and(|replied| is_state(log, path, replied.as_deref())) {
                 let (path, folder) = (escaped(path), folder);
                 return Err(NotRecomputed::Other { path, folder });
             }
-            recomputed.replied.insert(path.clone(), content);
         }
         Ok(recomputed)
     }
+}
+
+/// Returns whether the run recorded this state of a file.
+fn is_state(log: &ChangeLog, path: &str, content: Option<&[u8]>) -> bool {
+    let change = log.files.get(path);
+    change.is_some_and(|change| change.after.contains(&content.map(Digest::of)))
+}
+
+fn content(edit: &EditKind) -> Option<&[u8]> {
+    match edit {
+        EditKind::Write(content) => Some(content.as_bytes()),
+        EditKind::Remove => None,
+    }
+}
+
+fn sent(state: Option<&Vec<u8>>) -> Sent {
+    let text = state.and_then(|state| String::from_utf8(state.clone()).ok());
+    text.map_or(Sent::Missing, Sent::Text)
 }
 
 /// Returns the `nth` file that the run saved before a reply replaced or removed it, counted from 1.
