@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::json;
 
+use crate::support::agent::{self, AgentProject};
 use crate::support::{Finished, ModelServer, TestProject, bubblewrap_works};
 
 const ONE: &str = "^^^src/a.rs\none\n^^^end\n^^^src/main.rs\n^^^delete\n";
@@ -274,4 +275,96 @@ fn a_run_goes_on_and_is_replayed_in_a_scratch_tree() {
     };
     let run = run.exits(0);
     assert!(run.stdout.contains("+two"), "{}", run.stdout);
+}
+
+/// Replies of an agent that writes a file, has a command change others, and ends.
+fn agents_work(verdict: &str) -> (AgentProject, ModelServer) {
+    let command = "echo by command > made.txt; chmod 700 made.txt; rm src/main.rs; mkdir -p target; \
+        echo cache > target/cache; printf '\\377' > binary";
+    let replies = [
+        agent::write("written.txt", "by tool\n"),
+        agent::reply("COMMAND", command),
+        agent::done(),
+        verdict.to_owned(),
+    ];
+    AgentProject::scripted(&replies)
+}
+
+#[test]
+fn an_agents_request_is_brought_over_at_its_end_and_undone_as_one() {
+    let (agent, _server) = agents_work(agent::PASS);
+    let before = agent.project.tree();
+    let run = agent
+        .run(&["-p", "go", "--scratch", "--sandbox", "off"])
+        .exits(0);
+    let run = run.says(&["not brought over from the scratch tree", "`binary`"]);
+    assert_eq!(agent.project.read("written.txt"), "by tool\n");
+    assert_eq!(agent.project.read("made.txt"), "by command\n");
+    let mode = agent
+        .project
+        .path("made.txt")
+        .metadata()
+        .unwrap()
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o700);
+    for gone in ["src/main.rs", "target", "binary"] {
+        assert!(!agent.project.path(gone).exists(), "{gone}");
+    }
+    assert_eq!(run.result()["tree"], "changed");
+    assert!(run.result()["scratch"]["how"].is_string());
+    agent.project.run(&["undo"]).exits(0);
+    assert_eq!(agent.project.tree(), before);
+}
+
+#[test]
+fn a_failed_request_of_an_agent_leaves_the_project_as_it_was() {
+    let (agent, _server) = agents_work("Overall: FAIL\nFeedback: no");
+    let before = agent.project.tree();
+    let run = agent.run(&["-p", "go", "--scratch", "--sandbox", "off"]);
+    assert_ne!(run.code, 0);
+    assert_eq!(agent.project.tree(), before);
+    assert_eq!(run.result()["tree"], "unchanged");
+    assert!(run.logged("unapplied.diff").contains("+by tool"));
+}
+
+#[test]
+fn a_talk_takes_no_scratch_tree() {
+    let project = TestProject::new();
+    for agent in ["dev", "plan", "chat"] {
+        project
+            .run(&[agent, "--scratch"])
+            .exits(2)
+            .says(&["--prompt"]);
+    }
+}
+
+#[test]
+fn a_verdict_on_the_gate_is_given_in_a_scratch_tree_too() {
+    let test = "^^^tests/a.sh\ngrep -q two src/a.rs\n^^^end\n";
+    let server = ModelServer::gemini(&[format!("{TWO}{test}").as_str()]);
+    let build =
+        "stat -f -c %T . >> /dev/stderr; for test in tests/*.sh; do sh $test || exit 1; done";
+    let project = TestProject::new()
+        .with(&server)
+        .file("tests/old.sh", "true\n")
+        .file("src/a.rs", "one\n")
+        .build(build);
+    let run = project
+        .run(&["--scratch", "--gate", "report", "--sandbox", "off"])
+        .exits(0);
+    let gate = run.result()["gate"].clone();
+    assert_eq!(gate["change"], "added", "{gate}");
+    assert_eq!(project.read("src/a.rs"), "two\n");
+    for name in run
+        .files()
+        .iter()
+        .filter(|name| name.ends_with("build.txt"))
+    {
+        let log = run.logged(name);
+        assert!(
+            kind(&run) != "overlay" || log.contains("overlay"),
+            "{name}: {log}"
+        );
+    }
 }

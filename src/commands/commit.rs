@@ -25,7 +25,7 @@ use crate::model::prompt::Prompt;
 use crate::model::{Delivery, Purpose, Reply, ReplyFormat, StepId};
 use crate::record::event::Event;
 use crate::record::result::{RunEdits, WarningRecord};
-use crate::record::run_files::{Artifact, SHOWN, UNAPPLIED};
+use crate::record::run_files::{Artifact, SHOWN};
 use crate::record::run_log::BuildLog;
 use crate::run::active::Run;
 use crate::run::baseline::{Baseline, Passed};
@@ -39,7 +39,7 @@ use crate::run::proof::Proof;
 use crate::run::ready::Ready;
 use crate::run::resumption::{ResumedTree, Resumption};
 use crate::run::selection::{Models, RecordedReplies};
-use crate::run::tree::RunTree;
+use crate::run::tree::{Brought, RunTree};
 use crate::run::{closing, ready, verdict};
 use crate::sys::error::Error;
 use crate::sys::exit::Exit;
@@ -151,12 +151,8 @@ pub fn commit(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<
         tree.put_back(&mut run);
         run.record.stat = None;
     }
-    if let Err(error) = tree.bring(&mut run) {
-        let diff = closing::diff_so_far(&tree);
-        if let Err(unlogged) = run.log.text(UNAPPLIED, &diff) {
-            run.warn(unlogged.to_string());
-        }
-        tree.put_back(&mut run);
+    if let Err(error) = tree.bring(&mut run, Brought::Replies) {
+        closing::drop_unapplied(&mut run, &mut tree);
         run.record.stat = None;
         result = result.and(Err(error));
     }

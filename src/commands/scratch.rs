@@ -2,14 +2,26 @@
 
 use std::path::Path;
 
+use super::command::Command;
 use super::command_line::Cli;
+use crate::edit::stamp;
 use crate::project::run_folder::make_directory;
 use crate::project::{CONFIG, LOGS, Project};
 use crate::run::context::Context;
+use crate::run::not_ready::NotReady;
 use crate::run::scratch::ScratchRun;
 use crate::run::{builds, recovery};
 use crate::sys::error::Error;
 use crate::sys::files::{IfThere as _, PathError};
+
+/// An agent cannot work in a copy at another path than its project's.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[error("no scratch tree can be mounted here, since namespaces are not allowed")]
+#[diagnostic(
+    code("/sandbox"),
+    help("allow user namespaces, or do without `--scratch`")
+)]
+struct NotMounted;
 
 /// Makes the scratch tree that this command line asks for, if it does, and moves the process into it. Its user works in
 /// `directory`. Returns the project in the tree as well.
@@ -21,9 +33,13 @@ pub fn enter_scratch(
     context: &Context<'_>,
     directory: &Path,
 ) -> Result<Option<(ScratchRun, Project)>, Error> {
-    let mode = cli
-        .scratch
-        .filter(|_| cli.command.is_none() && !cli.dry_run);
+    let mode = match &cli.command {
+        None => cli.scratch.filter(|_| !cli.dry_run),
+        Some(Command::Dev(arguments)) => arguments.agent.scratch,
+        Some(Command::Plan(arguments)) => arguments.agent.scratch,
+        Some(Command::Chat(arguments)) => arguments.agent.scratch,
+        Some(_) => None,
+    };
     let Some(mode) = mode else {
         return Ok(None);
     };
@@ -48,6 +64,7 @@ pub fn enter_scratch(
         made,
         mode,
         lock,
+        began: stamp(context.clock.now().into()),
         journal: context.project.journal_directory(),
         scratch,
     };
@@ -55,6 +72,9 @@ pub fn enter_scratch(
         .scratch
         .enter(directory)
         .map_err(PathError::of("enter", root))?;
+    if !is_mounted && cli.command.is_some() {
+        return Err(NotReady::of(NotMounted).into());
+    }
     let tree = if is_mounted {
         root.to_path_buf()
     } else {

@@ -21,6 +21,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{AtFlags, Mode, mkdirat, unlinkat};
 use rustix::io::Errno;
@@ -101,6 +102,8 @@ pub struct Scratch {
     namespaces: Option<Namespaces>,
     /// The root of the tree.
     view: File,
+    /// True once this process is in the tree.
+    is_entered: AtomicBool,
     program: Option<Arc<File>>,
     bases: Vec<PathBuf>,
     kept: &'static [&'static str],
@@ -135,7 +138,9 @@ impl Scratch {
     /// Fails if it cannot be made.
     pub fn fork(&self) -> Result<Self, ScratchError> {
         let is_overlay = self.kind == ScratchKind::Overlay;
-        let own = is_overlay.then(|| Arc::clone(&self.place));
+        // From inside this tree, the project's path leads to it.
+        let is_below = is_overlay && !self.is_entered.load(Ordering::Relaxed);
+        let own = is_below.then(|| Arc::clone(&self.place));
         let maker = Maker {
             project: &self.project,
             source: &self.root(),
@@ -360,6 +365,7 @@ impl Scratch {
             return Ok(false);
         };
         namespaces.enter()?;
+        self.is_entered.store(true, Ordering::Relaxed);
         fchdir(files::open_directory(working_directory)?)?;
         Ok(true)
     }
@@ -439,6 +445,7 @@ impl Maker<'_> {
             below: self.below.clone(),
             namespaces,
             view,
+            is_entered: AtomicBool::new(false),
             program: self.program.clone(),
             bases: self.bases.clone(),
             kept: self.kept,

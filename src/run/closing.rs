@@ -8,6 +8,7 @@ use crate::exec::build_script::BUILD_SCRIPT;
 use crate::project::Project;
 use crate::record::event::Event;
 use crate::record::result::{StatRecord, TreeState};
+use crate::record::run_files::UNAPPLIED;
 use crate::run::past::history::PastRun;
 use crate::run::past::warnings;
 use crate::sys::diff::{
@@ -83,6 +84,17 @@ pub fn lines_so_far<'f>(
     let (changes, _) = changes(tree, files);
     let stat = diff::stat(&changes);
     stat.added() + stat.removed()
+}
+
+/// Drops what a run has made in its scratch tree. The run's folder keeps it as a diff.
+pub fn drop_unapplied(run: &mut Run<'_>, tree: &mut RunTree<'_>) {
+    let diff = diff_so_far(tree);
+    if !diff.is_empty()
+        && let Err(unlogged) = run.log.text(UNAPPLIED, &diff)
+    {
+        run.warn(unlogged.to_string());
+    }
+    tree.put_back(run);
 }
 
 fn stat(changes: &[FileChange], too_large: Vec<FileStat>) -> Stat {

@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 use std::{fs, io};
 
+use crate::edit::Stamp;
 use crate::exec::scratch::{Scratch, ScratchChange};
 use crate::project::gitignore::IgnoreRules;
 use crate::project::index::TrackedPaths;
@@ -31,6 +32,8 @@ pub struct ScratchRun {
     pub made: Vec<&'static str>,
     /// What becomes of ignored files.
     pub mode: ScratchMode,
+    /// Time at which the tree began.
+    pub began: Stamp,
     /// Directory for the journal of edits to the project itself.
     pub journal: PathBuf,
     /// The lock on the project.
@@ -52,20 +55,33 @@ impl ScratchRun {
         if self.mode == ScratchMode::Drop {
             return Ok(());
         }
+        self.changes(project, true)?.iter().try_for_each(|change| {
+            let failed = PathError::of("write", &change.path);
+            self.scratch.bring(change).map_err(failed)
+        })
+    }
+
+    /// Returns what differs from the project: of what git ignores, or of the rest.
+    ///
+    /// # Errors
+    /// When the tree cannot be read.
+    pub fn changes(
+        &self,
+        project: &Project,
+        are_ignored: bool,
+    ) -> Result<Vec<ScratchChange>, PathError> {
         let rules = IgnoreRules::load(project.root())?;
         let tracked = TrackedPaths::below(project.root()).unwrap_or_default();
-        let failed = |path: &ScratchChange| PathError::of("write", path.path.clone());
         let changes = self.scratch.changes();
+        let mut found = Vec::new();
         for change in changes.map_err(PathError::of("read", project.root()))? {
-            let Some(path) = change.path.to_str() else {
-                continue;
-            };
-            if tracked.find(path).is_none() && rules.is_ignored(path, false)? {
-                let brought = self.scratch.bring(&change);
-                brought.map_err(failed(&change))?;
+            let path = change.path.to_string_lossy();
+            let is_ignored = tracked.find(&path).is_none() && rules.is_ignored(&path, false)?;
+            if is_ignored == are_ignored {
+                found.push(change);
             }
         }
-        Ok(())
+        Ok(found)
     }
 }
 

@@ -260,7 +260,7 @@ impl DiskFiles {
     }
 
     /// The digest of the file, with the time of its last change of content or metadata.
-    fn look(&mut self, path: &str) -> Option<(Digest, Stamp)> {
+    pub fn look(&mut self, path: &str) -> Option<(Digest, Stamp)> {
         let file = self.open(path)?;
         let metadata = file.metadata().ok()?;
         let touched = (metadata.ctime(), metadata.ctime_nsec());

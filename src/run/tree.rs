@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::AsFd as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::active::Run;
 use super::context::Context;
@@ -30,6 +30,15 @@ use crate::sys::text::escaped;
 
 /// Maximum size, in bytes, of a file that is checked for changes by a build.
 const LARGEST: u64 = 64 * MIB;
+
+/// What is brought from a scratch tree to the project.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Brought {
+    /// The files that replies have written or removed
+    Replies,
+    /// Every text file that differs, unless git ignores it
+    All,
+}
 
 /// Files of a run in a scratch tree were changed in the project meanwhile.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
@@ -219,39 +228,23 @@ impl<'c> RunTree<'c> {
         }
     }
 
-    /// Applies to the project what the run has made of its files in the scratch tree, if it works in one. From then on,
-    /// the run's tree is the project.
+    /// Applies to the project what the run has made in the scratch tree, if it works in one. From then on, the run's tree
+    /// is the project.
     ///
     /// # Errors
     /// When a file has changed in the project meanwhile, or cannot be written; the project is then as it was.
-    pub fn bring(&mut self, run: &mut Run<'_>) -> Result<(), Error> {
+    pub fn bring(&mut self, run: &mut Run<'_>, scope: Brought) -> Result<(), Error> {
         let Some(scratch) = self.scratch else {
             return Ok(());
         };
         let root = scratch.scratch.original();
-        let mut project = DiskFiles::below(&root);
-        let (mut files, mut changed) = (Vec::new(), Vec::new());
-        for (path, change) in &self.undo_log.changes().files {
-            let before = change.before.as_ref().map(|before| before.digest);
-            let after = change.after.last().copied().flatten();
-            let now = project.digest(path);
-            if before != after && now != after {
-                if now != before {
-                    changed.push(path.clone());
-                }
-                let content = self.read(path).map_err(PathError::of("read", path))?;
-                let text = content.map(String::from_utf8).transpose();
-                let text = text.map_err(|error| {
-                    PathError::of("read", path)(io::Error::new(io::ErrorKind::InvalidData, error))
-                })?;
-                files.push((path.clone(), text.map_or(EditKind::Remove, EditKind::Write)));
-            }
-        }
-        if !changed.is_empty() {
-            let folder = self.folder.clone();
-            return Err(ProjectChanged { changed, folder }.into());
-        }
-        let policy = PathPolicy::load(&root, self.context.sandbox.program)?;
+        let files = self.to_bring(run, scratch, scope)?;
+        let paths: Vec<String> = files.iter().map(|(path, _)| path.clone()).collect();
+        let program = self.context.sandbox.program;
+        let policy = match scope {
+            Brought::Replies => PathPolicy::load(&root, program)?,
+            Brought::All => PathPolicy::load_for_agent(&root, program)?,
+        };
         // The replies have passed all limits in the scratch tree.
         let policy = policy.guarded(LossGuard::off());
         let edits = policy.verify(ParsedReply::of_files(files))?;
@@ -260,15 +253,107 @@ impl<'c> RunTree<'c> {
             root: &root,
             ..self.context.tree(&journal)
         };
-        let applied = edit::apply(tree, &edits, None)?;
-        (self.root, self.journal, self.scratch) = (root, journal, None);
+        // What replies have changed is saved already.
+        let undo_log = (scope == Brought::All).then_some(&mut self.undo_log);
+        let applied = edit::apply(tree, &edits, undo_log)?;
         if let Some(applied) = applied {
+            run.record.tree = TreeState::Changed;
             warn_of(run, &applied);
         }
+        for path in paths {
+            if let Err(error) = self.bring_mode(&root, &path) {
+                run.warn(format!(
+                    "the mode of `{path}` was not brought over: {error}"
+                ));
+            }
+        }
+        (self.root, self.journal, self.scratch) = (root, journal, None);
         if let Err(error) = scratch.bring_ignored(&self.context.project) {
             run.warn(format!("not all ignored files were brought over: {error}"));
         }
         Ok(())
+    }
+
+    /// Returns the files that must change in the project for it to be as the scratch tree.
+    fn to_bring(
+        &self,
+        run: &mut Run<'_>,
+        scratch: &ScratchRun,
+        scope: Brought,
+    ) -> Result<Vec<(String, EditKind)>, Error> {
+        let mut project = DiskFiles::below(&scratch.scratch.original());
+        let (mut paths, mut changed, mut left) = (Vec::new(), Vec::new(), Vec::new());
+        let logged = &self.undo_log.changes().files;
+        for (path, change) in logged {
+            let before = change.before.as_ref().map(|before| before.digest);
+            let after = change.after.last().copied().flatten();
+            let now = project.digest(path);
+            if before != after && now != after {
+                if now != before {
+                    changed.push(path.clone());
+                }
+                paths.push((path.clone(), after.is_none()));
+            }
+        }
+        if scope == Brought::All {
+            for change in scratch.changes(&self.context.project, false)? {
+                let path = change.path.to_string_lossy().into_owned();
+                let now = change.path.to_str().and_then(|path| project.look(path));
+                let found = self.root.join(&change.path).symlink_metadata();
+                let is_file = found.is_ok_and(|found| found.is_file());
+                if logged.contains_key(&path) {
+                } else if change.path.starts_with(".git") || !is_file && !change.is_gone {
+                    left.push(path);
+                } else {
+                    if now.is_some_and(|(_, touched)| touched > scratch.began) {
+                        changed.push(path.clone());
+                    }
+                    paths.push((path, change.is_gone));
+                }
+            }
+        }
+        let mut files = Vec::new();
+        for (path, is_gone) in paths {
+            let content = self.read(&path).map_err(PathError::of("read", &path))?;
+            match content.map(String::from_utf8).transpose() {
+                Ok(None) if is_gone => files.push((path, EditKind::Remove)),
+                Ok(Some(text)) => files.push((path, EditKind::Write(text))),
+                Ok(None) | Err(_) => left.push(path),
+            }
+        }
+        if !changed.is_empty() {
+            let folder = self.folder.clone();
+            return Err(ProjectChanged { changed, folder }.into());
+        }
+        if !left.is_empty() {
+            let left = named(&left);
+            run.warn(format!(
+                "not brought over from the scratch tree, since it is no text file of the project: {left}"
+            ));
+        }
+        Ok(files)
+    }
+
+    /// Gives a file of the project the mode that it has in the scratch tree.
+    fn bring_mode(&self, root: &Path, path: &str) -> io::Result<()> {
+        let (directory, name) = split(path);
+        let open = |root: &Path| {
+            let directory = Root::open(root)?.directory(directory)?;
+            open_regular(directory.as_fd(), name)
+        };
+        let Some(made) = open(&self.root)? else {
+            return Ok(());
+        };
+        let mode = made.metadata()?.permissions();
+        match open(root)? {
+            Some(file) if file.metadata()?.permissions() != mode => file.set_permissions(mode),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns whether the changes of the run have yet to be brought to the project.
+    pub fn is_apart(&self) -> bool {
+        self.scratch.is_some()
     }
 
     /// Reverts everything that the run has applied. If that fails, the run still completes, with a warning.

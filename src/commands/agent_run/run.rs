@@ -310,7 +310,9 @@ impl<'c> AgentRun<'c> {
             Err(error) => (Err(error), result.ok()),
         };
         let mut run = self.run.into_inner();
+        let mut result = result;
         if let Some(worktree) = &self.worktree {
+            result = worktree.settle(&mut run, result);
             worktree.review(self.context, &mut run);
         }
         let outcome = run.finish(result, |_| {});

@@ -8,7 +8,8 @@ use crate::project::dirty::dirty;
 use crate::run::active::Run;
 use crate::run::closing;
 use crate::run::context::Context;
-use crate::run::tree::RunTree;
+use crate::run::tree::{Brought, RunTree};
+use crate::sys::error::Error;
 use crate::sys::text::escaped;
 
 /// Files written by a part, with their content before it: the outer `None` means that it could not be read, the inner
@@ -56,6 +57,20 @@ impl<'c> Worktree<'c> {
              list:\n{changed}\n\nWhat differed from git's index, or was untracked, before this run began, and is not \
              its doing. What was staged then is not in this list:\n{before}\n"
         )
+    }
+
+    /// Brings the changes of a successful run to the project, and drops those of another, if it works in a scratch tree.
+    pub fn settle<T>(&self, run: &mut Run<'_>, result: Result<T, Error>) -> Result<T, Error> {
+        let mut tree = self.tree.borrow_mut();
+        if !tree.is_apart() {
+            return result;
+        }
+        tree.observe(run);
+        let result = result.and_then(|done| tree.bring(run, Brought::All).map(|()| done));
+        if result.is_err() {
+            closing::drop_unapplied(run, &mut tree);
+        }
+        result
     }
 
     /// Reports the changes of the run and the warnings about them, before it ends.

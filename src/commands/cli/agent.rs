@@ -12,6 +12,7 @@ use crate::agent::tools::place::Outside;
 use crate::model::Tier;
 use crate::model::price::Usd;
 use crate::run::baseline::Baseline;
+use crate::run::scratch::ScratchMode;
 
 /// The flag of agents that ask what is to be done.
 #[derive(Debug, Clone, Default, Args)]
@@ -56,6 +57,11 @@ pub struct AgentArgs {
     /// What changes may lose.
     #[command(flatten)]
     pub losses: LossArgs,
+
+    /// With -p, work in a scratch tree over the project, and bring its changes over at the end unless the
+    /// run fails; with =keep-ignored, also those to ignored files
+    #[arg(long, value_name = "WHAT", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "drop", hide_possible_values = true, requires = "prompt", help_heading = SELDOM)]
+    pub scratch: Option<ScratchMode>,
 
     /// Take the replies from an earlier run's folder instead of a model
     #[arg(long, value_name = "RUN", conflicts_with_all = ["prompt", "resume", "session"], help_heading = SELDOM)]
