@@ -44,7 +44,7 @@ pub const LANGUAGES: [Language; 10] = [
         comments: SLASHES,
         signs: &[
             (Test, &["#["], r"#\[\s*(?:(?:\w+\s*::\s*)*(?:test|rstest|proptest|test_case|quickcheck|gtest)\s*[\](]|cfg_attr\(.*,\s*(?:\w+::)*test\s*[,()])"),
-            (Skip, &["ignore"], r"#\[\s*(?:cfg_attr\(.*)?\bignore\b[^\]\n]*\]?"),
+            (Skip, &["ignore", "cfg("], r"#\[\s*(?:(?:cfg_attr\(.*)?\bignore\b[^\]\n]*\]?|cfg\(\s*(?:any\(\s*\)|false)\s*\))"),
             (Silence, &["allow(", "expect("], r"#!?\[\s*(?:cfg_attr\(.*)?\b(?:allow|expect)\([^\]\n]*\]?"),
         ],
     },
@@ -53,7 +53,7 @@ pub const LANGUAGES: [Language; 10] = [
         comments: &["#"],
         signs: &[
             (Test, &["def"], r"^[ \t]*(?:async\s+)?def\s+test\w*\s*\("),
-            (Skip, &["skip", "xfail", "expectedFailure"], r"@(?:pytest\.)?mark\.(?:skip(?:if)?|xfail)\b|@(?:unittest\.)?(?:skip(?:If|Unless)?|expectedFailure)\b|\b(?:pytest\.(?:skip|xfail)|self\.skipTest)\("),
+            (Skip, &["skip", "xfail", "expectedFailure"], r"(?:@|^pytestmark\b.*?)(?:pytest\.)?mark\.(?:skip(?:if)?|xfail)\b|@(?:unittest\.)?(?:skip(?:If|Unless)?|expectedFailure)\b|\b(?:pytest\.(?:skip|xfail)|self\.skipTest)\("),
             (Silence, &["#"], r"#\s*(?:(?:ruff:\s*|flake8:\s*)?(?i:noqa)\b(?::\s*[A-Z]+[0-9]+(?:[,\s]+[A-Z]+[0-9]+)*)?|(?:type|pyright):\s*ignore\b(?:\[[^\]\n]*\])?|mypy:\s*ignore-errors|pylint:\s*disable(?:-[a-z]+)?\b(?:\s*=\s*[\w-]+(?:,\s*[\w-]+)*)?)"),
         ],
     },

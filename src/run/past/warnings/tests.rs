@@ -244,7 +244,7 @@ fn tests_are_counted() {
 
 /// Lines with a sign, and the sign.
 #[rustfmt::skip]
-const WRITTEN: [(&str, Concern, &str, &str); 37] = [
+const WRITTEN: [(&str, Concern, &str, &str); 40] = [
     ("rs", Skip, "#[ignore]", "#[ignore]"),
     ("rs", Skip, "#[test] #[ignore = \"slow\"] fn a() {}", "#[ignore = \"slow\"]"),
     ("rs", Skip, "#[cfg_attr(miri, ignore)]", "#[cfg_attr(miri, ignore)]"),
@@ -253,6 +253,9 @@ const WRITTEN: [(&str, Concern, &str, &str); 37] = [
     ("rs", Silence, "#[expect(", "#[expect("),
     ("rs", Silence, "#[cfg_attr(test, allow(unused))]", "#[cfg_attr(test, allow(unused))]"),
     ("py", Skip, "@pytest.mark.skip(reason='x')", "@pytest.mark.skip"),
+    ("py", Skip, "pytestmark = pytest.mark.skip", "pytestmark = pytest.mark.skip"),
+    ("py", Skip, "pytestmark = [pytest.mark.skipif(x)]", "pytestmark = [pytest.mark.skipif"),
+    ("rs", Skip, "#[cfg(any())]", "#[cfg(any())"),
     ("py", Skip, "@pytest.mark.xfail", "@pytest.mark.xfail"),
     ("py", Skip, "@unittest.skipIf(x, 'y')", "@unittest.skipIf"),
     ("py", Skip, "    pytest.skip('x')", "pytest.skip("),
