@@ -469,9 +469,15 @@ fn the_action_runs_as_ci_wants_unless_something_of_that_is_turned_off() {
             ("INPUT_CI", "true"),
             ("INPUT_BASELINE", baseline),
             ("INPUT_REQUIRE_EDITS", "true"),
+            ("INPUT_GATE", if is_given { "report" } else { "off" }),
         ];
         runner.job("Do something.", &inputs);
         let arguments = runner.file("notes/arguments");
+        assert_eq!(
+            arguments.contains("--gate\nreport"),
+            is_given,
+            "{arguments}"
+        );
         assert_eq!(arguments.contains("--baseline\n"), is_given, "{arguments}");
         let rest = "--require-clean\n--deny-warnings=tests\n--reask\n1\n";
         assert!(arguments.contains(rest), "{arguments}");

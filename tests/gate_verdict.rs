@@ -6,7 +6,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::machine::{fits, schema};
-use crate::support::{Finished, ModelServer, TestProject};
+use crate::support::{Finished, ModelServer, TestProject, skipped};
 
 const CODE: &str = "def add(a, b):\n    return a + b\n";
 const BROKEN: &str = "def add(a, b):\n    return a - b\n";
@@ -336,4 +336,275 @@ fn the_builds_of_the_verdict_leave_the_project_as_it_is() {
             .starts_with("left-")
     });
     assert_eq!(left.count(), 1);
+}
+
+#[test]
+fn a_run_in_a_scratch_tree_is_judged_there() {
+    let golden = replaced("add(1, 2), 3", "add(1, 2), -1");
+    let reply = reply(&[
+        ("calc.py", BROKEN),
+        ("tests/test_calc.py", &golden),
+        ("tests/four.golden", "0\n"),
+    ]);
+    let weakened = project(&reply);
+    let run = weakened.run(&["--scratch", "--gate", "strict"]).exits(1);
+    assert_eq!(
+        run.result()["exit"]["name"],
+        "gate-weakened",
+        "{}",
+        run.stderr
+    );
+    assert_eq!(weakened.read("calc.py"), CODE);
+    let run = project(&reply)
+        .run(&["--scratch", "--gate", "report"])
+        .exits(0);
+    let gate = &run.result()["gate"];
+    assert_eq!(
+        (&gate["old_gate"], &gate["new_tests"]),
+        (&json!("failed"), &json!("proven")),
+        "{}",
+        run.stderr
+    );
+}
+
+/// A project in a language: a program that its build needs, its build, its code, what breaks that, and its tests.
+struct Language {
+    tool: &'static str,
+    build: &'static str,
+    code: (&'static str, &'static str),
+    broken: (&'static str, &'static str),
+    tests: (&'static str, &'static str),
+    rest: &'static [(&'static str, &'static str)],
+    /// How its tests are weakened, each as text and what takes its place.
+    weakened: &'static [(&'static str, &'static str)],
+    /// What is put into the code and the tests, before these texts, by an honest change.
+    honest: [(&'static str, &'static str); 2],
+    /// The end of the build with the new tests and the old code.
+    new_tests: &'static str,
+}
+
+const LANGUAGES: [Language; 6] = [
+    Language {
+        tool: "node",
+        build: "node --test",
+        code: ("add.js", "exports.add = (a, b) => a + b\n"),
+        broken: ("a + b", "a - b"),
+        tests: (
+            "add.test.js",
+            "const test = require('node:test')\nconst assert = require('node:assert')\nconst calc = require('./add.js')\n\ntest('adds', () => {\n  assert.strictEqual(calc.add(1, 2), 3)\n})\n",
+        ),
+        rest: &[("package.json", "{}\n")],
+        weakened: &[
+            ("2), 3)", "2), -1)"),
+            ("test('adds'", "test.skip('adds'"),
+            ("strictEqual(calc.add(1, 2), 3)", "ok(calc.add)"),
+        ],
+        honest: [
+            ("exports", "exports.sub = (a, b) => a - b\n"),
+            (
+                "test('adds'",
+                "test('subtracts', () => {\n  assert.strictEqual(calc.sub(2, 1), 1)\n})\n\n",
+            ),
+        ],
+        new_tests: "proven",
+    },
+    Language {
+        tool: "gcc",
+        build: "make check",
+        code: ("add.c", "int add(int a, int b) { return a + b; }\n"),
+        broken: ("a + b", "a - b"),
+        tests: (
+            "test_add.c",
+            "#include <assert.h>\nint add(int, int);\nint main(void) {\n    assert(add(0, 0) == 0);\n    assert(add(1, 2) == 3);\n}\n",
+        ),
+        rest: &[(
+            "Makefile",
+            "check:\n\tgcc -Wall -Werror add.c test_add.c -o /tmp/test-$$PPID && /tmp/test-$$PPID; code=$$?; rm -f /tmp/test-$$PPID; exit $$code\n",
+        )],
+        weakened: &[
+            ("== 3", "== -1"),
+            ("    assert(add(1, 2) == 3);\n", ""),
+            ("== 3", "< 3"),
+        ],
+        honest: [
+            ("int add", "int twice(int a) { return 2 * a; }\n"),
+            (
+                "    assert(add(1",
+                "    extern int twice(int);\n    assert(twice(2) == 4);\n",
+            ),
+        ],
+        // It does not compile.
+        new_tests: "inconclusive",
+    },
+    Language {
+        tool: "g++",
+        build: "g++ -o \"$TMPDIR/t\" add.cpp tests/add.cpp && \"$TMPDIR/t\"",
+        code: ("add.cpp", "int add(int a, int b) { return a + b; }\n"),
+        broken: ("a + b", "a - b"),
+        tests: (
+            "tests/add.cpp",
+            "#include <cstdlib>\n#include <iostream>\nint add(int, int);\nint main() {\n  if (add(1, 2) != 3) { std::cerr << \"FAIL: add\\n\"; return 1; }\n}\n",
+        ),
+        rest: &[],
+        weakened: &[("!= 3", "!= -1"), ("return 1;", "")],
+        honest: [
+            ("int add", "int zero() { return 0; }\n"),
+            ("int main", "int zero();\nint z = zero();\n"),
+        ],
+        new_tests: "inconclusive",
+    },
+    Language {
+        tool: "javac",
+        build: "javac -d \"$TMPDIR\" *.java && java -cp \"$TMPDIR\" -ea CalcTest",
+        code: (
+            "Calc.java",
+            "class Calc {\n    static int add(int a, int b) { return a + b; }\n}\n",
+        ),
+        broken: ("a + b", "a - b"),
+        tests: (
+            "CalcTest.java",
+            "class CalcTest {\n    public static void main(String[] a) {\n        assert Calc.add(1, 2) == 3;\n    }\n}\n",
+        ),
+        rest: &[],
+        weakened: &[
+            ("== 3", "== -1"),
+            ("        assert Calc.add(1, 2) == 3;\n", ""),
+        ],
+        honest: [
+            (
+                "    static int add",
+                "    static int zero() { return 0; }\n",
+            ),
+            ("        assert", "        assert Calc.zero() == 0;\n"),
+        ],
+        new_tests: "inconclusive",
+    },
+    Language {
+        tool: "sh",
+        build: "sh tests/run.sh",
+        code: ("add.sh", "echo $(($1 + $2))\n"),
+        broken: ("+ $2", "- $2"),
+        tests: (
+            "tests/run.sh",
+            "set -e\ncheck() {\n    [ \"$1\" = \"$2\" ] || { echo \"FAIL: $1, not $2\"; exit 1; }\n}\ncheck \"$(sh add.sh 1 2)\" 3\n",
+        ),
+        rest: &[],
+        weakened: &[
+            ("2)\" 3", "2)\" -1"),
+            ("set -e", "exit 0"),
+            ("exit 1", "true"),
+        ],
+        honest: [
+            ("echo", "[ $# = 2 ] || { echo two; exit; }\n"),
+            ("check \"$(", "check \"$(sh add.sh 1)\" two\n"),
+        ],
+        new_tests: "proven",
+    },
+    Language {
+        tool: "cargo",
+        build: "cargo test --offline --quiet",
+        code: (
+            "src/lib.rs",
+            "//! A sum.\n\n/// Adds.\npub fn add(a: i32, b: i32) -> i32 {\n    a + b\n}\n\n#[cfg(test)]\nmod tests {\n    use super::*;\n\n    #[test]\n    fn adds() {\n        assert_eq!(add(1, 2), 3);\n    }\n}\n",
+        ),
+        broken: ("a + b", "a - b"),
+        tests: ("src/lib.rs", ""),
+        rest: &[
+            (
+                "Cargo.toml",
+                "[package]\nname = \"a\"\nversion = \"0.1.0\"\nedition = \"2021\"\n",
+            ),
+            ("src/main.rs", "fn main() {}\n"),
+        ],
+        weakened: &[
+            ("2), 3)", "2), -1)"),
+            ("    #[test]\n    fn", "    #[test]\n    #[ignore]\n    fn"),
+            ("    #[test]\n", "    #[allow(dead_code)]\n"),
+        ],
+        honest: [
+            (
+                "/// Adds",
+                "/// None.\npub fn zero() -> i32 {\n    0\n}\n\n",
+            ),
+            (
+                "    #[test]",
+                "    #[test]\n    fn nothing() {\n        assert_eq!(zero(), 0);\n    }\n\n",
+            ),
+        ],
+        new_tests: "inconclusive",
+    },
+];
+
+#[test]
+fn a_gate_is_judged_in_every_language_that_is_there() {
+    for language in &LANGUAGES {
+        if duct::cmd!(language.tool, "--version")
+            .stdout_null()
+            .stderr_null()
+            .run()
+            .is_err()
+            && language.tool != "sh"
+        {
+            skipped(language.tool);
+            continue;
+        }
+        let Language { code, tests, .. } = language;
+        let judged = |edit: &dyn Fn(&str) -> String, how: &str| {
+            let texts = [edit(code.1), edit(tests.1)];
+            let mut files = vec![(code.0, texts[0].as_str())];
+            if tests.0 != code.0 {
+                files.push((tests.0, texts[1].as_str()));
+            }
+            let mut project = TestProject::new()
+                .file(tests.0, tests.1)
+                .file(code.0, code.1)
+                .build(&format!("export TMPDIR=$(mktemp -d)\n{}", language.build))
+                .with(&ModelServer::gemini(&[&reply(&files)]));
+            for (path, text) in language.rest {
+                project = project.file(path, text);
+            }
+            let run = project.run(&[
+                "--gate",
+                how,
+                "--allow-stale",
+                "--sandbox",
+                "off",
+                "-m",
+                "Do it faster.",
+            ]);
+            (run.result(), run.stderr)
+        };
+        for (from, to) in language.weakened {
+            let edit = |text: &str| {
+                text.replacen(from, to, 1)
+                    .replacen(language.broken.0, language.broken.1, 1)
+            };
+            let (result, told) = judged(&edit, "strict");
+            assert_eq!(
+                result["exit"]["name"], "gate-weakened",
+                "{}, {to}: {told}",
+                language.tool
+            );
+        }
+        let honest = |text: &str| {
+            let [one, other] = language
+                .honest
+                .map(|(at, more)| (at, format!("{more}{at}")));
+            text.replacen(one.0, &one.1, usize::from(text == code.1))
+                .replacen(
+                    other.0,
+                    &other.1,
+                    usize::from(text == tests.1 || tests.1.is_empty()),
+                )
+        };
+        let (result, told) = judged(&honest, "strict");
+        assert_eq!(result["exit"]["name"], "done", "{}: {told}", language.tool);
+        let gate = &result["gate"];
+        assert_eq!(
+            (&gate["old_gate"], &gate["new_tests"]),
+            (&json!("passed"), &json!(language.new_tests)),
+            "{}: {told}",
+            language.tool
+        );
+    }
 }

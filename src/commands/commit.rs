@@ -133,15 +133,10 @@ pub fn commit(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<
         let files = replacements.files().filter(|(path, _)| own.contains(*path));
         let (changes, _) = closing::changes(&tree, files);
         let change = (&changes[..], ready.inputs.query.as_str());
-        let scratch = context.scratch.map(|run| &run.scratch);
-        match verdict::judge(context, baseline_of(cli), &mut run, scratch, change) {
-            Err(interrupted) => result = Err(interrupted.into()),
-            Ok(verdict) => {
-                let problem = verdict.problem(run.log.name());
-                if let Some(problem) = problem.filter(|_| how == GateMode::Strict) {
-                    result = Err(problem.into());
-                }
-            }
+        let is_strict = how == GateMode::Strict;
+        let judged = verdict::judge(context, baseline_of(cli), &mut run, change, is_strict);
+        if let Err(error) = judged {
+            result = Err(error);
         }
     }
     if let (Ok(_), Some(denied)) = (&result, denied(&run, &cli.gate)) {

@@ -21,8 +21,7 @@ use super::baseline::Baseline;
 use super::builds::{self, Builds, describe};
 use super::context::Context;
 use crate::exec::build_script::BUILD_SCRIPT;
-use crate::exec::scratch::Scratch;
-use crate::record::gate::{GateRecord, NewTests, OldGate};
+use crate::record::gate::{GateRecord, NewTests, OldGate, listed};
 use crate::record::run_files;
 use crate::sys::diff::{FileChange, FileState};
 use crate::sys::error::Error;
@@ -58,88 +57,64 @@ pub(crate) enum GateProblem {
     },
 }
 
-/// The verdict on a change.
-#[derive(Debug, Default)]
-pub struct GateVerdict {
-    /// The verdict for the run's record.
-    pub record: GateRecord,
-    /// True if code has changed, and tests assert something new that holds without it.
-    is_unproven: bool,
-}
-
-impl GateVerdict {
-    /// Returns the error of a change that is strictly judged; `log` is the run's folder.
-    pub(crate) fn problem(&self, log: &str) -> Option<GateProblem> {
-        let GateRecord {
-            files,
-            old_gate,
-            excused,
-            ..
-        } = &self.record;
-        if *old_gate == OldGate::Failed && excused.is_empty() {
-            return Some(GateProblem::Weakened {
-                files: crate::record::gate::listed(files),
-                log: format!("{log}/{}", run_files::OLD_GATE),
-            });
-        }
-        self.is_unproven.then(|| GateProblem::NotProven {
-            log: format!("{log}/{}", run_files::NEW_TESTS),
-        })
-    }
-}
-
-/// Judges a change that has passed its build. Uses a fork of `scratch` for each build, or a scratch tree over the
-/// project. What cannot be built is inconclusive, with a warning.
+/// Judges a change that has passed its build, for the record, in a scratch tree for each build. What cannot be built is
+/// inconclusive, with a warning.
 ///
 /// # Errors
-/// When a signal arrives.
+/// When a signal arrives, or `is_strict` and the change does not pass.
 pub fn judge(
     context: &Context<'_>,
     how: Baseline<'_>,
     run: &mut Run<'_>,
-    scratch: Option<&Scratch>,
     (changes, query): (&[FileChange], &str),
-) -> Result<GateVerdict, Interrupted> {
+    is_strict: bool,
+) -> Result<(), Error> {
     let script = context.project.root().join(BUILD_SCRIPT);
     let script = files::read(&script, Links::Refused, MIB).unwrap_or_default();
     let changed = Changed::of(changes, &String::from_utf8_lossy(&script));
-    let mut verdict = GateVerdict {
-        record: GateRecord {
-            files: changed.gate_files().map(str::to_owned).collect(),
-            change: changed.gate_change(),
-            ..GateRecord::default()
-        },
-        is_unproven: false,
+    let mut record = GateRecord {
+        files: changed.gate_files().map(str::to_owned).collect(),
+        change: changed.gate_change(),
+        ..GateRecord::default()
     };
-    if !verdict.record.files.is_empty() {
-        let mut judge = Judge {
-            context,
-            how,
-            run,
-            scratch,
-            changed,
-            query,
-        };
-        verdict.record.old_gate = judge.old_gate(&mut verdict.record.excused)?;
-        verdict.record.new_tests = judge.new_tests()?;
-        verdict.is_unproven = verdict.record.new_tests == NewTests::NotDiscriminating
-            && judge.changed.has_code()
-            && judge.changed.has_new_assertions();
+    let mut judge = Judge {
+        context,
+        how,
+        run,
+        changed,
+        query,
+    };
+    if !record.files.is_empty() {
+        record.old_gate = judge.old_gate(&mut record.excused)?;
+        record.new_tests = judge.new_tests()?;
     }
-    verdict
-        .record
-        .told()
-        .into_iter()
-        .for_each(|line| context.notice(line));
-    run.record.gate = Some(verdict.record.clone());
-    Ok(verdict)
+    let is_unproven = record.new_tests == NewTests::NotDiscriminating
+        && judge.changed.has_code()
+        && judge.changed.has_new_assertions();
+    let is_weakened = record.old_gate == OldGate::Failed && record.excused.is_empty();
+    for line in record.told() {
+        context.notice(line);
+    }
+    let files = listed(&record.files);
+    run.record.gate = Some(record);
+    let log = |name: &str| format!("{}/{name}", run.log.name());
+    match (is_weakened, is_unproven) {
+        (true, _) if is_strict => {
+            let log = log(run_files::OLD_GATE);
+            Err(GateProblem::Weakened { files, log }.into())
+        }
+        (_, true) if is_strict => Err(GateProblem::NotProven {
+            log: log(run_files::NEW_TESTS),
+        }
+        .into()),
+        _ => Ok(()),
+    }
 }
 
 struct Judge<'j, 'c, 'r> {
     context: &'j Context<'c>,
     how: Baseline<'j>,
     run: &'j mut Run<'r>,
-    scratch: Option<&'j Scratch>,
     changed: Changed<'j>,
     query: &'j str,
 }
@@ -179,7 +154,7 @@ impl Judge<'_, '_, '_> {
 
     /// Builds the old code with the new tests.
     fn new_tests(&mut self) -> Result<NewTests, Interrupted> {
-        if !self.changed.has_new_tests() {
+        if self.changed.tests().all(|(_, [_, new])| new.is_empty()) {
             return Ok(NewTests::None);
         }
         // Without a change of the code, the build has passed on that tree.
@@ -212,8 +187,8 @@ impl Judge<'_, '_, '_> {
     }
 
     fn build(&self, tree: &[(&str, Option<FileState>)], log: &str) -> Result<Ending, Error> {
-        let scratch = match self.scratch {
-            Some(scratch) => scratch.fork()?,
+        let scratch = match self.context.scratch {
+            Some(run) => run.scratch.fork()?,
             None => builds::scratch(self.context)?,
         };
         self.wait_for_the_next_second();
@@ -228,7 +203,7 @@ impl Judge<'_, '_, '_> {
         let mut log = self.run.log.named_build(log)?;
         let report = builds.build_in(&scratch, &mut log)?;
         let output = log.finish(&describe(report.status))?;
-        let tests: Vec<&str> = self.changed.test_files().collect();
+        let tests: Vec<&str> = self.changed.tests().map(|(path, _)| path).collect();
         Ok(Ending::of(report.status, &output.text, &tests))
     }
 

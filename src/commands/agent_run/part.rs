@@ -83,8 +83,7 @@ impl AgentRun<'_> {
         let request = run.record.agent.as_ref();
         let request = request.and_then(|agent| agent.request.clone());
         let request = request.unwrap_or_default();
-        verdict::judge(self.context, how, &mut run, None, (&changes, &request))?;
-        Ok(())
+        verdict::judge(self.context, how, &mut run, (&changes, &request), false)
     }
 
     /// Reverts the files that the part has written, all or nothing, without those that were not text or not readable.

@@ -4,8 +4,7 @@ use std::collections::HashMap;
 
 use super::named;
 use super::parts::{Halves, halves, joined};
-use super::table::{self, FileKind, Form};
-use crate::project::gitignore::IgnoreFile;
+use super::table::{ASSERTS, FileKind, Form, RUNS, extension, kind};
 use crate::record::gate::GateChange;
 use crate::run::past::warnings::{Concern, is_run, signed_lines};
 use crate::sys::diff::{Comparison, FileChange, FileState};
@@ -13,12 +12,10 @@ use crate::sys::diff::{Comparison, FileChange, FileState};
 /// Maximum size of an assertion that is looked at, in bytes.
 const LONGEST: usize = 2000;
 
-/// A state of the project.
+/// A state of the project: before the run, or after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// Before the run.
     Old,
-    /// After it.
     New,
 }
 
@@ -27,8 +24,9 @@ pub enum Side {
 struct ChangedFile<'c> {
     change: &'c FileChange,
     kind: FileKind,
-    /// The parts that are the gate.
-    parts: &'static IgnoreFile,
+    /// The patterns of its parts that are the gate, and the parts, before and after.
+    patterns: &'static str,
+    parts: Option<[Halves; 2]>,
     /// The texts of the gate, before and after, where it consists of tests.
     tests: Option<[String; 2]>,
     is_gate: bool,
@@ -37,154 +35,140 @@ struct ChangedFile<'c> {
     is_unclear: bool,
 }
 
-/// A change, file by file.
-#[derive(Debug)]
-pub struct Changed<'c>(Vec<ChangedFile<'c>>);
-
 impl<'c> ChangedFile<'c> {
     fn of(change: &'c FileChange, build_script: &str) -> Self {
-        let (mut kind, parts) = table::kind(&change.path);
-        let states = [&change.before, &change.after];
-        let bytes = states.map(|state| state.as_ref().map_or(&[][..], |it| &it.content));
-        let texts = bytes.map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-        let is_check = || {
-            let was = texts.iter().find(|text| !text.is_empty());
-            is_shell(&change.path)
-                && is_run(change, build_script)
-                && was.is_some_and(|text| table::runs_checks(text))
-        };
-        if kind == FileKind::Code && is_check() {
-            kind = FileKind::Settings;
-        }
+        let path = &change.path;
+        let (kind, patterns) = kind(path);
+        let texts = [change.before(), change.after()];
+        let texts = texts.map(|bytes| String::from_utf8_lossy(bytes).into_owned());
         let mut file = Self {
             change,
             kind,
-            parts,
+            patterns,
+            parts: None,
             tests: None,
-            is_gate: false,
-            is_code: false,
-            is_unclear: doctests(&change.path, &texts[0]) != doctests(&change.path, &texts[1]),
+            is_gate: matches!(kind, FileKind::Test | FileKind::Settings | FileKind::Build),
+            is_code: matches!(kind, FileKind::Either | FileKind::Code),
+            is_unclear: kind == FileKind::Either
+                || kind != FileKind::Test && doctests(path, &texts[0]) != doctests(path, &texts[1]),
         };
         match kind {
-            FileKind::Test => {
-                file.is_gate = true;
-                file.tests = Some(texts);
+            FileKind::Code => {
+                // A script that runs tests or lints.
+                let is_shell = matches!(extension(path), "" | "sh" | "bash");
+                let was = texts.iter().find(|text| !text.is_empty());
+                file.is_gate = is_shell
+                    && was.is_some_and(|text| RUNS.is_match(text))
+                    && is_run(change, build_script);
+                file.is_code = !file.is_gate;
             }
-            FileKind::Settings | FileKind::Build => file.is_gate = true,
-            FileKind::Document => file.is_unclear = false,
-            FileKind::Code => file.is_code = true,
-            FileKind::Either => (file.is_code, file.is_unclear) = (true, true),
-            FileKind::Parts(form) => {
-                let [old, new] = [&texts[0], &texts[1]].map(|text| halves(form, parts, text));
-                file.tell_apart(form, old.zip(new));
-            }
+            FileKind::Parts(form) => file.tell_apart(form, &texts),
+            FileKind::Test => file.tests = Some(texts),
+            _ => {}
         }
         file
     }
 
-    fn tell_apart(&mut self, form: Form, halves: Option<(Halves, Halves)>) {
-        let Some((old, new)) = halves else {
+    fn tell_apart(&mut self, form: Form, texts: &[String; 2]) {
+        let [old, new] = [0, 1].map(|side| halves(form, self.patterns, &texts[side]));
+        let Some((old, new)) = old.zip(new) else {
             (self.is_code, self.is_unclear) = (true, true);
             return;
         };
+        let lines = |text: &'_ str| -> Vec<String> {
+            let lines = text.lines().map(str::trim_end);
+            lines
+                .filter(|line| !line.is_empty())
+                .map(str::to_owned)
+                .collect()
+        };
         self.is_gate = old.gate != new.gate;
-        self.is_code = old.rest != new.rest;
-        self.tests = (form == Form::Rust && self.is_gate).then_some([old.gate, new.gate]);
+        self.is_code = lines(&old.rest) != lines(&new.rest);
+        let text = |side: &Halves| side.gate.iter().map(|(_, text)| text.as_str()).collect();
+        let has_tests = form == Form::Rust && self.is_gate;
+        self.tests = has_tests.then(|| [text(&old), text(&new)]);
+        self.parts = Some([old, new]);
     }
 
     fn state(&self, side: Side) -> Option<&FileState> {
-        match side {
-            Side::Old => self.change.before.as_ref(),
-            Side::New => self.change.after.as_ref(),
-        }
+        [&self.change.before, &self.change.after][side as usize].as_ref()
     }
 
     /// The file with the code and the gate of these states; for the tests that a `query` names, the gate is the new
     /// one.
     fn laid(&self, code: Side, gate: Side, query: Option<&str>) -> Option<FileState> {
-        let is_named = query.is_some_and(|query| named::names_file(query, &self.change.path));
-        let gate = if is_named { Side::New } else { gate };
-        let old_tests = || {
-            let [old, new] = self.tests.as_ref()?;
-            named::without_unnamed(query?, &self.change.path, old, new)
-        };
-        let tests = (gate == Side::Old).then(old_tests).flatten();
-        let with = |state: Option<&FileState>, text: Option<String>| {
-            let content = text.map(String::into_bytes);
-            let state = state?.clone();
-            Some(match content {
-                Some(content) => FileState { content, ..state },
-                None => state,
-            })
-        };
-        match self.kind {
-            _ if !self.is_gate => self.state(code).cloned(),
-            FileKind::Parts(form) => {
-                let state = self.state(code);
-                let text = |state: Option<&FileState>| {
-                    let content = state.map_or(&[][..], |state| &state.content);
-                    String::from_utf8_lossy(content).into_owned()
-                };
-                let gates = tests.unwrap_or_else(|| text(self.state(gate)));
-                with(state, joined(form, self.parts, &text(state), &gates))
-            }
-            // With tests that the query names, a file that is gone or new is there.
-            _ => with(
-                self.state(gate)
-                    .or(tests.as_ref().and(self.state(Side::New))),
-                tests,
-            ),
+        let path = &self.change.path;
+        if !self.is_gate {
+            return self.state(code).cloned();
         }
+        let is_named = query.is_some_and(|query| named::names_file(query, path));
+        let gate = if is_named { Side::New } else { gate };
+        let with_named = |query| {
+            let [old, new] = self.tests.as_ref()?;
+            named::without_unnamed(query, path, old, new)
+        };
+        let tests = query.filter(|_| gate == Side::Old).and_then(with_named);
+        let (state, text) = if let (Some(parts), FileKind::Parts(form)) = (&self.parts, self.kind) {
+            let tests = tests.and_then(|text| halves(form, self.patterns, &text));
+            let gates = tests.as_ref().unwrap_or(&parts[gate as usize]);
+            let text = joined(form, &parts[code as usize].rest, &gates.gate);
+            (self.state(code)?, Some(text))
+        } else {
+            let other = tests.as_ref().and(self.state(Side::New));
+            (self.state(gate).or(other)?, tests)
+        };
+        let mut state = state.clone();
+        state.content = text.map_or(state.content, String::into_bytes);
+        Some(state)
     }
 
     /// Returns whether its gate only has more than before: new tests beside the old ones.
     fn is_addition(&self) -> bool {
-        if self.is_unclear {
-            return false;
-        }
-        let Some([old, new]) = &self.tests else {
-            return self.change.before.is_none();
+        let none = [String::new(), String::new()];
+        let [old, new] = self.tests.as_ref().unwrap_or(&none);
+        let compared = Comparison::of(old.as_bytes(), new.as_bytes());
+        let Some(compared) = compared.filter(|_| self.tests.is_some() && !old.is_empty()) else {
+            return self.change.before.is_none() || self.tests.is_some() && old.is_empty();
         };
-        let Some(compared) = Comparison::of(old.as_bytes(), new.as_bytes()) else {
-            return old.is_empty();
+        let signs = [Concern::Skip, Concern::Only, Concern::Silence];
+        let signs = signs.into_iter();
+        let signs = signs.flat_map(|sign| signed_lines(&self.change.path, new.as_bytes(), sign));
+        let signs: Vec<usize> = signs.collect();
+        let is_early = |line: &&[u8]| {
+            let words = ["exit", "return", "skip", "true", "pass"];
+            words
+                .iter()
+                .any(|word| line.trim_ascii_start().starts_with(word.as_bytes()))
         };
-        let signs = |concern| signed_lines(&self.change.path, new.as_bytes(), concern);
-        let starts = signs(Concern::Test);
-        let first = starts.first().copied().unwrap_or(0);
-        let dims: Vec<usize> = [Concern::Skip, Concern::Only, Concern::Silence]
-            .into_iter()
-            .flat_map(signs)
-            .collect();
-        old.is_empty()
-            || compared.changes.iter().all(|run| {
-                let is_in = |line: &usize| run.after.contains(&(line - 1));
-                let mut lines = compared.after[run.after.clone()].iter();
-                // Without tests, its language is not known.
-                let is_test = if starts.is_empty() {
-                    !lines.any(|line| ends_early(line))
-                } else {
-                    run.after.end < first || starts.iter().any(is_in)
-                };
-                run.before.is_empty() && is_test && !dims.iter().any(is_in)
-            })
+        compared.changes.iter().all(|run| {
+            run.before.is_empty()
+                && !signs.iter().any(|line| run.after.contains(&(line - 1)))
+                && !compared.after[run.after.clone()].iter().any(is_early)
+        })
     }
 
-    /// Returns whether these are new tests of code that the old state does not have.
+    /// Returns whether it is new, with tests in it, or a module of tests for a file that is new.
     fn is_orphan(&self, all: &[ChangedFile<'_>]) -> bool {
         let is_new = |file: &ChangedFile<'_>| file.change.before.is_none();
-        let path = &self.change.path;
-        match (self.kind, path.rsplit_once('/')) {
-            (FileKind::Parts(Form::Rust), _) => is_new(self) && self.tests.is_some(),
-            // A module in a file of its own.
-            (FileKind::Test, Some((above, name))) if table::extension(name) == "rs" => {
-                let parents = [format!("{above}.rs"), format!("{above}/mod.rs")];
-                let is_parent = |file: &&ChangedFile<'_>| parents.contains(&file.change.path);
-                all.iter().any(|file| is_parent(&file) && is_new(file))
-            }
-            _ => false,
+        let above = self
+            .change
+            .path
+            .rsplit_once('/')
+            .map_or("", |(above, _)| above);
+        let parents = [format!("{above}.rs"), format!("{above}/mod.rs")];
+        let mut others = all
+            .iter()
+            .filter(|file| parents.contains(&file.change.path));
+        match self.kind {
+            FileKind::Parts(_) => is_new(self) && self.tests.is_some(),
+            _ => self.tests.is_some() && others.any(is_new),
         }
     }
 }
+
+/// A change, file by file.
+#[derive(Debug)]
+pub struct Changed<'c>(Vec<ChangedFile<'c>>);
 
 impl<'c> Changed<'c> {
     /// Tells code and gate of the changes apart.
@@ -197,18 +181,27 @@ impl<'c> Changed<'c> {
         )
     }
 
+    /// All changed files.
+    pub fn paths(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|file| file.change.path.as_str())
+    }
+
     /// The files that are gate, or may be, wholly or in part.
+    fn gates(&self) -> impl Iterator<Item = &ChangedFile<'c>> {
+        self.0.iter().filter(|file| file.is_gate || file.is_unclear)
+    }
+
+    /// The paths of these files.
     pub fn gate_files(&self) -> impl Iterator<Item = &str> {
-        let files = self.0.iter().filter(|file| file.is_gate || file.is_unclear);
-        files.map(|file| file.change.path.as_str())
+        self.gates().map(|file| file.change.path.as_str())
     }
 
     /// Returns how the gate has changed.
     pub fn gate_change(&self) -> GateChange {
-        let mut files = self.0.iter().filter(|file| file.is_gate || file.is_unclear);
-        match self.gate_files().next() {
+        let is_added = |file: &ChangedFile<'_>| !file.is_unclear && file.is_addition();
+        match self.gates().next() {
             None => GateChange::None,
-            Some(_) if files.all(ChangedFile::is_addition) => GateChange::Added,
+            Some(_) if self.gates().all(is_added) => GateChange::Added,
             Some(_) => GateChange::Changed,
         }
     }
@@ -228,21 +221,21 @@ impl<'c> Changed<'c> {
         self.0.iter().any(|file| file.is_code)
     }
 
-    /// Returns whether there are tests that are new or changed.
-    pub fn has_new_tests(&self) -> bool {
-        let mut tests = self.0.iter().filter_map(|file| file.tests.as_ref());
-        tests.any(|[_, new]| !new.is_empty())
-    }
-
     /// Returns whether some of the new tests are of code that the old state does not have.
     pub fn has_orphans(&self) -> bool {
         self.0.iter().any(|file| file.is_orphan(&self.0))
     }
 
+    /// The tests in files that have changed, before and after, with the path of the file.
+    pub fn tests(&self) -> impl Iterator<Item = (&str, &[String; 2])> {
+        let files = self.0.iter();
+        files.filter_map(|file| Some((file.change.path.as_str(), file.tests.as_ref()?)))
+    }
+
     /// Returns whether tests assert what none has asserted before.
     pub fn has_new_assertions(&self) -> bool {
         let mut counts: HashMap<String, isize> = HashMap::new();
-        for [old, new] in self.0.iter().filter_map(|file| file.tests.as_ref()) {
+        for (_, [old, new]) in self.tests() {
             for (text, count) in [(old, -1), (new, 1)] {
                 for assertion in assertions(text) {
                     *counts.entry(assertion).or_default() += count;
@@ -252,17 +245,6 @@ impl<'c> Changed<'c> {
         counts.values().any(|count| *count > 0)
     }
 
-    /// The names of the files of tests, new or changed.
-    pub fn test_files(&self) -> impl Iterator<Item = &str> {
-        let tests = self.0.iter().filter(|file| file.tests.is_some());
-        tests.map(|file| file.change.path.as_str())
-    }
-
-    /// All changed files.
-    pub fn paths(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(|file| file.change.path.as_str())
-    }
-
     /// The files whose gate the query names, and the tests in others.
     pub fn named(&self, query: &str) -> Vec<String> {
         let names = self.0.iter().filter(|file| file.is_gate).flat_map(|file| {
@@ -270,8 +252,8 @@ impl<'c> Changed<'c> {
             if named::names_file(query, path) {
                 return vec![path.clone()];
             }
-            let [old, new] = file.tests.clone().unwrap_or_default();
-            named::named_tests(query, path, &[&old, &new])
+            let tests = file.tests.iter().flatten();
+            named::named_tests(query, path, tests)
         });
         names.collect()
     }
@@ -284,10 +266,10 @@ impl<'c> Changed<'c> {
         gate: Side,
         query: Option<&str>,
     ) -> Vec<(&'c str, Option<FileState>)> {
-        let laid = self.0.iter().map(|file| {
-            let state = file.laid(code, gate, query);
-            (file.change, state)
-        });
+        let laid = self
+            .0
+            .iter()
+            .map(|file| (file.change, file.laid(code, gate, query)));
         let differing = laid.filter(|(change, state)| change.after != *state);
         differing
             .map(|(change, state)| (change.path.as_str(), state))
@@ -295,38 +277,27 @@ impl<'c> Changed<'c> {
     }
 }
 
-fn is_shell(path: &str) -> bool {
-    matches!(table::extension(path), "" | "sh" | "bash")
-}
-
-/// Returns whether a line may leave out what follows.
-fn ends_early(line: &[u8]) -> bool {
-    let line = line.trim_ascii_start();
-    ["exit", "return", "skip", "true"]
-        .iter()
-        .any(|word| line.starts_with(word.as_bytes()))
-}
-
 /// The tests in a file's documentation.
-fn doctests(path: &str, text: &str) -> Vec<String> {
-    let extension = table::extension(path);
-    let (is_python, is_rust) = (extension == "py", extension == "rs");
-    let (mut tests, mut is_open) = (Vec::new(), false);
-    for line in text.lines().map(str::trim).filter(|_| is_python || is_rust) {
-        let words = ["///", "//!"]
-            .iter()
-            .find_map(|mark| line.strip_prefix(mark));
-        let is_fence = words.is_some_and(|words| words.trim_start().starts_with("```"));
-        is_open = if is_python {
-            line.starts_with(">>>") || is_open && !line.is_empty() && !line.starts_with("\"\"\"")
-        } else {
+fn doctests<'t>(path: &str, text: &'t str) -> Vec<&'t str> {
+    let is_rust = match extension(path) {
+        "rs" => true,
+        "py" => false,
+        _ => return Vec::new(),
+    };
+    let mut is_open = false;
+    let tests = text.lines().map(str::trim).filter(|line| {
+        let words = line
+            .strip_prefix("///")
+            .or_else(|| line.strip_prefix("//!"));
+        let is_fence = is_rust && words.is_some_and(|it| it.trim_start().starts_with("```"));
+        is_open = if is_rust {
             is_open != is_fence
+        } else {
+            line.starts_with(">>>") || is_open && !matches!(*line, "" | "\"\"\"")
         };
-        if is_open || is_fence {
-            tests.push(line.to_owned());
-        }
-    }
-    tests
+        is_open || is_fence
+    });
+    tests.collect()
 }
 
 /// The assertions in a text, each to its last bracket.
@@ -334,17 +305,14 @@ fn assertions(text: &str) -> Vec<String> {
     const NONE: [&str; 10] = [
         "//", "# ", "import ", "from ", "use ", "using ", "#include", "const ", "let ", "var ",
     ];
-    let depth = |text: &str| {
-        let count = |c| text.matches(c).count();
-        count('(') > count(')')
-    };
+    let is_open = |text: &str| text.matches('(').count() > text.matches(')').count();
     let (mut found, mut lines) = (Vec::new(), text.lines().map(str::trim));
     while let Some(line) = lines.next() {
-        if NONE.iter().any(|start| line.starts_with(start)) || !table::asserts(line) {
+        if NONE.iter().any(|start| line.starts_with(start)) || !ASSERTS.is_match(line) {
             continue;
         }
         let mut whole = line.to_owned();
-        while whole.len() < LONGEST && depth(&whole) {
+        while whole.len() < LONGEST && is_open(&whole) {
             let Some(next) = lines.next() else {
                 break;
             };

@@ -60,8 +60,12 @@ fn tests(path: &str, text: &str) -> Vec<(usize, String)> {
 }
 
 /// The tests in these texts that the query names.
-pub fn named_tests(query: &str, path: &str, texts: &[&str]) -> Vec<String> {
-    let all = texts.iter().flat_map(|text| tests(path, text));
+pub fn named_tests<'t>(
+    query: &str,
+    path: &str,
+    texts: impl IntoIterator<Item = &'t String>,
+) -> Vec<String> {
+    let all = texts.into_iter().flat_map(|text| tests(path, text));
     let mut names: Vec<String> = all.map(|(_, name)| name).collect();
     names.sort();
     names.dedup();
@@ -70,38 +74,28 @@ pub fn named_tests(query: &str, path: &str, texts: &[&str]) -> Vec<String> {
 }
 
 /// The old text with those tests as in the new one that the query names; `None` if it names none.
-pub fn without_unnamed(query: &str, path: &str, old: &str, new: &str) -> Option<String> {
-    if named_tests(query, path, &[old, new]).is_empty() {
+pub fn without_unnamed(query: &str, path: &str, old: &String, new: &String) -> Option<String> {
+    if named_tests(query, path, [old, new]).is_empty() {
         return None;
     }
     let compared = Comparison::of(old.as_bytes(), new.as_bytes())?;
     let sides = [tests(path, old), tests(path, new)];
     let is_named = |change: &LineChange| {
         let ranges = [&change.before, &change.after];
-        let mut touched = sides.iter().zip(ranges).flat_map(|(tests, range)| {
-            let lines = if range.is_empty() {
-                range.start.saturating_sub(1)..range.start
+        let is_decorator = is_decorator(&compared, change);
+        let touched = sides.iter().zip(ranges).flat_map(|(tests, range)| {
+            let start = range.start + usize::from(!range.is_empty());
+            let at = tests.partition_point(|(line, _)| *line < start);
+            let end = tests.partition_point(|(line, _)| *line < range.end).max(at);
+            // Attributes stand before a test, and are no part of the one above.
+            if is_decorator {
+                &tests[at..end.max(at + 1).min(tests.len())]
             } else {
-                range.clone()
-            };
-            let at = tests.partition_point(|(start, _)| *start <= lines.start);
-            let inside = tests[at..]
-                .iter()
-                .take_while(move |(start, _)| *start < lines.end);
-            let above = at.checked_sub(1).map(|at| &tests[at]);
-            // What is put before a test is no part of the one above.
-            let above = above.filter(|_| !is_decorator(&compared, change));
-            let below = tests[at..]
-                .iter()
-                .take(1)
-                .filter(|_| is_decorator(&compared, change));
-            above.into_iter().chain(inside).chain(below)
+                &tests[at.saturating_sub(1)..end]
+            }
         });
-        let mut is_any = false;
-        touched.all(|(_, name)| {
-            is_any = true;
-            names_test(query, name)
-        }) && is_any
+        let mut touched = touched.peekable();
+        touched.peek().is_some() && touched.all(|(_, name)| names_test(query, name))
     };
     let (mut merged, mut at) = (Vec::new(), 0);
     for change in &compared.changes {

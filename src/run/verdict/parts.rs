@@ -1,130 +1,156 @@
-//! A file as parts, some of which are the gate, and the file made of the code of one state and the gate of another.
-//! Pure.
+//! A file as the gate in it and the rest, and the file made of the rest of one state and the gate of another. Pure.
 //!
-//! Parts keep their text. What cannot be told apart by the form's rules is told, not guessed.
+//! What cannot be told apart by the form's rules is told, not guessed.
 
-mod group;
-mod items;
-mod xml;
+mod rust;
 
 use std::sync::LazyLock;
 
 use regex::Regex;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use self::group::{Group, Parted};
 use super::table::Form;
-use crate::project::gitignore::IgnoreFile;
+use crate::edit::protection::covers;
+use crate::project::gitignore::{Case, IgnoreFile};
 use crate::sys::text::regex;
 
-/// Splits a text; `None` if the form's rules do not.
-fn parted(form: Form, text: &str) -> Option<Parted> {
-    match form {
-        Form::Json => json(text),
-        Form::Sections => Some(sections(text)),
-        Form::Xml => xml::parted(text),
-        Form::Blocks => items::blocks(text),
-        Form::Rust => items::rust(text),
-    }
-}
-
-/// The gate and the rest of a file, to compare them with those of another state.
+/// The gate in a file, and the rest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Halves {
-    /// The parts that are the gate.
-    pub gate: String,
+    /// The parts that are the gate: where each stands (a section, an element, a key), and its text.
+    pub gate: Vec<(String, String)>,
     /// All else.
     pub rest: String,
 }
 
-/// Tells the parts of a text apart; `None` if the form's rules do not.
-pub fn halves(form: Form, gate: &IgnoreFile, text: &str) -> Option<Halves> {
-    let parted = parted(form, text)?;
-    let side = |is_gate| {
-        let groups = parted.sides(gate, is_gate);
-        let pieces = groups.map(|group| match group.pieces.as_slice() {
-            [] => group.text("").trim().to_owned(),
-            // An emptied section is like none.
-            pieces => pieces.iter().map(|(_, text)| text.trim_start()).collect(),
-        });
-        pieces.collect::<Vec<_>>().join("\n")
+/// Tells the parts of a text apart, by the patterns of those that are the gate; `None` if the form's rules do not.
+pub fn halves(form: Form, parts: &str, text: &str) -> Option<Halves> {
+    let is_gate = |path: &str| {
+        let patterns = IgnoreFile::parse(parts.replace(' ', "\n").as_bytes());
+        covers(&patterns, path, Case::Sensitive)
     };
-    Some(Halves {
-        gate: side(true),
-        rest: side(false),
-    })
+    match form {
+        Form::Json => json(is_gate, text),
+        Form::Sections => Some(sections(is_gate, text)),
+        Form::Xml => xml(parts, text),
+        Form::Rust => rust::halves(text).map(|(gate, rest)| Halves { gate, rest }),
+    }
 }
 
-/// Joins the code of one state of a file with the gate of another; `None` if the form's rules do not tell them apart.
-pub fn joined(form: Form, gate: &IgnoreFile, code: &str, gates: &str) -> Option<String> {
-    let (code, gates) = (parted(form, code)?, parted(form, gates)?);
-    // Of what is mostly gate, the rest is put in: plugins stand before dependencies.
-    let (mut base, other, from_other) = match form {
-        Form::Blocks => (gates, code, false),
-        _ => (code, gates, true),
-    };
-    base.groups = base.sides(gate, !from_other).collect();
-    for group in other.sides(gate, from_other) {
-        let same = |known: &&mut Group| known.open.trim() == group.open.trim();
-        if group.name == items::LINT {
-            base.groups.insert(0, group);
-        } else if let Some(known) = base.groups.iter_mut().find(same) {
-            known.pieces.extend(group.pieces);
-        } else {
-            base.groups.push(group);
+/// Puts these parts into the rest of a file.
+pub fn joined(form: Form, rest: &str, gate: &[(String, String)]) -> String {
+    let mut text = rest.to_owned();
+    for (place, part) in gate {
+        match form {
+            Form::Json => text = with_pair(&text, place, part),
+            Form::Sections => match text.find(place.as_str()).filter(|_| !place.is_empty()) {
+                Some(at) => text.insert_str(at + place.len(), part),
+                None => text.extend([place.as_str(), part]),
+            },
+            Form::Xml => {
+                let end = format!("</{place}>");
+                match (text.find(&end), text.rfind("</")) {
+                    (Some(at), _) => text.insert_str(at, part),
+                    (None, at) => {
+                        let whole = format!("<{place}>{part}{end}\n");
+                        text.insert_str(at.unwrap_or(0), &whole);
+                    }
+                }
+            }
+            Form::Rust if place == rust::TOP => text.insert_str(0, part),
+            Form::Rust => text.push_str(part),
         }
     }
-    Some(base.text())
+    text
 }
 
-fn json(text: &str) -> Option<Parted> {
+/// Tells apart the keys of an object, and of the objects in it.
+fn json(is_gate: impl Fn(&str) -> bool, text: &str) -> Option<Halves> {
     let text = if text.is_empty() { "{}" } else { text };
-    let Ok(Value::Object(all)) = serde_json::from_str(text) else {
-        return None;
+    let mut all: Map<String, Value> = serde_json::from_str(text).ok()?;
+    let mut gate = Vec::new();
+    let mut take = |place: &str, object: &mut Map<String, Value>| {
+        let path = |key: &str| {
+            if place.is_empty() {
+                key.to_owned()
+            } else {
+                format!("{place}/{key}")
+            }
+        };
+        object.retain(|key, value| {
+            let is_gate = is_gate(&path(key));
+            if is_gate {
+                let pair = Map::from_iter([(key.clone(), value.clone())]);
+                gate.push((place.to_owned(), Value::from(pair).to_string()));
+            }
+            !is_gate
+        });
     };
-    let pair = |name: &str, value: &Value| format!("\n{}: {value:#}", Value::from(name));
-    let groups = all.iter().map(|(name, value)| match value {
-        Value::Object(inner) => Group {
-            pieces: inner
-                .iter()
-                .map(|(key, value)| (key.clone(), pair(key, value)))
-                .collect(),
-            close: "\n}".to_owned(),
-            ..Group::new(name, &format!("\n{}: {{", Value::from(name.as_str())))
-        },
-        value => Group::new(name, &pair(name, value)),
-    });
-    Some(Parted {
-        head: "{".to_owned(),
-        groups: groups.collect(),
-        tail: "\n}\n".to_owned(),
-        between: ",",
-    })
+    take("", &mut all);
+    for (key, value) in &mut all {
+        if let Value::Object(object) = value {
+            take(key, object);
+        }
+    }
+    let rest = format!("{:#}\n", Value::from(all));
+    Some(Halves { gate, rest })
 }
 
-fn sections(text: &str) -> Parted {
+/// Adds the pair in `part` to the object at this key, or to the whole.
+fn with_pair(text: &str, place: &str, part: &str) -> String {
+    let parsed = |text: &str| serde_json::from_str::<Map<String, Value>>(text).unwrap_or_default();
+    let mut all = parsed(text);
+    if place.is_empty() {
+        all.extend(parsed(part));
+    } else if let Value::Object(object) = all.entry(place).or_insert_with(|| Map::new().into()) {
+        object.extend(parsed(part));
+    }
+    format!("{:#}\n", Value::from(all))
+}
+
+/// Tells apart sections, and keys in sections, each with the lines up to the next.
+fn sections(is_gate: impl Fn(&str) -> bool, text: &str) -> Halves {
     static HEADER: LazyLock<Regex> =
         LazyLock::new(|| regex(r"^\[\[?\s*([^\[\]]+?)\s*\]\]?\s*(?:[#;].*)?$"));
     static KEY: LazyLock<Regex> = LazyLock::new(|| regex(r#"^([\w."'-]+)\s*[=:]"#));
-    let mut groups = vec![Group::default()];
+    let mut halves = Halves::default();
+    let (mut header, mut name) = (String::new(), String::new());
+    let (mut is_section, mut is_key) = (false, false);
     for line in text.lines() {
-        let full = format!("{line}\n");
-        if let Some(header) = HEADER.captures(line) {
-            groups.push(Group::new(&header[1].replace('"', ""), &full));
-            continue;
+        let line = format!("{line}\n");
+        if let Some(found) = HEADER.captures(line.trim_end()) {
+            name = found[1].replace('"', "");
+            header.clone_from(&line);
+            (is_section, is_key) = (is_gate(&name), false);
+            if is_section {
+                halves.gate.push((String::new(), String::new()));
+            }
+        } else if let Some(key) = KEY.captures(&line).filter(|_| !is_section) {
+            is_key = is_gate(&format!("{name}/{}", &key[1]));
+            if is_key {
+                halves.gate.push((header.clone(), String::new()));
+            }
         }
-        // There is always the one before the first header.
-        let Some(group) = groups.last_mut() else {
-            continue;
-        };
-        match (KEY.captures(line), group.pieces.last_mut()) {
-            (Some(key), _) => group.pieces.push((key[1].to_owned(), full)),
-            (None, Some((_, piece))) => piece.push_str(&full),
-            (None, None) => group.open.push_str(&full),
+        match halves.gate.last_mut() {
+            Some((_, part)) if is_section || is_key => part.push_str(&line),
+            _ => halves.rest.push_str(&line),
         }
     }
-    Parted {
-        groups,
-        ..Parted::default()
+    halves
+}
+
+/// Tells apart elements by the names of their parent and their own, which are regular expressions.
+fn xml(parts: &str, text: &str) -> Option<Halves> {
+    let (mut gate, mut rest) = (Vec::new(), text.to_owned());
+    for part in parts.split(' ') {
+        let (parent, name) = part.split_once('/')?;
+        let name = format!(r"(?s)\s*<(?:{name})(?:\s[^>]*)?(?:/>|>.*?</(?:{name})>)");
+        let element = regex(&name);
+        let found = element
+            .find_iter(&rest)
+            .map(|it| (parent.to_owned(), it.as_str().to_owned()));
+        gate.extend(found);
+        rest = element.replace_all(&rest, "").into_owned();
     }
+    Some(Halves { gate, rest })
 }

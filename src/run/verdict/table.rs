@@ -52,8 +52,6 @@ pub enum Form {
     Sections,
     /// XML.
     Xml,
-    /// Blocks in braces, as in Gradle's files.
-    Blocks,
     /// Rust.
     Rust,
 }
@@ -62,8 +60,8 @@ pub enum Form {
 struct Row {
     kind: FileKind,
     files: IgnoreFile,
-    /// The parts that are the gate.
-    parts: IgnoreFile,
+    /// The patterns of the parts that are the gate.
+    parts: &'static str,
 }
 
 static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| {
@@ -74,24 +72,22 @@ static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| {
             "json" => FileKind::Parts(Form::Json),
             "sections" => FileKind::Parts(Form::Sections),
             "xml" => FileKind::Parts(Form::Xml),
-            "blocks" => FileKind::Parts(Form::Blocks),
             "build" => FileKind::Build,
             "either" => FileKind::Either,
             "document" => FileKind::Document,
             _ => return None,
         };
         let (files, parts) = rest.split_once(": ").unwrap_or((rest, ""));
-        let patterns = |text: &str| IgnoreFile::parse(text.replace(' ', "\n").as_bytes());
-        let (files, parts) = (patterns(files), patterns(parts));
+        let files = IgnoreFile::parse(files.replace(' ', "\n").as_bytes());
         Some(Row { kind, files, parts })
     });
     rows.collect()
 });
 
 /// A line that asserts something.
-static ASSERTS: LazyLock<Regex> = LazyLock::new(|| any("asserts"));
+pub static ASSERTS: LazyLock<Regex> = LazyLock::new(|| any("asserts"));
 /// A line with which a script runs tests or lints.
-static RUNS: LazyLock<Regex> = LazyLock::new(|| any("runs"));
+pub static RUNS: LazyLock<Regex> = LazyLock::new(|| any("runs"));
 
 /// The lines of all tables, each with its first word.
 fn lines() -> impl Iterator<Item = (&'static str, &'static str)> {
@@ -99,40 +95,30 @@ fn lines() -> impl Iterator<Item = (&'static str, &'static str)> {
     lines.filter_map(|line| Some((line.split_once(' ')?.0, line.split_once(' ')?.1.trim())))
 }
 
-fn any(word: &str) -> Regex {
+/// The regular expression of all lines that begin with the word.
+pub fn any(word: &str) -> Regex {
     let all = lines().filter(|(first, _)| *first == word);
     let all: Vec<String> = all.map(|(_, pattern)| format!("(?:{pattern})")).collect();
     regex(&all.join("|"))
 }
 
 /// Returns the kind of the file at `path`, and the patterns of its parts that are the gate.
-pub fn kind(path: &str) -> (FileKind, &'static IgnoreFile) {
-    static RUST: LazyLock<IgnoreFile> = LazyLock::new(|| IgnoreFile::parse(b"test\nlint"));
+pub fn kind(path: &str) -> (FileKind, &'static str) {
     let rows = ROWS.iter();
     let rows = rows.filter(|row| covers(&row.files, path, Case::Sensitive));
     if let Some(row) = rows.min_by_key(|row| row.kind) {
-        return (row.kind, &row.parts);
+        return (row.kind, row.parts);
     }
     let kind = match executed::runs_code(path) {
         Some(executed::IN_CI | executed::IN_CHECKS) => FileKind::Settings,
         _ if extension(path) == "rs" => FileKind::Parts(Form::Rust),
         _ => FileKind::Code,
     };
-    (kind, &RUST)
+    (kind, "")
 }
 
 /// The extension of a file's name; empty if it has none.
 pub fn extension(path: &str) -> &str {
     let name = path.rsplit('/').next().unwrap_or(path);
     name.rsplit_once('.').map_or("", |(_, extension)| extension)
-}
-
-/// Returns whether a line asserts something.
-pub fn asserts(line: &str) -> bool {
-    ASSERTS.is_match(line)
-}
-
-/// Returns whether a script runs tests or lints.
-pub fn runs_checks(script: &str) -> bool {
-    RUNS.is_match(script)
 }
