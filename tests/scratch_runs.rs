@@ -158,13 +158,11 @@ fn a_run_in_a_scratch_tree_holds_the_project() {
     assert_eq!(project.read("src/a.rs"), "two\n");
 }
 
-/// Runs as a user without rights, in a project of its own, where `prelude` comes first.
-fn as_user(prelude: &str, arguments: &[&str]) -> Option<(TestProject, Finished)> {
+/// Runs as a user without rights, where `prelude` comes first.
+fn as_user(project: &TestProject, prelude: &str, arguments: &[&str]) -> Option<Finished> {
     if !rustix::process::geteuid().is_root() {
         return None;
     }
-    let server = ModelServer::gemini(&[ONE, TWO]);
-    let project = TestProject::new().with(&server).build(BUILD);
     let chown = Command::new("chown")
         .args(["-R", "65534:65534"])
         .arg(project.path(""))
@@ -189,14 +187,16 @@ fn as_user(prelude: &str, arguments: &[&str]) -> Option<(TestProject, Finished)>
     for (name, value) in command.get_envs() {
         outer.env(name, value.unwrap());
     }
-    let run = Finished::new(&project, arguments, outer.output().unwrap());
-    Some((project, run))
+    Some(Finished::new(project, arguments, outer.output().unwrap()))
 }
 
 #[test]
 fn a_user_without_rights_gets_the_same() {
     for sandbox in ["off", "auto", "strict"] {
-        let Some((project, run)) = as_user("", &["--scratch", "--sandbox", sandbox]) else {
+        let server = ModelServer::gemini(&[ONE, TWO]);
+        let project = TestProject::new().with(&server).build(BUILD);
+        let arguments = ["--scratch", "--sandbox", sandbox];
+        let Some(run) = as_user(&project, "", &arguments) else {
             return;
         };
         let run = run.exits(0);
@@ -211,7 +211,9 @@ fn a_user_without_rights_gets_the_same() {
 fn without_namespaces_a_copy_takes_the_place() {
     // In a user namespace that allows no other ones.
     let outer = "exec unshare -Ur sh -c 'echo 0 > /proc/sys/user/max_user_namespaces; echo 0 > /proc/sys/user/max_mnt_namespaces; exec \"$@\"' sh \"$@\"";
-    let Some((project, run)) = as_user(outer, &["--scratch=keep-ignored"]) else {
+    let server = ModelServer::gemini(&[ONE, TWO]);
+    let project = TestProject::new().with(&server).build(BUILD);
+    let Some(run) = as_user(&project, outer, &["--scratch=keep-ignored"]) else {
         return;
     };
     let run = run.exits(0);
@@ -339,20 +341,8 @@ fn a_talk_takes_no_scratch_tree() {
     }
 }
 
-#[test]
-fn a_verdict_on_the_gate_is_given_in_a_scratch_tree_too() {
-    let test = "^^^tests/a.sh\ngrep -q two src/a.rs\n^^^end\n";
-    let server = ModelServer::gemini(&[format!("{TWO}{test}").as_str()]);
-    let build =
-        "stat -f -c %T . >> /dev/stderr; for test in tests/*.sh; do sh $test || exit 1; done";
-    let project = TestProject::new()
-        .with(&server)
-        .file("tests/old.sh", "true\n")
-        .file("src/a.rs", "one\n")
-        .build(build);
-    let run = project
-        .run(&["--scratch", "--gate", "report", "--sandbox", "off"])
-        .exits(0);
+/// Looks at a run whose builds tell the file system that they are on.
+fn all_in_overlays(project: &TestProject, run: &Finished) {
     let gate = run.result()["gate"].clone();
     assert_eq!(gate["change"], "added", "{gate}");
     assert_eq!(project.read("src/a.rs"), "two\n");
@@ -363,8 +353,33 @@ fn a_verdict_on_the_gate_is_given_in_a_scratch_tree_too() {
     {
         let log = run.logged(name);
         assert!(
-            kind(&run) != "overlay" || log.contains("overlay"),
+            kind(run) != "overlay" || log.contains("overlay"),
             "{name}: {log}"
         );
+    }
+}
+
+#[test]
+fn a_verdict_on_the_gate_is_given_in_overlays_over_the_scratch_tree() {
+    let test = "^^^tests/a.sh\ngrep -q two src/a.rs\n^^^end\n";
+    let prepared = |server: &ModelServer| {
+        let build = "stat -f -c %T . >&2; for test in tests/*.sh; do sh $test || exit 1; done";
+        TestProject::new()
+            .with(server)
+            .file("tests/old.sh", "true\n")
+            .file("src/a.rs", "one\n")
+            .build(build)
+    };
+    let reply = format!("{TWO}{test}");
+    for sandbox in ["off", "auto"] {
+        let arguments = ["--scratch", "--gate", "report", "--sandbox", sandbox];
+        let server = ModelServer::gemini(&[reply.as_str()]);
+        let project = prepared(&server);
+        all_in_overlays(&project, &project.run(&arguments).exits(0));
+        let server = ModelServer::gemini(&[reply.as_str()]);
+        let project = prepared(&server);
+        if let Some(run) = as_user(&project, "", &arguments) {
+            all_in_overlays(&project, &run.exits(0));
+        }
     }
 }

@@ -302,10 +302,10 @@ impl Sandbox {
     ) -> Result<SupervisedChild, SandboxProblem> {
         let (mut errors, complaints) = io::pipe()?;
         let inside = scratch.map(|scratch| scratch.command(self.bwrap.as_os_str()));
-        let (mut command, _namespaces) = inside
-            .transpose()?
-            .flatten()
-            .unwrap_or_else(|| (Command::new(&self.bwrap), Vec::new()));
+        let (mut command, _passed) = match inside.transpose()?.flatten() {
+            Some((command, passed)) => (command, Some(passed)),
+            None => (Command::new(&self.bwrap), None),
+        };
         command.args(arguments);
         #[cfg(target_os = "linux")]
         let _inherited = self.add_filter(&mut command)?;

@@ -15,7 +15,6 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{self, File, Metadata, Permissions};
 use std::io;
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -29,7 +28,7 @@ use rustix::process::fchdir;
 use serde::{Deserialize, Serialize};
 
 use self::copy::{bring_entry, copy_tree};
-use self::namespace::Namespaces;
+use self::namespace::{Namespaces, Passed};
 use self::place::{Place, UPPER};
 use super::child_env::ChildEnv;
 use super::supervised_child::SupervisedChild;
@@ -324,9 +323,9 @@ impl Scratch {
         Ok(())
     }
 
-    /// Returns a command that runs `program` in the tree's namespaces, and the descriptors that must stay open until
-    /// it is started; `None` if there are no namespaces.
-    pub(super) fn command(&self, program: &OsStr) -> io::Result<Option<(Command, Vec<OwnedFd>)>> {
+    /// Returns a command that runs `program` in the tree's namespaces, and what must be held until it is started;
+    /// `None` if there are no namespaces.
+    pub(super) fn command(&self, program: &OsStr) -> io::Result<Option<(Command, Passed)>> {
         let (Some(namespaces), Some(own)) = (&self.namespaces, &self.program) else {
             return Ok(None);
         };
@@ -345,11 +344,13 @@ impl Scratch {
     ) -> io::Result<SupervisedChild> {
         let program = self.program.as_ref().ok_or(io::ErrorKind::Unsupported)?;
         let inside = self.command(OsStr::new("/proc/self/exe"))?;
-        let (mut command, _inherited) = inside.unwrap_or_else(|| {
+        let (mut command, _passed) = if let Some((command, passed)) = inside {
+            (command, Some(passed))
+        } else {
             let mut command = Command::new(namespace::path_of(program));
             command.arg0("code-commit");
-            (command, Vec::new())
-        });
+            (command, None)
+        };
         command.stderr(Stdio::null());
         let (place, root) = (SupervisorPlace::Outside, self.working_directory());
         SupervisedChild::spawn(command, place, root, env, interrupt)

@@ -13,9 +13,9 @@ pub(super) struct NamespaceFiles {
 }
 
 #[cfg(target_os = "linux")]
-pub(super) use self::linux::{join, mount_tree, uncover};
+pub(super) use self::linux::{Lent, become_plain, join, mount_tree, uncover};
 #[cfg(not(target_os = "linux"))]
-pub(super) use self::other::{join, mount_tree, uncover};
+pub(super) use self::other::{Lent, become_plain, join, mount_tree, uncover};
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -29,6 +29,10 @@ mod linux {
     use nix::mount::{MntFlags, MsFlags, mount, umount2};
     use nix::sched::{CloneFlags, setns, unshare};
     use rustix::process::{getegid, geteuid};
+    use rustix::thread::{
+        CapabilitySet, capabilities, clear_ambient_capability_set,
+        configure_capability_in_ambient_set, set_capabilities,
+    };
 
     use super::NamespaceFiles;
     use crate::exec::mounts::MountTable;
@@ -151,6 +155,46 @@ mod linux {
         Ok(true)
     }
 
+    /// The rights that a user has in the user namespace of a tree, lent to the programs that this thread starts: they
+    /// make and enter other trees over it. Without them, a program has none.
+    #[derive(Debug)]
+    pub struct Lent(bool);
+
+    impl Lent {
+        /// Lends what this thread has, until the result is dropped on the same thread.
+        pub fn to_children() -> io::Result<Self> {
+            let mut sets = capabilities(None)?;
+            // Root's programs have them anyway.
+            let has_some = sets.permitted.contains(CapabilitySet::SYS_ADMIN);
+            let lent = Self(has_some && !geteuid().is_root());
+            if lent.0 {
+                sets.inheritable = sets.permitted;
+                set_capabilities(None, sets)?;
+                for capability in sets.permitted.iter() {
+                    configure_capability_in_ambient_set(capability, true)?;
+                }
+            }
+            Ok(lent)
+        }
+    }
+
+    impl Drop for Lent {
+        fn drop(&mut self) {
+            if self.0 {
+                // Giving up rights is never refused.
+                let _ = become_plain();
+            }
+        }
+    }
+
+    /// Keeps the rights that were lent to this process from the programs that it starts.
+    pub fn become_plain() -> io::Result<()> {
+        clear_ambient_capability_set()?;
+        let mut sets = capabilities(None)?;
+        sets.inheritable = CapabilitySet::empty();
+        Ok(set_capabilities(None, sets)?)
+    }
+
     /// Moves this process into namespaces.
     pub fn join(user: Option<&File>, mount: &File) -> io::Result<()> {
         if let Some(user) = user {
@@ -189,4 +233,17 @@ mod other {
     }
 
     pub fn uncover(_place: &Path) {}
+
+    #[derive(Debug)]
+    pub struct Lent(());
+
+    impl Lent {
+        pub fn to_children() -> io::Result<Self> {
+            Ok(Self(()))
+        }
+    }
+
+    pub fn become_plain() -> io::Result<()> {
+        Ok(())
+    }
 }

@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 
 use rustix::io::{FdFlags, fcntl_setfd};
 
-use super::mounting::{self, NamespaceFiles};
+use super::mounting::{self, Lent, NamespaceFiles};
 use crate::exec::descriptors;
 use crate::sys::files::{self, Links};
 
@@ -45,6 +45,7 @@ impl Namespaces {
         layers: &[PathBuf],
     ) -> io::Result<(Self, File)> {
         let (line, theirs) = UnixStream::pair()?;
+        let lent = Lent::to_children()?;
         let mut maker = Command::new(path_of(program))
             .arg0("code-commit")
             .arg(MAKE)
@@ -56,6 +57,7 @@ impl Namespaces {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()?;
+        drop(lent);
         let received = descriptors::receive(&line);
         maker.wait()?;
         let mut files = received?.into_iter().map(File::from);
@@ -67,8 +69,8 @@ impl Namespaces {
     }
 
     /// Adds the arguments by which this program enters the namespaces and goes to the project, before it becomes the
-    /// program that the next arguments name. The descriptors returned must stay open until it is started.
-    pub fn pass(&self, command: &mut Command, project: &Path) -> io::Result<Vec<OwnedFd>> {
+    /// program that the next arguments name. What is returned must be held until it is started.
+    pub fn pass(&self, command: &mut Command, project: &Path) -> io::Result<Passed> {
         command.arg(ENTER).arg(project);
         let mut inherited = Vec::new();
         for file in [self.user.as_ref(), Some(&self.mount)] {
@@ -81,13 +83,23 @@ impl Namespaces {
             command.arg(file.as_raw_fd().to_string());
             inherited.push(file);
         }
-        Ok(inherited)
+        Ok(Passed {
+            _files: inherited,
+            _lent: Lent::to_children()?,
+        })
     }
 
     /// Moves this process, which must have no other thread, into the namespaces.
     pub fn enter(&self) -> io::Result<()> {
         mounting::join(self.user.as_ref(), &self.mount)
     }
+}
+
+/// What a program inherits to enter namespaces.
+#[derive(Debug)]
+pub(in crate::exec) struct Passed {
+    _files: Vec<OwnedFd>,
+    _lent: Lent,
 }
 
 /// The path that leads to an open file, for this process and for a program that it is about to become.
@@ -124,6 +136,7 @@ fn make(project: &Path, place: &Path, kept: &OsStr, layers: &[OsString]) -> io::
 fn enter(project: &Path, user: &OsStr, mount: &OsStr) -> io::Result<()> {
     let user = (user != NONE).then(|| take(user)).transpose()?;
     mounting::join(user.as_ref(), &take(mount)?)?;
+    mounting::become_plain()?;
     Ok(rustix::process::chdir(project)?)
 }
 
