@@ -1,29 +1,30 @@
 //! The command line: clap's types, without any actions.
 
+mod correction;
+
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::builder::Resettable;
-use clap::error::ErrorKind::{ArgumentConflict, InvalidSubcommand, UnknownArgument};
-use clap::error::{ContextKind, ContextValue};
+use clap::error::ErrorKind::ArgumentConflict;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, ValueEnum as _};
 
+pub use self::correction::CliMessage;
+use self::correction::message;
 use super::chat::args::ChatArgs;
 use super::cli::agent::{AgentArgs, CallArgs};
 use super::cli::build::{BuildArgs, SandboxArgs};
 use super::cli::gate::GateArgs;
-use super::cli::inputs::{InputArgs, OutputArgs, PlaceArgs, as_message};
+use super::cli::inputs::{InputArgs, OutputArgs, PlaceArgs};
 use super::cli::replies::{LossArgs, OnFailure, ReplyArgs};
 use super::cli::values::{PROGRAM, SELDOM, parse_duration};
 use super::command::Command;
 use super::dev::args::{DEV_ABOUT, DevArgs};
-use super::error::CommandError;
 use super::orchestrate::args::{ORCHESTRATE_ABOUT, OrchestrateArgs};
 use super::plan::args::PlanArgs;
 use crate::run::scratch::ScratchMode;
-use crate::sys::text::{printable, without_ci_commands};
 use crate::ui::OutputFormat;
 
 const AFTER_HELP: &str = include_str!("command_line/after_help.txt").trim_ascii_end();
@@ -40,9 +41,6 @@ const SHORT_HELP: [(&str, &str); 6] = [
     ("orchestrate", include_str!("orchestrate/short_help.txt")),
     ("dev-agent", include_str!("orchestrate/short_help.txt")),
 ];
-
-/// The minimum similarity, from 0 to 1, for suggesting a name in place of a mistyped one.
-const NEAR: f64 = 0.6;
 
 /// The flags that do not apply to a consistency report.
 const CHANGE_FLAGS: [&str; 23] = [
@@ -173,30 +171,6 @@ pub struct Cli {
     /// Build flags.
     #[command(flatten)]
     pub build: BuildArgs,
-}
-
-/// A message to print instead of running a command: help, the version, or an error.
-#[derive(Debug)]
-pub struct CliMessage {
-    /// The text, including the final newline.
-    pub text: String,
-    /// True if the message is an error.
-    pub is_error: bool,
-    /// The same error as data.
-    pub(crate) error: Option<CommandError>,
-}
-
-impl CliMessage {
-    /// Creates the message of a program that cannot start.
-    #[must_use]
-    pub fn cannot_start(problem: &str, hint: &str) -> Self {
-        let (message, hint) = (format!("cannot start: {problem}"), hint.to_owned());
-        Self {
-            text: format!("error: {message}\nhint: {hint}\n"),
-            is_error: true,
-            error: Some(CommandError::CannotStart { message, hint }),
-        }
-    }
 }
 
 impl Cli {
@@ -417,49 +391,6 @@ fn with_help(command: clap::Command, arguments: &[OsString]) -> clap::Command {
     }
 }
 
-fn message(error: &clap::Error, mut whole: clap::Command, arguments: &[OsString]) -> CliMessage {
-    whole.build();
-    let rendered = error.render().to_string();
-    if !error.use_stderr() {
-        return CliMessage {
-            text: rendered,
-            is_error: false,
-            error: None,
-        };
-    }
-    let command = innermost(&whole, arguments);
-    let allowed = allowed(error, command);
-    let meant = allowed
-        .as_ref()
-        .and_then(|(wrong, names)| nearest(wrong, names));
-    let hint = match (as_message(error, &whole, arguments), &allowed) {
-        (Some((message, true)), _) => message,
-        (message, Some((_, names))) if meant.is_none() => {
-            let names = format!("allowed are `{}`", names.join("`, `"));
-            match message {
-                // Keep the suggested command on one line.
-                Some((message, _)) => format!("{message};\n  {}", wrapped(0, &names)),
-                None => wrapped("hint: ".len(), &names),
-            }
-        }
-        _ => {
-            let name = command.get_bin_name().unwrap_or(PROGRAM);
-            format!("see `{name} --help`")
-        }
-    };
-    let rendered = without_tips(&rendered, meant);
-    let text = format!("{rendered}hint: {hint}\n");
-    // The usage stands behind a blank line.
-    let said = rendered.split("\n\n").next().unwrap_or_default();
-    let message = said.trim_start_matches("error: ").trim_end().to_owned();
-    CliMessage {
-        // The message may quote untrusted text.
-        text: without_ci_commands(&printable(&text, &['\n'])).into_owned(),
-        is_error: true,
-        error: Some(CommandError::CommandLine { message, hint }),
-    }
-}
-
 /// Finds the output format in an invalid command line.
 pub fn requested_format(arguments: &[OsString]) -> OutputFormat {
     let words: Vec<_> = arguments
@@ -474,98 +405,6 @@ pub fn requested_format(arguments: &[OsString]) -> OutputFormat {
     });
     let format = value.and_then(|value| OutputFormat::from_str(value, false).ok());
     format.unwrap_or_default()
-}
-
-/// Rewrites clap's error message: the suggestion `meant` follows the error, and the usage advice moves to the
-/// hint.
-fn without_tips(rendered: &str, meant: Option<&str>) -> String {
-    let is_tip = |line: &str| {
-        let line = line.trim_start();
-        line.starts_with("tip: ") || line.starts_with("For more information")
-    };
-    let mut lines: Vec<String> = rendered
-        .lines()
-        .filter(|line| !is_tip(line))
-        .map(str::to_owned)
-        .collect();
-    lines.dedup_by(|line, before| line.is_empty() && before.is_empty());
-    if let (Some(meant), Some(error)) = (meant, lines.first_mut()) {
-        error.push_str(&format!("; did you mean `{meant}`?"));
-    }
-    format!("{}\n", lines.join("\n").trim_end())
-}
-
-/// Returns the innermost command given.
-fn innermost<'w>(whole: &'w clap::Command, arguments: &[OsString]) -> &'w clap::Command {
-    // Behind `help` stand the commands of the one that it belongs to.
-    let is_named = |command: &&clap::Command| {
-        let name = command.get_name();
-        name != "help" && arguments.iter().any(|argument| argument == name)
-    };
-    let mut command = whole;
-    while let Some(named) = command.get_subcommands().find(is_named) {
-        command = named;
-    }
-    command
-}
-
-/// Returns an unknown flag or command and the names allowed in its place, flags for a flag; clap itself names only
-/// values.
-fn allowed<'e>(error: &'e clap::Error, command: &clap::Command) -> Option<(&'e str, Vec<String>)> {
-    let kind = match error.kind() {
-        UnknownArgument => ContextKind::InvalidArg,
-        InvalidSubcommand => ContextKind::InvalidSubcommand,
-        _ => return None,
-    };
-    let Some(ContextValue::String(wrong)) = error.get(kind) else {
-        return None;
-    };
-    let flags = command.get_arguments().filter_map(|argument| {
-        let aliases = argument.get_visible_aliases().into_iter().flatten();
-        Some(std::iter::once(argument.get_long()?).chain(aliases))
-    });
-    let flags = flags.flatten().map(|name| format!("--{name}"));
-    let commands = command.get_subcommands();
-    let commands = commands
-        .filter(|command| !command.is_hide_set())
-        .map(|command| command.get_name().to_owned());
-    let (flags, commands): (Vec<_>, Vec<_>) = (flags.collect(), commands.collect());
-    let is_flag = wrong.starts_with('-') || commands.is_empty();
-    let names = if is_flag { flags } else { commands };
-    // A flag that there is stands in the wrong place.
-    let is_known = |name: &String| wrong.split('=').next() == Some(name);
-    (!names.iter().any(is_known)).then_some((wrong, names))
-}
-
-/// Returns the name that a mistyped one stands for: the only one that begins so, or the most similar, if it is similar
-/// enough. Letters count, and swapped ones as one mistake, whereas [`crate::agent::schema::nearest`] expects other words.
-fn nearest<'n>(wrong: &str, names: &'n [String]) -> Option<&'n str> {
-    let mut begun = names.iter().filter(|name| name.starts_with(wrong));
-    if let (Some(only), None) = (begun.next(), begun.next()) {
-        return Some(only);
-    }
-    let bare = |name: &'n str| name.trim_start_matches('-');
-    let wrong = wrong.trim_start_matches('-');
-    let likeness = |name| strsim::normalized_damerau_levenshtein(wrong, bare(name));
-    let rated = names.iter().map(|name| (likeness(name), &**name));
-    let best = rated.max_by(|(one, _), (other, _)| one.total_cmp(other))?;
-    (best.0 >= NEAR).then_some(best.1)
-}
-
-/// Wraps a long sentence to the terminal's width, indenting continuation lines; the first one begins at `column`.
-fn wrapped(mut column: usize, text: &str) -> String {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split(' ') {
-        match lines.last_mut() {
-            Some(line) if column + line.len() + word.len() < 77 => *line += &format!(" {word}"),
-            Some(_) => {
-                column = 0;
-                lines.push(word.to_owned());
-            }
-            None => lines.push(word.to_owned()),
-        }
-    }
-    lines.join("\n  ")
 }
 
 /// Generates the completion script for `shell`.
