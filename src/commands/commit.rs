@@ -104,7 +104,7 @@ pub fn commit(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<
     let mut replacements = Replacements::default();
     let proof = Proof::new(context, baseline_of(cli), cli.build.baseline);
     let mut result = proof.and_then(|proof| {
-        Commit {
+        let mut commit = Commit {
             context,
             replies: &cli.replies,
             allowances: cli.losses.into(),
@@ -113,8 +113,16 @@ pub fn commit(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<
             code,
             allow_secrets: cli.allow_secrets,
             search: searches.then(|| CommitSearch::new(context, ready.shown.clone())),
+        };
+        let result = commit.until_the_build_passes(&mut run, &ready, &mut tree, &mut replacements);
+        // A search that ends before keeps the best state.
+        if let (Err(error), Some(search)) = (&result, &commit.search)
+            && !is_moved(error)
+            && error.exit() != Exit::LocalIo
+        {
+            search.keep_best(&mut run, &mut tree, &mut replacements);
         }
-        .ask_to_the_end(&mut run, &ready, &mut tree, &mut replacements)
+        result
     });
     run.record.edits = edits_of(&run, &tree, &replacements);
     let reverts = cli.on_failure() == OnFailure::Revert;
@@ -257,24 +265,6 @@ struct Commit<'c> {
 }
 
 impl Commit<'_> {
-    /// Asks for edits and repairs until the build passes; a search that ends before keeps the best state.
-    fn ask_to_the_end(
-        &mut self,
-        run: &mut Run<'_>,
-        ready: &Ready<'_>,
-        tree: &mut RunTree<'_>,
-        replacements: &mut Replacements,
-    ) -> Result<String, Error> {
-        let result = self.until_the_build_passes(run, ready, tree, replacements);
-        if let (Err(error), Some(search)) = (&result, &self.search)
-            && !is_moved(error)
-            && error.exit() != Exit::LocalIo
-        {
-            search.keep_best(run, tree, replacements);
-        }
-        result
-    }
-
     fn until_the_build_passes(
         &mut self,
         run: &mut Run<'_>,
