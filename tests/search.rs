@@ -1,5 +1,7 @@
 //! `--strategy search`: a run that does not end worse than its best state.
 
+use serde_json::Value;
+
 use crate::support::{Finished, ModelServer, TestProject};
 
 /// Fails with an error for each line of `a.txt` that has `bad` in it, and for each other file there is.
@@ -34,10 +36,7 @@ fn ends_with_the_1(flags: &[&str]) {
     let result = run.result();
     let search = &result["search"];
     assert_eq!(search["kept"], "the change");
-    assert_eq!(
-        search["why"],
-        "the fewest findings: 1 finding, where others have up to 9"
-    );
+    assert_eq!(search["why"], "the fewest findings (1; others up to 9)");
     let counts = search["states"].as_array().unwrap().iter();
     let counts: Vec<_> = counts
         .map(|state| {
@@ -48,12 +47,8 @@ fn ends_with_the_1(flags: &[&str]) {
         })
         .collect();
     assert_eq!(counts, [(1, true), (9, false), (9, true), (9, true)]);
-    assert!(
-        run.stderr
-            .contains("what is kept is the state of the change"),
-        "{}",
-        run.stderr
-    );
+    let run =
+        run.says(&["kept the state of the change: it has the fewest findings (1; others up to 9)"]);
     assert!(run.stderr.contains("initial-build.txt"), "{}", run.stderr);
     assert_eq!(result["tree"], "changed");
     let asked: Vec<String> = server
@@ -82,13 +77,30 @@ fn ends_with_the_1(flags: &[&str]) {
 }
 
 #[test]
+fn nothing_is_kept_of_a_run_that_is_taken_back() {
+    let nine = reply("bcdefghij");
+    for flags in [&["--scratch"][..], &["--on-failure", "revert"]] {
+        let (_, project, run) = run(&[&reply("a"), &nine, &nine, &nine], flags);
+        let run = run.exits(1);
+        assert!(!project.path("a.txt").exists());
+        assert!(!run.stderr.contains("kept the state"), "{}", run.stderr);
+        let search = &run.result()["search"];
+        assert_eq!(search["states"].as_array().unwrap().len(), 4);
+        assert_eq!(
+            (&search["kept"], &search["why"]),
+            (&Value::Null, &Value::Null)
+        );
+    }
+}
+
+#[test]
 fn an_attempt_afresh_may_pass() {
     let good = "^^^a.txt\ngood\n^^^end\n";
     let (_, project, run) = run(&[&reply("ab"), &reply("ab"), good], &[]);
     let run = run.exits(0);
     assert_eq!(project.read("a.txt"), "good\n");
     let search = &run.result()["search"];
-    assert_eq!(search["kept"], serde_json::Value::Null);
+    assert_eq!(search["kept"], Value::Null);
     assert_eq!(search["states"].as_array().unwrap().len(), 2);
 }
 

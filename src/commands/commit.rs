@@ -103,6 +103,7 @@ pub fn commit(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<
     tree.adopt(&resumed.own);
     let mut replacements = Replacements::default();
     let proof = Proof::new(context, baseline_of(cli), cli.build.baseline);
+    let reverts = cli.on_failure() == OnFailure::Revert;
     let mut result = proof.and_then(|proof| {
         let mut commit = Commit {
             context,
@@ -117,6 +118,7 @@ pub fn commit(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<
         let result = commit.until_the_build_passes(&mut run, &ready, &mut tree, &mut replacements);
         // A search that ends before keeps the best state.
         if let (Err(error), Some(search)) = (&result, &commit.search)
+            && !reverts
             && !is_moved(error)
             && error.exit() != Exit::LocalIo
         {
@@ -125,7 +127,6 @@ pub fn commit(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<
         result
     });
     run.record.edits = edits_of(&run, &tree, &replacements);
-    let reverts = cli.on_failure() == OnFailure::Revert;
     match &result {
         Err(error) if is_moved(error) => {}
         Err(error) if reverts || error.exit() == Exit::LocalIo => {
@@ -157,6 +158,9 @@ pub fn commit(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<
     if let Err(error) = tree.bring(&mut run, Brought::Replies) {
         closing::drop_unapplied(&mut run, &mut tree);
         run.record.stat = None;
+        if let Some(search) = &mut run.record.search {
+            (search.kept, search.why) = (None, None);
+        }
         result = result.and(Err(error));
     }
     tree.note_lost(&mut run);

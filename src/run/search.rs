@@ -122,14 +122,16 @@ impl Search {
     /// The record of the search; `kept` is the state that was kept, if none has passed.
     pub fn record(&self, kept: Option<usize>) -> Option<SearchRecord> {
         let why = kept.map(|kept| {
-            let found = self.states[kept].findings.len();
-            let most = self.states.iter().map(|state| state.findings.len()).max();
-            let found = counted(found as u64, "finding");
-            match most {
-                Some(most) if most > self.states[kept].findings.len() => {
-                    format!("the fewest findings: {found}, where others have up to {most}")
+            let count = |state: &State| state.findings.len();
+            let found = count(&self.states[kept]);
+            match self.states.iter().map(count).max() {
+                Some(most) if most > found => {
+                    format!("the fewest findings ({found}; others up to {most})")
                 }
-                _ => format!("the smallest change of those with {found}"),
+                _ => {
+                    let found = counted(found as u64, "finding");
+                    format!("the smallest change of those with {found}")
+                }
             }
         });
         (!self.states.is_empty()).then(|| SearchRecord {
@@ -290,7 +292,7 @@ mod tests {
         assert_eq!(search.tried(), ["b", "d", "f"].map(line).concat());
         let record = search.record(search.best()).unwrap();
         assert_eq!(record.kept.as_ref(), Some(&record.states[0].step));
-        let why = "the fewest findings: 1 finding, where others have up to 2";
+        let why = "the fewest findings (1; others up to 2)";
         assert_eq!(record.why.as_deref(), Some(why));
         assert_eq!(record.states[3].from, record.kept);
     }

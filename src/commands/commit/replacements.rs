@@ -60,6 +60,11 @@ impl Replacements {
         self.has_same |= !edits.unchanged().is_empty();
     }
 
+    /// Returns whether these are all files that are changed.
+    pub fn are(&self, files: &BTreeMap<String, Option<String>>) -> bool {
+        self.files == *files
+    }
+
     /// Records that these are all files that are changed.
     pub fn go_to(&mut self, files: BTreeMap<String, Option<String>>) {
         self.files = files;

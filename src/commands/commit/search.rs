@@ -119,24 +119,16 @@ impl<'c> CommitSearch<'c> {
             return;
         };
         let files = self.files(best);
-        if replacements.files().eq(files
-            .iter()
-            .map(|(path, content)| (path.as_str(), content.as_deref())))
-            && !tree.is_as_before()
-        {
-            run.record.search = self.search.record(Some(best));
-        } else {
-            match self.go_to(run, tree, replacements, files) {
-                Ok(()) => run.record.search = self.search.record(Some(best)),
-                Err(error) => run.warn(format!("the best state cannot be brought back: {error}")),
-            }
+        let is_there = replacements.are(&files) && !tree.is_as_before();
+        if !is_there && let Err(error) = self.go_to(run, tree, replacements, files) {
+            run.warn(format!("the best state cannot be brought back: {error}"));
+            return;
         }
-        let search = run.record.search.as_ref();
-        if let Some((kept, why)) =
-            search.and_then(|search| search.kept.as_ref().zip(search.why.as_ref()))
-        {
-            run.warn(format!("what is kept is the state of {kept}: {why}"));
+        let record = self.search.record(Some(best)).unwrap_or_default();
+        if let (Some(kept), Some(why)) = (&record.kept, &record.why) {
+            run.warn(format!("kept the state of {kept}: it has {why}"));
         }
+        run.record.search = Some(record);
     }
 
     fn files(&self, at: usize) -> Files {
