@@ -8,8 +8,8 @@ use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use code_commit::measured::{
-    BuildScript, BuildStatus, ChildEnv, Sandbox, SandboxMode, SandboxPolicy, Scratch, ScratchKind,
-    ScratchPlace,
+    BuildScript, BuildStatus, ChildEnv, Sandbox, SandboxMode, SandboxPolicy, Scratch,
+    ScratchChange, ScratchError, ScratchKind, ScratchPlace,
 };
 use code_commit::{Interrupt, SystemClock};
 
@@ -237,6 +237,108 @@ fn a_fork_begins_as_its_tree_is_and_leaves_it_so() {
         assert_eq!(fork.read("a/b/one.txt").unwrap().unwrap(), b"first\n");
     }
     assert_eq!(fs::read_dir(place.base()).unwrap().count(), 0);
+}
+
+#[test]
+fn what_somebody_does_to_the_project_is_no_change_of_a_tree() {
+    as_user("scratch::what_somebody_does_to_the_project_is_no_change_of_a_tree");
+    let place = Place::new();
+    place.build("test ! -e a/later.txt");
+    for tree in place.trees() {
+        // Where a file is not, the tree remembers that.
+        assert!(place.run(&tree, None).0);
+        let later = place.project().join("a/later.txt");
+        fs::write(&later, "theirs\n").unwrap();
+        fs::write(place.project().join("c/three.txt"), "theirs\n").unwrap();
+        fs::remove_file(place.project().join("a/b/two.txt")).unwrap();
+        assert_eq!(changes(&tree), "", "{:?}", tree.kind());
+        fs::remove_file(later).unwrap();
+        fs::write(place.project().join("a/b/two.txt"), "two\n").unwrap();
+    }
+}
+
+#[test]
+fn links_to_directories_are_links() {
+    as_user("scratch::links_to_directories_are_links");
+    let place = Place::new();
+    place.build("rm -r a; ln -s c a; ln -s . c/up; mv c/three.txt c/four.txt");
+    for tree in place.trees() {
+        assert!(place.run(&tree, None).0);
+        assert_eq!(
+            changes(&tree),
+            "+a -a/b/one.txt -a/b/two.txt +c/four.txt -c/three.txt +c/up",
+            "{:?}",
+            tree.kind()
+        );
+    }
+}
+
+#[test]
+fn what_is_brought_over_takes_the_place_of_one_file_alone() {
+    as_user("scratch::what_is_brought_over_takes_the_place_of_one_file_alone");
+    let place = Place::new();
+    place.build("echo changed > c/three.txt; ln -s x c/link; mkfifo c/pipe; mkdir -p c/full; echo x > c/full/x; echo x > c/zero.txt");
+    for tree in place.trees() {
+        let theirs = place.project().join("c/.scratch.three.txt");
+        fs::write(&theirs, "theirs\n").unwrap();
+        // A directory, where the tree has a file.
+        fs::create_dir_all(place.project().join("c/zero.txt/full")).unwrap();
+        assert!(place.run(&tree, None).0 || tree.kind() == ScratchKind::Overlay);
+        let failed = |change: &ScratchChange| tree.bring(change).is_err();
+        let failures = tree.changes().unwrap();
+        let failures: Vec<_> = failures.into_iter().filter(failed).collect();
+        assert!(
+            failures
+                .iter()
+                .all(|change| change.path == Path::new("c/zero.txt"))
+        );
+        let mut names: Vec<_> = fs::read_dir(place.project().join("c"))
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        assert_eq!(
+            names,
+            [
+                ".scratch.three.txt",
+                "full",
+                "link",
+                "three.txt",
+                "zero.txt"
+            ]
+        );
+        assert_eq!(fs::read_to_string(theirs).unwrap(), "theirs\n");
+        let brought = fs::read_to_string(place.project().join("c/three.txt")).unwrap();
+        assert_eq!(brought, "changed\n");
+        fs::remove_dir_all(place.project().join("c")).unwrap();
+        fs::create_dir(place.project().join("c")).unwrap();
+        fs::write(place.project().join("c/three.txt"), "three\n").unwrap();
+    }
+}
+
+#[test]
+fn a_signal_ends_the_copy_of_a_fork() {
+    let place = Place::new();
+    let [_, copy] = place.trees();
+    place.interrupt.raise();
+    let error = copy.fork().unwrap_err();
+    assert!(matches!(error, ScratchError::Interrupted(_)), "{error}");
+}
+
+#[test]
+fn a_tree_can_be_kept_beyond_its_end() {
+    as_user("scratch::a_tree_can_be_kept_beyond_its_end");
+    let place = Place::new();
+    for tree in place.trees() {
+        tree.write("c/three.txt", b"changed\n", None).unwrap();
+        let kept = tree.keep().unwrap();
+        drop(tree);
+        drop(place.scratch(KEPT));
+        assert_eq!(
+            fs::read_to_string(kept.join("c/three.txt")).unwrap(),
+            "changed\n"
+        );
+    }
 }
 
 #[test]

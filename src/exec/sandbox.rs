@@ -31,7 +31,6 @@ use rustix::io::{FdFlags, fcntl_setfd};
 use serde::{Deserialize, Serialize};
 
 use self::arguments::{add, add_empty, add_read_only};
-
 pub use self::policy::SandboxPolicy;
 use self::policy::own_files;
 pub use self::repositories::settings;

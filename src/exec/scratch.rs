@@ -13,7 +13,7 @@ mod place;
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs::{self, File, Metadata, Permissions};
+use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::process::CommandExt as _;
@@ -27,9 +27,9 @@ use rustix::io::Errno;
 use rustix::process::fchdir;
 use serde::{Deserialize, Serialize};
 
-use self::copy::{bring_entry, copy_tree};
+use self::copy::{FileStates, bring_entry, copy_tree, states};
 use self::namespace::{Namespaces, Passed};
-use self::place::{Place, UPPER};
+use self::place::{Place, TREE, UPPER, is_opaque};
 use super::child_env::ChildEnv;
 use super::supervised_child::SupervisedChild;
 use super::supervisor::SupervisorPlace;
@@ -90,22 +90,17 @@ pub struct ScratchChange {
 /// A tree over the project.
 #[derive(Debug)]
 pub struct Scratch {
-    project: PathBuf,
     /// The root of the project, which its path no longer leads to from inside the tree.
     original: File,
     kind: ScratchKind,
     place: Arc<Place>,
-    /// Upper directories that this overlay lies over, in the places of the trees that it was made from.
-    below: Vec<Arc<Place>>,
     /// `None` if no namespace can be made.
     namespaces: Option<Namespaces>,
     /// The root of the tree.
     view: File,
     /// True once this process is in the tree.
     is_entered: AtomicBool,
-    program: Option<Arc<File>>,
-    bases: Vec<PathBuf>,
-    kept: &'static [&'static str],
+    maker: Maker,
 }
 
 impl Scratch {
@@ -119,37 +114,31 @@ impl Scratch {
             .map(|path| files::open(path, Links::Followed));
         let outside = |base: &&PathBuf| !base.starts_with(project);
         let maker = Maker {
-            project,
-            source: project,
+            project: project.to_path_buf(),
             below: Vec::new(),
+            copied: None,
+            interrupt: options.interrupt.clone(),
             program: program.and_then(Result::ok).map(Arc::new),
             bases: options.bases.iter().filter(outside).cloned().collect(),
             kept: options.kept,
         };
-        maker
-            .overlay()
-            .map_or_else(|_| maker.copy(Some(options.interrupt)), Ok)
+        maker.overlay().map_or_else(|_| maker.copy(project), Ok)
     }
 
     /// Makes another tree that begins as this one is now. This one must not be written to while the other is used.
     ///
     /// # Errors
-    /// Fails if it cannot be made.
+    /// Fails if it cannot be made, or a signal arrived.
     pub fn fork(&self) -> Result<Self, ScratchError> {
         let is_overlay = self.kind == ScratchKind::Overlay;
         // From inside this tree, the project's path leads to it.
         let is_below = is_overlay && !self.is_entered.load(Ordering::Relaxed);
-        let own = is_below.then(|| Arc::clone(&self.place));
-        let maker = Maker {
-            project: &self.project,
-            source: &self.root(),
-            below: own.into_iter().chain(self.below.iter().cloned()).collect(),
-            program: self.program.clone(),
-            bases: self.bases.clone(),
-            kept: self.kept,
-        };
+        let mut maker = self.maker.clone();
+        if is_below {
+            maker.below.insert(0, Arc::clone(&self.place));
+        }
         let overlay = is_overlay.then(|| maker.overlay().ok()).flatten();
-        overlay.map_or_else(|| maker.copy(None), Ok)
+        overlay.map_or_else(|| maker.copy(&self.root()), Ok)
     }
 
     /// The way in which the tree is kept apart.
@@ -171,7 +160,7 @@ impl Scratch {
     #[must_use]
     pub fn working_directory(&self) -> &Path {
         match self.namespaces {
-            Some(_) => &self.project,
+            Some(_) => &self.maker.project,
             None => self.place.tree(),
         }
     }
@@ -181,7 +170,7 @@ impl Scratch {
     pub fn original(&self) -> PathBuf {
         match self.namespaces {
             Some(_) => directory_path(&self.original),
-            None => self.project.clone(),
+            None => self.maker.project.clone(),
         }
     }
 
@@ -189,6 +178,17 @@ impl Scratch {
     #[must_use]
     pub fn private(&self) -> PathBuf {
         self.place.private()
+    }
+
+    /// Keeps the tree's files beyond its end. Returns the directory that they, or an overlay's changes, are in from now
+    /// on.
+    ///
+    /// # Errors
+    /// Fails if they cannot be set apart from what is removed.
+    pub fn keep(&self) -> io::Result<PathBuf> {
+        let kept = self.place.keep()?;
+        let is_overlay = self.kind == ScratchKind::Overlay;
+        Ok(kept.join(if is_overlay { UPPER } else { TREE }))
     }
 
     /// Reads a file; `None` if it is missing or not a regular file.
@@ -256,67 +256,56 @@ impl Scratch {
         directory_of(&self.view, Path::new(path), creates)
     }
 
-    /// Returns the files and links that differ from the project, sorted. In an overlay, that includes every file that
-    /// was written, even if it is as before.
+    /// Returns the files and links that the tree has changed, sorted. In an overlay, that includes every file that was
+    /// written, even if it is as before. What somebody else has done to the project is no change of the tree.
     ///
     /// # Errors
     /// Fails if a directory cannot be read.
     pub fn changes(&self) -> io::Result<Vec<ScratchChange>> {
-        let layers = match self.kind {
-            ScratchKind::Overlay => [&self.place]
-                .into_iter()
-                .chain(&self.below)
-                .map(|place| place.upper())
-                .collect(),
-            ScratchKind::Reflink | ScratchKind::Copy => vec![self.root()],
-        };
         let mut found = BTreeSet::new();
-        self.compare(&layers, Path::new(""), &mut found)?;
+        if let Some(was) = &self.maker.copied {
+            let now = states(&self.root(), self.maker.kept)?;
+            let differs = |path: &&PathBuf| was.get(*path) != now.get(*path);
+            found.extend(was.keys().chain(now.keys()).filter(differs).map(|path| {
+                let is_gone = !now.contains_key(path);
+                let path = path.clone();
+                ScratchChange { path, is_gone }
+            }));
+        } else {
+            let layers = [&self.place].into_iter().chain(&self.maker.below);
+            let layers: Vec<_> = layers.map(|place| place.upper()).collect();
+            let sides = [&layers[..], &[self.root()], &[self.original()]];
+            self.compare(sides, Path::new(""), false, &mut found)?;
+        }
         Ok(found.into_iter().collect())
     }
 
-    /// Collects what differs in a directory that some of these layers have.
+    /// Collects what an overlay has changed in a directory: those of this path in its layers, in the tree and in the
+    /// project. If the project's is hidden, what was in it has left no trace of its own in the layers.
     fn compare(
         &self,
-        layers: &[PathBuf],
+        [layers, tree, project]: [&[PathBuf]; 3],
         directory: &Path,
+        is_hidden: bool,
         found: &mut BTreeSet<ScratchChange>,
     ) -> io::Result<()> {
-        let here = |root: &Path| root.join(directory);
         let mut names = BTreeSet::new();
-        for layer in layers {
-            names.extend(entries(&here(layer))?);
+        let hidden = project.iter().filter(|_| is_hidden);
+        for directory in layers.iter().chain(hidden) {
+            names.extend(entries(directory)?);
         }
-        let (root, original) = (self.root(), self.original());
-        // What was removed with its directory may have left no trace of its own.
-        names.extend(
-            entries(&here(&original))?
-                .into_iter()
-                .filter(|name| here(&root).join(name).symlink_metadata().is_err()),
-        );
         if directory == Path::new("") {
-            names.retain(|name| !self.kept.iter().any(|kept| name == kept));
+            names.retain(|name| !self.maker.kept.iter().any(|kept| name == kept));
         }
         for name in names {
-            let path = directory.join(name);
-            let was = original.join(&path).symlink_metadata().if_there()?;
-            let now = root.join(&path).symlink_metadata().if_there()?;
-            let is_directory =
-                |found: &Option<Metadata>| found.as_ref().is_some_and(Metadata::is_dir);
-            if is_directory(&now) || is_directory(&was) {
-                self.compare(layers, &path, found)?;
-            }
-            let (was, now) = (
-                was.filter(|was| !was.is_dir()),
-                now.filter(|now| !now.is_dir()),
-            );
-            let is_same = match (&was, &now) {
-                (None, None) => true,
-                (Some(was), Some(now)) => self.kind != ScratchKind::Overlay && is_copy(was, now),
-                _ => false,
-            };
-            if !is_same {
-                let is_gone = now.is_none();
+            let path = directory.join(&name);
+            let (layers, _) = inside(layers, &name)?;
+            let (tree, has) = inside(tree, &name)?;
+            let (project, had) = inside(project, &name)?;
+            let is_hidden = is_hidden || tree.is_empty() || layers.iter().any(|at| is_opaque(at));
+            self.compare([&layers, &tree, &project], &path, is_hidden, found)?;
+            if has || had {
+                let is_gone = !has;
                 found.insert(ScratchChange { path, is_gone });
             }
         }
@@ -326,12 +315,12 @@ impl Scratch {
     /// Returns a command that runs `program` in the tree's namespaces, and what must be held until it is started;
     /// `None` if there are no namespaces.
     pub(super) fn command(&self, program: &OsStr) -> io::Result<Option<(Command, Passed)>> {
-        let (Some(namespaces), Some(own)) = (&self.namespaces, &self.program) else {
+        let (Some(namespaces), Some(own)) = (&self.namespaces, &self.maker.program) else {
             return Ok(None);
         };
         let mut command = Command::new(namespace::path_of(own));
         command.arg0("code-commit");
-        let inherited = namespaces.pass(&mut command, &self.project)?;
+        let inherited = namespaces.pass(&mut command, &self.maker.project)?;
         command.arg(program);
         Ok(Some((command, inherited)))
     }
@@ -342,7 +331,8 @@ impl Scratch {
         env: &ChildEnv,
         interrupt: &Interrupt,
     ) -> io::Result<SupervisedChild> {
-        let program = self.program.as_ref().ok_or(io::ErrorKind::Unsupported)?;
+        let program = self.maker.program.as_ref();
+        let program = program.ok_or(io::ErrorKind::Unsupported)?;
         let inside = self.command(OsStr::new("/proc/self/exe"))?;
         let (mut command, _passed) = if let Some((command, passed)) = inside {
             (command, Some(passed))
@@ -373,20 +363,23 @@ impl Scratch {
 }
 
 /// Makes trees of one kind after the other.
-struct Maker<'m> {
-    project: &'m Path,
-    /// The tree that a copy is made of.
-    source: &'m Path,
+#[derive(Debug, Clone)]
+struct Maker {
+    project: PathBuf,
+    /// Places of the trees whose upper directories an overlay lies over.
     below: Vec<Arc<Place>>,
+    /// State of the first copy when it was made; `None` for overlays.
+    copied: Option<Arc<FileStates>>,
+    interrupt: Interrupt,
     program: Option<Arc<File>>,
     bases: Vec<PathBuf>,
     kept: &'static [&'static str],
 }
 
-impl Maker<'_> {
+impl Maker {
     fn overlay(&self) -> io::Result<Scratch> {
         let uppers = self.below.iter().map(|place| place.path().join(UPPER));
-        let layers: Vec<_> = uppers.chain([self.project.to_path_buf()]).collect();
+        let layers: Vec<_> = uppers.chain([self.project.clone()]).collect();
         self.first(|base| {
             let place = Place::new(base)?;
             place.prepare_overlay()?;
@@ -395,10 +388,10 @@ impl Maker<'_> {
         })
     }
 
-    fn copy(&self, interrupt: Option<&Interrupt>) -> Result<Scratch, ScratchError> {
-        let copied = self.first(|base| {
+    fn copy(&self, source: &Path) -> Result<Scratch, ScratchError> {
+        let made = self.first(|base| {
             let place = Place::new(base)?;
-            let is_shared = copy_tree(self.source, place.tree(), self.kept, interrupt)?;
+            let is_shared = copy_tree(source, place.tree(), self.kept, &self.interrupt)?;
             let kind = if is_shared {
                 ScratchKind::Reflink
             } else {
@@ -406,11 +399,15 @@ impl Maker<'_> {
             };
             let (namespaces, view) = self.namespaces(&place, &[]).ok().unzip();
             let view = view.map_or_else(|| files::open_directory(place.tree()), Ok)?;
-            self.made(kind, place, namespaces, view)
+            let mut maker = self.clone();
+            if maker.copied.is_none() {
+                maker.copied = Some(Arc::new(states(place.tree(), self.kept)?));
+            }
+            maker.made(kind, place, namespaces, view)
         });
-        copied.map_err(|error| match interrupt.map(Interrupt::check) {
-            Some(Err(interrupted)) => interrupted.into(),
-            _ => ScratchError::Copy(error),
+        made.map_err(|error| match self.interrupt.check() {
+            Err(interrupted) => interrupted.into(),
+            Ok(()) => ScratchError::Copy(error),
         })
     }
 
@@ -428,7 +425,7 @@ impl Maker<'_> {
 
     fn namespaces(&self, place: &Place, layers: &[PathBuf]) -> io::Result<(Namespaces, File)> {
         let program = self.program.as_ref().ok_or(io::ErrorKind::Unsupported)?;
-        Namespaces::make(program, self.project, place.path(), self.kept, layers)
+        Namespaces::make(program, &self.project, place.path(), self.kept, layers)
     }
 
     fn made(
@@ -439,17 +436,13 @@ impl Maker<'_> {
         view: File,
     ) -> io::Result<Scratch> {
         Ok(Scratch {
-            project: self.project.to_path_buf(),
-            original: files::open_directory(self.project)?,
+            original: files::open_directory(&self.project)?,
             kind,
             place: Arc::new(place),
-            below: self.below.clone(),
             namespaces,
             view,
             is_entered: AtomicBool::new(false),
-            program: self.program.clone(),
-            bases: self.bases.clone(),
-            kept: self.kept,
+            maker: self.clone(),
         })
     }
 }
@@ -479,16 +472,21 @@ fn name(path: &str) -> &OsStr {
     Path::new(path).file_name().unwrap_or_default()
 }
 
-/// Returns the names in a directory; none if it is not a directory.
+/// Returns the names in a directory.
 fn entries(directory: &Path) -> io::Result<Vec<std::ffi::OsString>> {
-    let Some(list) = fs::read_dir(directory).if_there()? else {
-        return Ok(Vec::new());
-    };
+    let list = fs::read_dir(directory)?;
     list.map(|entry| Ok(entry?.file_name())).collect()
 }
 
-/// Returns whether a file is still the copy that was made of another one.
-fn is_copy(original: &Metadata, copy: &Metadata) -> bool {
-    let state = |file: &Metadata| (file.mode(), file.len(), file.mtime(), file.mtime_nsec());
-    state(original) == state(copy)
+/// Returns the directories of this name in directories, and true if something else has the name in one of them. Links
+/// are not followed.
+fn inside(directories: &[PathBuf], name: &OsStr) -> io::Result<(Vec<PathBuf>, bool)> {
+    let (mut found, mut has_others) = (Vec::new(), false);
+    for path in directories.iter().map(|directory| directory.join(name)) {
+        match path.symlink_metadata().if_there()? {
+            Some(metadata) if metadata.is_dir() => found.push(path),
+            other => has_others |= other.is_some(),
+        }
+    }
+    Ok((found, has_others))
 }

@@ -1,13 +1,16 @@
 //! Copies a tree with its modes, links and times.
 
-use std::ffi::{OsStr, OsString};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, FileTimes};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, symlink};
-use std::path::Path;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, symlink};
+use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, readlinkat, renameat, symlinkat, unlinkat};
+use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
 
+use super::namespace::path_of;
+use crate::sys::atomic_file::replace;
 use crate::sys::files::{self, Links};
 use crate::sys::interrupt::Interrupt;
 
@@ -17,7 +20,7 @@ pub(super) fn copy_tree(
     from: &Path,
     to: &Path,
     empty: &[&str],
-    interrupt: Option<&Interrupt>,
+    interrupt: &Interrupt,
 ) -> io::Result<bool> {
     let mut copier = Copier {
         interrupt,
@@ -27,51 +30,70 @@ pub(super) fn copy_tree(
     Ok(copier.is_shared)
 }
 
+/// Modes, sizes and times of files and links, by path.
+pub(super) type FileStates = BTreeMap<PathBuf, (u32, u64, i64, i64)>;
+
+/// Returns the states of what is not a directory in a tree, without the directories `left_out` in its root.
+pub(super) fn states(root: &Path, left_out: &[&str]) -> io::Result<FileStates> {
+    let (mut found, mut left) = (FileStates::new(), vec![PathBuf::new()]);
+    while let Some(directory) = left.pop() {
+        for entry in fs::read_dir(root.join(&directory))? {
+            let entry = entry?;
+            let path = directory.join(entry.file_name());
+            let metadata = entry.metadata()?;
+            if !metadata.is_dir() {
+                let time = (metadata.mtime(), metadata.mtime_nsec());
+                let state = (metadata.mode(), metadata.len(), time.0, time.1);
+                found.insert(path, state);
+            } else if !left_out.iter().any(|name| path == Path::new(name)) {
+                left.push(path);
+            }
+        }
+    }
+    Ok(found)
+}
+
 /// Puts a copy of a file or link from one open directory into another, in one step, in place of what is there.
 pub(super) fn bring_entry(from: &File, to: &File, name: &OsStr) -> io::Result<()> {
-    let mut staged = OsString::from(".scratch.");
-    staged.push(name);
-    let _ = unlinkat(to, &staged, AtFlags::empty());
+    let path = path_of(to).join(name);
     match files::open_in(from, name) {
-        Ok(mut original) => {
-            let mut copy = files::create_new_in(to, &staged, 0o600)?;
-            if share(&copy, &original).is_err() {
-                io::copy(&mut original, &mut copy)?;
+        Ok(mut original) => replace(&path, |copy| {
+            if share(copy, &original).is_err() {
+                io::copy(&mut original, copy)?;
             }
-            finish(&original, &copy)?;
-        }
+            finish(&original, copy)
+        }),
         Err(error) if files::is_no_file(&error) => {
-            let Ok(target) = readlinkat(from, name, Vec::new()) else {
+            let original = path_of(from).join(name);
+            if !original.is_symlink() {
                 return Ok(());
-            };
-            symlinkat(target, to, &staged)?;
+            }
+            let link = tempfile::Builder::new()
+                .prefix(".staged-")
+                .make_in(path_of(to), |staged| copy_link(&original, staged))?;
+            Ok(link.persist(path).map(drop)?)
         }
-        Err(error) => return Err(error),
+        Err(error) => Err(error),
     }
-    Ok(renameat(to, &staged, to, name)?)
 }
 
 struct Copier<'c> {
-    interrupt: Option<&'c Interrupt>,
+    interrupt: &'c Interrupt,
     /// True as long as the file system shares blocks.
     is_shared: bool,
 }
 
 impl Copier<'_> {
     fn directory(&mut self, from: &Path, to: &Path, empty: &[&str]) -> io::Result<()> {
-        if self
-            .interrupt
-            .is_some_and(|interrupt| interrupt.check().is_err())
-        {
-            return Err(io::ErrorKind::Interrupted.into());
-        }
+        let interrupted = |_| io::ErrorKind::Interrupted;
+        self.interrupt.check().map_err(interrupted)?;
         DirBuilder::new().mode(0o700).create(to)?;
         for entry in fs::read_dir(from)? {
             let entry = entry?;
             let (name, kind) = (entry.file_name(), entry.file_type()?);
             let (from, to) = (entry.path(), to.join(&name));
             if kind.is_symlink() {
-                symlink(fs::read_link(from)?, to)?;
+                copy_link(&from, &to)?;
             } else if kind.is_dir() && empty.iter().any(|empty| name == *empty) {
                 fs::create_dir(to)?;
             } else if kind.is_dir() {
@@ -92,6 +114,18 @@ impl Copier<'_> {
         }
         finish(&original, &copy)
     }
+}
+
+/// Copies a link with its times.
+fn copy_link(from: &Path, to: &Path) -> io::Result<()> {
+    symlink(fs::read_link(from)?, to)?;
+    let found = from.symlink_metadata()?;
+    let time = |tv_sec, tv_nsec| Timespec { tv_sec, tv_nsec };
+    let times = Timestamps {
+        last_access: time(found.atime(), found.atime_nsec()),
+        last_modification: time(found.mtime(), found.mtime_nsec()),
+    };
+    Ok(utimensat(CWD, to, &times, AtFlags::SYMLINK_NOFOLLOW)?)
 }
 
 /// Gives a copy the mode and the times of its original.

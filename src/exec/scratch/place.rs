@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, XattrFlags, setxattr};
+use rustix::fs::{CWD, XattrFlags, getxattr, setxattr};
 
 use super::mounting::uncover;
 use super::namespace::path_of;
@@ -20,6 +20,10 @@ const PREFIX: &str = "code-commit-scratch.";
 
 /// Name of the directory that receives an overlay's changes.
 pub(super) const UPPER: &str = "upper";
+/// Name of the root of a copy.
+pub(super) const TREE: &str = "tree";
+/// Beginning of the names of places that are kept.
+const KEPT: &str = "code-commit-kept";
 
 /// A locked directory. The lock lasts as long as its process.
 #[derive(Debug)]
@@ -41,7 +45,7 @@ impl Place {
             let directory = open_directory_in(CWD, &path)?;
             // Another program may take it for an abandoned one until it is locked.
             if lock(&directory).is_ok() && is_same(&path, &path_of(&directory)) {
-                let tree = path.join("tree");
+                let tree = path.join(TREE);
                 return Ok(Self {
                     directory,
                     path,
@@ -70,6 +74,15 @@ impl Place {
         &self.tree
     }
 
+    /// Gives the place a name by which it is not removed. Returns its new path.
+    pub fn keep(&self) -> io::Result<PathBuf> {
+        uncover(&self.path);
+        let end = self.path.extension().unwrap_or_default();
+        let kept = self.path.with_file_name(KEPT).with_extension(end);
+        fs::rename(&self.path, &kept)?;
+        Ok(kept)
+    }
+
     /// Creates the directories of an overlay.
     pub fn prepare_overlay(&self) -> io::Result<()> {
         let upper = self.path.join(UPPER);
@@ -83,6 +96,12 @@ impl Place {
             XattrFlags::empty(),
         )?)
     }
+}
+
+/// Returns whether a directory in an upper one hides those of the lower layers.
+pub(super) fn is_opaque(directory: &Path) -> bool {
+    let mut value = [0];
+    getxattr(directory, "user.overlay.opaque", &mut value).is_ok() && value == *b"y"
 }
 
 impl Drop for Place {
