@@ -127,3 +127,14 @@ fn the_best_state_is_kept_also_when_the_model_fails() {
     run.exits(5);
     assert_eq!(project.read("a.txt"), "bad a\n");
 }
+
+#[test]
+fn the_best_state_is_kept_also_when_the_run_is_interrupted() {
+    let server = ModelServer::gemini(&[&reply("a"), &reply("bc")]);
+    let build = format!("if grep -q 'bad b' a.txt; then kill -INT $PPID; sleep 60; fi; {BUILD}");
+    let project = TestProject::new().with(&server).build(&build);
+    project
+        .run(&["--strategy", "search", "--sandbox", "off"])
+        .exits(130);
+    assert_eq!(project.read("a.txt"), "bad a\n");
+}

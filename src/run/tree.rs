@@ -170,6 +170,7 @@ impl<'c> RunTree<'c> {
 
     /// Applies a reply's edits, and records and reports them.
     pub fn apply(&mut self, run: &mut Run<'_>, edits: &VerifiedEdits) -> Result<(), Error> {
+        self.context.interrupt.check()?;
         self.put(run, edits)?;
         let record = EditsRecord {
             written: edits.written().map(|(path, _)| path.to_owned()).collect(),
@@ -187,7 +188,6 @@ impl<'c> RunTree<'c> {
 
     /// Applies edits that no step has to record.
     pub fn put(&mut self, run: &mut Run<'_>, edits: &VerifiedEdits) -> Result<(), Error> {
-        self.context.interrupt.check()?;
         let done = self.follow("Changing", edits.edits().len());
         let tree = Tree {
             staged: Some(&done),
