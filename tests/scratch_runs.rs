@@ -107,6 +107,110 @@ fn ignored_files_come_over_with_their_times_if_they_are_wanted() {
     assert_eq!(project.read("src/a.rs"), "two\n");
 }
 
+/// A user namespace that allows no other ones.
+const NO_NAMESPACES: &str = "exec unshare -Ur sh -c 'echo 0 > /proc/sys/user/max_user_namespaces; echo 0 > /proc/sys/user/max_mnt_namespaces; exec \"$@\"' sh \"$@\"";
+
+/// The project itself, as a build in an overlay over it reaches it, or one in a copy at another path.
+fn itself(project: &TestProject, is_mounted: bool) -> String {
+    let path = project.path("").display().to_string();
+    if is_mounted {
+        format!("/proc/{}/root{path}", std::process::id())
+    } else {
+        path
+    }
+}
+
+#[test]
+fn ignored_files_that_somebody_changes_meanwhile_are_left_alone() {
+    for is_mounted in [true, false] {
+        let server = ModelServer::gemini(&[TWO]);
+        let project = TestProject::new()
+            .with(&server)
+            .file("target/old", "old\n")
+            .file("target/gone", "old\n")
+            .file("target/d/in", "old\n");
+        let project_itself = itself(&project, is_mounted);
+        let project = project.build(&format!(
+            "test ! -e target/new && test ! -e target/both || exit 1
+            for f in old both mine; do echo tree > target/$f; done
+            rm -r target/gone target/d
+            cd {project_itself}
+            for f in old gone new both d/new; do echo theirs > target/$f; done"
+        ));
+        let arguments = ["--scratch=keep-ignored", "--sandbox", "off"];
+        let run = if is_mounted {
+            project.run(&arguments)
+        } else {
+            match as_user(&project, NO_NAMESPACES, &arguments) {
+                Some(run) => run,
+                None => return,
+            }
+        };
+        let run = run.exits(0);
+        assert!(is_mounted || kind(&run) != "overlay");
+        for name in ["old", "gone", "new", "both", "d/new"] {
+            let path = format!("target/{name}");
+            assert_eq!(project.read(&path), "theirs\n", "{path} {}", kind(&run));
+        }
+        assert_eq!(project.read("target/mine"), "tree\n");
+        assert!(!project.path("target/d/in").exists());
+    }
+}
+
+#[test]
+fn an_ignored_file_that_cannot_be_brought_over_holds_up_no_other() {
+    let server = ModelServer::gemini(&[TWO]);
+    let project = TestProject::new()
+        .with(&server)
+        .file("target/a/full", "old\n")
+        .build("rm -r target/a; echo tree > target/a; echo tree > target/b");
+    project
+        .run(&["--scratch=keep-ignored", "--sandbox", "off"])
+        .exits(0)
+        .says(&["not all ignored files were brought over (1 failure): cannot write `target/a`"]);
+    assert!(project.path("target/a").is_dir());
+    assert_eq!(project.read("target/b"), "tree\n");
+}
+
+#[test]
+fn what_somebody_changes_meanwhile_is_told_also_where_the_build_fails() {
+    let server = ModelServer::gemini(&[TWO; 4]);
+    let project = TestProject::new().with(&server).file("src/a.rs", "mine\n");
+    let theirs = itself(&project, true);
+    let project = project.build(&format!("echo theirs > {theirs}/src/a.rs; exit 1"));
+    let run = project
+        .run(&["--scratch", "--on-failure", "keep", "--sandbox", "off"])
+        .exits(1)
+        .says(&["changed while the run went on: `src/a.rs`"]);
+    assert_eq!(project.read("src/a.rs"), "theirs\n");
+    assert!(run.logged("unapplied.diff").contains("-mine\n+two\n"));
+    assert_eq!(run.result()["tree"], "unchanged");
+}
+
+#[test]
+fn directories_made_for_a_tree_go_where_none_can_be_made() {
+    let server = ModelServer::gemini(&[]);
+    let project = TestProject::new()
+        .with(&server)
+        .file("closed", "x")
+        .mode("closed", 0);
+    assert!(!project.path("logs").exists());
+    let Some(run) = as_user(&project, &unreadable(), &["--scratch"]) else {
+        return;
+    };
+    assert_ne!(run.code, 0);
+    run.says(&["the project cannot be copied"]);
+    assert!(!project.path("logs").exists());
+}
+
+/// Without namespaces, and without root's right to read everything.
+fn unreadable() -> String {
+    NO_NAMESPACES.replace(
+        "exec \"$@\"'",
+        "exec setpriv --bounding-set=-all --inh-caps=-all \"$@\"'",
+    )
+}
+
 #[test]
 fn what_somebody_changes_meanwhile_is_not_overwritten() {
     for (edited, code) in [("src/a.rs", 6), ("src/b.rs", 0)] {
@@ -209,15 +313,14 @@ fn a_user_without_rights_gets_the_same() {
 
 #[test]
 fn without_namespaces_a_copy_takes_the_place() {
-    // In a user namespace that allows no other ones.
-    let outer = "exec unshare -Ur sh -c 'echo 0 > /proc/sys/user/max_user_namespaces; echo 0 > /proc/sys/user/max_mnt_namespaces; exec \"$@\"' sh \"$@\"";
     let server = ModelServer::gemini(&[ONE, TWO]);
     let project = TestProject::new().with(&server).build(BUILD);
-    let Some(run) = as_user(&project, outer, &["--scratch=keep-ignored"]) else {
+    let Some(run) = as_user(&project, NO_NAMESPACES, &["--scratch=keep-ignored"]) else {
         return;
     };
     let run = run.exits(0);
     assert!(["reflink", "copy"].contains(&&*kind(&run)));
+    let run = run.says(&["no scratch tree can be mounted here"]);
     assert_eq!(project.read("src/a.rs"), "two\n");
     assert_eq!(project.read("target/cache"), "cache\n");
     assert!(!project.path("Cargo.lock").exists());
@@ -299,7 +402,8 @@ fn an_agents_request_is_brought_over_at_its_end_and_undone_as_one() {
     let run = agent
         .run(&["-p", "go", "--scratch", "--sandbox", "off"])
         .exits(0);
-    let run = run.says(&["not brought over from the scratch tree", "`binary`"]);
+    let run =
+        run.says(&["left behind in the scratch tree (only text files are applied): `binary`"]);
     assert_eq!(agent.project.read("written.txt"), "by tool\n");
     assert_eq!(agent.project.read("made.txt"), "by command\n");
     let mode = agent
@@ -317,6 +421,44 @@ fn an_agents_request_is_brought_over_at_its_end_and_undone_as_one() {
     assert!(run.result()["scratch"]["how"].is_string());
     agent.project.run(&["undo"]).exits(0);
     assert_eq!(agent.project.tree(), before);
+}
+
+#[test]
+fn what_may_not_be_applied_of_an_agents_request_holds_up_nothing_else() {
+    let command = "git init -q .; mkdir -p sub/.git; echo x > sub/.git/config; echo made > sub/made.txt; \
+        truncate -s 65M large.txt; echo x > aux.txt; echo x > 'a|b'; echo x > Name; echo x > name; \
+        for n in 1 2 3 4 5 6; do printf '\\377' > binary$n; done; echo made > made.txt";
+    let replies = [
+        agent::write("written.txt", "by tool\n"),
+        agent::reply("COMMAND", command),
+        agent::done(),
+        agent::PASS.to_owned(),
+    ];
+    let (agent, _server) = AgentProject::scripted(&replies);
+    let run = agent
+        .run(&["-p", "go", "--scratch", "--sandbox", "off"])
+        .exits(0);
+    for path in ["written.txt", "made.txt", "sub/made.txt"] {
+        assert!(agent.project.path(path).exists(), "{path}");
+    }
+    for path in [
+        ".git",
+        "sub/.git",
+        "large.txt",
+        "aux.txt",
+        "a|b",
+        "name",
+        "binary1",
+    ] {
+        assert!(!agent.project.path(path).exists(), "{path}");
+    }
+    let warnings = run.result()["warnings"].to_string();
+    let left = "left behind in the scratch tree (only text files are applied): `.git`, ";
+    assert!(
+        warnings.contains(left) && warnings.contains(" more"),
+        "{warnings}"
+    );
+    assert!(!warnings.contains(".git/"), "{warnings}");
 }
 
 #[test]

@@ -128,7 +128,7 @@ pub fn commit(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<
     });
     run.record.edits = edits_of(&run, &tree, &replacements);
     match &result {
-        Err(error) if is_moved(error) => {}
+        Err(error) if is_moved(error) && !tree.is_apart() => {}
         Err(error) if reverts || error.exit() == Exit::LocalIo => {
             tree.put_back(&mut run);
         }
@@ -155,14 +155,7 @@ pub fn commit(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<
         tree.put_back(&mut run);
         run.record.stat = None;
     }
-    if let Err(error) = tree.bring(&mut run, Brought::Replies) {
-        closing::drop_unapplied(&mut run, &mut tree);
-        run.record.stat = None;
-        if let Some(search) = &mut run.record.search {
-            (search.kept, search.why) = (None, None);
-        }
-        result = result.and(Err(error));
-    }
+    let result = bring(&mut run, &mut tree, result);
     tree.note_lost(&mut run);
     let outcome = run.finish(result, |run| tree.put_back(run));
     tree.end();
@@ -170,6 +163,29 @@ pub fn commit(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<
         return closing::with_diff(&context.project, outcome);
     }
     outcome
+}
+
+/// Brings what the run has made to the project, if it works in a scratch tree. If that fails, it is dropped, unless some
+/// of it is there already.
+fn bring<T>(
+    run: &mut Run<'_>,
+    tree: &mut RunTree<'_>,
+    result: Result<T, Error>,
+) -> Result<T, Error> {
+    let Err(error) = tree.bring(run, Brought::Replies) else {
+        return result;
+    };
+    if tree.is_apart() {
+        closing::drop_unapplied(run, tree);
+        run.record.stat = None;
+        if let Some(search) = &mut run.record.search {
+            (search.kept, search.why) = (None, None);
+        }
+    }
+    if result.is_err() {
+        run.warn(error.to_string());
+    }
+    result.and(Err(error))
 }
 
 /// Returns whether the project itself was moved: a different directory is now at its path.

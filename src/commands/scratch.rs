@@ -9,7 +9,7 @@ use crate::project::run_folder::make_directory;
 use crate::project::{CONFIG, LOGS, Project};
 use crate::run::context::Context;
 use crate::run::not_ready::NotReady;
-use crate::run::scratch::ScratchRun;
+use crate::run::scratch::{ScratchRun, remove_made};
 use crate::run::{builds, recovery};
 use crate::sys::error::Error;
 use crate::sys::files::{IfThere as _, PathError};
@@ -59,12 +59,13 @@ pub fn enter_scratch(
             made.push(name);
         }
     }
-    let scratch = builds::scratch(context)?;
+    let began = stamp(context.clock.now().into());
+    let scratch = builds::scratch(context).inspect_err(|_| remove_made(root, &made))?;
     let run = ScratchRun {
         made,
         mode,
         lock,
-        began: stamp(context.clock.now().into()),
+        began,
         journal: context.project.journal_directory(),
         scratch,
     };
@@ -74,6 +75,9 @@ pub fn enter_scratch(
         .map_err(PathError::of("enter", root))?;
     if !is_mounted && cli.command.is_some() {
         return Err(NotReady::of(NotMounted).into());
+    }
+    if !is_mounted {
+        context.warn("no scratch tree can be mounted here, so that builds run in a copy at another path: what caches have kept of absolute paths leads into the project");
     }
     let tree = if is_mounted {
         root.to_path_buf()

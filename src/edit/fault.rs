@@ -76,6 +76,18 @@ impl ReplyFault {
     }
 }
 
+impl Rejection {
+    /// Returns whether the file at `path` may not be written, whatever its content.
+    pub(crate) fn is_of(&self, path: &str) -> bool {
+        let kinds = self.faults.iter().map(|fault| &fault.kind);
+        let mut paths = kinds.filter_map(|kind| match kind {
+            FaultKind::Path { path, .. } | FaultKind::Decorated { path, .. } => Some(path),
+            _ => None,
+        });
+        paths.any(|of| of == path)
+    }
+}
+
 /// The kinds of faults.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
 pub enum FaultKind {

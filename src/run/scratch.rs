@@ -1,9 +1,11 @@
 //! The scratch tree that a whole command works in, so that nothing failing stands in the project.
 //!
-//! Guarantees that the project
-//! stays locked, and that of the directories made for the run, `agent-config` and `logs`, no empty one is left.
+//! Guarantees that the project stays locked, and that of the directories made for the run, `agent-config` and `logs`, no
+//! empty one is left.
 
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use crate::edit::Stamp;
@@ -32,7 +34,7 @@ pub struct ScratchRun {
     pub made: Vec<&'static str>,
     /// What becomes of ignored files.
     pub mode: ScratchMode,
-    /// Time at which the tree began.
+    /// Time before the tree began.
     pub began: Stamp,
     /// Directory for the journal of edits to the project itself.
     pub journal: PathBuf,
@@ -47,21 +49,33 @@ impl ScratchRun {
         ScratchRecord { how }
     }
 
-    /// Brings ignored files over to the project, with their times, if the user wants them.
-    ///
-    /// # Errors
-    /// When the tree cannot be read, or a file not be written.
-    pub fn bring_ignored(&self, project: &Project) -> Result<(), PathError> {
+    /// Brings ignored files over to the project, with their times, if the user wants them. Returns the failures.
+    pub fn bring_ignored(&self, project: &Project) -> Vec<PathError> {
         if self.mode == ScratchMode::Drop {
-            return Ok(());
+            return Vec::new();
         }
-        self.changes(project, true)?.iter().try_for_each(|change| {
+        let bring = |change: ScratchChange| {
             let failed = PathError::of("write", &change.path);
-            self.scratch.bring(change).map_err(failed)
-        })
+            self.scratch.bring(&change).map_err(failed).err()
+        };
+        match self.changes(project, true) {
+            Err(error) => vec![error],
+            Ok(changes) => {
+                let own = changes
+                    .into_iter()
+                    .filter(|change| !self.is_touched(&change.path));
+                own.filter_map(bring).collect()
+            }
+        }
     }
 
-    /// Returns what differs from the project: of what git ignores, or of the rest.
+    /// Returns whether somebody has changed the project's file, or made it, since the run began.
+    pub fn is_touched(&self, path: &Path) -> bool {
+        let found = self.scratch.original().join(path).symlink_metadata();
+        found.is_ok_and(|found| (found.ctime(), found.ctime_nsec()) > self.began)
+    }
+
+    /// Returns what the tree has changed: of what git ignores, or of the rest.
     ///
     /// # Errors
     /// When the tree cannot be read.
@@ -72,11 +86,16 @@ impl ScratchRun {
     ) -> Result<Vec<ScratchChange>, PathError> {
         let rules = IgnoreRules::load(project.root())?;
         let tracked = TrackedPaths::below(project.root()).unwrap_or_default();
+        let plain = |path: &str| path.to_ascii_lowercase();
+        let tracked: BTreeSet<_> = tracked.files().map(|path| plain(&path)).collect();
         let changes = self.scratch.changes();
         let mut found = Vec::new();
         for change in changes.map_err(PathError::of("read", project.root()))? {
             let path = change.path.to_string_lossy();
-            let is_ignored = tracked.find(&path).is_none() && rules.is_ignored(&path, false)?;
+            let plain = PathBuf::from(plain(&path));
+            let mut parts = plain.ancestors().filter_map(Path::to_str);
+            let is_tracked = parts.any(|part| tracked.contains(part));
+            let is_ignored = !is_tracked && rules.is_ignored(&path, false)?;
             if is_ignored == are_ignored {
                 found.push(change);
             }
@@ -87,9 +106,14 @@ impl ScratchRun {
 
 impl Drop for ScratchRun {
     fn drop(&mut self) {
-        for name in &self.made {
-            // Fails unless it is empty, as intended.
-            let _: io::Result<()> = fs::remove_dir(self.scratch.original().join(name));
-        }
+        remove_made(&self.scratch.original(), &self.made);
+    }
+}
+
+/// Removes those directories in the project that are empty.
+pub fn remove_made(project: &Path, made: &[&str]) {
+    for name in made {
+        // Fails unless it is empty, as intended.
+        let _: io::Result<()> = fs::remove_dir(project.join(name));
     }
 }

@@ -1,5 +1,6 @@
 //! A run's changes to the project's files: applies replies, reverts them, and tracks what builds make of them.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
@@ -15,10 +16,12 @@ use crate::edit::error::ApplyError;
 use crate::edit::undo::{Journalling, UndoError, Undone, undo};
 use crate::edit::undo_log::UndoLog;
 use crate::edit::{
-    self, Digest, EditKind, LossGuard, ParsedReply, PathPolicy, Sent, Stamp, VerifiedEdits, stamp,
+    self, Digest, EditKind, LossGuard, ParsedReply, PathPolicy, Sent, Stamp, VerifiedEdits,
+    VerifyError, stamp,
 };
 use crate::project::changed_files::EditsRecord;
 use crate::record::event::Event;
+use crate::record::gate::listed;
 use crate::record::result::TreeState;
 use crate::record::run_files::UNAPPLIED;
 use crate::sys::counter::Counter;
@@ -58,6 +61,9 @@ fn named(paths: &[String]) -> String {
     let paths = paths.iter().map(|path| format!("`{}`", escaped(path)));
     paths.collect::<Vec<_>>().join(", ")
 }
+
+/// Edits by path.
+type FileEdits = Vec<(String, EditKind)>;
 
 /// The project's files, as changed by one run.
 pub struct RunTree<'c> {
@@ -194,14 +200,9 @@ impl<'c> RunTree<'c> {
             root: &self.root,
             ..self.context.tree(&self.journal)
         };
-        let applied = edit::apply(tree, edits, Some(&mut self.undo_log));
-        if let Err(ApplyError::NotRolledBack { .. }) = &applied {
-            run.record.tree = TreeState::Changed;
-        }
-        if let Some(applied) = applied? {
-            run.record.tree = TreeState::Changed;
+        let applied = recorded(run, edit::apply(tree, edits, Some(&mut self.undo_log)))?;
+        if let Some(applied) = applied {
             self.installed = applied.installed;
-            warn_of(run, &applied);
         }
         let files = &self.undo_log.changes().files;
         let made = |path: &str| files.get(path)?.after.last().copied().flatten();
@@ -232,14 +233,14 @@ impl<'c> RunTree<'c> {
     /// is the project.
     ///
     /// # Errors
-    /// When a file has changed in the project meanwhile, or cannot be written; the project is then as it was.
+    /// When a file has changed in the project meanwhile, or cannot be written; the project is then as it was, unless it
+    /// [is no longer apart](Self::is_apart).
     pub fn bring(&mut self, run: &mut Run<'_>, scope: Brought) -> Result<(), Error> {
         let Some(scratch) = self.scratch else {
             return Ok(());
         };
         let root = scratch.scratch.original();
-        let files = self.to_bring(run, scratch, scope)?;
-        let paths: Vec<String> = files.iter().map(|(path, _)| path.clone()).collect();
+        let (mut files, mut left) = self.to_bring(scratch, scope)?;
         let program = self.context.sandbox.program;
         let policy = match scope {
             Brought::Replies => PathPolicy::load(&root, program)?,
@@ -247,7 +248,24 @@ impl<'c> RunTree<'c> {
         };
         // The replies have passed all limits in the scratch tree.
         let policy = policy.guarded(LossGuard::off());
-        let edits = policy.verify(ParsedReply::of_files(files))?;
+        let verify = |files| policy.verify(ParsedReply::of_files(files));
+        let mut edits = verify(files.clone());
+        if let Err(VerifyError::Rejected(rejection)) = &edits {
+            // What commands have made, no tool could have written; it must not hold up the rest.
+            let logged = &self.undo_log.changes().files;
+            let is_barred = |path: &str| !logged.contains_key(path) && rejection.is_of(path);
+            let barred = files.extract_if(.., |(path, _)| is_barred(path));
+            left.extend(barred.map(|(path, _)| path));
+            edits = verify(files.clone());
+        }
+        let edits = edits?;
+        if !left.is_empty() {
+            let left: Vec<_> = left.iter().map(|path| escaped(path)).collect();
+            let left = listed(&left);
+            run.warn(format!(
+                "left behind in the scratch tree (only text files are applied): {left}"
+            ));
+        }
         let journal = scratch.journal.clone();
         let tree = Tree {
             root: &root,
@@ -255,12 +273,17 @@ impl<'c> RunTree<'c> {
         };
         // What replies have changed is saved already.
         let undo_log = (scope == Brought::All).then_some(&mut self.undo_log);
-        let applied = edit::apply(tree, &edits, undo_log)?;
-        if let Some(applied) = applied {
-            run.record.tree = TreeState::Changed;
-            warn_of(run, &applied);
+        if let Err(error) = recorded(run, edit::apply(tree, &edits, undo_log)) {
+            if let ApplyError::NotRolledBack { .. } = error {
+                run.warn(match scratch.scratch.keep() {
+                    Ok(kept) => format!("what the run has made is kept in `{}`", kept.display()),
+                    Err(error) => format!("what the run has made cannot be kept: {error}"),
+                });
+                (self.root, self.journal, self.scratch) = (root, journal, None);
+            }
+            return Err(error.into());
         }
-        for path in paths {
+        for (path, _) in files {
             if let Err(error) = self.bring_mode(&root, &path) {
                 run.warn(format!(
                     "the mode of `{path}` was not brought over: {error}"
@@ -268,21 +291,24 @@ impl<'c> RunTree<'c> {
             }
         }
         (self.root, self.journal, self.scratch) = (root, journal, None);
-        if let Err(error) = scratch.bring_ignored(&self.context.project) {
-            run.warn(format!("not all ignored files were brought over: {error}"));
+        let failures = scratch.bring_ignored(&self.context.project);
+        if let Some(first) = failures.first() {
+            let count = counted(failures.len() as u64, "failure");
+            run.warn(format!(
+                "not all ignored files were brought over ({count}): {first}"
+            ));
         }
         Ok(())
     }
 
-    /// Returns the files that must change in the project for it to be as the scratch tree.
+    /// Returns the files that must change in the project for it to be as the scratch tree, and those that stay behind.
     fn to_bring(
         &self,
-        run: &mut Run<'_>,
         scratch: &ScratchRun,
         scope: Brought,
-    ) -> Result<Vec<(String, EditKind)>, Error> {
+    ) -> Result<(FileEdits, BTreeSet<String>), Error> {
         let mut project = DiskFiles::below(&scratch.scratch.original());
-        let (mut paths, mut changed, mut left) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut paths, mut changed, mut left) = (Vec::new(), Vec::new(), BTreeSet::new());
         let logged = &self.undo_log.changes().files;
         for (path, change) in logged {
             let before = change.before.as_ref().map(|before| before.digest);
@@ -298,14 +324,16 @@ impl<'c> RunTree<'c> {
         if scope == Brought::All {
             for change in scratch.changes(&self.context.project, false)? {
                 let path = change.path.to_string_lossy().into_owned();
-                let now = change.path.to_str().and_then(|path| project.look(path));
+                let mut within = change.path.ancestors();
                 let found = self.root.join(&change.path).symlink_metadata();
                 let is_file = found.is_ok_and(|found| found.is_file());
                 if logged.contains_key(&path) {
-                } else if change.path.starts_with(".git") || !is_file && !change.is_gone {
-                    left.push(path);
+                } else if let Some(git) = within.find(|path| path.ends_with(".git")) {
+                    left.insert(git.to_string_lossy().into_owned());
+                } else if !is_file && !change.is_gone {
+                    left.insert(path);
                 } else {
-                    if now.is_some_and(|(_, touched)| touched > scratch.began) {
+                    if scratch.is_touched(&change.path) {
                         changed.push(path.clone());
                     }
                     paths.push((path, change.is_gone));
@@ -314,24 +342,23 @@ impl<'c> RunTree<'c> {
         }
         let mut files = Vec::new();
         for (path, is_gone) in paths {
-            let content = self.read(&path).map_err(PathError::of("read", &path))?;
-            match content.map(String::from_utf8).transpose() {
-                Ok(None) if is_gone => files.push((path, EditKind::Remove)),
-                Ok(Some(text)) => files.push((path, EditKind::Write(text))),
-                Ok(None) | Err(_) => left.push(path),
+            let text = match self.read(&path) {
+                Err(error) if logged.contains_key(&path) => {
+                    return Err(PathError::of("read", &path)(error).into());
+                }
+                read => read.map(|content| content.map(String::from_utf8).transpose()),
+            };
+            match text {
+                Ok(Ok(None)) if is_gone => files.push((path, EditKind::Remove)),
+                Ok(Ok(Some(text))) => files.push((path, EditKind::Write(text))),
+                _ => _ = left.insert(path),
             }
         }
         if !changed.is_empty() {
             let folder = self.folder.clone();
             return Err(ProjectChanged { changed, folder }.into());
         }
-        if !left.is_empty() {
-            let left = named(&left);
-            run.warn(format!(
-                "not brought over from the scratch tree, since it is no text file of the project: {left}"
-            ));
-        }
-        Ok(files)
+        Ok((files, left))
     }
 
     /// Gives a file of the project the mode that it has in the scratch tree.
@@ -450,6 +477,20 @@ impl<'c> RunTree<'c> {
 /// Returns the current time in the format of file time stamps.
 fn now(context: &Context<'_>) -> Stamp {
     stamp(context.clock.now().into())
+}
+
+/// Records the outcome of a change to the files.
+fn recorded(
+    run: &mut Run<'_>,
+    applied: Result<Option<Applied>, ApplyError>,
+) -> Result<Option<Applied>, ApplyError> {
+    if let Ok(Some(_)) | Err(ApplyError::NotRolledBack { .. }) = &applied {
+        run.record.tree = TreeState::Changed;
+    }
+    if let Ok(Some(applied)) = &applied {
+        warn_of(run, applied);
+    }
+    applied
 }
 
 /// Maximum number of warnings about lost rights or attributes.

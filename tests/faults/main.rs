@@ -21,6 +21,7 @@ mod chat;
 mod plan;
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, Output};
@@ -112,7 +113,7 @@ fn run_with(
     arguments: &[&str],
     calls: &str,
     fault: &str,
-    nth: usize,
+    nth: impl Display,
 ) -> Option<Output> {
     let log = project.path("strace.log");
     let program = project.command(arguments);
@@ -225,6 +226,39 @@ fn killed_at_any_call_a_run_in_a_scratch_tree_leaves_the_old_tree_or_the_new_one
         let now = without_script(tree(project));
         assert!(now == old || now == new, "{what}: {now:#?}");
     });
+}
+
+/// Where the files can neither be put in place nor back, they are `recover`'s, and the tree is there for its user.
+#[test]
+fn where_a_scratch_tree_cannot_be_applied_nor_taken_back_it_is_kept() {
+    if !can_trace() {
+        return;
+    }
+    let scratch = [&RUN[..], &["--scratch"]].concat();
+    let old = tree(&project());
+    let mut seen = 0;
+    for nth in 1..MANY {
+        let project = project();
+        let from = format!("{nth}+");
+        let Some(output) = run_with(&project, &scratch, "renameat2", "error=EIO", from) else {
+            break;
+        };
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        if let Some((_, kept)) = said.split_once("what the run has made is kept in `") {
+            let kept = std::path::Path::new(kept.split('`').next().unwrap());
+            assert_eq!(fs::read_to_string(kept.join("a")).unwrap(), "new a\n");
+            fs::remove_dir_all(kept.parent().unwrap()).unwrap();
+            let run = project.runs().pop().unwrap();
+            let result = fs::read_to_string(run.join("result.json")).unwrap();
+            assert!(result.contains(r#""tree": "changed""#), "{result}");
+            seen += 1;
+        } else {
+            assert_eq!(tree(&project), old, "{nth}: {said}");
+        }
+        project.run(&["recover"]).exits(0);
+        assert_eq!(tree(&project), old, "{nth}: {said}");
+    }
+    assert!(seen > 0);
 }
 
 #[test]

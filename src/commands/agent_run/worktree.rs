@@ -67,7 +67,7 @@ impl<'c> Worktree<'c> {
         }
         tree.observe(run);
         let result = result.and_then(|done| tree.bring(run, Brought::All).map(|()| done));
-        if result.is_err() {
+        if result.is_err() && tree.is_apart() {
             closing::drop_unapplied(run, &mut tree);
         }
         result
