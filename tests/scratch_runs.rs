@@ -312,6 +312,23 @@ fn a_user_without_rights_gets_the_same() {
 }
 
 #[test]
+fn a_tree_may_lie_on_another_file_system_than_the_project() {
+    // In an overlay over two file systems, the devices of files are not those of their directories.
+    let cache = tempfile::tempdir_in("/dev/shm").unwrap();
+    let server = ModelServer::gemini(&[ONE, TWO]);
+    let project = TestProject::new()
+        .with(&server)
+        .file("src/a.rs", "old\n")
+        .variable("XDG_CACHE_HOME", cache.path().to_str().unwrap())
+        .build(BUILD);
+    let before = project.tree();
+    project.run(&["--scratch"]).exits(0);
+    assert_eq!(project.read("src/a.rs"), "two\n");
+    project.run(&["undo"]).exits(0);
+    assert_eq!(project.tree(), before);
+}
+
+#[test]
 fn without_namespaces_a_copy_takes_the_place() {
     let server = ModelServer::gemini(&[ONE, TWO]);
     let project = TestProject::new().with(&server).build(BUILD);

@@ -436,7 +436,7 @@ impl PathPolicy {
             None if self.collides(parent, name)? => Some(Rule::CaseCollision),
             Some(found) if found.is_symlink() => Some(Rule::Symlink),
             Some(found) if !found.is_file() => Some(Rule::NotRegular),
-            Some(found) if self.mount != mount_of(&absolute, found)? => Some(Rule::CrossDevice),
+            Some(found) if self.is_mounted(&absolute, found)? => Some(Rule::CrossDevice),
             _ if self.scope == PathScope::Reply && self.ignored.is_ignored(path, false)? => {
                 Some(Rule::Ignored)
             }
@@ -456,6 +456,12 @@ impl PathPolicy {
                 },
             })),
         }
+    }
+
+    /// Returns whether a file is mounted from elsewhere. In an overlay, its device may differ from its directory's.
+    fn is_mounted(&self, path: &Path, found: &Metadata) -> io::Result<bool> {
+        let ((device, mount), own) = (mount_of(path, found)?, self.mount);
+        Ok(mount != own.1 || mount.is_none() && device != own.0)
     }
 
     /// Finds edits that write below a directory that git takes for a repository, whether or not the reply makes it one.
