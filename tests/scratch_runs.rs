@@ -329,6 +329,42 @@ fn a_tree_may_lie_on_another_file_system_than_the_project() {
 }
 
 #[test]
+fn cargo_builds_nothing_again_in_a_scratch_tree() {
+    let manifest = |name: &str, rest: &str| {
+        format!("[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2021\"\n{rest}")
+    };
+    let server = ModelServer::gemini(&[
+        "^^^README.md\none\n^^^end\n",
+        "^^^README.md\ntwo\n^^^end\n",
+        "^^^src/main.rs\nfn main() { let _ = part::two(); }\n^^^end\n",
+    ]);
+    let project = TestProject::new()
+        .with(&server)
+        .file("part/Cargo.toml", manifest("part", ""))
+        .file("part/src/lib.rs", "pub fn two() -> u8 { 2 }\n")
+        .file("part/build.rs", "fn main() {}\n")
+        .file(
+            "Cargo.toml",
+            manifest("whole", "[dependencies]\npart = { path = \"part\" }\n"),
+        )
+        .build("cargo build --offline --verbose");
+    let built = |arguments: &[&str]| {
+        let run = project.run(&[&["--allow-stale", "--sandbox", "off"], arguments].concat());
+        let log = run.exits(0).logged("initial-build.txt");
+        let said = [
+            "Fresh part",
+            "Fresh whole",
+            "Compiling part",
+            "Compiling whole",
+        ];
+        said.map(|said| log.contains(said))
+    };
+    assert_eq!(built(&[]), [false, false, true, true]);
+    assert_eq!(built(&["--scratch"]), [true, true, false, false]);
+    assert_eq!(built(&["--scratch"]), [true, false, false, true]);
+}
+
+#[test]
 fn without_namespaces_a_copy_takes_the_place() {
     let server = ModelServer::gemini(&[ONE, TWO]);
     let project = TestProject::new().with(&server).build(BUILD);
