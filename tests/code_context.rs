@@ -367,6 +367,77 @@ fn a_file_that_the_run_has_changed_is_needed_as_it_is_now() {
 }
 
 #[test]
+fn a_repair_is_about_files_as_the_build_has_left_them() {
+    let lines = |from: &str| -> String {
+        let line = |at| match at {
+            450 => from.to_owned(),
+            _ => format!("    filler = {at}\n"),
+        };
+        (1..=900).map(line).collect()
+    };
+    let edit = |path: &str, find: &str, put: &str| {
+        format!("^^^{path}\n^^^find\n{find}\n^^^put\n{put}\n^^^end\n^^^done 1\n")
+    };
+    let first = edit("src/a.rs", "pub fn a() {}", "pub fn a2() {}");
+    let stale = edit("lib/long.py", "use_of_a( )", "use_of_a2()");
+    let unseen = edit("lib/long.py", "    filler = 9", "x");
+    let right = edit("lib/long.py", "use_of_a()", "use_of_a2()");
+    let build = "sed -i 's/( )/()/; 1i# new' lib/long.py; grep -q a2 lib/long.py";
+    for (format, replies) in [
+        ("edits", vec![&*first, &stale, &unseen, &right]),
+        (
+            "whole",
+            vec![
+                "^^^src/a.rs\npub fn a2() {}\n^^^end\n",
+                "^^^need\nlib/long.py\n^^^end\n",
+                "^^^lib/long.py\nuse_of_a2()\n^^^end\n",
+            ],
+        ),
+    ] {
+        let server = ModelServer::gemini(&replies);
+        let project = project(&server)
+            .file("lib/long.py", lines("use_of_a( )\n"))
+            .build(build);
+        git(&project, &["add", "--all"]);
+        let query = "Let src/a.rs be a2, and what has use_of_a, too.";
+        let flags = ["-m", query, "--context", "4k", "--reask", "2"];
+        let run =
+            project.run(&[&flags[..], &["--reply-format", format, "--allow-shrink"]].concat());
+        let run = run.exits(0);
+        let requests = server.requests();
+        assert!(requests[0].user().contains("\tuse_of_a( )\n"));
+        let repair = requests[1].user();
+        let (_, regions) = repair
+            .split_once("--- CHANGED REGIONS lib/long.py ---\n")
+            .unwrap();
+        assert!(
+            regions.starts_with("[lines ") && regions.contains("\nuse_of_a()\n"),
+            "{regions}"
+        );
+        assert!(!regions.contains("filler = 9\n"), "{regions}");
+        if format == "edits" {
+            let faults = [2, 3].map(|at| requests[at].user());
+            assert!(faults[0].contains(
+                "there is no line `use_of_a( )` in the file as it was sent; the nearest is line 451"
+            ));
+            assert!(
+                faults[1]
+                    .contains("from line 10 of the file on, are not among those that were shown")
+            );
+            let now = project.read("lib/long.py");
+            assert!(now.starts_with("# new\n# new\n    filler = 1\n"), "{now}");
+        } else {
+            let asked = requests[2].user();
+            let (_, needed) = asked
+                .split_once("[needed files]\n--- lib/long.py ---\n")
+                .unwrap();
+            assert!(needed.starts_with("# new\n    filler = 1\n"), "{needed}");
+        }
+        assert!(!run.stderr.contains("was not shown"), "{}", run.stderr);
+    }
+}
+
+#[test]
 fn a_file_that_changes_while_the_model_is_at_work_is_told_as_such() {
     let server = ModelServer::gemini(&[]);
     let project = project(&server);

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::mem;
 use std::path::Path;
 
-use self::replacements::{PresentFile, Replacements};
+use self::replacements::Replacements;
 use self::search::{CommitSearch, Failed};
 use super::cli::gate::{GateArgs, GateMode};
 use super::cli::replies::{OnFailure, ReplyArgs, Strategy};
@@ -34,6 +34,7 @@ use crate::run::code_context::CodeContext;
 use crate::run::context::{Context, ModelChoice};
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::past::warnings::is_denied;
+use crate::run::present::PresentFile;
 use crate::run::problems::DoesNotFit;
 use crate::run::proof::Proof;
 use crate::run::ready::Ready;
@@ -306,12 +307,7 @@ impl Commit<'_> {
             let prompt = || match &failed {
                 None => Prompt::initial(inputs, order, format).with("tried before", &tried),
                 Some(failed) => {
-                    let files: Vec<_> = match format {
-                        ReplyFormat::Whole => replacements.for_query().collect(),
-                        ReplyFormat::Edits => {
-                            failed.present.iter().map(PresentFile::for_query).collect()
-                        }
-                    };
+                    let files = failed.present.iter().map(PresentFile::for_query);
                     Prompt::repair(&failed.output, inputs, files, order, format)
                         .with("places named by the build", &failed.places)
                 }
@@ -327,12 +323,9 @@ impl Commit<'_> {
                 if let Some(output) = applied.output.clone() {
                     repairs += 1;
                     step = StepId::repair(repairs);
-                    failed = Some(self.failed(
-                        output,
-                        tree,
-                        replacements,
-                        ready.models.model(&step).reply_format(&step),
-                    )?);
+                    let format = ready.models.model(&step).reply_format(&step);
+                    let failure = (output, Vec::new(), format);
+                    failed = Some(self.failed(failure, tree, replacements)?);
                     continue;
                 }
                 run.log.build(&step)?
@@ -368,38 +361,37 @@ impl Commit<'_> {
                 output = search.go_on(run, tree, replacements)?;
                 tried = search.tried();
             }
-            tree.look_again();
+            let changed = tree.look_again();
             repairs += 1;
             step = StepId::repair(repairs);
             let format = ready.models.model(&step).reply_format(&step);
             failed = output
-                .map(|output| self.failed(output, tree, replacements, format))
+                .map(|output| self.failed((output, changed, format), tree, replacements))
                 .transpose()?;
         }
     }
 
-    /// Returns what a repair is told of a failed build. The model has seen what it has written.
+    /// Returns what a repair in this format is told of a failed build, which has changed these files.
     fn failed(
         &mut self,
-        output: String,
-        tree: &RunTree<'_>,
+        (output, changed, format): (String, Vec<String>, ReplyFormat),
+        tree: &mut RunTree<'_>,
         replacements: &Replacements,
-        format: ReplyFormat,
     ) -> Result<FailedBuild, Error> {
         // Replies of whole files are repeated as they were written; nothing need be read.
         let is_read = self.code.is_some() || format == ReplyFormat::Edits;
-        let present = if is_read {
+        let mut present = if is_read {
             replacements.present(tree)
         } else {
-            Vec::new()
+            replacements.written()
         };
         let mut places = String::new();
         if let Some(code) = &mut self.code {
-            for file in &present {
-                code.note(&file.path, file.now.as_deref(), file.regions());
-            }
+            let root = self.context.project.root();
             let search = (!self.allow_secrets).then_some(self.context.redactor);
-            places = code.places(&output, self.context.project.root(), search)?;
+            present = code.look_again(present, changed, format, (root, search))?;
+            tree.show(code.changed());
+            places = code.places(&output, root);
         }
         Ok(FailedBuild {
             output,
@@ -408,10 +400,10 @@ impl Commit<'_> {
         })
     }
 
-    /// Logs what the model has seen, where only a part of the code is sent.
+    /// Logs what the model has seen at first, where only a part of the code is sent.
     fn log_shown(&self, run: &Run<'_>) -> Result<(), Error> {
         let code = self.code.as_ref();
-        code.map_or(Ok(()), |code| Ok(run.log.json(SHOWN, &code.sight)?))
+        code.map_or(Ok(()), |code| Ok(run.log.json(SHOWN, &code.first)?))
     }
 
     /// Asks for edits. If the reply is rejected, asks again up to the configured limit, with the same query and
@@ -431,7 +423,7 @@ impl Commit<'_> {
         loop {
             let mut prompt = prompt();
             if let Some(code) = &self.code {
-                prompt = prompt.with("needed files", code.needed.clone());
+                prompt = prompt.with("needed files", code.needed());
             }
             if let Some(rejection) = &rejected {
                 prompt = prompt.after_rejection(&rejection.to_string());
@@ -549,7 +541,7 @@ struct FailedBuild {
     output: String,
     /// The code around the places that the output names, if only a part of the code is sent.
     places: String,
-    /// The files that the run has changed.
+    /// The files that the run has changed, and those that a part of the code shows otherwise.
     present: Vec<PresentFile>,
 }
 

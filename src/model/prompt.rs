@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::message::{Message, Part, Role, Text};
 use crate::model::{Form, ReplyFormat};
-use crate::sys::{diff, text};
+use crate::sys::text;
 
 /// The system prompt of a commit's first query.
 pub const COMMIT_INITIAL: &str = include_str!("../../prompts/commit_initial.txt");
@@ -61,46 +61,18 @@ pub enum PromptOrder {
 pub enum Replacement<'a> {
     /// The file's whole content.
     Written(&'a str),
-    /// The file's state on disk, in which a reply may edit parts: shown as a whole if it is small or new, or else the
-    /// regions that differ from its state before the run.
-    Present {
-        before: Option<&'a str>,
-        now: &'a str,
-    },
+    /// Regions of the file's content, as lines from 0 on, with all that a reply may not know of it.
+    Regions(&'a str, &'a [Range<usize>]),
     /// The file was removed.
     Removed,
 }
 
-/// Files of up to this many lines are shown as a whole.
-const SMALL: usize = 200;
-/// Number of lines shown around a changed region.
-const NEIGHBOURS: usize = 30;
-
-/// Returns the regions of a file that have changed, with their neighbourhoods, as lines from 0 on; `None` if the file is
-/// small and shown as a whole.
-pub fn regions(before: &str, now: &str) -> Option<Vec<Range<usize>>> {
-    let count = now.lines().count();
-    if count <= SMALL {
-        return None;
-    }
-    let mut regions: Vec<Range<usize>> = Vec::new();
-    for hunk in diff::hunks(before.as_bytes(), now.as_bytes())? {
-        let start = hunk.after_start.saturating_sub(NEIGHBOURS);
-        let end = (hunk.after_start + hunk.after_count() + NEIGHBOURS).min(count);
-        match regions.last_mut() {
-            Some(last) if start <= last.end => last.end = end,
-            _ => regions.push(start..end),
-        }
-    }
-    Some(regions)
-}
-
 /// The text of regions, each below a line with its place.
-fn text_of(now: &str, regions: Vec<Range<usize>>) -> String {
+fn text_of(now: &str, regions: &[Range<usize>]) -> String {
     let lines: Vec<&str> = now.split_inclusive('\n').collect();
-    let shown = regions.into_iter().map(|region| {
+    let shown = regions.iter().map(|region| {
         let (first, last, of) = (region.start + 1, region.end, lines.len());
-        let text = lines[region].concat();
+        let text = lines[region.clone()].concat();
         let end = text::line_end(&text);
         format!("[lines {first} to {last} of {of}]\n{text}{end}")
     });
@@ -193,13 +165,11 @@ impl<'a> Prompt<'a> {
         prompt.section("file replacements", "");
         for (path, replacement) in replacements {
             match replacement {
-                Replacement::Present { before, now }
-                    if let Some(regions) = before.and_then(|before| regions(before, now)) =>
-                {
+                Replacement::Regions(now, regions) => {
                     prompt.line(format!("--- CHANGED REGIONS {path} ---"));
                     prompt.push(text_of(now, regions));
                 }
-                Replacement::Written(content) | Replacement::Present { now: content, .. } => {
+                Replacement::Written(content) => {
                     prompt.line(format!("--- FILE REPLACEMENT {path} ---"));
                     prompt.push(content);
                 }
@@ -552,39 +522,22 @@ mod tests {
     }
 
     #[test]
-    fn a_large_file_is_shown_by_the_regions_that_have_changed() {
+    fn the_regions_of_a_file_stand_below_lines_with_their_places() {
         let inputs = inputs();
-        let lines: Vec<String> = (1..=900).map(|n| format!("line {n}\n")).collect();
-        let before = lines.concat();
-        let mut lines = lines;
-        lines[499] = "changed\n".to_owned();
-        lines[880] = "changed, too\n".to_owned();
-        let now = lines.concat();
-        let small = Replacement::Present {
-            before: Some("x\n"),
-            now: "y\n",
-        };
-        let large = |before| Replacement::Present { before, now: &now };
         let shown = |state| {
             let repair = Prompt::repair("failed", &inputs, [("a.rs", state)], Specified, Edits);
             let text = repair.messages()[1].to_string();
-            text.split_once("[file replacements]\n")
-                .unwrap()
-                .1
-                .to_owned()
+            let (_, shown) = text.split_once("[file replacements]\n").unwrap();
+            shown.to_owned()
         };
-        assert_eq!(shown(small), "--- FILE REPLACEMENT a.rs ---\ny\n");
-        assert!(shown(large(None)).ends_with(&now));
-        let regions = shown(large(Some(&before)));
-        let mut shown: Vec<&str> = regions.lines().collect();
-        assert_eq!(shown[0], "--- CHANGED REGIONS a.rs ---");
-        shown.retain(|line| line.starts_with('['));
+        let now = "a\n\tb\nc\nd";
         assert_eq!(
-            shown,
-            ["[lines 468 to 534 of 900]", "[lines 849 to 900 of 900]"]
+            shown(Replacement::Written(now)),
+            "--- FILE REPLACEMENT a.rs ---\na\n\tb\nc\nd\n"
         );
-        // Every line stands as it does in the file.
-        assert!(regions.contains(&lines[467..534].concat()));
-        assert!(regions.ends_with(&lines[848..].concat()));
+        assert_eq!(
+            shown(Replacement::Regions(now, &[0..2, 3..4])),
+            "--- CHANGED REGIONS a.rs ---\n[lines 1 to 2 of 4]\na\n\tb\n[lines 4 to 4 of 4]\nd\n"
+        );
     }
 }

@@ -9,6 +9,7 @@ use std::convert::Infallible;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use crate::edit::Digest;
 use crate::edit::beneath::{OpenDirectory, PathEntry, Root};
 use crate::model::tokens;
 use crate::project::index::{IndexProblem, TrackedPaths};
@@ -40,6 +41,17 @@ pub struct Rolled {
 }
 
 impl Rolled {
+    /// The file at `path` with this text.
+    pub fn of(path: String, content: String) -> Self {
+        // The header is sent, too.
+        let tokens = tokens::count(&header(&path)) + tokens::count(&content);
+        Self {
+            path,
+            content,
+            tokens,
+        }
+    }
+
     /// The header, the text, and a newline if the text does not end in one, so that the next header begins a line.
     pub(super) fn parts(&self) -> [Cow<'_, str>; 3] {
         let is_open = !self.content.is_empty() && !self.content.ends_with('\n');
@@ -49,9 +61,12 @@ impl Rolled {
             if is_open { "\n" } else { "" }.into(),
         ]
     }
-}
 
-impl Rolled {
+    /// Its path, and the digest of its text.
+    pub fn digest(&self) -> (String, Digest) {
+        (self.path.clone(), Digest::of(self.content.as_bytes()))
+    }
+
     /// The file, for ranking.
     pub fn source(&self) -> Source<'_> {
         let (path, text) = (&self.path, &self.content);
@@ -242,12 +257,7 @@ pub(super) fn read(
                 |reason| Ok(Err(reason)),
             );
             match content.map_err(PathError::of("read", path))? {
-                Ok(content) => files.push(Rolled {
-                    // The header is sent, too.
-                    tokens: tokens::count(&header(path)) + tokens::count(&content),
-                    path: path.clone(),
-                    content,
-                }),
+                Ok(content) => files.push(Rolled::of(path.clone(), content)),
                 Err(reason) => left_out.push((path.clone(), reason)),
             }
         }

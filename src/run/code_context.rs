@@ -1,11 +1,11 @@
 //! The part of a code base that is sent under a limit: the outline of all files, and the texts of those that rank first
 //! for the query. Also grants the model's requests for more.
 //!
-//! Reads the files that a build's output names; everything else is given. Guarantees that only files of the code base
-//! are sent, and knows for each of them what the model has seen.
+//! Reads the files that a build has changed; everything else is given. Guarantees that only files of the code base are
+//! sent, and knows for each of them what the model has seen.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::ops::Range;
+use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
@@ -13,9 +13,10 @@ use regex::Regex;
 use serde::{Deserialize, Serialize};
 
 use super::code_base::{self, CodeBase, Rolled};
+use super::present::{Lines, PresentFile, moved};
 use crate::edit::beneath::split;
 use crate::edit::{Digest, EditKind, FaultKind, FileEdit, ParsedReply, ReplyFault, Rule, Sent};
-use crate::model::tokens;
+use crate::model::{ReplyFormat, tokens};
 use crate::project::excerpts::{excerpts, numbered, ranges};
 use crate::project::outline::outline;
 use crate::project::ranking::{PastCommit, Ranked, Source, rank};
@@ -71,8 +72,8 @@ pub struct Sight {
     pub digests: BTreeMap<String, Digest>,
     /// The files shown in whole.
     pub whole: BTreeSet<String>,
-    /// The lines shown of other files, from 0 on.
-    pub parts: BTreeMap<String, Vec<Range<usize>>>,
+    /// The lines shown of other files.
+    pub parts: BTreeMap<String, Lines>,
 }
 
 /// A file that is shown, in whole or in part.
@@ -80,8 +81,8 @@ pub struct Sight {
 pub struct ShownFile {
     /// Index among the files of the code base.
     pub index: usize,
-    /// The lines shown, from 0 on; `None`: all.
-    pub lines: Option<Vec<Range<usize>>>,
+    /// The lines shown; `None`: all.
+    pub lines: Option<Lines>,
     /// Its tokens, header included.
     pub tokens: u64,
 }
@@ -89,7 +90,7 @@ pub struct ShownFile {
 /// A code base, and the part of it that the model has seen.
 #[derive(Default)]
 pub struct CodeContext {
-    /// The code base, without what is excluded.
+    /// The code base, without what is excluded, ordered by path; as it was when it was last looked at.
     pub files: Vec<Rolled>,
     /// All of them, best first; no words explain those that the user named.
     pub ranked: Vec<Ranked>,
@@ -97,10 +98,14 @@ pub struct CodeContext {
     pub shown: Vec<ShownFile>,
     /// The outline's text.
     outline: String,
-    /// What the model has seen.
+    /// What the first query shows.
+    pub first: Sight,
+    /// What the model sees.
     pub sight: Sight,
-    /// The files sent at the model's request, as text of the prompt.
-    pub needed: String,
+    /// The first texts of the files that are not as they were.
+    before: BTreeMap<String, String>,
+    /// The files sent at the model's request.
+    needed: Vec<String>,
     rounds: u16,
 }
 
@@ -192,10 +197,11 @@ impl CodeContext {
         while !code.shown.is_empty() && tokens::count(&code.text()) > tokens {
             code.shown.pop();
         }
-        code.sight = match &limit.shown {
+        code.first = match &limit.shown {
             Some(shown) => shown.clone(),
             None => Sight::of(&code, tokens, exclude),
         };
+        code.sight = code.first.clone();
         Ok(code)
     }
 
@@ -243,7 +249,7 @@ impl CodeContext {
         let (mut wanted, mut faults) = (BTreeSet::new(), Vec::new());
         for (at, path) in list.lines().enumerate() {
             let path = path.trim();
-            let found = self.files.iter().position(|file| file.path == path);
+            let found = self.at(path);
             let rule = match found {
                 _ if path.is_empty() => continue,
                 // Also what the model has made itself.
@@ -275,36 +281,134 @@ impl CodeContext {
             return Err(vec![fault(request.line, FaultKind::Need(why.into()))]);
         }
         self.rounds += 1;
-        for file in &wanted {
-            self.needed.extend(file.parts());
-            self.sight.add(file, None);
-        }
-        Ok(wanted.into_iter().map(|file| file.path.clone()).collect())
+        let digests = &mut self.first.digests;
+        digests.extend(wanted.iter().map(|file| file.digest()));
+        let paths: Vec<String> = wanted.iter().map(|file| file.path.clone()).collect();
+        self.sight.whole.extend(paths.iter().cloned());
+        self.needed.extend(paths.iter().cloned());
+        Ok(paths)
     }
 
-    /// Notes that the model has changed a file, which has this text now, and that a repair shows these lines of it or,
-    /// with `None`, all.
-    pub fn note(&mut self, path: &str, now: Option<&str>, lines: Option<Vec<Range<usize>>>) {
-        let file = self.files.iter_mut().find(|file| file.path == path);
-        if let (Some(file), Some(now)) = (file, now) {
-            now.clone_into(&mut file.content);
-        }
-        let sight = &mut self.sight;
-        match lines.filter(|_| sight.parts.contains_key(path) && !sight.whole.contains(path)) {
-            // The excerpts shown before have other numbers now.
-            Some(lines) => drop(sight.parts.insert(path.to_owned(), lines)),
-            None => drop(sight.whole.insert(path.to_owned())),
-        }
+    /// The files sent at the model's request, as text of the prompt.
+    pub fn needed(&self) -> String {
+        let files = self.needed.iter().filter_map(|path| self.at(path));
+        files.flat_map(|at| self.files[at].parts()).collect()
     }
 
-    /// Limits the text of a file to what the model has seen of it. `sent` is its text if it is as it was sent.
+    /// Looks at the files again after a failed build, which has `changed` some of them; `own` are those that the run has
+    /// written. Returns what a repair shows: these, and all that has changed of what the model has seen. A file that now
+    /// holds what `search` takes for a credential is no longer known.
+    ///
+    /// # Errors
+    /// When a file that has changed cannot be read.
+    pub fn look_again(
+        &mut self,
+        mut own: Vec<PresentFile>,
+        mut changed: Vec<String>,
+        format: ReplyFormat,
+        (root, search): (&Path, Option<&Redactor>),
+    ) -> Result<Vec<PresentFile>, Error> {
+        let is_own = |path: &str| own.iter().any(|file| file.path == path);
+        changed.retain(|path| !is_own(path));
+        let (mut now, _) = code_base::read(root, &changed, true)?;
+        let finds =
+            |file: &Rolled, search| !credentials::find("", &file.content, search).is_empty();
+        now.retain(|file| !search.is_some_and(|search| finds(file, search)));
+        let written = own
+            .iter()
+            .filter_map(|file| Some((file.path.clone(), file.now.clone()?)));
+        now.extend(written.map(|(path, text)| Rolled::of(path, text)));
+        let mut gone: BTreeSet<String> = changed.into_iter().collect();
+        gone.extend(own.iter().map(|file| file.path.clone()));
+        for file in now {
+            gone.remove(&file.path);
+            let known = self.at(&file.path).map(|at| &mut self.files[at]);
+            if let Some(known) = known.filter(|known| known.content != file.content) {
+                let old = mem::replace(known, file);
+                self.before.entry(old.path).or_insert(old.content);
+            }
+        }
+        self.files.retain(|file| !gone.contains(&file.path));
+        let whole = self.first.whole.iter().chain(&self.needed);
+        self.sight.whole = whole
+            .filter(|path| self.at(path).is_some())
+            .cloned()
+            .collect();
+        self.sight.parts.clone_from(&self.first.parts);
+        for file in &mut own {
+            if let Some(before) = self.before.get(&file.path) {
+                *file = PresentFile::of(mem::take(&mut file.path), Some(before), file.now.take());
+            }
+        }
+        let others = self.before.iter().filter(|(path, _)| {
+            let is_seen = self.sight.whole.contains(*path) || self.sight.parts.contains_key(*path);
+            is_seen && own.iter().all(|file| file.path != **path)
+        });
+        let others = others.filter_map(|(path, before)| {
+            let now = self.files[self.at(path)?].content.clone();
+            Some(PresentFile::of(path.clone(), Some(before), Some(now)))
+        });
+        let others: Vec<_> = others.map(|file| (file, false)).collect();
+        let all = own.into_iter().map(|file| (file, true)).chain(others);
+        Ok(all
+            .filter_map(|(file, is_own)| self.seen(file, is_own, format))
+            .collect())
+    }
+
+    /// Notes what a repair shows of a file, which the run itself has written or else only its build has changed. Returns
+    /// it unless that is nothing.
+    fn seen(
+        &mut self,
+        mut file: PresentFile,
+        is_own: bool,
+        format: ReplyFormat,
+    ) -> Option<PresentFile> {
+        if self.sight.whole.contains(&file.path) {
+            file.lines = file.lines.filter(|_| format == ReplyFormat::Edits);
+            return Some(file);
+        }
+        let now = file.now.as_deref().unwrap_or_default();
+        let parts = self
+            .first
+            .parts
+            .get(&file.path)
+            .cloned()
+            .unwrap_or_default();
+        let (mut all, changed) = match self.before.get(&file.path) {
+            // What cannot be compared is not known any more.
+            Some(before) => moved(&parts, before, now).unwrap_or_default(),
+            None => (parts, Lines::new()),
+        };
+        let is_same = changed.is_empty();
+        if !is_own {
+            file.lines = file.lines.map(|_| changed);
+        }
+        match &file.lines {
+            None if is_own || !is_same => {
+                self.sight.whole.insert(file.path.clone());
+            }
+            lines => {
+                all.extend(lines.iter().flatten().cloned());
+                self.sight.parts.insert(file.path.clone(), all);
+            }
+        }
+        (is_own || !is_same).then_some(file)
+    }
+
+    /// The files that are not as they were, with their texts.
+    pub fn changed(&self) -> impl Iterator<Item = (&str, &str)> {
+        let files = self.before.keys().filter_map(|path| self.at(path));
+        files.map(|at| (&*self.files[at].path, &*self.files[at].content))
+    }
+
+    /// Limits the text of a file to what the model sees of it. `sent` is the text of one that the run has made.
     pub fn sent(&self, path: &str, sent: Sent) -> Sent {
-        let file = self.files.iter().find(|file| file.path == path);
-        let text = match (sent, file) {
-            (Sent::Text(text), _) => text,
-            // It has changed since, which is told when it would be written to.
-            (Sent::NotShown, Some(file)) => file.content.clone(),
-            (sent, _) => return sent,
+        let text = match (sent, self.at(path)) {
+            (Sent::Missing, _) => return Sent::Missing,
+            // If it has changed since, that is told when it would be written to.
+            (_, Some(at)) => self.files[at].content.clone(),
+            (Sent::Text(text), None) => text,
+            (_, None) => return Sent::NotShown,
         };
         match self.sight.parts.get(path) {
             _ if self.sight.whole.contains(path) => Sent::Text(text),
@@ -313,28 +417,27 @@ impl CodeContext {
         }
     }
 
+    /// The index of a file.
+    fn at(&self, path: &str) -> Option<usize> {
+        self.files
+            .binary_search_by(|file| (*file.path).cmp(path))
+            .ok()
+    }
+
     /// The number of requests granted so far.
     pub fn rounds(&self) -> u16 {
         self.rounds
     }
 
-    /// Returns the surroundings of the places that a failed build names, as they are on the disk below `root`, in files
-    /// that the model has not seen in whole. A file that now holds what `search` takes for a credential is left out.
-    ///
-    /// # Errors
-    /// When such a file cannot be read.
-    pub fn places(
-        &mut self,
-        output: &str,
-        root: &Path,
-        search: Option<&Redactor>,
-    ) -> Result<String, Error> {
-        let mut by_name: HashMap<&str, Vec<&str>> = HashMap::new();
-        let unseen = self.files.iter().map(|file| file.path.as_str());
-        for path in unseen.filter(|path| !self.sight.whole.contains(*path)) {
-            by_name.entry(split(path).1).or_default().push(path);
+    /// Returns the surroundings of the places that a failed build of the tree at `root` names, in files that the model
+    /// has not seen in whole.
+    pub fn places(&mut self, output: &str, root: &Path) -> String {
+        let mut by_name: HashMap<&str, Vec<&Rolled>> = HashMap::new();
+        let unseen = self.files.iter();
+        for file in unseen.filter(|file| !self.sight.whole.contains(&file.path)) {
+            by_name.entry(split(&file.path).1).or_default().push(file);
         }
-        let mut lines: BTreeMap<String, BTreeSet<usize>> = BTreeMap::new();
+        let mut lines: BTreeMap<&str, (&Rolled, BTreeSet<usize>)> = BTreeMap::new();
         let found = findings::read(output, root);
         let told = found
             .iter()
@@ -349,43 +452,37 @@ impl CodeContext {
             let named = named.strip_prefix(root).unwrap_or(named);
             let named = named.strip_prefix(".").unwrap_or(named);
             let name = named.file_name().and_then(|name| name.to_str());
-            let paths = name.and_then(|name| by_name.get(name));
-            let paths = paths.into_iter().flatten();
+            let files = name.and_then(|name| by_name.get(name));
             // Some tools name a file by its path below its package.
-            let mut paths: Vec<_> = paths
-                .filter(|path| Path::new(path).ends_with(named))
+            let files = files.into_iter().flatten();
+            let mut files: Vec<_> = files
+                .filter(|file| Path::new(&file.path).ends_with(named))
                 .collect();
-            paths.sort_by_key(|path| path.len());
-            let is_one = |first: &str| paths.len() == 1 || Path::new(first) == named;
-            let path = paths.first().filter(|first| is_one(first));
-            if let Some(path) = path {
-                let path = (**path).to_owned();
-                lines.entry(path).or_default().insert(line - 1);
+            files.sort_by_key(|file| file.path.len());
+            if let [file, others @ ..] = &*files
+                && (others.is_empty() || Path::new(&file.path) == named)
+            {
+                let (_, lines) = lines.entry(&file.path).or_insert((file, BTreeSet::new()));
+                lines.insert(line - 1);
             }
-            if lines.values().map(BTreeSet::len).sum::<usize>() == PLACES {
+            if lines.values().map(|(_, lines)| lines.len()).sum::<usize>() == PLACES {
                 break;
             }
         }
-        let (files, _) = code_base::read(root, &lines.keys().cloned().collect::<Vec<_>>(), true)?;
         let mut text = String::new();
-        for file in files {
+        for (file, lines) in lines.into_values() {
             let count = file.content.lines().count();
-            let around = lines[&file.path].iter().filter(|line| **line < count);
+            let around = lines.iter().filter(|line| **line < count);
             let around = around.map(|line| line.saturating_sub(AROUND)..(line + AROUND).min(count));
             let around = ranges(around.flatten().collect::<BTreeSet<usize>>());
-            let finds = |search| !credentials::find("", &file.content, search).is_empty();
             // The build may speak of lines that the file no longer has.
-            if around.is_empty() || search.is_some_and(finds) {
-                continue;
+            if !around.is_empty() {
+                text.push_str(&part(file, &around));
+                let parts = self.sight.parts.entry(file.path.clone());
+                parts.or_default().extend(around);
             }
-            text.push_str(&part(&file, &around));
-            self.sight
-                .parts
-                .entry(file.path)
-                .or_default()
-                .extend(around);
         }
-        Ok(text)
+        text
     }
 }
 
@@ -403,25 +500,19 @@ impl Sight {
             ..Self::default()
         };
         for shown in &code.shown {
-            sight.add(&code.files[shown.index], shown.lines.as_ref());
+            let file = &code.files[shown.index];
+            sight.digests.extend([file.digest()]);
+            match &shown.lines {
+                Some(lines) => drop(sight.parts.insert(file.path.clone(), lines.clone())),
+                None => drop(sight.whole.insert(file.path.clone())),
+            }
         }
         sight
-    }
-
-    /// Adds a file that is shown: these lines of it or, with `None`, all.
-    fn add(&mut self, file: &Rolled, lines: Option<&Vec<Range<usize>>>) {
-        let path = file.path.clone();
-        let digest = Digest::of(file.content.as_bytes());
-        self.digests.insert(path.clone(), digest);
-        match lines {
-            Some(lines) => drop(self.parts.insert(path, lines.clone())),
-            None => drop(self.whole.insert(path)),
-        }
     }
 }
 
 /// A file's excerpts, below a header that says which lines they are.
-fn part(file: &Rolled, lines: &[Range<usize>]) -> String {
+fn part(file: &Rolled, lines: &Lines) -> String {
     let shown = lines
         .iter()
         .map(|range| format!("{}-{}", range.start + 1, range.end));
@@ -451,4 +542,8 @@ fn words(query: &str) -> BTreeSet<&str> {
 }
 
 #[cfg(test)]
+#[expect(
+    clippy::single_range_in_vec_init,
+    reason = "one range of lines is what is expected"
+)]
 mod tests;

@@ -8,7 +8,7 @@
 //! | `selection`, `keys`, `accounts` | the models to ask, and the keys for them |
 //! | `code_base`, `sending`, `shown` | the code base as sent, its checks, and the files as the model saw them |
 //! | `parts` | the parts of a code base that does not fit, for a report |
-//! | `code_context` | the part of the code base that is sent under a limit |
+//! | `code_context`, `present` | the part of the code base that is sent under a limit, and the files that a repair shows |
 //! | `active`, `served`, `tiers` | a run in progress, and the model and tier that answered |
 //! | `tree`, `gate` | the files that a run changes, and those that its builds must not change |
 //! | `builds`, `baseline`, `passed_trees`, `proof` | builds, and the proof that the project passes |
@@ -33,6 +33,7 @@ pub mod outcome;
 pub mod parts;
 pub mod passed_trees;
 pub(crate) mod past;
+pub mod present;
 pub mod problems;
 pub mod proof;
 pub mod ready;

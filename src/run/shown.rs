@@ -199,16 +199,22 @@ impl Shown {
     }
 
     /// Updates the state of the files after a build, before the model is asked again. A build's changes to the run's
-    /// own files count as the run's.
-    pub fn refresh(&mut self, now: Stamp) {
+    /// own files count as the run's. Returns the files that it has changed.
+    pub fn refresh(&mut self, now: Stamp) -> Vec<String> {
         self.asked = now;
         let mut disk = DiskFiles::below(&self.root);
+        let mut changed = Vec::new();
         for (path, file) in &mut self.files {
-            file.asked = disk.digest(path);
+            let now = disk.digest(path);
+            if now != file.asked {
+                changed.push(path.clone());
+            }
+            file.asked = now;
             if file.is_own {
                 file.shown = file.asked;
             }
         }
+        changed
     }
 }
 

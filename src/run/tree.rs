@@ -130,9 +130,16 @@ impl<'c> RunTree<'c> {
         self.shown.adopt(paths);
     }
 
-    /// Updates the model's view of the files before it is asked again.
-    pub fn look_again(&mut self) {
-        self.shown.refresh(now(self.context));
+    /// Updates the model's view of the files before it is asked again. Returns those that the build has changed.
+    pub fn look_again(&mut self) -> Vec<String> {
+        self.shown.refresh(now(self.context))
+    }
+
+    /// Records that the model knows files with these texts.
+    pub fn show<'p>(&mut self, files: impl Iterator<Item = (&'p str, &'p str)>) {
+        let digest = |text: &str| Some(Digest::of(text.as_bytes()));
+        self.shown
+            .remember(files.map(|(path, text)| (path, digest(text))));
     }
 
     /// The files changed by the run.

@@ -3,38 +3,15 @@
 //! Reads files that the run has changed, and their saved states.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 use crate::edit::{self, EditKind, Sent, VerifiedEdits};
-use crate::model::prompt::{Replacement, regions};
+use crate::run::present::PresentFile;
 use crate::run::resumption::PastApplied;
 use crate::run::tree::RunTree;
 use crate::sys::files::{self, Links, MIB};
 
 /// Maximum size, in bytes, of a file whose state before the run is read for a repair.
 const LARGEST: u64 = 64 * MIB;
-
-/// A file that the run has changed, as it is now.
-pub struct PresentFile {
-    pub path: String,
-    /// Its text before the run, if there was one.
-    before: Option<String>,
-    /// Its text; `None` if it does not exist.
-    pub now: Option<String>,
-}
-
-impl PresentFile {
-    /// The lines that a repair shows of the file, from 0 on; `None`: all.
-    pub fn regions(&self) -> Option<Vec<Range<usize>>> {
-        regions(self.before.as_deref()?, self.now.as_deref()?)
-    }
-
-    pub fn for_query(&self) -> (&str, Replacement<'_>) {
-        let (before, now) = (self.before.as_deref(), self.now.as_deref());
-        let present = |now| Replacement::Present { before, now };
-        (&self.path, now.map_or(Replacement::Removed, present))
-    }
-}
 
 /// The text of a file; `None` if there is no such file.
 fn present(tree: &RunTree<'_>, path: &str) -> Option<String> {
@@ -92,12 +69,15 @@ impl Replacements {
                 let text = files::read(&kept, Links::Refused, LARGEST).ok()?;
                 String::from_utf8(text).ok()
             });
-            PresentFile {
-                now: present(tree, path),
-                path: path.clone(),
-                before,
-            }
+            PresentFile::of(path.clone(), before.as_deref(), present(tree, path))
         });
+        files.collect()
+    }
+
+    /// Returns the files as they were written.
+    pub fn written(&self) -> Vec<PresentFile> {
+        let files = self.files.iter();
+        let files = files.map(|(path, text)| PresentFile::of(path.clone(), None, text.clone()));
         files.collect()
     }
 
@@ -105,12 +85,6 @@ impl Replacements {
         self.files
             .iter()
             .map(|(path, content)| (path.as_str(), content.as_deref()))
-    }
-
-    pub fn for_query(&self) -> impl Iterator<Item = (&str, Replacement<'_>)> {
-        let state = |content: Option<_>| content.map_or(Replacement::Removed, Replacement::Written);
-        self.files()
-            .map(move |(path, content)| (path, state(content)))
     }
 
     pub fn is_none(&self) -> bool {

@@ -2,17 +2,16 @@
 //! name.
 
 use std::fs;
+use std::ops::Range;
 
 use super::*;
 use crate::edit::parse;
+use crate::model::ReplyFormat::Edits;
 use crate::run::code_base::LeftOut;
 
 fn code_base(files: &[(&str, &str)]) -> CodeBase {
-    let rolled = |(path, content): &(&str, &str)| Rolled {
-        path: (*path).to_owned(),
-        content: (*content).to_owned(),
-        tokens: tokens::count(&header(path)) + tokens::count(content),
-    };
+    let rolled =
+        |(path, content): &(&str, &str)| Rolled::of((*path).to_owned(), (*content).to_owned());
     CodeBase {
         files: files.iter().map(rolled).collect(),
         left_out: Vec::<LeftOut>::new(),
@@ -174,7 +173,7 @@ fn a_request_is_granted_whole_or_not_at_all() {
         } else {
             ""
         };
-        assert_eq!(code.needed, needed);
+        assert_eq!(code.needed(), needed);
     }
 }
 
@@ -208,14 +207,10 @@ fn a_fourth_request_is_refused() {
 }
 
 #[test]
-fn the_places_that_a_build_names_are_shown_as_they_are_now() {
+fn the_places_that_a_build_names_are_shown() {
     let dir = tempfile::tempdir().unwrap();
     let numbered: String = (1..=60).map(|at| format!("line {at}\n")).collect();
-    fs::create_dir(dir.path().join("src")).unwrap();
-    fs::write(dir.path().join("src/a.py"), &numbered).unwrap();
-    fs::write(dir.path().join("src/beta.rs"), &numbered).unwrap();
-    fs::write(dir.path().join("other.py"), &numbered).unwrap();
-    let files = [("src/a.py", "as sent\n"), ("src/beta.rs", "beta\n")];
+    let files = [("src/a.py", &*numbered), ("src/beta.rs", "beta\n")];
     let root = dir.path().display();
     for (output, expected) in [
         ("src/a.py:20: error", vec!["5-34"]),
@@ -238,9 +233,7 @@ fn the_places_that_a_build_names_are_shown_as_they_are_now() {
         ("99999999999999999999999:1", vec![]),
     ] {
         let mut code = selected(&files, "beta", &within(4000));
-        let text = code
-            .places(output, dir.path(), Some(&Redactor::default()))
-            .unwrap();
+        let text = code.places(output, dir.path());
         let title = text.lines().next().unwrap_or_default();
         let lines = expected.join(", ");
         let title_expected = format!("--- src/a.py (lines {lines} of 60) ---");
@@ -259,9 +252,100 @@ fn a_place_in_a_file_that_now_holds_a_credential_is_not_shown() {
     fs::write(dir.path().join("a.py"), format!("a = \"{token}\"\n")).unwrap();
     for (search, expected) in [(Some(&Redactor::default()), false), (None, true)] {
         let mut code = selected(&[("a.py", "a = 1\n")], "beta", &within(4000));
-        let text = code.places("a.py:1: no", dir.path(), search).unwrap();
+        let changed = vec!["a.py".to_owned()];
+        let looked = code.look_again(vec![], changed, Edits, (dir.path(), search));
+        assert_eq!(looked.unwrap(), []);
+        let text = code.places("a.py:1: no", dir.path());
         assert_eq!(text.contains(&token), expected);
     }
+}
+
+/// Looks again at a file of so many lines, of which some were shown, with this text now.
+fn looked_again(lines: usize, now: &str, is_own: bool) -> (Vec<PresentFile>, Sent) {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("a.py"), now).unwrap();
+    let was: String = (1..=lines).map(|line| format!("{line}\n")).collect();
+    let mut code = selected(&[("a.py", &was)], "beta", &within(4000));
+    code.first
+        .parts
+        .insert("a.py".to_owned(), vec![0..3, 9..12]);
+    let (mut own, changed) = (vec![], vec!["a.py".to_owned()]);
+    if is_own {
+        own.push(PresentFile::of(
+            "a.py".to_owned(),
+            Some(&was),
+            Some(now.to_owned()),
+        ));
+    }
+    // What was looked at before is the same once more.
+    for _ in 0..2 {
+        let now = (dir.path(), None);
+        let looked = code.look_again(own.clone(), changed.clone(), Edits, now);
+        own = looked.unwrap().into_iter().filter(|_| is_own).collect();
+    }
+    let looked = code.look_again(own, vec![], Edits, (dir.path(), None));
+    (looked.unwrap(), code.sent("a.py", Sent::NotShown))
+}
+
+#[test]
+fn what_a_build_has_changed_of_an_excerpt_is_shown_and_known_as_it_is_now() {
+    let text =
+        |lines: &[usize]| -> String { lines.iter().map(|line| format!("{line}\n")).collect() };
+    let of = |lines| (1..=lines).collect::<Vec<usize>>();
+    let (small, large) = (of(20), of(300));
+    let with = |lines: &[usize], at, new| {
+        let mut lines = lines.to_vec();
+        lines.insert(at, new);
+        text(&lines)
+    };
+    let excerpts = |now: &str, lines: Vec<Range<usize>>| Sent::Excerpts(now.to_owned(), lines);
+    for (lines, now, is_own, expected, known) in [
+        // Nothing of what was shown has changed, but it may stand elsewhere.
+        (300, with(&large, 200, 0), false, vec![], vec![0..3, 9..12]),
+        (300, with(&large, 5, 0), false, vec![], vec![0..3, 10..13]),
+        (20, with(&small, 5, 0), false, vec![], vec![0..3, 10..13]),
+        (
+            300,
+            with(&large, 1, 0),
+            false,
+            vec![Some(vec![0..4])],
+            vec![0..4, 10..13, 0..4],
+        ),
+        (20, with(&small, 1, 0), false, vec![None], vec![]),
+        // All that the run itself has changed is shown.
+        (
+            300,
+            with(&large, 200, 0),
+            true,
+            vec![Some(vec![168..235])],
+            vec![0..3, 9..12, 168..235],
+        ),
+        (20, with(&small, 15, 0), true, vec![None], vec![]),
+    ] {
+        let (present, sent) = looked_again(lines, &now, is_own);
+        let shown: Vec<_> = present.into_iter().map(|file| file.lines).collect();
+        assert_eq!(shown, expected, "{lines} {is_own}");
+        let whole = Sent::Text(now.clone());
+        let known = if known.is_empty() {
+            whole
+        } else {
+            excerpts(&now, known)
+        };
+        assert_eq!(sent, known, "{lines} {is_own}");
+    }
+}
+
+#[test]
+fn a_file_that_is_gone_is_known_no_more() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut code = selected(&FILES, "beta", &within(4000));
+    let changed = vec!["src/beta.rs".to_owned()];
+    let looked = code.look_again(vec![], changed, Edits, (dir.path(), None));
+    assert_eq!(looked.unwrap(), []);
+    assert_eq!(
+        code.sent("src/beta.rs", Sent::Text("beta".to_owned())),
+        Sent::NotShown
+    );
 }
 
 #[test]

@@ -1,0 +1,138 @@
+//! The files that a repair shows, as they are now, and the lines shown of them. Pure.
+
+use std::ops::Range;
+
+use crate::model::prompt::Replacement;
+use crate::sys::diff::{Comparison, hunks};
+
+/// Files of up to this many lines are shown as a whole.
+const SMALL: usize = 200;
+/// Number of lines shown around a changed region.
+const NEIGHBOURS: usize = 30;
+
+/// Ranges of a file's lines, counted from 0.
+pub type Lines = Vec<Range<usize>>;
+
+/// A file that a run or its build has changed, as it is now.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PresentFile {
+    pub path: String,
+    /// Its text; `None` if it does not exist.
+    pub now: Option<String>,
+    /// The lines that a repair shows; `None`: all.
+    pub lines: Option<Lines>,
+}
+
+impl PresentFile {
+    /// The file at `path` with this text, after an earlier one if there was one.
+    pub fn of(path: String, before: Option<&str>, now: Option<String>) -> Self {
+        let lines = before.zip(now.as_deref());
+        let lines = lines.and_then(|(before, now)| regions(before, now));
+        Self { path, now, lines }
+    }
+
+    /// The file, for a repair's query.
+    pub fn for_query(&self) -> (&str, Replacement<'_>) {
+        let replacement = match (self.now.as_deref(), &self.lines) {
+            (None, _) => Replacement::Removed,
+            (Some(now), None) => Replacement::Written(now),
+            (Some(now), Some(lines)) => Replacement::Regions(now, lines),
+        };
+        (&self.path, replacement)
+    }
+}
+
+/// Returns the regions of a file that have changed, with their neighbourhoods; `None` if the file is small and shown as
+/// a whole.
+fn regions(before: &str, now: &str) -> Option<Lines> {
+    let count = now.lines().count();
+    if count <= SMALL {
+        return None;
+    }
+    let mut regions: Lines = Vec::new();
+    for hunk in hunks(before.as_bytes(), now.as_bytes())? {
+        let start = hunk.after_start.saturating_sub(NEIGHBOURS);
+        let end = (hunk.after_start + hunk.after_count() + NEIGHBOURS).min(count);
+        match regions.last_mut() {
+            Some(last) if start <= last.end => last.end = end,
+            _ => regions.push(start..end),
+        }
+    }
+    Some(regions)
+}
+
+/// Returns where lines of a text are in a later state of it, and those of these ranges that have changed; `None` if the
+/// two cannot be compared.
+pub fn moved(lines: &[Range<usize>], before: &str, now: &str) -> Option<(Lines, Lines)> {
+    let comparison = Comparison::of(before.as_bytes(), now.as_bytes())?;
+    let place = |line: usize| {
+        let mut above = comparison.changes.iter().rev();
+        let change = above.find(|change| change.before.start <= line);
+        change.map_or(line, |change| {
+            let inside = line - change.before.start;
+            match inside.checked_sub(change.before.len()) {
+                Some(below) => change.after.end + below,
+                None => change.after.start + inside.min(change.after.len()),
+            }
+        })
+    };
+    let (mut all, mut changed) = (Vec::new(), Vec::new());
+    for range in lines {
+        let (Some(old), to) = (
+            comparison.before.get(range.clone()),
+            place(range.start)..place(range.end),
+        ) else {
+            continue;
+        };
+        if comparison.after[to.clone()] != *old {
+            changed.push(to.clone());
+        }
+        all.push(to);
+    }
+    Some((all, changed))
+}
+
+#[cfg(test)]
+#[expect(
+    clippy::single_range_in_vec_init,
+    reason = "one range of lines is what is expected"
+)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_file_is_shown_by_the_regions_that_have_changed() {
+        let mut lines: Vec<String> = (1..=900).map(|n| format!("line {n}\n")).collect();
+        let before = lines.concat();
+        lines[499] = "changed\n".to_owned();
+        lines[880] = "changed, too\n".to_owned();
+        let now = lines.concat();
+        for (before, now, expected) in [
+            (Some("x\n"), "y\n", None),
+            (None, &*now, None),
+            (Some(&*before), &*now, Some(vec![467..534, 848..900])),
+        ] {
+            let file = PresentFile::of("a.rs".to_owned(), before, Some(now.to_owned()));
+            assert_eq!(file.lines, expected);
+        }
+    }
+
+    #[test]
+    fn lines_are_found_where_a_change_has_moved_them() {
+        let before = "a\nb\nc\nd\ne\nf\n";
+        for (now, all, changed) in [
+            (before, [1..3, 4..6], vec![]),
+            ("new\na\nb\nc\nd\ne\nf\n", [2..4, 5..7], vec![]),
+            ("a\nd\ne\nf\n", [1..1, 2..4], vec![1..1]),
+            ("a\nb\nnew\nc\nd\ne\nf\n", [1..4, 5..7], vec![1..4]),
+            ("a\nB\nc\nd\ne\nF\n", [1..3, 4..6], vec![1..3, 4..6]),
+            // All lines are others: a range stays as long as it was, at most.
+            ("1\n2\n3\n4\n5\n", [1..3, 4..5], vec![1..3, 4..5]),
+            ("", [0..0, 0..0], vec![0..0, 0..0]),
+        ] {
+            let moved = moved(&[1..3, 4..6], before, now).unwrap();
+            assert_eq!(moved, (all.to_vec(), changed), "{now}");
+        }
+        assert_eq!(moved(&[3..9], "a\n", "b\n"), Some((vec![], vec![])));
+    }
+}
