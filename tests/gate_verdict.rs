@@ -6,7 +6,9 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::machine::{fits, schema};
-use crate::support::{Finished, ModelServer, TestProject, skipped};
+use crate::support::{
+    Finished, ModelServer, TestProject, bubblewrap_works, skipped, write_program,
+};
 
 const CODE: &str = "def add(a, b):\n    return a + b\n";
 const BROKEN: &str = "def add(a, b):\n    return a - b\n";
@@ -336,6 +338,70 @@ fn the_builds_of_the_verdict_leave_the_project_as_it_is() {
             .starts_with("left-")
     });
     assert_eq!(left.count(), 1);
+}
+
+#[test]
+fn where_the_build_was_sandboxed_the_verdicts_builds_are_too() {
+    if !bubblewrap_works() {
+        return;
+    }
+    // One that works until the first build has run in it.
+    let tools = tempfile::tempdir().unwrap();
+    let ran = tools.path().join("ran").display().to_string();
+    let script = format!(
+        "#!/bin/sh\n[ ! -e {ran} ] || {{ echo 'no more' >&2; exit 1; }}\nexec $(PATH={} command -v bwrap) \"$@\"\n",
+        env!("PATH")
+    );
+    write_program(&tools.path().join("bwrap"), script);
+    let path = format!("{}:{}", tools.path().display(), env!("PATH"));
+    let golden = replaced("add(1, 2), 3", "add(1, 2), -1");
+    let files = [
+        ("calc.py", BROKEN),
+        ("tests/test_calc.py", &golden),
+        ("tests/four.golden", "0\n"),
+    ];
+    let run = project(&reply(&files))
+        .variable("PATH", &path)
+        .build(&format!(
+            "touch {ran}; sed 's/lint.toml/ruff.toml/' check.sh | sh"
+        ))
+        .run(&["--gate", "strict"])
+        .exits(0);
+    let gate = &run.result()["gate"];
+    assert_eq!(
+        (&gate["old_gate"], &gate["new_tests"]),
+        (&json!("inconclusive"), &json!("inconclusive")),
+    );
+    run.says(&["the gate is not judged: bubblewrap does not work here: no more"]);
+}
+
+#[test]
+fn what_the_query_names_is_not_excused_where_the_rest_is_not_built() {
+    let old = format!(
+        "{TESTS}\n    def test_one(self):\n        from calc import one\n        self.assertEqual(one, 1)\n"
+    );
+    let new = old
+        .replace("one, 1", "uno, 1")
+        .replace("import one", "import uno");
+    let new = new.replace("add(1, 2), 3", "add(1, 2), -1");
+    let code = format!("{BROKEN}uno = 1\n");
+    let run = project(&reply(&[
+        ("calc.py", &code),
+        ("tests/test_calc.py", &new),
+        ("tests/four.golden", "0\n"),
+    ]))
+    .file("calc.py", &format!("{CODE}one = 1\n"))
+    .file("tests/test_calc.py", &old)
+    .run(&[
+        "--gate",
+        "strict",
+        "-m",
+        "Change test_add, and four.golden.",
+    ])
+    .exits(0);
+    let gate = &run.result()["gate"];
+    assert_eq!(gate["old_gate"], "inconclusive", "{gate}");
+    assert_eq!(gate["excused"], Value::Null);
 }
 
 #[test]

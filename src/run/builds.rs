@@ -85,6 +85,19 @@ impl<'c> Builds<'c> {
         options: BuildOptions,
         hosts: &[AllowedHost],
     ) -> Result<Self, Error> {
+        Self::after(context, options, hosts, false)
+    }
+
+    /// Likewise, for builds after others, which were sandboxed if `sandboxed`: these may not run without a sandbox.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new) does, and when there is no sandbox any more.
+    pub fn after(
+        context: &'c Context<'c>,
+        options: BuildOptions,
+        hosts: &[AllowedHost],
+        sandboxed: bool,
+    ) -> Result<Self, Error> {
         let gate = Gate::new(context)?;
         let repositories = gate.repositories().map(Path::to_path_buf).collect();
         let mut builds = Self {
@@ -94,7 +107,7 @@ impl<'c> Builds<'c> {
             env: command_env(context, options.sandbox),
             sandbox: None,
             uncontained: None,
-            sandboxed: false,
+            sandboxed,
             script: None,
         };
         // A sandbox mounts over this directory and would otherwise create it, which could be mistaken for the build's

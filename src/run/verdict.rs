@@ -11,7 +11,6 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use self::changed::{Changed, Side};
@@ -21,6 +20,7 @@ use super::baseline::Baseline;
 use super::builds::{self, Builds, describe};
 use super::context::Context;
 use crate::exec::build_script::BUILD_SCRIPT;
+use crate::exec::sandbox::SandboxMode;
 use crate::record::gate::{GateRecord, NewTests, OldGate, listed};
 use crate::record::run_files;
 use crate::sys::diff::{FileChange, FileState};
@@ -83,6 +83,7 @@ pub fn judge(
         run,
         changed,
         query,
+        builds: None,
     };
     if !record.files.is_empty() {
         record.old_gate = judge.old_gate(&mut record.excused)?;
@@ -112,16 +113,18 @@ pub fn judge(
 }
 
 struct Judge<'j, 'c, 'r> {
-    context: &'j Context<'c>,
+    context: &'c Context<'c>,
     how: Baseline<'j>,
     run: &'j mut Run<'r>,
     changed: Changed<'j>,
     query: &'j str,
+    /// The builds, once there is one.
+    builds: Option<Builds<'c>>,
 }
 
 impl Judge<'_, '_, '_> {
     /// Builds the new code with the old gate; where that fails, without those tests that the query names, which are
-    /// `excused` if they alone fail.
+    /// `excused` if that passes.
     fn old_gate(&mut self, excused: &mut Vec<String>) -> Result<OldGate, Interrupted> {
         let mut end = OldGate::NotRun;
         if self.changed.has_gate() {
@@ -135,13 +138,15 @@ impl Judge<'_, '_, '_> {
         let named = self.changed.named(self.query);
         if end == OldGate::Failed && !named.is_empty() {
             let tree = self.changed.tree(Side::New, Side::Old, Some(self.query));
-            let holds = tree.is_empty()
-                || matches!(
-                    self.ending(&tree, run_files::OLD_GATE_REST)?,
-                    Ending::Passed | Ending::NotBuilt
-                );
-            if holds {
-                *excused = named;
+            let rest = if tree.is_empty() {
+                Ending::Passed
+            } else {
+                self.ending(&tree, run_files::OLD_GATE_REST)?
+            };
+            match rest {
+                Ending::Passed => *excused = named,
+                Ending::NotBuilt => end = OldGate::Inconclusive,
+                _ => {}
             }
         }
         let is_unclear = self.changed.is_unclear() && end != OldGate::Failed;
@@ -186,12 +191,12 @@ impl Judge<'_, '_, '_> {
         })
     }
 
-    fn build(&self, tree: &[(&str, Option<FileState>)], log: &str) -> Result<Ending, Error> {
+    fn build(&mut self, tree: &[(&str, Option<FileState>)], log: &str) -> Result<Ending, Error> {
         let scratch = match self.context.scratch {
             Some(run) => run.scratch.fork()?,
             None => builds::scratch(self.context)?,
         };
-        self.wait_for_the_next_second();
+        self.wait_for_the_next_second()?;
         for (path, state) in tree {
             let written = match state {
                 Some(state) => scratch.write(path, &state.content, Some(state.mode)),
@@ -199,7 +204,21 @@ impl Judge<'_, '_, '_> {
             };
             written.map_err(PathError::of("write", path))?;
         }
-        let builds = Builds::new(self.context, self.how.build, self.how.hosts)?;
+        let builds = match &mut self.builds {
+            Some(builds) => builds,
+            none => {
+                // What was sandboxed when it passed stays so.
+                let mut built = self
+                    .run
+                    .record
+                    .steps
+                    .iter()
+                    .filter_map(|step| step.build.as_ref());
+                let is_sandboxed = built.any(|build| build.sandbox != SandboxMode::Off);
+                let Baseline { build, hosts } = self.how;
+                none.insert(Builds::after(self.context, build, hosts, is_sandboxed)?)
+            }
+        };
         let mut log = self.run.log.named_build(log)?;
         let report = builds.build_in(&scratch, &mut log)?;
         let output = log.finish(&describe(report.status))?;
@@ -208,7 +227,7 @@ impl Judge<'_, '_, '_> {
     }
 
     /// Waits until a file that is written now is newer than the changed ones, by the seconds that interpreters compare.
-    fn wait_for_the_next_second(&self) {
+    fn wait_for_the_next_second(&self) -> Result<(), Interrupted> {
         let second = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default();
         let now = second(self.context.clock.now().into());
         let root = self.context.project.root();
@@ -218,7 +237,9 @@ impl Judge<'_, '_, '_> {
             .filter_map(|path| root.join(path).metadata().ok());
         let mut times = changed.filter_map(|found| found.modified().ok());
         if times.any(|time| second(time).as_secs() == now.as_secs()) {
-            thread::sleep(Duration::from_secs(now.as_secs() + 1).saturating_sub(now));
+            let next = Duration::from_secs(now.as_secs() + 1);
+            self.context.interrupt.sleep(next.saturating_sub(now))?;
         }
+        Ok(())
     }
 }
