@@ -1,6 +1,9 @@
 //! The files of a change as code and gate, and trees with the code of one state and the gate of another. Pure.
 
 use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use regex::Regex;
 
 use super::named;
 use super::parts::{Halves, halves, joined};
@@ -8,9 +11,13 @@ use super::table::{ASSERTS, FileKind, Form, RUNS, extension, kind};
 use crate::record::gate::GateChange;
 use crate::run::past::warnings::{Concern, is_run, signed_lines};
 use crate::sys::diff::{Comparison, FileChange, FileState};
+use crate::sys::text::regex;
 
 /// Maximum size of an assertion that is looked at, in bytes.
 const LONGEST: usize = 2000;
+
+/// A line that may end a test before its time.
+static EARLY: LazyLock<Regex> = LazyLock::new(|| regex(r"^\s*(?:exit|return|skip|true|pass)\b"));
 
 /// A state of the project: before the run, or after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +54,7 @@ impl<'c> ChangedFile<'c> {
             patterns,
             parts: None,
             tests: None,
-            is_gate: matches!(kind, FileKind::Test | FileKind::Settings | FileKind::Build),
+            is_gate: matches!(kind, FileKind::Test | FileKind::Settings),
             is_code: matches!(kind, FileKind::Either | FileKind::Code),
             is_unclear: kind == FileKind::Either
                 || kind != FileKind::Test && doctests(path, &texts[0]) != doctests(path, &texts[1]),
@@ -84,6 +91,7 @@ impl<'c> ChangedFile<'c> {
         };
         self.is_gate = old.gate != new.gate;
         self.is_code = lines(&old.rest) != lines(&new.rest);
+        self.is_unclear |= old.unclear != new.unclear;
         let text = |side: &Halves| side.gate.iter().map(|(_, text)| text.as_str()).collect();
         let has_tests = form == Form::Rust && self.is_gate;
         self.tests = has_tests.then(|| [text(&old), text(&new)]);
@@ -134,12 +142,7 @@ impl<'c> ChangedFile<'c> {
         let signs = signs.into_iter();
         let signs = signs.flat_map(|sign| signed_lines(&self.change.path, new.as_bytes(), sign));
         let signs: Vec<usize> = signs.collect();
-        let is_early = |line: &&[u8]| {
-            let words = ["exit", "return", "skip", "true", "pass"];
-            words
-                .iter()
-                .any(|word| line.trim_ascii_start().starts_with(word.as_bytes()))
-        };
+        let is_early = |line: &&[u8]| EARLY.is_match(&String::from_utf8_lossy(line));
         compared.changes.iter().all(|run| {
             run.before.is_empty()
                 && !signs.iter().any(|line| run.after.contains(&(line - 1)))

@@ -9,6 +9,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::{Map, Value};
 
+use self::rust::TOP;
 use super::table::Form;
 use crate::edit::protection::covers;
 use crate::project::gitignore::{Case, IgnoreFile};
@@ -21,6 +22,8 @@ pub struct Halves {
     pub gate: Vec<(String, String)>,
     /// All else.
     pub rest: String,
+    /// The parts of it that may be the gate.
+    pub unclear: Vec<String>,
 }
 
 /// Tells the parts of a text apart, by the patterns of those that are the gate; `None` if the form's rules do not.
@@ -33,16 +36,21 @@ pub fn halves(form: Form, parts: &str, text: &str) -> Option<Halves> {
         Form::Json => json(is_gate, text),
         Form::Sections => Some(sections(is_gate, text)),
         Form::Xml => xml(parts, text),
-        Form::Rust => rust::halves(text).map(|(gate, rest)| Halves { gate, rest }),
+        Form::Rust => rust::halves(text).map(|(gate, rest, unclear)| Halves {
+            gate,
+            rest,
+            unclear,
+        }),
     }
 }
 
 /// Puts these parts into the rest of a file.
 pub fn joined(form: Form, rest: &str, gate: &[(String, String)]) -> String {
-    let mut text = rest.to_owned();
+    let (mut top, mut text) = (String::new(), rest.to_owned());
     for (place, part) in gate {
         match form {
             Form::Json => text = with_pair(&text, place, part),
+            Form::Sections | Form::Rust if place == TOP => top.push_str(part),
             Form::Sections => match text.find(place.as_str()).filter(|_| !place.is_empty()) {
                 Some(at) => text.insert_str(at + place.len(), part),
                 None => text.extend([place.as_str(), part]),
@@ -57,11 +65,10 @@ pub fn joined(form: Form, rest: &str, gate: &[(String, String)]) -> String {
                     }
                 }
             }
-            Form::Rust if place == rust::TOP => text.insert_str(0, part),
             Form::Rust => text.push_str(part),
         }
     }
-    text
+    top + &text
 }
 
 /// Tells apart the keys of an object, and of the objects in it.
@@ -93,7 +100,11 @@ fn json(is_gate: impl Fn(&str) -> bool, text: &str) -> Option<Halves> {
         }
     }
     let rest = format!("{:#}\n", Value::from(all));
-    Some(Halves { gate, rest })
+    Some(Halves {
+        gate,
+        rest,
+        ..Halves::default()
+    })
 }
 
 /// Adds the pair in `part` to the object at this key, or to the whole.
@@ -114,7 +125,8 @@ fn sections(is_gate: impl Fn(&str) -> bool, text: &str) -> Halves {
         LazyLock::new(|| regex(r"^\[\[?\s*([^\[\]]+?)\s*\]\]?\s*(?:[#;].*)?$"));
     static KEY: LazyLock<Regex> = LazyLock::new(|| regex(r#"^([\w."'-]+)\s*[=:]"#));
     let mut halves = Halves::default();
-    let (mut header, mut name) = (String::new(), String::new());
+    // A key stands behind its header, or at the top.
+    let (mut header, mut name) = (TOP.to_owned(), String::new());
     let (mut is_section, mut is_key) = (false, false);
     for line in text.lines() {
         let line = format!("{line}\n");
@@ -126,8 +138,8 @@ fn sections(is_gate: impl Fn(&str) -> bool, text: &str) -> Halves {
                 halves.gate.push((String::new(), String::new()));
             }
         } else if let Some(key) = KEY.captures(&line).filter(|_| !is_section) {
-            is_key = is_gate(&format!("{name}/{}", &key[1]));
-            if is_key {
+            is_key = is_gate(format!("{name}/{}", &key[1]).trim_start_matches('/'));
+            if is_key && halves.gate.last().is_none_or(|(place, _)| *place != header) {
                 halves.gate.push((header.clone(), String::new()));
             }
         }
@@ -152,5 +164,9 @@ fn xml(parts: &str, text: &str) -> Option<Halves> {
         gate.extend(found);
         rest = element.replace_all(&rest, "").into_owned();
     }
-    Some(Halves { gate, rest })
+    Some(Halves {
+        gate,
+        rest,
+        ..Halves::default()
+    })
 }

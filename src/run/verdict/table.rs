@@ -29,12 +29,10 @@ const TABLES: [&str; 11] = [
 pub enum FileKind {
     /// A test, its data, or what it expects.
     Test,
-    /// Settings of tests, lints, coverage or CI.
+    /// Settings of tests, lints, coverage, the build or CI.
     Settings,
     /// A manifest, of which some parts are the gate.
     Parts(Form),
-    /// A description of the build.
-    Build,
     /// A file that may be code or gate.
     Either,
     /// A file that is neither.
@@ -72,7 +70,6 @@ static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| {
             "json" => FileKind::Parts(Form::Json),
             "sections" => FileKind::Parts(Form::Sections),
             "xml" => FileKind::Parts(Form::Xml),
-            "build" => FileKind::Build,
             "either" => FileKind::Either,
             "document" => FileKind::Document,
             _ => return None,

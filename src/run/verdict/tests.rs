@@ -24,7 +24,7 @@ fn a_path_tells_what_is_the_gate() {
              .shellcheckrc .github/workflows/ci.yml .gitlab-ci.yml codecov.yml x.runsettings check.sh",
         ),
         (
-            FileKind::Build,
+            FileKind::Settings,
             "Makefile CMakeLists.txt cmake/x.cmake Rakefile Makefile.toml build.gradle app/build.gradle.kts",
         ),
         (FileKind::Either, "setup.py"),
@@ -99,6 +99,12 @@ fn the_gate_of_a_manifest_is_laid_back_and_its_dependencies_are_not() {
             "[lib]\ntest = true\n\n[dependencies]\n",
             "[lib]\npath = \"x.rs\"\n\n[dependencies]\nb = \"1\"\n",
             "[lib]\ntest = true\npath = \"x.rs\"\n\n[dependencies]\nb = \"1\"\n",
+        ),
+        (
+            "Cargo.toml",
+            "lints.rust.a = \"deny\"\nlints.rust.b = \"deny\"\n[package]\nname = \"a\"\n[dependencies]\n",
+            "[package]\nname = \"a\"\n[dependencies]\nb = \"1\"\n",
+            "lints.rust.a = \"deny\"\nlints.rust.b = \"deny\"\n[package]\nname = \"a\"\n[dependencies]\nb = \"1\"\n",
         ),
         (
             "pyproject.toml",
@@ -182,6 +188,14 @@ fn what_is_compiled_for_tests_is_laid_back_in_rust() {
                 RUST.replace("#![deny(warnings)]\n", "")
             ),
         ),
+        // Lints off, of which the last counts.
+        (
+            RUST.replace(
+                "#![deny(warnings)]\n",
+                "#![deny(warnings)]\n#![allow(unused)]\n",
+            ),
+            RUST.to_owned(),
+        ),
         // A test beside the code, and literals that look like brackets.
         (
             format!(
@@ -219,6 +233,67 @@ fn what_cannot_be_told_from_the_code_is_unclear() {
         assert!(changed.is_unclear() && !changed.has_gate(), "{path}");
         assert_eq!(changed.gate_files().collect::<Vec<_>>(), [path]);
         assert_eq!(old_gate(path, before, &after, None), after);
+    }
+}
+
+#[test]
+fn what_may_be_compiled_for_tests_is_gate_or_unclear_in_rust() {
+    let code = "pub fn a() -> u8 { 1 }\n";
+    let test = "{ assert_eq!(a(), 1); }\n";
+    for attribute in [
+        "#[cfg(all(unix, test))]\nmod t",
+        "#[cfg(all(feature = \"a\", any(unix, windows), test))]\nmod t",
+        "#[cfg(all(test, not(miri)))]\nmod t",
+        "#[cfg(unix)]\n// [a]\n#[doc = \"]\"]\n#[test]\nfn t()",
+        "#[wasm_bindgen_test]\nfn t()",
+        "#[tokio::test(flavor = \"x\")]\nasync fn t()",
+    ] {
+        let [before, after] =
+            ["1", "2"].map(|one| format!("{code}{attribute} {}", test.replace('1', one)));
+        let changes = [change("src/a.rs", &before, &after)];
+        let changed = Changed::of(&changes, "");
+        assert!(
+            changed.has_gate() && !changed.is_unclear() && !changed.has_code(),
+            "{attribute}"
+        );
+        assert_eq!(old_gate("src/a.rs", &before, &after, None), before);
+    }
+    for (open, close) in [
+        ("mod outer {\n#[cfg(test)]\nmod tests ", "}\n"),
+        ("proptest! {\n#[test]\nfn t() ", "}\n"),
+        ("mod outer {\n#[wasm_bindgen_test]\nfn t() ", "}\n"),
+        ("#[cfg(any(test, feature = \"x\"))]\nmod t ", ""),
+        ("#[cfg(all(unix, any(test, doc)))]\nmod t ", ""),
+        ("#![cfg(test)]\nfn t() ", ""),
+        ("#[cfg(not(test))]\nfn t() ", ""),
+        ("#[cfg_attr(test, derive(Debug))]\nfn t() ", ""),
+    ] {
+        let [before, after] =
+            ["1", "2"].map(|one| format!("{code}{open}{}{close}", test.replace('1', one)));
+        let changes = [change("src/a.rs", &before, &after)];
+        let changed = Changed::of(&changes, "");
+        assert!(
+            changed.is_unclear() && !changed.has_gate() && changed.has_code(),
+            "{open}"
+        );
+        // Without a change of it, there is nothing to tell apart.
+        let changes = [change(
+            "src/a.rs",
+            &before,
+            &format!("{before}fn b() {{}}\n"),
+        )];
+        let is_whole = open.starts_with("#![cfg");
+        assert_eq!(Changed::of(&changes, "").is_unclear(), is_whole, "{open}");
+    }
+    for plain in [
+        "#[cfg(feature = \"test\")]\nfn t() ",
+        "#[error(\"no test\")]\nfn t() ",
+    ] {
+        let [before, after] =
+            ["1", "2"].map(|one| format!("{code}{plain}{}", test.replace('1', one)));
+        let changes = [change("src/a.rs", &before, &after)];
+        let changed = Changed::of(&changes, "");
+        assert!(!changed.is_unclear() && !changed.has_gate(), "{plain}");
     }
 }
 
@@ -304,6 +379,12 @@ fn new_tests_beside_the_old_ones_are_added() {
             "tests/a.sh",
             SHELL,
             format!("{SHELL}test \"$(./add 2 2)\" = 4\n"),
+        ),
+        (
+            GateChange::Added,
+            "tests/a.sh",
+            SHELL,
+            format!("{SHELL}password=1\ntrue_sum=2\n"),
         ),
         (
             GateChange::Added,

@@ -1,6 +1,7 @@
 //! The items of a Rust file: what is compiled for tests alone stands under `#[cfg(test)]` or `#[test]`, and the levels
-//! of lints at the top of the file.
+//! of lints at the top of the file. An item that may have a part for tests elsewhere cannot be told apart.
 
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -10,12 +11,16 @@ use crate::sys::text::{line_end, regex};
 /// The place of attributes on the file; tests may stand at its end.
 pub const TOP: &str = "top";
 
-/// Comments before an item.
-static COMMENTS: LazyLock<Regex> = LazyLock::new(|| regex(r"^(?s:\s|//[^\n]*(?:\n|$)|/\*.*?\*/)*"));
-/// The attributes of a test, or of what is compiled for tests.
+/// The attributes of a test, or of what is compiled for tests alone.
 static TEST: LazyLock<Regex> = LazyLock::new(|| {
     regex(
-        r"^(?s:\s|//[^\n]*\n|/\*.*?\*/|#\[[^\]]*\])*#\[\s*(?:cfg\(\s*(?:all\(\s*)?test\b|(?:\w+\s*::\s*)*(?:test|rstest|test_case|quickcheck)\b)",
+        r"^(?:\s|#\[[^\]]*\])*#\[\s*(?:cfg\(\s*(?:all\(\s*(?:(?:[^(),]+|\w+\([^()]*\))\s*,\s*)*)?test\s*[,)]|(?:\w+\s*::\s*)*(?:test|rstest|test_case|quickcheck|wasm_bindgen_test)\s*[\](])",
+    )
+});
+/// Anything else that may be a test, or compiled otherwise for tests.
+static MAYBE: LazyLock<Regex> = LazyLock::new(|| {
+    regex(
+        r"(?:#!?\[[^\]]*|\bcfg!\([^)]*)\b(?:test|rstest|test_case|quickcheck|\w+_test)\b|\b(?:proptest|quickcheck)!",
     )
 });
 static LINTS: LazyLock<Regex> =
@@ -27,37 +32,53 @@ static TOKEN: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// Tells the items of a file apart: those of the gate, each with its place, and the rest; `None` if its brackets are not
-/// balanced.
-pub fn halves(text: &str) -> Option<(Vec<(String, String)>, String)> {
+/// Tells the items of a file apart: those of the gate, each with its place, the rest, and those of the rest that may
+/// have tests in them; `None` if its brackets are not balanced, or all of it may be a test.
+#[expect(clippy::type_complexity, reason = "named where it is taken apart")]
+pub fn halves(text: &str) -> Option<(Vec<(String, String)>, String, Vec<String>)> {
     // Nothing that is put behind it becomes part of a comment.
     let text = format!("{text}{}", line_end(text));
-    let (mut gate, mut rest) = (Vec::new(), String::new());
-    for text in items(&text)? {
-        let comments = COMMENTS.find(text).map_or(0, |found| found.end());
-        let is_inner = text[comments..].starts_with("#!");
+    let (mut gate, mut rest, mut unclear) = (Vec::new(), String::new(), Vec::new());
+    let (items, code) = items(&text)?;
+    for range in items {
+        let (text, code) = (&text[range.clone()], &code[range]);
+        let comments = code.len() - code.trim_start().len();
+        let is_inner = code[comments..].starts_with("#!");
         // Comments on the file, not on the item.
         let inner = text[..comments].rfind("//!");
         let inner = inner.map_or(0, |at| at + text[at..].find('\n').map_or(0, |end| end + 1));
-        let (above, item) = text.split_at(if is_inner { comments } else { inner });
+        let at = if is_inner { comments } else { inner };
+        let (above, item) = text.split_at(at);
         rest.push_str(above);
-        match item {
-            _ if LINTS.is_match(item) => gate.push((TOP.to_owned(), item.to_owned())),
-            _ if TEST.is_match(item) => gate.push((String::new(), item.to_owned())),
-            _ => rest.push_str(item),
+        if LINTS.is_match(item) {
+            gate.push((TOP.to_owned(), item.to_owned()));
+        } else if TEST.is_match(&code[at..]) {
+            gate.push((String::new(), item.to_owned()));
+        } else {
+            rest.push_str(item);
+            if MAYBE.is_match(&code[at..]) {
+                unclear.push(item.to_owned());
+                // The whole file may be.
+                if code[at..].starts_with("#![cfg(") {
+                    return None;
+                }
+            }
         }
     }
-    Some((gate, rest))
+    Some((gate, rest, unclear))
 }
 
-/// Splits a file behind each block in braces, and each statement or attribute of the file, outside of brackets.
-fn items(text: &str) -> Option<Vec<&str>> {
+/// Splits a file behind each block in braces, and each statement or attribute of the file, outside of brackets. Returns
+/// the text with blanks for comments and literals, too.
+fn items(text: &str) -> Option<(Vec<Range<usize>>, String)> {
     let (mut items, mut start, mut at) = (Vec::new(), 0, 0);
     let (mut depth, mut is_inner) = (0_usize, false);
+    let mut code = String::new();
     while let Some(token) = TOKEN.captures_at(text, at) {
         let found = token.get(0)?;
         at = found.end();
         let mut ends = false;
+        code.push_str(&text[code.len()..found.start()]);
         match found.as_str() {
             "/*" => at = comment_end(text, at)?,
             "{" | "(" | "[" => {
@@ -76,16 +97,22 @@ fn items(text: &str) -> Option<Vec<&str>> {
                 }
             }
         }
+        // Brackets are the tokens of one byte.
+        match found.as_str() {
+            bracket if bracket.len() == 1 => code.push_str(bracket),
+            _ => code.push_str(&" ".repeat(at - found.start())),
+        }
         if ends {
             is_inner = false;
             let behind = text[at..].trim_start_matches([';', ' ', '\t']);
             at = text.len() - behind.strip_prefix('\n').unwrap_or(behind).len();
-            items.push(&text[start..at]);
+            items.push(start..at);
             start = at;
         }
     }
-    items.push(&text[start..]);
-    (depth == 0).then_some(items)
+    code.push_str(&text[code.len()..]);
+    items.push(start..text.len());
+    (depth == 0).then_some((items, code))
 }
 
 /// The end of a comment, which may hold others.
