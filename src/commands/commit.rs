@@ -137,11 +137,9 @@ pub fn commit(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<
     }
     let own: BTreeSet<String> = tree.changed().map(str::to_owned).collect();
     let files = replacements.files().filter(|(path, _)| own.contains(*path));
-    closing::review(context, &mut run, &tree, files);
+    let changes = closing::review(context, &mut run, &tree, files);
     let has_passed = result.is_ok();
     if let (Ok(_), Some(how)) = (&result, cli.gate.gate) {
-        let files = replacements.files().filter(|(path, _)| own.contains(*path));
-        let (changes, _) = closing::changes(&tree, files);
         let change = (&changes[..], ready.inputs.query.as_str());
         let is_strict = how == GateMode::Strict;
         let judged = verdict::judge(context, baseline_of(cli), &mut run, change, is_strict);

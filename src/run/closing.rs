@@ -18,15 +18,15 @@ use crate::sys::error::Error;
 use crate::sys::files::{self, Links, MIB};
 
 /// Reports what the run has changed and what to review first. `files` are the ones that replies have written, with
-/// their latest content, or removed (`None`).
+/// their latest content, or removed (`None`). Returns the changes, without those of files that are too large.
 pub fn review<'f>(
     context: &Context<'_>,
     run: &mut Run<'_>,
     tree: &RunTree<'_>,
     files: impl Iterator<Item = (&'f str, Option<&'f str>)>,
-) {
+) -> Vec<FileChange> {
     if run.record.tree != TreeState::Changed {
-        return;
+        return Vec::new();
     }
     let (changes, too_large) = changes(tree, files);
     let told = run.record.warnings.len();
@@ -47,6 +47,7 @@ pub fn review<'f>(
         told,
         stat,
     });
+    changes
 }
 
 /// Returns the run's changes so far: one line per file, with the numbers of added and removed lines.
