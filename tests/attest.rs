@@ -119,6 +119,12 @@ fn whichever_byte_of_a_statement_is_changed_is_found_out() {
             project.run(&["verify", "statement.json"]).exits(1);
         }
     }
+    let renamed = whole.replacen("\"gate\": null", "\"late\": null", 1);
+    let project = project.file("statement.json", &renamed);
+    project.run(&["verify", "statement.json"]).exits(1).says(&[
+        "/predicate/late: nothing is recorded, not null",
+        "/predicate/gate: null is recorded, not nothing",
+    ]);
     let forged = whole.replace("gemini-2.5-pro", "gpt-5");
     project
         .file("statement.json", &forged)
@@ -307,7 +313,7 @@ fn what_is_no_run_or_no_statement_is_refused() {
         project
             .run(&["verify", "other.json"])
             .exits(1)
-            .says(&["is no statement of code-commit"]);
+            .says(&["`other.json` is not a code-commit statement"]);
     }
     project.run(&["attest", "last", "--sign", "key"]).exits(2);
 }

@@ -74,7 +74,7 @@ pub(crate) enum StatementError {
     )]
     NotSigned(String),
     /// The file is none of this program's statements.
-    #[error("`{0}` is no statement of code-commit about a run")]
+    #[error("`{0}` is not a code-commit statement")]
     #[diagnostic(
         code("not-proven"),
         help("name a file that `code-commit attest` has written")
@@ -180,7 +180,7 @@ pub fn verify(context: &Context<'_>, arguments: &VerifyArgs) -> Result<Outcome, 
     let statement = Statement::of(project, &run, program.or_else(|| said.map(str::to_owned)))?;
     if statement.text().as_bytes() != claimed {
         let mut differences = Vec::new();
-        compare("", &value, &statement.value, &mut differences);
+        compare("", Some(&value), Some(&statement.value), &mut differences);
         if differences.is_empty() {
             differences.push("the same values, in other bytes than `attest` writes".to_owned());
         }
@@ -227,23 +227,24 @@ pub fn verify(context: &Context<'_>, arguments: &VerifyArgs) -> Result<Outcome, 
     Ok(outcome)
 }
 
-/// Lists the fields in which a statement differs from the recorded one.
-fn compare(at: &str, claimed: &Value, recorded: &Value, found: &mut Vec<String>) {
+/// Lists the fields in which a statement differs from the recorded one. A field that is null is there.
+fn compare(at: &str, claimed: Option<&Value>, recorded: Option<&Value>, found: &mut Vec<String>) {
     match (claimed, recorded) {
-        (Value::Object(one), Value::Object(other)) => {
+        (Some(Value::Object(one)), Some(Value::Object(other))) => {
             let more = other.keys().filter(|key| !one.contains_key(*key));
             for key in one.keys().chain(more) {
-                compare(&format!("{at}/{key}"), &claimed[key], &recorded[key], found);
+                compare(&format!("{at}/{key}"), one.get(key), other.get(key), found);
             }
         }
-        (Value::Array(one), Value::Array(other)) => {
+        (Some(Value::Array(one)), Some(Value::Array(other))) => {
             for nth in 0..one.len().max(other.len()) {
-                let [one, other] = [one, other].map(|list| list.get(nth).unwrap_or(&Value::Null));
-                compare(&format!("{at}/{nth}"), one, other, found);
+                compare(&format!("{at}/{nth}"), one.get(nth), other.get(nth), found);
             }
         }
         _ if claimed == recorded => {}
         _ => {
+            let [recorded, claimed] = [recorded, claimed]
+                .map(|value| value.map_or_else(|| "nothing".to_owned(), Value::to_string));
             let line = format!("{at}: {recorded} is recorded, not {claimed}");
             found.push(one_line(&escaped(&line), LONGEST));
         }

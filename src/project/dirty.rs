@@ -127,9 +127,13 @@ fn difference(
     match file.symlink_metadata() {
         Ok(found) if is_repository && found.is_dir() && is_inside => {
             // One that was not fetched is an empty directory.
-            let is_there = file.join(DOT_GIT).symlink_metadata().is_ok();
-            let differs = is_there && dirty(&file).is_ok_and(|files| !files.is_empty());
-            differs.then_some(" m")
+            file.join(DOT_GIT).symlink_metadata().ok()?;
+            let head = Repository::at(&file).ok().and_then(|inner| inner.head());
+            if head != Some(entry.id.to_string()) {
+                return Some(" M");
+            }
+            let is_clean = dirty(&file).is_ok_and(|files| files.is_empty());
+            (!is_clean).then_some(" m")
         }
         Ok(found) if is_file && found.is_file() && is_inside => {
             let is_program = found.mode() & 0o100 != 0;
@@ -289,6 +293,20 @@ mod tests {
         let mode = |bits| fs::set_permissions(root.join("a"), fs::Permissions::from_mode(bits));
         mode(0o755).unwrap();
         fs::write(inner.join("b"), "other\n").unwrap();
+        assert_eq!(dirty(&root).unwrap(), [" M a", " m inner"]);
+        fs::write(inner.join("b"), "one\n").unwrap();
+        git(&inner, &[&commit[..], &["--allow-empty"]].concat());
+        for pack in [
+            &["status"][..],
+            &["pack-refs", "--all"],
+            &["checkout", "-q", "--detach"],
+        ] {
+            git(&inner, pack);
+            assert_eq!(dirty(&root).unwrap(), [" M a", " M inner"], "{pack:?}");
+        }
+        git(&inner, &["checkout", "-q", "HEAD~"]);
+        assert_eq!(dirty(&root).unwrap(), [" M a"]);
+        fs::write(inner.join(".git/index"), "none").unwrap();
         assert_eq!(dirty(&root).unwrap(), [" M a", " m inner"]);
         git(&root, &["config", "core.fileMode", "false"]);
         fs::remove_dir_all(&inner).unwrap();

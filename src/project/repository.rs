@@ -30,6 +30,8 @@ const LARGEST_POINTER: u64 = 8 << 10;
 
 /// Number of bytes that git reads from `HEAD`.
 const HEAD_SIZE: u64 = 256;
+/// Number of references that git follows to a commit.
+const MAX_REFERENCES: usize = 5;
 
 /// Matches sections that configure filters, or include files that may do so. git allows no blank after the bracket.
 static FILTERS: LazyLock<Regex> = LazyLock::new(|| regex(r"(?i)\[(?:filter|include)"));
@@ -123,6 +125,28 @@ impl Repository {
             read(file, LARGEST_READ).map_err(PathError::of("read", file))?;
         }
         Ok(())
+    }
+
+    /// Returns the commit that is checked out, in hexadecimal digits; `None` if there is none, or it cannot be read.
+    pub(super) fn head(&self) -> Option<String> {
+        let text = |file: PathBuf, limit| {
+            let content = read(&file, limit).ok()??;
+            Some(String::from_utf8_lossy(&content).trim().to_owned())
+        };
+        let mut name = "HEAD".to_owned();
+        for _ in 0..MAX_REFERENCES {
+            let loose = [&self.own, &self.common].map(|folder| folder.join(&name));
+            let Some(found) = loose.into_iter().find_map(|file| text(file, HEAD_SIZE)) else {
+                let packed = text(self.common.join("packed-refs"), LARGEST_READ)?;
+                let mut packed = packed.lines().filter_map(|line| line.split_once(' '));
+                return packed.find_map(|(id, packed)| (packed == name).then(|| id.to_owned()));
+            };
+            match found.strip_prefix("ref:") {
+                Some(next) => next.trim().clone_into(&mut name),
+                None => return Some(found),
+            }
+        }
+        None
     }
 
     /// Returns the prefix that paths below `root`, which is in the work tree, have in the index and in ignore rules.

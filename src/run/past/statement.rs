@@ -89,10 +89,11 @@ impl Statement {
         );
         let steps: Result<Vec<Value>, _> =
             record.steps.iter().map(|step| logged.step(step)).collect();
+        // As `result.json` has them.
+        let fields = serde_json::to_value(record).unwrap_or_default();
         let mut predicate = json!({
-            "run": folder, "workflow": record.workflow, "started": recorded(record, "started"),
-            "exit": record.exit, "tree": recorded(record, "tree"), "gate": recorded(record, "gate"),
-            "scratch": recorded(record, "scratch"),
+            "run": folder, "workflow": record.workflow, "started": fields["started"],
+            "exit": record.exit, "tree": fields["tree"], "gate": fields["gate"], "scratch": fields["scratch"],
             "model": {"asked": record.model, "served": record.model_version}, "cost": record.cost,
         });
         let mut builds = record.steps.iter().filter_map(|step| step.build.as_ref());
@@ -150,12 +151,6 @@ fn digest(sha256: impl AsRef<str>) -> Value {
 
 fn digest_of(content: Option<&Vec<u8>>) -> Value {
     content.map_or(Value::Null, |content| digest(sha256::of(content)))
-}
-
-/// A field of the record, as `result.json` has it.
-fn recorded(record: &RunRecord, field: &str) -> Value {
-    let mut record = serde_json::to_value(record).unwrap_or_default();
-    record[field].take()
 }
 
 /// The digests of the files in a run's folder.
