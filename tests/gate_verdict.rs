@@ -390,7 +390,7 @@ fn what_the_query_names_is_not_excused_where_the_rest_is_not_built() {
         ("tests/test_calc.py", &new),
         ("tests/four.golden", "0\n"),
     ]))
-    .file("calc.py", &format!("{CODE}one = 1\n"))
+    .file("calc.py", format!("{CODE}one = 1\n"))
     .file("tests/test_calc.py", &old)
     .run(&[
         "--gate",

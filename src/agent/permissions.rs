@@ -2,6 +2,7 @@
 //!
 //! Checked before every call, by the tool's effect rather than by its name. One permission can narrow down another.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
 use super::tool::{Effect, ParameterKind, ToolCall};
@@ -122,9 +123,6 @@ const ASKED_ABOUT: [&str; 5] = [
     "build.sh",
 ];
 
-/// The consent that is missing, in the refusal of a call where there is no user to ask.
-pub const CONSENT: &str = "the user, who can start the program with `--yes`";
-
 /// The source of consent for calls that need confirmation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Consent {
@@ -148,6 +146,8 @@ pub struct AskFirst<'a> {
     pub is_harmless: &'a dyn Fn(&str) -> bool,
     /// The source of consent.
     pub consent: Consent,
+    /// Set once a call is refused since there is no user to ask.
+    pub lacks_consent: &'a Cell<bool>,
 }
 
 impl Permissions for AskFirst<'_> {
@@ -166,10 +166,13 @@ impl Permissions for AskFirst<'_> {
                 asks: asks(call),
                 ..Question::default()
             }),
-            Some(about) => Permission::Refused(format!(
-                "nobody is there to allow you to {about}; do it another way, or say in your response that it needs \
-                 {CONSENT}"
-            )),
+            Some(about) => {
+                self.lacks_consent.set(true);
+                Permission::Refused(format!(
+                    "nobody is there to allow you to {about}; do it another way, or say in your response that it \
+                     needs the user, who can start the program with `--yes`"
+                ))
+            }
         }
     }
 }
@@ -347,6 +350,7 @@ mod tests {
                     root: &root,
                     is_harmless: &is_harmless,
                     consent,
+                    lacks_consent: &Cell::default(),
                 };
                 ask.decide(&call)
             };
@@ -378,6 +382,7 @@ mod tests {
             root: Path::new("/"),
             is_harmless: &|_| false,
             consent: Consent::Asked,
+            lacks_consent: &Cell::default(),
         };
         let call = call(&command::COMMAND, ("command", "rm x"));
         assert_eq!(asks.decide(&call), Permission::Refused("no".to_owned()));

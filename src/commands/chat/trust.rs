@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
 use crate::run::accounts::Accounts;
 use crate::sys::files::PathError;
 use crate::sys::home_file::{self, HomeFileProblem, first_version};
+use crate::sys::sha256;
 
 /// The file, in the agent's home.
 pub const FILE: &str = "trusted.json";
@@ -111,9 +111,7 @@ fn read(home: &Path) -> Result<Form, HomeFileProblem> {
 }
 
 fn digest(content: &[u8]) -> String {
-    let digest = Sha256::digest(content);
-    let digits: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("sha256:{digits}")
+    format!("sha256:{}", sha256::of(content))
 }
 
 #[cfg(test)]

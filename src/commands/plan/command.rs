@@ -381,6 +381,7 @@ impl Worker<'_> {
             output_files: &|| run.command_output(),
             has_gate: root.join(BUILD_SCRIPT).is_file(),
             may_have_changed: Cell::new(false),
+            lacks_consent: Cell::new(false),
             has_failed_command: Cell::new(false),
             claimed: RefCell::default(),
         };

@@ -22,7 +22,7 @@ use super::types::{Criterion, Plan, PlanStatus, PlanTask, PlanTaskStatus};
 use crate::agent::conversation::{Conversation, HistoryMessage};
 use crate::agent::memory::recent::Recent;
 use crate::agent::permissions::{
-    AskFirst, CONSENT, Consent, DenyPaths, Everything, Permission, Permissions,
+    AskFirst, Consent, DenyPaths, Everything, Permission, Permissions,
 };
 use crate::agent::protocol::Protocol;
 use crate::agent::protocol::tool_calls::{CLAUDE_CODE, ToolCalls};
@@ -103,6 +103,8 @@ pub struct Stages<'s, 'c, 'r> {
     pub has_gate: bool,
     /// True if the current step may have changed files.
     pub may_have_changed: Cell<bool>,
+    /// True if a call of the current step was refused for want of the user's consent.
+    pub lacks_consent: Cell<bool>,
     /// True if the current step's last command has failed.
     pub has_failed_command: Cell<bool>,
     /// The criteria that the model has reported as met during the current step.
@@ -170,6 +172,7 @@ impl<'c> Stages<'_, 'c, '_> {
             self.may_have_changed.set(resumed);
             self.claimed.take();
             self.has_failed_command.set(false);
+            self.lacks_consent.set(false);
             self.change(|plan| {
                 note_status(plan, &task, PlanTaskStatus::Active);
                 plan.status = PlanStatus::InProgress;
@@ -275,12 +278,12 @@ impl<'c> Stages<'_, 'c, '_> {
                     "" => "no tool has succeeded".to_owned(),
                     tools => format!("{tools} succeeded"),
                 };
-                let lacking = lacking(&conversation.history[begin(conversation)..]);
+                let lacking = self.lacking();
                 let reason = format!("it was not done in {loops} calls; {used}{lacking}");
                 Err(step_failed(task, reason))
             }
             Err(AgentError::StepFailed { step, reason }) => {
-                let reason = reason + lacking(&conversation.history[begin(conversation)..]);
+                let reason = reason + self.lacking();
                 Err(AgentError::StepFailed { step, reason })
             }
             Err(error @ AgentError::TooLong { .. }) => {
@@ -509,10 +512,20 @@ impl<'c> Stages<'_, 'c, '_> {
                 root,
                 is_harmless: &is_harmless,
                 consent: self.consent(),
+                lacks_consent: &self.lacks_consent,
             },
             is_harmless: &is_harmless,
             may_have_changed: &self.may_have_changed,
         })
+    }
+
+    /// The end of the reason why a step has failed, if a call lacked the user's consent.
+    fn lacking(&self) -> &'static str {
+        if self.lacks_consent.get() {
+            "; a call was refused that `--yes` allows"
+        } else {
+            ""
+        }
     }
 
     /// The source of the user's consent.
@@ -648,16 +661,6 @@ impl Permissions for NoteChanges<'_> {
 fn begin_of(history: &[HistoryMessage], step: &str) -> usize {
     let found = history.iter().rposition(|said| said.content == step);
     found.unwrap_or(history.len())
-}
-
-/// The end of the reason why a step has failed, if a call lacked the user's consent.
-fn lacking(said: &[HistoryMessage]) -> &'static str {
-    let is_refused = |said: &HistoryMessage| said.is_failed && said.content.contains(CONSENT);
-    if said.iter().any(is_refused) {
-        "; a call was refused that `--yes` allows"
-    } else {
-        ""
-    }
 }
 
 /// The tools used, without duplicates, in order of first use. Calls that failed or were refused do not count, nor does

@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use self::reader::overwritten;
 pub use self::reader::read;
 use self::table::{Kind, pattern};
 use crate::secret::escapes::without_escapes;
@@ -116,11 +117,7 @@ pub fn errors(output: &str) -> Vec<String> {
 
 /// The lines of an output as a terminal shows them.
 fn seen_lines(output: &str) -> Vec<String> {
-    // A carriage return overwrites what precedes it on the line.
-    let seen = |line: &str| {
-        let seen = line.trim_end().rsplit('\r').next().unwrap_or_default();
-        seen.replace('\t', "    ")
-    };
+    let seen = |line: &str| overwritten(line).trim_end().replace('\t', "    ");
     without_escapes(output).lines().map(seen).collect()
 }
 

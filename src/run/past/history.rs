@@ -508,7 +508,7 @@ fn file_change(
 /// Returns a file as it was before the named run; `None` if its saved copy is gone.
 fn kept(project: &Project, run: &str, before: &Before) -> Option<FileState> {
     let path = kept_path(&relative(run), before);
-    let content = read_limited(&project.root().join(path))?;
+    let content = read_limited(&project.home().join(path))?;
     let mode = before.mode;
     (Digest::of(&content) == before.digest).then_some(FileState { content, mode })
 }

@@ -41,19 +41,18 @@ pub fn read(output: &str, root: &Path) -> Vec<Finding> {
     let output = without_escapes(output);
     let mut reader = Reader::new(root);
     for (at, line) in output.lines().enumerate() {
-        // A carriage return overwrites what precedes it on the line.
-        reader.line(
-            at,
-            line.trim_end_matches('\r')
-                .rsplit('\r')
-                .next()
-                .unwrap_or(line),
-        );
+        reader.line(at, overwritten(line));
         if reader.found.len() == MOST_READ {
             break;
         }
     }
     reader.finish()
+}
+
+/// The end of a line, which overwrites what precedes a carriage return.
+pub fn overwritten(line: &str) -> &str {
+    let line = line.trim_end_matches('\r');
+    line.rsplit('\r').next().unwrap_or(line)
 }
 
 /// A file and a line of it, as far as they are known.

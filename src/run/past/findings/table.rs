@@ -2,6 +2,7 @@
 
 use std::sync::{LazyLock, OnceLock};
 
+use clap::ValueEnum;
 use regex::bytes::{Captures, Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 
 /// The patterns, in order.
@@ -15,7 +16,7 @@ const PARTS: [(&str, &str); 2] = [
 const MEMORY: usize = 64 << 20;
 
 /// The meaning of a line, as `patterns.txt` explains it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Kind {
     Line,
     Row,
@@ -33,23 +34,6 @@ pub enum Kind {
     Skip,
 }
 
-const KINDS: [(&str, Kind); 14] = [
-    ("line", Kind::Line),
-    ("row", Kind::Row),
-    ("head", Kind::Head),
-    ("named", Kind::Named),
-    ("under", Kind::Under),
-    ("first", Kind::First),
-    ("place", Kind::Place),
-    ("site", Kind::Site),
-    ("tag", Kind::Tag),
-    ("rest", Kind::Rest),
-    ("mark", Kind::Mark),
-    ("topic", Kind::Topic),
-    ("warning", Kind::Warning),
-    ("skip", Kind::Skip),
-];
-
 /// A kind of line that a tool writes.
 #[derive(Debug)]
 pub struct Pattern {
@@ -66,11 +50,10 @@ impl Pattern {
     fn read(line: &str) -> Option<Self> {
         let (tool, rest) = line.split_once(char::is_whitespace)?;
         let (kind, text) = rest.trim_start().split_once(char::is_whitespace)?;
-        let (_, kind) = KINDS.iter().find(|(name, _)| *name == kind)?;
         let expand = |text: String, (name, part): &(&str, &str)| text.replace(name, part);
         Some(Self {
             tool: (tool != "-").then(|| tool.replace('_', " ")),
-            kind: *kind,
+            kind: Kind::from_str(kind, false).ok()?,
             text: PARTS.iter().fold(text.trim_start().to_owned(), expand),
             regex: OnceLock::new(),
         })
