@@ -2,6 +2,9 @@
 
 use super::interrupt::Signal;
 
+/// The codes after which the same command may succeed later, so that an engine starts it again.
+pub const REQUEUED: [u8; 2] = [4, 6];
+
 /// The exit status of the process: the contract's exit codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
@@ -93,6 +96,16 @@ impl Exit {
         (Self::ReplyRejected, 5, "reply-rejected", "malformed"),
         (Self::LocalIo, 6, "local-io", "disk"),
     ];
+
+    /// Returns all codes of failures, in ascending order.
+    pub(crate) fn failures() -> Vec<u8> {
+        let fixed = Self::ALL.iter().map(|(_, code, ..)| *code);
+        let signals = Signal::ALL.map(|signal| Self::Interrupted(signal).code());
+        let mut codes: Vec<u8> = fixed.chain(signals).filter(|code| *code != 0).collect();
+        codes.sort_unstable();
+        codes.dedup();
+        codes
+    }
 
     /// Returns the exit with this name in the contract, or the one for the signal with this name.
     pub(super) fn named(name: &str) -> Self {

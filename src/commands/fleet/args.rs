@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::policy::Engine;
 use crate::commands::cli::values::parse_dollars;
 use crate::model::price::Usd;
 
@@ -44,6 +45,13 @@ pub enum FleetCommand {
     /// Do all tasks of a manifest, several at a time
     #[command(after_help = AFTER_HELP, max_term_width = 80)]
     Run(RunArgs),
+    /// Print which exit codes an engine tries again, in its own words
+    #[command(after_help = AFTER_HELP, max_term_width = 80)]
+    Policy {
+        /// Engine that starts tasks
+        #[arg(value_enum)]
+        engine: Engine,
+    },
 }
 
 /// Arguments of `fleet run`.
@@ -90,6 +98,7 @@ impl FleetCommand {
                 manifest, results, ..
             } => vec![manifest, &mut results.out],
             Self::Run(run) => vec![&mut run.manifest, &mut run.results.out],
+            Self::Policy { .. } => Vec::new(),
         }
     }
 }

@@ -2,11 +2,11 @@
 
 use super::args::{FleetArgs, FleetCommand};
 use super::manifest::CheckWords;
-use super::{check, run, task};
+use super::{check, policy, run, task};
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 
-/// Works on a manifest; `words` checks a command line.
+/// Works on a manifest or its results; `words` checks a command line.
 ///
 /// # Errors
 /// When the manifest has mistakes, or a task fails.
@@ -23,5 +23,6 @@ pub fn fleet(
             results,
         } => task::task(context, (manifest, *index), results, words),
         FleetCommand::Run(arguments) => run::run(context, arguments, words),
+        FleetCommand::Policy { engine } => Ok(policy::policy(*engine)),
     }
 }

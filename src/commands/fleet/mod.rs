@@ -8,6 +8,7 @@
 //! | `clone`, `child`, `task` | one task: its repository, its process, and its results |
 //! | `records`, `ledger` | files that several processes append to, and the campaign's money |
 //! | `run`, `table` | all tasks on this machine, and what a person sees of them |
+//! | `policy` | exit codes for other engines |
 
 pub(crate) mod args;
 mod check;
@@ -18,6 +19,7 @@ pub(crate) mod error;
 mod ledger;
 mod manifest;
 mod pins;
+mod policy;
 mod records;
 mod run;
 mod table;

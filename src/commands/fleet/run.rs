@@ -18,6 +18,7 @@ use super::error::FleetError;
 use super::ledger::{Ledger, Micros};
 use super::manifest::{CheckWords, Manifest, Task};
 use super::pins;
+use super::policy::RETRIES;
 use super::table::Progress;
 use super::task::Ended;
 use crate::commands::cli::values::PROGRAM;
@@ -30,8 +31,6 @@ use crate::sys::error::Error;
 use crate::sys::files::PathError;
 use crate::ui::live::LiveLines;
 
-/// Number of further tries of a task that may succeed later.
-const RETRIES: u32 = 2;
 /// Time between two looks at the clock and for signals.
 const TICK: Duration = Duration::from_millis(100);
 /// Time after which a task that another process works on is tried again.

@@ -29,14 +29,13 @@ use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::past::history::{self, PastRun, PastStep};
 use crate::sys::error::Error;
+use crate::sys::exit::REQUEUED;
 use crate::sys::file_lock::{FileLock, LockProblem};
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
 use crate::sys::interrupt::Signal;
 
 /// Maximum size of a result, in bytes.
 const LARGEST: u64 = 64 * MIB;
-/// Exit codes after which a task is tried again.
-const TRIED_AGAIN: [u8; 2] = [4, 6];
 /// Exit code of a run that an interrupt has ended, at least.
 const INTERRUPTED: u8 = 128;
 
@@ -101,9 +100,7 @@ impl Ended {
 fn is_final(record: &RunRecord) -> bool {
     let code = record.exit.code;
     let error = record.error.as_ref();
-    code < INTERRUPTED
-        && !TRIED_AGAIN.contains(&code)
-        && !error.is_some_and(|error| error.retryable)
+    code < INTERRUPTED && !REQUEUED.contains(&code) && !error.is_some_and(|error| error.retryable)
 }
 
 /// The failure of a task's run.
