@@ -274,8 +274,16 @@ impl Cli {
                         | Command::Undo(_)
                 )
             );
-        if cli.output.output_format == OutputFormat::Sarif && !has_run {
-            let reason = "`--output-format sarif` is for runs";
+        let is_report =
+            matches!(&cli.command, Some(Command::Fleet(fleet)) if fleet.command.is_report());
+        let misplaced = match cli.output.output_format {
+            OutputFormat::Sarif if !has_run && !is_report => {
+                Some("`--output-format sarif` is for runs, and for `fleet report`")
+            }
+            OutputFormat::Csv if !is_report => Some("`--output-format csv` is for `fleet report`"),
+            _ => None,
+        };
+        if let Some(reason) = misplaced {
             return Err(Self::command().error(ArgumentConflict, reason));
         }
         cli.sandbox()

@@ -56,16 +56,24 @@ pub fn dispatch(cli: &Cli, context: &Context<'_>, stdin: Stdin) -> Result<Outcom
         Command::Orchestrate(arguments) => orchestrate(context, arguments, talks(cli, stdin)),
         Command::Mcp(arguments) => mcp::mcp(context, arguments),
         Command::Chat(arguments) => chat(context, arguments, stdin),
-        Command::Fleet(arguments) => fleet(context, arguments, &|words| match Cli::read(words) {
-            Err(wrong) => Err(wrong
-                .text
-                .trim_start_matches("error: ")
-                .lines()
-                .next()
-                .unwrap_or_default()
-                .to_owned()),
-            Ok(_) => Ok(()),
-        }),
+        Command::Fleet(arguments) => {
+            let format = cli.output.output_format;
+            fleet(
+                context,
+                arguments,
+                format,
+                &|words| match Cli::read(words) {
+                    Err(wrong) => Err(wrong
+                        .text
+                        .trim_start_matches("error: ")
+                        .lines()
+                        .next()
+                        .unwrap_or_default()
+                        .to_owned()),
+                    Ok(_) => Ok(()),
+                },
+            )
+        }
         Command::Completions { shell } => Ok(Outcome::verbatim(command_line::completions(*shell))),
         Command::Man { command } => {
             let unknown = || CommandError::NoSuchCommand(command.join(" "));

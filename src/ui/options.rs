@@ -16,6 +16,8 @@ pub enum OutputFormat {
     JsonL,
     /// What a run has found, in SARIF 2.1.0
     Sarif,
+    /// The results of a fleet as comma-separated values
+    Csv,
 }
 
 /// Options of a console.

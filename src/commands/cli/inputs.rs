@@ -134,7 +134,7 @@ pub struct OutputArgs {
     pub quiet: bool,
 
     /// Output format: text (default), json (one document at the end), jsonl (one
-    /// event per line) or sarif (what a run has found)
+    /// event per line), sarif (what runs have found) or csv (of `fleet report`)
     #[arg(long, global = true, value_name = "FORMAT", value_enum, default_value_t = OutputFormat::Text, hide_default_value = true, hide_possible_values = true)]
     pub output_format: OutputFormat,
 }

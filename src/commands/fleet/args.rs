@@ -45,6 +45,17 @@ pub enum FleetCommand {
     /// Do all tasks of a manifest, several at a time
     #[command(after_help = AFTER_HELP, max_term_width = 80)]
     Run(RunArgs),
+    /// Sum up the results as a table and a page
+    #[command(after_help = AFTER_HELP, max_term_width = 80)]
+    Report {
+        /// Directory of the results
+        #[arg(value_name = "DIR")]
+        results: PathBuf,
+
+        /// HTML file to write [default: report.html in DIR]
+        #[arg(long = "output", value_name = "FILE")]
+        page: Option<PathBuf>,
+    },
     /// Print which exit codes an engine tries again, in its own words
     #[command(after_help = AFTER_HELP, max_term_width = 80)]
     Policy {
@@ -90,6 +101,11 @@ pub struct ResultArgs {
 }
 
 impl FleetCommand {
+    /// Returns whether this is the report on a campaign.
+    pub fn is_report(&self) -> bool {
+        matches!(self, Self::Report { .. })
+    }
+
     /// The paths that the user gives relative to the current directory.
     pub fn paths(&mut self) -> Vec<&mut PathBuf> {
         match self {
@@ -98,6 +114,7 @@ impl FleetCommand {
                 manifest, results, ..
             } => vec![manifest, &mut results.out],
             Self::Run(run) => vec![&mut run.manifest, &mut run.results.out],
+            Self::Report { results, page } => std::iter::once(results).chain(page).collect(),
             Self::Policy { .. } => Vec::new(),
         }
     }

@@ -60,6 +60,15 @@ impl Repositories {
         Ok(Self { git, base })
     }
 
+    /// Returns the URL of a repository, or its absolute path.
+    pub fn place(&self, repository: &str) -> String {
+        if is_url(repository) {
+            return repository.to_owned();
+        }
+        let path = path_clean::clean(self.base.join(repository));
+        path.display().to_string()
+    }
+
     /// Returns the commit that a ref names.
     ///
     /// # Errors

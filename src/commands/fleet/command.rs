@@ -2,17 +2,19 @@
 
 use super::args::{FleetArgs, FleetCommand};
 use super::manifest::CheckWords;
-use super::{check, policy, run, task};
+use super::{check, policy, report, run, task};
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
+use crate::ui::OutputFormat;
 
 /// Works on a manifest or its results; `words` checks a command line.
 ///
 /// # Errors
-/// When the manifest has mistakes, or a task fails.
+/// When the manifest has mistakes, a task fails, or a result cannot be read.
 pub fn fleet(
     context: &Context<'_>,
     arguments: &FleetArgs,
+    format: OutputFormat,
     words: CheckWords<'_>,
 ) -> Result<Outcome, Failure> {
     match &arguments.command {
@@ -23,6 +25,9 @@ pub fn fleet(
             results,
         } => task::task(context, (manifest, *index), results, words),
         FleetCommand::Run(arguments) => run::run(context, arguments, words),
+        FleetCommand::Report { results, page } => {
+            report::report(context, (results, page.as_deref()), format)
+        }
         FleetCommand::Policy { engine } => Ok(policy::policy(*engine)),
     }
 }

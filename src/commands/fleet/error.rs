@@ -49,6 +49,13 @@ pub enum FleetError {
         /// The number of lines.
         count: usize,
     },
+    /// No task has left a result.
+    #[error("there is no result of a task in `{}`", .path.display())]
+    #[diagnostic(code("usage"), help("name the directory that `--out` had"))]
+    NoResults {
+        /// The directory.
+        path: PathBuf,
+    },
     /// The lock file was written for something else.
     #[error("`{}` is for another {what}", .lock.display())]
     #[diagnostic(

@@ -83,6 +83,11 @@ impl Ledger {
         Self { path }
     }
 
+    /// Returns whether there is a ledger.
+    pub fn is_there(&self) -> bool {
+        self.path.is_file()
+    }
+
     /// Reads all accounts.
     ///
     /// # Errors

@@ -358,6 +358,8 @@ impl Attempt<'_> {
         document["task"] = json!({
             "id": task.id,
             "index": self.index,
+            "repository": repositories.place(&task.repository),
+            "title": self.title(),
             "commit": self.commit,
             "labels": task.labels,
             "cost": Usd::from(spent.0),

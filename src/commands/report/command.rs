@@ -68,7 +68,7 @@ pub fn report(context: &Context<'_>, options: &ReportArgs) -> Result<Outcome, Fa
         Some(_) => OutputFile::find,
         None => OutputFile::usual,
     };
-    write(project, &path, &text, find)?;
+    write_page(project, &path, &text, find)?;
     let problem = options.open.then(|| open(context, &path)).flatten();
     let path = path.display().to_string();
     Ok(Outcome {
@@ -149,7 +149,10 @@ fn of_all(context: &Context<'_>, options: &ReportArgs) -> Result<String, Error> 
 
 /// Writes the page to a new file, over an earlier page, or into a pipe or a device. No other file is replaced,
 /// since it may be the user's own.
-fn write(
+///
+/// # Errors
+/// When there is another file, or the page cannot be written.
+pub fn write_page(
     project: &Project,
     path: &Path,
     text: &str,

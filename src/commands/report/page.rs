@@ -14,6 +14,7 @@ mod overview;
 mod reply;
 mod run;
 mod steps;
+pub(crate) mod tables;
 mod text;
 mod words;
 
@@ -22,6 +23,7 @@ mod tests;
 
 pub use overview::page as overview;
 pub use run::page as run;
+pub use tables::{Row, Table};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

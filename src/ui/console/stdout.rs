@@ -51,7 +51,7 @@ impl Output<'_> {
     pub fn result(&self, text: &str, document: impl FnOnce() -> Value) -> io::Result<()> {
         self.spinner.stop();
         match self.format {
-            OutputFormat::Text => stdout::told(&self.ready(text)),
+            OutputFormat::Text | OutputFormat::Csv => stdout::told(&self.ready(text)),
             OutputFormat::Json | OutputFormat::Sarif => json::document(self.redactor, &document()),
             OutputFormat::JsonL => self.lines.result(&document()),
         }

@@ -27,7 +27,7 @@ const ROWS: usize = 2000;
 const DAYS: usize = 400;
 
 /// The characters left unescaped in a link. A folder's name could be anything, even `javascript:`.
-const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
+pub const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
 
 /// Renders the page about all runs, given oldest first. `has_page` returns true if a run has a page,
 /// `report.html` in its folder beside the overview; `request` returns the run's request.

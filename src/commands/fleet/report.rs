@@ -1,0 +1,316 @@
+//! The report on a campaign: one table, one page, and the same for programs.
+//!
+//! Writes the page, and nothing else.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::sum::{self, Sum, Sums, TaskRow};
+use crate::commands::output_file::OutputFile;
+use crate::commands::report::command::write_page;
+use crate::commands::report::page::{Row, Table, tables};
+use crate::model::price::Usd;
+use crate::run::context::Context;
+use crate::run::outcome::{Failure, Outcome};
+use crate::run::past::sarif::FleetLog;
+use crate::sys::numbers::{counted, elapsed, grouped};
+use crate::sys::text::one_line;
+use crate::ui::OutputFormat;
+use crate::ui::columns::{self, Align};
+
+/// Name of the page in the directory of the results.
+const PAGE: &str = "report.html";
+/// Maximum number of tasks listed on the page.
+const LISTED: usize = 2000;
+/// Maximum number of values of a label, a model or an outcome in a table.
+const VALUES: usize = 20;
+/// Maximum length of a text in a table, in characters.
+const TEXT: usize = 40;
+/// The columns of comma-separated values, as pointers into a task's data.
+const COLUMNS: [&str; 17] = [
+    "id",
+    "index",
+    "repository",
+    "workflow",
+    "model",
+    "exit/code",
+    "exit/name",
+    "cost",
+    "input_tokens",
+    "output_tokens",
+    "seconds",
+    "stat/files",
+    "stat/added",
+    "stat/removed",
+    "gate_changed",
+    "labels",
+    "error",
+];
+/// Columns dropped on a narrow terminal, in this order.
+const DISPENSABLE: [&str; 4] = ["out", "tokens in", "removed", "time"];
+
+/// Sums up the results in a directory.
+///
+/// # Errors
+/// When there are none, one cannot be read, or the page cannot be written.
+pub fn report(
+    context: &Context<'_>,
+    (directory, page): (&Path, Option<&Path>),
+    format: OutputFormat,
+) -> Result<Outcome, Failure> {
+    let place = context.project.root().join(directory);
+    let mut log = FleetLog::default();
+    let rows = sum::read(&place, |row, record| {
+        if format == OutputFormat::Sarif {
+            log.add(&row.id, record);
+        }
+    })?;
+    let sums = Sums::of(&rows);
+    let first = sum::first(&rows);
+    let page = written_page(context, (directory, page), (&rows, &sums, &first))?;
+    Ok(match format {
+        OutputFormat::Sarif => Outcome::shown("", log.finish()),
+        OutputFormat::Csv => Outcome::shown(csv(&rows), Value::Null),
+        OutputFormat::Json | OutputFormat::JsonL => {
+            let first: Vec<&str> = first.iter().map(|row| &*row.id).collect();
+            let json = json!({"schema": 1, "page": page, "total": sums.total, "by": sums.json(),
+                "look_first": first, "tasks": rows});
+            Outcome::shown("", json)
+        }
+        OutputFormat::Text => {
+            let tables = [by(&sums), to_look_at(&first, |_| false)];
+            let columns = context.reporter.columns();
+            let texts: Vec<_> = tables
+                .into_iter()
+                .map(|table| text(table, columns))
+                .collect();
+            Outcome {
+                is_paged: true,
+                text: Some(texts.concat()),
+                ..Outcome::said(format!("done: the page is in {}", page.display()))
+            }
+        }
+    })
+}
+
+/// Writes the page, and returns its path.
+fn written_page(
+    context: &Context<'_>,
+    (directory, page): (&Path, Option<&Path>),
+    (rows, sums, first): (&[TaskRow], &Sums, &[&TaskRow]),
+) -> Result<PathBuf, Failure> {
+    let project = &context.project;
+    let path = page.map_or_else(|| directory.join(PAGE), Path::to_owned);
+    // For a page elsewhere, the relative links would be broken.
+    let has_page =
+        |id: &str| page.is_none() && project.root().join(directory).join(id).join(PAGE).is_file();
+    let Sum {
+        tasks,
+        done,
+        cost,
+        input_tokens,
+        output_tokens,
+        seconds,
+    } = sums.total;
+    let facts = [
+        ("Done", format!("{} of {}", grouped(done), grouped(tasks))),
+        ("Cost", Usd::from(cost).to_string()),
+        ("Tokens in", grouped(input_tokens)),
+        ("Tokens out", grouped(output_tokens)),
+        ("Time", elapsed(seconds.0)),
+    ];
+    let tables = [by(sums), to_look_at(first, has_page), all(rows, has_page)];
+    let headline = format!("{} of {} are done", grouped(done), counted(tasks, "task"));
+    let about = (
+        "a fleet of tasks",
+        &*headline,
+        &*directory.display().to_string(),
+    );
+    let text = tables::page(about, &facts, &tables, context.redactor);
+    let find = if page.is_some() {
+        OutputFile::find
+    } else {
+        OutputFile::usual
+    };
+    write_page(project, &path, &text, find)?;
+    Ok(path)
+}
+
+/// Makes the table of sums.
+fn by(sums: &Sums) -> Table {
+    let all = ("all", String::new(), sums.total);
+    let mut shown: HashMap<(&str, Option<&str>), usize> = HashMap::new();
+    let mut rows = Vec::new();
+    for (by, value, sum) in std::iter::once(&all).chain(&sums.groups) {
+        let number = shown.entry((by, sum::label(value))).or_default();
+        *number += 1;
+        if *number <= VALUES {
+            let texts = vec![(*by).to_owned(), one_line(value, TEXT)];
+            let counts = [sum.tasks, sum.done].map(grouped).into_iter();
+            let tokens = [sum.input_tokens, sum.output_tokens].map(grouped);
+            let cost = Usd::from(sum.cost).to_string();
+            let numbers = counts
+                .chain([cost])
+                .chain(tokens)
+                .chain([elapsed(sum.seconds.0)]);
+            let numbers = numbers.collect();
+            rows.push(Row {
+                texts,
+                numbers,
+                ..Row::default()
+            });
+        }
+    }
+    Table {
+        title: "Sums",
+        texts: vec!["by", ""],
+        numbers: vec!["tasks", "done", "cost", "tokens in", "out", "time"],
+        left_out: 1 + sums.groups.len() - rows.len(),
+        rows,
+    }
+}
+
+/// Makes the table of changes to look at first.
+fn to_look_at(first: &[&TaskRow], has_page: impl Fn(&str) -> bool) -> Table {
+    let rows = first.iter().map(|row| {
+        let why = if row.gate_changed {
+            "the gate"
+        } else {
+            "the size"
+        };
+        let numbers = [row.stat.files, row.stat.added, row.stat.removed].map(grouped);
+        let texts = vec![row.id.clone(), why.to_owned(), row.outcome().to_owned()];
+        task(row, texts, numbers.to_vec(), &has_page)
+    });
+    Table {
+        title: "Changes to look at first",
+        texts: vec!["task", "for", tables::RESULT],
+        numbers: vec!["files", "added", "removed"],
+        rows: rows.collect(),
+        left_out: 0,
+    }
+}
+
+/// Makes the table of all tasks.
+fn all(rows: &[TaskRow], has_page: impl Fn(&str) -> bool) -> Table {
+    let listed = rows.iter().take(LISTED).map(|row| {
+        let texts = vec![
+            row.id.clone(),
+            one_line(&row.title, 2 * TEXT),
+            row.model.clone(),
+            row.outcome().to_owned(),
+        ];
+        let numbers = vec![
+            grouped(row.stat.files),
+            grouped(row.lines()),
+            Usd::from(row.cost).to_string(),
+            elapsed(row.seconds.0),
+        ];
+        task(row, texts, numbers, &has_page)
+    });
+    Table {
+        title: "The tasks",
+        texts: vec!["task", "request", "model", tables::RESULT],
+        numbers: vec!["files", "lines", "cost", "time"],
+        rows: listed.collect(),
+        left_out: rows.len().saturating_sub(LISTED),
+    }
+}
+
+fn task(
+    row: &TaskRow,
+    texts: Vec<String>,
+    numbers: Vec<String>,
+    has_page: impl Fn(&str) -> bool,
+) -> Row {
+    Row {
+        folder: has_page(&row.id).then(|| row.id.clone()),
+        outcome: row.is_done(),
+        texts,
+        numbers,
+    }
+}
+
+/// Formats a table as text; empty if it has no rows.
+fn text(table: Table, columns: Option<usize>) -> String {
+    if table.rows.is_empty() {
+        return String::new();
+    }
+    let texts = table.texts.iter().map(|name| (*name, Align::Left));
+    let numbers = table.numbers.iter().map(|name| (*name, Align::Right));
+    let mut head: Vec<(&str, Align)> = texts.chain(numbers).collect();
+    let names = head.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let cells = table
+        .rows
+        .into_iter()
+        .map(|row| [row.texts, row.numbers].concat());
+    let mut rows: Vec<Vec<String>> = std::iter::once(names).chain(cells).collect();
+    if let Some(columns) = columns {
+        columns::make_room(&mut head, &mut rows, &DISPENSABLE, columns);
+    }
+    let aligns: Vec<Align> = head.into_iter().map(|(_, align)| align).collect();
+    let lines = columns::aligned(&rows, &aligns).join("\n");
+    let more = match table.left_out {
+        0 => String::new(),
+        more => format!("and {} more\n", grouped(more as u64)),
+    };
+    format!(
+        "{}\n\n{}\n{more}\n",
+        table.title,
+        columns::cut(&lines, columns)
+    )
+}
+
+/// Formats all tasks as comma-separated values, a line each.
+fn csv(rows: &[TaskRow]) -> String {
+    let mut text = COLUMNS.join(",").replace('/', "_") + "\n";
+    for row in rows {
+        let row = json!(row);
+        let cells = COLUMNS.map(|name| match row.pointer(&format!("/{name}")) {
+            None | Some(Value::Null) => String::new(),
+            Some(Value::String(text)) => cell(text),
+            Some(Value::Object(labels)) => {
+                let labels = labels.iter().map(|(name, value)| format!("{name}={value}"));
+                cell(&labels.collect::<Vec<_>>().join(";").replace('"', ""))
+            }
+            Some(other) => other.to_string(),
+        });
+        text += &(cells.join(",") + "\n");
+    }
+    text
+}
+
+/// Quotes a cell where necessary, on one line. No spreadsheet takes it for a formula.
+fn cell(text: &str) -> String {
+    let text = text.replace(['\n', '\r'], " ");
+    let guard = if text.starts_with(['=', '+', '-', '@', '\t']) {
+        "'"
+    } else {
+        ""
+    };
+    if text.contains([',', '"']) {
+        return format!("\"{guard}{}\"", text.replace('"', "\"\""));
+    }
+    format!("{guard}{text}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_is_quoted_where_it_must_be_and_is_never_a_formula() {
+        for (text, expected) in [
+            ("plain", "plain"),
+            ("a,b", "\"a,b\""),
+            ("say \"x\"", "\"say \"\"x\"\"\""),
+            ("=HYPERLINK(1)", "'=HYPERLINK(1)"),
+            ("-1,5", "\"'-1,5\""),
+            ("two\nlines", "two lines"),
+        ] {
+            assert_eq!(cell(text), expected);
+        }
+    }
+}

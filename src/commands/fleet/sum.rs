@@ -1,0 +1,261 @@
+//! The results of many tasks, read one after the other, and their sums.
+//!
+//! Reads the folders of tasks. Guarantees that no more is kept of a result than its row.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::error::FleetError;
+use super::ledger::{Ledger, Micros};
+use crate::record::gate::GateChange;
+use crate::record::result::{ExitRecord, RunRecord, StatRecord};
+use crate::record::run_files::RESULT;
+use crate::record::seconds::Seconds;
+use crate::sys::error::Error;
+use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
+
+/// Maximum size of a result, in bytes.
+const LARGEST: u64 = 64 * MIB;
+/// Number of changes to look at first.
+const FIRST: usize = 10;
+/// Exits that tell of a gate that the change has touched.
+const GATE_EXITS: [&str; 2] = ["gate-changed", "gate-weakened"];
+
+/// The part of a result that is the task's own.
+#[derive(Debug, Default, Deserialize)]
+struct TaskPart {
+    task: TaskFields,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct TaskFields {
+    index: usize,
+    #[serde(default)]
+    repository: String,
+    #[serde(default)]
+    title: String,
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
+    #[serde(default)]
+    cost: Micros,
+}
+
+/// A task as reports show it.
+#[derive(Debug, Default, Serialize)]
+pub struct TaskRow {
+    /// The task's id.
+    pub id: String,
+    /// The number of its line in the manifest; null if it has no result yet.
+    pub index: Option<usize>,
+    /// The path or URL of its repository.
+    pub repository: String,
+    /// The first line of its query.
+    pub title: String,
+    /// The workflow.
+    pub workflow: String,
+    /// The requested model.
+    pub model: String,
+    /// How its last run ended; null if it has no result yet.
+    pub exit: Option<ExitRecord>,
+    /// The cost of all its runs.
+    pub cost: Micros,
+    /// The tokens of its last run's prompts.
+    pub input_tokens: u64,
+    /// The tokens of the answers to these.
+    pub output_tokens: u64,
+    /// The duration of its last run.
+    pub seconds: Seconds,
+    /// The size of its change.
+    pub stat: StatRecord,
+    /// True if its change has touched what judges it.
+    pub gate_changed: bool,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// The error that its last run ended with.
+    pub error: Option<String>,
+}
+
+impl TaskRow {
+    fn new(id: String, content: &[u8], record: &RunRecord) -> serde_json::Result<Self> {
+        let TaskPart { task } = serde_json::from_slice(content)?;
+        let usage = record.usage().unwrap_or_default();
+        let gate = record.gate.as_ref().map(|gate| gate.change);
+        let gate_changed = gate == Some(GateChange::Changed)
+            || GATE_EXITS.contains(&&*record.exit.name)
+            || !record.warning_details.is_empty();
+        Ok(Self {
+            id,
+            index: Some(task.index),
+            repository: task.repository,
+            title: task.title,
+            workflow: record.workflow.to_string(),
+            model: record.model.clone().unwrap_or_default(),
+            exit: Some(record.exit.clone()),
+            cost: task.cost,
+            input_tokens: usage.input_tokens,
+            output_tokens: usage.answered(),
+            seconds: record.seconds,
+            stat: record.stat.unwrap_or_default(),
+            gate_changed,
+            labels: task.labels,
+            error: record.error.as_ref().map(|error| error.message.clone()),
+        })
+    }
+
+    /// The name of its end.
+    pub fn outcome(&self) -> &str {
+        self.exit.as_ref().map_or("unfinished", |exit| &exit.name)
+    }
+
+    /// Returns whether it has ended well; `None` if it has not ended.
+    pub fn is_done(&self) -> Option<bool> {
+        self.exit.as_ref().map(|exit| exit.code == 0)
+    }
+
+    /// The number of lines that its change has added and removed.
+    pub fn lines(&self) -> u64 {
+        self.stat.added.saturating_add(self.stat.removed)
+    }
+}
+
+/// Reads the results of all tasks in a directory, by their lines in the manifest; `look` sees each record.
+///
+/// # Errors
+/// When there is none, or one cannot be read.
+pub fn read(
+    directory: &Path,
+    mut look: impl FnMut(&TaskRow, &RunRecord),
+) -> Result<Vec<TaskRow>, Error> {
+    let fails = || PathError::of("read", directory);
+    let mut names = Vec::new();
+    for entry in fs::read_dir(directory).map_err(fails())? {
+        let entry = entry.map_err(fails())?;
+        let name = entry.file_name().into_string();
+        names.extend(name.ok().filter(|_| entry.path().is_dir()));
+    }
+    names.sort_unstable();
+    let ledger = Ledger::of(directory);
+    let accounts = if ledger.is_there() {
+        ledger.accounts()?
+    } else {
+        BTreeMap::new()
+    };
+    let mut rows = Vec::new();
+    for name in names {
+        let path = directory.join(&name).join(RESULT);
+        let fails = |error: std::io::Error| PathError::of("read", &path)(error);
+        let content = files::read(&path, Links::Refused, LARGEST).if_there();
+        if let Some(content) = content.map_err(fails)? {
+            let record: RunRecord =
+                serde_json::from_slice(&content).map_err(|error| fails(error.into()))?;
+            let row = TaskRow::new(name, &content, &record).map_err(|error| fails(error.into()))?;
+            look(&row, &record);
+            rows.push(row);
+        } else if let Some(account) = accounts.get(&name) {
+            rows.push(TaskRow {
+                id: name,
+                cost: account.spent,
+                ..TaskRow::default()
+            });
+        }
+    }
+    if rows.is_empty() {
+        let path = directory.to_owned();
+        return Err(FleetError::NoResults { path }.into());
+    }
+    rows.sort_by_cached_key(|row| (row.index.is_none(), row.index));
+    Ok(rows)
+}
+
+/// The sum of several tasks.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct Sum {
+    /// The number of tasks.
+    pub tasks: u64,
+    /// The number of those that have ended well.
+    pub done: u64,
+    /// The cost of all their runs.
+    pub cost: Micros,
+    /// The tokens of prompts.
+    pub input_tokens: u64,
+    /// The tokens of answers.
+    pub output_tokens: u64,
+    /// The duration of their last runs.
+    pub seconds: Seconds,
+}
+
+impl Sum {
+    fn add(&mut self, row: &TaskRow) {
+        self.tasks += 1;
+        self.done += u64::from(row.is_done() == Some(true));
+        self.cost = self.cost.plus(row.cost);
+        self.input_tokens = self.input_tokens.saturating_add(row.input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(row.output_tokens);
+        self.seconds = Seconds(self.seconds.0.saturating_add(row.seconds.0));
+    }
+}
+
+/// The sums of a campaign.
+#[derive(Debug, Default)]
+pub struct Sums {
+    /// The sum of all tasks.
+    pub total: Sum,
+    /// The sums by outcome, label and model: what is told apart, its value, and the sum; the largest first.
+    pub groups: Vec<(&'static str, String, Sum)>,
+}
+
+impl Sums {
+    /// Sums up the tasks.
+    pub fn of(rows: &[TaskRow]) -> Self {
+        let mut total = Sum::default();
+        let mut groups: BTreeMap<(&str, String), Sum> = BTreeMap::new();
+        for row in rows {
+            total.add(row);
+            let labels = row.labels.iter();
+            let labels = labels.map(|(name, value)| ("label", format!("{name}={value}")));
+            let known = [
+                ("outcome", row.outcome().to_owned()),
+                ("model", row.model.clone()),
+            ];
+            let known = known.into_iter().filter(|(_, value)| !value.is_empty());
+            for group in known.chain(labels) {
+                groups.entry(group).or_default().add(row);
+            }
+        }
+        let groups = groups.into_iter();
+        let mut groups: Vec<_> = groups.map(|((by, value), sum)| (by, value, sum)).collect();
+        let kinds = ["outcome", "label", "model"];
+        groups.sort_by_cached_key(|(by, value, sum)| {
+            let kind = kinds.iter().position(|kind| kind == by);
+            (kind, label(value).map(str::to_owned), Reverse(sum.tasks))
+        });
+        Self { total, groups }
+    }
+
+    /// Returns the sums as data, by what is told apart.
+    pub fn json(&self) -> Value {
+        let mut by: Map<String, Value> = Map::new();
+        for (kind, value, sum) in &self.groups {
+            by.entry(*kind).or_insert_with(|| json!({}))[value] = json!(sum);
+        }
+        by.into()
+    }
+}
+
+/// Returns the name of a label, whose value stands behind it.
+pub fn label(group: &str) -> Option<&str> {
+    group.split_once('=').map(|(name, _)| name)
+}
+
+/// Returns the changes to look at first: those that have touched what judges them, then the largest.
+pub fn first(rows: &[TaskRow]) -> Vec<&TaskRow> {
+    let mut changes: Vec<&TaskRow> = rows.iter().filter(|row| row.stat.files > 0).collect();
+    changes.sort_by_key(|row| (Reverse(row.gate_changed), Reverse(row.lines())));
+    changes.truncate(FIRST);
+    changes
+}

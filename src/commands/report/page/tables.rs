@@ -1,0 +1,94 @@
+//! Renders a page that consists of tables, such as the sum of many tasks. Pure.
+
+use maud::html;
+use percent_encoding::utf8_percent_encode;
+
+use super::elements::{badge, columns, fact, left_out, numbers};
+use super::overview::PLAIN;
+use super::text::HtmlEscaper;
+use super::{promise, shell};
+use crate::secret::Redactor;
+
+/// The head of a column of outcomes.
+pub const RESULT: &str = "result";
+
+/// A table of text columns, then numeric ones.
+#[derive(Debug, Default)]
+pub struct Table {
+    /// The heading.
+    pub title: &'static str,
+    /// The heads of the text columns.
+    pub texts: Vec<&'static str>,
+    /// The heads of the numeric columns.
+    pub numbers: Vec<&'static str>,
+    /// The rows.
+    pub rows: Vec<Row>,
+    /// The number of rows that are not shown.
+    pub left_out: usize,
+}
+
+/// A row of a table.
+#[derive(Debug, Default)]
+pub struct Row {
+    /// The folder beside the page that has the row's own page, if there is one.
+    pub folder: Option<String>,
+    /// Success or failure, if it is known, which a last text column of the name [`RESULT`] states.
+    pub outcome: Option<bool>,
+    /// The text cells.
+    pub texts: Vec<String>,
+    /// The numeric cells.
+    pub numbers: Vec<String>,
+}
+
+/// Renders a page of facts, each with its name, and tables. `place` says what they were read from.
+pub fn page(
+    (kind, headline, place): (&str, &str, &str),
+    facts: &[(&str, String)],
+    tables: &[Table],
+    redactor: &Redactor,
+) -> String {
+    let escaper = HtmlEscaper::new(redactor);
+    let body = html! {
+        header {
+            p.kicker { "code-commit \u{b7} " (kind) }
+            h1 { (headline) }
+        }
+        main {
+            section aria-label="In numbers" { dl.facts {
+                @for (name, value) in facts { (fact(name, value, None)) }
+            } }
+            @for table in tables.iter().filter(|table| !table.rows.is_empty()) { section {
+                h2 { (table.title) }
+                div.scroll { table {
+                    thead { tr { (columns(&table.texts, &table.numbers)) } }
+                    tbody { @for row in &table.rows { (line(escaper, row, table.texts.last() == Some(&RESULT))) } }
+                } }
+                (left_out(table.left_out, "more", "fleet report --output-format csv"))
+            } }
+        }
+        footer { p {
+            "Written by code-commit " (env!("CARGO_PKG_VERSION")) " from " code { (escaper.name(place)) } (promise(false))
+        } }
+    };
+    shell(&format!("code-commit: {kind}"), &body, false)
+}
+
+fn line(escaper: HtmlEscaper<'_>, row: &Row, has_result: bool) -> maud::Markup {
+    let folder = row.folder.as_deref();
+    let page = folder.map(|name| format!("./{}/report.html", utf8_percent_encode(name, PLAIN)));
+    let last = row.texts.len().saturating_sub(1);
+    html! {
+        tr {
+            @for (at, text) in row.texts.iter().enumerate() {
+                @let text = escaper.name(text);
+                @match (at, &page) {
+                    (0, Some(page)) => th scope="row" { a href=(page) { code { (text) } } },
+                    (0, None) => th scope="row" { (text) },
+                    _ if has_result && at == last => td { (badge(row.outcome, &text)) },
+                    _ => td { (text) },
+                }
+            }
+            (numbers(row.numbers.iter().cloned()))
+        }
+    }
+}
