@@ -7,12 +7,13 @@ cd "$(dirname "$0")/../.."
 folder=target/validators
 mkdir -p "$folder"
 
-# GitHub's own parser of workflows and actions, and Anthropic's own client; at once, since npm takes away what a command
+# GitHub's own parser of workflows and actions, Anthropic's own client, and the schema of SARIF; at once, since npm takes away what a command
 # does not name. Nothing of them runs while they are installed.
-if [ ! -d "$folder/node_modules/@actions/languageservice" ] || [ ! -d "$folder/node_modules/@anthropic-ai/sdk" ]; then
+if [ ! -d "$folder/node_modules/@actions/languageservice" ] || [ ! -d "$folder/node_modules/@anthropic-ai/sdk" ] ||
+    [ ! -d "$folder/node_modules/@microsoft/jest-sarif" ]; then
     npm install --silent --no-audit --no-fund --no-save --no-package-lock --ignore-scripts --prefix "$folder" \
-        @actions/languageservice@0.3.61 @anthropic-ai/sdk@1.10.0 ||
-        echo "could not install GitHub's parser and Anthropic's client" >&2
+        @actions/languageservice@0.3.61 @anthropic-ai/sdk@1.10.0 @microsoft/jest-sarif@1.0.0-beta.0 ||
+        echo "could not install GitHub's parser, Anthropic's client and SARIF's schema" >&2
 fi
 
 [ -x "$folder/bin/python" ] || python3 -m venv "$folder"

@@ -1,6 +1,7 @@
 //! Many tasks from a list: manifests, single tasks, and all of them.
 
 mod manifest;
+mod publish;
 mod report;
 mod run;
 mod task;

@@ -56,6 +56,17 @@ pub enum FleetCommand {
         #[arg(long = "output", value_name = "FILE")]
         page: Option<PathBuf>,
     },
+    /// Make a branch of each change that has passed, in local clones, and print how to go on
+    #[command(after_help = AFTER_HELP, max_term_width = 80)]
+    Publish {
+        /// Directory of the results
+        #[arg(value_name = "DIR")]
+        results: PathBuf,
+
+        /// Name of the branches
+        #[arg(long, value_name = "NAME")]
+        branch: String,
+    },
     /// Print which exit codes an engine tries again, in its own words
     #[command(after_help = AFTER_HELP, max_term_width = 80)]
     Policy {
@@ -115,6 +126,7 @@ impl FleetCommand {
             } => vec![manifest, &mut results.out],
             Self::Run(run) => vec![&mut run.manifest, &mut run.results.out],
             Self::Report { results, page } => std::iter::once(results).chain(page).collect(),
+            Self::Publish { results, .. } => vec![results],
             Self::Policy { .. } => Vec::new(),
         }
     }

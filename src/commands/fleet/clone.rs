@@ -246,7 +246,7 @@ impl Repositories {
 }
 
 /// Returns whether a repository is named by a URL or, as ssh does, by a host and a path.
-fn is_url(repository: &str) -> bool {
+pub fn is_url(repository: &str) -> bool {
     let host = repository.split_once(':').map(|(host, _)| host);
     host.is_some_and(|host| !host.contains('/'))
 }
@@ -270,7 +270,10 @@ fn fails<'r>(repository: &'r str, action: &'static str) -> impl Fn(String) -> Fl
 }
 
 /// Runs a command of git; returns its output, or the last line of its errors.
-fn ended(mut command: Command) -> Result<Vec<u8>, String> {
+///
+/// # Errors
+/// When it fails.
+pub fn ended(mut command: Command) -> Result<Vec<u8>, String> {
     command.stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let output = command.output().map_err(|error| error.to_string())?;

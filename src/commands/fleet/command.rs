@@ -2,7 +2,7 @@
 
 use super::args::{FleetArgs, FleetCommand};
 use super::manifest::CheckWords;
-use super::{check, policy, report, run, task};
+use super::{check, policy, publish, report, run, task};
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::ui::OutputFormat;
@@ -28,6 +28,7 @@ pub fn fleet(
         FleetCommand::Report { results, page } => {
             report::report(context, (results, page.as_deref()), format)
         }
+        FleetCommand::Publish { results, branch } => publish::publish(context, results, branch),
         FleetCommand::Policy { engine } => Ok(policy::policy(*engine)),
     }
 }

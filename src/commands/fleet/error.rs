@@ -56,6 +56,20 @@ pub enum FleetError {
         /// The directory.
         path: PathBuf,
     },
+    /// Branches could not be made.
+    #[error("the branches `{branch}` are not made:{}", .problems.iter().map(|problem| format!("\n  {problem}")).collect::<String>())]
+    #[diagnostic(
+        code("not-ready"),
+        help(
+            "do what the problems say; or take single changes by `git fetch DIR/ID/branch.bundle code-commit/ID`"
+        )
+    )]
+    Unpublished {
+        /// The name of the branches.
+        branch: String,
+        /// The reasons, by task.
+        problems: Vec<String>,
+    },
     /// The lock file was written for something else.
     #[error("`{}` is for another {what}", .lock.display())]
     #[diagnostic(

@@ -8,7 +8,7 @@
 //! | `clone`, `child`, `task` | one task: its repository, its process, and its results |
 //! | `records`, `ledger` | files that several processes append to, and the campaign's money |
 //! | `run`, `table` | all tasks on this machine, and what a person sees of them |
-//! | `sum`, `report` | the results of all tasks |
+//! | `sum`, `report`, `publish` | the results of all tasks, and their branches |
 //! | `policy` | exit codes for other engines |
 
 pub(crate) mod args;
@@ -21,6 +21,7 @@ mod ledger;
 mod manifest;
 mod pins;
 mod policy;
+mod publish;
 mod records;
 mod report;
 mod run;

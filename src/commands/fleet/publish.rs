@@ -1,0 +1,330 @@
+//! Branches of tasks in the repositories that they changed, and the commands that make pull requests of them.
+//!
+//! Starts git in repositories on this machine, and adds objects and one branch to each. Guarantees that nothing is
+//! pushed, that no work tree and no other branch changes, and that no branch is made unless all can be.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use super::clone::{ended, is_url};
+use super::error::FleetError;
+use super::sum::{self, TaskRow};
+use crate::project::dirty::{dirty, staged};
+use crate::project::repository::{DOT_GIT, Repository};
+use crate::run::context::Context;
+use crate::run::outcome::{Failure, Outcome};
+use crate::sys::git::Git;
+use crate::sys::numbers::counted;
+
+/// Signs of an operation of git's that has not ended, in the folder of a work tree.
+const UNDER_WAY: [&str; 5] = [
+    "BISECT_LOG",
+    "CHERRY_PICK_HEAD",
+    "MERGE_HEAD",
+    "rebase-apply",
+    "rebase-merge",
+];
+
+/// The change of a task, as a branch to be made.
+struct Change<'r> {
+    row: &'r TaskRow,
+    bundle: String,
+    patch: String,
+    /// The repository on this machine, if it is one.
+    repository: Option<Repository>,
+    /// The commit that the branch begins at.
+    commit: String,
+    is_there: bool,
+    /// Owner and name of the repository at its host, quoted; `None` if it has no host.
+    slug: Option<String>,
+}
+
+/// Makes a branch of this name in each repository for which a task has ended well with a change.
+///
+/// # Errors
+/// When there are no results, or a branch cannot be made; none is made then.
+pub fn publish(context: &Context<'_>, directory: &Path, branch: &str) -> Result<Outcome, Failure> {
+    let place = context.project.root().join(directory);
+    let rows = sum::read(&place, |_, _| ())?;
+    let git = Git::find(context.environment.os("PATH"), context.project.root());
+    let git = git.ok_or_else(|| FleetError::Unpublished {
+        branch: branch.to_owned(),
+        problems: vec!["git is not installed".to_owned()],
+    })?;
+    let publisher = Publisher { git, branch };
+    let (mut changes, mut problems) = (Vec::new(), Vec::new());
+    problems.extend(publisher.check_name().err());
+    let mut taken: BTreeMap<&str, &str> = BTreeMap::new();
+    for row in rows.iter().filter(|row| row.is_done() == Some(true)) {
+        let bundle = place.join(&row.id).join("branch.bundle");
+        if !bundle.is_file() {
+            continue;
+        }
+        if let Some(other) = taken.insert(&row.repository, &row.id) {
+            problems.push(format!(
+                "{}: `{other}` has a change of that repository, too",
+                row.id
+            ));
+        }
+        match publisher.change(row, &bundle) {
+            Ok(change) => changes.push(change),
+            Err(problem) => problems.push(format!("{}: {problem}", row.id)),
+        }
+    }
+    if !problems.is_empty() {
+        let branch = branch.to_owned();
+        return Err(FleetError::Unpublished { branch, problems }.into());
+    }
+    for change in &changes {
+        context.interrupt.check()?;
+        publisher
+            .make(change)
+            .map_err(|problem| FleetError::Unpublished {
+                branch: branch.to_owned(),
+                problems: vec![format!("{}: {problem}", change.row.id)],
+            })?;
+    }
+    Ok(publisher.told(&changes, rows.len()))
+}
+
+struct Publisher<'p> {
+    git: Git,
+    branch: &'p str,
+}
+
+impl Publisher<'_> {
+    /// Runs git, in a repository if one is given, and returns its output.
+    fn git(&self, repository: Option<&Repository>, words: &[&str]) -> Result<String, String> {
+        let place = repository.map(|found| format!("--git-dir={}", found.own.display()));
+        let words: Vec<&str> = place
+            .as_deref()
+            .into_iter()
+            .chain(words.iter().copied())
+            .collect();
+        let command = self.git.command(Path::new("/"), &words);
+        let output = ended(command.ok_or("a path is not UTF-8")?)?;
+        Ok(String::from_utf8_lossy(&output).trim_end().to_owned())
+    }
+
+    fn check_name(&self) -> Result<(), String> {
+        let words = ["check-ref-format", "--branch", self.branch];
+        let is_same = self.git(None, &words).is_ok_and(|name| name == self.branch);
+        let problem = || format!("`{}` is no name for a branch", self.branch);
+        is_same.then_some(()).ok_or_else(problem)
+    }
+
+    /// Checks that the branch can be made.
+    fn change<'r>(&self, row: &'r TaskRow, bundle: &Path) -> Result<Change<'r>, String> {
+        let own = format!("refs/heads/code-commit/{}", row.id);
+        let path = bundle.display().to_string();
+        let directory = bundle.parent().unwrap_or(bundle);
+        let patch = directory.join("change.patch").display().to_string();
+        let heads = self.git(None, &["bundle", "list-heads", &path, &own])?;
+        let commit = heads.split(' ').next().unwrap_or_default().to_owned();
+        if commit.is_empty() {
+            return Err(format!("`{path}` has no branch of the task"));
+        }
+        let (bundle, mut is_there) = (path, false);
+        let repository = (!is_url(&row.repository))
+            .then(|| find(&row.repository))
+            .transpose()?;
+        if let Some(repository) = &repository {
+            self.check_clean(repository)?;
+            let branch = format!("refs/heads/{}", self.branch);
+            let found = self.git(
+                Some(repository),
+                &["rev-parse", "--verify", "--quiet", &branch],
+            );
+            is_there = found.as_ref().is_ok_and(|found| *found == commit);
+            if found.is_ok() && !is_there {
+                let top = repository.top.display();
+                return Err(format!("`{top}` has another branch of that name"));
+            }
+            self.git(Some(repository), &["bundle", "verify", "--quiet", &bundle])?;
+        }
+        let url = match &repository {
+            Some(repository) => origin(repository),
+            None => Some(row.repository.clone()),
+        };
+        let slug = url.and_then(|url| slug(&url)).map(|slug| quoted(&slug));
+        Ok(Change {
+            row,
+            bundle,
+            patch,
+            repository,
+            commit,
+            is_there,
+            slug,
+        })
+    }
+
+    fn check_clean(&self, repository: &Repository) -> Result<(), String> {
+        let top = &repository.top;
+        let is_bare = repository.own == *top;
+        repository
+            .check_readable()
+            .map_err(|error| error.to_string())?;
+        let is_there = |name: &&&str| repository.own.join(name).symlink_metadata().is_ok();
+        if let Some(name) = UNDER_WAY.iter().find(is_there) {
+            return Err(format!(
+                "`{}` is in the middle of something: it has `{name}`",
+                top.display()
+            ));
+        }
+        if is_bare {
+            return Ok(());
+        }
+        let mut changed = dirty(top).map_err(|error| error.to_string())?;
+        changed.retain(|file| !file.starts_with("??"));
+        changed.extend(staged(top, Some(&self.git), None)?);
+        changed.first().map_or(Ok(()), |file| {
+            let file = file.trim_start();
+            Err(format!(
+                "`{}` has uncommitted changes: `{file}`",
+                top.display()
+            ))
+        })
+    }
+
+    fn make(&self, change: &Change<'_>) -> Result<(), String> {
+        let Some(repository) = change.repository.as_ref().filter(|_| !change.is_there) else {
+            return Ok(());
+        };
+        self.git(Some(repository), &["bundle", "unbundle", &change.bundle])?;
+        let branch = format!("refs/heads/{}", self.branch);
+        // The empty word: only if there is no such branch.
+        let words = ["update-ref", &branch, &change.commit, ""];
+        self.git(Some(repository), &words).map(drop)
+    }
+
+    /// Tells which branches there are, and how each tool makes pull requests of the changes.
+    fn told(&self, changes: &[Change<'_>], tasks: usize) -> Outcome {
+        let branch = quoted(self.branch);
+        let name = quoted(&self.branch.replace('/', "-"));
+        let slugs = changes.iter().filter_map(|change| change.slug.clone());
+        let slugs: Vec<String> = slugs.collect();
+        let mut commands: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        let mut add = |tool, line| commands.entry(tool).or_default().push(line);
+        if !slugs.is_empty() {
+            let list = slugs.join(" ");
+            add(
+                "turbolift",
+                format!("turbolift init --name {name} && cd {name}"),
+            );
+            add(
+                "turbolift",
+                format!("printf '%s\\n' {list} >repos.txt && turbolift clone"),
+            );
+        }
+        for change in changes {
+            let Some(slug) = &change.slug else { continue };
+            let apply = format!("apply --index {}", quoted(&change.patch));
+            add("turbolift", format!("git -C work/{slug} {apply}"));
+            let apply = quoted(&format!("git {apply}"));
+            let title = quoted(&format!("{}: {}", change.row.id, change.row.title));
+            add(
+                "multi-gitter",
+                format!(
+                    "multi-gitter run {apply} --repo {slug} --branch {branch} --commit-message {title}"
+                ),
+            );
+            let Some(repository) = &change.repository else {
+                continue;
+            };
+            let place = quoted(&repository.top.display().to_string());
+            let push = format!("cd {place} && git push --set-upstream origin {branch}");
+            add(
+                "gh",
+                format!("({push} && gh pr create --head {branch} --fill)"),
+            );
+            let request = format!("glab mr create --source-branch {branch} --fill --yes");
+            add("glab", format!("({push} && {request})"));
+        }
+        if !slugs.is_empty() {
+            add(
+                "turbolift",
+                format!("turbolift commit --message {name} && turbolift create-prs"),
+            );
+        }
+        let blocks = commands.iter();
+        let blocks = blocks.map(|(tool, lines)| format!("# {tool}\n{}\n\n", lines.join("\n")));
+        let text: String = blocks.collect();
+        let made = changes.iter().map(|change| {
+            json!({"id": change.row.id, "repository": change.row.repository, "commit": change.commit,
+                "is_local": change.repository.is_some()})
+        });
+        let made: Vec<_> = made.collect();
+        let local = changes.iter().filter(|change| change.repository.is_some());
+        let local = counted(local.count() as u64, "local clone");
+        let others = counted((tasks - changes.len()) as u64, "task");
+        let json =
+            json!({"schema": 1, "branch": self.branch, "changes": made, "commands": commands});
+        Outcome {
+            summary: format!(
+                "done: branch {branch} in {local}; nothing was pushed; {others} without a change to publish"
+            ),
+            ..Outcome::shown(text, json)
+        }
+    }
+}
+
+/// Finds a repository on this machine, with or without a work tree.
+fn find(path: &str) -> Result<Repository, String> {
+    let path = PathBuf::from(path);
+    if path.join(DOT_GIT).symlink_metadata().is_ok() {
+        let found = Repository::of(&path).map_err(|error| error.to_string())?;
+        return found.ok_or_else(|| format!("`{}` is no repository", path.display()));
+    }
+    if !path.join("HEAD").is_file() {
+        return Err(format!("`{}` is no repository", path.display()));
+    }
+    let (own, common, top) = (path.clone(), path.clone(), path);
+    Ok(Repository { top, own, common })
+}
+
+/// Returns the URL that a repository was cloned from.
+fn origin(repository: &Repository) -> Option<String> {
+    let config = repository.config().ok()?;
+    Some(config.string("remote.origin.url")?.to_string())
+}
+
+/// Returns owner and name of a repository from its URL.
+fn slug(url: &str) -> Option<String> {
+    let path = match url.split_once("://") {
+        Some(("file", _)) => return None,
+        Some((_, rest)) => rest.split_once('/')?.1,
+        None if is_url(url) => url.split_once(':')?.1,
+        None => return None,
+    };
+    let path = path.trim_matches('/');
+    let path = path.strip_suffix(DOT_GIT).unwrap_or(path);
+    path.contains('/').then(|| path.to_owned())
+}
+
+/// Quotes a word for a shell, where it has to be.
+fn quoted(word: &str) -> String {
+    // A word without a zero byte can be quoted.
+    shlex::try_quote(word).unwrap_or_default().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn owner_and_name_are_what_hosts_call_a_repository() {
+        for (url, expected) in [
+            ("https://github.com/team/web.git", Some("team/web")),
+            ("https://user:word@host:8443/a/b/c", Some("a/b/c")),
+            ("git@gitlab.com:group/sub/web.git", Some("group/sub/web")),
+            ("ssh://git@host:22/team/web/", Some("team/web")),
+            ("file:///srv/team/web.git", None),
+            ("/srv/team/web", None),
+            ("https://host/web", None),
+        ] {
+            assert_eq!(slug(url).as_deref(), expected, "{url}");
+        }
+    }
+}

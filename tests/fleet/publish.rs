@@ -1,0 +1,139 @@
+//! Branches of what has passed.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::{BAD, Fleet, GOOD, change, git, with};
+use crate::support::{Finished, ModelServer};
+
+/// A campaign over three repositories; the change of the last one has failed.
+fn campaign() -> Fleet {
+    let replies = [&[GOOD; 2][..], &[BAD; 4][..]].concat();
+    let fleet = Fleet::new(&ModelServer::gemini(&replies));
+    let task = |id: &str| {
+        let path = fleet.repository(&format!("repo-{id}"), "grep -q 42 answer");
+        let url = format!("https://me:secret-word@github.com/team/{id}.git");
+        git(&path, &["remote", "add", "origin", &url]);
+        let repository = json!({"id": id, "repository": format!("repo-{id}")});
+        with(change(id), &repository)
+    };
+    fleet.tasks(&["a", "b", "c"].map(task));
+    for (index, code) in [("0", 0), ("1", 0), ("2", 1)] {
+        fleet.task(index).exits(code);
+    }
+    fleet
+}
+
+fn publish(fleet: &Fleet, branch: &str) -> Finished {
+    fleet.run(&["publish", "out", "--branch", branch])
+}
+
+fn branches(fleet: &Fleet, repository: &str) -> String {
+    let words = ["for-each-ref", "--format=%(refname:short)", "refs/heads"];
+    git(&fleet.path(repository), &words)
+}
+
+#[test]
+fn what_has_passed_becomes_a_branch_of_its_repository() {
+    let fleet = campaign();
+    let told = publish(&fleet, "it's/42").exits(0);
+    assert_eq!(branches(&fleet, "repo-c"), "main\n");
+    for id in ["a", "b"] {
+        let repository = format!("repo-{id}");
+        assert_eq!(branches(&fleet, &repository), "it's/42\nmain\n");
+        let path = fleet.path(&repository);
+        assert_eq!(git(&path, &["show", "it's/42:answer"]), "42\n");
+        assert_eq!(
+            git(&path, &["rev-parse", "it's/42~"]),
+            git(&path, &["rev-parse", "main"])
+        );
+        // Its work tree and its current branch are as they were.
+        assert_eq!(git(&path, &["status", "--porcelain"]), "");
+        assert_eq!(git(&path, &["symbolic-ref", "HEAD"]), "refs/heads/main\n");
+        let cd = format!(
+            "(cd {} && git push --set-upstream origin \"it's/42\" && ",
+            path.display()
+        );
+        let patch = fleet.path(&format!("out/{id}/change.patch"));
+        for line in [
+            format!("{cd}gh pr create --head \"it's/42\" --fill)"),
+            format!("{cd}glab mr create --source-branch \"it's/42\" --fill --yes)"),
+            format!(
+                "multi-gitter run 'git apply --index {}' --repo team/{id} --branch \"it's/42\" --commit-message '{id}: Write the answer.'",
+                patch.display()
+            ),
+            format!("git -C work/team/{id} apply --index {}", patch.display()),
+        ] {
+            assert!(
+                told.stdout.lines().any(|one| one == line),
+                "{line}\n{}",
+                told.stdout
+            );
+        }
+    }
+    assert!(!told.stdout.contains("secret-word"), "{}", told.stdout);
+    assert!(
+        told.stdout
+            .contains("in 2 local clones; nothing was pushed"),
+        "{}",
+        told.stdout
+    );
+    // The lines are data, too, and a second start finds all as it is.
+    let words = [
+        "publish",
+        "out",
+        "--branch",
+        "it's/42",
+        "--output-format",
+        "json",
+    ];
+    let json: Value = serde_json::from_str(&fleet.run(&words).exits(0).stdout).unwrap();
+    let tools: Vec<_> = json["commands"].as_object().unwrap().keys().collect();
+    assert_eq!(tools, ["gh", "glab", "multi-gitter", "turbolift"]);
+}
+
+#[test]
+fn no_branch_is_made_unless_all_can_be() {
+    let fleet = campaign();
+    let b = fleet.path("repo-b");
+    let refused = |branch: &str, why: &str| {
+        publish(&fleet, branch).exits(3).says(&[why]);
+        assert_eq!(branches(&fleet, "repo-a"), "main\n");
+    };
+    refused("x..y", "`x..y` is no name for a branch");
+    refused("@{-1}", "`@{-1}` is no name for a branch");
+    fs::write(b.join("code"), "mine").unwrap();
+    refused("fix", "has uncommitted changes: `M code`");
+    git(&b, &["add", "--all"]);
+    refused("fix", "has uncommitted changes: `M  code`");
+    git(&b, &["reset", "--quiet", "--hard"]);
+    fs::write(b.join(".git/MERGE_HEAD"), "").unwrap();
+    refused("fix", "is in the middle of something: it has `MERGE_HEAD`");
+    fs::remove_file(b.join(".git/MERGE_HEAD")).unwrap();
+    refused("main", "has another branch of that name");
+    let away = fleet.path("away");
+    fs::rename(&b, &away).unwrap();
+    refused("fix", "is no repository");
+    // It has not the commit that the change is based on.
+    fleet.repository("repo-b", "true");
+    refused("fix", "b: ");
+    fs::remove_dir_all(&b).unwrap();
+    fs::rename(&away, &b).unwrap();
+    // What git does not know of is nobody's business.
+    fs::write(b.join("untracked"), "mine").unwrap();
+    publish(&fleet, "fix").exits(0);
+    assert_eq!(branches(&fleet, "repo-b"), "fix\nmain\n");
+}
+
+#[test]
+fn of_two_changes_of_one_repository_neither_is_the_branch() {
+    let fleet = Fleet::new(&ModelServer::gemini(&[GOOD, GOOD]));
+    fleet.tasks(&[change("a"), change("b")]);
+    for index in ["0", "1"] {
+        fleet.task(index).exits(0);
+    }
+    publish(&fleet, "fix")
+        .exits(3)
+        .says(&["b: `a` has a change of that repository, too"]);
+}
