@@ -158,6 +158,27 @@ fn ignored_files_that_somebody_changes_meanwhile_are_left_alone() {
 }
 
 #[test]
+fn what_somebody_changes_while_the_tree_is_made_is_left_alone() {
+    let cache = tempfile::tempdir().unwrap();
+    let server = ModelServer::gemini(&[TWO]);
+    let project = TestProject::new()
+        .with(&server)
+        .file("target/old", "old\n")
+        .variable("XDG_CACHE_HOME", cache.path().to_str().unwrap())
+        .build("echo tree > target/old");
+    let child = project.start(&["--scratch=keep-ignored", "--sandbox", "off"]);
+    crate::support::within_a_minute(|| fs::read_dir(cache.path()).unwrap().next().is_some());
+    let (begun, old) = (SystemTime::now(), project.path("target/old"));
+    // The times of files lag behind the clock.
+    crate::support::within_a_minute(|| {
+        fs::write(&old, "theirs\n").unwrap();
+        old.metadata().unwrap().modified().unwrap() > begun
+    });
+    Finished::new(&project, &[], child.wait_with_output().unwrap()).exits(0);
+    assert_eq!(project.read("target/old"), "theirs\n");
+}
+
+#[test]
 fn an_ignored_file_that_cannot_be_brought_over_holds_up_no_other() {
     let server = ModelServer::gemini(&[TWO]);
     let project = TestProject::new()
