@@ -4,14 +4,14 @@
 //! Touches only the given files. Guarantees that the new file never grants more access than the old one, even if some
 //! attributes cannot be copied; the loss is then reported.
 
-use std::fs::{File, Metadata, Permissions};
+use std::fs::{File, Metadata};
 use std::io;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, fchown};
+use std::os::unix::fs::{MetadataExt as _, fchown};
 use std::path::Path;
 
 use rustix::fs::{
-    Stat, XattrFlags, fgetxattr, fgetxattr_query, flistxattr, flistxattr_query, fremovexattr,
-    fsetxattr,
+    RawMode, Stat, XattrFlags, fgetxattr, fgetxattr_query, flistxattr, flistxattr_query,
+    fremovexattr, fsetxattr,
 };
 use rustix::io::Errno;
 
@@ -20,10 +20,10 @@ use crate::sys::files::{Links, open_regular};
 
 /// The mode bits that a file keeps when its content changes. The set-user-ID and set-group-ID bits are cleared, as they
 /// are by any write to the file.
-pub const PERMISSIONS: u32 = 0o777;
+pub const PERMISSIONS: RawMode = 0o777;
 /// The mode bits kept if the group or access control list cannot be copied: with a list, the group bits are the maximum
 /// granted to any entry in it.
-const WITHOUT_GROUP: u32 = 0o707;
+const WITHOUT_GROUP: RawMode = 0o707;
 
 /// The attribute that holds the access control list.
 const ACL: &str = "system.posix_acl_access";
@@ -36,7 +36,7 @@ const CAPABILITIES: &str = "security.capability";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rights {
     /// The mode bits.
-    pub mode: u32,
+    pub mode: RawMode,
     /// User and group ID.
     pub owner: (u32, u32),
 }
@@ -49,6 +49,14 @@ impl Rights {
             owner: (stat.st_uid, stat.st_gid),
         }
     }
+
+    /// The permissions and owner in these metadata.
+    pub fn of_metadata(metadata: &Metadata) -> Self {
+        Self {
+            mode: metadata.mode() as RawMode & PERMISSIONS,
+            owner: (metadata.uid(), metadata.gid()),
+        }
+    }
 }
 
 /// Gives `new`, which is still private, the attributes of `old`, whose mode bits are `mode`, and these `rights`.
@@ -56,7 +64,7 @@ impl Rights {
 ///
 /// # Errors
 /// When the mode of `new` cannot be set.
-pub fn hand_on(old: &File, mode: u32, new: &File, rights: Rights) -> io::Result<Vec<String>> {
+pub fn hand_on(old: &File, mode: RawMode, new: &File, rights: Rights) -> io::Result<Vec<String>> {
     let mut lost = Vec::new();
     if mode & 0o7000 != 0 {
         lost.push("has lost its set-user-ID, set-group-ID or sticky bit".to_owned());
@@ -79,7 +87,7 @@ pub fn hand_on(old: &File, mode: u32, new: &File, rights: Rights) -> io::Result<
             ));
         }
     }
-    disk::set_permissions(new, Permissions::from_mode(mode))?;
+    disk::set_mode(new, mode)?;
     Ok(lost)
 }
 
@@ -88,15 +96,12 @@ pub fn hand_on(old: &File, mode: u32, new: &File, rights: Rights) -> io::Result<
 /// # Errors
 /// When the mode of `new` cannot be set.
 pub fn replace(path: &Path, there: &Metadata, new: &File) -> io::Result<Vec<String>> {
-    let rights = Rights {
-        mode: there.mode() & PERMISSIONS,
-        owner: (there.uid(), there.gid()),
-    };
+    let rights = Rights::of_metadata(there);
     if let Ok(Some(old)) = open_regular(path, Links::Followed) {
-        return hand_on(&old, there.mode(), new, rights);
+        return hand_on(&old, there.mode() as RawMode, new, rights);
     }
     // A file that cannot be read may still be replaced.
-    disk::set_permissions(new, Permissions::from_mode(rights.mode & WITHOUT_GROUP))?;
+    disk::set_mode(new, rights.mode & WITHOUT_GROUP)?;
     Ok(vec![
         "has lost its group's rights and extended attributes".to_owned(),
     ])

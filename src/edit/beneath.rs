@@ -10,7 +10,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{Mode, OFlags, open};
+use rustix::fs::{Mode, OFlags, RawMode, open};
 use rustix::io::Errno;
 
 use super::disk::{mkdirat, openat, statat};
@@ -78,7 +78,7 @@ impl Root {
         &self,
         path: &str,
         open: fn(&Self, &str) -> Result<OwnedFd, Errno>,
-        mode: u32,
+        mode: RawMode,
     ) -> Result<OwnedFd, Errno> {
         match open(self, path) {
             Err(Errno::NOENT) => {}
@@ -198,7 +198,7 @@ pub fn if_there<T>(looked: Result<T, Errno>) -> Result<Option<T>, Errno> {
 }
 
 /// Creates a file that must not exist.
-pub fn create_new(directory: BorrowedFd<'_>, name: &str, mode: u32) -> Result<File, Errno> {
+pub fn create_new(directory: BorrowedFd<'_>, name: &str, mode: RawMode) -> Result<File, Errno> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     openat(directory, name, flags, Mode::from_raw_mode(mode)).map(File::from)
 }

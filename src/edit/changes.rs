@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rustix::fs::RawMode;
 use serde::{Deserialize, Serialize};
 
 use super::attributes::PERMISSIONS;
@@ -26,7 +27,7 @@ pub struct Before {
     /// The permission bits of its mode. Anyone may have altered a run's folder, so no owner is taken from it, and only
     /// those permissions that the disk confirms.
     #[serde(with = "octal")]
-    pub mode: u32,
+    pub mode: RawMode,
     /// The digest of its content.
     #[serde(flatten)]
     pub digest: Digest,
@@ -36,19 +37,19 @@ pub struct Before {
 mod octal {
     use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
 
-    use super::PERMISSIONS;
+    use super::{PERMISSIONS, RawMode};
 
     #[expect(
         clippy::trivially_copy_pass_by_ref,
         reason = "serde asks for a reference"
     )]
-    pub fn serialize<S: Serializer>(mode: &u32, out: S) -> Result<S::Ok, S::Error> {
+    pub fn serialize<S: Serializer>(mode: &RawMode, out: S) -> Result<S::Ok, S::Error> {
         out.collect_str(&format_args!("{mode:o}"))
     }
 
-    pub fn deserialize<'d, D: Deserializer<'d>>(input: D) -> Result<u32, D::Error> {
+    pub fn deserialize<'d, D: Deserializer<'d>>(input: D) -> Result<RawMode, D::Error> {
         let text = String::deserialize(input)?;
-        match u32::from_str_radix(&text, 8) {
+        match RawMode::from_str_radix(&text, 8) {
             Ok(mode) => Ok(mode & PERMISSIONS),
             Err(_) => Err(D::Error::custom("these are no mode bits")),
         }

@@ -4,14 +4,14 @@
 //! Adds nothing to the calls. Reads from open files, and calls whose failure has no consequence, do not go through this
 //! module.
 
-use std::fs::{self, File, FileTimes, Permissions};
+use std::fs::{self, File, FileTimes};
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 #[cfg(target_os = "linux")]
 use rustix::fs::ResolveFlags;
-use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, Stat};
+use rustix::fs::{AtFlags, Mode, OFlags, RawMode, RenameFlags, Stat};
 use rustix::io::Errno;
 
 use crate::sys::files::{self, Links};
@@ -121,14 +121,15 @@ pub fn sync_file_system(file: impl AsFd) -> Result<(), Errno> {
     return rustix::fs::syncfs(file);
     #[cfg(not(target_os = "linux"))]
     {
+        let _ = file;
         rustix::fs::sync();
         Ok(())
     }
 }
 
-pub fn set_permissions(file: &File, permissions: Permissions) -> io::Result<()> {
+pub fn set_mode(file: &File, mode: RawMode) -> Result<(), Errno> {
     point()?;
-    file.set_permissions(permissions)
+    rustix::fs::fchmod(file, Mode::from_raw_mode(mode))
 }
 
 pub fn set_times(file: &File, times: FileTimes) -> io::Result<()> {

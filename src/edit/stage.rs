@@ -9,7 +9,7 @@ use std::io::{self, Seek as _};
 use std::ops::Range;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
-use rustix::fs::{AtFlags, Stat, fstat};
+use rustix::fs::{AtFlags, RawMode, Stat, fstat};
 
 use super::attributes::{Rights, hand_on};
 use super::beneath::{OpenDirectory, create_new, if_there, open_regular, split};
@@ -122,7 +122,7 @@ fn stage_one(
 
 /// The permissions and owner of a restored file. The record is untrusted, so the owner is taken from the disk, and the
 /// permissions are limited to those of the saved file and of the file being replaced.
-fn restored_rights(recorded: u32, kept: Rights, present: Option<Present>) -> Rights {
+fn restored_rights(recorded: RawMode, kept: Rights, present: Option<Present>) -> Rights {
     let present = present.map(|present| present.rights);
     Rights {
         mode: recorded & (kept.mode | present.map_or(0, |present| present.mode)),

@@ -11,7 +11,7 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, fstat};
+use rustix::fs::{AtFlags, RawMode, fstat};
 use rustix::io::Errno;
 
 use super::attributes::{Rights, hand_on};
@@ -394,7 +394,7 @@ pub fn read(root: &Path, folder: &str) -> Result<Option<ChangeLog>, UndoLogError
 
 /// Saves a file by a hard link, or by a copy if that is not possible: a file with several names could be modified
 /// through another one. Returns the mode of the saved file.
-fn link_or_copy(from: BorrowedFd<'_>, name: &str, to: &OwnedFd, kept: &str) -> io::Result<u32> {
+fn link_or_copy(from: BorrowedFd<'_>, name: &str, to: &OwnedFd, kept: &str) -> io::Result<RawMode> {
     let stat = statat(from, name)?;
     let is_only_name = stat.st_nlink <= 1;
     match is_only_name.then(|| linkat(from, name, to, kept)) {
@@ -408,7 +408,7 @@ fn link_or_copy(from: BorrowedFd<'_>, name: &str, to: &OwnedFd, kept: &str) -> i
 
 /// Copies a file to one that must not exist, with as many attributes as possible, and syncs it to disk. Returns the
 /// mode of the copy.
-fn copy(from: BorrowedFd<'_>, name: &str, to: &OwnedFd, kept: &str) -> io::Result<u32> {
+fn copy(from: BorrowedFd<'_>, name: &str, to: &OwnedFd, kept: &str) -> io::Result<RawMode> {
     let mut source = open_regular(from, name)?.ok_or_else(changed_meanwhile)?;
     let mut copy = create_new(to.as_fd(), kept, 0o600)?;
     disk::copy(&mut source, &mut copy)?;

@@ -11,7 +11,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use super::attributes::{PERMISSIONS, Rights};
+use super::attributes::Rights;
 use super::beneath::{ancestors, split};
 use super::digest::{Fingerprint, Present};
 use super::executed::runs_code;
@@ -450,10 +450,7 @@ impl PathPolicy {
                     size: found.size(),
                     modified: (found.mtime(), found.mtime_nsec()),
                 },
-                rights: Rights {
-                    mode: found.mode() & PERMISSIONS,
-                    owner: (found.uid(), found.gid()),
-                },
+                rights: Rights::of_metadata(&found),
             })),
         }
     }

@@ -18,7 +18,7 @@ mod targets;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{self, PipeReader, Read as _, Write as _};
+use std::io::{self, PipeReader, Read as _};
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -333,7 +333,7 @@ impl Sandbox {
         }
         let (reader, mut writer) = io::pipe()?;
         // The filter fits into the pipe's buffer, so this cannot block.
-        writer.write_all(&syscalls::filter()?)?;
+        io::Write::write_all(&mut writer, &syscalls::filter()?)?;
         fcntl_setfd(&reader, FdFlags::empty())?;
         let number = reader.as_raw_fd().to_string();
         command.args(["--seccomp", &number]);

@@ -123,7 +123,7 @@ fn open(logs: &Path, name: &str) -> io::Result<File> {
 }
 
 fn make_in(directory: impl AsFd, name: &str) -> Result<(), Errno> {
-    mkdirat(directory, name, Mode::from_raw_mode(PRIVATE))
+    mkdirat(directory, name, Mode::RWXU)
 }
 
 /// Creates a directory that only its owner may access, and returns whether it did not exist before. A link in its place

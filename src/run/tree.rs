@@ -5,6 +5,8 @@ use std::io;
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::RawMode;
+
 use super::active::Run;
 use super::context::Context;
 use super::scratch::ScratchRun;
@@ -155,7 +157,7 @@ impl<'c> RunTree<'c> {
 
     /// Returns the path of the saved copy of the file that was at `path` before the run, and its mode; `None` if there
     /// was none.
-    pub fn kept(&self, path: &str) -> Option<(PathBuf, u32)> {
+    pub fn kept(&self, path: &str) -> Option<(PathBuf, RawMode)> {
         let before = self.undo_log.changes().files.get(path)?.before.as_ref()?;
         let kept = kept_path(&self.folder, before);
         Some((self.context.project.home().join(kept), before.mode))

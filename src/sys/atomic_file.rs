@@ -11,7 +11,7 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::Path;
 use std::time::SystemTime;
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, openat, renameat, unlinkat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawMode, linkat, openat, renameat, unlinkat};
 use tempfile::NamedTempFile;
 use uuid::Uuid;
 
@@ -134,7 +134,7 @@ const OPEN_FILES: &str = "/proc/self/fd";
     clippy::disallowed_methods,
     reason = "a file that must not exist is no link and no pipe"
 )]
-fn stage(path: &Path, mode: u32) -> io::Result<NamedTempFile> {
+fn stage(path: &Path, mode: RawMode) -> io::Result<NamedTempFile> {
     let directory = path.parent().unwrap_or(Path::new("."));
     let (flags, mode) = (OFlags::RDWR | OFlags::CLOEXEC, Mode::from_raw_mode(mode));
     let open = |path: &Path, kind| openat(CWD, path, flags | kind, mode);

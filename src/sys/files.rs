@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{CWD, Mode, OFlags};
+use rustix::fs::{CWD, Mode, OFlags, RawMode};
 use rustix::io::{Errno, retry_on_intr};
 
 /// Number of bytes in a mebibyte, the unit of most limits.
@@ -209,7 +209,7 @@ pub(crate) fn check_size(file: &File, max_bytes: u64) -> io::Result<u64> {
 ///
 /// # Errors
 /// Fails if the file cannot be created, with [`io::ErrorKind::AlreadyExists`] if the path exists, even as a link.
-pub(crate) fn create_new(path: &Path, mode: u32) -> io::Result<File> {
+pub(crate) fn create_new(path: &Path, mode: RawMode) -> io::Result<File> {
     create_new_in(CWD, path, mode)
 }
 
@@ -220,7 +220,7 @@ pub(crate) fn create_new(path: &Path, mode: u32) -> io::Result<File> {
 pub(crate) fn create_new_in(
     directory: impl AsFd,
     name: impl AsRef<Path>,
-    mode: u32,
+    mode: RawMode,
 ) -> io::Result<File> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
     let mode = Mode::from_raw_mode(mode);

@@ -1,10 +1,12 @@
 //! The files to compare, before and after, and their size limits. Plain data.
 
+use rustix::fs::RawMode;
+
 /// Maximum size of a compared file in bytes.
 pub const MAX_BYTES: usize = 16 << 20;
 
 /// Assumed mode of a new file: the one that results from almost every umask.
-pub const NEW_MODE: u32 = 0o644;
+pub const NEW_MODE: RawMode = 0o644;
 
 /// Number of lines at which a file is too large to be compared.
 pub const MAX_LINES: usize = 1 << 20;
@@ -31,12 +33,12 @@ pub struct FileState {
     /// Content of the file.
     pub content: Vec<u8>,
     /// Permission bits. git records only one of them: whether the owner may execute the file.
-    pub mode: u32,
+    pub mode: RawMode,
 }
 
 impl FileState {
     /// Creates the state of an empty file.
-    pub fn empty(mode: u32) -> Self {
+    pub fn empty(mode: RawMode) -> Self {
         Self {
             content: Vec::new(),
             mode,

@@ -47,8 +47,8 @@ pub struct Wake(Arc<UnixStream>);
 impl Wake {
     /// Wakes the screen.
     pub fn poke(&self) {
-        // If the socket is full or closed, there is nothing to wake.
-        let _ = send(&*self.0, b"x", SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+        // If the socket is full or closed, there is nothing to wake. Rust's runtime ignores SIGPIPE.
+        let _ = send(&*self.0, b"x", SendFlags::DONTWAIT);
     }
 }
 
