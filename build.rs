@@ -1,6 +1,8 @@
 //! Has the programs linked without what they do not need: functions that are the same as others, and the tables for
-//! unwinding, as a panic ends the process. Takes the linker that comes with Rust; where that is not there, they are
-//! linked as usual, and larger.
+//! unwinding, as a panic ends the process. Takes the linker that comes with Rust; where that is not there, or another
+//! one is asked for, they are linked as usual, and larger.
+//!
+//! Tells a release what `--version` says of it: the commit, and the target.
 
 #![expect(
     clippy::disallowed_methods,
@@ -19,30 +21,62 @@ INSERT AFTER .rodata;
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     let is_for = |name, value| env::var(name).is_ok_and(|is| is == value);
-    if is_for("PROFILE", "release") && is_for("CARGO_CFG_TARGET_OS", "linux") {
+    let is_release = is_for("PROFILE", "release");
+    let mut version = env::var("CARGO_PKG_VERSION").unwrap_or_default();
+    if is_release {
+        version.extend(commit());
+        version += &format!("\ntarget: {}", env::var("TARGET").unwrap_or_default());
+    }
+    let told = env::var_os("OUT_DIR")
+        .map(|folder| fs::write(Path::new(&folder).join("version.txt"), version));
+    assert!(
+        matches!(told, Some(Ok(()))),
+        "the version cannot be written"
+    );
+    if is_release && is_for("CARGO_CFG_TARGET_OS", "linux") {
         for argument in arguments().unwrap_or_default() {
             println!("cargo::rustc-link-arg-bins={argument}");
         }
     }
 }
 
-/// The arguments of the linker, if it is there.
+/// A line that names the commit, if the sources are a clone of their own.
+fn commit() -> Option<String> {
+    let moves = Path::new(".git/logs/HEAD");
+    moves
+        .exists()
+        .then(|| println!("cargo::rerun-if-changed={}", moves.display()))?;
+    let asked = Command::new("git")
+        .args(["log", "-1", "--format=%ncommit: %H (%cs)"])
+        .output();
+    let asked = asked.ok().filter(|asked| asked.status.success())?;
+    Some(String::from_utf8_lossy(&asked.stdout).trim_end().to_owned())
+}
+
+/// The arguments of the linker that comes with Rust, started by the C compiler or, where it is configured, by rustc;
+/// `None` where it is not there, or another one is configured.
 fn arguments() -> Option<Vec<String>> {
-    let host = env::var("HOST").ok()?;
-    let linker = sysroot()?.join("lib/rustlib").join(host).join("bin/gcc-ld");
     let script = Path::new(&env::var_os("OUT_DIR")?).join("without-tables.ld");
     fs::write(&script, WITHOUT_TABLES).ok()?;
-    let mut arguments = vec![
-        format!("-B{}", linker.display()),
-        "-fuse-ld=lld".to_owned(),
-        "-Wl,--icf=all".to_owned(),
-        "-Wl,--no-eh-frame-hdr".to_owned(),
-        format!("-Wl,-T,{}", script.display()),
+    let mut options = vec![
+        "--icf=all".to_owned(),
+        "--no-eh-frame-hdr".to_owned(),
+        format!("--script={}", script.display()),
     ];
-    if packs_relocations() {
-        arguments.push("-Wl,-z,pack-relative-relocs".to_owned());
+    match env::var("RUSTC_LINKER") {
+        Ok(linker) => (linker == "rust-lld").then_some(options),
+        Err(_) => {
+            let host = env::var("HOST").ok()?;
+            let linker = sysroot()?.join("lib/rustlib").join(host).join("bin/gcc-ld");
+            if packs_relocations() {
+                options.extend(["-z".to_owned(), "pack-relative-relocs".to_owned()]);
+            }
+            let of_compiler = [format!("-B{}", linker.display()), "-fuse-ld=lld".to_owned()];
+            let passed = options.iter().map(|option| format!("-Wl,{option}"));
+            let all = of_compiler.into_iter().chain(passed).collect();
+            linker.join("ld.lld").exists().then_some(all)
+        }
     }
-    linker.join("ld.lld").exists().then_some(arguments)
 }
 
 /// Returns whether the program is for this machine, and its loader takes packed relocations, as glibc does from 2.36 on:

@@ -58,9 +58,35 @@ fingerprint() {
     output fingerprint "$(printf '%s\n' "${ImageOS:-}" "$files" "$sums" | git hash-object --stdin)"
 }
 
+# target_of_runner: the target that a release has for this runner.
+target_of_runner() {
+    case ${RUNNER_OS:-}-${RUNNER_ARCH:-} in
+        Linux-X64) echo x86_64-unknown-linux-musl ;;
+        Linux-ARM64) echo aarch64-unknown-linux-musl ;;
+        macOS-X64) echo x86_64-apple-darwin ;;
+        macOS-ARM64) echo aarch64-apple-darwin ;;
+        *) return 1 ;;
+    esac
+}
+
+# Takes the program of the release that the workflow names, if it names one, and if that release was made by this
+# repository's own workflow.
+take_release() (
+    case ${ACTION_REF:-} in v[0-9]*.*.*) ;; *) return 1 ;; esac
+    target=$(target_of_runner) && command -v gh >/dev/null || return 1
+    folder=$(mktemp -d "$RUNNER_TEMP/code-commit-release.XXXXXX")
+    archive=code-commit-$target.tar.gz
+    gh release download "$ACTION_REF" --repo "$ACTION_REPOSITORY" --pattern "$archive" --dir "$folder" &&
+        gh attestation verify "$folder/$archive" --repo "$ACTION_REPOSITORY" &&
+        mkdir -p "$RUNNER_TEMP/code-commit/bin" &&
+        tar -xzf "$folder/$archive" -C "$RUNNER_TEMP/code-commit/bin" code-commit dev dev-agent
+)
+
 install() {
     # From here, a toolchain file of the project does not count.
     cd "$GITHUB_ACTION_PATH"
+    take_release && return
+    echo "there is no release to take, so the program is built"
     cargo install --path . --locked --root "$RUNNER_TEMP/code-commit" --target-dir "$RUNNER_TEMP/code-commit-build"
 }
 

@@ -599,6 +599,65 @@ fn a_program_that_a_build_has_replaced_is_neither_run_nor_cached() {
     assert!(place("action/run.sh\" digest") < place("action/run.sh\" prepare"));
 }
 
+#[test]
+fn the_action_takes_an_attested_release_and_builds_otherwise() {
+    for (reference, attested, expected) in [
+        ("v0.1.0", "true", "released\n"),
+        ("v0.1.0", "false", "built\n"),
+        ("main", "true", "built\n"),
+    ] {
+        let runner = Runner::new("");
+        let tools = runner.path("tools");
+        write_script(
+            &tools.join("gh"),
+            &format!(
+                r#"echo "$@" >>'{notes}'
+case $1-$2 in
+    release-download)
+        cd "$9"
+        for name in code-commit dev dev-agent; do echo released >$name; done
+        tar -czf "$7" code-commit dev dev-agent ;;
+    attestation-verify) {attested} ;;
+esac"#,
+                notes = runner.path("notes/gh").display()
+            ),
+        );
+        let bin = runner.path("temp/code-commit/bin");
+        fs::remove_dir_all(&bin).unwrap();
+        let built = format!(
+            "mkdir -p '{0}' && echo built >'{0}/code-commit'",
+            bin.display()
+        );
+        write_script(&tools.join("cargo"), &built);
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let path = std::env::join_paths(std::iter::once(tools).chain(std::env::split_paths(&path)));
+        let of_runner = [
+            ("PATH", path.unwrap().to_str().unwrap().to_owned()),
+            ("ACTION_REF", reference.to_owned()),
+            ("ACTION_REPOSITORY", "them/code-commit".to_owned()),
+            ("RUNNER_OS", "Linux".to_owned()),
+            ("RUNNER_ARCH", "X64".to_owned()),
+        ];
+        let of_runner: Vec<_> = of_runner
+            .iter()
+            .map(|(name, value)| (*name, &**value))
+            .collect();
+        runner.step("install", &of_runner).ends(0);
+        assert_eq!(runner.file("temp/code-commit/bin/code-commit"), expected);
+        let archive = "code-commit-x86_64-unknown-linux-musl.tar.gz";
+        if expected == "released\n" {
+            let asked = runner.file("notes/gh");
+            assert!(asked.contains(&format!(
+                "release download v0.1.0 --repo them/code-commit --pattern {archive} --dir "
+            )));
+            assert!(
+                asked.contains(&format!("{archive} --repo them/code-commit\n")),
+                "{asked}"
+            );
+        }
+    }
+}
+
 /// The real program, on the demo's recorded replies.
 #[test]
 fn the_action_runs_the_program() {
@@ -813,6 +872,7 @@ fn githubs_parser_takes_the_action_and_the_workflow() {
         )
         .arg(source("action.yml"))
         .arg(source("examples/github/code-commit.yml"))
+        .arg(source(".github/workflows/release.yml"))
         .stdin(script),
     );
 }

@@ -47,6 +47,7 @@ mod odd_files;
 mod ollama;
 mod orchestrate;
 mod order;
+mod packages;
 mod page;
 mod past;
 mod past_orchestrations;

@@ -29,6 +29,9 @@ use crate::ui::OutputFormat;
 
 const AFTER_HELP: &str = include_str!("command_line/after_help.txt").trim_ascii_end();
 
+/// The version; in a release, the commit and the target that it was built from, too.
+const BUILD: &str = include_str!(concat!(env!("OUT_DIR"), "/version.txt"));
+
 /// Kept as one text: with a separate summary and long text, clap would print each flag's help below the flag.
 const ABOUT: &str = include_str!("command_line/about.txt").trim_ascii_end();
 
@@ -75,7 +78,7 @@ const CHANGE_FLAGS: [&str; 23] = [
     reason = "flags are what a command line has"
 )]
 #[derive(Debug, Clone, Parser)]
-#[command(about = ABOUT, long_about = None, name = PROGRAM, version, after_help = AFTER_HELP, max_term_width = 80, args_conflicts_with_subcommands = true)]
+#[command(about = ABOUT, long_about = None, name = PROGRAM, version, long_version = BUILD, after_help = AFTER_HELP, max_term_width = 80, args_conflicts_with_subcommands = true)]
 pub struct Cli {
     /// The name of the command or the workflow.
     #[arg(skip)]
@@ -205,7 +208,9 @@ impl Cli {
         arguments: &[OsString],
     ) -> Result<Self, CliMessage> {
         let binary = clap::Command::default().name(name);
-        let binary = binary.version(env!("CARGO_PKG_VERSION"));
+        let binary = binary
+            .version(env!("CARGO_PKG_VERSION"))
+            .long_version(BUILD);
         let binary = PlaceArgs::augment_args(OutputArgs::augment_args(A::augment_args(binary)));
         let binary = binary.about(about).long_about(None);
         let mut parser = with_help(binary.clone(), arguments);
