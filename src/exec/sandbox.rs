@@ -1,4 +1,5 @@
-//! Runs builds and commands in a sandbox made by bubblewrap (`bwrap`), which Linux distributions package.
+//! Runs builds and commands in a sandbox made by bubblewrap (`bwrap`), which Linux distributions package, or, on macOS,
+//! by the system's own `sandbox-exec`, under which other processes stay visible, and which nobody has tried yet.
 //!
 //! Starts `bwrap` with this program inside, which starts the command and reports how it ends. Guarantees that a
 //! sandboxed command sees neither the keys, under whatever name their folder is mounted, nor other processes; that it
@@ -10,6 +11,7 @@ mod arguments;
 mod elsewhere;
 mod policy;
 mod repositories;
+mod seatbelt;
 pub mod services;
 #[cfg(target_os = "linux")]
 mod syscalls;
@@ -35,6 +37,7 @@ pub use self::policy::SandboxPolicy;
 use self::policy::own_files;
 pub use self::repositories::settings;
 use self::repositories::{Nested, with_linked};
+use self::seatbelt::Seatbelt;
 use self::targets::{KeyTarget, key_target, present, resolved};
 use super::child_env::ChildEnv;
 use super::hosts::AllowedHost;
@@ -47,8 +50,10 @@ use crate::sys::files::{Links, open};
 use crate::sys::identity::{FileIdentity, identity};
 use crate::sys::interrupt::{Interrupt, Interrupted, is_readable_within};
 
+/// True where macOS's sandbox stands in for bubblewrap.
+const IS_SEATBELT: bool = cfg!(target_os = "macos");
 /// Program that creates sandboxes.
-const BWRAP: &str = "bwrap";
+const BWRAP: &str = if IS_SEATBELT { "sandbox-exec" } else { "bwrap" };
 /// Private directory for temporary files in the sandbox.
 const TEMPORARY: &str = "/tmp";
 /// Capabilities dropped in a lenient sandbox, even for root: they would allow looking under the mounts that cover the
@@ -177,7 +182,8 @@ impl Sandbox {
     /// Lets commands in a strict sandbox reach these hosts, and no others.
     #[must_use]
     pub fn with_hosts(self, hosts: &[AllowedHost]) -> Self {
-        let is_strict = self.mode == SandboxMode::Strict && !hosts.is_empty();
+        // The proxy's port would have to be inside, of which Seatbelt knows nothing.
+        let is_strict = self.mode == SandboxMode::Strict && !hosts.is_empty() && !IS_SEATBELT;
         Self {
             proxy: is_strict.then(|| Arc::new(HostProxy::new(hosts))),
             ..self
@@ -308,12 +314,9 @@ impl Sandbox {
         command.args(arguments);
         #[cfg(target_os = "linux")]
         let _inherited = self.add_filter(&mut command)?;
-        command
-            .arg("--")
-            .arg(format!("/proc/self/fd/{}", self.program.as_raw_fd()))
-            .stderr(complaints);
-        let root = &self.policy.root;
-        match SupervisedChild::spawn(command, SupervisorPlace::Sandbox, root, env, interrupt) {
+        let (program, place, root) = self.inner_program(scratch);
+        command.arg("--").arg(program).stderr(complaints);
+        match SupervisedChild::spawn(command, place, root, env, interrupt) {
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {
                 Err(SandboxProblem::Unusable(complaint(&mut errors)))
             }
@@ -322,6 +325,23 @@ impl Sandbox {
                 Err(error.into())
             }
             Ok(child) => Ok(child.with_proxy(self.proxy.clone())),
+        }
+    }
+
+    /// Returns the path at which this program starts inside, its place as a supervisor, and the directory that it
+    /// starts in. Under Seatbelt, processes and paths are those outside.
+    fn inner_program<'a>(
+        &'a self,
+        scratch: Option<&'a Scratch>,
+    ) -> (OsString, SupervisorPlace, &'a Path) {
+        let root = self.policy.root.as_path();
+        if IS_SEATBELT {
+            let program = self.own.first().map_or(OsString::new(), |own| own.into());
+            let root = scratch.map_or(root, Scratch::working_directory);
+            (program, SupervisorPlace::Outside, root)
+        } else {
+            let program = format!("/proc/self/fd/{}", self.program.as_raw_fd());
+            (program.into(), SupervisorPlace::Sandbox, root)
         }
     }
 
@@ -343,8 +363,12 @@ impl Sandbox {
     /// Returns bubblewrap's arguments, in the order in which it applies them, with `source` at the project's path.
     fn arguments(&self, source: &Path) -> Vec<OsString> {
         let mut list = Vec::new();
-        let mounts = MountTable::read();
         let others = elsewhere::other_projects(&self.policy.root, &self.policy.keys);
+        if IS_SEATBELT {
+            add(&mut list, "-p", &[self.profile(source, &others)]);
+            return list;
+        }
+        let mounts = MountTable::read();
         match self.mode {
             SandboxMode::Auto | SandboxMode::Off => {
                 self.add_lenient(&mut list, source, &mounts, &others);
@@ -360,6 +384,18 @@ impl Sandbox {
         add(&mut list, "--new-session", &["--die-with-parent"]);
         add(&mut list, "--chdir", &[&self.policy.root]);
         list
+    }
+
+    /// Returns macOS's profile, for a project whose files are in `source`.
+    fn profile(&self, source: &Path, others: &[PathBuf]) -> String {
+        let closed = [self.inside(), self.policy.read_only.clone()].concat();
+        let source = resolved(source);
+        let seatbelt = Seatbelt {
+            hidden: &self.hidden(others),
+            read_only: &present(&closed).collect::<Vec<_>>(),
+            only: (self.mode == SandboxMode::Strict).then_some(&source),
+        };
+        seatbelt.profile()
     }
 
     fn add_lenient(
@@ -554,69 +590,4 @@ fn complaint(errors: &mut PipeReader) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn sandbox(mode: SandboxMode) -> Sandbox {
-        Sandbox {
-            bwrap: "/usr/bin/bwrap".into(),
-            program: tempfile::tempfile().unwrap(),
-            own: Vec::new(),
-            policy: SandboxPolicy {
-                root: "/no/such/project".into(),
-                keys: "/no/such/project/agent-config".into(),
-                git: "/no/such/project/.git".into(),
-                ..SandboxPolicy::default()
-            },
-            mode,
-            watched: Vec::new(),
-            nested_keys: Vec::new(),
-            identities: BTreeMap::new(),
-            key_targets: Vec::new(),
-            keeps_new_repositories: false,
-            proxy: None,
-        }
-    }
-
-    fn arguments(mode: SandboxMode) -> String {
-        let list = sandbox(mode).arguments("/no/such/project".as_ref());
-        let list: Vec<_> = list.iter().map(|word| word.to_string_lossy()).collect();
-        list.join(" ")
-    }
-
-    #[test]
-    fn the_keys_are_put_away_last() {
-        let lenient = arguments(SandboxMode::Auto);
-        assert!(lenient.starts_with(
-            "--dev-bind / / --dev-bind /no/such/project /no/such/project --tmpfs /no/such/project/agent-config "
-        ));
-        let strict = arguments(SandboxMode::Strict);
-        let place = |part: &str| strict.find(part).unwrap();
-        let writable = place("--bind /no/such/project /no/such/project");
-        assert!(place("--ro-bind / /") < place("--tmpfs /tmp"));
-        assert!(place("--tmpfs /tmp") < writable);
-        assert!(writable < place("--tmpfs /no/such/project/agent-config"));
-        assert!(strict.contains("--unshare-net"));
-    }
-
-    #[test]
-    fn bwrap_is_not_looked_for_in_the_project() {
-        let dir = tempfile::tempdir().unwrap();
-        let planted = dir.path().join(BWRAP);
-        std::fs::write(&planted, "#!/bin/sh\n").unwrap();
-        let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        std::fs::set_permissions(&planted, permissions).unwrap();
-        let policy = SandboxPolicy {
-            root: dir.path().to_path_buf(),
-            ..sandbox(SandboxMode::Auto).policy
-        };
-        let path = std::env::join_paths([Path::new("."), dir.path()]).unwrap();
-        let found = Sandbox::find(
-            Some(&path),
-            Path::new("/program"),
-            policy,
-            SandboxMode::Auto,
-        );
-        assert!(matches!(found, Err(SandboxProblem::NotInstalled)));
-    }
-}
+mod tests;

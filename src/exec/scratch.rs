@@ -13,16 +13,15 @@ mod place;
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::fs::{AtFlags, Mode, mkdirat, unlinkat};
+use rustix::fs::{AtFlags, Mode, RawMode, fchmod, mkdirat, unlinkat};
 use rustix::io::Errno;
 use rustix::process::fchdir;
 use serde::{Deserialize, Serialize};
@@ -206,21 +205,16 @@ impl Scratch {
         }
     }
 
-    /// Writes a file, with the mode of the one that it replaces unless there is another one given. Missing directories
-    /// are created.
+    /// Writes a file of this mode, in place of one that is there. Missing directories are created.
     ///
     /// # Errors
     /// Fails if the file cannot be written.
-    pub fn write(&self, path: &str, content: &[u8], mode: Option<u32>) -> io::Result<()> {
+    pub fn write(&self, path: &str, content: &[u8], mode: RawMode) -> io::Result<()> {
         let directory = self.directory_of(path, true)?;
-        let before = files::open_in(&directory, name(path)).and_then(|file| file.metadata());
-        let mode = mode.or(before.ok().map(|before| before.mode() & 0o7777));
         self.remove(path)?;
         let mut file = files::create_new_in(&directory, name(path), 0o666)?;
         io::Write::write_all(&mut file, content)?;
-        mode.map_or(Ok(()), |mode| {
-            file.set_permissions(Permissions::from_mode(mode))
-        })
+        Ok(fchmod(&file, Mode::from_raw_mode(mode))?)
     }
 
     /// Removes a file, if it is there.

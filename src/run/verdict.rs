@@ -199,7 +199,7 @@ impl Judge<'_, '_, '_> {
         self.wait_for_the_next_second()?;
         for (path, state) in tree {
             let written = match state {
-                Some(state) => scratch.write(path, &state.content, Some(state.mode)),
+                Some(state) => scratch.write(path, &state.content, state.mode),
                 None => scratch.remove(path),
             };
             written.map_err(PathError::of("write", path))?;

@@ -1,0 +1,102 @@
+//! Writes the profile of macOS's own sandbox (Seatbelt), in place of bubblewrap's arguments. Nobody has run it yet.
+//!
+//! Pure text. The profile keeps the same paths from being read or changed. Other processes stay visible.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+/// Where programs keep temporary files, and the devices that they write to.
+const TEMPORARY: [&str; 3] = ["/private/tmp", "/private/var/folders", "/dev"];
+
+/// The paths that a profile closes, all without links.
+pub(super) struct Seatbelt<'a> {
+    /// Paths that are neither read nor changed.
+    pub hidden: &'a [PathBuf],
+    /// Paths that are not changed.
+    pub read_only: &'a [PathBuf],
+    /// The only directory besides temporary ones to write to, without a network but for this machine's own ports;
+    /// `None` leaves the rest of the disk and the network open.
+    pub only: Option<&'a Path>,
+}
+
+impl Seatbelt<'_> {
+    /// Returns the profile's text. Of several rules for a path, the last one counts.
+    pub fn profile(&self) -> String {
+        let mut text = "(version 1)\n(allow default)\n".to_owned();
+        if let Some(root) = self.only {
+            text += "(deny network*)\n\
+                (allow network-bind network-inbound (local ip \"localhost:*\"))\n\
+                (allow network-outbound (remote ip \"localhost:*\"))\n\
+                (deny file-write*)\n";
+            let places = TEMPORARY.iter().map(Path::new).chain([root]);
+            rule(&mut text, "allow file-write*", "subpath", places);
+        }
+        let closed = self.hidden.iter().chain(self.read_only);
+        let closed: BTreeSet<&Path> = closed.map(PathBuf::as_path).collect();
+        // Who moves a directory above a path gets round a rule for that path.
+        let above: BTreeSet<&Path> = closed.iter().flat_map(|path| path.ancestors()).collect();
+        rule(&mut text, "deny file-write-unlink", "literal", above);
+        rule(&mut text, "deny file-write*", "subpath", closed);
+        let hidden = self.hidden.iter().map(PathBuf::as_path);
+        rule(&mut text, "deny file-read*", "subpath", hidden);
+        text
+    }
+}
+
+/// Adds a rule for these paths, unless there are none.
+fn rule<'a>(text: &mut String, what: &str, how: &str, paths: impl IntoIterator<Item = &'a Path>) {
+    let names = paths.into_iter().fold(String::new(), |mut names, path| {
+        // macOS takes names in UTF-8 alone.
+        let name = path.to_string_lossy();
+        let name = name.replace('\\', "\\\\").replace('"', "\\\"");
+        // Writing to a string cannot fail.
+        let _ = write!(names, " ({how} \"{name}\")");
+        names
+    });
+    if !names.is_empty() {
+        let _ = writeln!(text, "({what}{names})");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paths(paths: &[&str]) -> Vec<PathBuf> {
+        paths.iter().map(PathBuf::from).collect()
+    }
+
+    #[test]
+    fn a_lenient_profile_hides_keys_and_keeps_what_git_runs() {
+        let sandbox = Seatbelt {
+            hidden: &paths(&["/p/agent-config"]),
+            read_only: &paths(&["/p/.git/hooks", "/p/a \"b\" \\c"]),
+            only: None,
+        };
+        assert_eq!(
+            sandbox.profile(),
+            r#"(version 1)
+(allow default)
+(deny file-write-unlink (literal "/") (literal "/p") (literal "/p/.git") (literal "/p/.git/hooks") (literal "/p/a \"b\" \\c") (literal "/p/agent-config"))
+(deny file-write* (subpath "/p/.git/hooks") (subpath "/p/a \"b\" \\c") (subpath "/p/agent-config"))
+(deny file-read* (subpath "/p/agent-config"))
+"#
+        );
+    }
+
+    #[test]
+    fn a_strict_profile_writes_to_the_project_alone_and_closes_the_network_first() {
+        let sandbox = Seatbelt {
+            hidden: &[],
+            read_only: &paths(&["/p/.git"]),
+            only: Some(Path::new("/p")),
+        };
+        let profile = sandbox.profile();
+        let place = |part: &str| profile.find(part).unwrap();
+        assert!(place("(deny file-write*)\n") < place(r#"(subpath "/p")"#));
+        assert!(place(r#"(subpath "/p")"#) < place(r#"(deny file-write* (subpath "/p/.git"))"#));
+        assert!(place("(deny network*)") < place("(allow network-outbound"));
+        assert!(!profile.contains("file-read"), "{profile}");
+    }
+}

@@ -1,0 +1,66 @@
+//! The order of bubblewrap's arguments, and where it is looked for.
+
+use super::*;
+
+fn sandbox(mode: SandboxMode) -> Sandbox {
+    Sandbox {
+        bwrap: "/usr/bin/bwrap".into(),
+        program: tempfile::tempfile().unwrap(),
+        own: Vec::new(),
+        policy: SandboxPolicy {
+            root: "/no/such/project".into(),
+            keys: "/no/such/project/agent-config".into(),
+            git: "/no/such/project/.git".into(),
+            ..SandboxPolicy::default()
+        },
+        mode,
+        watched: Vec::new(),
+        nested_keys: Vec::new(),
+        identities: BTreeMap::new(),
+        key_targets: Vec::new(),
+        keeps_new_repositories: false,
+        proxy: None,
+    }
+}
+
+fn arguments(mode: SandboxMode) -> String {
+    let list = sandbox(mode).arguments("/no/such/project".as_ref());
+    let list: Vec<_> = list.iter().map(|word| word.to_string_lossy()).collect();
+    list.join(" ")
+}
+
+#[test]
+fn the_keys_are_put_away_last() {
+    let lenient = arguments(SandboxMode::Auto);
+    assert!(lenient.starts_with(
+        "--dev-bind / / --dev-bind /no/such/project /no/such/project --tmpfs /no/such/project/agent-config "
+    ));
+    let strict = arguments(SandboxMode::Strict);
+    let place = |part: &str| strict.find(part).unwrap();
+    let writable = place("--bind /no/such/project /no/such/project");
+    assert!(place("--ro-bind / /") < place("--tmpfs /tmp"));
+    assert!(place("--tmpfs /tmp") < writable);
+    assert!(writable < place("--tmpfs /no/such/project/agent-config"));
+    assert!(strict.contains("--unshare-net"));
+}
+
+#[test]
+fn bwrap_is_not_looked_for_in_the_project() {
+    let dir = tempfile::tempdir().unwrap();
+    let planted = dir.path().join(BWRAP);
+    std::fs::write(&planted, "#!/bin/sh\n").unwrap();
+    let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&planted, permissions).unwrap();
+    let policy = SandboxPolicy {
+        root: dir.path().to_path_buf(),
+        ..sandbox(SandboxMode::Auto).policy
+    };
+    let path = std::env::join_paths([Path::new("."), dir.path()]).unwrap();
+    let found = Sandbox::find(
+        Some(&path),
+        Path::new("/program"),
+        policy,
+        SandboxMode::Auto,
+    );
+    assert!(matches!(found, Err(SandboxProblem::NotInstalled)));
+}
