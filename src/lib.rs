@@ -144,8 +144,9 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
         EnvFile::default()
     };
     let environment = env_file.below(&world.environment);
+    let models = crate::commands::table(&project, &environment, None, started.date_naive());
     let settings = match &cli.command {
-        None => crate::commands::with_files(cli, &project),
+        None => crate::commands::with_files(cli, &project, &models),
         Some(_) => Ok(cli.clone()),
     };
     let (cli, unusable) = match settings {
@@ -153,7 +154,6 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
         Err(problem) => (cli, Some(problem)),
     };
     let protection = Protection::new(&cli.gate.protect);
-    let models = crate::commands::table(&project, &environment, None, started.date_naive());
     let redactor = redactor(cli, &project, &models, &environment, &env_file);
     let output = Output::new(
         console_options(cli, world),

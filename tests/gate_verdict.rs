@@ -305,6 +305,10 @@ fn the_gate_is_judged_only_if_that_is_asked_for() {
     for (file, content) in [
         (".code-commit.json", json!({"gate": "strict"})),
         ("agent-config/run.json", json!({"gate": "strict"})),
+        (
+            "agent-config/models.json",
+            json!({"models": {"gemini-2.5-pro": {"gate": "strict"}}}),
+        ),
     ] {
         let project = project(&reply(&files)).file(file, content.to_string());
         let run = project.run(&["--on-failure", "revert"]).exits(1);
@@ -319,6 +323,70 @@ fn the_gate_is_judged_only_if_that_is_asked_for() {
     let lax =
         project(&reply(&files)).file(".code-commit.json", json!({"gate": "report"}).to_string());
     lax.run(&["--gate", "strict"]).exits(1);
+}
+
+#[test]
+fn a_models_entry_asks_for_flags_that_the_command_line_overrules() {
+    let lax = replaced("        self.assertEqual(add(1, 2), 3)", "        pass");
+    let files = [
+        ("calc.py", BROKEN),
+        ("tests/test_calc.py", lax.as_str()),
+        ("tests/four.golden", "0\n"),
+    ];
+    let entry = |entry: Value| {
+        let models = json!({"models": {"gemini-2.5-pro": entry}}).to_string();
+        project(&reply(&files)).file("agent-config/models.json", models)
+    };
+    let asks = json!({"gate": "strict", "scratch": true, "strategy": "search"});
+    let strict = entry(asks.clone());
+    let run = strict.run(&[]).exits(1);
+    assert_eq!(run.result()["exit"]["name"], "gate-weakened");
+    assert!(run.result()["scratch"]["how"].is_string());
+    assert_eq!(strict.read("calc.py"), CODE);
+    let strict = entry(asks);
+    let reported = strict.run(&["--gate", "report"]).exits(0);
+    assert_eq!(strict.read("calc.py"), BROKEN);
+    // A replay is judged as its flags say.
+    let run = strict.run(&["--replay", &reported.folder]);
+    assert_eq!(run.exits(0).result()["gate"], Value::Null);
+    for (flag, value) in [
+        ("gate", json!("lax")),
+        ("scratch", json!({})),
+        ("strategy", json!(["search", "x"])),
+    ] {
+        let wrong = entry(json!({flag: value})).run(&[]).exits(3);
+        wrong.says(&["the entry `gemini-2.5-pro` in `models.json`: ", flag]);
+    }
+}
+
+#[test]
+fn a_verdict_is_a_result_in_each_file_of_the_gate() {
+    let lax = replaced("        self.assertEqual(add(1, 2), 3)", "        pass");
+    let files = [
+        ("calc.py", BROKEN),
+        ("tests/test_calc.py", lax.as_str()),
+        ("tests/four.golden", "0\n"),
+    ];
+    for (how, level, code) in [("report", "warning", 0), ("strict", "error", 1)] {
+        let run = project(&reply(&files)).run(&["--gate", how, "--output-format", "sarif"]);
+        let log: Value = serde_json::from_str(&run.exits(code).stdout).unwrap();
+        let results = log["runs"][0]["results"].as_array().unwrap();
+        let judged = results
+            .iter()
+            .filter(|one| one["ruleId"] == "gate-weakened");
+        let judged: Vec<&Value> = judged.collect();
+        let places = judged.iter().map(|one| {
+            assert_eq!(one["level"], level);
+            assert!(one["partialFingerprints"]["code-commit/v1"].is_string());
+            let place = &one["locations"][0]["physicalLocation"];
+            assert_eq!(place["region"], Value::Null);
+            place["artifactLocation"]["uri"].as_str().unwrap()
+        });
+        assert_eq!(
+            places.collect::<Vec<_>>(),
+            ["tests/four.golden", "tests/test_calc.py"]
+        );
+    }
 }
 
 #[test]

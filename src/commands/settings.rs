@@ -1,4 +1,5 @@
-//! Flags that files give: the user's `agent-config/run.json`, and the project's `.code-commit.json`.
+//! Flags that files give: the user's `agent-config/run.json`, the model's entry in `models.json`, and the project's
+//! `.code-commit.json`.
 //!
 //! Reads these files. Guarantees that the project's can only narrow what a change may do, and that the user's did not
 //! come with the repository.
@@ -15,7 +16,9 @@ use super::cli::values::flag_words;
 use super::command_line::{Cli, CliMessage};
 use super::error::CommandError;
 use crate::edit::protection::check_pattern;
+use crate::model::{ModelTable, Purpose};
 use crate::project::{CONFIG, PROJECT_GATE, Project, USER_FLAGS};
+use crate::run::context::ModelsProblem;
 use crate::run::past::warnings::check_code;
 use crate::sys::error::Error;
 use crate::sys::files::{self, IfThere as _, Links, MIB};
@@ -66,41 +69,67 @@ fn codes<'de, D: Deserializer<'de>>(json: D) -> Result<Vec<String>, D::Error> {
     checked.map(|code| code.map_err(D::Error::custom)).collect()
 }
 
-/// The flags in `agent-config/run.json` do not make a command line.
+/// The flags in a file do not make a command line.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
-#[error("`{CONFIG}/{USER_FLAGS}`: {message}")]
+#[error("{place}: {message}")]
 #[diagnostic(code("/settings"), help("{hint}"))]
 pub struct FlagsProblem {
+    /// `agent-config/run.json`, or a model's entry.
+    place: String,
     message: String,
     hint: String,
 }
 
 impl FlagsProblem {
-    fn of(message: String) -> Self {
+    fn of(place: &str, message: String) -> Self {
         let hint = "give flags by their names, with `true`, a text, a number, or a list of texts";
-        let hint = hint.to_owned();
-        Self { message, hint }
+        Self {
+            place: place.to_owned(),
+            message,
+            hint: hint.to_owned(),
+        }
     }
-}
 
-impl From<CliMessage> for FlagsProblem {
-    fn from(wrong: CliMessage) -> Self {
-        match wrong.error {
-            Some(CommandError::CommandLine { message, hint }) => Self { message, hint },
-            _ => Self::of(wrong.text),
+    /// The flags at `place` are no valid ones.
+    fn at(place: &str) -> impl Fn(CliMessage) -> Self {
+        move |wrong| match wrong.error {
+            Some(CommandError::CommandLine { message, hint }) => Self {
+                place: place.to_owned(),
+                message,
+                hint,
+            },
+            _ => Self::of(place, wrong.text),
         }
     }
 }
 
-/// Returns the command line of a workflow with the flags that the files give. Those on the command line come first.
+/// Returns the command line of a workflow with the flags that the files give. Those on the command line come first, then
+/// those in `run.json`, then those of the model's entry, which do not hold for a replay.
 ///
 /// # Errors
 /// When a file cannot be used.
-pub fn with_files(cli: &Cli, project: &Project) -> Result<Cli, Error> {
+pub fn with_files(
+    cli: &Cli,
+    project: &Project,
+    models: &Result<ModelTable, ModelsProblem>,
+) -> Result<Cli, Error> {
     let mut cli = match project.users_file(USER_FLAGS)? {
         None => cli.clone(),
-        Some(text) => cli.with_flags(&flags(&text)?).map_err(FlagsProblem::from)?,
+        Some(text) => cli
+            .with_flags(&flags(&text)?)
+            .map_err(FlagsProblem::at(&users_file()))?,
     };
+    // What is wrong with the table is said where a model is needed.
+    let entry = models.as_ref().ok().and_then(|table| match &cli.model {
+        Some(name) => table.named(name),
+        None => Some(table.chosen(&Purpose::INITIAL)),
+    });
+    if let Some(entry) = entry.filter(|entry| !entry.flags.is_empty() && cli.replay.is_none()) {
+        let place = format!("the entry `{}` in `models.json`", entry.name);
+        let flags = flag_words(entry.flags.clone());
+        let flags = flags.map_err(|message| FlagsProblem::of(&place, message))?;
+        cli = cli.with_flags(&flags).map_err(FlagsProblem::at(&place))?;
+    }
     let gate = project_gate(project.root())?;
     cli.gate.protect.extend(gate.protect);
     cli.gate.deny_warnings.extend(gate.deny_warnings);
@@ -139,7 +168,12 @@ fn flags(text: &[u8]) -> Result<Vec<(String, OsString)>, Error> {
     let json: Map<String, Value> = parsed?;
     if let Some(name) = json.keys().find(|name| REFUSED.contains(&&***name)) {
         let message = format!("`{name}` can only be given on the command line");
-        return Err(FlagsProblem::of(message).into());
+        return Err(FlagsProblem::of(&users_file(), message).into());
     }
-    Ok(flag_words(json).map_err(FlagsProblem::of)?)
+    let words = flag_words(json);
+    Ok(words.map_err(|message| FlagsProblem::of(&users_file(), message))?)
+}
+
+fn users_file() -> String {
+    format!("`{CONFIG}/{USER_FLAGS}`")
 }

@@ -1,7 +1,7 @@
 //! A model's entry in the table, and its vendor. Plain data.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::price::Price;
 use super::prompt::PromptOrder;
@@ -51,6 +51,9 @@ pub struct ModelSpec {
     pub prompt_order: PromptOrder,
     /// The format of its replies with edits.
     pub reply_format: ReplyFormat,
+    /// The flags that it gives to commits, by their names.
+    #[serde(flatten)]
+    pub flags: Map<String, Value>,
     /// Its price; `None` if unknown.
     pub price: Option<Price>,
     /// The name of the model to ask when this one is overloaded.

@@ -50,6 +50,16 @@ pub enum NewTests {
     None,
 }
 
+/// A reason for which a strict gate fails a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GateFault {
+    /// What was tested before does not hold.
+    GateWeakened,
+    /// New tests pass without the change.
+    NotProven,
+}
+
 /// The verdict on the gate.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GateRecord {
@@ -64,6 +74,25 @@ pub struct GateRecord {
     /// The files and tests that the query names, if the old gate holds without them alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub excused: Vec<String>,
+    /// The reasons for which a strict gate fails it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<GateFault>,
+}
+
+impl GateFault {
+    /// Its name, and what it says of each file of the gate.
+    pub fn told(self) -> [&'static str; 2] {
+        match self {
+            Self::GateWeakened => [
+                "gate-weakened",
+                "what was tested before does not hold: with this file as it was, the build fails",
+            ],
+            Self::NotProven => [
+                "not-proven",
+                "the new tests prove nothing: they pass without the change, too",
+            ],
+        }
+    }
 }
 
 impl GateRecord {

@@ -21,7 +21,7 @@ use super::builds::{self, Builds, describe};
 use super::context::Context;
 use crate::exec::build_script::BUILD_SCRIPT;
 use crate::exec::sandbox::SandboxMode;
-use crate::record::gate::{GateRecord, NewTests, OldGate, listed};
+use crate::record::gate::{GateFault, GateRecord, NewTests, OldGate, listed};
 use crate::record::run_files;
 use crate::sys::diff::{FileChange, FileState};
 use crate::sys::error::Error;
@@ -89,26 +89,32 @@ pub fn judge(
         record.old_gate = judge.old_gate(&mut record.excused)?;
         record.new_tests = judge.new_tests()?;
     }
-    let is_unproven = record.new_tests == NewTests::NotDiscriminating
+    if record.old_gate == OldGate::Failed && record.excused.is_empty() {
+        record.faults.push(GateFault::GateWeakened);
+    }
+    if record.new_tests == NewTests::NotDiscriminating
         && judge.changed.has_code()
-        && judge.changed.has_new_assertions();
-    let is_weakened = record.old_gate == OldGate::Failed && record.excused.is_empty();
+        && judge.changed.has_new_assertions()
+    {
+        record.faults.push(GateFault::NotProven);
+    }
     for line in record.told() {
         context.notice(line);
     }
     let files = listed(&record.files);
+    let fault = record.faults.first().copied().filter(|_| is_strict);
     run.record.gate = Some(record);
     let log = |name: &str| format!("{}/{name}", run.log.name());
-    match (is_weakened, is_unproven) {
-        (true, _) if is_strict => {
+    match fault {
+        Some(GateFault::GateWeakened) => {
             let log = log(run_files::OLD_GATE);
             Err(GateProblem::Weakened { files, log }.into())
         }
-        (_, true) if is_strict => Err(GateProblem::NotProven {
+        Some(GateFault::NotProven) => Err(GateProblem::NotProven {
             log: log(run_files::NEW_TESTS),
         }
         .into()),
-        _ => Ok(()),
+        None => Ok(()),
     }
 }
 

@@ -27,9 +27,9 @@ pub struct GateArgs {
     #[arg(long)]
     pub require_clean: bool,
 
-    /// Build once more with the tests and lint settings as they were, and with the new tests on the
-    /// old code: report what comes of it, or be strict, and fail with exit code 1 if what was tested
-    /// before does not hold
+    /// Build a passing change again with the old tests and lint settings, and the old code with the new
+    /// tests: report the outcome, or (strict) fail with exit code 1 if the change breaks old tests, or
+    /// new ones pass without it
     #[arg(long, value_name = "HOW", value_enum, hide_possible_values = true)]
     pub gate: Option<GateMode>,
 }

@@ -70,6 +70,10 @@ pub struct ModelEntry {
     #[serde(default, deserialize_with = "context_tokens")]
     context_tokens: Option<u64>,
     reply_format: Option<ReplyFormat>,
+    /// Flags of a commit with this model.
+    gate: Option<Value>,
+    scratch: Option<Value>,
+    strategy: Option<Value>,
     price: Option<PriceEntry>,
     fallback: Option<String>,
     #[serde(default, deserialize_with = "display_name")]
@@ -116,6 +120,14 @@ impl ModelEntry {
         spec.prompt_order = self.prompt_order.unwrap_or(spec.prompt_order);
         spec.context_tokens = self.context_tokens.or(spec.context_tokens);
         spec.reply_format = self.reply_format.unwrap_or(spec.reply_format);
+        let flags = [
+            ("gate", self.gate),
+            ("scratch", self.scratch),
+            ("strategy", self.strategy),
+        ];
+        let flags = flags.into_iter();
+        spec.flags
+            .extend(flags.filter_map(|(name, value)| Some((name.to_owned(), value?))));
         spec.fallback = self.fallback.or(spec.fallback.take());
         spec.display_name = self.display_name.or(spec.display_name.take());
         let (capabilities, recommended_for) = (&mut spec.capabilities, &mut spec.recommended_for);

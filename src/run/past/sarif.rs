@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
+use chrono::SecondsFormat;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value, json};
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::record::finding::Finding;
 use crate::record::result::{RunRecord, WarningRecord};
-use chrono::SecondsFormat;
-use xxhash_rust::xxh3::xxh3_64;
 
 /// Maximum number of results, and of notifications, that a code host takes in a log.
 const MOST: usize = 25_000;
@@ -20,6 +20,9 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'_')
     .remove(b'~');
+
+/// The fingerprint by which code hosts know a result again.
+const FINGERPRINT: &str = "primaryLocationLineHash";
 
 /// A result of a run: something to look at, in a place.
 struct Reported<'r> {
@@ -55,42 +58,70 @@ impl<'r> From<&'r WarningRecord> for Reported<'r> {
     }
 }
 
-impl Reported<'_> {
-    fn result(&self, rule: usize) -> Value {
-        json!({
-            "ruleId": self.rule, "ruleIndex": rule, "level": self.level,
-            "message": {"text": self.message},
-        })
-    }
+/// The verdict on the gate, for each of its files that have changed.
+fn judged(record: &RunRecord) -> impl Iterator<Item = Reported<'_>> {
+    let is_strict = ["gate-weakened", "not-proven"].contains(&&*record.exit.name);
+    let faults = record.gate.iter().flat_map(|gate| {
+        let faults = gate.faults.iter().map(|fault| fault.told());
+        faults.flat_map(|told| gate.files.iter().map(move |file| (told, file)))
+    });
+    faults.map(move |([rule, message], file)| Reported {
+        rule,
+        level: if is_strict { "error" } else { "warning" },
+        message,
+        file: Some(file),
+        line: None,
+    })
 }
 
-/// Returns what the last build of a run has found, and the warnings about its change.
-fn reported(record: &RunRecord) -> Vec<Reported<'_>> {
+/// Returns what the last build of a run has found, the warnings about its change, and the verdict on the gate.
+fn reported(record: &RunRecord) -> impl Iterator<Item = Reported<'_>> {
     let mut built = record.steps.iter().rev();
     let built = built.find(|step| step.build.is_some());
     let findings = built.into_iter().flat_map(|step| &step.findings);
     let warnings = record.warning_details.iter().map(Reported::from);
-    findings.map(Reported::from).chain(warnings).collect()
+    let findings = findings.map(Reported::from);
+    findings.chain(warnings).chain(judged(record))
+}
+
+/// The results of a log, and the rules that they name.
+#[derive(Default)]
+struct Results {
+    rules: Vec<String>,
+    list: Vec<Value>,
+    /// The number of results that would have the same fingerprint, by its hash.
+    same: HashMap<u64, usize>,
+}
+
+impl Results {
+    /// Adds a result. Paths are relative to the base with this name, which makes a result another one.
+    fn add(&mut self, base: &str, one: &Reported<'_>) {
+        let rule = self.rules.iter().position(|rule| rule == one.rule);
+        let rule = rule.unwrap_or_else(|| {
+            self.rules.push(one.rule.to_owned());
+            self.rules.len() - 1
+        });
+        // Without the line, which edits move.
+        let text = [base, one.rule, one.file.unwrap_or_default(), one.message].join("\0");
+        let hash = xxh3_64(text.as_bytes());
+        let number = self.same.entry(hash).or_default();
+        *number += 1;
+        let mut result = json!({
+            "ruleId": one.rule, "ruleIndex": rule, "level": one.level,
+            "message": {"text": one.message},
+            "partialFingerprints": {FINGERPRINT: format!("{hash:016x}:{number}")},
+        });
+        if let Some(file) = one.file {
+            result["locations"] = json!([{"physicalLocation": location(file, one.line, base)}]);
+        }
+        self.list.push(result);
+    }
 }
 
 /// Returns the log of a run.
 pub fn log(record: &RunRecord) -> Value {
-    let reported = reported(record);
-    let mut rules: Vec<&str> = Vec::new();
-    let results = reported.iter().map(|one| {
-        let known = rules.iter().position(|rule| *rule == one.rule);
-        let index = known.unwrap_or_else(|| {
-            rules.push(one.rule);
-            rules.len() - 1
-        });
-        let mut result = one.result(index);
-        if let Some(file) = one.file {
-            result["locations"] =
-                json!([{"physicalLocation": location(file, one.line, "%SRCROOT%")}]);
-        }
-        result
-    });
-    let results: Vec<Value> = results.collect();
+    let mut results = Results::default();
+    reported(record).for_each(|one| results.add("%SRCROOT%", &one));
     let coded = |text: &&String| {
         record
             .warning_details
@@ -109,9 +140,9 @@ pub fn log(record: &RunRecord) -> Value {
         "toolExecutionNotifications": notified.collect::<Vec<_>>(),
     });
     whole(json!({
-        "tool": tool(&record.version, rules.into_iter()),
+        "tool": tool(&record.version, &results.rules),
         "invocations": [invocation],
-        "results": results,
+        "results": results.list,
     }))
 }
 
@@ -119,9 +150,8 @@ pub fn log(record: &RunRecord) -> Value {
 /// repository and a fingerprint that stays the same when lines move. All else is a notification.
 #[derive(Default)]
 pub struct FleetLog {
-    rules: Vec<String>,
+    results: Results,
     bases: Map<String, Value>,
-    results: Vec<Value>,
     notifications: Vec<Value>,
     left_out: usize,
     has_failures: bool,
@@ -131,41 +161,21 @@ impl FleetLog {
     /// Adds the run of the task with this id.
     pub fn add(&mut self, id: &str, record: &RunRecord) {
         self.has_failures |= record.exit.code != 0;
-        let mut same: HashMap<u64, usize> = HashMap::new();
         for one in reported(record) {
-            let place = one.file.filter(|file| !file.starts_with('/'));
-            let Some(file) = place else {
+            if one.file.is_none_or(|file| file.starts_with('/')) {
                 self.notify(id, one.level, one.message);
-                continue;
-            };
-            if self.results.len() == MOST {
+            } else if self.results.list.len() == MOST {
                 self.left_out += 1;
-                continue;
+            } else {
+                self.results.add(id, &one);
+                let told =
+                    || json!({"description": {"text": format!("the repository of the task {id}")}});
+                self.bases.entry(id).or_insert_with(told);
             }
-            let text = [id, one.rule, file, one.message].join("\0");
-            let hash = xxh3_64(text.as_bytes());
-            let number = same.entry(hash).or_default();
-            *number += 1;
-            let mut result = one.result(self.rule(one.rule));
-            result["locations"] = json!([{"physicalLocation": location(file, one.line, id)}]);
-            let fingerprint = format!("{hash:016x}:{number}");
-            result["partialFingerprints"] = json!({"primaryLocationLineHash": fingerprint});
-            self.results.push(result);
-            let base =
-                || json!({"description": {"text": format!("the repository of the task {id}")}});
-            self.bases.entry(id).or_insert_with(base);
         }
         if let Some(error) = &record.error {
             self.notify(id, "error", &error.message);
         }
-    }
-
-    fn rule(&mut self, name: &str) -> usize {
-        let known = self.rules.iter().position(|rule| rule == name);
-        known.unwrap_or_else(|| {
-            self.rules.push(name.to_owned());
-            self.rules.len() - 1
-        })
     }
 
     fn notify(&mut self, id: &str, level: &str, message: &str) {
@@ -184,13 +194,13 @@ impl FleetLog {
             self.notifications.push(notification("warning", &text));
         }
         let mut run = json!({
-            "tool": tool(env!("CARGO_PKG_VERSION"), self.rules.iter().map(String::as_str)),
+            "tool": tool(env!("CARGO_PKG_VERSION"), &self.results.rules),
             "invocations": [{"executionSuccessful": !self.has_failures}],
         });
         // They are moved: `json!` would copy them.
         run["invocations"][0]["toolExecutionNotifications"] = self.notifications.into();
         run["originalUriBaseIds"] = self.bases.into();
-        run["results"] = self.results.into();
+        run["results"] = self.results.list.into();
         whole(run)
     }
 }
@@ -204,8 +214,8 @@ fn whole(run: Value) -> Value {
     log
 }
 
-fn tool<'r>(version: &str, rules: impl Iterator<Item = &'r str>) -> Value {
-    let rules: Vec<Value> = rules.map(|rule| json!({"id": rule})).collect();
+fn tool(version: &str, rules: &[String]) -> Value {
+    let rules: Vec<Value> = rules.iter().map(|rule| json!({"id": rule})).collect();
     json!({"driver": {"name": "code-commit", "semanticVersion": version, "rules": rules}})
 }
 
@@ -229,6 +239,7 @@ fn location(file: &str, line: Option<usize>, base: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::gate::{GateFault, GateRecord};
     use crate::record::step::{BuildRecord, Step};
     use crate::sys::exit::Exit;
 
@@ -265,6 +276,16 @@ mod tests {
             message: "skips a test".to_owned(),
         });
         record.warnings = vec!["skips a test".to_owned(), "other".to_owned()];
+        record.gate = Some(GateRecord {
+            files: vec!["t.py".to_owned(), "ci.yml".to_owned()],
+            faults: vec![GateFault::GateWeakened, GateFault::NotProven],
+            ..GateRecord::default()
+        });
+        let reported = log(&record);
+        let levels = reported["runs"][0]["results"].as_array().unwrap().iter();
+        let levels: Vec<&Value> = levels.map(|result| &result["level"]).collect();
+        assert_eq!(levels[3..], ["warning"; 4]);
+        record.exit.name = "gate-weakened".into();
         let log = log(&record);
         let run = &log["runs"][0];
         let told = |result: &Value| {
@@ -285,11 +306,15 @@ mod tests {
                 r#""rustc" 0 "error" "src/a%20b.rs" 3"#,
                 r#""rustc" 0 "error" "file:///usr/x.h" null"#,
                 r#""test-skipped" 1 "warning" "t.py" null"#,
+                r#""gate-weakened" 2 "error" "t.py" null"#,
+                r#""gate-weakened" 2 "error" "ci.yml" null"#,
+                r#""not-proven" 3 "error" "t.py" null"#,
+                r#""not-proven" 3 "error" "ci.yml" null"#,
             ]
         );
         assert_eq!(
             run["tool"]["driver"]["rules"],
-            json!([{"id": "rustc"}, {"id": "test-skipped"}])
+            json!([{"id": "rustc"}, {"id": "test-skipped"}, {"id": "gate-weakened"}, {"id": "not-proven"}])
         );
         let notified = &run["invocations"][0]["toolExecutionNotifications"];
         assert_eq!(
@@ -357,5 +382,35 @@ mod tests {
         assert_eq!(run["results"].as_array().unwrap().len(), MOST);
         let notified = &run["invocations"][0]["toolExecutionNotifications"];
         assert_eq!(notified[0]["message"]["text"], "7 more are left out");
+    }
+
+    #[test]
+    fn a_fingerprint_is_the_same_on_another_line_and_of_nothing_else() {
+        let mut record = RunRecord::new("commit", Exit::BuildFailed, chrono::DateTime::default());
+        let mut fingerprints = |findings| {
+            record.steps = vec![Step {
+                build: serde_json::from_value(json!({"code": 1, "signal": null, "seconds": 1}))
+                    .ok(),
+                findings,
+                ..Step::default()
+            }];
+            let log = log(&record);
+            let results = log["runs"][0]["results"].as_array().unwrap().clone();
+            let fingerprint = |one: &Value| one["partialFingerprints"][FINGERPRINT].to_string();
+            results.iter().map(fingerprint).collect::<Vec<_>>()
+        };
+        let before = fingerprints(vec![
+            finding("a", Some(1)),
+            finding("a", Some(2)),
+            finding("b", None),
+        ]);
+        let after = fingerprints(vec![
+            finding("a", Some(3)),
+            finding("a", Some(9)),
+            finding("b", Some(1)),
+        ]);
+        assert_eq!(before, after);
+        let all: std::collections::BTreeSet<_> = before.iter().collect();
+        assert_eq!(all.len(), 3);
     }
 }
