@@ -377,7 +377,7 @@ fn a_verdict_is_a_result_in_each_file_of_the_gate() {
         let judged: Vec<&Value> = judged.collect();
         let places = judged.iter().map(|one| {
             assert_eq!(one["level"], level);
-            assert!(one["partialFingerprints"]["code-commit/v1"].is_string());
+            assert!(one["partialFingerprints"]["primaryLocationLineHash"].is_string());
             let place = &one["locations"][0]["physicalLocation"];
             assert_eq!(place["region"], Value::Null);
             place["artifactLocation"]["uri"].as_str().unwrap()

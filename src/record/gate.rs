@@ -51,8 +51,7 @@ pub enum NewTests {
 }
 
 /// A reason for which a strict gate fails a change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GateFault {
     /// What was tested before does not hold.
     GateWeakened,
@@ -74,9 +73,6 @@ pub struct GateRecord {
     /// The files and tests that the query names, if the old gate holds without them alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub excused: Vec<String>,
-    /// The reasons for which a strict gate fails it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub faults: Vec<GateFault>,
 }
 
 impl GateFault {
@@ -96,6 +92,15 @@ impl GateFault {
 }
 
 impl GateRecord {
+    /// The reasons for which a strict gate may fail it. New tests that assert nothing need not prove anything.
+    pub fn faults(&self) -> Vec<GateFault> {
+        let is_weakened = self.old_gate == OldGate::Failed && self.excused.is_empty();
+        let proves_nothing = self.new_tests == NewTests::NotDiscriminating;
+        let weakened = is_weakened.then_some(GateFault::GateWeakened);
+        let unproven = proves_nothing.then_some(GateFault::NotProven);
+        weakened.into_iter().chain(unproven).collect()
+    }
+
     /// The verdict in two lines.
     pub fn told(&self) -> [String; 2] {
         let old = match (self.old_gate, self.change) {

@@ -89,23 +89,16 @@ pub fn judge(
         record.old_gate = judge.old_gate(&mut record.excused)?;
         record.new_tests = judge.new_tests()?;
     }
-    if record.old_gate == OldGate::Failed && record.excused.is_empty() {
-        record.faults.push(GateFault::GateWeakened);
-    }
-    if record.new_tests == NewTests::NotDiscriminating
-        && judge.changed.has_code()
-        && judge.changed.has_new_assertions()
-    {
-        record.faults.push(GateFault::NotProven);
-    }
+    let has_to_prove = judge.changed.has_code() && judge.changed.has_new_assertions();
+    let mut faults = record.faults().into_iter();
+    let fault = faults.find(|fault| has_to_prove || *fault != GateFault::NotProven);
     for line in record.told() {
         context.notice(line);
     }
     let files = listed(&record.files);
-    let fault = record.faults.first().copied().filter(|_| is_strict);
     run.record.gate = Some(record);
     let log = |name: &str| format!("{}/{name}", run.log.name());
-    match fault {
+    match fault.filter(|_| is_strict) {
         Some(GateFault::GateWeakened) => {
             let log = log(run_files::OLD_GATE);
             Err(GateProblem::Weakened { files, log }.into())

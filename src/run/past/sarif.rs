@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::record::finding::Finding;
+use crate::record::gate::GateFault;
 use crate::record::result::{RunRecord, WarningRecord};
 
 /// Maximum number of results, and of notifications, that a code host takes in a log.
@@ -60,14 +61,17 @@ impl<'r> From<&'r WarningRecord> for Reported<'r> {
 
 /// The verdict on the gate, for each of its files that have changed.
 fn judged(record: &RunRecord) -> impl Iterator<Item = Reported<'_>> {
-    let is_strict = ["gate-weakened", "not-proven"].contains(&&*record.exit.name);
     let faults = record.gate.iter().flat_map(|gate| {
-        let faults = gate.faults.iter().map(|fault| fault.told());
+        let faults = gate.faults().into_iter().map(GateFault::told);
         faults.flat_map(|told| gate.files.iter().map(move |file| (told, file)))
     });
     faults.map(move |([rule, message], file)| Reported {
         rule,
-        level: if is_strict { "error" } else { "warning" },
+        level: if rule == record.exit.name {
+            "error"
+        } else {
+            "warning"
+        },
         message,
         file: Some(file),
         line: None,
@@ -239,7 +243,7 @@ fn location(file: &str, line: Option<usize>, base: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::gate::{GateFault, GateRecord};
+    use crate::record::gate::{GateRecord, NewTests, OldGate};
     use crate::record::step::{BuildRecord, Step};
     use crate::sys::exit::Exit;
 
@@ -278,7 +282,8 @@ mod tests {
         record.warnings = vec!["skips a test".to_owned(), "other".to_owned()];
         record.gate = Some(GateRecord {
             files: vec!["t.py".to_owned(), "ci.yml".to_owned()],
-            faults: vec![GateFault::GateWeakened, GateFault::NotProven],
+            old_gate: OldGate::Failed,
+            new_tests: NewTests::NotDiscriminating,
             ..GateRecord::default()
         });
         let reported = log(&record);
@@ -308,8 +313,8 @@ mod tests {
                 r#""test-skipped" 1 "warning" "t.py" null"#,
                 r#""gate-weakened" 2 "error" "t.py" null"#,
                 r#""gate-weakened" 2 "error" "ci.yml" null"#,
-                r#""not-proven" 3 "error" "t.py" null"#,
-                r#""not-proven" 3 "error" "ci.yml" null"#,
+                r#""not-proven" 3 "warning" "t.py" null"#,
+                r#""not-proven" 3 "warning" "ci.yml" null"#,
             ]
         );
         assert_eq!(
