@@ -153,6 +153,7 @@ name_of() {
                 *' warnings-denied') echo warnings-denied ;;
                 *' gate-weakened') echo gate-weakened ;;
                 *' not-proven') echo not-proven ;;
+                *' findings') echo findings ;;
                 *) echo build-failed ;;
             esac
             ;;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Answer, ModelServer, Recorded, TestProject, gemini};
 
-const REPORT: &str = "\
+pub const REPORT: &str = "\
 # User Specification Self Consistency
 
 Fine.
@@ -182,7 +182,7 @@ const WINDOW: u64 = 9000;
 
 /// A project with a code base that does not fit: 12 files of some 1,500 tokens each in four directories, and a
 /// specification.
-fn large() -> TestProject {
+pub fn large() -> TestProject {
     let files = (0..12).map(|nth| {
         let path = format!("src/{}/f{nth:02}.rs", ["a", "b", "c", "d"][nth / 3]);
         (

@@ -606,9 +606,14 @@ fn what_the_pages_call_is_there() {
 
 #[test]
 fn the_pages_of_commands_and_proof_name_every_command_and_every_flag() {
-    let page = ["docs/commands.md", "docs/proof.md", "docs/fleet.md"]
-        .map(document)
-        .concat();
+    let page = [
+        "docs/commands.md",
+        "docs/proof.md",
+        "docs/fleet.md",
+        "docs/consistency.md",
+    ]
+    .map(document)
+    .concat();
     let commands = all_commands();
     let calls = calls(&page, &commands);
     let alone: BTreeSet<String> = spans(&page)
@@ -680,6 +685,7 @@ fn exits() -> BTreeSet<(u8, String)> {
         Exit::WarningsDenied,
         Exit::GateWeakened,
         Exit::NotProven,
+        Exit::Findings,
         Exit::Usage,
         Exit::NotReady,
         Exit::ModelFailed,
@@ -710,6 +716,7 @@ fn exits() -> BTreeSet<(u8, String)> {
             | Exit::WarningsDenied
             | Exit::GateWeakened
             | Exit::NotProven
+            | Exit::Findings
             | Exit::Usage
             | Exit::NotReady
             | Exit::ModelFailed

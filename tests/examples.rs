@@ -267,6 +267,7 @@ fn the_action_passes_every_exit_code_on() {
         (1, "warnings-denied"),
         (1, "gate-weakened"),
         (1, "not-proven"),
+        (1, "findings"),
     ] {
         // As the program writes it.
         let heading = format!("## code-commit: \u{274c} {name}");

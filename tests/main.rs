@@ -31,6 +31,7 @@ mod dev;
 mod docs;
 mod edits;
 mod examples;
+mod findings;
 mod fleet;
 mod gate;
 mod gate_verdict;

@@ -16,6 +16,7 @@ use self::correction::message;
 use super::chat::args::ChatArgs;
 use super::cli::agent::{AgentArgs, CallArgs};
 use super::cli::build::{BuildArgs, SandboxArgs};
+use super::cli::consistency::ConsistencyArgs;
 use super::cli::gate::GateArgs;
 use super::cli::inputs::{InputArgs, OutputArgs, PlaceArgs};
 use super::cli::replies::{LossArgs, OnFailure, ReplyArgs};
@@ -103,6 +104,10 @@ pub struct Cli {
     /// Write a consistency report instead of changing the project
     #[arg(long, visible_aliases = ["consistency", "cc"], conflicts_with_all = CHANGE_FLAGS)]
     pub consistency_check: bool,
+
+    /// Flags for the report.
+    #[command(flatten)]
+    pub report: ConsistencyArgs,
 
     /// Model to ask: gemini-2.5-pro, gpt-5, or one listed in agent-config/models.json; the default
     /// is gemini-2.5-pro

@@ -1,41 +1,190 @@
-//! The consistency workflow: asks for a report and writes it to the expected place. Changes nothing else.
+//! The consistency workflow: asks for a report and writes it to the expected place, and its findings if they are
+//! wanted. Changes nothing else.
+
+mod findings;
+mod past;
 
 use std::io::Write as _;
 
+use serde_json::{Value, json};
+
+use self::past::ResumedReport;
+use super::cli::consistency::{ConsistencyArgs, FindingsFormat};
+use super::error::CommandError;
+use super::output_file::{self, OutputFile};
 use super::sections;
 use crate::model::prompt::Prompt;
 use crate::model::{Reply, StepId};
-use crate::record::result::SectionRecord;
+use crate::project::rollup;
+use crate::record::finding::{ReportFinding, Severity};
+use crate::record::result::{RunRecord, SectionRecord};
 use crate::run::active::Run;
 use crate::run::context::{Context, ModelChoice};
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::parts::Parts;
+use crate::run::past::sarif;
 use crate::run::ready;
 use crate::run::ready::Ready;
 use crate::sys::atomic_file;
 use crate::sys::error::Error;
+use crate::sys::exit::Exit;
 use crate::sys::files::PathError;
+use crate::sys::numbers::counted;
 use crate::sys::text::line_end;
+
+/// The place of the report.
+const REPORT: &str = "agent-config/consistency-report.txt";
 
 /// Runs a consistency check.
 ///
 /// # Errors
-/// When no report is received, or it cannot be written.
-pub fn consistency(context: &Context<'_>, choice: &ModelChoice) -> Result<Outcome, Failure> {
-    let ready = ready::check(context, choice, None)?;
+/// When no report is received, or it cannot be written; or when it has findings that the user denies.
+pub fn consistency(
+    context: &Context<'_>,
+    arguments: &ConsistencyArgs,
+    choice: &ModelChoice,
+) -> Result<Outcome, Failure> {
+    check_file(context, arguments)?;
+    let with_findings = arguments.findings.is_some();
+    let resumed = choice.resume.as_deref();
+    let resumed = resumed.map(|run| ResumedReport::read(context, run, with_findings));
+    let resumed = resumed.transpose()?;
+    let mut choice = choice.clone();
+    if let Some(resumed) = &resumed {
+        choice.resume = Some(resumed.folder.clone().into());
+        choice.inputs = resumed.inputs(&choice.inputs);
+    }
+    let mut ready = ready::check(context, &choice, None)?;
+    if let Some(resumed) = &resumed {
+        ready.models.recorded = Some(resumed.replies(context, &ready)?);
+    }
+    if arguments.if_changed
+        && let Some((folder, record)) = past::unchanged(context, &ready, with_findings)?
+    {
+        return unchanged(context, arguments, folder, record);
+    }
     let mut run = Run::start(context, "consistency", "consistency-report")?;
     run.begin(&ready);
-    let result = report(context, &mut run, &ready);
+    let result = report(context, &mut run, &ready, with_findings);
+    let (mut result, document) = concluded(context, arguments, &mut run.record, result);
+    if let Some((format, document)) = arguments.findings.zip(document.as_ref())
+        && let Err(unlogged) = run.log.json(format.file(), document)
+    {
+        result = result.and(Err(unlogged.into()));
+    }
     // The report is not part of the project's tree.
-    run.finish(result, |_| {})
+    printing(arguments, document, run.finish(result, |_| {}))
 }
 
-fn report(context: &Context<'_>, run: &mut Run<'_>, ready: &Ready<'_>) -> Result<String, Error> {
+/// Checks that the findings may be written to the given file.
+fn check_file(context: &Context<'_>, arguments: &ConsistencyArgs) -> Result<(), CommandError> {
+    let path = arguments.findings_file.as_deref();
+    let broken =
+        path.and_then(|path| Some((path, output_file::broken_rule(&context.project, path)?)));
+    broken.map_or(Ok(()), |(path, rule)| {
+        Err(CommandError::CommandLine {
+            message: format!(
+                "the findings cannot be written to `{}`: {rule}",
+                path.display()
+            ),
+            hint: "name another file; nothing was done".to_owned(),
+        })
+    })
+}
+
+/// Ends as the run of this record did, with its findings.
+fn unchanged(
+    context: &Context<'_>,
+    arguments: &ConsistencyArgs,
+    folder: String,
+    mut record: RunRecord,
+) -> Result<Outcome, Failure> {
+    (record.exit, record.error) = (Exit::Done.into(), None);
+    let said = format!("done: nothing has changed since {folder}, whose report is in {REPORT}");
+    let (result, document) = concluded(context, arguments, &mut record, Ok(said));
+    let (log, record) = (Some(folder), Some(Box::new(record)));
+    let ended = match result {
+        Ok(said) => Ok(Outcome {
+            log,
+            record,
+            ..Outcome::said(said)
+        }),
+        Err(error) => Err(Failure {
+            log,
+            record,
+            ..error.into()
+        }),
+    };
+    printing(arguments, document, ended)
+}
+
+/// Judges the findings of a run that has ended well so far, and returns them in the requested format. Writes them to
+/// the requested file.
+fn concluded(
+    context: &Context<'_>,
+    arguments: &ConsistencyArgs,
+    record: &mut RunRecord,
+    result: Result<String, Error>,
+) -> (Result<String, Error>, Option<Value>) {
+    let Some((format, found)) = arguments.findings.zip(record.findings.as_deref()) else {
+        return (result, None);
+    };
+    let limit = arguments.fail_on;
+    let limit = limit.filter(|limit| found.iter().any(|one| one.severity <= *limit));
+    let denied = limit.map(|limit| CommandError::Findings {
+        counts: counts(found),
+        limit: limit.name(),
+    });
+    let mut result = result.and_then(|said| denied.map_or(Ok(said), |denied| Err(denied.into())));
+    if let Err(error) = &result {
+        record.end_with(error, error.hint());
+    }
+    let document = match format {
+        FindingsFormat::Sarif => sarif::log(record),
+        FindingsFormat::Json => {
+            json!({"schema": 1, "log": record.log, "findings": record.findings})
+        }
+    };
+    match (&arguments.findings_file, &result) {
+        (Some(path), _) => {
+            let text = format!("{document:#}\n");
+            let text = context.redactor.text(&text);
+            let write = || OutputFile::find(&context.project, path)?.write(&context.project, &text);
+            let written = write().map_err(PathError::of("write", path));
+            result = result.and_then(|said| written.map(|()| said).map_err(Error::from));
+        }
+        // Standard output has the findings.
+        (None, Ok(said)) => context.notice(said.trim_start_matches("done: ")),
+        (None, Err(_)) => {}
+    }
+    (result, Some(document))
+}
+
+/// Adds the findings for standard output, unless they go to a file.
+fn printing(
+    arguments: &ConsistencyArgs,
+    document: Option<Value>,
+    ended: Result<Outcome, Failure>,
+) -> Result<Outcome, Failure> {
+    let report = document.filter(|_| arguments.findings_file.is_none());
+    let report = report.map(Box::new);
+    match ended {
+        Ok(outcome) => Ok(Outcome { report, ..outcome }),
+        Err(failure) => Err(Failure { report, ..failure }),
+    }
+}
+
+fn report(
+    context: &Context<'_>,
+    run: &mut Run<'_>,
+    ready: &Ready<'_>,
+    with_findings: bool,
+) -> Result<String, Error> {
     let parts = ready.parts.as_ref();
     let config = context.project.config();
     atomic_file::private_directory(&config).map_err(PathError::of("make", config))?;
     let prompt = if let Some(parts) = parts {
-        parts.join(&findings(context, run, ready, parts)?)
+        parts.join(&of_parts(context, run, ready, parts)?)
     } else {
         let order = ready.models.model(&StepId::REPORT).spec.prompt_order;
         Prompt::consistency(&ready.inputs, order)
@@ -57,11 +206,28 @@ fn report(context: &Context<'_>, run: &mut Run<'_>, ready: &Ready<'_>) -> Result
         run.warn(format!("the report has no section `{}`", section.title));
     }
     run.record.sections = Some(sections);
-    Ok("done: the report is in agent-config/consistency-report.txt".to_owned())
+    let said = format!("done: the report is in {REPORT}");
+    if !with_findings {
+        return Ok(said);
+    }
+    let files = rollup::sections(&ready.inputs.rollup, context.project.root());
+    let found = findings::ask(run, ready, &text, &files)?;
+    let said = format!("{said}, and has {}", counts(&found));
+    run.record.findings = Some(found);
+    Ok(said)
+}
+
+/// Counts findings by severity, in words.
+fn counts(found: &[ReportFinding]) -> String {
+    let [errors, warnings, notes] = Severity::ALL.map(|severity| {
+        let of = found.iter().filter(|one| one.severity == severity);
+        counted(of.count() as u64, severity.name())
+    });
+    format!("{errors}, {warnings} and {notes}")
 }
 
 /// Asks for the findings of each part.
-fn findings(
+fn of_parts(
     context: &Context<'_>,
     run: &mut Run<'_>,
     ready: &Ready<'_>,

@@ -26,7 +26,7 @@ pub fn dispatch(cli: &Cli, context: &Context<'_>, stdin: Stdin) -> Result<Outcom
         let choice = &commit::choice(context, cli)?;
         return match (cli.dry_run, cli.consistency_check) {
             (true, _) => dry_run::dry_run(context, cli, choice),
-            (false, true) => consistency::consistency(context, choice),
+            (false, true) => consistency::consistency(context, &cli.report, choice),
             (false, false) => commit::commit(context, cli, choice),
         };
     };

@@ -51,6 +51,9 @@ pub fn dry_run(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result
         (Some(inputs), [spec, repair @ ..]) => {
             let mut estimate = Estimate::new(context, &purpose, inputs, spec, repair.first());
             estimate.parts = survey.parts.as_ref();
+            if cli.report.findings.is_some() {
+                estimate.findings = estimate.of_findings();
+            }
             estimate.base_urls = survey.base_urls();
             estimate.key_sources = survey.key_sources();
             estimate.tier = choice.tier.unwrap_or(spec.tier);
@@ -95,6 +98,8 @@ struct Estimate<'e> {
     likely: Option<Usd>,
     first: Option<CostRange>,
     all: Option<CostRange>,
+    /// The cost of the call for a report's findings.
+    findings: Option<CostRange>,
     /// The parts of a report on a code base that does not fit.
     parts: Option<&'e Parts>,
     /// The servers other than the vendors' own, by model.
@@ -132,11 +137,26 @@ impl<'e> Estimate<'e> {
                 estimate::with_repairs(&size, (spec, *price), repair.unwrap_or((spec, *price)))
             }),
             size,
+            findings: None,
             parts: None,
             base_urls: BTreeMap::new(),
             key_sources: BTreeMap::new(),
             tier: spec.tier,
         }
+    }
+
+    /// Estimates the call that sends a report, and the files that it names: none of them, or all.
+    fn of_findings(&self) -> Option<CostRange> {
+        let price = self.spec.price.as_ref()?;
+        let call = |tokens| {
+            let parts = Vec::new();
+            estimate::first_call(&Size { parts, tokens }, self.spec, price)
+        };
+        let longest = self.spec.max_output_tokens.map_or(USUAL, u64::from);
+        Some(CostRange {
+            least: call(USUAL).least,
+            most: call(self.size.tokens + longest).most,
+        })
     }
 
     fn text(&self) -> String {
@@ -193,6 +213,9 @@ impl<'e> Estimate<'e> {
         if let Some(all) = self.all {
             line("", format!("{all} with {REPAIRS} repairs"));
         }
+        if let Some(findings) = self.findings {
+            line("", format!("{findings} for the call for the findings"));
+        }
         if self.tier == Tier::Flex {
             let flex = "flex, at half of this cost if the vendor has room";
             line("tier", flex.to_owned());
@@ -216,7 +239,7 @@ impl<'e> Estimate<'e> {
             "context_window": self.spec.prompt_window(),
             "files": self.files.len(),
             "largest": files.collect::<Vec<_>>(),
-            "cost": {"likely": self.likely, "first": self.first.map(cost), "with_repairs": self.all.map(cost)},
+            "cost": {"likely": self.likely, "first": self.first.map(cost), "with_repairs": self.all.map(cost), "findings": self.findings.map(cost)},
             "by_parts": self.parts.map(|it| json!({"calls": it.estimate.calls, "cost": it.estimate.cost.map(cost)})),
             "warnings": warnings,
         })

@@ -88,6 +88,27 @@ pub(crate) enum CommandError {
         #[related]
         warnings: Vec<DeniedWarning>,
     },
+    /// The report has findings that the user denies.
+    #[error("the report has {counts}, and `--fail-on {limit}` was given")]
+    #[diagnostic(
+        code("findings"),
+        help("look at them in the report; if they are wrong, run without `--fail-on`")
+    )]
+    Findings {
+        /// The numbers of findings, in words.
+        counts: String,
+        /// The least severity that fails.
+        limit: &'static str,
+    },
+    /// The replies do not contain a report's findings.
+    #[error("the reply does not have the report's findings: {0}")]
+    #[diagnostic(
+        code("reply-rejected"),
+        help(
+            "the report itself is written; `code-commit --cc --findings json --resume last` asks for its findings once more"
+        )
+    )]
+    NoFindings(String),
     /// The summary file is protected.
     #[error("the summary cannot be written to `{}`: {rule}", .path.display())]
     #[diagnostic(code("usage"), help("name another file; nothing was done"))]

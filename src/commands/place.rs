@@ -126,7 +126,9 @@ impl ProjectPlace {
                 from_here(run);
             }
         };
-        cli.summary_file.iter_mut().for_each(from_here);
+        let report = &mut cli.report.findings_file;
+        let files = cli.summary_file.iter_mut().chain(report);
+        files.for_each(from_here);
         cli.replay.iter_mut().for_each(run_from_here);
         match &mut cli.command {
             Some(Command::Dev(dev)) => dev.agent.replay.iter_mut().for_each(run_from_here),

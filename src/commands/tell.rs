@@ -24,6 +24,12 @@ pub fn tell(
     done: Result<Outcome, Failure>,
     pager: impl FnOnce() -> Option<Pager>,
 ) -> Exit {
+    let record = match &done {
+        Ok(outcome) => &outcome.record,
+        Err(failure) => &failure.record,
+    };
+    let findings = record.iter().flat_map(|record| &record.findings);
+    findings.for_each(|findings| output.annotate(findings));
     match done {
         Ok(outcome) => succeeded(output, only_the_result(cli, outcome), pager),
         Err(failure) => failed(cli, output, started, &failure),

@@ -29,6 +29,8 @@ pub const CONSISTENCY: &str = include_str!("../../prompts/consistency.txt");
 pub const CONSISTENCY_PART: &str = include_str!("../../prompts/consistency_part.txt");
 /// The system prompt that joins the findings of all parts to a report.
 pub const CONSISTENCY_JOIN: &str = include_str!("../../prompts/consistency_join.txt");
+/// The system prompt that turns a report into findings as data.
+pub const CONSISTENCY_FINDINGS: &str = include_str!("../../prompts/consistency_findings.txt");
 
 /// The request that follows the mistakes of a rejected reply.
 const ASK_AGAIN: &str = "Nothing of your reply was applied. Answer the request above again, as a whole and without these faults.";

@@ -39,6 +39,8 @@ impl Purpose {
     pub const REPORT: Self = Self::new("report");
     /// The findings of a part of the code base, for a consistency report.
     pub const PART: Self = Self::new("part");
+    /// A consistency report's findings as data.
+    pub const FINDINGS: Self = Self::new("findings");
     /// A change that a model is tried with.
     pub const TRIAL: Self = Self::new("trial");
     /// The next step of an agent's work.
@@ -77,9 +79,9 @@ impl Purpose {
         [Self::INITIAL, Self::REPAIR, Self::CONTEXT].contains(self) || self.is_reports()
     }
 
-    /// Returns whether its replies are a consistency report, or the findings of a part for one.
+    /// Returns whether its replies are a consistency report, the findings of a part for one, or its findings as data.
     pub fn is_reports(&self) -> bool {
-        [Self::REPORT, Self::PART].contains(self)
+        [Self::REPORT, Self::PART, Self::FINDINGS].contains(self)
     }
 }
 
@@ -105,6 +107,8 @@ impl StepId {
     pub const INITIAL: Self = Self::new(Purpose::INITIAL, 0);
     /// The one query of a consistency report.
     pub const REPORT: Self = Self::new(Purpose::REPORT, 0);
+    /// The query for a consistency report's findings as data.
+    pub const FINDINGS: Self = Self::new(Purpose::FINDINGS, 0);
 
     /// Creates the identifier of the call with this purpose and number.
     pub const fn new(purpose: Purpose, number: u16) -> Self {
@@ -142,7 +146,7 @@ impl fmt::Display for StepId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.purpose.name(), self.number) {
             ("initial", _) => f.write_str("the change"),
-            ("report", _) => f.write_str("the report"),
+            ("report" | "findings", _) => write!(f, "the {}", self.purpose.name()),
             (name, number) => write!(f, "{name} {number}"),
         }?;
         match self.reask {
@@ -183,6 +187,7 @@ mod tests {
         for (step, expected) in [
             (StepId::INITIAL, "the change"),
             (StepId::REPORT, "the report"),
+            (StepId::FINDINGS, "the findings"),
             (StepId::repair(2), "repair 2"),
             (StepId::new(Purpose::PLAN_REPAIR, 3), "plan-repair 3"),
         ] {

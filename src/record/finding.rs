@@ -1,5 +1,6 @@
-//! A problem that a tool reports in the output of a build. Plain data.
+//! A problem that a tool reports in the output of a build, or a model in a consistency report. Plain data.
 
+use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 /// A distinct problem in a build's output.
@@ -12,5 +13,49 @@ pub struct Finding {
     /// The tool, such as `rustc`; `build.sh` if it is not known.
     pub tool: String,
     /// The message on one line, without durations, addresses and other numbers that differ from build to build.
+    pub message: String,
+}
+
+/// The severity of a report's finding, the gravest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Something is wrong
+    Error,
+    /// Something may be wrong
+    Warning,
+    /// A suggestion or a comment.
+    #[value(skip)]
+    Note,
+}
+
+impl Severity {
+    /// All severities, the gravest first.
+    pub const ALL: [Self; 3] = [Self::Error, Self::Warning, Self::Note];
+
+    /// The name, which is also that of SARIF's level.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Note => "note",
+        }
+    }
+}
+
+/// A finding of a consistency report.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReportFinding {
+    /// The file of the code base that was sent; null if the finding has no place that was verified.
+    pub file: Option<String>,
+    /// The line with the quoted text, counted from 1; null if the finding is about the file, or several lines have it.
+    pub line: Option<usize>,
+    /// The line that the model quotes; empty if it quotes none.
+    pub quote: String,
+    /// The severity.
+    pub severity: Severity,
+    /// A summary on one line.
+    pub title: String,
+    /// The explanation.
     pub message: String,
 }

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use crate::model::Purpose;
 use crate::model::price::Usd;
 
+use super::finding::ReportFinding;
 use super::search::SearchRecord;
 use super::seconds::Seconds;
 use super::step::{BuildRecord, Step};
@@ -372,6 +373,9 @@ pub struct RunRecord {
     /// The report's sections; only in a consistency report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sections: Option<Vec<SectionRecord>>,
+    /// The report's findings; only in a consistency report that was asked for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub findings: Option<Vec<ReportFinding>>,
     /// The record of an agent's work; only in an agent's run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentRecord>,

@@ -29,6 +29,9 @@ pub const GATE: &str = "gate.diff";
 pub const OLD_GATE: &str = "old-gate-build.txt";
 pub const OLD_GATE_REST: &str = "old-gate-unnamed-build.txt";
 pub const NEW_TESTS: &str = "new-tests-build.txt";
+/// The findings of a consistency report, as SARIF or as JSON.
+pub const FINDINGS_SARIF: &str = "findings.sarif";
+pub const FINDINGS_JSON: &str = "findings.json";
 /// The first line of a response file that contains an error instead of a reply.
 pub const ERROR_LINE: &str = "ERROR\n";
 
@@ -84,6 +87,7 @@ pub fn name(step: &StepId, artifact: Artifact) -> String {
         // A report has no build; the names only complete the table.
         "part" => (format!("part-query-{number}{again}"), "build".to_owned()),
         "report" => ("query".to_owned(), "build".to_owned()),
+        "findings" => (format!("findings-query{again}"), "build".to_owned()),
         // The number comes first, so that sorting a folder by name gives the order of events.
         purpose => (
             format!("{number:04}-{purpose}"),
@@ -110,6 +114,7 @@ pub fn asked(file: &str) -> Option<StepId> {
     let step = match (stem, stem.split_once("-query-")) {
         ("initial-query", _) => StepId::INITIAL,
         ("query", _) => StepId::REPORT,
+        ("findings-query", _) => StepId::FINDINGS,
         (_, Some(("repair", number))) => StepId::repair(number.parse().ok()?),
         (_, Some(("context", number))) => StepId::new(Purpose::CONTEXT, number.parse().ok()?),
         (_, Some(("part", number))) => StepId::new(Purpose::PART, number.parse().ok()?),
@@ -196,6 +201,8 @@ mod tests {
             StepId::INITIAL,
             StepId::repair(2),
             StepId::REPORT,
+            StepId::FINDINGS,
+            StepId::FINDINGS.again(),
             StepId::new(Purpose::PART, 2),
             StepId::INITIAL.again(),
             StepId::repair(3).again(),

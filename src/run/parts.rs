@@ -284,7 +284,7 @@ fn split(text: &str, room: u64) -> Vec<&str> {
 }
 
 /// Formats a file as a rollup has it.
-fn rolled(path: &str, content: &str) -> String {
+pub fn rolled(path: &str, content: &str) -> String {
     format!("{}{content}{}", header(path), line_end(content))
 }
 

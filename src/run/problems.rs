@@ -29,10 +29,17 @@ pub enum BaselineProblem {
 /// Errors from resuming a run.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum ResumeProblem {
-    /// The run did not ask for a change.
-    #[error("`{0}` is no run that asked for a change")]
+    /// The run asked for something else.
+    #[error("`{0}` is no run that asked for {1}")]
     #[diagnostic(code("/usage"), help("`code-commit log` lists the runs"))]
-    OtherWorkflow(String),
+    OtherWorkflow(String, &'static str),
+    /// The run sent something else than would be sent now.
+    #[error("the query, the code base or the prompt is not what `{0}` sent")]
+    #[diagnostic(
+        code("/stale"),
+        help("put them back as they were then, or start a new run without `--resume`")
+    )]
+    OtherInputs(String),
     /// The run was successful.
     #[error("there is nothing to resume: `{0}` ended as done")]
     #[diagnostic(code("/usage"), help("`code-commit log` lists the runs"))]

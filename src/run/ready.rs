@@ -147,8 +147,8 @@ pub fn survey<'a>(
     // Replays send nothing.
     let sends = choice.replay.is_none();
     let (outdated, shown, findings) = look_at(context, choice, query.as_deref(), code.as_ref());
-    // A resumed run has its own check of the tree.
-    let outdated = outdated.filter(|_| choice.resume.is_none());
+    // A resumed change has its own check of the tree.
+    let outdated = outdated.filter(|_| choice.resume.is_none() || build.is_none());
     if sends && !choice.allow_secrets && !findings.is_empty() {
         missing.extend([SecretsFound(findings.clone())]);
     }

@@ -80,7 +80,7 @@ impl Resumption {
         let run = past(context, &folder);
         let not = |problem: ResumeProblem| Err(NotReady::of(problem).into());
         if run.workflow() != "commit" {
-            return not(ResumeProblem::OtherWorkflow(folder));
+            return not(ResumeProblem::OtherWorkflow(folder, "a change"));
         }
         let exit = run.record.as_ref().map(|record| record.exit.name.clone());
         if exit.as_deref() == Some("done") {

@@ -20,6 +20,8 @@ pub enum Exit {
     GateWeakened,
     /// What was to be proven does not hold.
     NotProven,
+    /// A consistency report has findings that the user denies.
+    Findings,
     /// The command line is invalid.
     Usage,
     /// The project lacks something that the command needs.
@@ -60,7 +62,7 @@ pub enum Exit {
 
 impl Exit {
     /// All statuses that have a fixed code and name, with the reason of errors that give no other.
-    const ALL: [(Self, u8, &'static str, &'static str); 23] = [
+    const ALL: [(Self, u8, &'static str, &'static str); 24] = [
         (Self::Done, 0, "done", "disk"),
         // Code 1: the goal of the run was not reached.
         (Self::BuildFailed, 1, "build-failed", "build"),
@@ -73,6 +75,7 @@ impl Exit {
         ),
         (Self::GateWeakened, 1, "gate-weakened", "gate-weakened"),
         (Self::NotProven, 1, "not-proven", "not-proven"),
+        (Self::Findings, 1, "findings", "findings"),
         (Self::AuditFailed, 1, "audit-failed", "audit-failed"),
         (Self::ToolsFailed, 1, "tools-failed", "tools-failed"),
         (Self::LoopLimit, 1, "loop-limit", "loop-limit"),

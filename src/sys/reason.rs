@@ -12,7 +12,7 @@ pub struct Reason {
 }
 
 /// All reasons, and whether the same command may succeed later.
-pub(crate) const REASONS: [(&str, bool); 43] = [
+pub(crate) const REASONS: [(&str, bool); 44] = [
     // The project, the command line or the environment.
     ("usage", false),
     ("missing-input", false),
@@ -47,6 +47,7 @@ pub(crate) const REASONS: [(&str, bool); 43] = [
     ("warnings-denied", false),
     ("gate-weakened", false),
     ("not-proven", false),
+    ("findings", false),
     // The machine.
     ("disk", true),
     ("interrupted", true),

@@ -14,6 +14,7 @@ use std::time::Duration;
 use ratatui::style::Style;
 use serde_json::Value;
 
+use super::annotations::annotations;
 use super::blocks::{self, wrapped};
 use super::columns::folded;
 use super::json::JsonLines;
@@ -28,6 +29,7 @@ use crate::model::price::Usd;
 use crate::model::usage::Usage;
 use crate::project::changed_files::EditsRecord;
 use crate::record::event::{Event, Reporter};
+use crate::record::finding::ReportFinding;
 use crate::secret::Redactor;
 use crate::sys::diff::Stat;
 use crate::sys::environment::Clock;
@@ -212,6 +214,17 @@ impl<'r> Output<'r> {
             let _ = writeln!(io::stderr(), "{label}{text}");
         };
         self.spinner.suspend(write);
+    }
+
+    /// Shows the findings of a report beside the code, if the CI runner can.
+    pub(crate) fn annotate(&self, findings: &[ReportFinding]) {
+        if self.options.annotates && !findings.is_empty() {
+            self.spinner.stop();
+            for command in annotations(findings, self.redactor) {
+                // A closed stderr does not end the run.
+                let _ = writeln!(io::stderr(), "{command}");
+            }
+        }
     }
 
     /// Prints the first of some untrusted lines that belong to the line of progress above.

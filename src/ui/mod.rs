@@ -10,6 +10,7 @@ pub(crate) mod editor;
 pub(crate) mod history;
 pub(crate) mod input;
 
+mod annotations;
 mod blocks;
 mod change;
 mod console;

@@ -37,6 +37,8 @@ pub struct ConsoleOptions {
     pub stdout_terminal: bool,
     /// The presence of a CI runner that looks for commands in the output.
     pub runner: CiRunner,
+    /// True if that is GitHub's, which shows annotations.
+    pub annotates: bool,
     /// The streams on which colours may be used.
     pub colors: Colors,
     /// True if the conversation between an agent's model, its tools and the user is mirrored to stdout.
@@ -60,6 +62,7 @@ impl ConsoleOptions {
             terminal: stderr && !dumb,
             stderr_terminal: stderr,
             stdout_terminal: stdout,
+            annotates: environment.get("GITHUB_ACTIONS") == Some("true"),
             runner: match is_told {
                 true => CiRunner::Told,
                 false if stdout && stderr => CiRunner::None,

@@ -2,6 +2,7 @@
 
 pub(crate) mod agent;
 pub(crate) mod build;
+pub(crate) mod consistency;
 pub(crate) mod gate;
 pub(crate) mod inputs;
 pub(crate) mod replies;

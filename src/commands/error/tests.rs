@@ -574,6 +574,11 @@ fn commands_own(told: &mut Told) {
         });
     }
     told.error(CommandError::NoEdits);
+    told.error(CommandError::Findings {
+        counts: s("1 error, 2 warnings and 0 notes"),
+        limit: "warning",
+    });
+    told.error(CommandError::NoFindings(s("the reply needs `findings`")));
     told.error(CommandError::Unproven {
         status: s("exit code: 1"),
         log: s("logs/x/0003-proof-tool.txt"),
@@ -896,7 +901,8 @@ fn readiness(told: &mut Told) {
         end: s("\n    error"),
     });
     told.problem(BaselineProblem::ChangesGate(s("`a` was changed")));
-    told.problem(ResumeProblem::OtherWorkflow(s("logs/x")));
+    told.problem(ResumeProblem::OtherWorkflow(s("logs/x"), "a change"));
+    told.problem(ResumeProblem::OtherInputs(s("logs/x")));
     told.problem(ResumeProblem::Done(s("logs/x")));
     told.problem(ResumeProblem::NoQuery(s("logs/x")));
     told.problem(ResumeProblem::OtherTree {

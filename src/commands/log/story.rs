@@ -201,7 +201,7 @@ impl Story {
         match part {
             Part::NoReply => self.line("  There is no reply."),
             Part::Error(error) => self.lines("  ", error.lines()),
-            Part::Report(findings) if step.purpose == Purpose::PART => {
+            Part::Report(findings) if step.purpose != Purpose::REPORT => {
                 self.beginning_of(findings, "    ");
             }
             Part::Report(_) => self.line("  The reply is the report."),

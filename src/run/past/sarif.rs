@@ -1,5 +1,6 @@
 //! A run, or many of them, as a log in SARIF 2.1.0, for tools that show findings beside the code. Pure.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use chrono::SecondsFormat;
@@ -7,7 +8,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value, json};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::record::finding::Finding;
+use crate::record::finding::{Finding, ReportFinding};
 use crate::record::gate::GateFault;
 use crate::record::result::{RunRecord, WarningRecord};
 
@@ -30,9 +31,11 @@ struct Reported<'r> {
     /// What has found it.
     rule: &'r str,
     level: &'static str,
-    message: &'r str,
+    message: Cow<'r, str>,
     file: Option<&'r str>,
     line: Option<usize>,
+    /// What identifies it in its file, however it is worded and wherever it moves.
+    identity: &'r str,
 }
 
 impl<'r> From<&'r Finding> for Reported<'r> {
@@ -40,7 +43,8 @@ impl<'r> From<&'r Finding> for Reported<'r> {
         Self {
             rule: &finding.tool,
             level: "error",
-            message: &finding.message,
+            message: (&finding.message).into(),
+            identity: &finding.message,
             file: finding.file.as_deref(),
             line: finding.line,
         }
@@ -52,9 +56,25 @@ impl<'r> From<&'r WarningRecord> for Reported<'r> {
         Self {
             rule: &warning.code,
             level: "warning",
-            message: &warning.message,
+            message: (&warning.message).into(),
+            identity: &warning.message,
             file: warning.path.as_deref(),
             line: warning.line,
+        }
+    }
+}
+
+impl<'r> From<&'r ReportFinding> for Reported<'r> {
+    fn from(finding: &'r ReportFinding) -> Self {
+        let quote = Some(finding.quote.trim());
+        let quote = quote.filter(|quote| finding.file.is_some() && !quote.is_empty());
+        Self {
+            rule: "consistency",
+            level: finding.severity.name(),
+            message: format!("{}: {}", finding.title, finding.message).into(),
+            file: finding.file.as_deref(),
+            line: finding.line,
+            identity: quote.unwrap_or(&finding.title),
         }
     }
 }
@@ -72,20 +92,23 @@ fn judged(record: &RunRecord) -> impl Iterator<Item = Reported<'_>> {
         } else {
             "warning"
         },
-        message,
+        message: message.into(),
+        identity: message,
         file: Some(file),
         line: None,
     })
 }
 
-/// Returns what the last build of a run has found, the warnings about its change, and the verdict on the gate.
+/// Returns what the last build of a run has found, the warnings about its change, the verdict on the gate, and what a
+/// report has found.
 fn reported(record: &RunRecord) -> impl Iterator<Item = Reported<'_>> {
     let mut built = record.steps.iter().rev();
     let built = built.find(|step| step.build.is_some());
     let findings = built.into_iter().flat_map(|step| &step.findings);
     let warnings = record.warning_details.iter().map(Reported::from);
-    let findings = findings.map(Reported::from);
-    findings.chain(warnings).chain(judged(record))
+    let of_report = record.findings.iter().flatten().map(Reported::from);
+    let findings = findings.map(Reported::from).chain(warnings);
+    findings.chain(judged(record)).chain(of_report)
 }
 
 /// The results of a log, and the rules that they name.
@@ -106,7 +129,7 @@ impl Results {
             self.rules.len() - 1
         });
         // Without the line, which edits move.
-        let text = [base, one.rule, one.file.unwrap_or_default(), one.message].join("\0");
+        let text = [base, one.rule, one.file.unwrap_or_default(), one.identity].join("\0");
         let hash = xxh3_64(text.as_bytes());
         let number = self.same.entry(hash).or_default();
         *number += 1;
@@ -167,7 +190,7 @@ impl FleetLog {
         self.has_failures |= record.exit.code != 0;
         for one in reported(record) {
             if one.file.is_none_or(|file| file.starts_with('/')) {
-                self.notify(id, one.level, one.message);
+                self.notify(id, one.level, &one.message);
             } else if self.results.list.len() == MOST {
                 self.left_out += 1;
             } else {

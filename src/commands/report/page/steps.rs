@@ -99,7 +99,7 @@ pub fn show(
                 @if !past.step.is_agents() { (reply::prompt(escaper, &past.step)) }
                 @for part in past.story() {
                     @match part {
-                        Part::Report(text) if past.step.purpose == Purpose::PART => {
+                        Part::Report(text) if past.step.purpose != Purpose::REPORT => {
                             (reply::report(escaper, &id, text, &[]))
                         }
                         Part::Report(text) => (reply::report(escaper, &id, text, sections)),

@@ -1,0 +1,294 @@
+//! The findings of a report as data: a second call names them, and the places that they claim are verified.
+//!
+//! Guarantees that a finding has a place only if its file is in the code base that was sent and has the line that it
+//! quotes.
+
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::agent::protocol::object;
+use crate::agent::schema;
+use crate::commands::error::CommandError;
+use crate::model::estimate;
+use crate::model::prompt::{CONSISTENCY_FINDINGS, Prompt};
+use crate::model::{StepId, tokens};
+use crate::project::rollup::RollupFile;
+use crate::record::finding::{ReportFinding, Severity};
+use crate::run::active::Run;
+use crate::run::parts::{SPECIFICATION, rolled};
+use crate::run::ready::Ready;
+use crate::sys::error::Error;
+use crate::sys::text::{cut, one_line};
+
+/// Maximum number of findings.
+const MOST: u32 = 200;
+/// Maximum length of a title and of other texts, in characters.
+const LONGEST_TITLE: usize = 200;
+const LONGEST: usize = 4_000;
+/// The number of times that the query is repeated after a reply that cannot be read.
+const REASKS: u16 = 1;
+
+/// A finding as the model claims it; what it leaves out is empty or 0.
+#[derive(Deserialize)]
+struct Claim {
+    file: String,
+    line: usize,
+    quote: String,
+    severity: Severity,
+    title: String,
+    message: String,
+}
+
+#[derive(Deserialize)]
+struct Claims {
+    findings: Vec<Claim>,
+}
+
+/// Asks for the findings of this report on these files.
+///
+/// # Errors
+/// When a call fails, or no reply can be read.
+pub fn ask(
+    run: &mut Run<'_>,
+    ready: &Ready<'_>,
+    report: &str,
+    files: &[RollupFile<'_>],
+) -> Result<Vec<ReportFinding>, Error> {
+    let mut step = StepId::FINDINGS;
+    let spec = &ready.models.model(&step).spec;
+    let room = estimate::room(&prompt(report, ""), spec) / 5 * 4;
+    let named = named(report, files, room);
+    let mut fault: Option<String> = None;
+    loop {
+        let mut prompt = prompt(report, &named);
+        if let Some(fault) = &fault {
+            prompt = prompt.after_rejection(fault);
+        }
+        let read = |text: &str| read(text, files);
+        let (_, found) = run.ask(&ready.models, &step, prompt, |reply| read(&reply.text))?;
+        let wrong = match found {
+            Ok(found) => return Ok(found),
+            Err(wrong) => wrong,
+        };
+        run.note(|step| step.rejected = Some(wrong.clone()));
+        run.log_step()?;
+        let error = CommandError::NoFindings(wrong.clone());
+        if step.reask == REASKS {
+            return Err(error.into());
+        }
+        run.warn(format!("{error}; the model is asked again"));
+        step = step.again();
+        fault = Some(wrong);
+    }
+}
+
+fn prompt<'p>(report: &'p str, files: &'p str) -> Prompt<'p> {
+    let sections = [("report", report.into()), ("codebase", files.into())];
+    let mut prompt = Prompt::of_sections(CONSISTENCY_FINDINGS, sections);
+    prompt.form.schema = Some(form());
+    prompt
+}
+
+/// The schema of the reply.
+fn form() -> Value {
+    let text = json!({"type": "string"});
+    let levels = Severity::ALL.map(Severity::name);
+    json!({"type": "object", "required": ["findings"], "additionalProperties": false, "properties": {
+        "findings": {"type": "array", "maxItems": MOST, "items": {
+            "type": "object", "additionalProperties": false,
+            "required": ["file", "line", "quote", "severity", "title", "message"],
+            "properties": {"file": text, "line": {"type": "integer", "minimum": 0}, "quote": text,
+                "severity": {"type": "string", "enum": levels}, "title": text, "message": text}}}}})
+}
+
+/// Returns the files that the report names, by their paths or else their names, and the specification, as far as there
+/// is room for them.
+fn named(report: &str, files: &[RollupFile<'_>], room: u64) -> String {
+    let is_named = |file: &&RollupFile<'_>| {
+        let name = Path::new(file.path).file_name();
+        let name = name.and_then(|name| name.to_str());
+        name.is_some_and(|name| name == SPECIFICATION || report.contains(name))
+    };
+    let mut named: Vec<_> = files.iter().filter(is_named).collect();
+    named.sort_by_key(|file| !report.contains(file.path));
+    let (mut text, mut left) = (String::new(), room);
+    for file in named {
+        let file = rolled(file.path, file.content);
+        if let Some(rest) = left.checked_sub(tokens::count(&file)) {
+            left = rest;
+            text += &file;
+        }
+    }
+    text
+}
+
+/// Reads a reply; an error says what is wrong with it.
+fn read(reply: &str, files: &[RollupFile<'_>]) -> Result<Vec<ReportFinding>, String> {
+    let object = object::read(reply).map_err(|fault| fault.to_string())?;
+    let claims: Claims = schema::read(&Value::Object(object), &form())?;
+    let findings = claims.findings.into_iter().enumerate();
+    let findings = findings.map(|(at, claim)| {
+        if claim.title.trim().is_empty() || claim.message.trim().is_empty() {
+            return Err(format!("`findings[{at}]` has no title or no message"));
+        }
+        Ok(claim.verified(files))
+    });
+    findings.collect()
+}
+
+impl Claim {
+    fn verified(self, files: &[RollupFile<'_>]) -> ReportFinding {
+        let place = self.place(files);
+        ReportFinding {
+            line: place.flatten(),
+            file: place.map(|_| self.file),
+            quote: cut(&self.quote, LONGEST).into_owned(),
+            severity: self.severity,
+            title: one_line(&self.title, LONGEST_TITLE),
+            message: cut(self.message.trim(), LONGEST).into_owned(),
+        }
+    }
+
+    /// Returns the line that it quotes, if that is known; `None` if its file is not there, or has no such line.
+    #[expect(
+        clippy::option_option,
+        reason = "whether there is a place, and whether the place has a line"
+    )]
+    fn place(&self, files: &[RollupFile<'_>]) -> Option<Option<usize>> {
+        let file = files.iter().find(|file| file.path == self.file)?;
+        let quote = self.quote.trim();
+        if quote.is_empty() {
+            return Some(None);
+        }
+        let lines = (1..).zip(file.content.lines());
+        let lines = lines.filter(|(_, line)| line.trim() == quote);
+        let lines: Vec<usize> = lines.map(|(number, _)| number).collect();
+        match lines[..] {
+            [] => None,
+            [line] => Some(Some(line)),
+            _ => Some(lines.into_iter().find(|line| *line == self.line)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::project::rollup;
+
+    const ROLLUP: &str = "\
+--- UserSpecification.md ---
++ It prints x.
+--- src/main.rs ---
+fn main() {
+    print(1);
+    print(1);
+    end();
+}
+--- src/large.rs ---
+fn large() {}
+--- docs/other.md ---
+x
+";
+
+    fn files() -> Vec<RollupFile<'static>> {
+        rollup::sections(ROLLUP, Path::new("/nowhere"))
+    }
+
+    #[test]
+    fn a_finding_has_the_place_of_the_line_that_it_quotes_or_none() {
+        for (file, line, quote, expected) in [
+            (
+                "src/main.rs",
+                0,
+                "    end();",
+                (Some("src/main.rs"), Some(4)),
+            ),
+            ("src/main.rs", 1, "end();\n", (Some("src/main.rs"), Some(4))),
+            (
+                "src/main.rs",
+                3,
+                "print(1);",
+                (Some("src/main.rs"), Some(3)),
+            ),
+            ("src/main.rs", 9, "print(1);", (Some("src/main.rs"), None)),
+            ("src/main.rs", 4, "", (Some("src/main.rs"), None)),
+            ("src/main.rs", 4, "end()", (None, None)),
+            ("src/main.rs", 2, "print(1);\n    print(1);", (None, None)),
+            ("src/main.rs", 1, "fn large() {}", (None, None)),
+            ("./src/main.rs", 4, "end();", (None, None)),
+            ("../etc/passwd", 1, "x", (None, None)),
+            ("", 0, "", (None, None)),
+        ] {
+            let reply = json!({"findings": [{"file": file, "line": line, "quote": quote, "severity": "note",
+                "title": "t", "message": "m"}]});
+            let found = read(&reply.to_string(), &files()).unwrap();
+            assert_eq!(
+                (found[0].file.as_deref(), found[0].line),
+                expected,
+                "{file} {quote}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_reply_of_another_form_is_a_fault() {
+        let one = json!({"file": "", "line": 0, "quote": "", "severity": "error", "title": "t", "message": "m"});
+        let with = |name: &str, value: Value| {
+            let mut other = one.clone();
+            other[name] = value;
+            json!({"findings": [other]}).to_string()
+        };
+        for (reply, expected) in [
+            ("Nothing is wrong.".to_owned(), "does not begin with `{`"),
+            ("{}".to_owned(), "needs `findings`"),
+            (
+                with("severity", json!("fatal")),
+                "must be one of error, warning, note",
+            ),
+            (with("line", json!(null)), "must be a JSON integer"),
+            (with("line", json!(-1)), "must be 0 or more"),
+            (
+                with("message", json!(" ")),
+                "`findings[0]` has no title or no message",
+            ),
+            (with("place", json!("x")), "takes no `place`"),
+        ] {
+            let fault = read(&reply, &files()).unwrap_err();
+            assert!(fault.contains(expected), "{reply}: {fault}");
+        }
+        assert_eq!(
+            read("```json\n{\"findings\": []}\n```", &files()),
+            Ok(Vec::new())
+        );
+    }
+
+    #[test]
+    fn the_files_that_the_report_names_are_sent_as_far_as_there_is_room() {
+        let report = "In src/main.rs, large.rs is not called.";
+        let named = |room| super::named(report, &files(), room);
+        let paths = |text: &str| {
+            let lines = text.lines().filter(|line| line.starts_with("--- "));
+            lines
+                .map(|line| line.trim_matches(['-', ' ']).to_owned())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            paths(&named(u64::MAX)),
+            ["src/main.rs", "UserSpecification.md", "src/large.rs"]
+        );
+        let sent = files()
+            .into_iter()
+            .filter(|file| file.path != "docs/other.md");
+        let all: u64 = sent
+            .map(|file| tokens::count(&rolled(file.path, file.content)))
+            .sum();
+        assert_eq!(
+            paths(&named(all - 1)),
+            ["src/main.rs", "UserSpecification.md"]
+        );
+        assert_eq!(named(0), "");
+    }
+}

@@ -1,0 +1,147 @@
+//! Earlier reports: the one to go on with, and the last one, which may still hold. Reads their folders.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use crate::model::prompt::Prompt;
+use crate::model::{Purpose, StepId};
+use crate::record::result::RunRecord;
+use crate::record::run_files::Artifact;
+use crate::run::context::{Context, InputOptions, QuerySource};
+use crate::run::not_ready::NotReady;
+use crate::run::past::history::{PastRun, PastStep, latest};
+use crate::run::past::inputs::sent;
+use crate::run::past::naming;
+use crate::run::problems::ResumeProblem;
+use crate::run::ready::Ready;
+use crate::run::selection::RecordedReplies;
+use crate::sys::error::Error;
+use crate::sys::numbers::counted;
+
+/// The name of the workflow in records.
+const WORKFLOW: &str = "consistency";
+
+/// An earlier run to go on with.
+pub struct ResumedReport {
+    /// Its folder, relative to the root.
+    pub folder: String,
+    run: PastRun,
+    /// The steps with complete replies that were not rejected.
+    steps: Vec<PastStep>,
+}
+
+impl ResumedReport {
+    /// Reads the named run.
+    ///
+    /// # Errors
+    /// When there is none, or nothing is left to ask for: its report is written, and has findings if they are wanted.
+    pub fn read(context: &Context<'_>, name: &Path, with_findings: bool) -> Result<Self, Error> {
+        let name = naming::find(&context.project, name, context.today())?;
+        let run = PastRun::read(&context.project, &name);
+        let folder = run.relative();
+        let not = |problem| Err(NotReady::of(problem).into());
+        if run.workflow() != WORKFLOW {
+            return not(ResumeProblem::OtherWorkflow(folder, "a report"));
+        }
+        let lacks_findings = |record: &RunRecord| with_findings && record.findings.is_none();
+        let is_done = |record: &RunRecord| record.exit.name == "done" && !lacks_findings(record);
+        if run.record.as_ref().is_some_and(is_done) {
+            return not(ResumeProblem::Done(folder));
+        }
+        let is_whole = |past: &PastStep| {
+            let is_reply = past.step.finish.is_some() && matches!(past.reply, Some(Ok(_)));
+            is_reply && past.step.rejected.is_none()
+        };
+        let steps = run.steps(&context.project).into_iter();
+        let steps = steps.filter(is_whole).collect();
+        Ok(Self { folder, run, steps })
+    }
+
+    /// Returns the inputs that it sent in place of these: all of them or, by parts, the query.
+    pub fn inputs(&self, given: &InputOptions) -> InputOptions {
+        let first = self.steps.first().map(|past| &past.step);
+        let by_parts = first.is_some_and(|step| step.purpose == Purpose::PART);
+        let query = match first.and_then(|step| sent(&self.run, step)) {
+            None => given.query.clone(),
+            Some(sent) if by_parts => QuerySource::Given(sent.query),
+            Some(sent) => QuerySource::Recorded(sent),
+        };
+        InputOptions {
+            query,
+            by_parts: by_parts || given.by_parts,
+            ..given.clone()
+        }
+    }
+
+    /// Returns its replies, which need no calls.
+    ///
+    /// # Errors
+    /// When it sent something else than would be sent now.
+    pub fn replies<'c>(
+        &self,
+        context: &Context<'c>,
+        ready: &Ready<'_>,
+    ) -> Result<RecordedReplies<'c>, Error> {
+        let problem = match is_as_sent(context, ready, &self.run) {
+            Some(true) => None,
+            Some(false) => Some(ResumeProblem::OtherInputs(self.folder.clone())),
+            None => Some(ResumeProblem::NoQuery(self.folder.clone())),
+        };
+        if let Some(problem) = problem {
+            return Err(NotReady::of(problem).into());
+        }
+        let steps: BTreeSet<StepId> = self.steps.iter().map(|past| past.step.id()).collect();
+        let count = counted(steps.len() as u64, "step");
+        context.notice(format!(
+            "resuming {}: {count} recorded, which cost nothing",
+            self.folder
+        ));
+        RecordedReplies::new(context, &self.folder, steps)
+    }
+}
+
+/// Returns the last report, and its record, if it was made from what would be sent now, by the same model.
+///
+/// # Errors
+/// When the runs cannot be listed.
+pub fn unchanged(
+    context: &Context<'_>,
+    ready: &Ready<'_>,
+    with_findings: bool,
+) -> Result<Option<(String, RunRecord)>, Error> {
+    let is_written = |run: &PastRun| {
+        let exit = run.record.as_ref().map(|record| &*record.exit.name);
+        run.workflow() == WORKFLOW && matches!(exit, Some("done" | "findings"))
+    };
+    let last = latest(&context.project)?.find(is_written);
+    let is_same = |run: &PastRun, record: &RunRecord| {
+        record.model.as_ref() == Some(&ready.models.first.spec.name)
+            && record.base_urls == ready.models.base_urls()
+            && (record.findings.is_some() || !with_findings)
+            && context.project.consistency_report().is_file()
+            && is_as_sent(context, ready, run) == Some(true)
+    };
+    Ok(last.and_then(|run| {
+        let record = run.record.clone()?;
+        is_same(&run, &record).then(|| (run.relative(), record))
+    }))
+}
+
+/// Returns whether a run has sent the queries that would be sent now, as far as it got; `None` if it sent none. What
+/// follows them depends on nothing else.
+fn is_as_sent(context: &Context<'_>, ready: &Ready<'_>, run: &PastRun) -> Option<bool> {
+    let order = ready.models.first.spec.prompt_order;
+    let queries: Vec<(StepId, Prompt<'_>)> = match &ready.parts {
+        Some(parts) => parts
+            .steps()
+            .map(|step| (step.clone(), parts.part(&step)))
+            .collect(),
+        None => vec![(StepId::REPORT, Prompt::consistency(&ready.inputs, order))],
+    };
+    let logged = queries.into_iter().map_while(|(step, query)| {
+        let logged = run.text(&step, Artifact::Query)?;
+        let query = query.map(|piece| context.redactor.piece(piece));
+        Some(query.to_string() == logged)
+    });
+    logged.reduce(|one, other| one && other)
+}
