@@ -78,6 +78,7 @@ mod sending;
 mod served;
 mod services;
 mod signals;
+mod staged;
 mod steps;
 mod streaming;
 mod table;

@@ -34,6 +34,7 @@ pub fn inputs(context: &Context<'_>, arguments: &InputArgs) -> Result<InputOptio
     Ok(InputOptions {
         query,
         roll_up: arguments.rollup,
+        is_staged: arguments.staged,
         by_parts: arguments.parts,
         freshness,
         limit: arguments.chosen.limit(arguments.context),

@@ -24,7 +24,7 @@ use crate::sys::numbers::counted;
 use crate::sys::parallel::in_parallel;
 
 /// Maximum size of a file to roll up, in bytes: no model accepts more.
-const LARGEST: u64 = 64 << 20;
+pub(super) const LARGEST: u64 = 64 << 20;
 /// Lock files: written by tools to pin dependencies, and not worth sending.
 const LOCK_FILES: &str = "Cargo.lock package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml bun.lock \
     bun.lockb deno.lock poetry.lock pdm.lock uv.lock Pipfile.lock Gemfile.lock composer.lock go.sum mix.lock \
@@ -124,9 +124,17 @@ impl CodeBase {
         let tracked = TrackedPaths::below(root).map_err(NoCodeBase::NoIndex)?;
         let paths = chosen(tracked.files().collect(), named)?;
         let (files, left_out) = read(root, &paths, all)?;
+        Ok(Self::of(files, left_out)?)
+    }
+
+    /// Creates the code base of these files.
+    ///
+    /// # Errors
+    /// When there are none.
+    pub(super) fn of(files: Vec<Rolled>, left_out: Vec<LeftOut>) -> Result<Self, NoCodeBase> {
         let code_base = Self { files, left_out };
         if code_base.files.is_empty() {
-            return Err(NoCodeBase::Empty(code_base.left_out_text()).into());
+            return Err(NoCodeBase::Empty(code_base.left_out_text()));
         }
         Ok(code_base)
     }
@@ -271,7 +279,7 @@ pub(super) fn read(
 }
 
 /// Returns the reason to leave a file out, judged by its path alone. Paths from an index are untrusted.
-fn unwanted(path: &str, all: bool) -> Option<&'static str> {
+pub(super) fn unwanted(path: &str, all: bool) -> Option<&'static str> {
     let mut names = path.split('/');
     let is = |name: &str, known: &str| name.eq_ignore_ascii_case(known);
     if path.contains('\n') || names.clone().any(|name| matches!(name, "" | "." | "..")) {
@@ -304,8 +312,13 @@ fn content(entry: PathEntry, path: &Path) -> io::Result<Result<String, &'static 
     let mut content = Vec::with_capacity(usize::try_from(size).unwrap_or_default() + 1);
     // The file may have grown in the meantime.
     file.take(LARGEST).read_to_end(&mut content)?;
+    Ok(text(content))
+}
+
+/// Returns the content as text, if it is.
+pub(super) fn text(content: Vec<u8>) -> Result<String, &'static str> {
     let text = String::from_utf8(content).ok();
-    Ok(text.filter(|text| !text.contains('\0')).ok_or("binary"))
+    text.filter(|text| !text.contains('\0')).ok_or("binary")
 }
 
 #[cfg(test)]

@@ -166,6 +166,8 @@ pub struct InputOptions {
     /// True to roll up the code base for the run. If false, it is read from its file; only if that is missing and the
     /// query is not from a file is it rolled up.
     pub roll_up: bool,
+    /// True to roll up what is staged, and not the files on disk.
+    pub is_staged: bool,
     /// True if a report may read a code base that does not fit the model's context window by parts.
     pub by_parts: bool,
     /// How closely the code base must match the disk.

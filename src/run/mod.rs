@@ -6,7 +6,7 @@
 //! | `ready`, `not_ready`, `env_file` | the checks before a run, and the user's `.env` |
 //! | `recovery`, `resumption` | recovery from a run that was cut short, and resumption of a run |
 //! | `selection`, `keys`, `accounts` | the models to ask, and the keys for them |
-//! | `code_base`, `sending`, `shown` | the code base as sent, its checks, and the files as the model saw them |
+//! | `code_base`, `staged`, `sending`, `shown` | the code base as sent, its checks, and the files as the model saw them |
 //! | `parts` | the parts of a code base that does not fit, for a report |
 //! | `code_context`, `present` | the part of the code base that is sent under a limit, and the files that a repair shows |
 //! | `active`, `served`, `tiers` | a run in progress, and the model and tier that answered |
@@ -45,6 +45,7 @@ pub mod selection;
 pub mod sending;
 pub mod served;
 pub mod shown;
+pub mod staged;
 pub mod tiers;
 pub mod tree;
 pub(crate) mod verdict;

@@ -14,6 +14,7 @@ use super::selection::{ModelKey, Models, SelectedModel, choose, find_recording, 
 use super::sending::SendingProblem;
 use super::served::with_expected_prices;
 use super::shown::Shown;
+use super::staged::{self, NothingStaged};
 use super::{recovery, resumption, sending};
 use crate::exec::build_script;
 use crate::exec::sandbox::{SandboxMode, SandboxProblem};
@@ -148,7 +149,8 @@ pub fn survey<'a>(
     let sends = choice.replay.is_none();
     let (outdated, shown, findings) = look_at(context, choice, query.as_deref(), code.as_ref());
     // A resumed change has its own check of the tree.
-    let outdated = outdated.filter(|_| choice.resume.is_none() || build.is_none());
+    let is_compared = choice.resume.is_none() || build.is_none();
+    let outdated = outdated.filter(|_| is_compared && !choice.inputs.is_staged);
     if sends && !choice.allow_secrets && !findings.is_empty() {
         missing.extend([SecretsFound(findings.clone())]);
     }
@@ -391,7 +393,7 @@ fn code_base(
         QuerySource::Recorded(sent) => {
             return Ok(Ok(as_text("the recorded code base", sent.rollup.clone())));
         }
-        _ if inputs.roll_up => {}
+        _ if inputs.roll_up || inputs.is_staged => {}
         query => match project.rollup() {
             Err(ProjectProblem::Missing(_)) if *query != QuerySource::File => {}
             read => {
@@ -400,8 +402,15 @@ fn code_base(
             }
         },
     }
-    let code_base = match CodeBase::read(project.root(), &[], false) {
-        Err(error) if error.is::<NoCodeBase>() => return Ok(Err(error)),
+    let read = if inputs.is_staged {
+        staged::read(context)
+    } else {
+        CodeBase::read(project.root(), &[], false)
+    };
+    let code_base = match read {
+        Err(error) if error.is::<NoCodeBase>() || error.is::<NothingStaged>() => {
+            return Ok(Err(error));
+        }
         read => read?,
     };
     // A file that the model must not see is as good as secret where not all of them are sent anyway.

@@ -55,6 +55,8 @@ pub struct GitPlace<'p> {
 pub struct Git {
     env: String,
     git: String,
+    /// The index to use in place of the repository's own.
+    index: Option<String>,
 }
 
 impl Git {
@@ -65,13 +67,22 @@ impl Git {
         Some(Self {
             env: find("env")?,
             git: find("git")?,
+            index: None,
         })
+    }
+
+    /// Uses the index in this file, if there is one, in place of the repository's own.
+    #[must_use]
+    pub fn with_index(self, index: Option<&str>) -> Self {
+        let index = index.map(|path| format!("GIT_INDEX_FILE={path}"));
+        Self { index, ..self }
     }
 
     /// Builds the words of a command that runs git with `arguments`; `None` if the repository's path is not UTF-8.
     pub fn words(&self, place: Option<GitPlace<'_>>, arguments: &[&str]) -> Option<Vec<String>> {
         let mut words = vec![self.env.clone(), "-i".to_owned()];
         words.extend(ENVIRONMENT.split(' ').map(str::to_owned));
+        words.extend(self.index.clone());
         words.push(self.git.clone());
         words.extend(["--no-pager", "--no-optional-locks"].map(str::to_owned));
         for setting in SAFE.into_iter().chain(SETTINGS.split(' ')) {

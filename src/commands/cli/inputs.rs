@@ -50,6 +50,10 @@ pub struct InputArgs {
     #[arg(long, requires = "consistency_check")]
     pub parts: bool,
 
+    /// With --cc, report on what is staged: the files of git's index, not those on disk
+    #[arg(long, requires = "consistency_check", conflicts_with_all = ["rollup", "allow_stale", "require_fresh", "resume"])]
+    pub staged: bool,
+
     /// Send the rollup though it differs from the files on disk, and replace files that change
     /// meanwhile
     #[arg(long, conflicts_with = "require_fresh", help_heading = SELDOM)]

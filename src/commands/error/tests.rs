@@ -52,6 +52,7 @@ use crate::run::past::naming::NoSuchRun;
 use crate::run::past::recomputation::NotRecomputed;
 use crate::run::problems::{BaselineProblem, DoesNotFit, ResumeProblem, UnknownModel};
 use crate::run::sending::SendingProblem;
+use crate::run::staged::NothingStaged;
 use crate::run::verdict::GateProblem;
 use crate::secret::KeyProblem;
 use crate::secret::credentials::Finding;
@@ -593,6 +594,7 @@ fn commands_own(told: &mut Told) {
     });
     told.error(CommandError::NoSuchCommand(s("fly")));
     told.error(NoCodeBase::NoIndex(IndexProblem::NoRepository));
+    told.error(NothingStaged(s("git does not have `a`")));
     told.error(NoCodeBase::NoIndex(IndexProblem::Damaged {
         path: p(".git/index"),
         cause: s("short"),

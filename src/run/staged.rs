@@ -1,0 +1,125 @@
+//! The code base as it is staged: what git's index has, whatever is in the work tree.
+//!
+//! Starts git, which runs no filters and nothing else that the repository names. Guarantees that a file is whole.
+
+use std::io::{self, BufReader, Read as _, Write as _};
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::thread;
+
+use super::code_base::{CodeBase, LARGEST, LeftOut, Rolled, text, unwanted};
+use super::context::Context;
+use crate::project::repository::{MEND_REPOSITORY, Repository};
+use crate::sys::error::Error;
+use crate::sys::git::Git;
+
+/// The index cannot be read.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[error("what is staged cannot be read: {0}")]
+#[diagnostic(code("not-ready"), help("{MEND_REPOSITORY}"))]
+pub struct NothingStaged(pub String);
+
+impl From<io::Error> for NothingStaged {
+    fn from(error: io::Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// Reads the files in the index, also in the one of a commit that is being made.
+///
+/// # Errors
+/// When there is no repository, its index or an object cannot be read, or nothing is left to roll up.
+pub fn read(context: &Context<'_>) -> Result<CodeBase, Error> {
+    let project = &context.project;
+    let repository = Repository::of(project.root()).map_err(|error| error.to_string());
+    let repository = repository.map_err(NothingStaged)?;
+    let repository =
+        repository.ok_or_else(|| NothingStaged("there is no repository".to_owned()))?;
+    let checked = repository.check_readable();
+    checked.map_err(|error| NothingStaged(error.to_string()))?;
+    let git = Git::find(context.environment.os("PATH"), project.root());
+    let git = git.ok_or_else(|| NothingStaged("there is no git".to_owned()))?;
+    // Git sets it for hooks, relative to the directory that it starts them in.
+    let index = context.environment.get("GIT_INDEX_FILE");
+    let index = index.map(|index| project.directory().join(index));
+    let git = git.with_index(index.as_deref().and_then(Path::to_str));
+    let (files, left_out) = files(&git, project.root())?;
+    Ok(CodeBase::of(files, left_out)?)
+}
+
+fn files(git: &Git, root: &Path) -> Result<(Vec<Rolled>, Vec<LeftOut>), NothingStaged> {
+    let mut listing = start(git, root, &["ls-files", "--stage", "-z"])?;
+    let mut listed = String::new();
+    if let Some(mut stdout) = listing.stdout.take() {
+        stdout.read_to_string(&mut listed)?;
+    }
+    if !listing.wait()?.success() {
+        return Err(NothingStaged("git does not list it".to_owned()));
+    }
+    let (mut files, mut left_out, mut wanted) = (Vec::new(), Vec::new(), Vec::new());
+    for (entry, path) in listed.split('\0').filter_map(|line| line.split_once('\t')) {
+        let mut words = entry.split(' ');
+        let (mode, id, stage) = (words.next(), words.next(), words.next());
+        let reason = match (mode, stage) {
+            (_, Some("1" | "2" | "3")) => Some("unmerged"),
+            (Some("120000"), _) => Some("link"),
+            (Some("160000"), _) => Some("directory"),
+            _ => unwanted(path, false),
+        };
+        match reason {
+            Some(reason) => left_out.push((path.to_owned(), reason)),
+            None => wanted.push((path, id.unwrap_or_default())),
+        }
+    }
+    let mut reading = start(git, root, &["cat-file", "--batch"])?;
+    let (stdin, stdout) = (reading.stdin.take(), reading.stdout.take());
+    let (Some(mut stdin), Some(stdout)) = (stdin, stdout) else {
+        return Err(NothingStaged("git has no pipes".to_owned()));
+    };
+    let ids: String = wanted.iter().map(|(_, id)| format!("{id}\n")).collect();
+    thread::scope(|scope| {
+        // If git ends early, reading its answers fails.
+        scope.spawn(move || stdin.write_all(ids.as_bytes()));
+        let mut objects = BufReader::new(stdout);
+        for (path, _) in wanted {
+            match object(&mut objects, path)? {
+                Ok(content) => files.push(Rolled::of(path.to_owned(), content)),
+                Err(reason) => left_out.push((path.to_owned(), reason)),
+            }
+        }
+        Ok::<_, NothingStaged>(())
+    })?;
+    reading.wait()?;
+    Ok((files, left_out))
+}
+
+/// Reads the text of the next object, or the reason that it is left out: a line that ends with its size, its content,
+/// and a line end.
+fn object(
+    objects: &mut impl io::BufRead,
+    path: &str,
+) -> Result<Result<String, &'static str>, NothingStaged> {
+    let mut head = String::new();
+    objects.read_line(&mut head)?;
+    let size = head.trim_end().rsplit(' ').next();
+    let size = size.and_then(|size| size.parse::<u64>().ok());
+    let size = size.ok_or_else(|| NothingStaged(format!("git does not have `{path}`")))?;
+    let mut whole = objects.take(size + 1);
+    if size > LARGEST {
+        io::copy(&mut whole, &mut io::sink())?;
+        return Ok(Err("huge"));
+    }
+    let mut content = Vec::new();
+    whole.read_to_end(&mut content)?;
+    if content.pop().is_none() || content.len() as u64 != size {
+        return Err(NothingStaged(format!("git breaks off in `{path}`")));
+    }
+    Ok(text(content))
+}
+
+fn start(git: &Git, root: &Path, arguments: &[&str]) -> Result<Child, NothingStaged> {
+    let command = git.command(root, arguments);
+    let mut command = command.ok_or_else(|| NothingStaged("there is no git".to_owned()))?;
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    Ok(command.spawn()?)
+}
