@@ -117,6 +117,10 @@ prepare() {
         fail "agent-config is a symbolic link; keys are not written through it"
     fi
     mkdir -p -m 700 agent-config
+    case ${INPUT_WORKFLOW:=commit} in
+        commit | consistency) ;;
+        *) fail "the input workflow is commit or consistency" ;;
+    esac
     case ${INPUT_QUERY:+text}${INPUT_QUERY_FILE:+file} in
         text) printf '%s\n' "$INPUT_QUERY" | put agent-config/query.txt ;;
         file)
@@ -127,7 +131,7 @@ prepare() {
             [ -f "$INPUT_QUERY_FILE" ] || fail "the input query-file names no file"
             put agent-config/query.txt <"$INPUT_QUERY_FILE"
             ;;
-        '') fail "one of the inputs query and query-file is needed" ;;
+        '') [ "$INPUT_WORKFLOW" = consistency ] || fail "one of the inputs query and query-file is needed" ;;
         *) fail "only one of the inputs query and query-file can be given" ;;
     esac
     for vendor in $vendors; do
@@ -202,21 +206,45 @@ END
 
 run() {
     to_project
-    set -- --sandbox "$INPUT_SANDBOX" --summary-file "$FOLDER/artifact/summary.md"
+    if [ "${INPUT_WORKFLOW:-}" = consistency ]; then
+        set -- --cc
+    else
+        set -- --sandbox "$INPUT_SANDBOX"
+    fi
+    set -- "$@" --summary-file "$FOLDER/artifact/summary.md"
     [ -z "$INPUT_MODEL" ] || set -- "$@" --model "$INPUT_MODEL"
     [ -z "$INPUT_MAX_COST" ] || set -- "$@" --max-cost "$INPUT_MAX_COST"
-    [ "${INPUT_CI:-}" != true ] || set -- "$@" --require-clean --deny-warnings=tests --reask 1
-    [ "${INPUT_BASELINE:-}" != true ] || set -- "$@" --baseline
-    [ "${INPUT_REQUIRE_EDITS:-}" != true ] || set -- "$@" --require-edits
-    case ${INPUT_GATE:-off} in off) ;; *) set -- "$@" --gate "$INPUT_GATE" ;; esac
+    if [ "${INPUT_WORKFLOW:-}" = consistency ]; then
+        [ "${INPUT_PARTS:-}" != true ] || set -- "$@" --parts
+        [ -z "${INPUT_FINDINGS:-}" ] ||
+            set -- "$@" --findings "$INPUT_FINDINGS" --findings-file "$FOLDER/artifact/findings.$INPUT_FINDINGS"
+        [ -z "${INPUT_FAIL_ON:-}" ] || set -- "$@" --fail-on "$INPUT_FAIL_ON"
+        [ "${INPUT_IF_CHANGED:-}" != true ] || set -- "$@" --if-changed
+    else
+        [ "${INPUT_CI:-}" != true ] || set -- "$@" --require-clean --deny-warnings=tests --reask 1
+        [ "${INPUT_BASELINE:-}" != true ] || set -- "$@" --baseline
+        [ "${INPUT_REQUIRE_EDITS:-}" != true ] || set -- "$@" --require-edits
+        case ${INPUT_GATE:-off} in off) ;; *) set -- "$@" --gate "$INPUT_GATE" ;; esac
+        case ${INPUT_SCRATCH:-false} in
+            false) ;;
+            true) set -- "$@" --scratch ;;
+            *) set -- "$@" "--scratch=$INPUT_SCRATCH" ;;
+        esac
+        [ -z "${INPUT_STRATEGY:-}" ] || set -- "$@" --strategy "$INPUT_STRATEGY"
+    fi
     mark=$(random)
     printf '::stop-commands::%s\n' "$mark"
     code=0
     with_lines "$INPUT_ROLLUP" supervise rollup || code=$?
+    # A report starts nothing of the project's, and its annotations are the program's own commands.
+    if [ "${INPUT_WORKFLOW:-}" = consistency ]; then
+        printf '\n::%s::\n' "$mark"
+        mark=
+    fi
     if [ "$code" = 0 ]; then
         with_lines "$INPUT_ARGUMENTS" supervise "$@" || code=$?
     fi
-    printf '\n::%s::\n' "$mark"
+    [ -z "$mark" ] || printf '\n::%s::\n' "$mark"
     output exit-code "$code"
     output exit-name "$(name_of "$code")"
 }
@@ -300,7 +328,12 @@ collect() {
         fi
     } >>"$GITHUB_STEP_SUMMARY"
 
+    findings=
+    for file in "$artifact/findings.sarif" "$artifact/findings.json"; do
+        [ ! -s "$file" ] || findings=$file
+    done
     output log "$log"
+    output findings "$findings"
     output summary "$summary"
     output patch "$patch"
 }

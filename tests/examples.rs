@@ -489,6 +489,262 @@ fn the_action_runs_as_ci_wants_unless_something_of_that_is_turned_off() {
 }
 
 #[test]
+fn the_action_passes_on_how_a_change_is_made() {
+    for (scratch, expected) in [
+        ("true", "--scratch\n--strategy\nsearch\n"),
+        (
+            "keep-ignored",
+            "--scratch=keep-ignored\n--strategy\nsearch\n",
+        ),
+        ("false", "\n--strategy\nsearch\n"),
+    ] {
+        let runner = Runner::new("exit 0");
+        let inputs = [
+            ("INPUT_SCRATCH", scratch),
+            ("INPUT_STRATEGY", "search"),
+            // What is for reports.
+            ("INPUT_FINDINGS", "sarif"),
+            ("INPUT_FAIL_ON", "error"),
+        ];
+        let (outputs, ..) = runner.job("Do something.", &inputs);
+        let arguments = runner.file("notes/arguments");
+        assert!(arguments.contains(expected), "{arguments}");
+        assert_eq!(arguments.contains("--scratch"), scratch != "false");
+        assert!(!arguments.contains("--findings"), "{arguments}");
+        assert_eq!(outputs["findings"], "");
+    }
+}
+
+#[test]
+fn the_action_makes_a_report_whose_annotations_reach_the_runner() {
+    let runner = Runner::new(
+        "echo '{}' >\"${summary%/*}/findings.sarif\"\necho '::error title=a::b' >&2\nexit 0",
+    );
+    let inputs = [
+        ("INPUT_WORKFLOW", "consistency"),
+        ("INPUT_CI", "true"),
+        ("INPUT_GATE", "report"),
+        ("INPUT_SCRATCH", "true"),
+        ("INPUT_PARTS", "true"),
+        ("INPUT_FINDINGS", "sarif"),
+        ("INPUT_FAIL_ON", "warning"),
+        ("INPUT_IF_CHANGED", "true"),
+    ];
+    let folder = runner.prepare(&[("INPUT_WORKFLOW", "consistency")]).ends(0);
+    let folder = folder.outputs["folder"].clone();
+    let run = runner.run(&folder, &inputs);
+    let arguments = runner.file("notes/arguments");
+    let calls: Vec<&str> = arguments.split("\n\n").collect();
+    assert_eq!(
+        calls[1],
+        format!(
+            "--cc\n--summary-file\n{folder}/artifact/summary.md\n--parts\n--findings\nsarif\n--findings-file\n\
+             {folder}/artifact/findings.sarif\n--fail-on\nwarning\n--if-changed"
+        )
+    );
+    // The rollup is over when the runner obeys again.
+    let (mark, rest) = run
+        .stdout
+        .strip_prefix("::stop-commands::")
+        .and_then(|rest| rest.split_once('\n'))
+        .unwrap();
+    assert!(rest.starts_with(&format!("\n::{mark}::\n")), "{rest}");
+    assert_eq!(rest.matches(mark).count(), 1);
+    let results = [("FOLDER", &*folder), ("EXIT_CODE", "0"), ("DIGEST", "x")];
+    let collect = runner.step("collect", &results).ends(0);
+    assert_eq!(read(&collect.outputs["findings"]), "{}\n");
+    let wrong = runner.prepare(&[("INPUT_WORKFLOW", "dev"), ("INPUT_QUERY", "a")]);
+    assert!(wrong.ends(2).said.contains("the input workflow"));
+}
+
+/// The inputs that a script gets, by the name of the variable in the environment.
+fn passed(text: &str, prefix: &str) -> BTreeMap<String, String> {
+    let variable = regex::Regex::new(&format!(
+        r"(?m)^ +({prefix}_\w+): .*[{{\[] inputs\.([a-z-]+)( != '')? [}}\]]"
+    ));
+    let variable = variable.unwrap();
+    let found = variable.captures_iter(text);
+    found
+        .map(|found| (found[1].to_owned(), found[2].to_owned()))
+        .collect()
+}
+
+#[test]
+fn every_input_reaches_its_script_under_its_own_name() {
+    for (file, prefix, script, head, end) in [
+        (
+            "action.yml",
+            "INPUT",
+            "action/run.sh",
+            "\ninputs:\n",
+            "\noutputs:",
+        ),
+        (
+            "templates/code-commit.yml",
+            "CC",
+            "templates/code-commit.yml",
+            "\n  inputs:\n",
+            "\n---",
+        ),
+    ] {
+        let text = read(source(file));
+        let script = read(source(script));
+        let passed = passed(&text, prefix);
+        let (_, inputs) = text.split_once(head).unwrap();
+        let (inputs, _) = inputs.split_once(end).unwrap();
+        let depth = inputs.len() - inputs.trim_start().len();
+        let names = inputs.lines().filter_map(|line| {
+            let name = line.strip_suffix(':')?;
+            (name.len() - name.trim_start().len() == depth).then(|| name.trim())
+        });
+        let names: Vec<&str> = names.collect();
+        assert!(names.len() > 10, "{names:?}");
+        for name in names {
+            if ["artifact", "image", "job", "stage"].contains(&name) {
+                continue;
+            }
+            let variable = format!("{prefix}_{}", name.to_uppercase().replace('-', "_"));
+            assert_eq!(
+                passed.get(&variable).map(String::as_str),
+                Some(name),
+                "{file}"
+            );
+            let vendors = name.ends_with("-key");
+            assert!(
+                vendors
+                    || script.contains(&format!("${variable}"))
+                    || script.contains(&format!("${{{variable}")),
+                "{variable}"
+            );
+        }
+    }
+}
+
+/// The script of GitLab's component and its variables, as they are for these inputs.
+fn component(inputs: &[(&str, &str)]) -> (String, BTreeMap<String, String>) {
+    let text = read(source("templates/code-commit.yml"));
+    let (spec, job) = text.split_once("\n---\n").unwrap();
+    let (_, script) = job.split_once("    - |\n").unwrap();
+    let script = script
+        .lines()
+        .take_while(|line| line.is_empty() || line.starts_with("      "));
+    let script: Vec<&str> = script
+        .map(|line| line.get(6..).unwrap_or_default())
+        .collect();
+    assert!(!script.concat().contains("[["), "an input in the script");
+    let default = |name: &str| {
+        let (_, input) = spec.split_once(&format!("\n    {name}:\n")).unwrap();
+        let (_, default) = input.split_once("\n      default: ").unwrap();
+        default
+            .lines()
+            .next()
+            .unwrap()
+            .trim_matches('\'')
+            .to_owned()
+    };
+    let variables = passed(job, "CC").into_iter().map(|(variable, name)| {
+        let given = inputs.iter().find(|(input, _)| *input == name);
+        let value = given.map_or_else(|| default(&name), |(_, value)| (*value).to_owned());
+        (variable, value)
+    });
+    (script.join("\n"), variables.collect())
+}
+
+#[test]
+fn gitlabs_component_runs_the_program_as_its_inputs_say() {
+    let default = "--rollup --summary-file code-commit-summary.md";
+    for (inputs, code, expected) in [
+        (
+            &[("query", HOSTILE)][..],
+            0,
+            format!("{default} --sandbox auto --ci --gate report -m {HOSTILE}|diff"),
+        ),
+        (
+            &[
+                ("query-file", "ask me.txt"),
+                ("ci", "false"),
+                ("gate", "off"),
+                ("scratch", "true"),
+                ("strategy", "search"),
+                ("max-cost", "2"),
+                ("arguments", "--timeout\n5m $(touch pwned) *"),
+            ],
+            1,
+            format!(
+                "{default} --sandbox auto --strategy search --scratch --max-cost 2 --timeout 5m $(touch pwned) * -m -"
+            ),
+        ),
+        (
+            &[
+                ("workflow", "consistency"),
+                ("parts", "true"),
+                ("findings", "sarif"),
+                ("fail-on", "error"),
+                ("if-changed", "true"),
+                ("model", "gpt-5"),
+            ],
+            4,
+            format!(
+                "{default} --cc --parts --findings sarif --findings-file findings.sarif --fail-on error --if-changed --model gpt-5"
+            ),
+        ),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let (script, variables) = component(inputs);
+        write(&dir.path().join("ask me.txt"), "Do it.\n");
+        let body = format!(
+            "{{ printf '%s ' \"$@\"; printf '|'; }} >>arguments\n[ \"$1\" = diff ] || exit {code}"
+        );
+        write_script(&dir.path().join("bin/code-commit"), &body);
+        let mut path = dir.path().join("bin").into_os_string();
+        path.push(":");
+        path.push(std::env::var_os("PATH").unwrap_or_default());
+        let mut shell = command("sh", &["-c", &script], dir.path());
+        let output = shell.env("PATH", path).envs(variables).output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{}", said(&output));
+        let arguments = read(dir.path().join("arguments")).replace(" |", "|");
+        assert_eq!(arguments.trim_end_matches('|'), expected);
+        assert!(!dir.path().join("pwned").exists());
+        assert_eq!(dir.path().join("change.patch").exists(), code == 0);
+    }
+}
+
+#[test]
+fn pre_commits_own_parser_takes_the_hook() {
+    let Some(pre_commit) = validator("bin/pre-commit") else {
+        return;
+    };
+    passes(
+        command(
+            pre_commit.to_str().unwrap(),
+            &["validate-manifest", ".pre-commit-hooks.yaml"],
+            &source("."),
+        )
+        .env("HOME", tempfile::tempdir().unwrap().path()),
+    );
+}
+
+#[test]
+fn the_component_is_yaml_of_two_documents() {
+    let Some(python) =
+        validator("bin/python").filter(|_| validator("bin/kubernetes-validate").is_some())
+    else {
+        return;
+    };
+    let script = "import sys, yaml\nspec, job = yaml.safe_load_all(open(sys.argv[1]))\n\
+        inputs, job = spec['spec']['inputs'], job['$[[ inputs.job ]]']\n\
+        assert all(str(one['default']) in one.get('options', [one['default']]) for one in inputs.values() if 'default' in one)\n\
+        assert all(one['expand'] is False for one in job['variables'].values())\n\
+        assert job['retry']['exit_codes'] == [4, 6]\n";
+    let file = source("templates/code-commit.yml");
+    passes(&mut command(
+        python.to_str().unwrap(),
+        &["-c", script, file.to_str().unwrap()],
+        &source("."),
+    ));
+}
+
+#[test]
 fn the_action_takes_the_query_from_a_file_of_the_workspace() {
     let runner = Runner::new("exit 0");
     write(&runner.path("workspace/ask/me.txt"), "From a file.\n");
