@@ -158,6 +158,8 @@ pub enum ModelError {
         reason: String,
         /// The number of tries made.
         tries: u32,
+        /// True if the server may have got the request.
+        is_sent: bool,
     },
     /// No server listens at the given address on this machine.
     #[error("no model's server listens at `{url}`: {reason}")]
@@ -521,6 +523,21 @@ impl ModelError {
         }
     }
 
+    /// Returns whether the vendor has answered nothing that it would charge for.
+    pub fn costs_nothing(&self) -> bool {
+        match self {
+            Self::Connection { is_sent, .. } => !is_sent,
+            Self::NoTimeLeft { error, .. } => error.costs_nothing(),
+            _ => matches!(
+                self,
+                Self::Status { .. }
+                    | Self::Redirect { .. }
+                    | Self::NobodyListens { .. }
+                    | Self::Tls { .. }
+            ),
+        }
+    }
+
     /// The finish reason and usage of a reply that is not whole.
     pub fn spent(&self) -> Option<(&str, &Spent)> {
         match self {
@@ -639,13 +656,18 @@ impl ModelError {
         match error {
             HttpError::Interrupted(interrupted) => Self::Interrupted(interrupted),
             HttpError::TimedOut => Self::TimedOut(timeout),
-            HttpError::NoConnection { reason, .. } | HttpError::Broken(reason) => {
-                Self::Connection {
-                    host,
-                    reason,
-                    tries: 1,
-                }
-            }
+            HttpError::NoConnection { reason, .. } => Self::Connection {
+                host,
+                reason,
+                tries: 1,
+                is_sent: false,
+            },
+            HttpError::Broken(reason) => Self::Connection {
+                host,
+                reason,
+                tries: 1,
+                is_sent: true,
+            },
             HttpError::Tls(reason) => Self::Tls { host, reason },
             HttpError::Protocol(reason) => Self::Protocol { host, reason },
             HttpError::Redirect { status, location } => Self::Redirect { status, location },

@@ -114,16 +114,20 @@ impl fmt::Display for CostRange {
 
 /// Estimates the cost of the first call.
 pub fn first_call(size: &Size, spec: &ModelSpec, price: &Price) -> CostRange {
-    let window = spec.prompt_window().unwrap_or(u64::MAX);
     CostRange {
         least: likely(size, spec, price, 0),
-        most: spec.max_output_tokens.map(|output| {
-            let input_tokens = size.at_most().min(window);
-            price
-                .at_most()
-                .of(Usage::plain(input_tokens, output.into()))
-        }),
+        most: spec
+            .max_output_tokens
+            .map(|output| most(size, spec, price, output)),
     }
+}
+
+/// Returns the maximum cost of a call whose answer has at most this many tokens.
+pub fn most(size: &Size, spec: &ModelSpec, price: &Price, answer: u32) -> Usd {
+    let window = spec.prompt_window().unwrap_or(u64::MAX);
+    let input_tokens = size.at_most().min(window);
+    let usage = Usage::plain(input_tokens, answer.into());
+    price.at_most().of(usage)
 }
 
 /// Returns the cost of the first call if its answer has this many tokens.

@@ -289,15 +289,16 @@ impl<'a> HttpModel<'a> {
         if has_events && is_object && total <= FAILURE_HEAD as u64 {
             return Ok(head);
         }
-        Err(self.broken("the stream ended before the reply was whole"))
+        Err(self.broken("the stream ended before the reply was whole", true))
     }
 
-    fn broken(&self, reason: impl Into<String>) -> TryError {
+    fn broken(&self, reason: impl Into<String>, is_sent: bool) -> TryError {
         TryError {
             error: ModelError::Connection {
                 host: self.server.client.endpoint.host().to_owned(),
                 reason: reason.into(),
                 tries: 1,
+                is_sent,
             },
             is_retryable: true,
             wait: None,
@@ -315,9 +316,8 @@ impl<'a> HttpModel<'a> {
                 let url = self.server.client.endpoint.url("");
                 ModelError::NobodyListens { url, reason }.into()
             }
-            HttpError::NoConnection { reason, .. } | HttpError::Broken(reason) => {
-                self.broken(reason)
-            }
+            HttpError::NoConnection { reason, .. } => self.broken(reason, false),
+            HttpError::Broken(reason) => self.broken(reason, true),
             other => ModelError::of_call(other, &self.server.client.endpoint, self.timeout).into(),
         }
     }

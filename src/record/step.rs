@@ -102,6 +102,9 @@ pub struct Step {
     pub usage: Option<Usage>,
     /// The cost of the call, at the model's price; null if the price or the tokens are unknown.
     pub cost: Option<Usd>,
+    /// The maximum cost of the call under a limit on the run's cost, as long as its cost is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_most: Option<Usd>,
     /// The folder of the run that this one resumes, if the reply was taken from there; that run paid for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<String>,

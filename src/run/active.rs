@@ -162,21 +162,23 @@ impl<'c> Run<'c> {
         let parts = parts.collect();
         let recorded = models.recorded_in(step);
         let is_new = recorded.is_none();
-        let (size, mut limit) = if is_new {
+        let (size, mut allowed) = if is_new {
             let size = self.size(models, selected, &prompt)?;
-            let limit = self.allowed_answer(models, &selected.spec, size.as_ref())?;
-            (size, limit)
+            let allowed = self.allowed(models, &selected.spec, size.as_ref())?;
+            (size, allowed)
         } else {
-            (None, None)
+            (None, Allowed::default())
         };
         let name = &selected.spec.name;
         self.begin_step(Step {
             recorded: recorded.map(str::to_owned),
             reply_format: prompt.form.edits.unwrap_or_default(),
+            at_most: allowed.cost,
             ..Step::new(step.clone(), name, parts)
         })?;
-        self.log.query(step, &prompt)?;
+        // The step comes first: it tells what a call that is cut off may have cost.
         self.log_step()?;
+        self.log.query(step, &prompt)?;
         let mut request = Request {
             step: step.clone(),
             form: prompt.form.clone(),
@@ -189,19 +191,21 @@ impl<'c> Run<'c> {
             once: models.max_cost.is_some(),
         };
         let answer = loop {
-            request.max_output_tokens = limit;
+            request.max_output_tokens = allowed.answer;
             request.tier = self.tier(&selected.spec);
             let answer = self.send(selected, &request, size.as_ref());
             let Err(error) = &answer else { break answer };
             if self.falls_back_to_standard(&selected.spec, error) {
                 continue;
             }
-            let Some((fallback, allowed)) = self.fallback(models, selected, error, size.as_ref())
+            let Some((fallback, its)) = self.fallback(models, selected, error, size.as_ref())
             else {
                 break answer;
             };
             self.fall_back(selected, fallback, error);
-            (selected, limit) = (fallback, allowed);
+            (selected, allowed) = (fallback, its);
+            self.note(|record| record.at_most = allowed.cost);
+            self.log_step()?;
         };
         let SelectedModel { spec, model, .. } = selected;
         let answer = answer.map_err(|error| error.with_setup(selected.setup(self.context.models)));
@@ -268,7 +272,7 @@ impl<'c> Run<'c> {
         answer
     }
 
-    /// The model to ask after this error, and the token limit of its answer; `None` if no fallback applies, the prompt
+    /// The model to ask after this error, and what the call may be; `None` if no fallback applies, the prompt
     /// exceeds its context window, or the remaining budget does not cover it.
     fn fallback<'m>(
         &self,
@@ -276,11 +280,11 @@ impl<'c> Run<'c> {
         selected: &'m SelectedModel<'m>,
         error: &ModelError,
         size: Option<&Size>,
-    ) -> Option<(&'m SelectedModel<'m>, Option<u32>)> {
+    ) -> Option<(&'m SelectedModel<'m>, Allowed)> {
         let fallback = selected.fallback.as_deref()?;
         let spec = &fallback.spec;
         let fit = size.map_or(Fit::Fits, |size| estimate::fit(size, spec));
-        let allowed = self.allowed_answer(models, spec, size).ok()?;
+        let allowed = self.allowed(models, spec, size).ok()?;
         let can_be = error.is_overload() && !matches!(fit, Fit::TooLarge { .. });
         can_be.then_some((fallback, allowed))
     }
@@ -349,13 +353,13 @@ impl<'c> Run<'c> {
         }
     }
 
-    /// Returns the maximum length of the answer, in tokens, that keeps the run within its cost limit.
-    fn allowed_answer(
+    /// Returns what a call may be that keeps the run within its cost limit.
+    fn allowed(
         &self,
         models: &Models<'_>,
         spec: &ModelSpec,
         size: Option<&Size>,
-    ) -> Result<Option<u32>, Error> {
+    ) -> Result<Allowed, Error> {
         let served = self.served.get(&spec.name);
         if let (Some(_), Some(Served { name, price: None })) = (models.max_cost, served) {
             let (asked, served) = (spec.name.clone(), name.clone());
@@ -364,10 +368,17 @@ impl<'c> Run<'c> {
         let expected = || expected_price(self.context, spec);
         let price = served.map_or_else(expected, |served| served.price);
         let (Some(limit), Some(size), Some(price)) = (models.max_cost, size, price.as_ref()) else {
-            return Ok(spec.max_output_tokens);
+            let answer = spec.max_output_tokens;
+            return Ok(Allowed { answer, cost: None });
         };
         let left = limit.less(self.spent);
-        estimate::affordable_answer(size, spec, price, left).ok_or_else(|| {
+        let answer = estimate::affordable_answer(size, spec, price, left);
+        let cost = |answer| estimate::most(size, spec, price, answer);
+        let allowed = answer.map(|answer| Allowed {
+            answer,
+            cost: Some(answer.map_or(left, cost)),
+        });
+        allowed.ok_or_else(|| {
             let over = OverBudget::TooLittle {
                 spent: self.spent,
                 limit,
@@ -397,7 +408,10 @@ impl<'c> Run<'c> {
                 .unwrap_or_default()
         };
         self.spent = self.spent + cost.unwrap_or_else(at_most);
-        self.note(|record| (record.usage, record.cost) = (usage, cost));
+        self.note(|record| {
+            (record.usage, record.cost) = (usage, cost);
+            record.at_most = record.at_most.filter(|_| cost.is_none());
+        });
         cost
     }
 
@@ -452,6 +466,9 @@ impl<'c> Run<'c> {
             let price = price.map(|price| tier.price(price));
             self.account((spec, price), spent.usage, None);
             self.record.model_version.clone_from(&spent.model_version);
+        }
+        if error.costs_nothing() {
+            self.note(|record| record.at_most = None);
         }
         let answer = error.answer();
         let hint = if step.purpose.is_workflows() {
@@ -520,6 +537,13 @@ impl<'c> Run<'c> {
         let hint = (self.advice)(error);
         self.record.end_with(error, hint);
     }
+}
+
+/// The maximum length of a call's answer, in tokens, and the maximum cost of the call under a limit on the run's cost.
+#[derive(Debug, Clone, Copy, Default)]
+struct Allowed {
+    answer: Option<u32>,
+    cost: Option<Usd>,
 }
 
 /// Returns the parts of a reply for the record. Its text has a file of its own.
