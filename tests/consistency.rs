@@ -3,6 +3,7 @@
 use code_commit::measured::tokens;
 use serde_json::{Value, json};
 
+use crate::fleet::git;
 use crate::support::{Answer, ModelServer, Recorded, TestProject, gemini};
 
 pub const REPORT: &str = "\
@@ -397,4 +398,39 @@ fn a_part_that_fails_or_costs_too_much_ends_the_run_and_leaves_the_old_report() 
         assert_eq!(run.logged("part-query-1-response.txt"), "Findings.");
         assert!(!run.files().contains(&"query.txt".to_owned()));
     }
+}
+
+#[test]
+fn a_report_that_is_resumed_asks_only_what_has_no_reply_yet() {
+    let failed = Answer::error(400, &json!({"error": {"message": "no"}}));
+    let found = || Answer::json(&gemini("It has names.\n"));
+    let answers = [found(), found(), failed].into_iter();
+    let server = ModelServer::start(answers.chain((0..20).map(|_| found())));
+    let project = large().with(&server);
+    git(&project.path("."), &["init", "--quiet"]);
+    git(&project.path("."), &["add", "--all"]);
+    let report = ["--cc", "--parts", "--rollup"];
+    project.run(&report).exits(4);
+    let first = project.runs().remove(0);
+    project
+        .run(&["--cc", "--parts", "--resume", "last"])
+        .exits(0);
+    let asked: Vec<_> = server
+        .requests()
+        .iter()
+        .map(|request| request.json().to_string())
+        .collect();
+    assert_eq!(asked[3], asked[2]);
+    let distinct: std::collections::BTreeSet<_> = asked.iter().collect();
+    assert_eq!(distinct.len(), asked.len() - 1);
+    // Replies to what is no longer asked are none.
+    let path = "src/a/f00.rs";
+    let changed = project.read(path) + "let y = 2;\n";
+    std::fs::write(project.path(path), changed).unwrap();
+    let first = first.to_str().unwrap();
+    let run = project
+        .run(&["--cc", "--parts", "--resume", first])
+        .exits(3);
+    run.says(&["is not what", "--resume"]);
+    assert_eq!(server.requests().len(), asked.len());
 }

@@ -83,6 +83,9 @@ pub fn commit(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<
     if searches && ready.code.is_some() {
         return Err(Error::from(CommandError::SearchInPart).into());
     }
+    if searches && resumed.has_edits() {
+        return Err(Error::from(CommandError::SearchOnEdits).into());
+    }
     let mut run = Run::start(context, "commit", "committing-code")?;
     run.begin(&ready);
     let code = ready.code.take();

@@ -151,6 +151,12 @@ pub(crate) enum CommandError {
     )]
     #[diagnostic(code("usage"), help("name a model without it by `--model`"))]
     SearchInPart,
+    /// A search is asked for where edits of the resumed run are on the disk.
+    #[error(
+        "`--strategy search` begins from the files as they were, and the run's edits are on disk"
+    )]
+    #[diagnostic(code("usage"), help("take them back first by `code-commit undo`"))]
+    SearchOnEdits,
     /// An agent's work is done, but its build fails.
     #[error("the work is done, but `build.sh` fails: {status}")]
     #[diagnostic(

@@ -92,12 +92,10 @@ impl Resumption {
             return not(ResumeProblem::NoQuery(folder));
         };
         // A step without a complete reply is asked again, as are all later ones.
-        let is_whole =
-            |past: &PastStep| past.step.finish.is_some() && matches!(past.reply, Some(Ok(_)));
         let repairs = steps.iter().map(|past| &past.step);
         let repairs = repairs.filter(|step| step.purpose == Purpose::REPAIR);
         let last_repair = repairs.map(|step| step.number).max().unwrap_or_default();
-        let whole = steps.iter().take_while(|past| is_whole(past)).count();
+        let whole = steps.iter().take_while(|past| past.is_whole()).count();
         steps.truncate(whole);
         Ok(Self {
             shown: Sight::of_run(&context.project.home().join(&folder)),
@@ -288,6 +286,11 @@ struct States {
 }
 
 impl ResumedTree {
+    /// Returns whether edits of the resumed run are on the disk.
+    pub fn has_edits(&self) -> bool {
+        !self.applied.is_empty()
+    }
+
     /// Returns the reply of a step whose edits are on the disk.
     pub fn applied(&self, step: &StepId) -> Option<&PastApplied> {
         self.applied.get(step)

@@ -17,7 +17,7 @@ pub struct ReplyArgs {
     pub reask: usize,
 
     /// Go on with an earlier run, named as for `log`: its replies first, which cost nothing, then calls
-    #[arg(long, value_name = "RUN", allow_negative_numbers = true, conflicts_with_all = ["replay", "message", "edit", "rollup", "context", "include", "exclude", "baseline", "ci", "dry_run"])]
+    #[arg(long, value_name = "RUN", allow_negative_numbers = true, conflicts_with_all = ["replay", "message", "edit", "rollup", "context", "include", "exclude", "baseline", "dry_run"])]
     pub resume: Option<PathBuf>,
 
     /// Have the model write whole files (default), or edits: changed lines alone, with those to put in
@@ -27,7 +27,7 @@ pub struct ReplyArgs {
 
     /// How a failing build is repaired: repair (default) the last state, or search, which goes back to
     /// the best one when it gets worse, begins afresh at a dead end, and keeps the best
-    #[arg(long, value_name = "HOW", value_enum, default_value_t = Strategy::Repair, hide_default_value = true, hide_possible_values = true, conflicts_with_all = ["resume", "context"], help_heading = SELDOM)]
+    #[arg(long, value_name = "HOW", value_enum, default_value_t = Strategy::Repair, hide_default_value = true, hide_possible_values = true, conflicts_with = "context", help_heading = SELDOM)]
     pub strategy: Strategy,
 
     /// Reject a reply without edits, with exit code 5, instead of building the project as it is

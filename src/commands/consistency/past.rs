@@ -48,17 +48,15 @@ impl ResumedReport {
         if run.record.as_ref().is_some_and(is_done) {
             return not(ResumeProblem::Done(folder));
         }
-        let is_whole = |past: &PastStep| {
-            let is_reply = past.step.finish.is_some() && matches!(past.reply, Some(Ok(_)));
-            is_reply && past.step.rejected.is_none()
-        };
+        let is_whole = |past: &PastStep| past.is_whole() && past.step.rejected.is_none();
         let steps = run.steps(&context.project).into_iter();
         let steps = steps.filter(is_whole).collect();
         Ok(Self { folder, run, steps })
     }
 
-    /// Returns the inputs that it sent in place of these: all of them or, by parts, the query.
-    pub fn inputs(&self, given: &InputOptions) -> InputOptions {
+    /// Returns the inputs that it sent in place of these: all of them or, by parts, the query. The code base is then
+    /// rolled up anew, unless `rollup` is there.
+    pub fn inputs(&self, given: &InputOptions, rollup: &Path) -> InputOptions {
         let first = self.steps.first().map(|past| &past.step);
         let by_parts = first.is_some_and(|step| step.purpose == Purpose::PART);
         let query = match first.and_then(|step| sent(&self.run, step)) {
@@ -69,6 +67,7 @@ impl ResumedReport {
         InputOptions {
             query,
             by_parts: by_parts || given.by_parts,
+            roll_up: given.roll_up || by_parts && !rollup.exists(),
             ..given.clone()
         }
     }

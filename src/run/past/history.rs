@@ -111,6 +111,11 @@ pub enum IdleReply {
 }
 
 impl PastStep {
+    /// Returns whether the reply is complete, so that it need not be asked for again.
+    pub fn is_whole(&self) -> bool {
+        self.step.finish.is_some() && matches!(self.reply, Some(Ok(_)))
+    }
+
     /// Returns the kind of idle reply, if an agent's reply led to no action.
     pub fn idle(&self) -> Option<IdleReply> {
         let step = &self.step;
