@@ -57,22 +57,10 @@ pub fn dispatch(cli: &Cli, context: &Context<'_>, stdin: Stdin) -> Result<Outcom
         Command::Mcp(arguments) => mcp::mcp(context, arguments),
         Command::Chat(arguments) => chat(context, arguments, stdin),
         Command::Fleet(arguments) => {
-            let format = cli.output.output_format;
-            fleet(
-                context,
-                arguments,
-                format,
-                &|words| match Cli::read(words) {
-                    Err(wrong) => Err(wrong
-                        .text
-                        .trim_start_matches("error: ")
-                        .lines()
-                        .next()
-                        .unwrap_or_default()
-                        .to_owned()),
-                    Ok(_) => Ok(()),
-                },
-            )
+            fleet(context, arguments, cli.output.output_format, &|words| {
+                let wrong = Cli::read(words).err();
+                wrong.map_or(Ok(()), |wrong| Err(wrong.reason()))
+            })
         }
         Command::Completions { shell } => Ok(Outcome::verbatim(command_line::completions(*shell))),
         Command::Man { command } => {

@@ -64,7 +64,10 @@ impl Repository {
     }
 
     /// Opens the repository at `git`, a `.git` or the directory of a bare one.
-    pub(super) fn of_git(git: &Path) -> Result<Self, PathError> {
+    ///
+    /// # Errors
+    /// Fails if it does not lead to a directory.
+    pub fn of_git(git: &Path) -> Result<Self, PathError> {
         match git.parent().filter(|_| git.ends_with(DOT_GIT)) {
             Some(top) => Self::at(top),
             None => Ok(Self {

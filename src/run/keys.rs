@@ -277,7 +277,7 @@ pub fn of_account(context: &Context<'_>, account: &Account) -> Result<FoundKey, 
 
 /// The variables that may hold the key: the vendor's, unless the entry names a server of its own, which needs a key of
 /// its own. Azure's server is always named by the user.
-fn variables(spec: &ModelSpec) -> &'static [&'static str] {
+pub fn variables(spec: &ModelSpec) -> &'static [&'static str] {
     if spec.base_url.is_some() && spec.provider != Provider::Azure {
         return &[];
     }

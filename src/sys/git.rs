@@ -1,12 +1,12 @@
-//! The only module that builds commands to run git: for the demo's own repository, for a project's history, and for
-//! what an auditor inspects. Also the settings for git when other commands run it. Everything else about a repository
-//! is read without git.
+//! The only module that builds commands to run git: for the demo's own repository, for a project's history, for what an
+//! auditor inspects, and for the clones of a fleet. Also the settings for git when other commands run it. Everything
+//! else about a repository is read without git.
 //!
 //! Looks up programs but starts none. Guarantees that git is found through an absolute entry of `PATH` outside the
-//! project, that it inherits no environment variables, and that it reads only the repository's own configuration, with
-//! every setting overridden that names a program or a file for these commands. Filters cannot be overridden, because
-//! the repository chooses their names: callers that work on an existing repository must check that it configures
-//! none.
+//! project. Except for [`remote_command`](Git::remote_command), it inherits no environment variables, and reads only
+//! the repository's own configuration, with every setting overridden that names a program or a file for these commands.
+//! Filters cannot be overridden, because the repository chooses their names: callers that work on an existing
+//! repository must check that it configures none.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -36,6 +36,9 @@ const SETTINGS: &str = "core.hooksPath=/dev/null core.pager=cat core.editor=fals
     diff.autoRefreshIndex=false diff.external= diff.submodule=short format.pretty=medium \
     gpg.program=false log.showSignature=false protocol.allow=never safe.directory=* \
     status.submoduleSummary=false submodule.recurse=false";
+
+/// Protocols by which git may reach other repositories.
+pub const PROTOCOLS: [&str; 5] = ["file", "git", "http", "https", "ssh"];
 
 /// Variables that lead git to another repository.
 const PLACES: &str = "GIT_DIR GIT_WORK_TREE GIT_COMMON_DIR GIT_INDEX_FILE GIT_NAMESPACE GIT_OBJECT_DIRECTORY \
@@ -123,7 +126,7 @@ impl Git {
         command
             .args(arguments)
             .current_dir(directory)
-            .env("GIT_ALLOW_PROTOCOL", "file:git:http:https:ssh")
+            .env("GIT_ALLOW_PROTOCOL", PROTOCOLS.join(":"))
             .env("GIT_TERMINAL_PROMPT", "0");
         command
     }

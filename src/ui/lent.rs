@@ -42,13 +42,22 @@ pub fn run(
             let _ = watcher.spawn_scoped(scope, || watch(number, &watched, interrupt));
             feed(&mut child);
             // Leave the child unreaped, so that its process id stays valid until the watcher has ended.
-            let ends = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-            let waited = rustix::io::retry_on_intr(|| waitid(WaitId::Pid(number), ends));
+            let waited = exited(number);
             drop(ended);
             waited
         })?;
         child.wait()
     })
+}
+
+/// Waits until a child process has exited, and leaves it unreaped: no other process gets its id.
+///
+/// # Errors
+/// When there is no such child.
+pub fn exited(child: Pid) -> io::Result<()> {
+    let ends = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    rustix::io::retry_on_intr(|| waitid(WaitId::Pid(child), ends))?;
+    Ok(())
 }
 
 /// Runs a program in `directory` with this input, and returns its status, its output and its complaints; it may ask at

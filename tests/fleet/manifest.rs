@@ -28,7 +28,12 @@ fn mistakes() -> Vec<(Value, &'static str)> {
             field("repository", json!("--upload-pack=x")),
             "name a repository",
         ),
-        (field("repository", json!("ext::sh -c x")), ""),
+        (
+            field("repository", json!("ext::sh -c x")),
+            "a transport of git's",
+        ),
+        (field("id", json!("Ledger.jsonl")), "the campaign's ledger"),
+        (field("max_cost", json!(0)), "it must be more than 0"),
         (
             field("repository", json!("ext://sh")),
             "a URL begins with one of",
@@ -206,6 +211,13 @@ fn what_has_changed_since_the_first_start_is_refused_but_a_moved_branch() {
     fleet.tasks(&[change("a"), task.clone()]);
     fleet.task("0").exits(0);
     fleet.task("1").exits(0);
+    let lock = fleet.project.read("tasks.jsonl.lock");
+    let written: Value = serde_json::from_str(lock.lines().nth(1).unwrap()).unwrap();
+    // `printf 'Write the answer.' | sha256sum`
+    assert_eq!(
+        written["task"]["query"],
+        "c5d24cd978ee81521375f7535d66f31a960fe9daba5a0500ac28fefdf0f657a8"
+    );
     // Results are made again from what is locked.
     fs::remove_dir_all(fleet.path("out/b")).unwrap();
     git(

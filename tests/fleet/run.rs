@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
+use super::task::children;
 use super::{Fleet, GOOD, MINUTE, change, with};
 use crate::support::{Answer, ModelServer, gemini, within_a_minute};
 
@@ -210,4 +211,39 @@ fn ten_thousand_finished_tasks_begin_at_once() {
     assert!(ran.stdout.contains("done 10000; $100.00"), "{}", ran.stdout);
     // A release build takes a fraction of it: `cargo bench --bench runs -- fleet`.
     assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
+}
+
+#[test]
+fn a_task_that_a_killed_campaign_has_left_behind_is_awaited() {
+    let (silence, heard) = Answer::silence();
+    let server = ModelServer::start([silence, answer(GOOD)]);
+    let fleet = Fleet::new(&server);
+    // The second task needs no server: it cannot be paid.
+    let unpaid = with(change("b"), &json!({"max_cost": 0.0001}));
+    fleet.tasks(&[change("a"), unpaid]);
+    let words = ["fleet", "run", "tasks.jsonl", "--out", "out", "--jobs", "1"];
+    let mut started = fleet.project.start(&words);
+    heard.recv_timeout(MINUTE).unwrap();
+    let tasks = children(started.id());
+    let runs = tasks
+        .iter()
+        .flat_map(|task| children(task.parse().unwrap()));
+    let left = [tasks.clone(), runs.collect()].concat();
+    started.kill().unwrap();
+    started.wait().unwrap();
+    let mut again = fleet.project.start(&words);
+    // It meets the first task, and ends the second one meanwhile.
+    assert!(within_a_minute(|| fleet.has("out/b/result.json")));
+    assert!(again.try_wait().unwrap().is_none() && !fleet.has("out/a/result.json"));
+    for process in left {
+        Command::new("kill")
+            .args(["-9", &process])
+            .status()
+            .unwrap();
+    }
+    let ended = again.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(1));
+    let expected = [("done".to_owned(), 1), ("not-ready".to_owned(), 1)];
+    assert_eq!(ends(&fleet), expected.into());
+    assert_eq!(server.requests().len(), 2);
 }

@@ -145,17 +145,31 @@ fn a_task_that_was_killed_goes_on_and_pays_nothing_twice() {
         (&last["reserved"], &last["exit"]),
         (&json!(0.0), &json!([0, "done"]))
     );
+    // The call that was cut off counts, with the most that it can have cost, and never more than the task's limit.
+    let amounts = ledger.lines().map(|line| {
+        let line: Value = serde_json::from_str(line).unwrap();
+        let amount = |name: &str| line[name].as_f64().unwrap();
+        (amount("spent"), amount("spent") + amount("reserved"))
+    });
+    let amounts: Vec<_> = amounts.collect();
+    assert!(
+        amounts.iter().all(|(_, all)| *all <= 5.000_000_1),
+        "{amounts:?}"
+    );
+    let spent = amounts.last().unwrap().0;
+    assert!(0.1 < spent && spent < 2.0, "{spent}");
 }
 
-/// The processes that a process has started.
-fn children(process: u32) -> Vec<String> {
-    let path = format!("/proc/{process}/task/{process}/children");
+/// The processes that the threads of a process have started.
+pub fn children(process: u32) -> Vec<String> {
+    let threads = format!("/proc/{process}/task");
     let mut found = String::new();
     assert!(within_a_minute(|| {
-        found = fs::read_to_string(&path).unwrap_or_default();
+        let threads = fs::read_dir(&threads).unwrap();
+        let paths = threads.map(|thread| thread.unwrap().path().join("children"));
+        found = paths.flat_map(fs::read_to_string).collect();
         !found.is_empty()
     }));
-    // The thread that starts the run is not the first one.
     found.split_whitespace().map(str::to_owned).collect()
 }
 
@@ -272,4 +286,145 @@ fn keys_and_models_of_the_directory_are_lent_to_a_clone_and_taken_back() {
     );
     assert!(fleet.has("out/a/clone/agent-config/models.json"));
     assert!(!fleet.has("out/a/clone/agent-config/own-key.txt"));
+    let keyed = json!({"model": "own", "env_key": "TEAM_KEY"});
+    fleet.tasks(&[with(change("b"), &keyed)]);
+    let told = fleet.task("0").exits(3);
+    told.says(&["the model `own` takes no key from the environment"]);
+}
+
+fn failed() -> Answer {
+    Answer::error(400, &json!({"error": {"message": "no"}}))
+}
+
+fn answered(text: &str) -> Answer {
+    Answer::json(&gemini(text))
+}
+
+#[test]
+fn a_link_in_place_of_a_directory_that_a_run_writes_to_is_refused() {
+    let fleet = Fleet::new(&ModelServer::gemini(&[]));
+    let outside = fleet.path("outside");
+    fs::create_dir(&outside).unwrap();
+    fs::write(outside.join("gemini-key.txt"), "mine\n").unwrap();
+    for name in ["agent-config", "logs"] {
+        let repository = fleet.repository(name, "exit 0");
+        std::os::unix::fs::symlink("../../../outside", repository.join(name)).unwrap();
+        git(&repository, &["add", "--force", name]);
+        git(&repository, &["commit", "--quiet", "-m", "link"]);
+        fleet.tasks(&[with(change(name), &json!({"repository": name}))]);
+        let told = fleet.task("0").exits(3);
+        told.says(&[&format!("a file or a link in place of `{name}`")]);
+        fleet.run(&["check", "tasks.jsonl"]).exits(3);
+    }
+    let left: Vec<_> = fs::read_dir(&outside).unwrap().collect();
+    assert_eq!(left.len(), 1);
+    assert_eq!(fleet.project.read("outside/gemini-key.txt"), "mine\n");
+}
+
+#[test]
+fn what_a_repository_tracks_where_a_run_writes_is_no_part_of_the_change() {
+    let fleet = Fleet::new(&ModelServer::gemini(&[GOOD]));
+    let web = fleet.path("web");
+    fs::create_dir(web.join("agent-config")).unwrap();
+    fs::write(web.join("agent-config/query.txt"), "Another.\n").unwrap();
+    git(&web, &["add", "--all"]);
+    git(&web, &["commit", "--quiet", "-m", "query"]);
+    fleet.tasks(&[change("a")]);
+    fleet.task("0").exits(0);
+    let patch = fleet.project.read("out/a/change.patch");
+    assert!(
+        patch.contains("+42\n") && !patch.contains("agent-config"),
+        "{patch}"
+    );
+}
+
+#[test]
+fn a_run_that_was_killed_before_its_first_reply_does_not_hide_an_earlier_one() {
+    let server = ModelServer::start([answered(BAD), failed(), answered(GOOD)]);
+    let fleet = Fleet::new(&server);
+    fleet.tasks(&[change("a")]);
+    fleet.task("0").exits(4);
+    fs::create_dir(fleet.path("out/a/log/2099-01-01-00-00-00-committing-code")).unwrap();
+    fleet.task("0").exits(0);
+    assert_eq!(server.requests().len(), 3);
+}
+
+#[test]
+fn a_search_and_ci_go_on_with_the_replies_that_are_paid_for() {
+    for flags in [json!({"strategy": "search"}), json!({"ci": true})] {
+        let server = ModelServer::start([answered(BAD), failed(), answered(GOOD)]);
+        let fleet = Fleet::new(&server);
+        fleet.repository("mild", "test ! -e answer || grep -q 42 answer");
+        let task = with(change("a"), &json!({"repository": "mild", "flags": flags}));
+        fleet.tasks(&[task]);
+        fleet.task("0").exits(4);
+        fleet.task("0").exits(0);
+        assert_eq!(server.requests().len(), 3, "{flags}");
+        assert!(fleet.project.read("out/a/change.patch").contains("+42\n"));
+    }
+}
+
+#[test]
+fn a_build_that_changes_what_git_reads_leaves_no_patch_and_no_success() {
+    let fleet = Fleet::new(&ModelServer::gemini(&[GOOD]));
+    fleet.repository("odd", "rm -f .mailmap; mkfifo .mailmap");
+    let task = json!({"repository": "odd", "flags": {"sandbox": "off"}});
+    fleet.tasks(&[with(change("a"), &task)]);
+    for _ in 0..2 {
+        fleet
+            .task("0")
+            .exits(1)
+            .says(&["has changed the settings of git"]);
+    }
+    assert_eq!(fleet.result("a")["exit"]["name"], "gate-changed");
+    assert!(!fleet.has("out/a/change.patch"));
+}
+
+#[test]
+fn the_result_of_an_earlier_try_is_gone_while_the_next_one_goes_on() {
+    let (silence, heard) = Answer::silence();
+    let server = ModelServer::start([failed(), silence]);
+    let fleet = Fleet::new(&server);
+    // Too little for the task leaves the result as it was.
+    let limited = |limit: f64| with(change("a"), &json!({"max_cost": limit}));
+    fleet.tasks(&[limited(2.0)]);
+    fleet.task("0").exits(4);
+    let words = [
+        "task",
+        "tasks.jsonl",
+        "0",
+        "--out",
+        "out",
+        "--max-cost",
+        "1",
+    ];
+    fleet.run(&words).exits(1).says(&["is not begun"]);
+    assert!(fleet.has("out/a/result.json") && fleet.has("out/a/log"));
+    let words = ["fleet", "task", "tasks.jsonl", "0", "--out", "out"];
+    let started = fleet.project.start(&words);
+    heard.recv_timeout(MINUTE).unwrap();
+    assert!(!fleet.has("out/a/result.json"));
+    let process = started.id().to_string();
+    Command::new("kill")
+        .args(["-TERM", &process])
+        .status()
+        .unwrap();
+    assert_eq!(started.wait_with_output().unwrap().status.code(), Some(143));
+}
+
+#[test]
+fn a_signal_ends_a_fetch_that_gets_no_answer() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("git://{}/web", listener.local_addr().unwrap());
+    let fleet = Fleet::new(&ModelServer::gemini(&[]));
+    fleet.tasks(&[with(change("a"), &json!({"repository": url}))]);
+    let words = ["fleet", "task", "tasks.jsonl", "0", "--out", "out"];
+    let started = fleet.project.start(&words);
+    let _connection = listener.accept().unwrap();
+    let process = started.id().to_string();
+    Command::new("kill")
+        .args(["-TERM", &process])
+        .status()
+        .unwrap();
+    assert_eq!(started.wait_with_output().unwrap().status.code(), Some(143));
 }

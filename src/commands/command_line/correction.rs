@@ -25,6 +25,16 @@ pub struct CliMessage {
 }
 
 impl CliMessage {
+    /// The error in one line, without a hint; empty if it is none.
+    pub(crate) fn reason(&self) -> String {
+        let error = self.error.as_ref().map(ToString::to_string);
+        let words: Vec<_> = error
+            .iter()
+            .flat_map(|error| error.split_whitespace())
+            .collect();
+        words.join(" ")
+    }
+
     /// Creates the message of a program that cannot start.
     #[must_use]
     pub fn cannot_start(problem: &str, hint: &str) -> Self {

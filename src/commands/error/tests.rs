@@ -18,6 +18,7 @@ use crate::commands::chat::error::{ChatError, hint_in_chat};
 use crate::commands::chat::permissions::NotPermitted;
 use crate::commands::chat::permissions::file::PermissionsProblem;
 use crate::commands::chat::trust::TrustProblem;
+use crate::commands::fleet::error::FleetError;
 use crate::commands::mcp::NoToken;
 use crate::commands::mcp_server::NoSuchTool;
 use crate::commands::orchestrate::command::advice;
@@ -203,6 +204,7 @@ fn connection() -> ModelError {
         host: s("host"),
         reason: s("it broke"),
         tries: 3,
+        is_sent: true,
     }
 }
 
@@ -617,6 +619,7 @@ fn commands_own(told: &mut Told) {
     });
     told.error(NoPlanFile::NoPlan(p("a")));
     told.error(CommandError::NothingAsked);
+    told.error(CommandError::SearchOnEdits);
     told.error(CommandError::ToolArguments(s("it is a list")));
     told.error(interrupted());
     for signal in [Signal::Int, Signal::Hup] {
@@ -624,6 +627,94 @@ fn commands_own(told: &mut Told) {
     }
     let problem = ProjectProblem::NoGitignore;
     told.error(NotReady::of(problem));
+}
+
+fn fleet(told: &mut Told) {
+    told.heading("fleet");
+    let (id, dollars) = (|| s("web"), |amount| Usd::try_from(amount).unwrap());
+    let mistake = |line| Misplaced {
+        line,
+        column: 8,
+        reason: s("the query is empty"),
+    };
+    let (path, repository) = (|| p("tasks.jsonl"), || s("../web"));
+    let (action, problem) = ("clone", || s("not found"));
+    told.error(FleetError::Manifest {
+        path: path(),
+        mistakes: (1..=21).map(|line| mistake(line).into()).collect(),
+    });
+    told.error(FleetError::Secrets {
+        path: path(),
+        found: s("\n  line 1: a key of OpenAI"),
+    });
+    for error in [
+        FleetError::NoTask {
+            path: path(),
+            index: 7,
+            count: 3,
+        },
+        FleetError::Differs {
+            lock: p("tasks.jsonl.lock"),
+            what: s("query of `web`"),
+        },
+        FleetError::Held { id: id() },
+        FleetError::NoKey {
+            id: id(),
+            variable: s("TEAM_KEY"),
+        },
+        FleetError::NoKeyVariable {
+            id: id(),
+            model: s("own"),
+        },
+        FleetError::NoModel {
+            id: id(),
+            model: s("own"),
+        },
+        FleetError::NoDirectory {
+            id: id(),
+            name: "logs",
+        },
+        FleetError::Repository {
+            action,
+            repository: repository(),
+            problem: problem(),
+        },
+        FleetError::Remote {
+            action,
+            repository: repository(),
+            problem: problem(),
+        },
+        FleetError::NoLimit { id: id() },
+        FleetError::OverBudget {
+            id: id(),
+            needed: dollars(0.2),
+            spent: dollars(0.9),
+            limit: dollars(1.0),
+        },
+        FleetError::UsedUp {
+            id: id(),
+            spent: dollars(1.0),
+            limit: dollars(1.0),
+        },
+        FleetError::Unsafe { id: id() },
+        FleetError::Killed { id: id() },
+        FleetError::NotReady {
+            problems: 2,
+            count: 3,
+        },
+        FleetError::DryRun(s("`build.sh` does not exist")),
+        FleetError::Failed {
+            failed: 2,
+            count: 3,
+        },
+        FleetError::Stopped {
+            failed: 2,
+            first: 5,
+            percent: 20,
+        },
+    ] {
+        told.error(error);
+    }
 }
 
 fn chat(told: &mut Told) {
@@ -1074,6 +1165,7 @@ fn readiness_of_agents(told: &mut Told) {
 fn every_error_is_told_as_before() {
     let mut told = Told::default();
     commands_own(&mut told);
+    fleet(&mut told);
     chat(&mut told);
     below(&mut told);
     agents(&mut told);

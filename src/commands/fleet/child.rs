@@ -4,28 +4,29 @@
 //! process once, and that its end is awaited.
 
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::os::fd::AsFd as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 
-use rustix::event::PollFlags;
-use rustix::process::{Pid, Signal as Number, kill_process};
+use rustix::fs::{AtFlags, CWD, unlinkat};
 
 use super::clone::write;
 use super::error::FleetError;
 use super::manifest::{Task, Workflow};
+use super::process;
+use crate::commands::cli::values::PROGRAM;
 use crate::model::{ModelSpec, Purpose};
-use crate::project::{ProjectProblem, QUERY};
+use crate::project::run_folder::make_directory;
+use crate::project::{CONFIG, LOGS, ProjectProblem, QUERY};
 use crate::run::context::Context;
+use crate::run::keys;
 use crate::run::not_ready::NotReady;
 use crate::sys::atomic_file;
 use crate::sys::error::Error;
-use crate::sys::files::{self, Links, PathError};
-use crate::sys::interrupt::{Interrupt, Interrupted, Signal};
-use crate::sys::parallel::joined;
+use crate::sys::files::{self, IfThere as _, Links, PathError, open_directory_in};
+use crate::sys::interrupt::Interrupt;
 
 /// The environment variable with a task's own key, and the vendor's in whose place it is put.
 type KeyVariable = (&'static str, String);
@@ -44,11 +45,12 @@ impl Child {
     pub fn new(context: &Context<'_>, words: &[OsString]) -> Result<Self, Error> {
         let program = context.sandbox.program;
         let unknown = || io::Error::other("the program's own file is not known");
-        let program = program.ok_or_else(|| PathError::of("start", "code-commit")(unknown()))?;
+        let program = program.ok_or_else(|| PathError::of("start", PROGRAM)(unknown()))?;
         let mut command = Command::new(program);
         // Only this process sends it signals.
         command.args(words.iter().skip(1)).process_group(0);
-        command.stdin(Stdio::null()).stderr(Stdio::null());
+        command.stdin(Stdio::null());
+        command.stdout(Stdio::null()).stderr(Stdio::null());
         let interrupt = context.interrupt.clone();
         Ok(Self { interrupt, command })
     }
@@ -73,68 +75,32 @@ impl Child {
         if let Some((variable, value)) = own_key(context, task)? {
             self.command.env(variable, value);
         }
-        let removed = fs::remove_file(output);
-        removed.or_else(|error| match error.kind() {
-            io::ErrorKind::NotFound => Ok(()),
-            _ => Err(PathError::of("remove", output)(error)),
-        })?;
+        let removed = fs::remove_file(output).if_there();
+        removed.map_err(PathError::of("remove", output))?;
         let stdout = files::create_new(output, 0o600).map_err(PathError::of("write", output))?;
         let stderr = files::append(errors).map_err(PathError::of("write", errors))?;
         self.command.stdout(stdout).stderr(stderr);
         self.command.current_dir(clone);
-        self.wait().map(|(status, _)| status)
+        self.wait()
     }
 
-    /// Runs the process, and returns how it ended and what it printed, if that goes to a pipe.
+    /// Runs the process, and returns how it ended. A signal is passed on to it; that it has ended by it, its status
+    /// says.
     ///
     /// # Errors
-    /// When it cannot be started. A signal is passed on to it; that it has ended by it, its status says.
-    pub fn wait(mut self) -> Result<(ExitStatus, Vec<u8>), Error> {
-        let fails = || PathError::of("start", "code-commit");
+    /// When it cannot be started.
+    pub fn wait(mut self) -> Result<ExitStatus, Error> {
         self.interrupt.check()?;
-        let child = self.command.spawn().map_err(fails())?;
-        let waited = passing_signals(&self.interrupt, child.id(), || child.wait_with_output());
-        let output = waited.map_err(fails())?;
-        Ok((output.status, output.stdout))
+        let child = self.command.spawn();
+        let status = child.and_then(|child| process::wait(child, &self.interrupt, None));
+        Ok(status.map_err(PathError::of("start", PROGRAM))?)
     }
 
-    /// Has what the process prints go to a pipe.
-    pub fn piped(mut self) -> Self {
-        self.command.stdout(Stdio::piped());
+    /// Has the process print to a file.
+    pub fn printing_to(mut self, file: File) -> Self {
+        self.command.stdout(file);
         self
     }
-}
-
-/// Runs `wait` on a thread of its own, and passes the first signal that arrives meanwhile on to the process.
-fn passing_signals<T: Send>(
-    interrupt: &Interrupt,
-    process: u32,
-    wait: impl FnOnce() -> io::Result<T> + Send,
-) -> io::Result<T> {
-    let (reader, writer) = io::pipe()?;
-    std::thread::scope(|scope| {
-        let waiting = std::thread::Builder::new().spawn_scoped(scope, move || {
-            let waited = wait();
-            drop(writer);
-            waited
-        })?;
-        // The writer's end is closed when the process has ended.
-        if interrupt
-            .poll(&[reader.as_fd()], PollFlags::IN, None)
-            .is_err()
-            && let Err(Interrupted { signal }) = interrupt.check()
-        {
-            let number = match signal {
-                Signal::Int => Number::INT,
-                Signal::Term => Number::TERM,
-                Signal::Hup => Number::HUP,
-            };
-            let process = i32::try_from(process).ok().and_then(Pid::from_raw);
-            // It may have ended meanwhile.
-            let _ = process.map(|process| kill_process(process, number));
-        }
-        joined(waiting)
-    })
 }
 
 /// Writes what a run needs into the clone: its query, and the models and keys of the directory in which the fleet was
@@ -148,8 +114,16 @@ pub fn write_inputs(
     query: &str,
     clone: &Path,
 ) -> Result<(), Error> {
-    let config = clone.join("agent-config");
-    atomic_file::private_directory(&config).map_err(PathError::of("make", &config))?;
+    for name in [CONFIG, LOGS] {
+        make_directory(&clone.join(name)).map_err(|error| match error.kind() {
+            io::ErrorKind::NotADirectory => {
+                let id = task.id.clone();
+                FleetError::NoDirectory { id, name }.into()
+            }
+            _ => Error::from(PathError::of("make", clone.join(name))(error)),
+        })?;
+    }
+    let config = clone.join(CONFIG);
     if !query.is_empty() {
         write(&clone.join(QUERY), query.as_bytes())?;
     }
@@ -175,11 +149,14 @@ pub fn write_inputs(
     Ok(())
 }
 
-/// Removes the keys from the clone.
+/// Removes the keys from the clone, unless a build has put something else in place of their directory.
 pub fn remove_keys(context: &Context<'_>, clone: &Path) {
+    let Ok(config) = open_directory_in(CWD, &clone.join(CONFIG)) else {
+        return;
+    };
     for file in context.key_files() {
         // Most are not there.
-        let _ = fs::remove_file(clone.join("agent-config").join(file));
+        let _ = unlinkat(&config, file, AtFlags::empty());
     }
 }
 
@@ -202,19 +179,24 @@ fn spec<'c>(context: &'c Context<'_>, task: &Task) -> Option<&'c ModelSpec> {
 /// Returns the variable for the task's own key, with the key; `None` if the task names none.
 ///
 /// # Errors
-/// When there is no such key, or no such model.
+/// When there is no such key, or no such model, or the model takes no key from a variable.
 pub fn own_key(context: &Context<'_>, task: &Task) -> Result<Option<KeyVariable>, FleetError> {
     let Some(variable) = &task.env_key else {
         return Ok(None);
     };
-    let (id, variable) = (task.id.clone(), variable.clone());
-    let spec = spec(context, task).ok_or_else(|| FleetError::NoModel {
-        id: id.clone(),
-        model: task.model.clone().unwrap_or_default(),
-    })?;
-    let vendors = spec.provider.vendor().key_variables.first();
-    match (context.environment.get(&variable), vendors) {
-        (Some(key), Some(vendors)) => Ok(Some((vendors, key.to_owned()))),
-        _ => Err(FleetError::NoKey { id, variable }),
-    }
+    let id = task.id.clone();
+    let Some(spec) = spec(context, task) else {
+        let model = task.model.clone().unwrap_or_default();
+        return Err(FleetError::NoModel { id, model });
+    };
+    let Some(vendors) = keys::variables(spec).first() else {
+        let model = spec.name.clone();
+        return Err(FleetError::NoKeyVariable { id, model });
+    };
+    let no_key = || FleetError::NoKey {
+        id: task.id.clone(),
+        variable: variable.clone(),
+    };
+    let key = context.environment.get(variable).ok_or_else(no_key)?;
+    Ok(Some((vendors, key.to_owned())))
 }

@@ -4,19 +4,22 @@
 //! and filters. A repository on this machine shares its objects; of another one, a single commit is fetched. The
 //! user's own configuration, with their credentials, is read only to fetch.
 
-use std::fs;
-use std::io::Write as _;
+use std::fs::{self, File};
+use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::error::FleetError;
+use super::process;
 use crate::project::repository::{DOT_GIT, Repository};
+use crate::project::{CONFIG, LOGS};
 use crate::run::context::Context;
 use crate::sys::atomic_file;
 use crate::sys::error::Error;
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
 use crate::sys::git::Git;
+use crate::sys::interrupt::Interrupt;
 
 /// What git ignores in a clone, besides what the repository ignores.
 const IGNORED: &str = "/agent-config\n/logs\n";
@@ -24,12 +27,17 @@ const IGNORED: &str = "/agent-config\n/logs\n";
 const IDENTITY: &str = "-c user.name=code-commit -c user.email=code-commit@localhost \
     -c gc.auto=0 -c maintenance.auto=false commit --quiet --no-verify --no-gpg-sign --cleanup=verbatim -m";
 const DIFF: &str = "diff --cached --binary --full-index --no-ext-diff --no-textconv --no-renames";
+const FETCH: &str =
+    "fetch --quiet --no-tags --no-write-fetch-head --no-recurse-submodules --depth=1 --";
 /// Maximum size of a shallow repository's list of commits, in bytes.
 const LARGEST_LIST: u64 = 16 * MIB;
+/// Time limit of a command of git, in seconds.
+const LIMIT: u32 = 30 * 60;
 
 /// Access to the repositories of a manifest.
 pub struct Repositories {
     git: Git,
+    interrupt: Interrupt,
     /// The directory that paths are relative to.
     base: PathBuf,
 }
@@ -56,8 +64,11 @@ impl Repositories {
             repository: base.display().to_string(),
             problem: "git is not installed".to_owned(),
         })?;
-        let base = base.to_owned();
-        Ok(Self { git, base })
+        Ok(Self {
+            git,
+            interrupt: context.interrupt.clone(),
+            base: base.to_owned(),
+        })
     }
 
     /// Returns the URL of a repository, or its absolute path.
@@ -73,44 +84,37 @@ impl Repositories {
     ///
     /// # Errors
     /// When the repository cannot be reached, or has no such ref.
-    pub fn commit(&self, repository: &str, reference: &str) -> Result<String, FleetError> {
+    pub fn commit(&self, repository: &str, reference: &str) -> Result<String, Error> {
         let fails = fails(repository, "find the ref of");
         if !is_url(repository) {
-            let found = self.local(repository)?;
-            let git_dir = format!("--git-dir={}", found.own.display());
+            let git_dir = format!("--git-dir={}", self.local(repository)?.own.display());
             let name = format!("{reference}^{{commit}}");
-            let words = [
-                &*git_dir,
-                "rev-parse",
-                "--verify",
-                "--end-of-options",
-                &name,
-            ];
-            let output = self.git(Path::new("/"), &words).map_err(fails)?;
-            return Ok(first_word(&output));
+            let words = ["rev-parse", "--verify", "--end-of-options", &name];
+            let words = [&[&*git_dir], &words[..]].concat();
+            let output = self.git(&fails, Path::new("/"), &words)?;
+            return Ok(String::from_utf8_lossy(&output).trim().to_owned());
         }
         let is_commit =
             reference.len() >= 40 && reference.bytes().all(|byte| byte.is_ascii_hexdigit());
         if is_commit {
             return Ok(reference.to_lowercase());
         }
-        let dereferenced = format!("refs/tags/{reference}^{{}}");
         let words = ["ls-remote", "--quiet", "--", repository];
         let command = self.git.remote_command(Path::new("/"), &words);
-        let output = ended(command).map_err(&fails)?;
-        let output = String::from_utf8_lossy(&output).into_owned();
-        let named = |name: &str| {
-            let refs = output.lines().filter_map(|line| line.split_once('\t'));
-            let mut refs = refs.filter(|(_, found)| *found == name);
-            refs.next().map(|(commit, _)| commit.to_owned())
+        let output = self.output(&fails, command)?;
+        let output = String::from_utf8_lossy(&output);
+        let named = |name: String| {
+            let mut refs = output.lines().filter_map(|line| line.split_once('\t'));
+            refs.find_map(|(commit, found)| (found == name).then(|| commit.to_owned()))
         };
-        let (tag, branch) = (
+        let names = [
+            reference.to_owned(),
+            format!("refs/tags/{reference}^{{}}"),
             format!("refs/tags/{reference}"),
             format!("refs/heads/{reference}"),
-        );
-        let names = [reference, &dereferenced, &tag, &branch];
+        ];
         let found = names.into_iter().find_map(named);
-        found.ok_or_else(|| fails(format!("it has no ref `{reference}`")))
+        Ok(found.ok_or_else(|| fails(format!("it has no ref `{reference}`")))?)
     }
 
     /// Makes a clone at `directory`, with the commit on a branch of this name.
@@ -131,26 +135,31 @@ impl Repositories {
         if commit.len() > 40 {
             init.push("--object-format=sha256");
         }
-        self.git(directory, &init).map_err(&fails)?;
+        self.git(&fails, directory, &init)?;
         if is_url(repository) {
-            let words = [
-                "fetch",
-                "--quiet",
-                "--no-tags",
-                "--no-write-fetch-head",
-                "--no-recurse-submodules",
-                "--depth=1",
-                "--",
-                repository,
-                commit,
-            ];
-            ended(self.git.remote_command(directory, &words)).map_err(&fails)?;
+            let words: Vec<&str> = FETCH.split(' ').chain([repository, commit]).collect();
+            self.output(&fails, self.git.remote_command(directory, &words))?;
         } else {
             self.share(repository, directory)?;
         }
         write(&directory.join(".git/info/exclude"), IGNORED.as_bytes())?;
         let words = ["reset", "--quiet", "--hard", commit, "--"];
-        Ok(self.git(directory, &words).map(drop).map_err(fails)?)
+        self.git(&fails, directory, &words).map(drop)
+    }
+
+    /// Takes back what has changed in a clone since the commit that it began with, but for what git ignores.
+    ///
+    /// # Errors
+    /// When git fails, or may not be run in it.
+    pub fn reset(&self, id: &str, clone: &Path, commit: &str) -> Result<(), Error> {
+        if !is_safe(clone) {
+            return Err(FleetError::Unsafe { id: id.to_owned() }.into());
+        }
+        let shown = clone.display().to_string();
+        let fails = fails(&shown, "reset");
+        self.git(&fails, clone, &["reset", "--quiet", "--hard", commit, "--"])?;
+        self.git(&fails, clone, &["clean", "--quiet", "-ffd"])
+            .map(drop)
     }
 
     /// Lets a clone use the objects of a repository on this machine.
@@ -192,33 +201,29 @@ impl Repositories {
         (commit, branch): (&str, &str),
         message: &str,
         bundle: &Path,
-    ) -> Result<Change, FleetError> {
+    ) -> Result<Change, Error> {
         let shown = clone.display().to_string();
         let fails = fails(&shown, "commit to");
-        let found = Repository::of(clone).ok().flatten();
-        let is_safe = found.is_some_and(|found| {
-            found.top == clone
-                && found.check_readable().is_ok()
-                && found.may_filter().is_ok_and(|filters| !filters)
-        });
-        if !is_safe {
+        if !is_safe(clone) {
             return Ok(Change::Unsafe);
         }
-        self.git(clone, &["add", "--all"]).map_err(&fails)?;
-        let words: Vec<&str> = DIFF.split(' ').chain([commit, "--"]).collect();
-        let patch = self.git(clone, &words).map_err(&fails)?;
+        let git = |words: &str, more: &[&str]| {
+            let words: Vec<&str> = words.split(' ').chain(more.iter().copied()).collect();
+            self.git(&fails, clone, &words)
+        };
+        git("add --all", &[])?;
+        // Even where the repository tracks them.
+        git("reset --quiet", &[commit, "--", CONFIG, LOGS])?;
+        let patch = git(DIFF, &[commit, "--"])?;
         if patch.is_empty() {
             return Ok(Change::None);
         }
         // A task that was killed here has committed already.
-        let soft = ["reset", "--quiet", "--soft", commit, "--"];
-        self.git(clone, &soft).map_err(&fails)?;
-        let words: Vec<&str> = IDENTITY.split(' ').chain([message]).collect();
-        self.git(clone, &words).map_err(&fails)?;
-        let bundle = bundle.display().to_string();
+        git("reset --quiet --soft", &[commit, "--"])?;
+        git(IDENTITY, &[message])?;
         let range = format!("{commit}..{branch}");
-        let words = ["bundle", "create", "--quiet", &bundle, &range];
-        self.git(clone, &words).map_err(&fails)?;
+        let bundle = bundle.display().to_string();
+        git("bundle create --quiet", &[&bundle, &range])?;
         Ok(Change::Made(patch))
     }
 
@@ -229,20 +234,72 @@ impl Repositories {
         let path = path
             .canonicalize()
             .map_err(|error| fails(error.to_string()))?;
-        if path.join(DOT_GIT).symlink_metadata().is_ok() {
-            let found = Repository::of(&path).map_err(|error| fails(error.to_string()))?;
-            let found = found.filter(|found| found.top == path);
-            return found.ok_or_else(|| fails("it is no repository".to_owned()));
-        }
-        let (own, common, top) = (path.clone(), path.clone(), path);
-        Ok(Repository { top, own, common })
+        let dot_git = path.join(DOT_GIT);
+        let is_bare = dot_git.symlink_metadata().is_err();
+        let found = Repository::of_git(if is_bare { &path } else { &dot_git });
+        found.map_err(|error| fails(error.to_string()))
     }
 
     /// Runs git by the program's own settings, and returns its output.
-    fn git(&self, directory: &Path, words: &[&str]) -> Result<Vec<u8>, String> {
+    fn git(&self, fails: Fails<'_>, directory: &Path, words: &[&str]) -> Result<Vec<u8>, Error> {
         let command = self.git.command(directory, words);
-        ended(command.ok_or("a path is not UTF-8")?)
+        let command = command.ok_or_else(|| fails("a path is not UTF-8".to_owned()))?;
+        self.output(fails, command)
     }
+
+    /// Runs git, and returns its output.
+    fn output(&self, fails: Fails<'_>, command: Command) -> Result<Vec<u8>, Error> {
+        self.interrupt.check()?;
+        let ended = ended(command, &self.interrupt);
+        self.interrupt.check()?;
+        Ok(ended.map_err(fails)?)
+    }
+}
+
+/// Makes an error of the reason that git gives.
+type Fails<'f> = &'f dyn Fn(String) -> FleetError;
+
+/// Runs a command of git; returns its output, or the last line of its errors.
+///
+/// # Errors
+/// When it fails, or has run for too long.
+pub fn ended(command: Command, interrupt: &Interrupt) -> Result<Vec<u8>, String> {
+    let ran = outputs(command, interrupt).map_err(|error| error.to_string());
+    let (is_success, output, errors) = ran?;
+    if is_success {
+        return Ok(output);
+    }
+    let errors = String::from_utf8_lossy(&errors);
+    let last = errors.trim_end().lines().next_back().unwrap_or_default();
+    Err(last.trim_start_matches("fatal: ").to_owned())
+}
+
+/// Returns whether a command has succeeded, its output and its errors. Files take them: a process that it leaves behind
+/// may keep them open.
+fn outputs(mut command: Command, interrupt: &Interrupt) -> io::Result<(bool, Vec<u8>, Vec<u8>)> {
+    let (output, errors) = (tempfile::tempfile()?, tempfile::tempfile()?);
+    command.stdin(Stdio::null());
+    command
+        .stdout(output.try_clone()?)
+        .stderr(errors.try_clone()?);
+    let status = process::wait(command.spawn()?, interrupt, Some(LIMIT))?;
+    Ok((status.success(), content(output)?, content(errors)?))
+}
+
+fn content(mut file: File) -> io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    file.rewind()?;
+    file.read_to_end(&mut content)?;
+    Ok(content)
+}
+
+/// Returns whether git runs nothing in a clone that the clone's own configuration names.
+fn is_safe(clone: &Path) -> bool {
+    Repository::of(clone).ok().flatten().is_some_and(|found| {
+        found.top == clone
+            && found.check_readable().is_ok()
+            && found.may_filter().is_ok_and(|filters| !filters)
+    })
 }
 
 /// Returns whether a repository is named by a URL or, as ssh does, by a host and a path.
@@ -267,30 +324,6 @@ fn fails<'r>(repository: &'r str, action: &'static str) -> impl Fn(String) -> Fl
             problem,
         }
     }
-}
-
-/// Runs a command of git; returns its output, or the last line of its errors.
-///
-/// # Errors
-/// When it fails.
-pub fn ended(mut command: Command) -> Result<Vec<u8>, String> {
-    command.stdin(Stdio::null());
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let output = command.output().map_err(|error| error.to_string())?;
-    if output.status.success() {
-        return Ok(output.stdout);
-    }
-    let errors = String::from_utf8_lossy(&output.stderr);
-    let last = errors.trim_end().lines().next_back().unwrap_or_default();
-    Err(last.trim_start_matches("fatal: ").to_owned())
-}
-
-fn first_word(output: &[u8]) -> String {
-    let text = String::from_utf8_lossy(output);
-    text.split_whitespace()
-        .next()
-        .unwrap_or_default()
-        .to_owned()
 }
 
 /// Writes a file of the program's own, and its directory.

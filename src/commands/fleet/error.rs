@@ -17,7 +17,7 @@ pub enum FleetError {
     #[error("`{}` has mistakes:{}", .path.display(), listed(.mistakes))]
     #[diagnostic(
         code("not-ready/settings"),
-        help("mend it; docs/fleet.md describes the fields")
+        help("fix it; docs/fleet.md describes the fields")
     )]
     Manifest {
         /// The manifest.
@@ -40,7 +40,7 @@ pub enum FleetError {
     },
     /// The index is beyond the manifest's end.
     #[error("there is no task {index}: `{}` has {count}, counted from 0", .path.display())]
-    #[diagnostic(code("usage"), help("name a line that there is"))]
+    #[diagnostic(code("usage"), help("name one of its lines"))]
     NoTask {
         /// The manifest.
         path: PathBuf,
@@ -75,7 +75,7 @@ pub enum FleetError {
     #[diagnostic(
         code("not-ready/settings"),
         help(
-            "put back what has changed, or give the task another id; without that file, all begins anew: then name another --out"
+            "put back what has changed, or give the task another id; to begin all tasks anew, remove that file and name another `--out`"
         )
     )]
     Differs {
@@ -86,7 +86,7 @@ pub enum FleetError {
     },
     /// Another process works on the task.
     #[error("another process works on the task `{id}`")]
-    #[diagnostic(code("not-ready/locked"), help("wait until it has ended, or end it"))]
+    #[diagnostic(code("not-ready/locked"), help("wait for it, or stop it"))]
     Held {
         /// The task's id.
         id: String,
@@ -100,6 +100,22 @@ pub enum FleetError {
         /// The variable.
         variable: String,
     },
+    /// The model of a task with a key of its own takes none from a variable.
+    #[error(
+        "the model `{model}` takes no key from the environment, but the task `{id}` has an `env_key`"
+    )]
+    #[diagnostic(
+        code("not-ready/settings"),
+        help(
+            "leave `env_key` out: a model at a server of its own has a `keyFile` in `agent-config/models.json`"
+        )
+    )]
+    NoKeyVariable {
+        /// The task's id.
+        id: String,
+        /// The model's name.
+        model: String,
+    },
     /// The model of a task is not in the table.
     #[error("there is no model `{model}`, which the task `{id}` names")]
     #[diagnostic(code("not-ready/settings"), help("`code-commit models` lists them"))]
@@ -109,11 +125,22 @@ pub enum FleetError {
         /// The model's name.
         model: String,
     },
+    /// The repository has something else in place of a directory that a run needs.
+    #[error(
+        "the repository of the task `{id}` has a file or a link in place of `{name}`, a directory that its run writes to"
+    )]
+    #[diagnostic(code("not-ready/settings"), help("remove it from the repository"))]
+    NoDirectory {
+        /// The task's id.
+        id: String,
+        /// The directory's name.
+        name: &'static str,
+    },
     /// A repository on this machine cannot be used.
     #[error("cannot {action} `{repository}`: {problem}")]
     #[diagnostic(
         code("not-ready/missing-input"),
-        help("see that git is installed, and has the repository and its ref")
+        help("check that git is installed, and that the repository and the ref exist")
     )]
     Repository {
         /// The operation that failed, such as "clone".
@@ -127,7 +154,7 @@ pub enum FleetError {
     #[error("cannot {action} `{repository}`: {problem}")]
     #[diagnostic(
         code("not-ready/network"),
-        help("see that `git ls-remote` reaches it and lists the ref")
+        help("check with `git ls-remote` that it can be reached and has the ref")
     )]
     Remote {
         /// The operation that failed.
@@ -165,11 +192,33 @@ pub enum FleetError {
         /// The limit for all tasks.
         limit: Usd,
     },
+    /// A task's own limit is used up.
+    #[error(
+        "the task `{id}` is not tried again: its calls may have cost {spent}, and its `max_cost` is {limit}"
+    )]
+    #[diagnostic(code("over-budget"), help("raise its `max_cost`, and start again"))]
+    UsedUp {
+        /// The task's id.
+        id: String,
+        /// The cost of its calls.
+        spent: Usd,
+        /// Its limit.
+        limit: Usd,
+    },
+    /// The clone's own configuration was changed, so that git is not run in it.
+    #[error(
+        "a build of the task `{id}` has changed the settings of git in its clone, so that its change cannot be taken"
+    )]
+    #[diagnostic(code("gate-changed"), help("see the output of its builds in `log`"))]
+    Unsafe {
+        /// The task's id.
+        id: String,
+    },
     /// A process was ended from outside.
     #[error("the run of the task `{id}` was killed")]
     #[diagnostic(
         code("local-io/disk"),
-        help("start the task again: it goes on where it was")
+        help("start the task again: it goes on from there")
     )]
     Killed {
         /// The task's id.
@@ -177,7 +226,7 @@ pub enum FleetError {
     },
     /// Some tasks could not begin.
     #[error("{problems} of {count} tasks are not ready")]
-    #[diagnostic(code("not-ready"), help("do what their problems say"))]
+    #[diagnostic(code("not-ready"), help("see the problem of each"))]
     NotReady {
         /// The number of tasks that are not ready.
         problems: usize,
@@ -193,7 +242,7 @@ pub enum FleetError {
     #[diagnostic(
         code("step-failed"),
         help(
-            "see `result.json` and `report.html` in their folders; a new start tries those with exit code 4 or 6 again"
+            "see `result.json` and `report.html` in their folders; another start tries those with exit code 4 or 6 again"
         )
     )]
     Failed {
@@ -206,7 +255,7 @@ pub enum FleetError {
     #[error("{failed} of the first {first} tasks have failed, more than {percent} %")]
     #[diagnostic(
         code("stopped"),
-        help("see why in their folders; without `--first`, all tasks are done")
+        help("their folders tell why; without `--first`, all tasks are run")
     )]
     Stopped {
         /// The number of failed tasks.

@@ -15,7 +15,7 @@ use crate::sys::error::Error;
 use crate::sys::files::PathError;
 
 /// Name of the ledger in the directory of the results.
-const LEDGER: &str = "ledger.jsonl";
+pub const LEDGER: &str = "ledger.jsonl";
 
 /// Money in millionths of a dollar, so that sums are exact.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -62,7 +62,7 @@ impl From<Micros> for Usd {
 pub struct Account {
     /// The task's id.
     pub task: String,
-    /// The cost of its calls so far.
+    /// The cost of its calls so far; of one that was cut off, the most that it can have cost.
     pub spent: Micros,
     /// What it may still cost; 0 once it has ended.
     pub reserved: Micros,
@@ -96,8 +96,17 @@ impl Ledger {
         read(&mut Records::lock(&self.path)?)
     }
 
-    /// Reserves what a task may still cost: its `limit`, less the `spent` of its runs. The rest of an earlier
-    /// reservation counts as spent if a call was cut off, whose cost is not `known`.
+    /// Returns what all calls have cost.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn spent(&self) -> Result<Usd, PathError> {
+        let accounts = self.accounts()?.into_values();
+        let spent = accounts.fold(Micros::ZERO, |sum, account| sum.plus(account.spent));
+        Ok(spent.into())
+    }
+
+    /// Reserves what a task may still cost: its `limit`, less the `spent` of its runs.
     ///
     /// # Errors
     /// When that would exceed the limit of all tasks.
@@ -105,16 +114,15 @@ impl Ledger {
         &self,
         task: &str,
         limit: Option<Usd>,
-        (spent, is_known): (Micros, bool),
+        spent: Micros,
         all: Option<Usd>,
     ) -> Result<Micros, Error> {
         let mut records = Records::lock(&self.path)?;
         let mut accounts = read(&mut records)?;
-        let before = accounts.remove(task).unwrap_or_default();
-        let most = before.spent.plus(before.reserved);
+        accounts.remove(task);
         let account = Account {
             task: task.to_owned(),
-            spent: if is_known { spent } else { most.max(spent) },
+            spent,
             reserved: limit.map_or(Micros::ZERO, |limit| Micros::from(limit).less(spent)),
             exit: None,
         };
@@ -122,17 +130,19 @@ impl Ledger {
         let others = others.fold(Micros::ZERO, |sum, other| {
             sum.plus(other.spent).plus(other.reserved)
         });
-        let taken = others.plus(account.spent);
+        let taken = others.plus(spent);
         let too_much = all.filter(|all| taken.plus(account.reserved) > Micros::from(*all));
-        let used_up = limit.filter(|_| account.reserved == Micros::ZERO);
-        let refused = used_up
-            .map(|limit| (limit, spent))
-            .or(too_much.map(|all| (all, taken)));
-        if let Some((limit, spent)) = refused {
+        let id = task.to_owned();
+        if let Some(limit) = limit.filter(|_| account.reserved == Micros::ZERO) {
+            let spent = spent.into();
+            return Err(FleetError::UsedUp { id, spent, limit }.into());
+        }
+        if let Some(limit) = too_much {
+            let (needed, spent) = (account.reserved.into(), taken.into());
             return Err(FleetError::OverBudget {
-                id: task.to_owned(),
-                needed: account.reserved.into(),
-                spent: spent.into(),
+                id,
+                needed,
+                spent,
                 limit,
             }
             .into());
@@ -142,22 +152,19 @@ impl Ledger {
         Ok(reserved)
     }
 
-    /// Replaces a task's reservation by what it has cost; all that was reserved, if that is not known.
+    /// Replaces a task's reservation by what it has cost.
     ///
     /// # Errors
     /// When the ledger cannot be written.
     pub fn settle(
         &self,
         task: &str,
-        (spent, is_known): (Micros, bool),
+        spent: Micros,
         exit: Option<(u8, String)>,
     ) -> Result<(), PathError> {
-        let mut records = Records::lock(&self.path)?;
-        let before = read(&mut records)?.remove(task).unwrap_or_default();
-        let most = before.spent.plus(before.reserved);
-        records.append(&[Account {
+        Records::lock(&self.path)?.append(&[Account {
             task: task.to_owned(),
-            spent: if is_known { spent } else { most.max(spent) },
+            spent,
             reserved: Micros::ZERO,
             exit,
         }])
@@ -183,7 +190,7 @@ mod tests {
         usd(dollars).into()
     }
 
-    const NOTHING: (Micros, bool) = (Micros::ZERO, true);
+    const NOTHING: Micros = Micros::ZERO;
 
     #[test]
     fn what_cannot_be_paid_whole_does_not_begin() {
@@ -200,7 +207,7 @@ mod tests {
             .unwrap_err();
         assert_eq!(refused.exit().name(), "over-budget");
         ledger
-            .settle("a", (micros(0.04), true), Some((0, "done".into())))
+            .settle("a", micros(0.04), Some((0, "done".into())))
             .unwrap();
         assert!(
             ledger
@@ -211,34 +218,19 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_goes_on_may_cost_what_is_left_and_a_call_cut_off_counts_whole() {
+    fn all_tries_of_a_task_together_may_cost_its_limit() {
         let dir = tempfile::tempdir().unwrap();
         let ledger = Ledger::of(dir.path());
-        let (limit, all) = (Some(usd(1.0)), Some(usd(1.5)));
+        let (limit, all) = (Some(usd(1.0)), Some(usd(1.0)));
         ledger.reserve("a", limit, NOTHING, all).unwrap();
-        // Killed between calls: what it has cost is known.
-        let left = ledger
-            .reserve("a", limit, (micros(0.4), true), all)
-            .unwrap();
+        let left = ledger.reserve("a", limit, micros(0.4), all).unwrap();
         assert_eq!(left, micros(0.6));
-        // Killed within one: it may have cost all.
-        assert!(
-            ledger
-                .reserve("a", limit, (micros(0.4), false), all)
-                .is_err()
-        );
-        assert!(
-            ledger
-                .reserve("a", limit, (micros(0.4), false), Some(usd(1.6)))
-                .is_ok()
-        );
-        assert_eq!(ledger.accounts().unwrap()["a"].spent, micros(1.0));
+        assert_eq!(ledger.spent().unwrap(), usd(0.4));
         // What is spent can no longer be reserved.
-        assert!(
-            ledger
-                .reserve("a", limit, (micros(1.0), true), None)
-                .is_err()
-        );
+        assert!(ledger.reserve("a", limit, micros(1.0), None).is_err());
+        ledger.settle("a", micros(0.7), None).unwrap();
+        assert!(ledger.reserve("b", Some(usd(0.4)), NOTHING, all).is_err());
+        assert!(ledger.reserve("b", Some(usd(0.3)), NOTHING, all).is_ok());
     }
 
     #[test]

@@ -14,14 +14,16 @@ use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 
 use super::error::FleetError;
+use super::ledger::LEDGER;
 use crate::commands::cli::values::{PROGRAM, flag_words};
-use crate::edit::Digest;
 use crate::model::price::Usd;
 use crate::run::context::Context;
 use crate::secret::credentials;
 use crate::sys::error::Error;
 use crate::sys::files::{self, Links, MIB, PathError};
+use crate::sys::git::PROTOCOLS;
 use crate::sys::positions::{self, Entries, Misplaced, Positions};
+use crate::sys::sha256;
 
 /// Maximum size of a manifest, in bytes.
 const LARGEST: u64 = 64 * MIB;
@@ -29,8 +31,6 @@ const LARGEST: u64 = 64 * MIB;
 const LARGEST_TEXT: u64 = 16 * MIB;
 /// Maximum length of an id, in bytes.
 const LONGEST_ID: usize = 100;
-/// Schemes of the repositories' URLs.
-const SCHEMES: [&str; 5] = ["file", "git", "http", "https", "ssh"];
 /// Beginning of a script, as opposed to the path of one.
 const SHEBANG: &str = "#!";
 
@@ -58,10 +58,9 @@ const OWN_FLAGS: [&str; 20] = [
     "version",
 ];
 /// Flags that have had their effect when a run is resumed, or that a resumed run gets anyway.
-const BEGINNING_FLAGS: [&str; 7] = [
+const BEGINNING_FLAGS: [&str; 6] = [
     "allow-stale",
     "baseline",
-    "ci",
     "context",
     "exclude",
     "include",
@@ -151,7 +150,7 @@ impl Task {
         let start: &[&str] = match (self.workflow, start) {
             (Workflow::Commit | Workflow::Consistency, Start::Anew) => &["--rollup"],
             (Workflow::Commit, Start::From(run)) => &["--resume", run, "--allow-stale"],
-            (Workflow::Consistency, Start::From(run)) => &["--rollup", "--replay", run],
+            (Workflow::Consistency, Start::From(run)) => &["--resume", run],
             (Workflow::Dev | Workflow::Plan, Start::Anew) => &["--prompt", "-"],
             (Workflow::Dev | Workflow::Plan, Start::From(_)) => &["--resume", "--prompt="],
         };
@@ -164,22 +163,17 @@ impl Task {
         let is_resumed = start.contains(&"--resume");
         let flags = self.flags.clone().into_iter();
         let flags = flags.filter(|(name, _)| !is_resumed || !BEGINNING_FLAGS.contains(&&**name));
-        let mut flags: Map<String, Value> = flags.collect();
-        if is_resumed && self.flags.get("ci") == Some(&Value::Bool(true)) {
-            // What `--ci` asks of the end.
-            let ends = [
-                ("require-edits", json!(true)),
-                ("deny-warnings", json!("tests")),
-                ("reask", json!(1)),
-            ];
-            for (name, value) in ends {
-                flags.entry(name).or_insert(value);
-            }
-        }
         // They have been checked.
-        let flags = flag_words(flags).unwrap_or_default();
+        let flags = flag_words(flags.collect()).unwrap_or_default();
         words.extend(flags.into_iter().map(|(_, word)| word));
         words
+    }
+
+    /// Returns whether a failing build is followed by a search, which begins from the project as it was.
+    pub fn searches(&self) -> bool {
+        self.flags
+            .get("strategy")
+            .is_some_and(|how| how == "search")
     }
 
     /// Returns a digest of what the task does, apart from its query.
@@ -192,7 +186,7 @@ impl Task {
             self.flags,
             build
         ]);
-        Digest::of(parts.to_string().as_bytes()).to_string()
+        sha256::of(parts.to_string())
     }
 }
 
@@ -354,6 +348,7 @@ impl Manifest {
             ("build", self.build(&task).map(drop)),
             ("flags", check_flags(&task.flags)),
             ("env_key", check_key(&task)),
+            ("max_cost", check_cost(task.max_cost)),
         ];
         for (field, fault) in faults {
             fault.map_err(|reason| self.mistake(line, field, reason))?;
@@ -378,6 +373,9 @@ fn check_id(id: &str) -> Result<(), String> {
     let is_branch = !id.starts_with(['.', '-']) && !id.contains("..");
     let ends = [".", ".lock"].iter().any(|end| id.ends_with(end));
     let form = "an id is made of up to 100 letters, digits, `.`, `_` and `-`, and begins with a letter or a digit";
+    if id.eq_ignore_ascii_case(LEDGER) {
+        return Err(format!("`{LEDGER}` is the name of the campaign's ledger"));
+    }
     (is_name && is_branch && !ends)
         .then_some(())
         .ok_or_else(|| form.to_owned())
@@ -389,10 +387,17 @@ fn check_repository(repository: &str) -> Result<(), String> {
         return Err("name a repository by its path or its URL".to_owned());
     }
     let Some((scheme, rest)) = repository.split_once("://") else {
-        return Ok(());
+        // Git would start a program of that name.
+        let is_helpers = repository.split('/').any(|part| part.contains("::"));
+        let helpers = "a repository is not named by a transport of git's, like `ext::`";
+        return if is_helpers {
+            Err(helpers.to_owned())
+        } else {
+            Ok(())
+        };
     };
-    if !SCHEMES.contains(&scheme) {
-        let known = SCHEMES.join("`, `");
+    if !PROTOCOLS.contains(&scheme) {
+        let known = PROTOCOLS.join("`, `");
         return Err(format!("a URL begins with one of `{known}`"));
     }
     let place = rest.split('/').next().unwrap_or_default();
@@ -432,6 +437,12 @@ fn check_flags(flags: &Map<String, Value>) -> Result<(), String> {
     }
 }
 
+fn check_cost(limit: Option<Usd>) -> Result<(), String> {
+    let pays = limit != Some(Usd::ZERO);
+    let told = || "it must be more than 0: leave it out for a model that costs nothing".to_owned();
+    pays.then_some(()).ok_or_else(told)
+}
+
 fn check_key(task: &Task) -> Result<(), String> {
     let Some(variable) = &task.env_key else {
         return Ok(());
@@ -443,7 +454,8 @@ fn check_key(task: &Task) -> Result<(), String> {
         return Err("name the environment variable that holds the key".to_owned());
     }
     if task.model.is_none() && matches!(task.workflow, Workflow::Dev | Workflow::Plan) {
-        return Err("an agent with a key of its own needs a `model`".to_owned());
+        let needed = "a task of an agent needs a `model`, which says whose key this is";
+        return Err(needed.to_owned());
     }
     Ok(())
 }

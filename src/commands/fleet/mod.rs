@@ -5,7 +5,7 @@
 //! | `args`, `command`, `error` | the command line, dispatch, and errors |
 //! | `manifest`, `pins` | the tasks, and the lock file beside them |
 //! | `check` | problems and likely cost of a manifest |
-//! | `clone`, `child`, `task` | one task: its repository, its process, and its results |
+//! | `clone`, `child`, `process`, `task` | one task: its repository, its processes, and its results |
 //! | `records`, `ledger` | files that several processes append to, and the campaign's money |
 //! | `run`, `table` | all tasks on this machine, and what a person sees of them |
 //! | `sum`, `report`, `publish` | the results of all tasks, and their branches |
@@ -21,6 +21,7 @@ mod ledger;
 mod manifest;
 mod pins;
 mod policy;
+mod process;
 mod publish;
 mod records;
 mod report;

@@ -15,7 +15,6 @@ use super::clone::Repositories;
 use super::error::FleetError;
 use super::manifest::{Manifest, Task};
 use super::records::Records;
-use crate::edit::Digest;
 use crate::model::prompt::{
     COMMIT_EDITS, COMMIT_EDITS_REPAIR, COMMIT_INITIAL, COMMIT_REPAIR, CONSISTENCY,
 };
@@ -23,6 +22,7 @@ use crate::run::context::Context;
 use crate::sys::error::Error;
 use crate::sys::files::{self, Links, PathError};
 use crate::sys::parallel::joined;
+use crate::sys::sha256;
 
 /// Number of repositories that are asked at a time.
 const ASKED: usize = 8;
@@ -100,7 +100,7 @@ pub fn commits(
         // The manifest has been checked, so that its files can be read.
         let query = manifest.query(task).unwrap_or_default();
         let build = manifest.build(task).unwrap_or_default();
-        let (query, digest) = (Digest::of(query.as_bytes()), task.digest(build.as_deref()));
+        let (query, digest) = (sha256::of(query), task.digest(build.as_deref()));
         let pin = match known.get(&task.id) {
             Some(pin) => pin.clone(),
             None => TaskPin {
@@ -108,11 +108,11 @@ pub fn commits(
                 repository: task.repository.clone(),
                 reference: task.reference.clone(),
                 commit: places[&(task.repository.clone(), task.reference.clone())].clone(),
-                query: query.to_string(),
+                query: query.clone(),
                 task: digest.clone(),
             },
         };
-        if pin.query != query.to_string() {
+        if pin.query != query {
             return Err(differs(format!("query of `{}`", task.id)).into());
         }
         if pin.task != digest {
@@ -138,7 +138,7 @@ fn asked(
     manifest: &Manifest,
     tasks: &[&&Task],
     known: &BTreeMap<RefPlace, String>,
-) -> Result<BTreeMap<RefPlace, String>, FleetError> {
+) -> Result<BTreeMap<RefPlace, String>, Error> {
     let places = tasks
         .iter()
         .map(|task| (task.repository.clone(), task.reference.clone()));
@@ -157,7 +157,7 @@ fn asked(
             let commit = repositories.commit(&repository, &reference)?;
             found.insert((repository, reference), commit);
         }
-        Ok(found)
+        Ok::<_, Error>(found)
     };
     thread::scope(|scope| {
         let started =
@@ -174,7 +174,7 @@ fn asked(
 fn program(context: &Context<'_>) -> Result<ProgramPin, PathError> {
     let digest = context.sandbox.program.map(|program| {
         let file = files::open(program, Links::Refused);
-        file.and_then(Digest::of_file)
+        file.and_then(sha256::of_reader)
             .map_err(PathError::of("read", program))
     });
     let digest = digest.transpose()?;
@@ -187,7 +187,7 @@ fn program(context: &Context<'_>) -> Result<ProgramPin, PathError> {
     ];
     Ok(ProgramPin {
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        digest: digest.map(|digest| digest.to_string()).unwrap_or_default(),
-        prompts: Digest::of(prompts.concat().as_bytes()).to_string(),
+        digest: digest.unwrap_or_default(),
+        prompts: sha256::of(prompts.concat()),
     })
 }

@@ -16,6 +16,7 @@ use crate::project::repository::{DOT_GIT, Repository};
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::sys::git::Git;
+use crate::sys::interrupt::Interrupt;
 use crate::sys::numbers::counted;
 
 /// Signs of an operation of git's that has not ended, in the folder of a work tree.
@@ -53,7 +54,11 @@ pub fn publish(context: &Context<'_>, directory: &Path, branch: &str) -> Result<
         branch: branch.to_owned(),
         problems: vec!["git is not installed".to_owned()],
     })?;
-    let publisher = Publisher { git, branch };
+    let publisher = Publisher {
+        git,
+        branch,
+        interrupt: context.interrupt,
+    };
     let (mut changes, mut problems) = (Vec::new(), Vec::new());
     problems.extend(publisher.check_name().err());
     let mut taken: BTreeMap<&str, &str> = BTreeMap::new();
@@ -73,6 +78,7 @@ pub fn publish(context: &Context<'_>, directory: &Path, branch: &str) -> Result<
             Err(problem) => problems.push(format!("{}: {problem}", row.id)),
         }
     }
+    context.interrupt.check()?;
     if !problems.is_empty() {
         let branch = branch.to_owned();
         return Err(FleetError::Unpublished { branch, problems }.into());
@@ -92,6 +98,7 @@ pub fn publish(context: &Context<'_>, directory: &Path, branch: &str) -> Result<
 struct Publisher<'p> {
     git: Git,
     branch: &'p str,
+    interrupt: &'p Interrupt,
 }
 
 impl Publisher<'_> {
@@ -104,7 +111,7 @@ impl Publisher<'_> {
             .chain(words.iter().copied())
             .collect();
         let command = self.git.command(Path::new("/"), &words);
-        let output = ended(command.ok_or("a path is not UTF-8")?)?;
+        let output = ended(command.ok_or("a path is not UTF-8")?, self.interrupt)?;
         Ok(String::from_utf8_lossy(&output).trim_end().to_owned())
     }
 

@@ -3,8 +3,9 @@
 //! Starts `fleet task` as processes, and reads the ledger. Guarantees that a task that is done is not started again,
 //! that a failure that may pass is tried at most twice more, and that a signal ends all tasks in order.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
+use std::io::{BufReader, Seek as _};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
@@ -15,12 +16,12 @@ use serde_json::json;
 use super::args::RunArgs;
 use super::child::Child;
 use super::error::FleetError;
-use super::ledger::{Ledger, Micros};
+use super::ledger::Ledger;
 use super::manifest::{CheckWords, Manifest, Task};
 use super::pins;
 use super::policy::RETRIES;
 use super::table::Progress;
-use super::task::Ended;
+use super::task::{Ended, is_held};
 use crate::commands::cli::values::PROGRAM;
 use crate::model::price::Usd;
 use crate::record::result::RunRecord;
@@ -33,8 +34,6 @@ use crate::ui::live::LiveLines;
 
 /// Time between two looks at the clock and for signals.
 const TICK: Duration = Duration::from_millis(100);
-/// Time after which a task that another process works on is tried again.
-const HELD: Duration = Duration::from_secs(1);
 /// Workflow in the record of a task that has not begun.
 const NOT_BEGUN: &str = "fleet";
 
@@ -76,13 +75,6 @@ enum State {
 /// A task's process that has ended: the task, and the record that it has printed.
 type Reaped = (usize, Result<Option<RunRecord>, Error>);
 
-/// A task that waits: until another one has ended, or a time has come.
-#[derive(Debug, Clone, Copy)]
-struct Waiting {
-    index: usize,
-    not_before: Duration,
-}
-
 struct Campaign<'c> {
     context: &'c Context<'c>,
     arguments: &'c RunArgs,
@@ -92,7 +84,9 @@ struct Campaign<'c> {
     states: Vec<State>,
     /// Number of tries of each task since this start.
     tries: Vec<u32>,
-    queue: VecDeque<Waiting>,
+    queue: VecDeque<usize>,
+    /// Tasks in the queue that another process works on.
+    held: BTreeSet<usize>,
     /// Tasks that begin once the first ones have ended.
     rest: Vec<usize>,
     running: BTreeMap<usize, Duration>,
@@ -112,7 +106,8 @@ impl<'c> Campaign<'c> {
         (manifest, tasks): (&'c Manifest, &'c [Task]),
         out: PathBuf,
     ) -> Result<Self, Error> {
-        let accounts = Ledger::of(&out).accounts()?;
+        let ledger = Ledger::of(&out);
+        let accounts = ledger.accounts()?;
         let state = |task: &Task| -> Result<State, Error> {
             let folder = out.join(&task.id);
             if folder.join(RESULT).symlink_metadata().is_err() {
@@ -133,10 +128,6 @@ impl<'c> Campaign<'c> {
         let first = arguments.first.map_or(usize::MAX, Into::into);
         let open = (0..tasks.len()).filter(|index| states[*index] == State::Open);
         let (now, rest): (Vec<_>, Vec<_>) = open.partition(|index| *index < first);
-        let waiting = |index| Waiting {
-            index,
-            not_before: Duration::ZERO,
-        };
         Ok(Self {
             context,
             arguments,
@@ -145,14 +136,12 @@ impl<'c> Campaign<'c> {
             out,
             tries: vec![0; states.len()],
             states,
-            queue: now.into_iter().map(waiting).collect(),
+            queue: now.into(),
+            held: BTreeSet::new(),
             rest,
             running: BTreeMap::new(),
             is_short: false,
-            spent: accounts
-                .values()
-                .fold(Micros::ZERO, |sum, account| sum.plus(account.spent))
-                .into(),
+            spent: ledger.spent()?,
             began: context.clock.elapsed(),
             ended: 0,
             live: LiveLines::new(context.reporter.is_live()),
@@ -166,8 +155,10 @@ impl<'c> Campaign<'c> {
         loop {
             let is_stopped = fault.is_some() || self.context.interrupt.check().is_err();
             if !is_stopped {
-                self.start_some()?;
+                // The tasks that have been started are awaited nevertheless.
+                fault = self.start_some().err();
             }
+            let is_stopped = is_stopped || fault.is_some();
             if self.running.is_empty() && (is_stopped || self.queue.is_empty()) {
                 break;
             }
@@ -190,24 +181,30 @@ impl<'c> Campaign<'c> {
     fn start_some(&mut self) -> Result<(), Error> {
         if self.queue.is_empty() && self.running.is_empty() && !self.rest.is_empty() {
             self.check_first()?;
-            let rest = std::mem::take(&mut self.rest).into_iter();
-            self.queue.extend(rest.map(|index| Waiting {
-                index,
-                not_before: Duration::ZERO,
-            }));
+            self.queue.extend(std::mem::take(&mut self.rest));
         }
         let now = self.context.clock.elapsed();
-        while self.running.len() < self.arguments.jobs.into() && !self.is_short {
-            let mut waiting = self.queue.iter();
-            let Some(at) = waiting.position(|waiting| waiting.not_before <= now) else {
+        while self.running.len() < self.arguments.jobs.into() {
+            let mut queue = self.queue.iter();
+            let Some(at) = queue.position(|index| self.may_begin(*index)) else {
                 break;
             };
-            if let Some(Waiting { index, .. }) = self.queue.remove(at) {
+            if let Some(index) = self.queue.remove(at) {
+                self.held.remove(&index);
                 self.start(index)?;
                 self.running.insert(index, now);
             }
         }
         Ok(())
+    }
+
+    /// Returns whether there is money for a task, and no other process works on it.
+    fn may_begin(&self, index: usize) -> bool {
+        if self.held.contains(&index) {
+            // Once it is released, its result may be there.
+            return !is_held(self.out.join(&self.tasks[index].id));
+        }
+        !self.is_short
     }
 
     fn start(&self, index: usize) -> Result<(), Error> {
@@ -219,11 +216,17 @@ impl<'c> Campaign<'c> {
         words.push(self.context.project.root().into());
         let limit = self.arguments.results.max_cost;
         words.extend(limit.map(|limit| format!("--max-cost={:.6}", limit.dollars()).into()));
-        let child = Child::new(self.context, &words)?.piped();
+        let mut printed =
+            tempfile::tempfile().map_err(PathError::of("make", "a temporary file"))?;
+        let file = printed.try_clone();
+        let file = file.map_err(PathError::of("open", "a temporary file"))?;
+        let child = Child::new(self.context, &words)?.printing_to(file);
         let reaper = self.reaper.0.clone();
         let reap = move || {
-            let ended = child.wait();
-            let record = ended.map(|(_, printed)| serde_json::from_slice(&printed).ok());
+            let record = child.wait().map(|_| {
+                printed.rewind().ok()?;
+                serde_json::from_reader(BufReader::new(printed)).ok()
+            });
             // The receiver lives as long as tasks are running.
             let _ = reaper.send((index, record));
         };
@@ -233,8 +236,7 @@ impl<'c> Campaign<'c> {
 
     /// Notes how a task's process has ended, and whether it is started again.
     fn note(&mut self, index: usize, record: Option<&RunRecord>) {
-        let is_alone = self.running.is_empty();
-        let now = self.context.clock.elapsed();
+        let is_alone = self.running.is_empty() && self.held.is_empty();
         // One that was killed has not said how it ended.
         let (code, name, reason, is_retryable) = match record {
             Some(record) => {
@@ -247,13 +249,13 @@ impl<'c> Campaign<'c> {
         };
         let has_begun = record.is_some_and(|record| record.workflow != NOT_BEGUN);
         self.is_short = false;
-        let mut again = |not_before| self.queue.push_back(Waiting { index, not_before });
-        if !has_begun && reason == "locked" {
-            return again(now + HELD);
+        if reason == "locked" {
+            self.held.insert(index);
+            return self.queue.push_back(index);
         }
         if !has_begun && reason == "budget" && !is_alone {
             self.is_short = true;
-            return again(Duration::ZERO);
+            return self.queue.push_back(index);
         }
         let cost = record.and_then(|record| record.cost);
         self.spent = self.spent + cost.unwrap_or_default();
@@ -262,10 +264,7 @@ impl<'c> Campaign<'c> {
         }
         if is_retryable && self.tries[index] < RETRIES {
             self.tries[index] += 1;
-            return self.queue.push_back(Waiting {
-                index,
-                not_before: Duration::ZERO,
-            });
+            return self.queue.push_back(index);
         }
         self.ended += 1;
         self.states[index] = if !has_begun && reason == "budget" {
@@ -333,11 +332,7 @@ impl<'c> Campaign<'c> {
     }
 
     fn outcome(self) -> Result<Outcome, Failure> {
-        let accounts = Ledger::of(&self.out).accounts()?;
-        let spent: Usd = accounts
-            .values()
-            .fold(Micros::ZERO, |sum, account| sum.plus(account.spent))
-            .into();
+        let spent = Ledger::of(&self.out).spent()?;
         let mut ends: BTreeMap<&str, usize> = BTreeMap::new();
         for state in &self.states {
             let name = match state {

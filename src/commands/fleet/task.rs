@@ -4,6 +4,7 @@
 //! and whole, and that a call that was paid for is not made again: a run that was killed, or has failed in a way that
 //! may pass, is taken up.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,25 +18,27 @@ use super::child::{Child, own_key, remove_keys, write_inputs};
 use super::clone::{Change, Repositories, write};
 use super::error::FleetError;
 use super::ledger::{Ledger, Micros};
-use super::manifest::{CheckWords, Manifest, Start, Task, Workflow};
+use super::manifest::{CheckWords, Manifest, Start, Task};
 use super::pins;
+use crate::commands::cli::values::PROGRAM;
 use crate::commands::report::command::{ReportArgs, report};
-use crate::model::Purpose;
 use crate::model::price::Usd;
 use crate::project::Project;
 use crate::record::result::RunRecord;
 use crate::record::run_files::RESULT;
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
-use crate::run::past::history::{self, PastRun, PastStep};
+use crate::run::past::history::{self, PastRun};
 use crate::sys::error::Error;
 use crate::sys::exit::REQUEUED;
-use crate::sys::file_lock::{FileLock, LockProblem};
+use crate::sys::file_lock::{self, FileLock, LockProblem};
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
 use crate::sys::interrupt::Signal;
 
 /// Maximum size of a result, in bytes.
 const LARGEST: u64 = 64 * MIB;
+/// Name of the lock in a task's folder.
+const LOCK: &str = "lock";
 /// Exit code of a run that an interrupt has ended, at least.
 const INTERRUPTED: u8 = 128;
 
@@ -194,18 +197,31 @@ impl TaskFolder {
 
     fn lock(&self, id: &str) -> Result<FileLock, Error> {
         fs::create_dir_all(&self.path).map_err(PathError::of("make", &self.path))?;
-        let held = || FleetError::Held { id: id.to_owned() };
-        let path = self.path.join("lock");
+        let path = self.path.join(LOCK);
         let lock = FileLock::take(&path).map_err(|problem| match problem {
-            LockProblem::Held { .. } => held().into(),
+            LockProblem::Held { .. } => held(id),
             LockProblem::Unlockable(error) => Error::from(PathError::of("lock", &path)(error)),
         })?;
-        // The run of a process that was killed may go on.
-        if self.clone.is_dir() && self.project.is_held() {
-            return Err(held().into());
+        if self.has_run() {
+            return Err(held(id));
         }
         Ok(lock)
     }
+
+    /// Returns whether a run goes on in the clone, as it may when the process that has started it was killed.
+    fn has_run(&self) -> bool {
+        self.clone.is_dir() && self.project.is_held()
+    }
+}
+
+fn held(id: &str) -> Error {
+    FleetError::Held { id: id.to_owned() }.into()
+}
+
+/// Returns whether a process works on the task in this folder.
+pub fn is_held(folder: PathBuf) -> bool {
+    let folder = TaskFolder::new(folder);
+    file_lock::is_held(&folder.path.join(LOCK)) || folder.has_run()
 }
 
 /// A start of a task.
@@ -223,61 +239,79 @@ struct Attempt<'a> {
 
 impl Attempt<'_> {
     fn run(&self) -> Result<Ended, Error> {
+        let folder = self.folder;
+        let ended = self.try_again();
+        if ended.is_err() && folder.path.join(RESULT).exists() {
+            // It has not begun: the earlier result stands, with its log.
+            move_log(&folder.project.logs(), &folder.log)?;
+        }
+        ended
+    }
+
+    fn try_again(&self) -> Result<Ended, Error> {
         let (context, task, folder) = (self.context, self.task, self.folder);
         own_key(context, task)?;
         let repositories = Repositories::find(context, self.manifest.directory())?;
         self.prepare(&repositories)?;
-        let last = history::latest(&folder.project)?.next();
-        let ended = last.as_ref().and_then(|last| last.record.as_ref());
-        let document = match ended.filter(|record| is_final(record)) {
+        let mut runs: Vec<PastRun> = history::latest(&folder.project)?.collect();
+        let ended = runs.first().and_then(|last| last.record.as_ref());
+        let document = if let Some(record) = ended.filter(|record| is_final(record)) {
             // It was killed before it could write its result.
-            Some(record) => crate::ui::json::record(record),
-            None => self.ask(last.as_ref())?,
+            crate::ui::json::record(record)
+        } else {
+            // Of several with as many replies, the last one.
+            runs.reverse();
+            let start = self.start(&runs);
+            self.ask(&repositories, &start)?
         };
         let ended = serde_json::to_vec(&document).and_then(|json| Ended::parse(&json));
         let ended =
             ended.map_err(|error| PathError::of("read", &folder.path)(io::Error::from(error)))?;
-        let spent = spent(&folder.project)?;
-        let exit = &ended.record.exit;
-        if exit.code >= INTERRUPTED {
-            self.ledger.settle(&task.id, spent, None)?;
+        if ended.record.exit.code >= INTERRUPTED {
             context.interrupt.check()?;
             return Ok(ended);
         }
-        self.collect(&repositories, ended, spent)
+        self.collect(&repositories, ended)
     }
 
     /// Runs the workflow, and returns its record.
-    fn ask(&self, last: Option<&PastRun>) -> Result<Value, Error> {
+    fn ask(&self, repositories: &Repositories, start: &Start) -> Result<Value, Error> {
         let (context, task, folder) = (self.context, self.task, self.folder);
-        let start = last.map_or(Start::Anew, |last| self.start(last));
-        let spent = spent(&folder.project)?;
+        let query = self.manifest.query(task).unwrap_or_default();
+        write_inputs(context, task, &query, &folder.clone)?;
+        let spent = spent_in(&folder.project)?;
         let reserved = self
             .ledger
             .reserve(&task.id, task.max_cost, spent, self.limit)?;
         let limit = task.max_cost.map(|_| reserved.into());
-        let words = task.words(&folder.clone, &start, limit);
-        let (output, errors) = (
-            folder.path.join(".output.json"),
-            folder.clone.join("logs/stderr.txt"),
-        );
-        let query = self.manifest.query(task).unwrap_or_default();
-        write_inputs(context, task, &query, &folder.clone)?;
-        fs::create_dir_all(folder.project.logs())
-            .map_err(PathError::of("make", folder.project.logs()))?;
+        remove(&folder.path.join(RESULT))?;
+        if task.searches() && *start != Start::Anew {
+            let words = [PROGRAM, "recover", "--root"].map(OsString::from);
+            let words = [&words[..], &[folder.clone.clone().into()]].concat();
+            Child::new(context, &words)?.wait()?;
+            repositories.reset(&task.id, &folder.clone, self.commit)?;
+        }
+        let words = task.words(&folder.clone, start, limit);
+        let output = folder.path.join(".output.json");
+        let errors = folder.project.logs().join("stderr.txt");
         let ran =
             Child::new(context, &words)?.run_task(context, task, &folder.clone, (&output, &errors));
         remove_keys(context, &folder.clone);
+        let spent = spent_in(&folder.project)?;
+        self.ledger.settle(&task.id, spent, None)?;
         ran?;
         let printed = files::read(&output, Links::Refused, LARGEST);
-        let document = printed
+        let document: Option<Value> = printed
             .ok()
             .and_then(|json| serde_json::from_slice(&json).ok());
-        let killed = || FleetError::Killed {
-            id: task.id.clone(),
-        };
-        let _ = fs::remove_file(&output);
-        Ok(document.ok_or_else(killed)?)
+        remove(&output)?;
+        let id = || task.id.clone();
+        let document = document.ok_or_else(|| FleetError::Killed { id: id() })?;
+        let reason = document.pointer("/error/reason");
+        if reason.is_some_and(|reason| reason == "locked") {
+            return Err(held(&task.id));
+        }
+        Ok(document)
     }
 
     /// Makes the clone, unless an earlier start has.
@@ -292,68 +326,58 @@ impl Attempt<'_> {
             fs::rename(&staged, &folder.clone).map_err(PathError::of("make", &folder.clone))?;
         }
         // An earlier start has ended, but may be tried again.
-        if folder.log.is_dir() && !folder.project.logs().exists() {
-            rename(&folder.log, &folder.project.logs())?;
-        }
-        Ok(())
+        move_log(&folder.log, &folder.project.logs())
     }
 
     fn branch(&self) -> String {
         format!("code-commit/{}", self.task.id)
     }
 
-    /// Returns how to go on after a run that has not ended for good: with its replies, if it has any.
-    fn start(&self, last: &PastRun) -> Start {
-        let steps = last.steps(&self.folder.project);
-        let has_reply =
-            |past: &PastStep| past.step.finish.is_some() && matches!(past.reply, Some(Ok(_)));
-        let goes_on = match self.task.workflow {
-            Workflow::Commit => steps.first().is_some_and(has_reply),
-            // A replay needs all of them.
-            Workflow::Consistency => steps
-                .iter()
-                .any(|past| past.step.purpose == Purpose::REPORT && has_reply(past)),
-            Workflow::Dev | Workflow::Plan => steps.iter().any(has_reply),
+    /// Returns how to go on after these runs: with the replies of the one that has the most, if there are any.
+    fn start(&self, runs: &[PastRun]) -> Start {
+        let replies = |run: &&PastRun| {
+            let steps = run.steps(&self.folder.project);
+            steps.iter().filter(|past| past.is_whole()).count()
         };
-        if goes_on {
-            Start::From(last.name.clone())
-        } else {
-            Start::Anew
-        }
+        let most = runs.iter().max_by_key(replies);
+        let most = most.filter(|run| replies(run) > 0);
+        most.map_or(Start::Anew, |run| Start::From(run.name.clone()))
     }
 
     /// Leaves the task's results in its folder, `result.json` last.
-    fn collect(
-        &self,
-        repositories: &Repositories,
-        ended: Ended,
-        spent: (Micros, bool),
-    ) -> Result<Ended, Error> {
+    fn collect(&self, repositories: &Repositories, mut ended: Ended) -> Result<Ended, Error> {
         let (task, folder) = (self.task, self.folder);
-        let exit = ended.record.exit.clone();
         let message = format!("{}: {}", task.id, self.title());
-        let bundle = folder.path.join("branch.bundle");
+        let (patch, bundle) = (
+            folder.path.join("change.patch"),
+            folder.path.join("branch.bundle"),
+        );
+        remove(&patch)?;
         remove(&bundle)?;
         let place = (self.commit, &*self.branch());
-        let patch = match repositories.change(&folder.clone, place, &message, &bundle)? {
-            Change::Made(patch) => patch,
-            Change::None => Vec::new(),
-            Change::Unsafe => {
-                let problem = "a build has changed git's settings: there is no patch";
-                self.context.warn(format!("`{}`: {problem}", task.id));
-                Vec::new()
+        match repositories.change(&folder.clone, place, &message, &bundle)? {
+            Change::Made(change) => write(&patch, &change)?,
+            Change::None => write(&patch, &[])?,
+            Change::Unsafe if ended.record.exit.code == 0 => {
+                let error = Error::from(FleetError::Unsafe {
+                    id: task.id.clone(),
+                });
+                ended.record.end_with(&error, error.hint());
+                ended.document = crate::ui::json::record(&ended.record);
             }
-        };
-        write(&folder.path.join("change.patch"), &patch)?;
-        self.report()?;
-        if folder.project.logs().is_dir() {
+            Change::Unsafe => {}
+        }
+        let spent = spent_in(&folder.project)?;
+        // A build may have put a link there.
+        if is_directory(&folder.project.logs()) {
+            self.report()?;
             remove(&folder.log)?;
             rename(&folder.project.logs(), &folder.log)?;
         }
-        let account = ended
-            .is_final()
-            .then(|| (exit.code, exit.name.into_owned()));
-        self.ledger.settle(&task.id, spent, account)?;
+        let exit = ended.record.exit.clone();
+        let exit = (exit.code, exit.name.into_owned());
+        let exit = Some(exit).filter(|_| ended.is_final());
+        self.ledger.settle(&task.id, spent, exit)?;
         let mut document = ended.document;
         document["task"] = json!({
             "id": task.id,
@@ -362,7 +386,7 @@ impl Attempt<'_> {
             "title": self.title(),
             "commit": self.commit,
             "labels": task.labels,
-            "cost": Usd::from(spent.0),
+            "cost": Usd::from(spent),
         });
         if let Some(log) = ended.record.log.as_deref() {
             document["log"] = log.replacen("logs/", "log/", 1).into();
@@ -408,28 +432,33 @@ impl Attempt<'_> {
     }
 }
 
-/// Returns the cost of all runs in a task's clone, and whether that is all: a call that was cut off may have cost more.
-fn spent(project: &Project) -> Result<(Micros, bool), PathError> {
-    let (mut spent, mut is_known) = (Micros::ZERO, true);
-    for run in history::latest(project)? {
-        for past in run.steps(project) {
-            spent = spent.plus(past.step.cost.unwrap_or_default().into());
-            let is_open = run.record.is_none() && past.reply.is_none();
-            let is_unpriced = past.step.finish.is_some() && past.step.cost.is_none();
-            is_known &= !is_open && !is_unpriced;
-        }
-    }
-    Ok((spent, is_known))
+/// Returns the cost of all runs in a task's clone. A call that was cut off counts with the most that it can have cost.
+fn spent_in(project: &Project) -> Result<Micros, PathError> {
+    let runs = history::latest(project)?;
+    let steps = runs.flat_map(|run| run.steps(project));
+    let costs = steps.map(|past| past.step.cost.or(past.step.at_most));
+    Ok(costs.fold(Micros::ZERO, |sum, cost| {
+        sum.plus(cost.unwrap_or_default().into())
+    }))
+}
+
+/// Gives the runs' folders to the clone, or takes them from it.
+fn move_log(from: &Path, to: &Path) -> Result<(), Error> {
+    let is_there = is_directory(from) && to.symlink_metadata().is_err();
+    if is_there { rename(from, to) } else { Ok(()) }
 }
 
 fn rename(from: &Path, to: &Path) -> Result<(), Error> {
     Ok(fs::rename(from, to).map_err(PathError::of("write", to))?)
 }
 
+fn is_directory(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|found| found.is_dir())
+}
+
 /// Removes a file or a directory, if it is there.
 fn remove(path: &Path) -> Result<(), Error> {
-    let is_directory = path.symlink_metadata().is_ok_and(|found| found.is_dir());
-    let removed = if is_directory {
+    let removed = if is_directory(path) {
         fs::remove_dir_all(path)
     } else {
         fs::remove_file(path)

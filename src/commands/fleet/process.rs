@@ -1,0 +1,95 @@
+//! Waits for the processes of a fleet: git's, and this program's.
+//!
+//! Passes the signals that arrive meanwhile on to them. Guarantees that no other process gets a signal, and that a
+//! process with a time limit ends by it.
+
+use std::io;
+use std::os::fd::AsFd as _;
+use std::process::{Child, ExitStatus};
+use std::thread;
+use std::time::Duration;
+
+use rustix::event::PollFlags;
+use rustix::process::{Pid, Signal as Number, kill_process};
+
+use crate::sys::interrupt::{Interrupt, Signal, is_readable_within};
+use crate::sys::parallel::joined;
+use crate::ui::lent;
+
+/// Interval of the looks at a process that has a time limit.
+const TICK: Duration = Duration::from_secs(1);
+/// Time that a process with a time limit is given to end after a signal.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Waits for a process to end, and passes the first signal that arrives meanwhile on to it. With a limit, in seconds,
+/// it is killed when the time is up, and soon after a signal.
+///
+/// # Errors
+/// When it cannot be waited for, or its time was up.
+pub fn wait(mut child: Child, interrupt: &Interrupt, limit: Option<u32>) -> io::Result<ExitStatus> {
+    let process = Pid::from_child(&child);
+    let (reader, writer) = io::pipe()?;
+    let mut is_late = false;
+    thread::scope(|scope| {
+        let waiting = thread::Builder::new().spawn_scoped(scope, move || {
+            let waited = lent::exited(process);
+            drop(writer);
+            waited
+        })?;
+        // The writer's end is closed when the process has ended, which keeps its number until `wait` below.
+        let mut ticks = 0;
+        let signal = loop {
+            match interrupt.poll(&[reader.as_fd()], PollFlags::IN, Some(TICK)) {
+                Ok(true) => break None,
+                Ok(false) if limit.is_none_or(|limit| ticks < limit) => ticks += 1,
+                Ok(false) => {
+                    is_late = true;
+                    break Some(Number::KILL);
+                }
+                Err(_) => break interrupt.check().err().map(|came| number(came.signal)),
+            }
+        };
+        if let Some(signal) = signal {
+            // It may have ended meanwhile.
+            let _ = kill_process(process, signal);
+            if limit.is_some() && !is_readable_within(reader.as_fd(), GRACE) {
+                let _ = kill_process(process, Number::KILL);
+            }
+        }
+        joined(waiting)
+    })?;
+    let status = child.wait()?;
+    let too_late = io::ErrorKind::TimedOut;
+    (!is_late).then_some(status).ok_or_else(|| too_late.into())
+}
+
+fn number(signal: Signal) -> Number {
+    match signal {
+        Signal::Int => Number::INT,
+        Signal::Term => Number::TERM,
+        Signal::Hup => Number::HUP,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::process::ExitStatusExt as _;
+    use std::process::Command;
+
+    fn started(script: &str) -> Child {
+        Command::new("sh").args(["-c", script]).spawn().unwrap()
+    }
+
+    #[test]
+    fn a_process_ends_by_itself_by_its_limit_or_by_a_signal() {
+        let interrupt = Interrupt::never().unwrap();
+        let ended = wait(started("exit 7"), &interrupt, None).unwrap();
+        assert_eq!(ended.code(), Some(7));
+        let late = wait(started("exec sleep 3600"), &interrupt, Some(0));
+        assert_eq!(late.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        interrupt.simulate(Signal::Term);
+        let ended = wait(started("exec sleep 3600"), &interrupt, None).unwrap();
+        assert_eq!(ended.signal(), Some(15));
+    }
+}
