@@ -1,7 +1,7 @@
 //! The available models: reads their table and lists it, with the rates of those that were tried.
 
 pub mod rates;
-mod trial;
+pub mod trial;
 
 use std::path::Path;
 

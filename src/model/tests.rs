@@ -1,7 +1,5 @@
 //! Helpers of the wires' tests. Pure.
 
-use std::time::Duration;
-
 use serde_json::Value;
 
 use super::message::Message;
@@ -30,12 +28,4 @@ pub(super) fn written(wire: &dyn Wire, name: &str, messages: &[Message<'static>]
 /// A listener that passes over everything.
 pub(super) struct Quiet;
 
-impl Listener for Quiet {
-    fn retrying(&self, _next_try: u32, _wait: Duration, _reason: &str) {}
-
-    fn text(&self, _piece: &str) {}
-
-    fn thought(&self, _piece: &str) {}
-
-    fn restart(&self) {}
-}
+impl Listener for Quiet {}

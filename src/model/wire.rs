@@ -14,19 +14,19 @@ use super::step_id::StepId;
 use crate::sys::http::endpoint::Endpoint;
 use crate::sys::text::without_mark;
 
-/// Receives the progress of a call.
+/// Receives the progress of a call; by default, ignores it.
 pub trait Listener {
     /// Reports that a try failed and that the next one follows after `wait`. `next_try` counts from 2.
-    fn retrying(&self, next_try: u32, wait: Duration, reason: &str);
+    fn retrying(&self, _next_try: u32, _wait: Duration, _reason: &str) {}
 
     /// Receives a piece of the reply's text. Models that do not stream send none.
-    fn text(&self, piece: &str);
+    fn text(&self, _piece: &str) {}
 
     /// Receives a piece of streamed thinking, which is not part of the reply.
-    fn thought(&self, piece: &str);
+    fn thought(&self, _piece: &str) {}
 
     /// Discards all pieces received so far, since the call is made again.
-    fn restart(&self);
+    fn restart(&self) {}
 }
 
 /// A language model. Asking it and reading its answer are separate steps, so that the answer can be logged while it is

@@ -132,7 +132,7 @@ pub fn trial(
     })
 }
 
-/// Asks for all changes. Stops without an error if another call could exceed the cost limit.
+/// Asks for all changes.
 fn count(
     context: &Context<'_>,
     run: &mut Run<'_>,
@@ -142,25 +142,53 @@ fn count(
 ) -> Result<(), Error> {
     let changes = (0..runs).flat_map(|_| &CHANGES);
     let tries = changes.flat_map(|change| FORMATS.map(|format| (change, format)));
-    let all = usize::from(runs) * CHANGES.len() * FORMATS.len();
-    for (number, (change, format)) in (1..).zip(tries) {
-        let step = StepId::new(Purpose::TRIAL, number);
-        let verdict = match attempt(context, run, models, &step, (change, format)) {
-            Err(error) if error.is::<OverBudget>() && !rates.is_empty() => {
-                let asked = number - 1;
-                run.warn(format!(
-                    "the trial ends after {asked} of {all} calls: {error}"
-                ));
-                return Ok(());
-            }
-            verdict => verdict?,
-        };
+    let ask = |step: &StepId, asked: &_| {
+        let verdict = attempt(context, run, models, step, *asked);
         let cost = run.record.steps.last().and_then(|step| step.cost);
+        (verdict, cost)
+    };
+    let add = |(change, format): (&Change, _), verdict: Verdict, cost| {
         rates.entry(format).or_default().add(verdict, cost);
         let (name, verdict) = (change.name, verdict.word());
-        context.notice(format!("{number} of {all}: {name} ({format}) {verdict}"));
+        Some(format!("{name} ({format}) {verdict}"))
+    };
+    if let Some(why) = tried(context, &Purpose::TRIAL, tries.collect(), ask, add)? {
+        run.warn(why);
     }
     Ok(())
+}
+
+/// Asks for each of `tries`, counts the verdict on the reply and its cost, and tells what `count` says of it. Stops and
+/// returns the reason if another call could exceed the cost limit.
+///
+/// # Errors
+/// When the model cannot be asked, which says nothing of its replies.
+pub fn tried<T>(
+    context: &Context<'_>,
+    purpose: &Purpose,
+    tries: Vec<T>,
+    mut ask: impl FnMut(&StepId, &T) -> (Result<Verdict, Error>, Option<Usd>),
+    mut count: impl FnMut(T, Verdict, Option<Usd>) -> Option<String>,
+) -> Result<Option<String>, Error> {
+    let all = tries.len();
+    for (number, one) in (1..).zip(tries) {
+        context.interrupt.check()?;
+        let (asked, cost) = ask(&StepId::new(purpose.clone(), number), &one);
+        let is_no_reply = |error: &ModelError| error.is_no_whole_reply();
+        let verdict = match asked {
+            Err(error) if error.downcast_ref().is_some_and(is_no_reply) => Verdict::Unreadable,
+            Err(error) if error.is::<OverBudget>() && number > 1 => {
+                let asked = number - 1;
+                let why = format!("the trial ends after {asked} of {all} calls: {error}");
+                return Ok(Some(why));
+            }
+            asked => asked?,
+        };
+        if let Some(said) = count(one, verdict, cost) {
+            context.notice(format!("{number} of {all}: {said}"));
+        }
+    }
+    Ok(None)
 }
 
 /// Asks for a change, applies the reply to a project of its own, and builds that.
@@ -180,18 +208,7 @@ fn attempt(
     };
     let prompt = Prompt::initial(&inputs, models.first.spec.prompt_order, format);
     let verify = |reply: &Reply| verify(context, &root, (change, format), reply);
-    let verified = match run.ask(models, step, prompt, verify) {
-        Ok((_, verified)) => verified,
-        Err(error)
-            if error
-                .downcast_ref()
-                .is_some_and(ModelError::is_no_whole_reply) =>
-        {
-            return Ok(Verdict::Unreadable);
-        }
-        Err(error) => return Err(error),
-    };
-    let edits = match verified {
+    let edits = match run.ask(models, step, prompt, verify)?.1 {
         Err(VerifyError::Rejected(rejection)) => {
             run.note(|step| step.rejected = Some(rejection.to_string()));
             return Ok(Verdict::Unreadable);

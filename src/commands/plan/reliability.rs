@@ -1,8 +1,6 @@
 //! Measures how reliably a model keeps to the reply form of a step: asks it repeatedly, and parses its replies without
 //! carrying them out. Changes nothing in the project.
 
-use std::time::Duration;
-
 use super::args::ReliabilityArgs;
 use super::stages::{PROTOCOL, WORKER};
 use super::tools::described;
@@ -11,11 +9,11 @@ use crate::agent::AgentError;
 use crate::agent::protocol::Protocol as _;
 use crate::commands::error::CommandError;
 use crate::commands::models::rates::{Rate, Verdict};
+use crate::commands::models::trial::tried;
 use crate::commands::workspace::home;
 use crate::model::message::{Message, Role};
 use crate::model::{Form, Listener, ModelTable, Purpose, Request, StepId, TaskType, Tier};
 use crate::project::home::PLAN;
-use crate::record::event::Event;
 use crate::run::context::{Context, ModelChoice};
 use crate::run::not_ready::NotReady;
 use crate::run::outcome::{Failure, Outcome};
@@ -67,26 +65,27 @@ pub fn reliability(context: &Context<'_>, wanted: &ReliabilityArgs) -> Result<Ou
         once: false,
     };
     let mut rate = Rate::default();
-    for number in 1..=wanted.number {
-        context.interrupt.check().map_err(Error::from)?;
-        request.step.number = number;
+    let ask = |step: &StepId, (): &()| {
+        request.step = step.clone();
         let model = &models.first.model;
         let reply = model.ask(&request, &Unheard);
-        let reply = reply.and_then(|answer| model.read(&request.step, &answer.json));
-        let verdict = match reply {
-            Ok(reply) if PROTOCOL.read(&reply, &tools).is_ok() => Verdict::Right,
-            Ok(_) => Verdict::Unreadable,
-            Err(error) if error.is_no_whole_reply() => Verdict::Unreadable,
-            Err(error) => return Err(AgentError::Model(error).into()),
+        let read = |reply| match PROTOCOL.read(&reply, &tools) {
+            Ok(_) => Verdict::Right,
+            Err(_) => Verdict::Unreadable,
         };
-        rate.add(verdict, None);
-        if context.reporter.is_live() {
-            let (of, kept) = (wanted.number, rate.right);
-            context.reporter.event(&Event::Notice(format!(
-                "{number} of {of}: {kept} of the form"
-            )));
-        }
-    }
+        let reply = reply.and_then(|answer| model.read(step, &answer.json));
+        (reply.map(read).map_err(Error::from), None)
+    };
+    let count = |(), verdict, cost| {
+        rate.add(verdict, cost);
+        let is_live = context.reporter.is_live();
+        is_live.then(|| format!("{} of the form", rate.right))
+    };
+    let tries = vec![(); wanted.number.into()];
+    tried(context, &Purpose::STEP, tries, ask, count).map_err(|error| {
+        let error = error.downcast().map(AgentError::Model);
+        error.map_or_else(|other| other, Error::from)
+    })?;
     let percent = u8::try_from(rate.percent(rate.right)).unwrap_or(100);
     let text = Some(format!("Reliability: {percent}%\n"));
     let at_least = wanted.at_least;
@@ -105,12 +104,4 @@ pub fn reliability(context: &Context<'_>, wanted: &ReliabilityArgs) -> Result<Ou
 /// A [`Listener`] that ignores everything.
 struct Unheard;
 
-impl Listener for Unheard {
-    fn retrying(&self, _next_try: u32, _wait: Duration, _reason: &str) {}
-
-    fn text(&self, _piece: &str) {}
-
-    fn thought(&self, _piece: &str) {}
-
-    fn restart(&self) {}
-}
+impl Listener for Unheard {}

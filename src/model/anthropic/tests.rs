@@ -1,7 +1,6 @@
 //! Anthropic's wire by tables: the request that is written, and what each answer is read as. Pure.
 
 use std::cell::RefCell;
-use std::time::Duration;
 
 use super::*;
 use crate::model::message::{Message, ReplyPart, Role};
@@ -182,8 +181,6 @@ impl Heard {
 }
 
 impl Listener for Heard {
-    fn retrying(&self, _next_try: u32, _wait: Duration, _reason: &str) {}
-
     fn text(&self, piece: &str) {
         self.note("text", piece);
     }
@@ -191,8 +188,6 @@ impl Listener for Heard {
     fn thought(&self, piece: &str) {
         self.note("thought", piece);
     }
-
-    fn restart(&self) {}
 }
 
 fn events(events: &[Value]) -> String {

@@ -1,7 +1,6 @@
 //! Ollama's wire by tables: the request that is written, and what streams are put together to. Pure.
 
 use std::cell::RefCell;
-use std::time::Duration;
 
 use proptest::prelude::*;
 
@@ -186,8 +185,6 @@ struct Notes {
 }
 
 impl Listener for Notes {
-    fn retrying(&self, _next_try: u32, _wait: Duration, _reason: &str) {}
-
     fn text(&self, piece: &str) {
         self.text.borrow_mut().push_str(piece);
     }
@@ -195,8 +192,6 @@ impl Listener for Notes {
     fn thought(&self, piece: &str) {
         self.thoughts.borrow_mut().push_str(piece);
     }
-
-    fn restart(&self) {}
 }
 
 /// Puts a stream together that comes in these pieces.
