@@ -1,6 +1,6 @@
 //! Changes to a file's bytes that a reviewer would not see. Pure.
 
-use memchr::{memchr_iter, memmem};
+use crate::sys::text::ends_lines_with_crlf;
 
 /// Describes changes throughout a file that a reviewer would not see in a diff, as sentence fragments to follow the
 /// file's name.
@@ -36,13 +36,6 @@ pub fn silent_changes(old: &[u8], new: &str) -> Vec<&'static str> {
         ),
     ];
     changes.into_iter().flatten().collect()
-}
-
-/// Returns whether all lines end with CRLF; `None` if only some do, or there are no line endings.
-fn ends_lines_with_crlf(text: &str) -> Option<bool> {
-    let lines = memchr_iter(b'\n', text.as_bytes()).count();
-    let crlf = memmem::find_iter(text.as_bytes(), b"\r\n").count();
-    (lines > 0 && (crlf == 0 || crlf == lines)).then_some(crlf > 0)
 }
 
 #[cfg(test)]

@@ -8,14 +8,14 @@ use std::collections::HashSet;
 use std::mem;
 use std::ops::Range;
 
-use memchr::{memchr_iter, memmem};
+use memchr::memmem;
 use unicode_normalization::UnicodeNormalization as _;
 
 use super::parse::{ParsedReply, parse_as};
 use super::{EditKind, FaultKind, Replacement, ReplyFault, Unlocated};
 use crate::model::ReplyFormat;
 use crate::sys::numbers::grouped;
-use crate::sys::text::{cut, escaped};
+use crate::sys::text::{cut, ends_lines_with_crlf, escaped, line_of, with_crlf};
 
 /// Maximum number of occurrences counted.
 const COUNTED: usize = 100;
@@ -91,8 +91,14 @@ fn replaced(
     parts: &[Replacement],
     explained: &mut usize,
 ) -> Result<String, Vec<(usize, Unlocated)>> {
-    let has_crlf = has_crlf(text);
-    let ends = |lines| ends_as(lines, has_crlf);
+    let has_crlf = ends_lines_with_crlf(text) == Some(true);
+    let ends = |lines| {
+        if has_crlf {
+            with_crlf(lines).into()
+        } else {
+            Cow::Borrowed(lines)
+        }
+    };
     let parts = parts.iter();
     let parts = parts.map(|part| (part.line, ends(&part.find), ends(&part.put)));
     let parts: Vec<_> = parts.collect();
@@ -100,7 +106,7 @@ fn replaced(
     for (line, find, put) in &parts {
         match located(text, find, put) {
             Ok(Some((range, put))) => {
-                let first = line_of(text, range.start);
+                let first = line_of(text.as_bytes(), range.start);
                 let mut all = first - 1..first - 1 + lines(&text[range.clone()]).count();
                 if all.all(|line| is_shown(shown, line)) {
                     let line = *line;
@@ -117,7 +123,7 @@ fn replaced(
     for pair in places.windows(2) {
         let [one, next] = pair else { continue };
         if one.range.end > next.range.start {
-            let line = line_of(text, next.range.start);
+            let line = line_of(text.as_bytes(), next.range.start);
             let other = one.line;
             faults.push((next.line, Unlocated::Overlapping { other, line }));
         }
@@ -165,7 +171,9 @@ fn located<'p>(
         (starts, last) => {
             let count = starts.len() + usize::from(last.is_some());
             let starts = starts.iter().copied().chain(last.map(|(start, _)| start));
-            let lines = starts.take(NAMED).map(|start| line_of(text, start));
+            let lines = starts
+                .take(NAMED)
+                .map(|start| line_of(text.as_bytes(), start));
             let mut lines: Vec<String> = lines.map(|line| grouped(line as u64)).collect();
             if count > NAMED {
                 lines.push("…".to_owned());
@@ -207,27 +215,6 @@ fn bare_end<'f>(text: &str, find: &'f str) -> Option<(usize, &'f str)> {
         let is_line = before.is_empty() || before.ends_with('\n');
         is_line.then(|| (before.len(), &find[bare.len()..]))
     })
-}
-
-/// Returns whether all line ends of a text, of which there is at least one, are CRLF.
-fn has_crlf(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    let mut ends = memchr_iter(b'\n', bytes);
-    let is_crlf = |end: usize| end > 0 && bytes[end - 1] == b'\r';
-    ends.next().is_some_and(is_crlf) && ends.all(is_crlf)
-}
-
-/// The lines with CRLF as their line ends if the file has these; otherwise as they are.
-fn ends_as(lines: &str, has_crlf: bool) -> Cow<'_, str> {
-    if !has_crlf {
-        return Cow::Borrowed(lines);
-    }
-    Cow::Owned(lines.replace("\r\n", "\n").replace('\n', "\r\n"))
-}
-
-/// The number of the line at an offset, starting at 1.
-fn line_of(text: &str, offset: usize) -> usize {
-    memchr_iter(b'\n', &text.as_bytes()[..offset]).count() + 1
 }
 
 /// The reason that these lines are not in the text, explained only in a few cases, by lines that were shown.

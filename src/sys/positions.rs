@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::sys::text::cut;
+use crate::sys::text::{cut, line_of};
 
 /// Maximum number of characters shown of serde's error.
 const REASON_LIMIT: usize = 300;
@@ -101,7 +101,7 @@ impl Positions<'_> {
         let before = text.get(..offset).unwrap_or(text);
         let line_start = memchr::memrchr(b'\n', before).map_or(0, |at| at + 1);
         Misplaced {
-            line: memchr::memchr_iter(b'\n', before).count() + 1,
+            line: line_of(text, offset),
             column: before.len() - line_start + 1,
             reason: reason.into(),
         }

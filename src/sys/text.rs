@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
+use memchr::{memchr_iter, memmem};
 use regex::Regex;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
@@ -107,6 +108,23 @@ pub(crate) fn line_end(text: &str) -> &'static str {
     } else {
         "\n"
     }
+}
+
+/// The number of the line at a byte offset, counted from 1.
+pub(crate) fn line_of(text: &[u8], at: usize) -> usize {
+    memchr_iter(b'\n', text.get(..at).unwrap_or(text)).count() + 1
+}
+
+/// Returns whether all lines end with CRLF; `None` if only some do, or there are no line endings.
+pub(crate) fn ends_lines_with_crlf(text: &str) -> Option<bool> {
+    let lines = memchr_iter(b'\n', text.as_bytes()).count();
+    let crlf = memmem::find_iter(text.as_bytes(), b"\r\n").count();
+    (lines > 0 && (crlf == 0 || crlf == lines)).then_some(crlf > 0)
+}
+
+/// Converts line ends to CRLF.
+pub(crate) fn with_crlf(text: &str) -> String {
+    text.replace("\r\n", "\n").replace('\n', "\r\n")
 }
 
 /// Converts all line ends to `\n`, whether `\r\n` or a single `\r`.

@@ -15,7 +15,7 @@ use rustix::termios::{QueueSelector, tcflush};
 
 use crate::record::question::{Answer, Question};
 use crate::sys::interrupt::{Interrupt, Interrupted, Signal};
-use crate::sys::text::printable;
+use crate::sys::text::{line_of, printable};
 use crate::ui::tui::{CommandHint, Menu, Status, Submission};
 
 /// The maximum length of a line, in bytes.
@@ -245,8 +245,7 @@ pub fn prompt_from(reader: impl Read) -> Result<String, InputError> {
     }
     strip_line_end(&mut bytes);
     let text = String::from_utf8(bytes).map_err(|error| {
-        let (valid, _) = error.as_bytes().split_at(error.utf8_error().valid_up_to());
-        let line = 1 + memchr::memchr_iter(b'\n', valid).count();
+        let line = line_of(error.as_bytes(), error.utf8_error().valid_up_to());
         InputError::NotUtf8 { line }
     })?;
     if text.trim().is_empty() {

@@ -13,6 +13,7 @@ use crate::agent::tool::{
     ToolSpec,
 };
 use crate::sys::numbers::counted;
+use crate::sys::text::line_of;
 
 /// Maximum size of a shown line range, in bytes; with the line above it, it fits in any output.
 const SHOWN: usize = OUTPUT_LIMIT - 512;
@@ -260,8 +261,7 @@ fn told(range: LineRange, last: usize, count: usize, from: fn(usize) -> String) 
 
 /// Describes how to continue if the middle of a file is left out.
 fn left_out(text: &str, from: fn(usize) -> String) -> String {
-    let beginning = text.as_bytes().get(..BEGINNING).unwrap_or_default();
-    let next = memchr::memchr_iter(b'\n', beginning).count() + 1;
+    let next = line_of(text.as_bytes(), BEGINNING);
     format!("the middle is left out; read on with {}", from(next))
 }
 

@@ -12,6 +12,7 @@ use super::place::ResolvedPath;
 use super::write::put;
 use crate::agent::tool::{Arguments, Effect, Parameter, Tool, ToolError, ToolOutput, ToolSpec};
 use crate::sys::numbers::{counted, grouped};
+use crate::sys::text::{ends_lines_with_crlf, line_of, with_crlf};
 
 /// Maximum size of a file to change, in bytes.
 const LARGEST: u64 = 10 << 20;
@@ -154,7 +155,7 @@ fn replaced(text: &str, passage: &Passage<'_>) -> Result<Replaced, String> {
     }
     // New lines in a file that uses CRLF throughout get CRLF, too; and a reply may use other line endings than the
     // file.
-    let is_crlf = !find.contains('\n') && has_crlf_throughout(text);
+    let is_crlf = !find.contains('\n') && ends_lines_with_crlf(text) == Some(true);
     let as_it_is = if is_crlf {
         with_crlf(replace)
     } else {
@@ -209,20 +210,6 @@ fn newlines(text: &str) -> usize {
 
 fn with_lf(text: &str) -> String {
     text.replace("\r\n", "\n")
-}
-
-fn with_crlf(text: &str) -> String {
-    with_lf(text).replace('\n', "\r\n")
-}
-
-fn has_crlf_throughout(text: &str) -> bool {
-    let newlines = newlines(text);
-    newlines > 0 && newlines == text.matches("\r\n").count()
-}
-
-/// The line number of a byte offset, counted from 1.
-fn line_of(text: &[u8], at: usize) -> usize {
-    memchr_iter(b'\n', text.get(..at).unwrap_or(text)).count() + 1
 }
 
 fn ambiguous(text: &str, found: &[usize], passage: &Passage<'_>) -> String {

@@ -14,7 +14,7 @@ use regex::bytes::{Regex, RegexBuilder};
 use serde_json::Value;
 
 use crate::record::result::WarningRecord;
-use crate::sys::text::{cut, printable};
+use crate::sys::text::{cut, line_of, printable};
 
 use crate::sys::diff::{FileChange, LineKind, hunks};
 pub(crate) use signs::Concern;
@@ -145,7 +145,7 @@ pub(crate) fn signed_lines(path: &str, text: &[u8], concern: Concern) -> Vec<usi
     let offset = |found: &[u8]| found.as_ptr().addr() - text.as_ptr().addr();
     let mut lines: Vec<usize> = signs
         .flat_map(|sign| sign.found(text).map(offset).collect::<Vec<_>>())
-        .map(|at| memchr_iter(b'\n', &text[..at]).count() + 1)
+        .map(|at| line_of(text, at))
         .collect();
     lines.sort_unstable();
     lines
