@@ -413,7 +413,7 @@ fn marks_of_a_file_have_carets_of_one_number() {
 }
 
 #[test]
-fn edits_of_what_a_build_has_formatted_are_told_by_their_files() {
+fn edits_of_what_a_build_has_formatted_are_told_by_their_lines() {
     let first = reply("src/lib.rs", "fn one() {\n", "fn uno(){\n");
     // The build has put a blank in front of the brace.
     let second = reply("src/lib.rs", "fn uno() {\n", "fn due() {\n");
@@ -422,6 +422,7 @@ fn edits_of_what_a_build_has_formatted_are_told_by_their_files() {
         project(&server).build("sed -i 's/(){/() {/' src/lib.rs; ! grep -q uno src/lib.rs");
     let run = edits(&project, &[]).exits(0);
     let log = project.run(&["log", &run.folder]).exits(0).stdout;
-    assert!(log.contains("wrote src/lib.rs"), "{log}");
+    let told = "\n  wrote src/lib.rs\n    -fn uno() {\n    +fn due() {\n";
+    assert!(log.contains(told), "{log}");
     assert!(!log.contains("changed no files"), "{log}");
 }

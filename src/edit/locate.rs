@@ -59,13 +59,12 @@ pub fn read(reply: &str, format: ReplyFormat, sent: &dyn Fn(&str) -> Sent) -> Pa
             match replaced {
                 Ok(text) => edit.kind = EditKind::Write(text),
                 Err(why) => {
-                    let path = &edit.path;
                     parsed.faults.extend(why.into_iter().map(|(line, why)| {
-                        let path = path.clone();
+                        let path = edit.path.clone();
                         let kind = FaultKind::Unlocated { path, why };
                         ReplyFault { line, kind }
                     }));
-                    parsed.unlocated.push((edit.path, edit.line));
+                    parsed.unlocated.push(edit);
                     continue;
                 }
             }

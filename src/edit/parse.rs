@@ -25,8 +25,8 @@ pub struct ParsedReply {
     pub faults: Vec<ReplyFault>,
     /// The paths named by more than one block; the last block counts.
     pub repeated: Vec<String>,
-    /// The files in which not all replacements were found, each with its line of the reply.
-    pub unlocated: Vec<(String, usize)>,
+    /// The files in which not all replacements were found.
+    pub unlocated: Vec<FileEdit>,
     /// The reason that the reply must have been cut short, whatever the server says.
     pub incomplete: Option<String>,
     /// The text outside of blocks.

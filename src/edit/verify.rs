@@ -272,11 +272,11 @@ impl PathPolicy {
                 }
             }
         }
-        for (path, line) in reply.unlocated {
-            if let Some(kind) = self.present(&path)?.err() {
+        for edit in reply.unlocated {
+            if let Some(kind) = self.present(&edit.path)?.err() {
                 // These tell lines of a file that no reply may name.
-                faults.retain(|fault| !fault.is_unlocated(&path));
-                faults.push(ReplyFault { line, kind });
+                faults.retain(|fault| !fault.is_unlocated(&edit.path));
+                faults.push(edit.fault(kind));
             }
         }
         if !faults.is_empty() {

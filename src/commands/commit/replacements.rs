@@ -55,9 +55,9 @@ impl Replacements {
             EditKind::Write(content) => (edit.path, Some(content)),
             EditKind::Remove => (edit.path, None),
         }));
-        for (path, _) in parsed.unlocated {
-            let now = present(tree, &path);
-            self.files.insert(path, now);
+        for edit in parsed.unlocated {
+            let now = present(tree, &edit.path);
+            self.files.insert(edit.path, now);
         }
     }
 

@@ -188,6 +188,13 @@ impl Story {
             // What is located in lines that a build has changed cannot be computed again.
             for (did, path) in step.changed_files() {
                 self.line(format!("  {did} {path}"));
+                let edit = parsed.unlocated.iter().find(|edit| edit.path == path);
+                let parts = edit.into_iter().flat_map(|edit| &edit.parts);
+                let lines = parts.flat_map(|part| {
+                    let found = part.find.lines().map(|line| format!("-{line}\n"));
+                    found.chain(part.put.lines().map(|line| format!("+{line}\n")))
+                });
+                self.beginning_of(&lines.collect::<String>(), "    ");
             }
             if step.changed_files().next().is_none() {
                 self.line("  The reply changed no files.");
