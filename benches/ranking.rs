@@ -25,7 +25,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use code_commit::measured::{Source, rank, weight};
+use code_commit::measured::{rank, weight};
 use serde_json::Value;
 
 use support::git_text;
@@ -207,8 +207,8 @@ fn speed() {
         let files = read(dir.path());
         plain.push(started.elapsed());
         let sources = files.iter();
-        let sources = sources.map(|(path, text)| Source { path, text });
-        let sources: Vec<Source<'_>> = sources.collect();
+        let sources = sources.map(|(path, text)| (&**path, &**text));
+        let sources: Vec<(&str, &str)> = sources.collect();
         let before = peak();
         let ranking = rank(query, &sources, &[]);
         ranked.push(started.elapsed());

@@ -74,7 +74,7 @@ pub mod measured {
     pub use crate::model::tokens;
     pub use crate::project::outline::{Signature, outline, signatures};
     pub use crate::project::ranking::kinds::weight;
-    pub use crate::project::ranking::{PastCommit, Ranked, Ranking, Source, rank, terms};
+    pub use crate::project::ranking::{PastCommit, Ranked, Ranking, rank, terms};
     pub use crate::record::event::Event;
     pub use crate::record::mode::SharedMode;
     pub use crate::run::past::findings::read as read_findings;

@@ -81,15 +81,19 @@ pub fn context(context: &Context<'_>, arguments: &ContextArgs) -> Result<Outcome
 /// Returns the files by rank, as a table and as data; under a limit, also the outline's size and what is sent of each.
 pub(super) fn choice(context: &CodeContext) -> (String, Value) {
     let is_limited = context.sight.tokens > 0;
-    let mut rows = vec![["tokens", "file", "shown", "why"].map(str::to_owned)];
+    let mut rows = vec![
+        ["tokens", "file", "shown", "why"]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
     let (mut files, mut more, mut of_files) = (Vec::new(), 0_u64, 0);
     let mut shown = context.shown.iter().peekable();
     for ranked in &context.ranked {
         let file = &context.files[ranked.index];
         let sent = shown.next_if(|shown| shown.index == ranked.index);
         let lines = sent.and_then(|sent| sent.lines.as_ref());
-        let lines = lines.map(|lines| lines.iter().map(|range| [range.start + 1, range.end]));
-        let lines = lines.map(Iterator::collect::<Vec<_>>);
+        let lines: Option<Vec<_>> =
+            lines.map(|lines| lines.iter().map(|it| [it.start + 1, it.end]).collect());
         let tokens = sent.map_or(file.tokens, |sent| sent.tokens);
         let form = match (sent, &lines) {
             (None, _) => "",
@@ -97,19 +101,13 @@ pub(super) fn choice(context: &CodeContext) -> (String, Value) {
             (_, Some(_)) => "lines",
         };
         if sent.is_some() || files.len() < NAMED {
-            let ranges = lines.iter().flatten();
-            let ranges = ranges.map(|[first, last]| format!("{first}-{last}"));
-            let ranges = ranges.collect::<Vec<_>>().join(" ");
-            rows.push([
-                grouped(tokens),
-                file.path.escape_debug().to_string(),
-                if lines.is_some() {
-                    ranges
-                } else {
-                    form.to_owned()
-                },
-                ranked.why.join(" "),
-            ]);
+            let ranges = lines.as_ref().map(|lines| {
+                let ranges = lines.iter().map(|[first, last]| format!("{first}-{last}"));
+                ranges.collect::<Vec<_>>().join(" ")
+            });
+            let path = file.path.escape_debug().to_string();
+            let shown = ranges.unwrap_or_else(|| form.to_owned());
+            rows.push(vec![grouped(tokens), path, shown, ranked.why.join(" ")]);
         } else {
             more += 1;
         }
@@ -122,7 +120,6 @@ pub(super) fn choice(context: &CodeContext) -> (String, Value) {
         );
     }
     let mut data = json!({"schema": 1, "tokens": of_files, "exact": false, "files": files});
-    let mut rows: Vec<Vec<String>> = rows.into_iter().map(Vec::from).collect();
     if is_limited {
         let total = tokens::count(&context.text());
         let outline = total.saturating_sub(of_files);

@@ -14,7 +14,7 @@ use super::step_id::StepId;
 use crate::sys::http::endpoint::Endpoint;
 use crate::sys::text::without_mark;
 
-/// Receives the progress of a call; by default, ignores it.
+/// Receives the progress of a call; `()` ignores it.
 pub trait Listener {
     /// Reports that a try failed and that the next one follows after `wait`. `next_try` counts from 2.
     fn retrying(&self, _next_try: u32, _wait: Duration, _reason: &str) {}
@@ -28,6 +28,8 @@ pub trait Listener {
     /// Discards all pieces received so far, since the call is made again.
     fn restart(&self) {}
 }
+
+impl Listener for () {}
 
 /// A language model. Asking it and reading its answer are separate steps, so that the answer can be logged while it is
 /// being read.

@@ -26,15 +26,6 @@ const MANY_PATHS: usize = 100;
 /// Maximum number of words that explain a file's rank.
 const EXPLAINED: usize = 5;
 
-/// A text file of the code base.
-#[derive(Debug, Clone, Copy)]
-pub struct Source<'t> {
-    /// Path relative to the root.
-    pub path: &'t str,
-    /// The whole text.
-    pub text: &'t str,
-}
-
 /// An earlier commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PastCommit {
@@ -64,9 +55,9 @@ pub struct Ranking {
     pub weights: HashMap<String, f64>,
 }
 
-/// Ranks `sources` for `query`. `history` has the project's last commits.
+/// Ranks files, given as paths relative to the root and texts, for `query`. `history` has the project's last commits.
 #[must_use]
-pub fn rank(query: &str, sources: &[Source<'_>], history: &[PastCommit]) -> Ranking {
+pub fn rank(query: &str, sources: &[(&str, &str)], history: &[PastCommit]) -> Ranking {
     let words = Words::of(query);
     let (texts, paths) = read(&words, sources);
     let messages = messages(&words, sources, history);
@@ -88,25 +79,25 @@ pub fn rank(query: &str, sources: &[Source<'_>], history: &[PastCommit]) -> Rank
             }
             Ranked {
                 index,
-                score: kinds::weight(sources[index].path) * shares.iter().sum::<f64>(),
+                score: kinds::weight(sources[index].0) * shares.iter().sum::<f64>(),
                 why: explained(&words, &shares),
             }
         })
         .collect();
     files.sort_by(|a, b| {
-        let by_path = || sources[a.index].path.cmp(sources[b.index].path);
+        let by_path = || sources[a.index].0.cmp(sources[b.index].0);
         b.score.total_cmp(&a.score).then_with(by_path)
     });
     Ranking { files, weights }
 }
 
 /// Counts the words in each text and in each path. A path's terms count in its text, too.
-fn read(words: &Words, sources: &[Source<'_>]) -> (Vec<Document>, Vec<Document>) {
+fn read(words: &Words, sources: &[(&str, &str)]) -> (Vec<Document>, Vec<Document>) {
     let read = in_parallel(sources.len(), |range| {
         let mut counter = words.counter();
-        let documents = sources[range].iter().map(|source| {
-            let path = counter.count(source.path);
-            let mut text = counter.count(source.text);
+        let documents = sources[range].iter().map(|(path, text)| {
+            let path = counter.count(path);
+            let mut text = counter.count(text);
             text.add(&path);
             (text, path)
         });
@@ -117,12 +108,10 @@ fn read(words: &Words, sources: &[Source<'_>]) -> (Vec<Document>, Vec<Document>)
 }
 
 /// Gives the messages of earlier commits to the files that they touched.
-fn messages(words: &Words, sources: &[Source<'_>], history: &[PastCommit]) -> Vec<Document> {
+fn messages(words: &Words, sources: &[(&str, &str)], history: &[PastCommit]) -> Vec<Document> {
     let mut documents: Vec<Document> = sources.iter().map(|_| Document::default()).collect();
     let indices = sources.iter().enumerate();
-    let indices: HashMap<&str, usize> = indices
-        .map(|(index, source)| (source.path, index))
-        .collect();
+    let indices: HashMap<&str, usize> = indices.map(|(index, (path, _))| (*path, index)).collect();
     let mut counter = words.counter();
     for commit in history.iter().filter(|it| it.paths.len() <= MANY_PATHS) {
         let message = counter.count(&commit.message);
@@ -148,10 +137,8 @@ mod tests {
     use super::*;
 
     fn paths(query: &str, files: &[(&'static str, &str)], history: &[PastCommit]) -> Vec<String> {
-        let source = |&(path, text)| Source { path, text };
-        let sources: Vec<Source<'_>> = files.iter().map(source).collect();
-        let ranking = rank(query, &sources, history);
-        let path = |file: &Ranked| sources[file.index].path.to_owned();
+        let ranking = rank(query, files, history);
+        let path = |file: &Ranked| files[file.index].0.to_owned();
         ranking.files.iter().map(path).collect()
     }
 
@@ -218,7 +205,7 @@ mod tests {
     #[test]
     fn a_ranking_names_its_words_and_their_weights() {
         let texts = ["the fence", "the the", "the end"];
-        let sources = texts.map(|text| Source { path: "x", text });
+        let sources = texts.map(|text| ("x", text));
         let ranking = rank("The the fence, missing", &sources, &[]);
         let (best, second) = (&ranking.files[0], &ranking.files[1]);
         assert_eq!(
@@ -236,7 +223,7 @@ mod tests {
         let texts: Vec<String> = (0..200)
             .map(|n| format!("word{n} common {}", n % 7))
             .collect();
-        let sources = texts.iter().map(|text| Source { path: text, text });
+        let sources = texts.iter().map(|text| (&**text, &**text));
         let ranking = rank("common word150 3", &sources.collect::<Vec<_>>(), &[]);
         assert_eq!((ranking.files[0].index, ranking.files.len()), (150, 200));
     }

@@ -13,7 +13,6 @@ use crate::edit::Digest;
 use crate::edit::beneath::{OpenDirectory, PathEntry, Root};
 use crate::model::tokens;
 use crate::project::index::{IndexProblem, TrackedPaths};
-use crate::project::ranking::Source;
 use crate::project::rollup::{RollupFile, RollupState, header};
 use crate::project::{CONFIG, LOGS};
 use crate::secret::Redactor;
@@ -22,6 +21,7 @@ use crate::sys::error::Error;
 use crate::sys::files::PathError;
 use crate::sys::numbers::counted;
 use crate::sys::parallel::in_parallel;
+use crate::sys::text::line_end;
 
 /// Maximum size of a file to roll up, in bytes: no model accepts more.
 pub(super) const LARGEST: u64 = 64 << 20;
@@ -54,23 +54,16 @@ impl Rolled {
 
     /// The header, the text, and a newline if the text does not end in one, so that the next header begins a line.
     pub(super) fn parts(&self) -> [Cow<'_, str>; 3] {
-        let is_open = !self.content.is_empty() && !self.content.ends_with('\n');
         [
             header(&self.path).into(),
             self.content.as_str().into(),
-            if is_open { "\n" } else { "" }.into(),
+            line_end(&self.content).into(),
         ]
     }
 
     /// Its path, and the digest of its text.
     pub fn digest(&self) -> (String, Digest) {
         (self.path.clone(), Digest::of(self.content.as_bytes()))
-    }
-
-    /// The file, for ranking.
-    pub fn source(&self) -> Source<'_> {
-        let (path, text) = (&self.path, &self.content);
-        Source { path, text }
     }
 }
 

@@ -19,7 +19,7 @@ use crate::edit::{Digest, EditKind, FaultKind, FileEdit, ParsedReply, ReplyFault
 use crate::model::{ReplyFormat, tokens};
 use crate::project::excerpts::{excerpts, numbered, ranges};
 use crate::project::outline::outline;
-use crate::project::ranking::{PastCommit, Ranked, Source, rank};
+use crate::project::ranking::{PastCommit, Ranked, rank};
 use crate::project::rollup::header;
 use crate::record::run_files::SHOWN;
 use crate::run::past::findings;
@@ -124,8 +124,8 @@ impl CodeContext {
         let (include, excluded) = (code_base.named(&limit.include)?, code_base.named(exclude)?);
         let mut files = code_base.files;
         files.retain(|file| !excluded.contains(&file.path));
-        let sources: Vec<Source<'_>> = files.iter().map(Rolled::source).collect();
-        let ranking = rank(query, &sources, history);
+        let sources = files.iter().map(|file| (&*file.path, &*file.content));
+        let ranking = rank(query, &sources.collect::<Vec<_>>(), history);
         let words = words(query);
         let is_named =
             |file: &Rolled| include.contains(&file.path) || words.contains(file.path.as_str());
@@ -249,8 +249,7 @@ impl CodeContext {
         let (mut wanted, mut faults) = (BTreeSet::new(), Vec::new());
         for (at, path) in list.lines().enumerate() {
             let path = path.trim();
-            let found = self.at(path);
-            let rule = match found {
+            let rule = match self.at(path) {
                 _ if path.is_empty() => continue,
                 // Also what the model has made itself.
                 _ if self.sight.whole.contains(path) && !is_recorded => Rule::AlreadyShown,
@@ -281,8 +280,8 @@ impl CodeContext {
             return Err(vec![fault(request.line, FaultKind::Need(why.into()))]);
         }
         self.rounds += 1;
-        let digests = &mut self.first.digests;
-        digests.extend(wanted.iter().map(|file| file.digest()));
+        let digests = wanted.iter().map(|file| file.digest());
+        self.first.digests.extend(digests);
         let paths: Vec<String> = wanted.iter().map(|file| file.path.clone()).collect();
         self.sight.whole.extend(paths.iter().cloned());
         self.needed.extend(paths.iter().cloned());
@@ -303,7 +302,7 @@ impl CodeContext {
     /// When a file that has changed cannot be read.
     pub fn look_again(
         &mut self,
-        mut own: Vec<PresentFile>,
+        own: Vec<PresentFile>,
         mut changed: Vec<String>,
         format: ReplyFormat,
         (root, search): (&Path, Option<&Redactor>),
@@ -314,12 +313,10 @@ impl CodeContext {
         let finds =
             |file: &Rolled, search| !credentials::find("", &file.content, search).is_empty();
         now.retain(|file| !search.is_some_and(|search| finds(file, search)));
-        let written = own
-            .iter()
-            .filter_map(|file| Some((file.path.clone(), file.now.clone()?)));
-        now.extend(written.map(|(path, text)| Rolled::of(path, text)));
-        let mut gone: BTreeSet<String> = changed.into_iter().collect();
-        gone.extend(own.iter().map(|file| file.path.clone()));
+        let rolled = |file: &PresentFile| Some(Rolled::of(file.path.clone(), file.now.clone()?));
+        now.extend(own.iter().filter_map(rolled));
+        let paths = own.iter().map(|file| file.path.clone());
+        let mut gone: BTreeSet<String> = changed.into_iter().chain(paths).collect();
         for file in now {
             gone.remove(&file.path);
             let known = self.at(&file.path).map(|at| &mut self.files[at]);
@@ -329,26 +326,18 @@ impl CodeContext {
             }
         }
         self.files.retain(|file| !gone.contains(&file.path));
-        let whole = self.first.whole.iter().chain(&self.needed);
-        self.sight.whole = whole
-            .filter(|path| self.at(path).is_some())
-            .cloned()
-            .collect();
+        let whole = self.first.whole.iter().chain(&self.needed).cloned();
+        self.sight.whole = whole.filter(|path| self.at(path).is_some()).collect();
         self.sight.parts.clone_from(&self.first.parts);
-        for file in &mut own {
-            if let Some(before) = self.before.get(&file.path) {
-                *file = PresentFile::of(mem::take(&mut file.path), Some(before), file.now.take());
-            }
-        }
-        let others = self.before.iter().filter(|(path, _)| {
+        let others = self.before.keys().filter(|path| {
             let is_seen = self.sight.whole.contains(*path) || self.sight.parts.contains_key(*path);
             is_seen && own.iter().all(|file| file.path != **path)
         });
-        let others = others.filter_map(|(path, before)| {
-            let now = self.files[self.at(path)?].content.clone();
-            Some(PresentFile::of(path.clone(), Some(before), Some(now)))
+        let others = others.filter_map(|path| {
+            let now = Some(self.files[self.at(path)?].content.clone());
+            Some((PresentFile::of(path.clone(), None, now), false))
         });
-        let others: Vec<_> = others.map(|file| (file, false)).collect();
+        let others: Vec<_> = others.collect();
         let all = own.into_iter().map(|file| (file, true)).chain(others);
         Ok(all
             .filter_map(|(file, is_own)| self.seen(file, is_own, format))
@@ -363,18 +352,18 @@ impl CodeContext {
         is_own: bool,
         format: ReplyFormat,
     ) -> Option<PresentFile> {
+        let before = self.before.get(&file.path);
+        if before.is_some() {
+            file = PresentFile::of(file.path, before.map(String::as_str), file.now);
+        }
         if self.sight.whole.contains(&file.path) {
             file.lines = file.lines.filter(|_| format == ReplyFormat::Edits);
             return Some(file);
         }
         let now = file.now.as_deref().unwrap_or_default();
-        let parts = self
-            .first
-            .parts
-            .get(&file.path)
-            .cloned()
-            .unwrap_or_default();
-        let (mut all, changed) = match self.before.get(&file.path) {
+        let parts = self.first.parts.get(&file.path).cloned();
+        let parts = parts.unwrap_or_default();
+        let (mut all, changed) = match before {
             // What cannot be compared is not known any more.
             Some(before) => moved(&parts, before, now).unwrap_or_default(),
             None => (parts, Lines::new()),

@@ -9,6 +9,7 @@ use std::fmt;
 use std::ops::Range;
 use std::path::Path;
 
+use super::code_base::Rolled;
 use crate::model::estimate::{self, CostRange, Fit};
 use crate::model::price::Usd;
 use crate::model::prompt::{CONSISTENCY_JOIN, CONSISTENCY_PART, Inputs, Prompt};
@@ -31,7 +32,8 @@ pub struct Parts {
     query: String,
     /// The specification, which accompanies each part; empty if it is too long, and then a file like any other.
     specification: String,
-    files: Vec<PartFile>,
+    /// The files, or pieces of those that are larger than a part.
+    files: Vec<Rolled>,
     /// The files of each part.
     parts: Vec<Range<usize>>,
     /// Maximum number of tokens of an outline.
@@ -40,14 +42,6 @@ pub struct Parts {
     room: u64,
     /// The calls for all of it.
     pub estimate: PartsEstimate,
-}
-
-/// A file, or a piece of one that is larger than a part.
-struct PartFile {
-    /// Its path, and the lines of a piece.
-    path: String,
-    content: String,
-    tokens: u64,
 }
 
 impl Parts {
@@ -72,7 +66,9 @@ impl Parts {
         let is_specification =
             |section: &RollupFile<'_>| Path::new(section.path).ends_with(SPECIFICATION);
         let own = sections.iter().filter(|section| is_specification(section));
-        let mut specification: String = own.map(|file| rolled(file.path, file.content)).collect();
+        let mut specification: String = own
+            .flat_map(|file| unsplit(file).parts().map(String::from))
+            .collect();
         if tokens::count(&specification) <= quarter {
             sections.retain(|section| !is_specification(section));
         } else {
@@ -95,7 +91,7 @@ impl Parts {
         let room = limit.checked_sub(quarter + frame);
         parts.room = room.filter(|room| *room >= quarter)?;
         let files = sections.iter();
-        let files = files.flat_map(|file| PartFile::pieces(file, parts.room));
+        let files = files.flat_map(|file| pieces(file, parts.room));
         parts.files = files.collect();
         parts.parts = packed(&parts.files, parts.room);
         parts.estimate = parts.estimated(frame, spec);
@@ -116,9 +112,7 @@ impl Parts {
         let files = self.files[range.clone()].iter();
         let words = grouped((self.share() / 2).min(MAX_WORDS));
         let note = format!("{}. Write at most {words} words.\n", self.described(step));
-        let codebase = files
-            .map(|file| rolled(&file.path, &file.content))
-            .collect();
+        let codebase = files.flat_map(Rolled::parts).collect();
         self.prompt(
             CONSISTENCY_PART,
             note,
@@ -144,7 +138,7 @@ impl Parts {
     /// Describes a part: `Part 1 of 3: 12 files, about 3,400 tokens, from Cargo.toml to src/lib.rs`.
     pub fn described(&self, step: &StepId) -> String {
         let files = &self.files[self.parts[usize::from(step.number) - 1].clone()];
-        let path = |file: Option<&PartFile>| escaped(file.map_or("", |file| &file.path));
+        let path = |file: Option<&Rolled>| escaped(file.map_or("", |file| &file.path));
         format!(
             "{} of {}: {}, about {}, from {} to {}",
             step.title(),
@@ -233,30 +227,27 @@ impl fmt::Display for PartsEstimate {
     }
 }
 
-impl PartFile {
-    /// Creates the file of this section, or its pieces for parts of `room` tokens, which end with lines.
-    fn pieces(section: &RollupFile<'_>, room: u64) -> Vec<Self> {
-        let file = |path: String, content: &str| Self {
-            tokens: tokens::count(&header(&path)) + tokens::count(content),
-            content: content.to_owned(),
-            path,
-        };
-        let whole = file(section.path.to_owned(), section.content);
-        if whole.tokens <= room {
-            return vec![whole];
-        }
-        let all = section.content.lines().count();
-        let title = |first, last| format!("{} (lines {first}-{last} of {all})", section.path);
-        let room = room.saturating_sub(tokens::count(&header(&title(all, all))));
-        let mut first = 1;
-        let pieces = split(section.content, room).into_iter().map(|piece| {
-            let last = first + piece.lines().count().saturating_sub(1);
-            let title = title(first, last);
-            first = last + usize::from(piece.ends_with('\n'));
-            file(title, piece)
-        });
-        pieces.collect()
+/// Returns the file of this section, or its pieces for parts of `room` tokens, which end with lines.
+fn pieces(section: &RollupFile<'_>, room: u64) -> Vec<Rolled> {
+    let whole = unsplit(section);
+    if whole.tokens <= room {
+        return vec![whole];
     }
+    let all = section.content.lines().count();
+    let title = |first, last| format!("{} (lines {first}-{last} of {all})", section.path);
+    let room = room.saturating_sub(tokens::count(&header(&title(all, all))));
+    let mut first = 1;
+    let pieces = split(section.content, room).into_iter().map(|piece| {
+        let last = first + piece.lines().count().saturating_sub(1);
+        let title = title(first, last);
+        first = last + usize::from(piece.ends_with('\n'));
+        Rolled::of(title, piece.to_owned())
+    });
+    pieces.collect()
+}
+
+fn unsplit(section: &RollupFile<'_>) -> Rolled {
+    Rolled::of(section.path.to_owned(), section.content.to_owned())
 }
 
 /// Splits a text into pieces of at most `room` tokens, at line ends; a line that is longer than that anywhere.
@@ -288,7 +279,7 @@ pub fn rolled(path: &str, content: &str) -> String {
     format!("{}{content}{}", header(path), line_end(content))
 }
 
-fn total(files: &[PartFile]) -> u64 {
+fn total(files: &[Rolled]) -> u64 {
     files.iter().map(|file| file.tokens).sum()
 }
 
@@ -306,8 +297,8 @@ fn cut(text: &str, room: u64) -> Cow<'_, str> {
 }
 
 /// Fills parts of `room` tokens with the files, in order; those of a directory stay together if a part has room.
-fn packed(files: &[PartFile], room: u64) -> Vec<Range<usize>> {
-    let is_together = |one: &PartFile, next: &PartFile| {
+fn packed(files: &[Rolled], room: u64) -> Vec<Range<usize>> {
+    let is_together = |one: &Rolled, next: &Rolled| {
         let [one, next] = [one, next].map(|file| file.path.rsplit_once('/'));
         one.map(|it| it.0) == next.map(|it| it.0)
     };
@@ -335,8 +326,8 @@ fn packed(files: &[PartFile], room: u64) -> Vec<Range<usize>> {
 mod tests {
     use super::*;
 
-    fn file(path: &str, tokens: u64) -> PartFile {
-        PartFile {
+    fn file(path: &str, tokens: u64) -> Rolled {
+        Rolled {
             path: path.to_owned(),
             content: String::new(),
             tokens,
@@ -402,7 +393,7 @@ mod tests {
                 added: 0,
                 state: rollup::RollupState::Same,
             };
-            let pieces = PartFile::pieces(&section, 500);
+            let pieces = pieces(&section, 500);
             assert!(pieces.len() > 2);
             assert!(pieces.iter().all(|piece| piece.tokens <= 500));
             let joined: String = pieces.iter().map(|piece| &*piece.content).collect();
@@ -414,15 +405,15 @@ mod tests {
             added: 0,
             state: rollup::RollupState::Same,
         };
-        let pieces = PartFile::pieces(&section, 4000);
-        let [first, .., last] = &*pieces else {
-            panic!("{}", pieces.len())
+        let found = pieces(&section, 4000);
+        let [first, .., last] = &*found else {
+            panic!("{}", found.len())
         };
         let count = first.content.lines().count();
         assert_eq!(first.path, format!("a.rs (lines 1-{count} of 1000)"));
         assert!(last.path.ends_with("-1000 of 1000)"), "{}", last.path);
         assert!(first.content.ends_with('\n'));
-        assert_eq!(PartFile::pieces(&section, 1 << 20)[0].path, "a.rs");
+        assert_eq!(pieces(&section, 1 << 20)[0].path, "a.rs");
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! The files that a repair shows, as they are now, and the lines shown of them. Pure.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use crate::model::prompt::Replacement;
+use crate::project::excerpts::ranges;
 use crate::sys::diff::{Comparison, hunks};
 
 /// Files of up to this many lines are shown as a whole.
@@ -49,16 +51,12 @@ fn regions(before: &str, now: &str) -> Option<Lines> {
     if count <= SMALL {
         return None;
     }
-    let mut regions: Lines = Vec::new();
-    for hunk in hunks(before.as_bytes(), now.as_bytes())? {
-        let start = hunk.after_start.saturating_sub(NEIGHBOURS);
-        let end = (hunk.after_start + hunk.after_count() + NEIGHBOURS).min(count);
-        match regions.last_mut() {
-            Some(last) if start <= last.end => last.end = end,
-            _ => regions.push(start..end),
-        }
-    }
-    Some(regions)
+    let hunks = hunks(before.as_bytes(), now.as_bytes())?.into_iter();
+    let around = hunks.flat_map(|hunk| {
+        let end = hunk.after_start + hunk.after_count() + NEIGHBOURS;
+        hunk.after_start.saturating_sub(NEIGHBOURS)..end.min(count)
+    });
+    Some(ranges(around.collect::<BTreeSet<usize>>()))
 }
 
 /// Returns where lines of a text are in a later state of it, and those of these ranges that have changed; `None` if the
@@ -78,13 +76,8 @@ pub fn moved(lines: &[Range<usize>], before: &str, now: &str) -> Option<(Lines, 
     };
     let (mut all, mut changed) = (Vec::new(), Vec::new());
     for range in lines {
-        let (Some(old), to) = (
-            comparison.before.get(range.clone()),
-            place(range.start)..place(range.end),
-        ) else {
-            continue;
-        };
-        if comparison.after[to.clone()] != *old {
+        let to = place(range.start)..place(range.end);
+        if comparison.after[to.clone()] != *comparison.before.get(range.clone())? {
             changed.push(to.clone());
         }
         all.push(to);
@@ -133,6 +126,6 @@ mod tests {
             let moved = moved(&[1..3, 4..6], before, now).unwrap();
             assert_eq!(moved, (all.to_vec(), changed), "{now}");
         }
-        assert_eq!(moved(&[3..9], "a\n", "b\n"), Some((vec![], vec![])));
+        assert_eq!(moved(&[3..9], "a\n", "b\n"), None);
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::rates::{ModelRates, Rates, Verdict};
 use crate::commands::init;
 use crate::edit::undo_log::UndoLog;
-use crate::edit::{self, LossGuard, PathPolicy, Sent, VerifiedEdits, VerifyError};
+use crate::edit::{self, LossGuard, PathPolicy, Sent, VerifyError};
 use crate::exec::sandbox::SandboxMode;
 use crate::model::estimate::OverBudget;
 use crate::model::price::Usd;
@@ -207,7 +207,19 @@ fn attempt(
         is_part: false,
     };
     let prompt = Prompt::initial(&inputs, models.first.spec.prompt_order, format);
-    let verify = |reply: &Reply| verify(context, &root, (change, format), reply);
+    let guard = LossGuard {
+        query: change.query.to_owned(),
+        ..LossGuard::default()
+    };
+    let sent = |path: &str| {
+        let shown = files().find(|(name, _)| *name == path);
+        shown.map_or(Sent::Missing, |(_, text)| Sent::Text(text))
+    };
+    // As a commit does.
+    let verify = |reply: &Reply| {
+        let policy = PathPolicy::load(&root, context.sandbox.program)?.guarded(guard);
+        policy.verify(edit::read(&reply.text, format, &sent))
+    };
     let edits = match run.ask(models, step, prompt, verify)?.1 {
         Err(VerifyError::Rejected(rejection)) => {
             run.note(|step| step.rejected = Some(rejection.to_string()));
@@ -249,25 +261,6 @@ fn attempt(
 fn project_of(context: &Context<'_>, run: &Run<'_>) -> PathBuf {
     let log = context.project.root().join(run.log.name());
     log.join("project")
-}
-
-/// Checks a reply as one of a commit.
-fn verify(
-    context: &Context<'_>,
-    root: &Path,
-    (change, format): (&Change, ReplyFormat),
-    reply: &Reply,
-) -> Result<VerifiedEdits, VerifyError> {
-    let guard = LossGuard {
-        query: change.query.to_owned(),
-        ..LossGuard::default()
-    };
-    let policy = PathPolicy::load(root, context.sandbox.program)?.guarded(guard);
-    let sent = |path: &str| {
-        let shown = files().find(|(name, _)| *name == path);
-        shown.map_or(Sent::Missing, |(_, text)| Sent::Text(text))
-    };
-    policy.verify(edit::read(&reply.text, format, &sent))
 }
 
 /// Writes the project in place of that of an earlier change, and returns its code base.

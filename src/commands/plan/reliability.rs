@@ -12,12 +12,12 @@ use crate::commands::models::rates::{Rate, Verdict};
 use crate::commands::models::trial::tried;
 use crate::commands::workspace::home;
 use crate::model::message::{Message, Role};
-use crate::model::{Form, Listener, ModelTable, Purpose, Request, StepId, TaskType, Tier};
+use crate::model::{Form, ModelTable, Purpose, Request, StepId, TaskType, Tier};
 use crate::project::home::PLAN;
 use crate::run::context::{Context, ModelChoice};
 use crate::run::not_ready::NotReady;
 use crate::run::outcome::{Failure, Outcome};
-use crate::run::selection;
+use crate::run::selection::{self, ModelKey};
 use crate::sys::error::Error;
 
 /// The task for the model.
@@ -38,8 +38,7 @@ pub fn reliability(context: &Context<'_>, wanted: &ReliabilityArgs) -> Result<Ou
         ..context.clone()
     };
     let spec = place::selected(context, choice, TaskType::Coding)?;
-    let stages = vec![(Purpose::STEP, spec)];
-    let models = selection::stage_models(context, choice, stages, &|_| Ok(false))?;
+    let models = selection::one_model(context, choice, None, spec, ModelKey::ByRule)?;
     place::keep_models(context, &home)?;
     let tools = described();
     let offer = PROTOCOL.offer(&tools);
@@ -68,7 +67,7 @@ pub fn reliability(context: &Context<'_>, wanted: &ReliabilityArgs) -> Result<Ou
     let ask = |step: &StepId, (): &()| {
         request.step = step.clone();
         let model = &models.first.model;
-        let reply = model.ask(&request, &Unheard);
+        let reply = model.ask(&request, &());
         let read = |reply| match PROTOCOL.read(&reply, &tools) {
             Ok(_) => Verdict::Right,
             Err(_) => Verdict::Unreadable,
@@ -89,19 +88,14 @@ pub fn reliability(context: &Context<'_>, wanted: &ReliabilityArgs) -> Result<Ou
     let percent = u8::try_from(rate.percent(rate.right)).unwrap_or(100);
     let text = Some(format!("Reliability: {percent}%\n"));
     let at_least = wanted.at_least;
-    if percent >= at_least {
-        return Ok(Outcome {
+    if percent < at_least {
+        return Err(Failure {
             text,
-            ..Outcome::default()
+            ..CommandError::Unreliable { percent, at_least }.into()
         });
     }
-    Err(Failure {
+    Ok(Outcome {
         text,
-        ..CommandError::Unreliable { percent, at_least }.into()
+        ..Outcome::default()
     })
 }
-
-/// A [`Listener`] that ignores everything.
-struct Unheard;
-
-impl Listener for Unheard {}
