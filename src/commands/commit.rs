@@ -1,45 +1,39 @@
 //! The commit workflow: asks for edits, verifies, applies and builds them, and repairs up to three times.
 
+mod asking;
 mod replacements;
 mod search;
 
 use std::collections::BTreeSet;
-use std::mem;
 use std::path::Path;
 
+use self::asking::Asking;
 use self::replacements::Replacements;
 use self::search::{CommitSearch, Failed};
 use super::cli::gate::{GateArgs, GateMode};
-use super::cli::replies::{OnFailure, ReplyArgs, Strategy};
+use super::cli::replies::{OnFailure, Strategy};
 use super::command_line::Cli;
 use super::error::{CommandError, DeniedWarning};
 use super::query;
-use crate::edit::{
-    self, Allowances, LossGuard, ParsedReply, PathPolicy, Rejection, Sent, VerifiedEdits,
-    VerifyError,
-};
+use crate::edit::VerifiedEdits;
 use crate::exec::build_script::BuildError;
 use crate::exec::sandbox::SandboxProblem;
-use crate::model::estimate::{OverBudget, room};
 use crate::model::prompt::Prompt;
-use crate::model::{Delivery, Purpose, Reply, ReplyFormat, StepId};
-use crate::record::event::Event;
+use crate::model::{Delivery, ReplyFormat, StepId};
 use crate::record::result::{RunEdits, WarningRecord};
-use crate::record::run_files::{Artifact, SHOWN};
+use crate::record::run_files::Artifact;
 use crate::record::run_log::BuildLog;
 use crate::run::active::Run;
 use crate::run::baseline::{Baseline, Passed};
 use crate::run::builds::describe;
-use crate::run::code_context::CodeContext;
 use crate::run::context::{Context, ModelChoice};
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::past::warnings::is_denied;
 use crate::run::present::PresentFile;
-use crate::run::problems::DoesNotFit;
 use crate::run::proof::Proof;
 use crate::run::ready::Ready;
 use crate::run::resumption::{ResumedTree, Resumption};
-use crate::run::selection::{Models, RecordedReplies};
+use crate::run::selection::RecordedReplies;
 use crate::run::tree::{Brought, RunTree};
 use crate::run::{closing, ready, verdict};
 use crate::sys::error::Error;
@@ -110,12 +104,14 @@ pub fn commit(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<
     let reverts = cli.on_failure() == OnFailure::Revert;
     let mut result = proof.and_then(|proof| {
         let mut commit = Commit {
-            context,
-            replies: &cli.replies,
-            allowances: cli.losses.into(),
+            asking: Asking {
+                context,
+                replies: &cli.replies,
+                allowances: cli.losses.into(),
+                resumed,
+                code,
+            },
             proof,
-            resumed,
-            code,
             allow_secrets: cli.allow_secrets,
             search: searches.then(|| CommitSearch::new(context, ready.shown.clone())),
         };
@@ -273,13 +269,8 @@ pub(crate) fn baseline_of(cli: &Cli) -> Baseline<'_> {
 }
 
 struct Commit<'c> {
-    context: &'c Context<'c>,
-    replies: &'c ReplyArgs,
-    allowances: Allowances,
+    asking: Asking<'c>,
     proof: Proof<'c>,
-    resumed: ResumedTree,
-    /// The code base, if only a part of it is sent.
-    code: Option<CodeContext>,
     /// True if likely credentials may be sent.
     allow_secrets: bool,
     /// The states seen, with `--strategy search`.
@@ -294,7 +285,7 @@ impl Commit<'_> {
         tree: &mut RunTree<'_>,
         replacements: &mut Replacements,
     ) -> Result<String, Error> {
-        self.log_shown(run)?;
+        self.asking.log_shown(run)?;
         let inputs = &ready.inputs;
         let mut step = StepId::INITIAL;
         let mut repairs = 0;
@@ -314,11 +305,13 @@ impl Commit<'_> {
                 }
             };
             // A repair without edits is an attempt like any other.
-            let needs_edits = self.replies.require_edits && repairs == 0;
+            let needs_edits = self.asking.replies.require_edits && repairs == 0;
             let sent = |path: &str| tree.sent(path, &inputs.rollup);
             let asked = (inputs.query.as_str(), format, prompt);
-            let edits = self.ask(run, &ready.models, &mut step, asked, &sent, needs_edits)?;
-            let log = if let Some(applied) = self.resumed.applied(&step) {
+            let edits =
+                self.asking
+                    .ask(run, &ready.models, &mut step, asked, &sent, needs_edits)?;
+            let log = if let Some(applied) = self.asking.resumed.applied(&step) {
                 run.note(|step| step.is_on_disk = true);
                 replacements.remember_reply(applied, tree);
                 if let Some(output) = applied.output.clone() {
@@ -380,16 +373,16 @@ impl Commit<'_> {
         replacements: &Replacements,
     ) -> Result<FailedBuild, Error> {
         // Replies of whole files are repeated as they were written; nothing need be read.
-        let is_read = self.code.is_some() || format == ReplyFormat::Edits;
+        let is_read = self.asking.code.is_some() || format == ReplyFormat::Edits;
         let mut present = if is_read {
             replacements.present(tree)
         } else {
             replacements.written()
         };
         let mut places = String::new();
-        if let Some(code) = &mut self.code {
-            let root = self.context.project.root();
-            let search = (!self.allow_secrets).then_some(self.context.redactor);
+        if let Some(code) = &mut self.asking.code {
+            let root = self.asking.context.project.root();
+            let search = (!self.allow_secrets).then_some(self.asking.context.redactor);
             present = code.look_again(present, changed, format, (root, search))?;
             tree.show(code.changed());
             places = code.places(&output, root);
@@ -399,141 +392,6 @@ impl Commit<'_> {
             places,
             present,
         })
-    }
-
-    /// Logs what the model has seen at first, where only a part of the code is sent.
-    fn log_shown(&self, run: &Run<'_>) -> Result<(), Error> {
-        let code = self.code.as_ref();
-        code.map_or(Ok(()), |code| Ok(run.log.json(SHOWN, &code.first)?))
-    }
-
-    /// Asks for edits. If the reply is rejected, asks again up to the configured limit, with the same query and
-    /// the reasons for the rejection; files that the model asks for are added to the query. `step` is then the last
-    /// query sent.
-    fn ask<'p>(
-        &mut self,
-        run: &mut Run<'_>,
-        models: &Models<'_>,
-        step: &mut StepId,
-        (query, format, prompt): (&str, ReplyFormat, impl Fn() -> Prompt<'p>),
-        sent: &dyn Fn(&str) -> Sent,
-        needs_edits: bool,
-    ) -> Result<VerifiedEdits, Error> {
-        let allowed = self.replies.reask.max(models.reasks);
-        let mut rejected: Option<Error> = None;
-        loop {
-            let mut prompt = prompt();
-            if let Some(code) = &self.code {
-                prompt = prompt.with("needed files", code.needed());
-            }
-            if let Some(rejection) = &rejected {
-                prompt = prompt.after_rejection(&rejection.to_string());
-            }
-            let guard = self.guard(step, query);
-            let answering = &models.of(&Purpose::CONTEXT).spec;
-            let room = self.code.as_ref().map(|_| room(&prompt, answering));
-            let is_applied = self.resumed.applied(step).is_some();
-            let is_recorded = models.is_replay || models.recorded_in(step).is_some();
-            let examine = |reply: &Reply| {
-                let sent = |path: &str| match &self.code {
-                    Some(code) => code.sent(path, sent(path)),
-                    None => sent(path),
-                };
-                let parsed = edit::read(&reply.text, format, &sent);
-                // What is on the disk already cannot be located in it once more.
-                if is_applied && format == ReplyFormat::Edits {
-                    return (parsed.prose, Ok(Some(VerifiedEdits::default())));
-                }
-                self.verify(parsed, guard, is_recorded, room.unwrap_or_default())
-            };
-            let asked = run.ask(models, step, prompt, examine);
-            let (_, (prose, verified)) = match (asked, rejected) {
-                // Report the rejection as the reason for the failure, not the budget that prevents another
-                // call.
-                (Err(why), Some(rejection)) if why.is::<OverBudget>() || why.is::<DoesNotFit>() => {
-                    run.warn(format!("the model is not asked again: {why}"));
-                    return Err(rejection);
-                }
-                (asked, _) => asked?,
-            };
-            self.context.reporter.event(&Event::Prose(prose));
-            let rejection = match verified {
-                // What is on the disk already is no edit any more.
-                Ok(Some(edits)) if is_applied || !needs_edits || !edits.edits().is_empty() => {
-                    return Ok(edits);
-                }
-                Ok(Some(_)) => Error::from(CommandError::NoEdits),
-                Ok(None) => {
-                    run.log_step()?;
-                    self.log_shown(run)?;
-                    let rounds = self.code.as_ref().map_or(0, CodeContext::rounds);
-                    *step = StepId::new(Purpose::CONTEXT, rounds);
-                    rejected = None;
-                    continue;
-                }
-                Err(VerifyError::Rejected(rejection)) => {
-                    let run = run.log.name().to_owned();
-                    CommandError::Rejected { rejection, run }.into()
-                }
-                Err(error) => return Err(error.into()),
-            };
-            run.note(|step| step.rejected = Some(rejection.to_string()));
-            run.log_step()?;
-            if run.record.reasks() >= allowed {
-                return Err(rejection);
-            }
-            run.warn(format!("{rejection}\nthe model is asked again"));
-            *step = step.clone().again();
-            rejected = Some(rejection);
-        }
-    }
-
-    /// Returns the limits on what a reply may delete; a recorded reply whose edits are already on disk has
-    /// passed them.
-    fn guard(&self, step: &StepId, query: &str) -> LossGuard {
-        if self.resumed.applied(step).is_some() {
-            return LossGuard::off();
-        }
-        LossGuard {
-            allowances: self.allowances,
-            query: query.to_owned(),
-            ..LossGuard::default()
-        }
-    }
-
-    /// Checks all edits of a reply against the policy; `None` for a request for files, which is then
-    /// granted. The prose around them is not judged.
-    fn verify(
-        &mut self,
-        mut parsed: ParsedReply,
-        guard: LossGuard,
-        is_recorded: bool,
-        room: u64,
-    ) -> (String, Result<Option<VerifiedEdits>, VerifyError>) {
-        let prose = mem::take(&mut parsed.prose);
-        let request = CodeContext::request(&parsed);
-        if let Some((code, request)) = self.code.as_mut().zip(request) {
-            let granted = code
-                .grant(&parsed, request, is_recorded, room)
-                .map(|files| {
-                    let files = files.join(", ");
-                    self.context
-                        .notice(format!("the model gets what it asks for: {files}"));
-                    None
-                });
-            return (prose, granted.map_err(|faults| Rejection { faults }.into()));
-        }
-        let seen = self.code.as_ref().map(|code| code.sight.whole.clone());
-        let policy = PathPolicy::load(self.context.project.root(), self.context.sandbox.program);
-        let protection = self.context.protection.clone();
-        let verified = policy.and_then(|policy| {
-            policy
-                .guarded(guard)
-                .protecting(protection)
-                .seeing(seen)
-                .verify(parsed)
-        });
-        (prose, verified.map(Some))
     }
 }
 

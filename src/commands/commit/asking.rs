@@ -1,0 +1,169 @@
+//! The requests of a commit for edits: asks again for a rejected reply, and adds the files that a reply asks for.
+
+use std::mem;
+
+use crate::commands::cli::replies::ReplyArgs;
+use crate::commands::error::CommandError;
+use crate::edit::{
+    self, Allowances, LossGuard, ParsedReply, PathPolicy, Rejection, Sent, VerifiedEdits,
+    VerifyError,
+};
+use crate::model::estimate::{OverBudget, room};
+use crate::model::prompt::Prompt;
+use crate::model::{Purpose, Reply, ReplyFormat, StepId};
+use crate::record::event::Event;
+use crate::record::run_files::SHOWN;
+use crate::run::active::Run;
+use crate::run::code_context::CodeContext;
+use crate::run::context::Context;
+use crate::run::problems::DoesNotFit;
+use crate::run::resumption::ResumedTree;
+use crate::run::selection::Models;
+use crate::sys::error::Error;
+
+/// Asks for edits, and verifies them.
+pub struct Asking<'c> {
+    pub context: &'c Context<'c>,
+    pub replies: &'c ReplyArgs,
+    pub allowances: Allowances,
+    pub resumed: ResumedTree,
+    /// The code base, if only a part of it is sent.
+    pub code: Option<CodeContext>,
+}
+
+impl Asking<'_> {
+    /// Logs what the model has seen at first, where only a part of the code is sent.
+    pub fn log_shown(&self, run: &Run<'_>) -> Result<(), Error> {
+        let code = self.code.as_ref();
+        code.map_or(Ok(()), |code| Ok(run.log.json(SHOWN, &code.first)?))
+    }
+
+    /// Asks for edits. If the reply is rejected, asks again up to the configured limit, with the same query and
+    /// the reasons for the rejection; files that the model asks for are added to the query. `step` is then the last
+    /// query sent.
+    pub fn ask<'p>(
+        &mut self,
+        run: &mut Run<'_>,
+        models: &Models<'_>,
+        step: &mut StepId,
+        (query, format, prompt): (&str, ReplyFormat, impl Fn() -> Prompt<'p>),
+        sent: &dyn Fn(&str) -> Sent,
+        needs_edits: bool,
+    ) -> Result<VerifiedEdits, Error> {
+        let allowed = self.replies.reask.max(models.reasks);
+        let mut rejected: Option<Error> = None;
+        loop {
+            let mut prompt = prompt();
+            if let Some(code) = &self.code {
+                prompt = prompt.with("needed files", code.needed());
+            }
+            if let Some(rejection) = &rejected {
+                prompt = prompt.after_rejection(&rejection.to_string());
+            }
+            let guard = self.guard(step, query);
+            let answering = &models.of(&Purpose::CONTEXT).spec;
+            let room = self.code.as_ref().map(|_| room(&prompt, answering));
+            let is_applied = self.resumed.applied(step).is_some();
+            let is_recorded = models.is_replay || models.recorded_in(step).is_some();
+            let examine = |reply: &Reply| {
+                let sent = |path: &str| match &self.code {
+                    Some(code) => code.sent(path, sent(path)),
+                    None => sent(path),
+                };
+                let parsed = edit::read(&reply.text, format, &sent);
+                // What is on the disk already cannot be located in it once more.
+                if is_applied && format == ReplyFormat::Edits {
+                    return (parsed.prose, Ok(Some(VerifiedEdits::default())));
+                }
+                self.verify(parsed, guard, is_recorded, room.unwrap_or_default())
+            };
+            let asked = run.ask(models, step, prompt, examine);
+            let (_, (prose, verified)) = match (asked, rejected) {
+                // Report the rejection as the reason for the failure, not the budget that prevents another
+                // call.
+                (Err(why), Some(rejection)) if why.is::<OverBudget>() || why.is::<DoesNotFit>() => {
+                    run.warn(format!("the model is not asked again: {why}"));
+                    return Err(rejection);
+                }
+                (asked, _) => asked?,
+            };
+            self.context.reporter.event(&Event::Prose(prose));
+            let rejection = match verified {
+                // What is on the disk already is no edit any more.
+                Ok(Some(edits)) if is_applied || !needs_edits || !edits.edits().is_empty() => {
+                    return Ok(edits);
+                }
+                Ok(Some(_)) => Error::from(CommandError::NoEdits),
+                Ok(None) => {
+                    run.log_step()?;
+                    self.log_shown(run)?;
+                    let rounds = self.code.as_ref().map_or(0, CodeContext::rounds);
+                    *step = StepId::new(Purpose::CONTEXT, rounds);
+                    rejected = None;
+                    continue;
+                }
+                Err(VerifyError::Rejected(rejection)) => {
+                    let run = run.log.name().to_owned();
+                    CommandError::Rejected { rejection, run }.into()
+                }
+                Err(error) => return Err(error.into()),
+            };
+            run.note(|step| step.rejected = Some(rejection.to_string()));
+            run.log_step()?;
+            if run.record.reasks() >= allowed {
+                return Err(rejection);
+            }
+            run.warn(format!("{rejection}\nthe model is asked again"));
+            *step = step.clone().again();
+            rejected = Some(rejection);
+        }
+    }
+
+    /// Returns the limits on what a reply may delete; a recorded reply whose edits are already on disk has
+    /// passed them.
+    fn guard(&self, step: &StepId, query: &str) -> LossGuard {
+        if self.resumed.applied(step).is_some() {
+            return LossGuard::off();
+        }
+        LossGuard {
+            allowances: self.allowances,
+            query: query.to_owned(),
+            ..LossGuard::default()
+        }
+    }
+
+    /// Checks all edits of a reply against the policy; `None` for a request for files, which is then
+    /// granted. The prose around them is not judged.
+    fn verify(
+        &mut self,
+        mut parsed: ParsedReply,
+        guard: LossGuard,
+        is_recorded: bool,
+        room: u64,
+    ) -> (String, Result<Option<VerifiedEdits>, VerifyError>) {
+        let prose = mem::take(&mut parsed.prose);
+        let request = CodeContext::request(&parsed);
+        if let Some((code, request)) = self.code.as_mut().zip(request) {
+            let granted = code
+                .grant(&parsed, request, is_recorded, room)
+                .map(|files| {
+                    let files = files.join(", ");
+                    self.context
+                        .notice(format!("the model gets what it asks for: {files}"));
+                    None
+                });
+            return (prose, granted.map_err(|faults| Rejection { faults }.into()));
+        }
+        let seen = self.code.as_ref().map(|code| code.sight.whole.clone());
+        let policy = PathPolicy::load(self.context.project.root(), self.context.sandbox.program);
+        let protection = self.context.protection.clone();
+        let verified = policy.and_then(|policy| {
+            policy
+                .guarded(guard)
+                .protecting(protection)
+                .seeing(seen)
+                .verify(parsed)
+        });
+        (prose, verified.map(Some))
+    }
+}
