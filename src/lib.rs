@@ -162,7 +162,7 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
         &redactor,
     )
     .with_links(Links::of(&world.environment, &world.directory));
-    let context = Context {
+    let context: Context<'_> = Context {
         project,
         environment: &environment,
         env_file: &env_file,

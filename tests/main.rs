@@ -13,6 +13,7 @@ mod support;
 
 mod architecture;
 mod asking_again;
+mod attempts;
 mod attest;
 mod attributes;
 mod azure;

@@ -199,18 +199,18 @@ fn files_are_written_and_removed_in_a_tree() {
     place.build("ls -l c/three.txt | cut -c1-10; cat c/three.txt d/e/new.txt; test ! -e a/b/one.txt; ln -s ../outside out");
     let before = place.state();
     for tree in place.trees() {
-        tree.write("c/three.txt", b"changed\n", 0o750).unwrap();
-        tree.write("d/e/new.txt", b"new\n", 0o600).unwrap();
+        tree.write("c/three.txt", b"changed\n", None).unwrap();
+        tree.write("d/e/new.txt", b"new\n", Some(0o600)).unwrap();
         tree.remove("a/b/one.txt").unwrap();
         tree.remove("a/missing/x").unwrap();
         assert_eq!(changes(&tree), "-a/b/one.txt +c/three.txt +d/e/new.txt");
         assert_eq!(tree.read("c/three.txt").unwrap().unwrap(), b"changed\n");
         let expected = (true, "-rwxr-x---\nchanged\nnew\n".to_owned());
         assert_eq!(place.run(&tree, None), expected);
-        tree.write("a/b/one.txt", b"again\n", 0o644).unwrap();
+        tree.write("a/b/one.txt", b"again\n", None).unwrap();
         assert_eq!(tree.read("a/b/one.txt").unwrap().unwrap(), b"again\n");
         // A build's link leads nowhere.
-        assert!(tree.write("out/x", b"", 0o644).is_err());
+        assert!(tree.write("out/x", b"", None).is_err());
         assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
         assert_eq!(place.state(), before);
     }
@@ -222,12 +222,12 @@ fn a_fork_begins_as_its_tree_is_and_leaves_it_so() {
     let place = Place::new();
     place.build("cat a/b/one.txt; rm c/three.txt; echo built > a/b/two.txt");
     for tree in place.trees() {
-        tree.write("a/b/one.txt", b"first\n", 0o644).unwrap();
+        tree.write("a/b/one.txt", b"first\n", None).unwrap();
         tree.remove("a/b/two.txt").unwrap();
         let fork = tree.fork().unwrap();
         assert_eq!(fork.kind(), tree.kind());
         let again = fork.fork().unwrap();
-        again.write("a/b/one.txt", b"second\n", 0o644).unwrap();
+        again.write("a/b/one.txt", b"second\n", None).unwrap();
         assert_eq!(place.run(&again, None), (true, "second\n".to_owned()));
         assert_eq!(place.run(&fork, None), (true, "first\n".to_owned()));
         assert_eq!(changes(&tree), "+a/b/one.txt -a/b/two.txt");
@@ -330,7 +330,7 @@ fn a_tree_can_be_kept_beyond_its_end() {
     as_user("scratch::a_tree_can_be_kept_beyond_its_end");
     let place = Place::new();
     for tree in place.trees() {
-        tree.write("c/three.txt", b"changed\n", 0o750).unwrap();
+        tree.write("c/three.txt", b"changed\n", None).unwrap();
         let kept = tree.keep().unwrap();
         drop(tree);
         drop(place.scratch(KEPT));

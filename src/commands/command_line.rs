@@ -47,7 +47,7 @@ const SHORT_HELP: [(&str, &str); 6] = [
 ];
 
 /// The flags that do not apply to a consistency report.
-const CHANGE_FLAGS: [&str; 23] = [
+const CHANGE_FLAGS: [&str; 25] = [
     "context",
     "include",
     "exclude",
@@ -71,6 +71,8 @@ const CHANGE_FLAGS: [&str; 23] = [
     "reply_format",
     "require_edits",
     "strategy",
+    "attempts",
+    "first_pass",
 ];
 
 /// The command line of `code-commit`.
@@ -110,7 +112,7 @@ pub struct Cli {
     pub report: ConsistencyArgs,
 
     /// Model to ask: gemini-2.5-pro, gpt-5, or one listed in agent-config/models.json; the default
-    /// is gemini-2.5-pro
+    /// is gemini-2.5-pro; several, as a,b,c, are each asked for one attempt
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
 

@@ -1,6 +1,7 @@
 //! The commit workflow: asks for edits, verifies, applies and builds them, and repairs up to three times.
 
 mod asking;
+mod attempts;
 mod replacements;
 mod search;
 
@@ -8,6 +9,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use self::asking::Asking;
+use self::attempts::Attempts;
 use self::replacements::Replacements;
 use self::search::{CommitSearch, Failed};
 use super::cli::gate::{GateArgs, GateMode};
@@ -38,16 +40,18 @@ use crate::run::tree::{Brought, RunTree};
 use crate::run::{closing, ready, verdict};
 use crate::sys::error::Error;
 use crate::sys::exit::Exit;
+use crate::sys::files::PathError;
 
 /// Returns the model and the inputs that the flags select.
 ///
 /// # Errors
 /// When the query is blank, or cannot be read.
 pub fn choice(context: &Context<'_>, cli: &Cli) -> Result<ModelChoice, Error> {
+    let (model, others) = attempts::models(cli)?;
     Ok(ModelChoice {
         replay: cli.replay.clone(),
         resume: cli.replies.resume.clone(),
-        delivery: if cli.stream {
+        delivery: if cli.stream || !others.is_empty() {
             Delivery::Streamed
         } else {
             Delivery::Whole
@@ -59,7 +63,8 @@ pub fn choice(context: &Context<'_>, cli: &Cli) -> Result<ModelChoice, Error> {
         tier: cli.calls.tier,
         max_cost: cli.calls.max_cost,
         reply_format: cli.replies.reply_format,
-        ..ModelChoice::streamed(cli.model.as_deref(), cli.timeout)
+        others,
+        ..ModelChoice::streamed(model.as_deref(), cli.timeout)
     })
 }
 
@@ -68,12 +73,24 @@ pub fn choice(context: &Context<'_>, cli: &Cli) -> Result<ModelChoice, Error> {
 /// # Errors
 /// When no applied reply passes the build, whatever the cause.
 pub fn commit(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<Outcome, Failure> {
+    let root = context.project.root();
+    let stop = context.interrupt.child();
+    let context = &Context {
+        interrupt: &stop.map_err(PathError::of("listen for signals in", root))?,
+        ..context.clone()
+    };
+    stoppable(context, cli, choice)
+}
+
+/// Runs a commit in a context whose interrupt is its own.
+fn stoppable(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<Outcome, Failure> {
     let Prepared {
         mut ready,
         baseline,
         resumed,
     } = prepare(context, cli, choice)?;
-    let searches = cli.replies.strategy == Strategy::Search;
+    let attempts = Attempts::new(context, cli, baseline_of(cli), &ready);
+    let searches = cli.replies.strategy == Strategy::Search || attempts.is_some();
     if searches && ready.code.is_some() {
         return Err(Error::from(CommandError::SearchInPart).into());
     }
@@ -113,9 +130,11 @@ pub fn commit(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<
             },
             proof,
             allow_secrets: cli.allow_secrets,
+            attempts,
             search: searches.then(|| CommitSearch::new(context, ready.shown.clone())),
         };
-        let result = commit.until_the_build_passes(&mut run, &ready, &mut tree, &mut replacements);
+        let result =
+            commit.until_the_build_passes(&mut run, &mut ready, &mut tree, &mut replacements);
         // A search that ends before keeps the best state.
         if let (Err(error), Some(search)) = (&result, &commit.search)
             && !reverts
@@ -273,6 +292,8 @@ struct Commit<'c> {
     proof: Proof<'c>,
     /// True if likely credentials may be sent.
     allow_secrets: bool,
+    /// The attempts to begin with, if there are several.
+    attempts: Option<Attempts<'c>>,
     /// The states seen, with `--strategy search`.
     search: Option<CommitSearch<'c>>,
 }
@@ -281,16 +302,26 @@ impl Commit<'_> {
     fn until_the_build_passes(
         &mut self,
         run: &mut Run<'_>,
-        ready: &Ready<'_>,
+        ready: &mut Ready<'_>,
         tree: &mut RunTree<'_>,
         replacements: &mut Replacements,
     ) -> Result<String, Error> {
         self.asking.log_shown(run)?;
-        let inputs = &ready.inputs;
         let mut step = StepId::INITIAL;
         let mut repairs = 0;
         // The last build, if it failed.
         let mut failed: Option<FailedBuild> = None;
+        if let (Some(attempts), Some(search)) = (&self.attempts, &mut self.search) {
+            let Some(output) = attempts.make(run, ready, (tree, replacements), search)? else {
+                return Ok(replacements.summary(repairs));
+            };
+            let changed = tree.look_again();
+            repairs += 1;
+            step = StepId::repair(repairs);
+            let format = ready.models.model(&step).reply_format(&step);
+            failed = Some(self.failed((output, changed, format), tree, replacements)?);
+        }
+        let inputs = &ready.inputs;
         // What a search has tried before it began afresh.
         let mut tried = String::new();
         loop {

@@ -147,7 +147,7 @@ pub(crate) enum CommandError {
     },
     /// A search is asked for with a part of the code base.
     #[error(
-        "`--strategy search` needs the whole code base, and the model's entry has `contextTokens`"
+        "`--strategy search` and several attempts need the whole code base, and the model's entry has `contextTokens`"
     )]
     #[diagnostic(code("usage"), help("name a model without it by `--model`"))]
     SearchInPart,
@@ -157,6 +157,10 @@ pub(crate) enum CommandError {
     )]
     #[diagnostic(code("usage"), help("take them back first by `code-commit undo`"))]
     SearchOnEdits,
+    /// Flags for several attempts do not go with others.
+    #[error("{0}")]
+    #[diagnostic(code("usage"), help("leave one of the flags out"))]
+    Attempts(&'static str),
     /// An agent's work is done, but its build fails.
     #[error("the work is done, but `build.sh` fails: {status}")]
     #[diagnostic(

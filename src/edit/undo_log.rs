@@ -5,6 +5,7 @@
 //! next to the keys instead, as is `changes.json` if a path contains one. Guarantees that bytes are saved before they
 //! are replaced, and that no planted link is followed.
 
+use std::collections::BTreeMap;
 use std::io::{self, BufReader, Seek as _};
 use std::ops::Range;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -55,6 +56,8 @@ pub struct UndoLog<'r> {
     beside_keys: bool,
     /// The number of saved files.
     kept: u32,
+    /// The states that replies gave files in another tree, before a build there made of them what is applied.
+    replied: BTreeMap<String, Digest>,
     /// True if what is written comes from an agent, whose replies do not give it as a whole.
     pub is_agents: bool,
 }
@@ -71,6 +74,7 @@ impl<'r> UndoLog<'r> {
             previous: None,
             beside_keys: false,
             kept: 0,
+            replied: BTreeMap::new(),
             is_agents: false,
         }
     }
@@ -83,6 +87,12 @@ impl<'r> UndoLog<'r> {
     /// The run's folder by its original handle, even if it has been moved.
     pub(super) fn held(&self) -> io::Result<Root> {
         self.own.held().map(Root::at)
+    }
+
+    /// Records that a reply gave these files these contents in another tree, whose files are applied next.
+    pub fn replied<'e>(&mut self, files: impl Iterator<Item = (&'e str, &'e str)>) {
+        let files = files.map(|(path, content)| (path.to_owned(), Digest::of(content.as_bytes())));
+        self.replied = files.collect();
     }
 
     /// Returns the path of a saved file that no longer exists, if any.
@@ -196,9 +206,14 @@ impl<'r> UndoLog<'r> {
                 before: before.clone(),
                 ..LoggedChange::default()
             });
+            let replied = self.replied.remove(step.path);
+            if let Some(replied) = replied {
+                change.add(Some(replied));
+            }
             change.add(*digest);
             change.stamp = record.stamp;
-            if let (true, Operation::Write(content)) = (self.is_agents, &step.action) {
+            let is_built = replied.is_some() && replied != *digest;
+            if let (true, Operation::Write(content)) = (self.is_agents || is_built, &step.action) {
                 change.sha256 = Some(sha256::of(content));
             }
         }

@@ -21,7 +21,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::fs::{AtFlags, Mode, RawMode, fchmod, mkdirat, unlinkat};
+use rustix::fs::{AtFlags, Mode, RawMode, fchmod, fstat, mkdirat, unlinkat};
 use rustix::io::Errno;
 use rustix::process::fchdir;
 use serde::{Deserialize, Serialize};
@@ -205,16 +205,20 @@ impl Scratch {
         }
     }
 
-    /// Writes a file of this mode, in place of one that is there. Missing directories are created.
+    /// Writes a file, with the mode of the one that it replaces unless there is another one given. Missing directories
+    /// are created.
     ///
     /// # Errors
     /// Fails if the file cannot be written.
-    pub fn write(&self, path: &str, content: &[u8], mode: RawMode) -> io::Result<()> {
+    pub fn write(&self, path: &str, content: &[u8], mode: Option<RawMode>) -> io::Result<()> {
         let directory = self.directory_of(path, true)?;
+        let before = files::open_in(&directory, name(path)).and_then(|file| Ok(fstat(file)?));
+        let mode = mode.or(before.ok().map(|before| before.st_mode & 0o7777));
         self.remove(path)?;
         let mut file = files::create_new_in(&directory, name(path), 0o666)?;
         io::Write::write_all(&mut file, content)?;
-        Ok(fchmod(&file, Mode::from_raw_mode(mode))?)
+        let set = |mode| Ok(fchmod(&file, Mode::from_raw_mode(mode))?);
+        mode.map_or(Ok(()), set)
     }
 
     /// Removes a file, if it is there.

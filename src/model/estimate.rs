@@ -118,15 +118,15 @@ pub fn first_call(size: &Size, spec: &ModelSpec, price: &Price) -> CostRange {
         least: likely(size, spec, price, 0),
         most: spec
             .max_output_tokens
-            .map(|output| most(size, spec, price, output)),
+            .map(|output| at_most(size, spec, price, Some(output))),
     }
 }
 
-/// Returns the maximum cost of a call whose answer has at most this many tokens.
-pub fn most(size: &Size, spec: &ModelSpec, price: &Price, answer: u32) -> Usd {
+/// Returns the maximum cost of a call whose answer has this limit.
+pub fn at_most(size: &Size, spec: &ModelSpec, price: &Price, answer: Option<u32>) -> Usd {
     let window = spec.prompt_window().unwrap_or(u64::MAX);
-    let input_tokens = size.at_most().min(window);
-    let usage = Usage::plain(input_tokens, answer.into());
+    let answer = answer.map_or(LONGEST_ANSWER, u64::from);
+    let usage = Usage::plain(size.at_most().min(window), answer);
     price.at_most().of(usage)
 }
 

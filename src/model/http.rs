@@ -47,6 +47,8 @@ pub struct HttpModel<'a> {
     /// The features that requests use; those that the server rejects are dropped.
     manner: Cell<Manner>,
     timeout: Duration,
+    /// The end of all calls, if it is not that of each.
+    deadline: Option<Duration>,
     clock: &'a dyn Clock,
     interrupt: Interrupt,
 }
@@ -87,6 +89,7 @@ impl<'a> HttpModel<'a> {
             spec,
             manner: Cell::new(delivery.into()),
             timeout,
+            deadline: None,
             clock,
             interrupt,
         }
@@ -338,7 +341,8 @@ impl<'a> HttpModel<'a> {
 impl Model for HttpModel<'_> {
     /// Tries until there is an answer, the failure is final, or the time is up.
     fn ask(&self, request: &Request<'_>, listener: &dyn Listener) -> Result<Answer, ModelError> {
-        let deadline = self.clock.elapsed() + self.timeout;
+        let own = self.clock.elapsed() + self.timeout;
+        let deadline = self.deadline.unwrap_or(own);
         let left = || deadline.saturating_sub(self.clock.elapsed());
         let mut tries = 0;
         while !left().is_zero() {
@@ -370,6 +374,10 @@ impl Model for HttpModel<'_> {
             self.interrupt.sleep(wait)?;
         }
         Err(ModelError::TimedOut(self.timeout))
+    }
+
+    fn end_by(&mut self, deadline: Option<Duration>) {
+        self.deadline = deadline;
     }
 
     fn read(&self, _step: &StepId, answer: &[u8]) -> Result<Reply, ModelError> {

@@ -31,6 +31,8 @@ fn name<'d, D: Deserializer<'d>>(input: D) -> Result<Cow<'static, str>, D::Error
 impl Purpose {
     /// The first query of a commit.
     pub const INITIAL: Self = Self::new("initial");
+    /// A first query of a commit that is sent beside the first one; its number counts from 2.
+    pub const ATTEMPT: Self = Self::new("attempt");
     /// A repair query of a commit.
     pub const REPAIR: Self = Self::new("repair");
     /// A query of a commit that adds the files asked for in the reply before.
@@ -76,7 +78,8 @@ impl Purpose {
 
     /// Returns whether it belongs to the commit workflow or its report, whose file names the contract defines.
     pub fn is_workflows(&self) -> bool {
-        [Self::INITIAL, Self::REPAIR, Self::CONTEXT].contains(self) || self.is_reports()
+        let commits = [Self::INITIAL, Self::ATTEMPT, Self::REPAIR, Self::CONTEXT];
+        commits.contains(self) || self.is_reports()
     }
 
     /// Returns whether its replies are a consistency report, the findings of a part for one, or its findings as data.
@@ -96,7 +99,7 @@ impl From<String> for Purpose {
 pub struct StepId {
     /// The purpose of the call.
     pub purpose: Purpose,
-    /// The number of the repair, of the part of the code base, or of the call among all calls of an agent's run, counted from 1; otherwise 0.
+    /// The number of the attempt, of the repair, of the part of the code base, or of the call among all calls of an agent's run, counted from 1; otherwise 0.
     pub number: u16,
     /// The number of earlier replies to this query that were rejected, each of which caused it to be repeated.
     pub reask: u16,
@@ -189,6 +192,7 @@ mod tests {
             (StepId::REPORT, "the report"),
             (StepId::FINDINGS, "the findings"),
             (StepId::repair(2), "repair 2"),
+            (StepId::new(Purpose::ATTEMPT, 2), "attempt 2"),
             (StepId::new(Purpose::PLAN_REPAIR, 3), "plan-repair 3"),
         ] {
             assert_eq!(step.to_string(), expected);

@@ -40,6 +40,9 @@ pub trait Model {
     /// When there is no answer.
     fn ask(&self, request: &Request<'_>, listener: &dyn Listener) -> Result<Answer, ModelError>;
 
+    /// Sets the time on the clock at which calls end, if not after the time limit of each.
+    fn end_by(&mut self, _deadline: Option<Duration>) {}
+
     /// Reads the answer to the call `step`.
     ///
     /// # Errors

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`result`] | `result.json`, as the contract defines it; a change in meaning raises `SCHEMA` |
 //! | `finding` | a problem in the output of a build |
+//! | `choice` | the attempts of a commit, and the one that was taken |
 //! | `search` | the states of a commit that searches |
 //! | `step` | one step: a call to the model and its outcome |
 //! | `gate` | the verdict on the tests and settings that judged a change |
@@ -15,6 +16,7 @@
 //!
 //! Writes below `logs/` and nowhere else.
 
+pub(crate) mod choice;
 pub mod event;
 pub(crate) mod finding;
 pub(crate) mod gate;

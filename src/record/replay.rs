@@ -139,6 +139,16 @@ impl Recording {
             .collect()
     }
 
+    /// The models of the attempts beside the first one, in order.
+    pub fn others(&self) -> Vec<Option<String>> {
+        let steps = self.steps.iter();
+        let others = steps.filter(|(id, _)| id.purpose == Purpose::ATTEMPT && id.reask == 0);
+        let mut others: Vec<_> = others.map(|(id, (model, _))| (id.number, model)).collect();
+        others.sort_unstable();
+        let others = others.into_iter();
+        others.map(|(_, model)| Some(model.clone())).collect()
+    }
+
     /// The format of the last reply, if there is one.
     pub fn reply_format(&self) -> Option<ReplyFormat> {
         self.steps.last().map(|(_, (_, format))| *format)

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use crate::model::Purpose;
 use crate::model::price::Usd;
 
+use super::choice::ChoiceRecord;
 use super::finding::ReportFinding;
 use super::search::SearchRecord;
 use super::seconds::Seconds;
@@ -385,6 +386,9 @@ pub struct RunRecord {
     /// An orchestration's report; only in its run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub orchestration: Option<OrchestrationRecord>,
+    /// The attempts of a commit that were made side by side, and the one that was taken; left out if there was one alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub choice: Option<ChoiceRecord>,
     /// The failing states of a commit with `--strategy search`; left out if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchRecord>,

@@ -76,6 +76,10 @@ pub fn name(step: &StepId, artifact: Artifact) -> String {
     // A rejected reply is not built, so a query has only one build, however often it is repeated.
     let (query, build) = match step.purpose.name() {
         "initial" => (format!("initial-query{again}"), "initial-build".to_owned()),
+        "attempt" => (
+            format!("attempt-query-{number}{again}"),
+            format!("attempt-query-{number}-build"),
+        ),
         "repair" => (
             format!("repair-query-{number}{again}"),
             format!("repair-query-{number}-build"),
@@ -115,6 +119,7 @@ pub fn asked(file: &str) -> Option<StepId> {
         ("initial-query", _) => StepId::INITIAL,
         ("query", _) => StepId::REPORT,
         ("findings-query", _) => StepId::FINDINGS,
+        (_, Some(("attempt", number))) => StepId::new(Purpose::ATTEMPT, number.parse().ok()?),
         (_, Some(("repair", number))) => StepId::repair(number.parse().ok()?),
         (_, Some(("context", number))) => StepId::new(Purpose::CONTEXT, number.parse().ok()?),
         (_, Some(("part", number))) => StepId::new(Purpose::PART, number.parse().ok()?),
@@ -165,6 +170,11 @@ mod tests {
                 "repair-query-2-response.json",
             ),
             (StepId::repair(2), Build, "repair-query-2-build.txt"),
+            (
+                StepId::new(Purpose::ATTEMPT, 2),
+                Build,
+                "attempt-query-2-build.txt",
+            ),
             (StepId::REPORT, Query, "query.txt"),
             (StepId::REPORT, ResponseText, "query-response.txt"),
             (StepId::REPORT, ResponseJson, "query-response.json"),
@@ -206,6 +216,7 @@ mod tests {
             StepId::new(Purpose::PART, 2),
             StepId::INITIAL.again(),
             StepId::repair(3).again(),
+            StepId::new(Purpose::ATTEMPT, 2),
             StepId::new(Purpose::STEP, 1),
             StepId::new(Purpose::AUDIT, 12),
             StepId::new(Purpose::COMPRESSION, 10_000),

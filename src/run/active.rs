@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
-use std::{fs, thread};
+use std::{fs, iter, thread};
 
 use crate::model::estimate::{self, Fit, OverBudget};
 use crate::model::price::{Price, Usd};
@@ -25,6 +25,7 @@ use crate::run::context::Context;
 use crate::run::outcome::{Advice, Failure, Outcome};
 use crate::run::past::history::records_of;
 use crate::run::problems::DoesNotFit;
+use crate::run::purse::{Purse, Reserved};
 use crate::run::ready::Ready;
 use crate::run::scratch::ScratchRun;
 use crate::run::selection::{Models, SelectedModel};
@@ -46,7 +47,9 @@ pub struct Run<'c> {
     /// Finds the hint for an error that ends the run.
     pub advice: Advice,
     /// Cost of the calls so far; approximate where the vendor does not report tokens.
-    pub spent: Usd,
+    purse: Purse,
+    /// What the call may cost that is going on.
+    reserved: Option<Reserved>,
     /// Models that answered in place of others, by the name of the requested model.
     served: BTreeMap<String, Served>,
     /// Models whose servers have rejected any tier but the standard one.
@@ -75,27 +78,65 @@ impl<'c> Run<'c> {
         record.program = program.as_ref().map(ProgramRecord::from);
         record.scratch = context.scratch.map(ScratchRun::record);
         Ok(Self {
+            record,
+            ..Self::part(context, (log, Purse::default()))
+        })
+    }
+
+    /// Creates a part of a run, which another thread goes on with in the same folder and with the same money.
+    pub fn part(context: &'c Context<'c>, (log, purse): (RunLog<'c>, Purse)) -> Self {
+        Self {
             context,
             log,
-            record,
+            record: RunRecord::default(),
             began: context.clock.elapsed(),
             advice: Error::hint,
-            spent: Usd::ZERO,
+            purse,
+            reserved: None,
             served: BTreeMap::new(),
             without_tier: BTreeSet::new(),
-        })
+        }
+    }
+
+    /// Returns what a part of the run shares with it.
+    pub fn shared(&self) -> (RunLog<'c>, Purse) {
+        (self.log.clone(), self.purse.clone())
+    }
+
+    /// Adds the steps and warnings of a part, which has reported them.
+    pub fn join(&mut self, part: RunRecord) {
+        self.record.steps.extend(part.steps);
+        let known = &mut self.record.warnings;
+        for warning in part.warnings {
+            if !known.contains(&warning) {
+                known.push(warning);
+            }
+        }
+    }
+
+    /// Cost of the calls so far.
+    pub fn spent(&self) -> Usd {
+        self.purse.spent()
     }
 
     /// Records the models and reports the warnings from before the run had its folder.
     pub fn begin(&mut self, ready: &Ready<'_>) {
         self.note_models(&ready.models);
+        for other in &ready.others {
+            self.record.base_urls.extend(other.base_urls());
+        }
         if let Some(draft) = &ready.draft {
             // The run's folder keeps a copy of what is sent.
             let _ = fs::remove_file(draft);
         }
-        ready.models.tell_base_urls(self.context);
-        for end in ready.models.warnings(self.context) {
-            self.warn(end);
+        let mut told = BTreeSet::new();
+        for models in iter::once(&ready.models).chain(&ready.others) {
+            if told.insert(&models.first.spec.name) {
+                models.tell_base_urls(self.context);
+                for end in models.warnings(self.context) {
+                    self.warn(end);
+                }
+            }
         }
         for warning in &ready.warnings {
             self.warn(warning.clone());
@@ -256,14 +297,14 @@ impl<'c> Run<'c> {
             step: request.step.clone(),
             model: spec.name.clone(),
             prompt: size.cloned(),
-            spent: self.spent,
+            spent: self.spent(),
         });
         let before = self.context.clock.elapsed();
         let counting = CountingListener {
             reporter,
             price: spec.price.map(|price| request.tier.price(price)),
             input_tokens: size.map_or(0, |size| size.tokens),
-            spent: self.spent,
+            spent: self.spent(),
             came: Cell::default(),
         };
         let answer = model.ask(request, &counting);
@@ -275,7 +316,7 @@ impl<'c> Run<'c> {
     /// The model to ask after this error, and what the call may be; `None` if no fallback applies, the prompt
     /// exceeds its context window, or the remaining budget does not cover it.
     fn fallback<'m>(
-        &self,
+        &mut self,
         models: &Models<'_>,
         selected: &'m SelectedModel<'m>,
         error: &ModelError,
@@ -353,9 +394,9 @@ impl<'c> Run<'c> {
         }
     }
 
-    /// Returns what a call may be that keeps the run within its cost limit.
+    /// Returns what a call may be that keeps the run within its cost limit, and reserves what it may cost.
     fn allowed(
-        &self,
+        &mut self,
         models: &Models<'_>,
         spec: &ModelSpec,
         size: Option<&Size>,
@@ -371,21 +412,24 @@ impl<'c> Run<'c> {
             let answer = spec.max_output_tokens;
             return Ok(Allowed { answer, cost: None });
         };
-        let left = limit.less(self.spent);
-        let answer = estimate::affordable_answer(size, spec, price, left);
-        let cost = |answer| estimate::most(size, spec, price, answer);
-        let allowed = answer.map(|answer| Allowed {
-            answer,
-            cost: Some(answer.map_or(left, cost)),
-        });
-        allowed.ok_or_else(|| {
-            let over = OverBudget::TooLittle {
-                spent: self.spent,
-                limit,
-                prompt_tokens: size.tokens,
+        self.reserved = None;
+        let afford = |left| {
+            let answer = estimate::affordable_answer(size, spec, price, left)?;
+            let cost = estimate::at_most(size, spec, price, answer);
+            let allowed = Allowed {
+                answer,
+                cost: Some(cost),
             };
-            over.into()
-        })
+            Some((allowed, cost))
+        };
+        let reserved = self.purse.reserve(limit, afford);
+        let (allowed, reserved) = reserved.map_err(|spent| OverBudget::TooLittle {
+            spent,
+            limit,
+            prompt_tokens: size.tokens,
+        })?;
+        self.reserved = Some(reserved);
+        Ok(allowed)
     }
 
     /// Records the usage of a call and returns its cost.
@@ -407,7 +451,8 @@ impl<'c> Run<'c> {
             size.map(|size| estimate::dearest(size, spec))
                 .unwrap_or_default()
         };
-        self.spent = self.spent + cost.unwrap_or_else(at_most);
+        self.purse.spend(cost.unwrap_or_else(at_most));
+        self.reserved = None;
         self.note(|record| {
             (record.usage, record.cost) = (usage, cost);
             record.at_most = record.at_most.filter(|_| cost.is_none());
@@ -470,6 +515,7 @@ impl<'c> Run<'c> {
         if error.costs_nothing() {
             self.note(|record| record.at_most = None);
         }
+        self.reserved = None;
         let answer = error.answer();
         let hint = if step.purpose.is_workflows() {
             error.hint()

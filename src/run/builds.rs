@@ -141,7 +141,47 @@ impl<'c> Builds<'c> {
                 return Err(error);
             }
         };
-        let (output, warnings) = self.finish(&report, log)?;
+        self.ended(&report, log, gives_reasons)
+    }
+
+    /// Runs a build in a scratch tree, and finishes its log. Returns what it has changed of the tree's gate, too.
+    ///
+    /// # Errors
+    /// When the build could not be run, or its log cannot be written.
+    pub fn build_apart(
+        &mut self,
+        scratch: &Scratch,
+        mut log: BuildLog<'_>,
+    ) -> Result<(Built, Option<GateChanged>), Error> {
+        let project = self.context.project.clone();
+        let apart = Context {
+            project: project.in_scratch(scratch.root(), scratch.private()),
+            ..self.context.clone()
+        };
+        let mut gate = Gate::new(&apart)?;
+        gate.before_build()?;
+        self.script = script_digest(&apart);
+        let report = match self.build_in(scratch, &mut log) {
+            Ok(report) => report,
+            Err(error) => {
+                // As for a build in the project.
+                let _ = log.finish(&error.to_string());
+                return Err(error);
+            }
+        };
+        let built = self.ended(&report, log, true)?;
+        let changed = gate.change(&apart.project, &self.context.key_files())?;
+        Ok((built, changed))
+    }
+
+    /// Reports the end of a build, with the reasons for a failure if `gives_reasons`, and finishes its log.
+    fn ended(
+        &self,
+        report: &BuildReport,
+        log: BuildLog<'_>,
+        gives_reasons: bool,
+    ) -> Result<Built, Error> {
+        let (output, warnings) = self.finish(report, log)?;
         let (mut reasons, mut found) = (Vec::new(), Vec::new());
         if !report.status.passed() {
             found = findings::read(&output.text, self.context.project.root());
@@ -151,7 +191,7 @@ impl<'c> Builds<'c> {
         }
         Ok(Built {
             status: report.status,
-            record: self.report(&report, reasons),
+            record: self.report(report, reasons),
             findings: found,
             output: output.text,
             warnings,
@@ -164,9 +204,7 @@ impl<'c> Builds<'c> {
     /// When the build could not be run.
     pub fn run(&mut self, spent: Usd, log: &mut (dyn Write + Send)) -> Result<BuildReport, Error> {
         self.gate.before_build()?;
-        let script = self.context.project.root().join(BUILD_SCRIPT);
-        let script = files::read(&script, Links::Followed, MIB).ok();
-        self.script = script.map(sha256::of);
+        self.script = script_digest(self.context);
         self.context.reporter.event(&Event::Building { spent });
         let report = match self.script(None).run(log) {
             Err(BuildError::Sandbox(problem)) if self.may_go_without(&problem) => {
@@ -295,6 +333,21 @@ impl<'c> Builds<'c> {
             scratch,
         }
     }
+}
+
+fn script_digest(context: &Context<'_>) -> Option<String> {
+    let script = context.project.root().join(BUILD_SCRIPT);
+    let script = files::read(&script, Links::Followed, MIB).ok();
+    script.map(sha256::of)
+}
+
+/// Makes another scratch tree that begins as the project is now, or as the scratch tree that the command works in.
+///
+/// # Errors
+/// When neither an overlay nor a copy can be made.
+pub fn fork(context: &Context<'_>) -> Result<Scratch, ScratchError> {
+    let own = context.scratch.map(|run| run.scratch.fork());
+    own.unwrap_or_else(|| scratch(context))
 }
 
 /// The first line of a build's log: how the build ended.

@@ -19,9 +19,8 @@ use crate::secret::Redactor;
 use crate::sys::environment::{Clock, Environment};
 use crate::sys::interrupt::Interrupt;
 
-/// The project, environment and services that every workflow uses.
-#[derive(Clone)]
-pub struct Context<'a> {
+/// The project, environment and services that every workflow uses. Without its reporter, other threads can use it, too.
+pub struct Context<'a, R: ?Sized = dyn Reporter + 'a> {
     /// The project that the command runs in.
     pub project: Project,
     /// The environment of the process, with defaults from the command's `.env`.
@@ -35,7 +34,7 @@ pub struct Context<'a> {
     /// Redacts keys and other secrets.
     pub redactor: &'a Redactor,
     /// Receives the events of the run.
-    pub reporter: &'a dyn Reporter,
+    pub reporter: &'a R,
     /// The parts of every sandbox that do not depend on its mode.
     pub sandbox: SandboxSetup<'a>,
     /// The scratch tree that the whole command works in, if it does; the project is in it then.
@@ -61,15 +60,41 @@ pub struct SandboxSetup<'a> {
     pub allowed_sockets: &'a [PathBuf],
 }
 
-impl<'a> Context<'a> {
+impl<R: ?Sized> Clone for Context<'_, R> {
+    fn clone(&self) -> Self {
+        self.reporting_to(self.reporter)
+    }
+}
+
+impl<'a, R: ?Sized> Context<'a, R> {
     /// Returns a context whose events go to another reporter.
-    pub fn with_reporter(&self, reporter: &'a dyn Reporter) -> Self {
-        Self {
-            reporter,
-            ..self.clone()
-        }
+    pub fn with_reporter(&self, reporter: &'a dyn Reporter) -> Context<'a> {
+        self.reporting_to(reporter)
     }
 
+    /// Returns a context without a reporter, for other threads.
+    pub fn shared(&self) -> Context<'a, ()> {
+        self.reporting_to(&())
+    }
+
+    fn reporting_to<S: ?Sized>(&self, reporter: &'a S) -> Context<'a, S> {
+        Context {
+            project: self.project.clone(),
+            environment: self.environment,
+            env_file: self.env_file,
+            clock: self.clock,
+            interrupt: self.interrupt,
+            redactor: self.redactor,
+            reporter,
+            sandbox: self.sandbox.clone(),
+            scratch: self.scratch,
+            protection: self.protection,
+            models: self.models,
+        }
+    }
+}
+
+impl Context<'_> {
     /// The key files of all models; if their table cannot be used, those of the built-in models.
     pub fn key_files(&self) -> Vec<&str> {
         let built_in = || vec!["anthropic-key.txt", "gemini-key.txt", "openai-key.txt"];
@@ -118,6 +143,8 @@ pub struct ModelChoice {
     pub replay: Option<PathBuf>,
     /// The run to resume.
     pub resume: Option<PathBuf>,
+    /// The models of the attempts beside the first one; `None` for the same model.
+    pub others: Vec<Option<String>>,
     /// Time limit for a call, including its retries.
     pub timeout: Duration,
     /// Delivery of the answer: as a whole or piece by piece.
@@ -145,6 +172,7 @@ impl ModelChoice {
             model: model.map(str::to_owned),
             replay: None,
             resume: None,
+            others: Vec::new(),
             timeout,
             delivery: Delivery::Streamed,
             allow_secrets: true,

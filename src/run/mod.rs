@@ -9,10 +9,10 @@
 //! | `code_base`, `staged`, `sending`, `shown` | the code base as sent, its checks, and the files as the model saw them |
 //! | `parts` | the parts of a code base that does not fit, for a report |
 //! | `code_context`, `present` | the part of the code base that is sent under a limit, and the files that a repair shows |
-//! | `active`, `served`, `tiers` | a run in progress, and the model and tier that answered |
+//! | `active`, `purse`, `served`, `tiers` | a run in progress, its money, and the model and tier that answered |
 //! | `tree`, `gate` | the files that a run changes, and those that its builds must not change |
 //! | `builds`, `baseline`, `passed_trees`, `proof` | builds, and the proof that the project passes |
-//! | `search` | the course of a commit that does not build upon what got worse |
+//! | `search`, `choice` | the course of a commit that does not build upon what got worse; one of several attempts |
 //! | `closing` | the warnings and line counts at the end of a run |
 //! | `verdict` | the verdict on a change of tests and of the settings that judge it |
 //! | `past` | the runs recorded in `logs` |
@@ -21,6 +21,7 @@ pub mod accounts;
 pub(crate) mod active;
 pub mod baseline;
 pub mod builds;
+pub mod choice;
 pub mod closing;
 pub mod code_base;
 pub mod code_context;
@@ -36,6 +37,7 @@ pub(crate) mod past;
 pub mod present;
 pub mod problems;
 pub mod proof;
+pub mod purse;
 pub mod ready;
 pub mod recovery;
 pub mod resumption;

@@ -44,6 +44,13 @@ pub enum ResumeProblem {
     #[error("there is nothing to resume: `{0}` ended as done")]
     #[diagnostic(code("/usage"), help("`code-commit log` lists the runs"))]
     Done(String),
+    /// The run has made several attempts.
+    #[error("`{0}` has made several attempts at once, which cannot be gone on with")]
+    #[diagnostic(
+        code("/usage"),
+        help("`--replay {0}` makes it again, without cost; or start a new run")
+    )]
+    Attempts(String),
     /// The query sent by the run is not recorded.
     #[error("`{0}` does not hold the query that it sent")]
     #[diagnostic(help("start a new run"))]

@@ -52,7 +52,7 @@ impl<'c> Proof<'c> {
         let trees = self.how.passed_trees(self.context);
         let is_remembered = self.remembers || trees.are_kept();
         let before = is_remembered.then(|| trees.digest()).flatten();
-        let built = self.builds.build(run.spent, log, true);
+        let built = self.builds.build(run.spent(), log, true);
         tree.observe(run);
         run.record.warnings.extend(self.builds.take_warning());
         let built = built.inspect_err(|error| self.warn_of_gate(run, error))?;

@@ -10,7 +10,9 @@ use super::code_context::{CodeContext, CodeLimit, Sight};
 use super::context::{Context, Freshness, ModelChoice, QuerySource};
 use super::not_ready::{NotClean, NotReady, NotSandboxed, SecretsFound, listed};
 use super::parts::{Parts, SPECIFICATION};
-use super::selection::{ModelKey, Models, SelectedModel, choose, find_recording, recording_of};
+use super::selection::{
+    ModelKey, Models, SelectedModel, choose, find_recording, named, recording_of, table_of,
+};
 use super::sending::SendingProblem;
 use super::served::with_expected_prices;
 use super::shown::Shown;
@@ -43,6 +45,8 @@ pub struct Ready<'a> {
     pub warnings: Vec<String>,
     /// The models for the change and its repairs, or for the report.
     pub models: Models<'a>,
+    /// The same for each attempt beside the first one.
+    pub others: Vec<Models<'a>>,
     /// The model's view of the project's files.
     pub shown: Shown,
     /// The code base, if only a part of it is sent.
@@ -65,6 +69,7 @@ pub struct Survey<'a> {
     pub warnings: Vec<String>,
     missing: NotReady,
     models: Option<Models<'a>>,
+    others: Vec<Models<'a>>,
     shown: Shown,
     /// The code base, if only a part of it is sent.
     pub code: Option<CodeContext>,
@@ -104,6 +109,7 @@ impl<'a> Survey<'a> {
                     inputs,
                     warnings: self.warnings,
                     models,
+                    others: self.others,
                     shown: self.shown,
                     code: self.code,
                     parts: self.parts,
@@ -154,27 +160,13 @@ pub fn survey<'a>(
     if sends && !choice.allow_secrets && !findings.is_empty() {
         missing.extend([SecretsFound(findings.clone())]);
     }
-    let mut models = specs.iter().map(|spec| match &recording {
-        Some(recording) => Some(SelectedModel::replayed(context, spec.clone(), recording)),
-        None => SelectedModel::vendors(
-            context,
-            choice,
-            spec.clone(),
-            ModelKey::ByRule,
-            &mut missing,
-        ),
-    });
-    let (first, repair) = (models.next().flatten(), models.next().flatten());
-    drop(models);
+    let models = models_of(context, choice, recording.as_ref(), &specs, &mut missing);
+    let first = (models.is_some(), &*specs);
+    let (others, other_specs) =
+        others_of(context, choice, recording.as_ref(), first, &mut missing)?;
     // Estimates go by the model that will answer.
     let specs = with_expected_prices(context, specs);
-    let repair = Vec::from_iter(repair.map(|repair| (Purpose::REPAIR, repair)));
-    let models = first.map(|first| Models {
-        reasks: recording.as_ref().map_or(0, Recording::reasks),
-        repairs: recording.as_ref().map_or(REPAIRS, Recording::repairs),
-        ..Models::new(choice, !sends, first, repair)
-    });
-    if let Some(models) = &models {
+    for models in models.iter().chain(&others) {
         models.note_missing(context, &mut missing, &|_| Ok(false))?;
     }
     check_build(context, choice, build, &mut missing)?;
@@ -210,9 +202,16 @@ pub fn survey<'a>(
             let sent = (inputs, outdated, parts.as_ref());
             let (refused, noticed) = sending::examine(project.root(), choice, &purpose, sent, spec);
             missing.extend(refused);
-            let others = specs.iter().skip(1);
+            let others = specs.iter().skip(1).chain(&other_specs);
             missing.extend(others.filter_map(|spec| sending::without_price(choice, spec)));
             warnings.extend(noticed);
+            for spec in &other_specs {
+                let sent = (inputs, None, None);
+                let (refused, noticed) =
+                    sending::examine(project.root(), choice, &purpose, sent, spec);
+                missing.extend(refused);
+                warnings.extend(noticed);
+            }
         }
     }
     let is_draft = choice.inputs.query.is_draft();
@@ -222,12 +221,67 @@ pub fn survey<'a>(
         warnings,
         missing,
         models,
+        others,
         shown,
         code,
         parts: parts.filter(|_| choice.inputs.by_parts),
         draft: is_draft.then(|| project.home().join(DRAFT)),
         lock,
     })
+}
+
+/// Returns the models of these entries, the first one's and that of the repairs, at their servers or as recorded.
+fn models_of<'a>(
+    context: &Context<'a>,
+    choice: &ModelChoice,
+    recording: Option<&Recording>,
+    specs: &[ModelSpec],
+    missing: &mut NotReady,
+) -> Option<Models<'a>> {
+    let mut models = specs.iter().map(|spec| match recording {
+        Some(recording) => Some(SelectedModel::replayed(context, spec.clone(), recording)),
+        None => SelectedModel::vendors(context, choice, spec.clone(), ModelKey::ByRule, missing),
+    });
+    let (first, repair) = (models.next().flatten(), models.next().flatten());
+    let repair = Vec::from_iter(repair.map(|repair| (Purpose::REPAIR, repair)));
+    first.map(|first| Models {
+        reasks: recording.map_or(0, Recording::reasks),
+        repairs: recording.map_or(REPAIRS, Recording::repairs),
+        ..Models::new(choice, choice.replay.is_some(), first, repair)
+    })
+}
+
+/// Returns the models of the attempts beside the first one, whose entries are `first`, and the entries of those that are
+/// not the first one's.
+fn others_of<'a>(
+    context: &Context<'a>,
+    choice: &ModelChoice,
+    recording: Option<&Recording>,
+    (is_known, first): (bool, &[ModelSpec]),
+    missing: &mut NotReady,
+) -> Result<(Vec<Models<'a>>, Vec<ModelSpec>), Error> {
+    let (mut others, mut specs) = (Vec::new(), Vec::new());
+    let recorded = recording.map(Recording::others);
+    let recorded = recorded.filter(|recorded| !recorded.is_empty());
+    for name in recorded.as_ref().unwrap_or(&choice.others) {
+        let own = match name {
+            Some(name) => vec![other(context, choice, name)?],
+            None => first.to_vec(),
+        };
+        // What the first one lacks is told once.
+        if name.is_some() || is_known {
+            others.extend(models_of(context, choice, recording, &own, missing));
+        }
+        specs.extend(name.as_ref().and(own.into_iter().next()));
+    }
+    Ok((others, specs))
+}
+
+/// Returns the entry of another attempt's model.
+fn other(context: &Context<'_>, choice: &ModelChoice, name: &str) -> Result<ModelSpec, Error> {
+    let mut spec = named(table_of(context.models)?, name)?;
+    spec.reply_format = choice.reply_format.unwrap_or(spec.reply_format);
+    Ok(spec)
 }
 
 /// Runs all checks, and returns what a run starts from.

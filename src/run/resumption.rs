@@ -87,6 +87,12 @@ impl Resumption {
             return not(ResumeProblem::Done(folder));
         }
         let mut steps = run.steps(&context.project);
+        if steps
+            .iter()
+            .any(|past| past.step.purpose == Purpose::ATTEMPT)
+        {
+            return not(ResumeProblem::Attempts(folder));
+        }
         let inputs = steps.first().and_then(|first| sent(&run, &first.step));
         let Some(inputs) = inputs else {
             return not(ResumeProblem::NoQuery(folder));

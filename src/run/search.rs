@@ -59,14 +59,7 @@ impl Search {
                 || kinds(&seen.findings) == kinds(&state.findings)
         };
         let is_dead_end = self.states.iter().any(is_seen);
-        self.record.push(StateRecord {
-            step: state.step.to_string(),
-            from: before.map(|before| self.record[before].step.clone()),
-            findings: state.findings.len(),
-            lines: state.lines,
-            is_dead_end,
-        });
-        self.states.push(state);
+        self.push(state, is_dead_end);
         if is_dead_end {
             if let Some(before) = before {
                 self.record[before].is_dead_end = true;
@@ -80,6 +73,27 @@ impl Search {
         let from = best.filter(|_| is_worse).unwrap_or(at);
         self.from = Some(from);
         Next::Repair(from)
+    }
+
+    /// Adds the states of attempts that were made side by side, and returns the best one, which is repaired.
+    pub fn begin(&mut self, states: impl IntoIterator<Item = State>) -> Option<usize> {
+        for state in states {
+            self.push(state, false);
+        }
+        self.from = self.best();
+        self.from
+    }
+
+    fn push(&mut self, state: State, is_dead_end: bool) {
+        let before = self.from;
+        self.record.push(StateRecord {
+            step: state.step.to_string(),
+            from: before.map(|before| self.record[before].step.clone()),
+            findings: state.findings.len(),
+            lines: state.lines,
+            is_dead_end,
+        });
+        self.states.push(state);
     }
 
     /// The state with the fewest findings and, of several, with the smallest change.

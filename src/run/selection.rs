@@ -7,6 +7,7 @@ pub mod installed;
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::time::Duration;
 
 use super::context::{Context, ModelChoice, ModelsProblem};
 use super::keys::{self, FoundKey, KeySource};
@@ -107,6 +108,17 @@ impl Models<'_> {
         };
         let fallback = selected.fallback.as_deref().filter(is_by_fallback);
         fallback.unwrap_or(selected)
+    }
+
+    /// Sets the time on the clock at which all calls end; `None`: each has its own time limit.
+    pub fn end_by(&mut self, deadline: Option<Duration>) {
+        let others = self.others.iter_mut().map(|(_, other)| other);
+        for selected in std::iter::once(&mut self.first).chain(others) {
+            selected.model.end_by(deadline);
+            if let Some(fallback) = &mut selected.fallback {
+                fallback.model.end_by(deadline);
+            }
+        }
     }
 
     /// The folder of the resumed run from which a step's reply is taken, if any: that reply is already paid for.
@@ -278,7 +290,7 @@ pub struct SelectedModel<'a> {
     /// Its entry in the table.
     pub spec: ModelSpec,
     /// The client for the model, or its recorded replies.
-    pub model: Box<dyn Model + 'a>,
+    pub model: Box<dyn Model + Send + 'a>,
     /// The model to ask if this one is overloaded.
     pub fallback: Option<Box<SelectedModel<'a>>>,
     /// The model's server, if it is Ollama's and this is not a replay.

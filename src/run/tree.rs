@@ -21,6 +21,7 @@ use crate::edit::{
     self, Digest, EditKind, LossGuard, ParsedReply, PathPolicy, Sent, Stamp, VerifiedEdits,
     VerifyError, stamp,
 };
+use crate::model::StepId;
 use crate::project::changed_files::EditsRecord;
 use crate::record::event::Event;
 use crate::record::gate::listed;
@@ -187,18 +188,42 @@ impl<'c> RunTree<'c> {
     pub fn apply(&mut self, run: &mut Run<'_>, edits: &VerifiedEdits) -> Result<(), Error> {
         self.context.interrupt.check()?;
         self.put(run, edits)?;
-        let record = EditsRecord {
-            written: edits.written().map(|(path, _)| path.to_owned()).collect(),
-            removed: edits.removed().map(str::to_owned).collect(),
-            unchanged: edits.unchanged().to_vec(),
-        };
-        self.context.reporter.event(&Event::Applied(record.clone()));
+        let record = self.report(edits);
         run.note(|step| {
             // Several calls of one reply may write, one after another.
             let before = step.edits.take().unwrap_or_default();
             step.edits = Some(before.then(&record));
         });
         Ok(())
+    }
+
+    /// Applies what a build in another tree has made of a step's edits, as one transaction, and records and reports these.
+    pub fn take(
+        &mut self,
+        run: &mut Run<'_>,
+        (step, edits): (&StepId, &VerifiedEdits),
+        built: &VerifiedEdits,
+    ) -> Result<(), Error> {
+        self.undo_log.replied(edits.written());
+        self.put(run, built)?;
+        let record = self.report(edits);
+        let mut steps = run.record.steps.iter_mut();
+        if let Some(taken) = steps.find(|taken| taken.id() == *step) {
+            taken.edits = Some(record);
+            run.log.step(taken)?;
+        }
+        Ok(())
+    }
+
+    /// Reports the edits of a reply, and returns their record.
+    fn report(&self, edits: &VerifiedEdits) -> EditsRecord {
+        let record = EditsRecord {
+            written: edits.written().map(|(path, _)| path.to_owned()).collect(),
+            removed: edits.removed().map(str::to_owned).collect(),
+            unchanged: edits.unchanged().to_vec(),
+        };
+        self.context.reporter.event(&Event::Applied(record.clone()));
+        record
     }
 
     /// Applies edits that no step has to record.

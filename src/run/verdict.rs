@@ -21,7 +21,7 @@ use super::builds::{self, Builds, describe};
 use super::context::Context;
 use crate::exec::build_script::BUILD_SCRIPT;
 use crate::exec::sandbox::SandboxMode;
-use crate::record::gate::{GateFault, GateRecord, NewTests, OldGate, listed};
+use crate::record::gate::{GateChange, GateFault, GateRecord, NewTests, OldGate, listed};
 use crate::record::run_files;
 use crate::sys::diff::{FileChange, FileState};
 use crate::sys::error::Error;
@@ -69,9 +69,7 @@ pub fn judge(
     (changes, query): (&[FileChange], &str),
     is_strict: bool,
 ) -> Result<(), Error> {
-    let script = context.project.root().join(BUILD_SCRIPT);
-    let script = files::read(&script, Links::Refused, MIB).unwrap_or_default();
-    let changed = Changed::of(changes, &String::from_utf8_lossy(&script));
+    let changed = changed(context, changes);
     let mut record = GateRecord {
         files: changed.gate_files().map(str::to_owned).collect(),
         change: changed.gate_change(),
@@ -109,6 +107,17 @@ pub fn judge(
         .into()),
         None => Ok(()),
     }
+}
+
+/// Returns how a change has changed the gate.
+pub fn gate_change(context: &Context<'_>, changes: &[FileChange]) -> GateChange {
+    changed(context, changes).gate_change()
+}
+
+fn changed<'f>(context: &Context<'_>, changes: &'f [FileChange]) -> Changed<'f> {
+    let script = context.project.root().join(BUILD_SCRIPT);
+    let script = files::read(&script, Links::Refused, MIB).unwrap_or_default();
+    Changed::of(changes, &String::from_utf8_lossy(&script))
 }
 
 struct Judge<'j, 'c, 'r> {
@@ -191,14 +200,11 @@ impl Judge<'_, '_, '_> {
     }
 
     fn build(&mut self, tree: &[(&str, Option<FileState>)], log: &str) -> Result<Ending, Error> {
-        let scratch = match self.context.scratch {
-            Some(run) => run.scratch.fork()?,
-            None => builds::scratch(self.context)?,
-        };
+        let scratch = builds::fork(self.context)?;
         self.wait_for_the_next_second()?;
         for (path, state) in tree {
             let written = match state {
-                Some(state) => scratch.write(path, &state.content, state.mode),
+                Some(state) => scratch.write(path, &state.content, Some(state.mode)),
                 None => scratch.remove(path),
             };
             written.map_err(PathError::of("write", path))?;

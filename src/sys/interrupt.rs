@@ -103,6 +103,8 @@ pub struct Interrupt {
     sigint: Arc<Mutex<Option<SigId>>>,
     /// True if SIGQUIT ends the process, as it does without a handler.
     is_ended_by_quit: Arc<AtomicBool>,
+    /// Its signals count for this one, too.
+    parent: Option<Box<Interrupt>>,
 }
 
 impl Interrupt {
@@ -148,6 +150,9 @@ impl Interrupt {
     /// Runs `work` while another program uses the terminal. Ctrl-C and Ctrl-\ are then meant for that program, so
     /// SIGINT and SIGQUIT are ignored until `work` returns.
     pub fn lend<T>(&self, work: impl FnOnce() -> T) -> T {
+        if let Some(parent) = &self.parent {
+            return parent.lend(work);
+        }
         let mut handler = self.sigint_handler();
         let sender = self.sender.try_clone();
         self.is_ended_by_quit.store(false, Ordering::SeqCst);
@@ -173,7 +178,26 @@ impl Interrupt {
             sender: Arc::new(sender),
             sigint: Arc::default(),
             is_ended_by_quit: Arc::new(AtomicBool::new(true)),
+            parent: None,
         })
+    }
+
+    /// Creates an interrupt that this one's signals trigger, and that can be raised and cleared without this one.
+    ///
+    /// # Errors
+    /// Fails if the socket pair cannot be created.
+    pub fn child(&self) -> io::Result<Self> {
+        Ok(Self {
+            lasting: Arc::clone(&self.lasting),
+            parent: Some(Box::new(self.clone())),
+            ..Self::never()?
+        })
+    }
+
+    /// The descriptors that are readable once a signal has arrived.
+    fn wakes(&self) -> impl Iterator<Item = PollFd<'_>> {
+        let all = std::iter::successors(Some(self), |interrupt| interrupt.parent.as_deref());
+        all.map(|interrupt| PollFd::new(&*interrupt.wake, PollFlags::IN))
     }
 
     /// Checks whether a signal has arrived.
@@ -182,7 +206,9 @@ impl Interrupt {
     /// Returns `Interrupted` if one has.
     pub fn check(&self) -> Result<(), Interrupted> {
         // The order matters: the flag of a permanent signal is set before its byte is written.
-        let came = is_readable_within(self.wake.as_fd(), Duration::ZERO);
+        let mut wakes: Vec<_> = self.wakes().collect();
+        let came = wait(&mut wakes, Some(Duration::ZERO)).is_ok()
+            && wakes.iter().any(|wake| !wake.revents().is_empty());
         match self.lasting() {
             Some(signal) => Err(Interrupted { signal }),
             None if came => Err(Interrupted {
@@ -247,10 +273,7 @@ impl Interrupt {
     /// Returns `Interrupted` if a signal arrived before the time had passed.
     pub fn sleep(&self, duration: Duration) -> Result<(), Interrupted> {
         // A failed poll needs no handling: `check` below decides.
-        let _ = wait(
-            &mut [PollFd::new(&*self.wake, PollFlags::IN)],
-            Some(duration),
-        );
+        let _ = wait(&mut self.wakes().collect::<Vec<_>>(), Some(duration));
         self.check()
     }
 
@@ -268,7 +291,7 @@ impl Interrupt {
         let watched = fds
             .iter()
             .map(|fd| PollFd::from_borrowed_fd(*fd, events))
-            .chain([PollFd::new(&*self.wake, PollFlags::IN)]);
+            .chain(self.wakes());
         let mut watched: Vec<_> = watched.collect();
         wait(&mut watched, timeout)?;
         self.check()?;

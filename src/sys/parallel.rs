@@ -3,6 +3,7 @@
 //! Touches nothing itself. Guarantees that all work is done, even if no thread can be started.
 
 use std::ops::Range;
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread::{self, ScopedJoinHandle};
 
 /// Minimum number of files for which work is divided.
@@ -24,6 +25,43 @@ pub fn in_parallel<T: Send, E: Send>(
     let half = count / 2;
     let (first, second) = side_by_side(true, || work(0..half), || work(half..count));
     Ok(vec![first?, second?])
+}
+
+/// Turns that threads take, and give back.
+#[derive(Debug)]
+pub struct Turns {
+    left: Mutex<usize>,
+    given: Condvar,
+}
+
+impl Turns {
+    /// Creates so many.
+    pub fn new(count: usize) -> Self {
+        Self {
+            left: Mutex::new(count),
+            given: Condvar::new(),
+        }
+    }
+
+    /// Waits for a turn, which is given back on drop.
+    pub fn take(&self) -> Turn<'_> {
+        let left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = self.given.wait_while(left, |left| *left == 0);
+        *left.unwrap_or_else(PoisonError::into_inner) -= 1;
+        Turn(self)
+    }
+}
+
+/// A turn that a thread has.
+#[derive(Debug)]
+pub struct Turn<'t>(&'t Turns);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let left = self.0.left.lock();
+        *left.unwrap_or_else(PoisonError::into_inner) += 1;
+        self.0.given.notify_one();
+    }
 }
 
 /// Returns a thread's result. A panic in the thread is resumed here.

@@ -79,8 +79,12 @@ fn can_trace() -> bool {
     can
 }
 
+/// A recorded answer with this text.
+fn answer(text: &str) -> String {
+    serde_json::json!({"candidates": [{"content": {"parts": [{"text": text}]}, "finishReason": "STOP"}]}).to_string()
+}
+
 fn project() -> TestProject {
-    let answer = serde_json::json!({"candidates": [{"content": {"parts": [{"text": REPLY}]}, "finishReason": "STOP"}]});
     let mut project = TestProject::new()
         .file("a", "old a\n")
         .mode("a", 0o751)
@@ -92,10 +96,7 @@ fn project() -> TestProject {
         "repair-query-2",
         "repair-query-3",
     ] {
-        project = project.file(
-            &format!("recorded/{query}-response.json"),
-            answer.to_string(),
-        );
+        project = project.file(&format!("recorded/{query}-response.json"), answer(REPLY));
     }
     project
 }
@@ -259,6 +260,33 @@ fn where_a_scratch_tree_cannot_be_applied_nor_taken_back_it_is_kept() {
         assert_eq!(tree(&project), old, "{nth}: {said}");
     }
     assert!(seen > 0);
+}
+
+/// Of two attempts, the second one alone passes.
+#[test]
+fn killed_at_any_call_a_run_of_attempts_leaves_the_old_tree_or_the_new_one() {
+    if !can_trace() {
+        return;
+    }
+    let failing = answer("^^^bad\nx\n^^^end\n");
+    let prepared = project()
+        .build("test ! -e bad")
+        .file("recorded/initial-query-response.json", failing)
+        .file("recorded/attempt-query-2-response.json", answer(REPLY));
+    let attempts = [&RUN[..], &["--attempts", "2"]].concat();
+    let done = prepared.clone();
+    done.run(&attempts).exits(0);
+    let (old, new) = (tree(&prepared), tree(&done));
+    sweep(
+        &prepared,
+        &attempts,
+        "signal=SIGKILL",
+        |project, _, what| {
+            project.run(&["recover"]).exits(0);
+            let now = tree(project);
+            assert!(now == old || now == new, "{what}: {now:#?}");
+        },
+    );
 }
 
 #[test]

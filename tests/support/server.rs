@@ -19,6 +19,8 @@ pub enum Answer {
     Flood(Vec<u8>, Vec<u8>, usize),
     /// Sends these bytes, one a second.
     Trickle(Vec<u8>),
+    /// Sends the first bytes, does this, and then sends the others.
+    Between(Vec<u8>, Box<dyn FnOnce() + Send>, Vec<u8>),
     /// Does this first, while the client waits, and then sends these bytes.
     After(Box<dyn FnOnce() + Send>, Vec<u8>),
     /// Does what this makes of the request.
@@ -185,19 +187,16 @@ impl ModelServer {
         let requests = Arc::new(Mutex::new(Vec::new()));
         let mut answers: Vec<Answer> = answers.into_iter().collect();
         answers.reverse();
-        let recorder = Arc::clone(&requests);
+        let script = Arc::new(Script {
+            tags,
+            answers: Mutex::new(answers),
+            requests: Arc::clone(&requests),
+        });
         thread::spawn(move || {
             for stream in listener.incoming() {
-                let answer = |request: &Recorded| match &tags {
-                    Some(tags) if request.line.starts_with("GET /api/tags ") => {
-                        Answer::Raw(tags.clone())
-                    }
-                    _ => answers.pop().unwrap_or_else(|| {
-                        Answer::error(400, &json!({"error": {"message": "the script is over"}}))
-                    }),
-                };
+                let script = Arc::clone(&script);
                 // A client that goes away is part of what is tested.
-                let _ = serve(&stream.unwrap(), answer, &recorder);
+                thread::spawn(move || script.serve(&stream.unwrap()));
             }
         });
         Self { port, requests }
@@ -222,16 +221,28 @@ impl ModelServer {
     }
 }
 
-fn serve(
-    stream: &TcpStream,
-    answer: impl FnOnce(&Recorded) -> Answer,
-    recorder: &Mutex<Vec<Recorded>>,
-) -> std::io::Result<()> {
-    let mut reader = BufReader::new(stream);
-    let request = receive(&mut reader)?;
-    recorder.lock().unwrap().push(request.clone());
-    let answer = answer(&request);
-    give(answer, &request, stream, reader)
+/// What the server has to say, the last one first, and what it was asked.
+struct Script {
+    tags: Option<Vec<u8>>,
+    answers: Mutex<Vec<Answer>>,
+    requests: Arc<Mutex<Vec<Recorded>>>,
+}
+
+impl Script {
+    fn serve(&self, stream: &TcpStream) -> std::io::Result<()> {
+        let mut reader = BufReader::new(stream);
+        let request = receive(&mut reader)?;
+        let mut requests = self.requests.lock().unwrap();
+        requests.push(request.clone());
+        let answer = match &self.tags {
+            Some(tags) if request.line.starts_with("GET /api/tags ") => Answer::Raw(tags.clone()),
+            _ => self.answers.lock().unwrap().pop().unwrap_or_else(|| {
+                Answer::error(400, &json!({"error": {"message": "the script is over"}}))
+            }),
+        };
+        drop(requests);
+        give(answer, &request, stream, reader)
+    }
 }
 
 /// Reads a request.
@@ -271,6 +282,11 @@ pub(super) fn give(
     match answer {
         Answer::Raw(bytes) => stream.write_all(&bytes),
         Answer::To(_) => unreachable!("an answer is made once"),
+        Answer::Between(first, happens, then) => {
+            stream.write_all(&first)?;
+            happens();
+            stream.write_all(&then)
+        }
         Answer::After(happens, bytes) => {
             happens();
             stream.write_all(&bytes)

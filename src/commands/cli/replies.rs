@@ -30,6 +30,15 @@ pub struct ReplyArgs {
     #[arg(long, value_name = "HOW", value_enum, default_value_t = Strategy::Repair, hide_default_value = true, hide_possible_values = true, conflicts_with = "context", help_heading = SELDOM)]
     pub strategy: Strategy,
 
+    /// Ask for N attempts at once, at most 8: each is built in a scratch tree of its own, and the best
+    /// one is taken
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=8), default_value_t = 1, hide_default_value = true, conflicts_with_all = ["resume", "context"], help_heading = SELDOM)]
+    pub attempts: u8,
+
+    /// Of several attempts, take the first that passes, and end the others
+    #[arg(long, help_heading = SELDOM)]
+    pub first_pass: bool,
+
     /// Reject a reply without edits, with exit code 5, instead of building the project as it is
     #[arg(long, help_heading = SELDOM)]
     pub require_edits: bool,

@@ -67,6 +67,30 @@ impl<'c> CommitSearch<'c> {
         run.record.search = self.search.record(None);
     }
 
+    /// Adds the states of attempts that were made side by side, by their indices. Returns the index of the best one, which
+    /// is repaired, why it is the best, and the output of its build.
+    pub fn begin(
+        &mut self,
+        run: &mut Run<'_>,
+        attempts: Vec<(usize, State, Failed)>,
+    ) -> Option<(usize, String, String)> {
+        let (mut indices, mut states) = (Vec::new(), Vec::new());
+        for (nth, state, failed) in attempts {
+            indices.push(nth);
+            states.push(state);
+            self.builds.push(failed);
+        }
+        let best = self.search.begin(states)?;
+        run.record.search = self.search.record(None);
+        let why = self.search.record(Some(best))?.why?;
+        Some((indices[best], why, self.builds[best].output.clone()))
+    }
+
+    /// Forgets all states: none of them was ever in the project.
+    pub fn forget(&mut self) {
+        self.search = Search::default();
+    }
+
     /// Puts the files in the state that the next attempt begins from. Returns the output of its build for a repair;
     /// `None` for an attempt that begins afresh.
     ///

@@ -5,6 +5,7 @@ mod orchestration;
 use std::vec::IntoIter;
 
 use crate::agent::tools::notes::DONE;
+use crate::commands::choice;
 use crate::commands::orchestrate::report::FinalReport;
 use crate::edit::{self, EditKind, Sent};
 use crate::model::Purpose;
@@ -184,7 +185,9 @@ impl Story {
             let files: Vec<String> = list.lines().map(escaped).collect();
             return self.line(format!("  The reply asks for {}.", files.join(", ")));
         }
-        if past.changes.is_empty() {
+        if step.edits.is_none() && step.build.is_some() {
+            self.line("  Nothing of it was applied: it was built in a scratch tree of its own.");
+        } else if past.changes.is_empty() {
             // What is located in lines that a build has changed cannot be computed again.
             for (did, path) in step.changed_files() {
                 self.line(format!("  {did} {path}"));
@@ -341,6 +344,9 @@ impl Story {
         self.line("");
         for warning in &record.warnings {
             self.line(format!("warning: {warning}"));
+        }
+        for line in record.choice.iter().flat_map(choice::table) {
+            self.line(line);
         }
         for line in record.gate.iter().flat_map(GateRecord::told) {
             self.line(line);

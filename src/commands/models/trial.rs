@@ -248,7 +248,7 @@ fn attempt(
         sandbox: SandboxMode::Strict,
     };
     let mut builds = Builds::new(context, options, &[])?;
-    let built = builds.build(run.spent, run.log.build(step)?, false)?;
+    let built = builds.build(run.spent(), run.log.build(step)?, false)?;
     run.note(|step| step.build = Some(built.record));
     Ok(if built.status.passed() {
         Verdict::Right

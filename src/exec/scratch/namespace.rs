@@ -12,6 +12,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::io::{FdFlags, fcntl_setfd};
 
@@ -25,6 +26,9 @@ const MAKE: &str = "make-scratch";
 const ENTER: &str = "enter-scratch";
 /// Argument in place of the descriptor of a user namespace if there is none.
 const NONE: &str = "-";
+
+/// Held while a program is started, so that none inherits what is passed to another one.
+static STARTING: Mutex<()> = Mutex::new(());
 
 /// A mount namespace, and the user namespace that it belongs to if one was needed to make it.
 #[derive(Debug)]
@@ -46,6 +50,7 @@ impl Namespaces {
     ) -> io::Result<(Self, File)> {
         let (line, theirs) = UnixStream::pair()?;
         let lent = Lent::to_children()?;
+        let starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
         let mut maker = Command::new(path_of(program))
             .arg0("code-commit")
             .arg(MAKE)
@@ -57,7 +62,7 @@ impl Namespaces {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()?;
-        drop(lent);
+        drop((lent, starting));
         let received = descriptors::receive(&line);
         maker.wait()?;
         let mut files = received?.into_iter().map(File::from);
@@ -71,6 +76,7 @@ impl Namespaces {
     /// Adds the arguments by which this program enters the namespaces and goes to the project, before it becomes the
     /// program that the next arguments name. What is returned must be held until it is started.
     pub fn pass(&self, command: &mut Command, project: &Path) -> io::Result<Passed> {
+        let starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
         command.arg(ENTER).arg(project);
         let mut inherited = Vec::new();
         for file in [self.user.as_ref(), Some(&self.mount)] {
@@ -84,6 +90,7 @@ impl Namespaces {
             inherited.push(file);
         }
         Ok(Passed {
+            _starting: starting,
             _files: inherited,
             _lent: Lent::to_children()?,
         })
@@ -100,6 +107,8 @@ impl Namespaces {
 pub(in crate::exec) struct Passed {
     _files: Vec<OwnedFd>,
     _lent: Lent,
+    // Dropped last.
+    _starting: MutexGuard<'static, ()>,
 }
 
 /// The path that leads to an open file, for this process and for a program that it is about to become.

@@ -60,6 +60,7 @@ fn choice(model: Option<&str>) -> ModelChoice {
         model: model.map(str::to_owned),
         replay: None,
         resume: None,
+        others: Vec::new(),
         timeout: Duration::ZERO,
         delivery: Delivery::Whole,
         require_clean: false,
@@ -109,7 +110,7 @@ fn in_project(work: impl FnOnce(&Context<'_>, &Recording)) {
     let interrupt = Interrupt::never().unwrap();
     let (redactor, env_file) = (Redactor::new([TOKEN]), EnvFile::default());
     let models = Ok(ModelTable::built_in());
-    let context = Context {
+    let context: Context<'_> = Context {
         environment: &environment,
         env_file: &env_file,
         clock: &clock,

@@ -1,0 +1,509 @@
+//! Several attempts at a commit: asks side by side, builds each reply in a scratch tree of its own, and takes one.
+//!
+//! Changes the project once: by the attempt that is taken, as one transaction. No call waits for a build, and no more
+//! builds run at once than there are cores less one.
+
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use std::{io, iter, mem, slice, thread};
+
+use super::asking::Asking;
+use super::replacements::Replacements;
+use super::search::{CommitSearch, Failed};
+use crate::commands::choice;
+use crate::commands::command_line::Cli;
+use crate::commands::error::CommandError;
+use crate::edit::{EditKind, LossGuard, ParsedReply, PathPolicy, Sent, VerifiedEdits};
+use crate::exec::build_script::BuildStatus;
+use crate::exec::scratch::Scratch;
+use crate::model::prompt::{Inputs, Prompt};
+use crate::model::{Purpose, StepId};
+use crate::record::choice::{AttemptRecord, ChoiceRecord};
+use crate::record::event::{Event, Reporter};
+use crate::record::finding::Finding;
+use crate::record::result::RunRecord;
+use crate::record::run_files::GATE;
+use crate::record::run_log::RunLog;
+use crate::record::seconds::Seconds;
+use crate::run::active::Run;
+use crate::run::baseline::Baseline;
+use crate::run::builds::{self, Builds, describe};
+use crate::run::choice::choose;
+use crate::run::context::Context;
+use crate::run::purse::Purse;
+use crate::run::ready::Ready;
+use crate::run::resumption::ResumedTree;
+use crate::run::scratch::ScratchMode;
+use crate::run::search::{Files, State};
+use crate::run::selection::Models;
+use crate::run::shown::Shown;
+use crate::run::tree::RunTree;
+use crate::run::verdict;
+use crate::sys::diff::{self, FileChange, MAX_BYTES};
+use crate::sys::error::Error;
+use crate::sys::exit::Exit;
+use crate::sys::files::PathError;
+use crate::sys::parallel::{Turn, Turns};
+
+/// Maximum number of attempts.
+const MOST: usize = 8;
+
+/// The attempts at a commit.
+pub struct Attempts<'c> {
+    context: &'c Context<'c>,
+    cli: &'c Cli,
+    how: Baseline<'c>,
+}
+
+/// An attempt whose reply was built.
+struct Built {
+    edits: VerifiedEdits,
+    /// What its reply and its build have made of the reply's files.
+    changes: Vec<FileChange>,
+    status: BuildStatus,
+    output: String,
+    findings: Vec<Finding>,
+}
+
+/// An attempt that is over.
+struct Made {
+    nth: usize,
+    /// The last step that was asked.
+    step: StepId,
+    run: RunRecord,
+    record: AttemptRecord,
+    built: Result<Built, Error>,
+}
+
+/// What a thread tells.
+enum Told {
+    Event(StepId, Event),
+    Made(Box<Made>),
+}
+
+impl<'c> Attempts<'c> {
+    /// Prepares the attempts of a commit, if it makes several. The interrupt is the commit's own.
+    pub fn new(
+        context: &'c Context<'c>,
+        cli: &'c Cli,
+        how: Baseline<'c>,
+        ready: &Ready<'_>,
+    ) -> Option<Self> {
+        let are_several = !ready.others.is_empty();
+        are_several.then_some(Self { context, cli, how })
+    }
+
+    /// Makes all attempts, and applies one: the best of those that pass; if none does, the best for the search, whose
+    /// build's output is returned for a repair. From then on, the models are that attempt's.
+    ///
+    /// # Errors
+    /// When no attempt comes to a build, a signal arrives, or the attempt cannot be applied.
+    pub fn make(
+        &self,
+        run: &mut Run<'_>,
+        ready: &mut Ready<'_>,
+        (tree, replacements): (&mut RunTree<'_>, &mut Replacements),
+        search: &mut CommitSearch<'_>,
+    ) -> Result<Option<String>, Error> {
+        let mut made = self.side_by_side(run, ready)?;
+        let attempts: Vec<_> = made.iter().map(|made| made.record.clone()).collect();
+        let mut chosen = choose(&attempts);
+        let mut output = None;
+        if chosen.is_none() && self.context.interrupt.check().is_ok() {
+            let failed = made.iter().filter_map(Made::failed).collect();
+            let best = search.begin(run, failed);
+            output = best.as_ref().map(|(_, _, output)| output.clone());
+            chosen = best.map(|(nth, why, _)| (nth, why));
+        }
+        let (taken, why) = chosen.clone().unzip();
+        let choice = ChoiceRecord {
+            taken: taken.map(|at| attempts[at].step.clone()),
+            attempts,
+            why,
+        };
+        for line in choice::table(&choice) {
+            self.context.notice(line);
+        }
+        run.record.choice = Some(choice);
+        self.context.interrupt.check()?;
+        let Some((at, _)) = chosen else {
+            let mut errors = made.into_iter().filter_map(|made| made.built.err());
+            return errors.next().map_or(Ok(None), Err);
+        };
+        if at > 0 {
+            ready.models = ready.others.swap_remove(at - 1);
+        }
+        let Made {
+            step,
+            run: part,
+            built,
+            ..
+        } = made.swap_remove(at);
+        run.record.model_version = part.model_version;
+        let built = built?;
+        // Nothing is there that a search could go back to.
+        self.take(run, tree, (&step, &built))
+            .inspect_err(|_| search.forget())?;
+        replacements.remember(&built.edits);
+        Ok(output)
+    }
+
+    /// Makes all attempts, each on a thread of its own. Others of the first one's model are sent once its answer begins, so
+    /// that they read what it has cached.
+    fn side_by_side(&self, run: &mut Run<'_>, ready: &mut Ready<'_>) -> Result<Vec<Made>, Error> {
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let (log, purse) = run.shared();
+        let maker = Maker {
+            context: self.context.shared(),
+            cli: self.cli,
+            how: self.how,
+            inputs: &ready.inputs,
+            shown: &ready.shown,
+            log,
+            purse,
+            begun: Turns::new(1),
+            builds: Turns::new((cores - 1).max(1)),
+            deadline: self.context.clock.elapsed() + self.cli.timeout,
+        };
+        let first_model = ready.models.first.spec.name.clone();
+        let models = iter::once(&mut ready.models).chain(&mut ready.others);
+        let root = self.context.project.root();
+        let mut made = Vec::new();
+        thread::scope(|scope| -> Result<(), Error> {
+            let (told, heard) = channel();
+            let mut turn = Some(maker.begun.take());
+            for (number, models) in (1..).zip(models) {
+                let step = match number {
+                    1 => StepId::INITIAL,
+                    number => StepId::new(Purpose::ATTEMPT, number),
+                };
+                let teller = Teller {
+                    step,
+                    told: told.clone(),
+                    turn: Mutex::new(turn.take()),
+                };
+                let waits = number > 1 && models.first.spec.name == first_model;
+                let maker = &maker;
+                let make = move || {
+                    if waits {
+                        drop(maker.begun.take());
+                    }
+                    let made = maker.make(usize::from(number) - 1, models, &teller);
+                    // Nobody hears it if another thread could not be started.
+                    let _ = teller.told.send(Told::Made(Box::new(made)));
+                };
+                let started = thread::Builder::new().spawn_scoped(scope, make);
+                started.map_err(PathError::of("start a thread for", root))?;
+            }
+            drop(told);
+            let mut has_passed = false;
+            for told in heard {
+                match told {
+                    Told::Event(step, event) => self.pass_on(&step, &event),
+                    Told::Made(mut one) => {
+                        has_passed |= one.record.passed;
+                        if has_passed && self.cli.replies.first_pass {
+                            self.context.interrupt.raise();
+                            one.note_ended();
+                        }
+                        self.context.notice(choice::line(&one.record));
+                        made.push(*one);
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        // What has ended the others is over; a signal is not.
+        let _ = self.context.interrupt.take();
+        made.sort_by_key(|made| made.nth);
+        for made in &mut made {
+            let version = made.run.model_version.clone();
+            run.join(mem::take(&mut made.run));
+            made.run.model_version = version;
+        }
+        Ok(made)
+    }
+
+    /// Shows what a thread has told.
+    fn pass_on(&self, step: &StepId, event: &Event) {
+        let reporter = self.context.reporter;
+        match event {
+            Event::Receiving { .. } if *step != StepId::INITIAL || !reporter.is_live() => {}
+            Event::Asking { .. } | Event::Receiving { .. } | Event::Answered { .. } => {
+                reporter.event(event);
+            }
+            Event::Warning(text) => self.context.warn(format!("{step}: {text}")),
+            Event::Retrying { reason, .. } => {
+                self.context
+                    .notice(format!("{step}: {reason}: it is asked again"));
+            }
+            _ => {}
+        }
+    }
+
+    /// Applies what an attempt's build has left of its reply's files.
+    fn take(
+        &self,
+        run: &mut Run<'_>,
+        tree: &mut RunTree<'_>,
+        (step, built): (&StepId, &Built),
+    ) -> Result<(), Error> {
+        tree.check(run, &built.edits)?;
+        let replied = |path: &str| {
+            let mut edits = built.edits.all();
+            let edit = edits.find(|(other, _)| *other == path);
+            edit.and_then(|(_, content)| content).map(str::to_owned)
+        };
+        let files = built.changes.iter().map(|change| {
+            let after = change.after.as_ref();
+            let text = after.map(|after| String::from_utf8(after.content.clone()));
+            // What is no text is the build's alone.
+            let text = text.and_then(|text| text.ok().or_else(|| replied(&change.path)));
+            (
+                change.path.clone(),
+                text.map_or(EditKind::Remove, EditKind::Write),
+            )
+        });
+        let root = self.context.project.root();
+        // The reply has passed all limits.
+        let policy = PathPolicy::load(root, self.context.sandbox.program)?
+            .guarded(LossGuard::off())
+            .protecting(self.context.protection.clone());
+        let files = policy.verify(ParsedReply::of_files(files.collect()))?;
+        tree.take(run, (step, &built.edits), &files)
+    }
+}
+
+impl Made {
+    /// What a search begins from, if its build has failed.
+    fn failed(&self) -> Option<(usize, State, Failed)> {
+        let built = self.built.as_ref().ok()?;
+        let owned =
+            |(path, content): (&str, Option<&str>)| (path.to_owned(), content.map(str::to_owned));
+        let files: Files = built.edits.all().map(owned).collect();
+        let state = State {
+            step: self.step.clone(),
+            edits: files.clone(),
+            files,
+            findings: built.findings.clone(),
+            lines: self.record.lines.unwrap_or_default(),
+        };
+        let failed = Failed {
+            status: describe(built.status),
+            output: built.output.clone(),
+        };
+        Some((self.nth, state, failed))
+    }
+
+    /// Notes, if it was interrupted, that another one has passed.
+    fn note_ended(&mut self) {
+        let ended = self.built.as_ref().err();
+        if ended.is_some_and(|error| matches!(error.exit(), Exit::Interrupted(_))) {
+            self.record.error = Some("ended, since another one has passed".to_owned());
+        }
+    }
+}
+
+/// What the threads of all attempts share.
+struct Maker<'m> {
+    context: Context<'m, ()>,
+    cli: &'m Cli,
+    how: Baseline<'m>,
+    inputs: &'m Inputs,
+    shown: &'m Shown,
+    log: RunLog<'m>,
+    purse: Purse,
+    /// Taken until the first answer begins.
+    begun: Turns,
+    /// One for each build that may run at once.
+    builds: Turns,
+    /// The time at which all calls end.
+    deadline: Duration,
+}
+
+impl Maker<'_> {
+    /// Makes an attempt.
+    fn make(&self, nth: usize, models: &mut Models<'_>, teller: &Teller<'_>) -> Made {
+        let context = self.context.with_reporter(teller);
+        let began = context.clock.elapsed();
+        let mut run = Run::part(&context, (self.log.clone(), self.purse.clone()));
+        let mut step = teller.step.clone();
+        models.end_by(Some(self.deadline));
+        let asked = self.ask(&context, &mut run, models, &mut step);
+        models.end_by(None);
+        let built = asked.and_then(|edits| self.build(&context, &mut run, &step, edits));
+        // The record of the whole run has the step, too.
+        let _ = run.log_step();
+        let done = built.as_ref().ok();
+        let record = AttemptRecord {
+            step: step.to_string(),
+            model: models.first.spec.name.clone(),
+            passed: done.is_some_and(|built| built.status.passed()),
+            gate: done.map(|built| verdict::gate_change(&context, &built.changes)),
+            lines: done.map(|built| built.changes.iter().map(lines).sum()),
+            findings: done.map(|built| built.findings.len()),
+            cost: run.record.total_cost(),
+            seconds: Seconds(context.clock.elapsed().saturating_sub(began)),
+            error: built.as_ref().err().map(ToString::to_string),
+        };
+        let run = run.record;
+        Made {
+            nth,
+            step,
+            run,
+            record,
+            built,
+        }
+    }
+
+    /// Asks for edits, and verifies them.
+    fn ask(
+        &self,
+        context: &Context<'_>,
+        run: &mut Run<'_>,
+        models: &Models<'_>,
+        step: &mut StepId,
+    ) -> Result<VerifiedEdits, Error> {
+        let replies = &self.cli.replies;
+        let mut asking = Asking {
+            context,
+            replies,
+            allowances: self.cli.losses.into(),
+            resumed: ResumedTree::default(),
+            code: None,
+        };
+        let model = models.model(step);
+        let (order, format) = (model.spec.prompt_order, model.reply_format(step));
+        let prompt = || Prompt::initial(self.inputs, order, format);
+        let sent = |path: &str| -> Sent { self.shown.sent(path, &self.inputs.rollup) };
+        let asked = (self.inputs.query.as_str(), format, prompt);
+        let edits = asking.ask(run, models, step, asked, &sent, replies.require_edits)?;
+        for warning in edits.warnings() {
+            run.warn(warning.clone());
+        }
+        Ok(edits)
+    }
+
+    /// Builds a reply in a scratch tree.
+    fn build(
+        &self,
+        context: &Context<'_>,
+        run: &mut Run<'_>,
+        step: &StepId,
+        edits: VerifiedEdits,
+    ) -> Result<Built, Error> {
+        let _turn = self.builds.take();
+        context.interrupt.check()?;
+        let scratch = builds::fork(context)?;
+        let read = |path: &str| scratch.read(path).map_err(PathError::of("read", path));
+        let mut before = Vec::new();
+        for (path, content) in edits.all() {
+            before.push((path, read(path)?));
+            lay(&scratch, path, content).map_err(PathError::of("write", path))?;
+        }
+        let mut builds = Builds::new(context, self.how.build, self.how.hosts)?;
+        let log = run.log.build(step)?;
+        let (built, changed) = builds.build_apart(&scratch, log)?;
+        run.record.warnings.extend(builds.take_warning());
+        for warning in built.warnings {
+            run.warn(warning);
+        }
+        run.note(|step| {
+            step.build = Some(built.record);
+            step.findings.clone_from(&built.findings);
+        });
+        if let Some(changed) = changed {
+            run.log.text(GATE, &changed.diff)?;
+            return Err(changed.into());
+        }
+        let mut changes = Vec::new();
+        for (path, before) in before {
+            changes.push(FileChange::of(path.to_owned(), before, read(path)?));
+        }
+        changes.retain(|change| change.before != change.after);
+        Ok(Built {
+            changes,
+            status: built.status,
+            output: built.output,
+            findings: built.findings,
+            edits,
+        })
+    }
+}
+
+fn lay(scratch: &Scratch, path: &str, content: Option<&str>) -> io::Result<()> {
+    match content {
+        Some(content) => scratch.write(path, content.as_bytes(), None),
+        None => scratch.remove(path),
+    }
+}
+
+/// The number of lines that a change adds and removes; of a very large file, that of all its lines.
+fn lines(change: &FileChange) -> u64 {
+    let sides = [change.before(), change.after()];
+    if sides.iter().any(|side| side.len() > MAX_BYTES) {
+        let ends = |side: &[u8]| memchr::memchr_iter(b'\n', side).count() as u64;
+        return sides.into_iter().map(ends).sum();
+    }
+    let stat = diff::stat(slice::from_ref(change));
+    stat.added() + stat.removed()
+}
+
+/// Tells the main thread what happens on an attempt's.
+struct Teller<'t> {
+    step: StepId,
+    told: Sender<Told>,
+    /// The turn to be asked, until the answer begins.
+    turn: Mutex<Option<Turn<'t>>>,
+}
+
+impl Reporter for Teller<'_> {
+    fn event(&self, event: &Event) {
+        if matches!(event, Event::Receiving { .. } | Event::Answered { .. }) {
+            *self.turn.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        }
+        let _ = self
+            .told
+            .send(Told::Event(self.step.clone(), event.clone()));
+    }
+
+    /// The first answer's pieces tell that it begins.
+    fn is_live(&self) -> bool {
+        self.step == StepId::INITIAL
+    }
+}
+
+/// Returns the model of the first attempt, and those of the others; `None` is the first one's.
+///
+/// # Errors
+/// When flags do not go together.
+pub fn models(cli: &Cli) -> Result<(Option<String>, Vec<Option<String>>), CommandError> {
+    let mut names = cli.model.iter().flat_map(|names| names.split(','));
+    let first = names.next().map(str::to_owned);
+    let mut others: Vec<_> = names.map(|name| Some(name.to_owned())).collect();
+    let (attempts, is_list) = (usize::from(cli.replies.attempts), !others.is_empty());
+    others.resize(others.len().max(attempts.saturating_sub(1)), None);
+    let is_one = others.is_empty();
+    let asks_one = cli.replay.is_some() || cli.replies.resume.is_some() || cli.consistency_check;
+    let problems = [
+        (
+            is_list && (attempts > 1 || asks_one),
+            "several models are asked for one attempt at a change each: `--attempts`, `--replay`, `--resume` and `--consistency-check` do not go with them",
+        ),
+        (others.len() >= MOST, "at most 8 models can be asked"),
+        (
+            !is_one && cli.scratch == Some(ScratchMode::KeepIgnored),
+            "what several attempts build in ignored files is not kept: `--scratch=keep-ignored` does not go with them",
+        ),
+        (
+            is_one && cli.replies.first_pass && cli.replay.is_none(),
+            "`--first-pass` is for several attempts: give `--attempts`, too",
+        ),
+    ];
+    let problem = problems.into_iter().find(|(is_so, _)| *is_so);
+    match problem {
+        Some((_, problem)) => Err(CommandError::Attempts(problem)),
+        None => Ok((first, others)),
+    }
+}

@@ -1,0 +1,41 @@
+//! The attempts of a commit that were made side by side, and the choice of one. Plain data.
+
+use serde::{Deserialize, Serialize};
+
+use super::gate::GateChange;
+use super::seconds::Seconds;
+use crate::model::price::Usd;
+
+/// The choice of an attempt.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ChoiceRecord {
+    /// The attempts, in the order of their numbers.
+    pub attempts: Vec<AttemptRecord>,
+    /// The step whose state was taken; null if none was.
+    pub taken: Option<String>,
+    /// The reason; null with `taken`.
+    pub why: Option<String>,
+}
+
+/// An attempt and its proof.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct AttemptRecord {
+    /// Its step.
+    pub step: String,
+    /// The model that was asked.
+    pub model: String,
+    /// True if its build has passed.
+    pub passed: bool,
+    /// How it changes the gate; null if it was not built.
+    pub gate: Option<GateChange>,
+    /// The number of lines added and removed; null if it was not built.
+    pub lines: Option<u64>,
+    /// The number of findings in the build's output; null if it was not built.
+    pub findings: Option<usize>,
+    /// The cost of its calls; null if it is unknown.
+    pub cost: Option<Usd>,
+    /// The time from the first request on, until it was built.
+    pub seconds: Seconds,
+    /// The reason that it came to no build; null if it did.
+    pub error: Option<String>,
+}

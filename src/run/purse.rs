@@ -1,0 +1,105 @@
+//! The money of a run, which calls that are made side by side share: what each may cost is reserved before it is sent.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use crate::model::price::Usd;
+
+/// The cost of a run so far, and what its calls may add.
+#[derive(Debug, Clone, Default)]
+pub struct Purse(Arc<(Mutex<Money>, Condvar)>);
+
+#[derive(Debug, Default)]
+struct Money {
+    spent: Usd,
+    /// The most that each call may cost which is not over.
+    reserved: Vec<Usd>,
+}
+
+/// What a call may cost, until that is known.
+#[derive(Debug)]
+pub struct Reserved {
+    purse: Purse,
+    most: Usd,
+}
+
+impl Purse {
+    fn money(&self) -> MutexGuard<'_, Money> {
+        self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The cost of the calls so far.
+    pub fn spent(&self) -> Usd {
+        self.money().spent
+    }
+
+    /// Adds the cost of a call.
+    pub fn spend(&self, cost: Usd) {
+        let mut money = self.money();
+        money.spent = money.spent + cost;
+    }
+
+    /// Reserves the most that a call may cost, which `afford` gives with what else it says for the money that is left. As
+    /// long as that is too little, waits for other calls, which may cost less than they might.
+    ///
+    /// # Errors
+    /// The cost so far, when it is too little and no other call is going on.
+    pub fn reserve<T>(
+        &self,
+        limit: Usd,
+        afford: impl Fn(Usd) -> Option<(T, Usd)>,
+    ) -> Result<(T, Reserved), Usd> {
+        let mut money = self.money();
+        loop {
+            let reserved = money.reserved.iter().copied().sum::<Usd>();
+            if let Some((answer, most)) = afford(limit.less(money.spent + reserved)) {
+                money.reserved.push(most);
+                let purse = self.clone();
+                return Ok((answer, Reserved { purse, most }));
+            }
+            if money.reserved.is_empty() {
+                return Err(money.spent);
+            }
+            let changed = self.0.1.wait(money);
+            money = changed.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        let mut money = self.purse.money();
+        if let Some(at) = money.reserved.iter().position(|most| *most == self.most) {
+            money.reserved.swap_remove(at);
+        }
+        drop(money);
+        self.purse.0.1.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    fn usd(dollars: f64) -> Usd {
+        Usd::try_from(dollars).unwrap()
+    }
+
+    #[test]
+    fn what_is_reserved_is_not_reserved_again_until_it_is_over() {
+        let purse = Purse::default();
+        purse.spend(usd(1.0));
+        let most =
+            |wanted: f64| move |left: Usd| (left >= usd(wanted)).then_some(((), usd(wanted)));
+        let ((), first) = purse.reserve(usd(4.0), most(2.0)).unwrap();
+        let ((), second) = purse.reserve(usd(4.0), most(1.0)).unwrap();
+        thread::scope(|scope| {
+            let third = scope.spawn(|| purse.reserve(usd(4.0), most(2.0)).is_ok());
+            purse.spend(usd(0.5));
+            drop(second);
+            drop(first);
+            assert!(third.join().unwrap());
+        });
+        assert_eq!(purse.reserve(usd(4.0), most(3.0)).unwrap_err(), usd(1.5));
+    }
+}
