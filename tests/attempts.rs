@@ -470,6 +470,16 @@ fn a_build_that_changes_what_it_is_judged_by_is_no_pass() {
 }
 
 #[test]
+fn a_dry_run_tells_the_number_of_attempts() {
+    let server = ModelServer::gemini(&[]);
+    let project = TestProject::new()
+        .with(&server)
+        .file("agent-config/run.json", r#"{"attempts": 3}"#);
+    let run = project.run(&["--dry-run"]).exits(0);
+    assert!(run.stdout.contains("attempts  3"), "{}", run.stdout);
+}
+
+#[test]
 fn flags_that_do_not_go_together_are_refused() {
     let project = TestProject::new();
     for flags in [

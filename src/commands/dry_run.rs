@@ -58,6 +58,13 @@ pub fn dry_run(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result
             estimate.key_sources = survey.key_sources();
             estimate.tier = choice.tier.unwrap_or(spec.tier);
             let (mut text, mut json) = (estimate.text(), estimate.json(&warnings));
+            if !choice.others.is_empty() {
+                let attempts = choice.others.len() + 1;
+                text = format!(
+                    "{text}\nattempts  {attempts}, whose first calls may cost as much each"
+                );
+                json["attempts"] = attempts.into();
+            }
             if let Some(code) = &survey.code {
                 let (files, choice) = super::context::choice(code);
                 text = format!("{text}\n\n{files}");

@@ -295,6 +295,18 @@ mod tests {
     }
 
     #[test]
+    fn attempts_made_side_by_side_are_no_dead_ends_and_the_best_is_repaired() {
+        let mut search = Search::default();
+        let attempts = [("1", "1", "ab", 1), ("2", "2", "c", 3), ("3", "3", "c", 2)];
+        let states = (0..).zip(attempts).map(|(step, one)| state(step, one));
+        assert_eq!(search.begin(states), Some(2));
+        assert_eq!(search.add(state(3, ("4", "4", "de", 1))), Next::Repair(2));
+        let record = search.record(None).unwrap();
+        assert!(record.states.iter().all(|state| !state.is_dead_end));
+        assert_eq!(record.states[3].from.as_ref(), Some(&record.states[2].step));
+    }
+
+    #[test]
     fn a_fresh_attempt_is_told_of_three_and_the_record_says_why_one_is_kept() {
         let mut search = Search::default();
         assert_eq!((search.best(), search.record(None)), (None, None));

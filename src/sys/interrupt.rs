@@ -346,6 +346,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_signal_counts_for_children_and_what_is_raised_there_does_not_count_outside() {
+        for signal in Signal::ALL {
+            let parent = Interrupt::never().unwrap();
+            let child = parent.child().unwrap();
+            child.raise();
+            assert!(child.check().is_err() && parent.check().is_ok());
+            assert_eq!((child.take(), child.check()), (1, Ok(())));
+            parent.simulate(signal);
+            assert_eq!(child.check(), Err(Interrupted { signal }));
+            assert_eq!(child.sleep(Duration::MAX), Err(Interrupted { signal }));
+            let _ = child.take();
+            assert_eq!(child.check(), Err(Interrupted { signal }));
+        }
+    }
+
+    #[test]
     fn a_wait_without_a_signal_ends_with_its_time() {
         let interrupt = Interrupt::never().unwrap();
         assert_eq!(interrupt.sleep(Duration::from_millis(1)), Ok(()));
