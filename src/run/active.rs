@@ -10,18 +10,17 @@ use crate::model::estimate::{self, Fit, OverBudget};
 use crate::model::price::{Price, Usd};
 use crate::model::prompt::Prompt;
 use crate::model::served::is_same;
-use crate::model::tokens::{self, Size};
+use crate::model::tokens::Size;
 use crate::model::usage::Usage;
-use crate::model::{
-    Answer, Listener, Model, ModelError, ModelSpec, Reply, Request, StepId, Tier, catalogue,
-};
-use crate::record::event::{Event, Reporter};
+use crate::model::{Answer, Model, ModelError, ModelSpec, Reply, Request, StepId, Tier, catalogue};
+use crate::record::event::Event;
 use crate::record::result::{ProgramRecord, RunRecord};
 use crate::record::run_files::RESULT;
 use crate::record::run_log::{LogError, RunLog};
 use crate::record::seconds::Seconds;
 use crate::record::step::{PartRecord, Step};
 use crate::run::context::Context;
+use crate::run::counting::CountingListener;
 use crate::run::outcome::{Advice, Failure, Outcome};
 use crate::run::past::history::records_of;
 use crate::run::problems::DoesNotFit;
@@ -603,66 +602,4 @@ fn reply_parts(reply: &Reply) -> Vec<PartRecord> {
         bytes: call.input.to_string().len() as u64,
     });
     text.into_iter().chain(calls).collect()
-}
-
-/// Passes on the events of a call to the reporter, and counts the tokens received.
-struct CountingListener<'c> {
-    reporter: &'c dyn Reporter,
-    price: Option<Price>,
-    input_tokens: u64,
-    spent: Usd,
-    /// The usage received so far, without the tokens sent.
-    came: Cell<Usage>,
-}
-
-impl CountingListener<'_> {
-    fn came(&self, piece: &str, is_thought: bool) {
-        if !self.reporter.is_live() {
-            return;
-        }
-        let mut came = self.came.get();
-        let kind = if is_thought {
-            &mut came.thought_tokens
-        } else {
-            &mut came.output_tokens
-        };
-        *kind += tokens::count(piece);
-        self.came.set(came);
-        let input_tokens = self.input_tokens;
-        let call = self.price.map(|price| {
-            price.of(Usage {
-                input_tokens,
-                ..came
-            })
-        });
-        self.reporter.event(&Event::Receiving {
-            piece: piece.to_owned(),
-            is_thought,
-            output_tokens: came.output_tokens,
-            thought_tokens: came.thought_tokens,
-            spent: self.spent + call.unwrap_or_default(),
-        });
-    }
-}
-
-impl Listener for CountingListener<'_> {
-    fn retrying(&self, next_try: u32, wait: Duration, reason: &str) {
-        self.reporter.event(&Event::Retrying {
-            next_try,
-            wait,
-            reason: reason.to_owned(),
-        });
-    }
-
-    fn text(&self, piece: &str) {
-        self.came(piece, false);
-    }
-
-    fn thought(&self, piece: &str) {
-        self.came(piece, true);
-    }
-
-    fn restart(&self) {
-        self.came.take();
-    }
 }

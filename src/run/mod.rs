@@ -9,7 +9,7 @@
 //! | `code_base`, `staged`, `sending`, `shown` | the code base as sent, its checks, and the files as the model saw them |
 //! | `parts` | the parts of a code base that does not fit, for a report |
 //! | `code_context`, `present` | the part of the code base that is sent under a limit, and the files that a repair shows |
-//! | `active`, `purse`, `served`, `tiers` | a run in progress, its money, and the model and tier that answered |
+//! | `active`, `purse`, `counting`, `served`, `tiers` | a run in progress, its money and tokens, and the model and tier that answered |
 //! | `tree`, `gate` | the files that a run changes, and those that its builds must not change |
 //! | `builds`, `baseline`, `passed_trees`, `proof` | builds, and the proof that the project passes |
 //! | `search`, `choice` | the course of a commit that does not build upon what got worse; one of several attempts |
@@ -26,6 +26,7 @@ pub mod closing;
 pub mod code_base;
 pub mod code_context;
 pub mod context;
+mod counting;
 pub mod env_file;
 pub mod gate;
 pub mod keys;

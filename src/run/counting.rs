@@ -1,0 +1,75 @@
+//! Counts the tokens of an answer while it arrives, for events that show its cost.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use crate::model::Listener;
+use crate::model::price::{Price, Usd};
+use crate::model::tokens;
+use crate::model::usage::Usage;
+use crate::record::event::{Event, Reporter};
+
+/// Passes on the events of a call to the reporter, and counts the tokens received.
+pub(super) struct CountingListener<'c> {
+    pub reporter: &'c dyn Reporter,
+    /// The price of the call, if it is known.
+    pub price: Option<Price>,
+    /// The tokens sent.
+    pub input_tokens: u64,
+    /// The cost of the calls before.
+    pub spent: Usd,
+    /// The usage received so far, without the tokens sent.
+    pub came: Cell<Usage>,
+}
+
+impl CountingListener<'_> {
+    fn came(&self, piece: &str, is_thought: bool) {
+        if !self.reporter.is_live() {
+            return;
+        }
+        let mut came = self.came.get();
+        let kind = if is_thought {
+            &mut came.thought_tokens
+        } else {
+            &mut came.output_tokens
+        };
+        *kind += tokens::count(piece);
+        self.came.set(came);
+        let input_tokens = self.input_tokens;
+        let call = self.price.map(|price| {
+            price.of(Usage {
+                input_tokens,
+                ..came
+            })
+        });
+        self.reporter.event(&Event::Receiving {
+            piece: piece.to_owned(),
+            is_thought,
+            output_tokens: came.output_tokens,
+            thought_tokens: came.thought_tokens,
+            spent: self.spent + call.unwrap_or_default(),
+        });
+    }
+}
+
+impl Listener for CountingListener<'_> {
+    fn retrying(&self, next_try: u32, wait: Duration, reason: &str) {
+        self.reporter.event(&Event::Retrying {
+            next_try,
+            wait,
+            reason: reason.to_owned(),
+        });
+    }
+
+    fn text(&self, piece: &str) {
+        self.came(piece, false);
+    }
+
+    fn thought(&self, piece: &str) {
+        self.came(piece, true);
+    }
+
+    fn restart(&self) {
+        self.came.take();
+    }
+}
