@@ -101,6 +101,7 @@ use crate::project::Project;
 use crate::run::context::{Context, SandboxSetup, Stdin};
 use crate::run::env_file::EnvFile;
 use crate::run::not_ready::NotReady;
+use crate::run::telemetry::Telemetry;
 pub use crate::secret::Redactor;
 pub use crate::sys::core_dump;
 use crate::sys::environment::Clock;
@@ -120,6 +121,8 @@ pub struct World {
     pub environment: Environment,
     /// The wall clock and the monotonic clock.
     pub clock: Box<dyn Clock>,
+    /// A random number, from which ids are derived.
+    pub seed: u128,
     /// The signals that request the process to stop.
     pub interrupt: Interrupt,
     /// The program's own executable: its absolute path with links resolved.
@@ -179,6 +182,8 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
         },
         scratch: None,
         protection: &protection,
+        // Not from `.env`, which may name the collector of another program.
+        telemetry: Telemetry::of(&world.environment, world.seed),
         models: &models,
     };
     let stdin = Stdin {

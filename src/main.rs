@@ -14,6 +14,7 @@ use code_commit::{
     Cli, CliMessage, Environment, Exit, Interrupt, KEY_VARIABLES, Redactor, SystemClock, World,
     core_dump, namespace, open_files, supervisor,
 };
+use uuid::Uuid;
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
@@ -75,6 +76,7 @@ fn capture(clock: SystemClock) -> Result<World, CliMessage> {
         directory: here.map_err(nowhere)?,
         environment: std::env::vars_os().collect(),
         clock: Box::new(clock),
+        seed: Uuid::new_v4().as_u128(),
         interrupt: Interrupt::install().map_err(limited)?,
         program: std::env::current_exe()
             .and_then(|path| path.canonicalize())

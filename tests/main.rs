@@ -83,6 +83,7 @@ mod staged;
 mod steps;
 mod streaming;
 mod table;
+mod telemetry;
 mod tiers;
 mod trial;
 mod undo;

@@ -44,6 +44,7 @@ fn steps(run: &Finished) -> Vec<serde_json::Value> {
     let steps = lines.lines().map(|line| {
         let mut step: serde_json::Value = serde_json::from_str(line).unwrap();
         step["seconds"] = 0.into();
+        step["at"] = 0.into();
         if step["build"].is_object() {
             step["build"]["seconds"] = 0.into();
         }

@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{Answer, Finished, ModelServer, TestProject, ends, gemini};
 
-fn kill(child: &Child, signal: Signal) {
+pub fn kill(child: &Child, signal: Signal) {
     kill_process(
         Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap(),
         signal,

@@ -18,7 +18,7 @@ pub enum Note<'n> {
     /// The agent's reasoning about its work.
     Thoughts(&'n str),
     /// A tool was called, successfully or not; includes the tool's effect if the tool exists.
-    Acted(Action, Option<Effect>),
+    Acted(Box<Action>, Option<Effect>),
     /// The words that ended the work without a tool.
     Answered(&'n str),
     /// The work was judged; `true` if it passed.

@@ -82,9 +82,9 @@ impl Env<'_> {
             result: Some(text.clone()),
             exit_code: output.command.code(),
             seconds: Some(Seconds(took)),
-            diff: None,
+            ..Action::default()
         };
-        self.host.note(Note::Acted(action, effect))?;
+        self.host.note(Note::Acted(Box::new(action), effect))?;
         self.reporter.event(&Event::ToolResult {
             name: call.name.clone(),
             text: text.clone(),

@@ -7,6 +7,7 @@ use crate::model::ModelTable;
 use crate::project::{Project, home};
 use crate::run::context::ModelsProblem;
 use crate::run::env_file::EnvFile;
+use crate::run::telemetry::header_secrets;
 use crate::secret::Redactor;
 use crate::sys::environment::{Environment, query_secrets};
 
@@ -56,6 +57,9 @@ pub fn redactor(
     project.redactor(
         &environments,
         key_files,
-        keys.chain(headers).map(str::to_owned).chain(queries),
+        keys.chain(headers)
+            .map(str::to_owned)
+            .chain(queries)
+            .chain(header_secrets(environment)),
     )
 }

@@ -47,6 +47,7 @@ pub(super) struct Anthropic;
 static ANTHROPIC: Vendor = Vendor {
     word: "anthropic",
     name: "Anthropic",
+    telemetry_name: "anthropic",
     key_file: Some("anthropic-key.txt"),
     key_variables: &["ANTHROPIC_API_KEY"],
     url_variable: "ANTHROPIC_BASE_URL",

@@ -77,6 +77,7 @@ pub(super) struct Azure;
 static AZURE: Vendor = Vendor {
     word: "azure",
     name: "Azure",
+    telemetry_name: "azure.ai.openai",
     key_file: Some("azure-key.txt"),
     key_variables: &["AZURE_OPENAI_API_KEY"],
     url_variable: "AZURE_OPENAI_BASE_URL",

@@ -50,6 +50,7 @@ pub(super) struct Gemini;
 static GEMINI: Vendor = Vendor {
     word: "gemini",
     name: "Google",
+    telemetry_name: "gcp.gemini",
     key_file: Some("gemini-key.txt"),
     key_variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
     url_variable: "GOOGLE_GEMINI_BASE_URL",

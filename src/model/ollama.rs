@@ -38,6 +38,7 @@ pub(super) struct Ollama;
 static OLLAMA: Vendor = Vendor {
     word: "ollama",
     name: "Ollama",
+    telemetry_name: "ollama",
     key_file: None,
     key_variables: &[],
     url_variable: "OLLAMA_HOST",

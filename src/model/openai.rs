@@ -48,6 +48,7 @@ pub(super) struct OpenAi;
 static OPENAI: Vendor = Vendor {
     word: "openai",
     name: "OpenAI",
+    telemetry_name: "openai",
     key_file: Some("openai-key.txt"),
     key_variables: &["OPENAI_API_KEY"],
     url_variable: "OPENAI_BASE_URL",

@@ -178,6 +178,8 @@ pub struct Vendor {
     pub word: &'static str,
     /// The vendor's name, as shown to users.
     pub name: &'static str,
+    /// The provider's name in OpenTelemetry's conventions.
+    pub telemetry_name: &'static str,
     /// The default key file in `agent-config`; `None` if the vendor needs no key.
     pub key_file: Option<&'static str>,
     /// The environment variables from which the vendor's own tools read a key, in order of precedence.

@@ -14,7 +14,7 @@ use super::seconds::Seconds;
 use crate::exec::sandbox::SandboxMode;
 use crate::model::price::Usd;
 use crate::model::usage::Usage;
-use crate::model::{Purpose, ReplyFormat, StepId, Tier};
+use crate::model::{Provider, Purpose, ReplyFormat, StepId, Tier};
 use crate::project::changed_files::EditsRecord;
 use std::fmt::{self, Display};
 
@@ -94,6 +94,12 @@ pub struct Step {
     /// The parts of the reply, in order: `text`, `call`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reply: Vec<PartRecord>,
+    /// The provider of the requested model; only in `steps.jsonl`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<Provider>,
+    /// The time from the start of the run to the start of the step; only in `steps.jsonl`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Seconds>,
     /// The time the model took, retries included.
     pub seconds: Seconds,
     /// The vendor's finish reason.
@@ -176,6 +182,9 @@ pub struct Action {
     /// The exit code of the command that it ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
+    /// The time from the start of the run to the start of the tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Seconds>,
     /// The time that the tool took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<Seconds>,
@@ -237,6 +246,7 @@ impl Step {
     /// Removes the fields that only `steps.jsonl` stores.
     pub fn shorten(&mut self) {
         (self.thoughts, self.answer) = (None, None);
+        (self.provider, self.at) = (None, None);
         for action in &mut self.actions {
             *action = Action {
                 tool: std::mem::take(&mut action.tool),

@@ -22,7 +22,8 @@ use crate::record::step::{PartRecord, Step};
 use crate::run::context::Context;
 use crate::run::counting::CountingListener;
 use crate::run::outcome::{Advice, Failure, Outcome};
-use crate::run::past::history::records_of;
+use crate::run::past::history::{PastRun, records_of};
+use crate::run::past::spans::Trace;
 use crate::run::problems::DoesNotFit;
 use crate::run::purse::{Purse, Reserved};
 use crate::run::ready::Ready;
@@ -168,8 +169,16 @@ impl<'c> Run<'c> {
         // The inputs and results of many steps would take much space in the record.
         self.log_step()?;
         self.note(Step::shorten);
-        self.record.steps.push(step);
+        self.record.steps.push(Step {
+            at: Some(self.elapsed()),
+            ..step
+        });
         Ok(())
+    }
+
+    /// Returns the time from the start of the run until now.
+    pub fn elapsed(&self) -> Seconds {
+        Seconds(self.context.clock.elapsed().saturating_sub(self.began))
     }
 
     /// Changes the record of the current step.
@@ -211,6 +220,7 @@ impl<'c> Run<'c> {
         };
         let name = &selected.spec.name;
         self.begin_step(Step {
+            provider: Some(selected.spec.provider),
             recorded: recorded.map(str::to_owned),
             reply_format: prompt.form.edits.unwrap_or_default(),
             at_most: allowed.cost,
@@ -331,12 +341,12 @@ impl<'c> Run<'c> {
 
     /// Switches to the fallback model because the first one is overloaded.
     fn fall_back(&mut self, first: &SelectedModel<'_>, to: &SelectedModel<'_>, error: &ModelError) {
-        let name = to.spec.name.clone();
+        let (name, provider) = (to.spec.name.clone(), to.spec.provider);
         self.warn(format!(
             "{error}: `{name}` is asked in the place of `{}`, as its entry says",
             first.spec.name
         ));
-        self.note(|record| record.model = Some(name));
+        self.note(|record| (record.model, record.provider) = (Some(name), Some(provider)));
     }
 
     /// Records which model answered if it is not the one requested, and returns the price of the call.
@@ -542,7 +552,7 @@ impl<'c> Run<'c> {
         // An error is ignored: if nothing can be written, writing the record below reports it.
         let _ = self.log_step();
         self.record.cost = self.record.total_cost();
-        self.record.seconds = Seconds(self.context.clock.elapsed().saturating_sub(self.began));
+        self.record.seconds = self.elapsed();
         if let Err(error) = &result {
             self.end_with(error);
         }
@@ -559,6 +569,7 @@ impl<'c> Run<'c> {
                 Err(error)
             }
         };
+        self.export();
         let log = Some(self.log.name().to_owned());
         let tree = self.record.tree;
         let record = Some(Box::new(self.record));
@@ -575,6 +586,30 @@ impl<'c> Run<'c> {
                 record,
                 ..error.into()
             }),
+        }
+    }
+
+    /// Exports the run if the environment asks for it, unless a signal has ended it. A failure is only a warning.
+    fn export(&self) {
+        let context = self.context;
+        let (Some(telemetry), Ok(())) = (&context.telemetry, context.interrupt.check()) else {
+            return;
+        };
+        let folder = self.log.name();
+        // The folder's files are without keys.
+        let past = PastRun::read(
+            &context.project,
+            folder.rsplit('/').next().unwrap_or(folder),
+        );
+        let text = |step: &StepId, artifact| past.text(step, artifact);
+        let trace = Trace {
+            record: &self.record,
+            steps: &past.recorded_steps(),
+            ids: telemetry.ids(folder),
+            text: telemetry.has_texts().then_some(&text),
+        };
+        if let Err(problem) = telemetry.export(&trace, context.interrupt) {
+            context.warn(format!("the run's trace was not exported: {problem}"));
         }
     }
 

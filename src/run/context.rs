@@ -8,6 +8,7 @@ use chrono::NaiveDate;
 use super::code_context::CodeLimit;
 use super::env_file::EnvFile;
 use super::scratch::ScratchRun;
+use super::telemetry::Telemetry;
 use crate::edit::apply::Tree;
 use crate::edit::protection::Protection;
 use crate::model::price::Usd;
@@ -41,6 +42,8 @@ pub struct Context<'a, R: ?Sized = dyn Reporter + 'a> {
     pub scratch: Option<&'a ScratchRun>,
     /// The files and values that the project protects.
     pub protection: &'a Protection,
+    /// The export of the run to a collector, if the environment asks for it.
+    pub telemetry: Option<Telemetry<'a>>,
     /// The models that can be asked, or the reason their table cannot be used.
     pub models: &'a Result<ModelTable, ModelsProblem>,
 }

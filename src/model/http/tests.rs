@@ -212,6 +212,7 @@ struct Seventh;
 static SEVENTH: Vendor = Vendor {
     word: "seventh",
     name: "Seventh",
+    telemetry_name: "seventh",
     key_file: Some("seventh-key.txt"),
     key_variables: &["SEVENTH_API_KEY"],
     url_variable: "SEVENTH_BASE_URL",

@@ -395,7 +395,7 @@ impl PastRun {
     }
 
     /// Returns the steps, from the best available record.
-    pub(super) fn recorded_steps(&self) -> Vec<Step> {
+    pub fn recorded_steps(&self) -> Vec<Step> {
         let mut steps = self.logged_steps();
         // Older runs do not log their steps.
         if steps.is_empty() {

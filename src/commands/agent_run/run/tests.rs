@@ -126,6 +126,7 @@ fn in_project(work: impl FnOnce(&Context<'_>, &Recording)) {
             allowed_sockets: &[],
         },
         protection: &crate::edit::protection::Protection::default(),
+        telemetry: None,
         models: &models,
         project,
     };

@@ -1,0 +1,199 @@
+//! The export of runs to a collector of OpenTelemetry, for users whose environment asks for it.
+//!
+//! Touches the network, but only if a variable names the collector. Guarantees that an export ends within its time
+//! limit, and at once when a signal arrives.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use percent_encoding::percent_decode_str;
+use serde_json::{Value, json};
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::run::past::protobuf;
+use crate::run::past::spans::{Trace, TraceIds};
+use crate::sys::environment::Environment;
+use crate::sys::http::HttpClient;
+use crate::sys::http::endpoint::{Endpoint, EndpointProblem, Proxies};
+use crate::sys::interrupt::Interrupt;
+
+/// The settings of the export: each has a variable for traces alone, and one for all signals.
+const FOR_TRACES: &str = "OTEL_EXPORTER_OTLP_TRACES_";
+const FOR_ALL: &str = "OTEL_EXPORTER_OTLP_";
+const RESOURCE: &str = "OTEL_RESOURCE_ATTRIBUTES";
+/// The path that follows the endpoint for all signals.
+const PATH: &str = "/v1/traces";
+/// The default time limit, in milliseconds.
+const TIMEOUT: u32 = 10_000;
+
+/// The settings of the export, from the environment.
+#[derive(Debug, Clone, Copy)]
+pub struct Telemetry<'e> {
+    environment: &'e Environment,
+    /// The random number from which all ids are derived.
+    seed: u128,
+}
+
+/// Errors from exporting a run.
+#[derive(Debug, thiserror::Error)]
+pub enum TelemetryProblem {
+    /// The collector's URL or the proxy cannot be used.
+    #[error(transparent)]
+    Endpoint(#[from] EndpointProblem),
+    /// The value of another variable cannot be used. It may be a secret.
+    #[error("`{variable}` is not {expected}")]
+    Setting {
+        variable: String,
+        expected: &'static str,
+    },
+    /// The collector does not take the trace.
+    #[error("`{host}`: {reason}")]
+    NotTaken { host: String, reason: String },
+}
+
+impl<'e> Telemetry<'e> {
+    /// Reads the settings; `None` if nothing is to be exported. `seed` is random.
+    pub fn of(environment: &'e Environment, seed: u128) -> Option<Self> {
+        let is = |name, word| {
+            let value = environment.get(name);
+            value.is_some_and(|value| value.trim().eq_ignore_ascii_case(word))
+        };
+        let is_off = is("OTEL_SDK_DISABLED", "true") || is("OTEL_TRACES_EXPORTER", "none");
+        let is_sampled = parent(environment).is_none_or(|(.., is_sampled)| is_sampled);
+        let (_, endpoint) = setting(environment, "ENDPOINT");
+        (endpoint.is_some() && !is_off && is_sampled).then_some(Self { environment, seed })
+    }
+
+    /// Returns whether the texts of prompts, replies and tools are to be exported.
+    pub fn has_texts(&self) -> bool {
+        let value = self
+            .environment
+            .get("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT");
+        value.is_some_and(|value| value.eq_ignore_ascii_case("true"))
+    }
+
+    /// Returns the identifiers for the run with this folder.
+    pub fn ids(&self, folder: &str) -> TraceIds {
+        let seed = self.seed ^ xxh3_128(folder.as_bytes());
+        let parent = parent(self.environment);
+        TraceIds {
+            trace: parent.map_or(seed, |(trace, ..)| trace),
+            parent: parent.map(|(_, span, _)| span),
+            seed,
+        }
+    }
+
+    /// Sends a trace to the collector.
+    ///
+    /// # Errors
+    /// When a setting cannot be used, or the collector does not take the trace in time.
+    pub fn export(&self, trace: &Trace<'_>, interrupt: &Interrupt) -> Result<(), TelemetryProblem> {
+        let setting = |name| setting(self.environment, name);
+        let (variable, value) = setting("HEADERS");
+        let headers = pairs(&variable, value.unwrap_or_default())?;
+        let (variable, value) = setting("ENDPOINT");
+        let url = value.unwrap_or_default();
+        let endpoint = Endpoint::parse(&variable, url, !headers.is_empty())?;
+        let path = if variable.starts_with(FOR_TRACES) {
+            ""
+        } else {
+            PATH
+        };
+        let (variable, value) = setting("TIMEOUT");
+        let wrong_time = |_| wrong(&variable, "a number of milliseconds");
+        let timeout = value.map(|value| value.trim().parse().map_err(wrong_time));
+        let timeout = timeout.transpose()?.map_or(TIMEOUT, NonZeroU32::get);
+        let (variable, value) = setting("PROTOCOL");
+        let json = trace.request(&self.resource()?);
+        let (kind, body) = match value.unwrap_or("http/protobuf") {
+            "http/protobuf" => ("application/x-protobuf", protobuf::request(&json)),
+            "http/json" => ("application/json", json.to_string().into_bytes()),
+            _ => return Err(wrong(&variable, "`http/protobuf` or `http/json`")),
+        };
+        let proxies = Proxies::from_environment(self.environment)?;
+        let client = HttpClient::new(endpoint, &proxies, interrupt, 0);
+        let mut call = client.agent.post(client.endpoint.url(path));
+        for (name, value) in headers {
+            call = call.header(name, value);
+        }
+        let call = call.header("content-type", kind).config();
+        let call = call.timeout_global(Some(Duration::from_millis(timeout.into())));
+        let reason = match client.answer(call.build().send(&body)) {
+            Ok(answer) if answer.status().is_success() => return Ok(()),
+            Ok(answer) => format!("it answers with status {}", answer.status().as_u16()),
+            Err(error) => error.to_string(),
+        };
+        let host = client.endpoint.host().to_owned();
+        Err(TelemetryProblem::NotTaken { host, reason })
+    }
+
+    /// Returns the attributes of the program, as an object.
+    fn resource(&self) -> Result<Value, TelemetryProblem> {
+        let given = pairs(RESOURCE, self.environment.get(RESOURCE).unwrap_or_default())?;
+        let mut resource = json!({"service.name": env!("CARGO_PKG_NAME"), "service.version": env!("CARGO_PKG_VERSION")});
+        for (name, value) in given {
+            resource[name] = value.into();
+        }
+        if let Some(name) = self.environment.get("OTEL_SERVICE_NAME") {
+            resource["service.name"] = name.into();
+        }
+        Ok(resource)
+    }
+}
+
+/// Returns what may be a key in the headers: each value as a whole, and what follows a scheme such as `Bearer`.
+pub fn header_secrets(environment: &Environment) -> Vec<String> {
+    let lists = [FOR_TRACES, FOR_ALL].map(|prefix| environment.get(&format!("{prefix}HEADERS")));
+    let lists = lists.into_iter().flatten();
+    let pairs = lists.flat_map(|list| pairs("", list).unwrap_or_default());
+    let last = |value: &str| value.rsplit(' ').next().unwrap_or_default().to_owned();
+    pairs.flat_map(|(_, value)| [last(&value), value]).collect()
+}
+
+/// Returns the variable that decides a setting, and its value.
+fn setting<'e>(environment: &'e Environment, name: &str) -> (String, Option<&'e str>) {
+    let [traces, all] = [FOR_TRACES, FOR_ALL].map(|prefix| format!("{prefix}{name}"));
+    match environment.get(&traces) {
+        Some(value) => (traces, Some(value)),
+        None => (all.clone(), environment.get(&all)),
+    }
+}
+
+/// Parses `name=value,name=value`, with escapes in the values.
+fn pairs(variable: &str, list: &str) -> Result<Vec<(String, String)>, TelemetryProblem> {
+    let parts = list.split(',').filter(|part| !part.trim().is_empty());
+    let pair = |part: &str| {
+        let (name, value) = part.split_once('=')?;
+        let value = percent_decode_str(value.trim()).decode_utf8().ok()?;
+        let name = Some(name.trim()).filter(|name| !name.is_empty())?;
+        Some((name.to_owned(), value.into_owned()))
+    };
+    let pairs: Option<_> = parts.map(pair).collect();
+    pairs.ok_or_else(|| wrong(variable, "a list of `name=value`"))
+}
+
+fn wrong(variable: &str, expected: &'static str) -> TelemetryProblem {
+    TelemetryProblem::Setting {
+        variable: variable.to_owned(),
+        expected,
+    }
+}
+
+/// Returns the trace and the span that `TRACEPARENT` names, and whether they are sampled; `None` if it is invalid, or of
+/// an unknown version.
+fn parent(environment: &Environment) -> Option<(u128, u64, bool)> {
+    let value = environment.get("TRACEPARENT")?.trim();
+    let fields: Vec<&str> = value.split('-').collect();
+    let ["00", trace, span, flags] = fields[..] else {
+        return None;
+    };
+    let is_digit = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f' | b'-');
+    let has_form = value.bytes().all(is_digit) && [trace, span, flags].map(str::len) == [32, 16, 2];
+    let trace = u128::from_str_radix(trace, 16).ok()?;
+    let span = u64::from_str_radix(span, 16).ok()?;
+    let flags = u8::from_str_radix(flags, 16).ok()?;
+    (has_form && trace != 0 && span != 0).then_some((trace, span, flags & 1 == 1))
+}
+
+#[cfg(test)]
+mod tests;
