@@ -93,6 +93,7 @@ impl<'a, R: ?Sized> Context<'a, R> {
             scratch: self.scratch,
             protection: self.protection,
             models: self.models,
+            telemetry: self.telemetry,
         }
     }
 }

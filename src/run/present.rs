@@ -77,7 +77,7 @@ pub fn moved(lines: &[Range<usize>], before: &str, now: &str) -> Option<(Lines, 
     let (mut all, mut changed) = (Vec::new(), Vec::new());
     for range in lines {
         let to = place(range.start)..place(range.end);
-        if comparison.after[to.clone()] != *comparison.before.get(range.clone())? {
+        if comparison.after.get(to.clone())? != comparison.before.get(range.clone())? {
             changed.push(to.clone());
         }
         all.push(to);
