@@ -71,11 +71,15 @@ fn succeeded(
         // Standard output must contain nothing but the answer.
         output.event(&Event::Notice(format!("log: {log}")));
     }
-    let text = result_text(&outcome);
+    let text = match outcome.text.take_if(|_| outcome.is_document) {
+        Some(document) => document,
+        None => result_text(&outcome),
+    };
     let told = answered.and_then(
         |()| match (&report, outcome.is_paged.then(pager).flatten()) {
             (Some(report), _) => output.report(report, || document(output, outcome)),
             (None, Some(pager)) => output.paged(&text, &pager, || document(output, outcome)),
+            (None, None) if outcome.is_document => output.document(&text),
             (None, None) => output.result(&text, || document(output, outcome)),
         },
     );

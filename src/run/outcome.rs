@@ -14,6 +14,8 @@ pub struct Outcome {
     pub is_answer: bool,
     /// The requested output as plain text, such as a diff or a list.
     pub text: Option<String>,
+    /// True if the text is the document for programs, in a format of JSON.
+    pub is_document: bool,
     /// True if output longer than the terminal is shown in a pager.
     pub is_paged: bool,
     /// The same output as data for programs.
@@ -35,6 +37,15 @@ impl Outcome {
     pub fn said(summary: impl Into<String>) -> Self {
         Self {
             summary: summary.into(),
+            ..Self::default()
+        }
+    }
+
+    /// An outcome that is a document for programs as text, which may be large.
+    pub fn document(text: String) -> Self {
+        Self {
+            text: Some(text + "\n"),
+            is_document: true,
             ..Self::default()
         }
     }

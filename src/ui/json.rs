@@ -87,7 +87,7 @@ impl<'r> JsonLines<'r> {
         if let (Some(line), Some(fields)) = (line.as_object_mut(), fields.as_object_mut()) {
             line.append(fields);
         }
-        print(self.redactor, &line.to_string())
+        text(self.redactor, &format!("{line}\n"))
     }
 }
 
@@ -96,7 +96,7 @@ impl<'r> JsonLines<'r> {
 /// # Errors
 /// When it cannot be written.
 pub fn document(redactor: &Redactor, document: &Value) -> io::Result<()> {
-    print(redactor, &format!("{document:#}"))
+    text(redactor, &format!("{document:#}\n"))
 }
 
 /// Returns a run's record as JSON.
@@ -105,16 +105,23 @@ pub fn record(record: &RunRecord) -> Value {
     serde_json::to_value(record).unwrap_or_default()
 }
 
-fn print(redactor: &Redactor, text: &str) -> io::Result<()> {
+/// Writes JSON that is text already and ends with a newline; a large one is not copied.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn text(redactor: &Redactor, text: &str) -> io::Result<()> {
     // Use escapes that mean the same in JSON but hide commands from a CI runner, which scans entire lines.
-    let mut text = redactor.text(text).into_owned();
+    let mut text = redactor.text(text);
     if text.contains(is_unseen) {
-        text = text.chars().map(visible).collect();
+        text = text.chars().map(visible).collect::<String>().into();
     }
     for command in ["[", "vso[", "teamcity["] {
-        text = text.replace(&format!("##{command}"), &format!("#\\u0023{command}"));
+        let read = format!("##{command}");
+        if text.contains(&read) {
+            text = text.replace(&read, &format!("#\\u0023{command}")).into();
+        }
     }
-    super::stdout::written(&format!("{text}\n"))
+    super::stdout::written(&text)
 }
 
 /// Returns whether a terminal interprets `c` or does not show it. The newline is excepted, as the only such

@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::sum::{self, Sum, Sums, TaskRow};
@@ -71,28 +72,45 @@ pub fn report(
     let first = sum::first(&rows);
     let page = written_page(context, (directory, page), (&rows, &sums, &first))?;
     Ok(match format {
-        OutputFormat::Sarif => Outcome::shown("", log.finish()),
+        OutputFormat::Sarif => Outcome::document(log.finish()),
         OutputFormat::Csv => Outcome::shown(csv(&rows), Value::Null),
         OutputFormat::Json | OutputFormat::JsonL => {
-            let first: Vec<&str> = first.iter().map(|row| &*row.id).collect();
-            let json = json!({"schema": 1, "page": page, "total": sums.total, "by": sums.json(),
-                "look_first": first, "tasks": rows});
-            Outcome::shown("", json)
+            let report = Report {
+                schema: 1,
+                page,
+                total: sums.total,
+                by: sums.json(),
+                look_first: first.iter().map(|row| &*row.id).collect(),
+                tasks: &rows,
+            };
+            if format == OutputFormat::JsonL {
+                return Ok(Outcome::shown("", json!(report)));
+            }
+            // All keys are strings and all numbers are finite, so the conversion succeeds.
+            Outcome::document(serde_json::to_string_pretty(&report).unwrap_or_default())
         }
         OutputFormat::Text => {
             let tables = [by(&sums), to_look_at(&first, |_| false)];
             let columns = context.reporter.columns();
-            let texts: Vec<_> = tables
-                .into_iter()
-                .map(|table| text(table, columns))
-                .collect();
+            let texts = tables.into_iter().map(|table| text(table, columns));
             Outcome {
                 is_paged: true,
-                text: Some(texts.concat()),
+                text: Some(texts.collect()),
                 ..Outcome::said(format!("done: the page is in {}", page.display()))
             }
         }
     })
+}
+
+/// The report as data.
+#[derive(Serialize)]
+struct Report<'r> {
+    schema: u32,
+    page: PathBuf,
+    total: Sum,
+    by: Value,
+    look_first: Vec<&'r str>,
+    tasks: &'r [TaskRow],
 }
 
 /// Writes the page, and returns its path.

@@ -57,6 +57,15 @@ impl Output<'_> {
         }
     }
 
+    /// Prints a document for programs that is text already.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn document(&self, text: &str) -> io::Result<()> {
+        self.spinner.stop();
+        json::text(self.redactor, text)
+    }
+
     /// Prints a report meant for programs even in the text format, so a closed stdout is an error; in other
     /// formats, prints the `document`.
     ///
