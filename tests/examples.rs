@@ -35,7 +35,7 @@ fn read(path: impl AsRef<Path>) -> String {
 }
 
 /// A command with nothing of the machine's environment but `PATH`.
-fn command(program: &str, arguments: &[&str], directory: &Path) -> Command {
+pub fn command(program: &str, arguments: &[&str], directory: &Path) -> Command {
     let mut command = Command::new(program);
     command.args(arguments).current_dir(directory).env_clear();
     command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
@@ -1100,7 +1100,7 @@ fn an_index_that_is_told_to_end_keeps_its_results() {
 }
 
 /// Where `tests/examples/install.sh` puts the validators.
-fn validator(name: &str) -> Option<PathBuf> {
+pub fn validator(name: &str) -> Option<PathBuf> {
     let path = source("target/validators").join(name);
     let found = path.exists();
     if !found {
@@ -1110,7 +1110,7 @@ fn validator(name: &str) -> Option<PathBuf> {
 }
 
 #[track_caller]
-fn passes(command: &mut Command) {
+pub fn passes(command: &mut Command) {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", said(&output));
 }
@@ -1130,6 +1130,7 @@ fn githubs_parser_takes_the_action_and_the_workflow() {
         .arg(source("action.yml"))
         .arg(source("examples/github/code-commit.yml"))
         .arg(source(".github/workflows/release.yml"))
+        .arg(source("examples/fleet/actions/fleet.yml"))
         .stdin(script),
     );
 }
@@ -1147,7 +1148,7 @@ fn kubernetes_schemas_and_rules_take_the_job() {
             &source("examples/kubernetes"),
         )
         .arg(source("tests/examples/kubernetes.py"))
-        .args(["job.yaml", "reader.yaml"]),
+        .args(["job.yaml", "reader.yaml", "../fleet/kubernetes/job.yaml"]),
     );
 }
 
@@ -1174,6 +1175,8 @@ fn the_scripts_pass_their_linter() {
         &[
             "action/run.sh",
             "examples/kubernetes/run.sh",
+            "examples/fleet/parallel/run.sh",
+            "examples/fleet/slurm/task.sh",
             "tests/examples/install.sh",
         ],
         &source("."),

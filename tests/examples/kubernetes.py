@@ -14,6 +14,8 @@ RELEASES = ["1.29", kubernetes_validate.latest_version()]
 VOLUMES = {"configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "persistentVolumeClaim", "projected", "secret"}
 # The program's, with a meaning of their own.
 EXIT_CODES = {0, 1, 2, 3, 4, 5, 6, 129, 130, 143}
+# The files that list a task a line.
+LISTS = ["repositories", "tasks.jsonl"]
 
 
 def job_faults(job, tasks):
@@ -26,8 +28,8 @@ def job_faults(job, tasks):
         # The hostname of a pod is the Job's name, a hyphen and the index.
         if len(f"{job['metadata']['name']}-{spec['completions'] - 1}") > 63:
             yield "the name is too long for an Indexed Job"
-        if tasks is not None and len(tasks["repositories"].splitlines()) != spec["completions"]:
-            yield "completions is not the number of repositories"
+        if tasks is not None and len(tasks.splitlines()) != spec["completions"]:
+            yield "completions is not the number of tasks"
     elif "backoffLimitPerIndex" in spec:
         yield "backoffLimitPerIndex needs completionMode Indexed"
     rules = spec.get("podFailurePolicy", {}).get("rules", [])
@@ -98,7 +100,8 @@ def main(paths):
     for path in paths:
         with open(path, encoding="utf-8") as file:
             documents = list(yaml.safe_load_all(file))
-        tasks = next((d["data"] for d in documents if d["kind"] == "ConfigMap" and "repositories" in d["data"]), None)
+        lists = [d["data"].get(name) for d in documents if d["kind"] == "ConfigMap" for name in LISTS]
+        tasks = next(filter(None, lists), None)
         for document in documents:
             here = f"{path}: {document['kind']} {document['metadata']['name']}"
             for release in RELEASES:

@@ -1,5 +1,6 @@
 //! Many tasks from a list: manifests, single tasks, and all of them.
 
+mod engines;
 mod manifest;
 mod publish;
 mod report;
