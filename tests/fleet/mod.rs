@@ -5,6 +5,7 @@ mod manifest;
 mod publish;
 mod report;
 mod run;
+mod slurm;
 mod task;
 
 use std::fs;
