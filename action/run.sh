@@ -231,6 +231,7 @@ run() {
             *) set -- "$@" "--scratch=$INPUT_SCRATCH" ;;
         esac
         [ -z "${INPUT_STRATEGY:-}" ] || set -- "$@" --strategy "$INPUT_STRATEGY"
+        case ${INPUT_ATTEMPTS:-1} in 1) ;; *) set -- "$@" --attempts "$INPUT_ATTEMPTS" ;; esac
     fi
     mark=$(random)
     printf '::stop-commands::%s\n' "$mark"

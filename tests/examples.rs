@@ -491,17 +491,18 @@ fn the_action_runs_as_ci_wants_unless_something_of_that_is_turned_off() {
 #[test]
 fn the_action_passes_on_how_a_change_is_made() {
     for (scratch, expected) in [
-        ("true", "--scratch\n--strategy\nsearch\n"),
+        ("true", "--scratch\n--strategy\nsearch\n--attempts\n3\n"),
         (
             "keep-ignored",
-            "--scratch=keep-ignored\n--strategy\nsearch\n",
+            "--scratch=keep-ignored\n--strategy\nsearch\n--attempts\n3\n",
         ),
-        ("false", "\n--strategy\nsearch\n"),
+        ("false", "\n--strategy\nsearch\n--attempts\n3\n"),
     ] {
         let runner = Runner::new("exit 0");
         let inputs = [
             ("INPUT_SCRATCH", scratch),
             ("INPUT_STRATEGY", "search"),
+            ("INPUT_ATTEMPTS", "3"),
             // What is for reports.
             ("INPUT_FINDINGS", "sarif"),
             ("INPUT_FAIL_ON", "error"),
@@ -666,12 +667,13 @@ fn gitlabs_component_runs_the_program_as_its_inputs_say() {
                 ("gate", "off"),
                 ("scratch", "true"),
                 ("strategy", "search"),
+                ("attempts", "3"),
                 ("max-cost", "2"),
                 ("arguments", "--timeout\n5m $(touch pwned) *"),
             ],
             1,
             format!(
-                "{default} --sandbox auto --strategy search --scratch --max-cost 2 --timeout 5m $(touch pwned) * -m -"
+                "{default} --sandbox auto --strategy search --attempts 3 --scratch --max-cost 2 --timeout 5m $(touch pwned) * -m -"
             ),
         ),
         (
