@@ -15,7 +15,7 @@ use super::output_file::{self, OutputFile};
 use super::sections;
 use crate::model::prompt::Prompt;
 use crate::model::{Reply, StepId};
-use crate::project::{ROLLUP, rollup};
+use crate::project::rollup;
 use crate::record::finding::{ReportFinding, Severity};
 use crate::record::result::{RunRecord, SectionRecord};
 use crate::run::active::Run;
@@ -52,8 +52,8 @@ pub fn consistency(
     let mut choice = choice.clone();
     if let Some(resumed) = &resumed {
         choice.resume = Some(resumed.folder.clone().into());
-        let rollup = context.project.root().join(ROLLUP);
-        choice.inputs = resumed.inputs(&choice.inputs, &rollup);
+        let file = context.project.rollup().unwrap_or_default();
+        choice.inputs = resumed.inputs(&choice.inputs, &file);
     }
     let mut ready = ready::check(context, &choice, None)?;
     if let Some(resumed) = &resumed {

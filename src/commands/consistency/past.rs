@@ -55,11 +55,15 @@ impl ResumedReport {
     }
 
     /// Returns the inputs that it sent in place of these: all of them or, by parts, the query. The code base is then
-    /// rolled up anew, unless `rollup` is there.
-    pub fn inputs(&self, given: &InputOptions, rollup: &Path) -> InputOptions {
+    /// rolled up anew, unless it was read from a file, whose text this is.
+    pub fn inputs(&self, given: &InputOptions, file: &str) -> InputOptions {
         let first = self.steps.first().map(|past| &past.step);
         let by_parts = first.is_some_and(|step| step.purpose == Purpose::PART);
-        let query = match first.and_then(|step| sent(&self.run, step)) {
+        let sent = first.and_then(|step| sent(&self.run, step));
+        let is_of_file = sent
+            .as_ref()
+            .is_some_and(|sent| file.contains(&sent.rollup));
+        let query = match sent {
             None => given.query.clone(),
             Some(sent) if by_parts => QuerySource::Given(sent.query),
             Some(sent) => QuerySource::Recorded(sent),
@@ -67,7 +71,7 @@ impl ResumedReport {
         InputOptions {
             query,
             by_parts: by_parts || given.by_parts,
-            roll_up: given.roll_up || by_parts && !rollup.exists(),
+            roll_up: given.roll_up || by_parts && !is_of_file,
             ..given.clone()
         }
     }
