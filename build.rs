@@ -63,20 +63,18 @@ fn arguments() -> Option<Vec<String>> {
         "--no-eh-frame-hdr".to_owned(),
         format!("--script={}", script.display()),
     ];
-    match env::var("RUSTC_LINKER") {
-        Ok(linker) => (linker == "rust-lld").then_some(options),
-        Err(_) => {
-            let host = env::var("HOST").ok()?;
-            let linker = sysroot()?.join("lib/rustlib").join(host).join("bin/gcc-ld");
-            if packs_relocations() {
-                options.extend(["-z".to_owned(), "pack-relative-relocs".to_owned()]);
-            }
-            let of_compiler = [format!("-B{}", linker.display()), "-fuse-ld=lld".to_owned()];
-            let passed = options.iter().map(|option| format!("-Wl,{option}"));
-            let all = of_compiler.into_iter().chain(passed).collect();
-            linker.join("ld.lld").exists().then_some(all)
-        }
+    if let Ok(linker) = env::var("RUSTC_LINKER") {
+        return (linker == "rust-lld").then_some(options);
     }
+    let host = env::var("HOST").ok()?;
+    let linker = sysroot()?.join("lib/rustlib").join(host).join("bin/gcc-ld");
+    if packs_relocations() {
+        options.extend(["-z".to_owned(), "pack-relative-relocs".to_owned()]);
+    }
+    let of_compiler = [format!("-B{}", linker.display()), "-fuse-ld=lld".to_owned()];
+    let passed = options.iter().map(|option| format!("-Wl,{option}"));
+    let all = of_compiler.into_iter().chain(passed).collect();
+    linker.join("ld.lld").exists().then_some(all)
 }
 
 /// Returns whether the program is for this machine, and its loader takes packed relocations, as glibc does from 2.36 on:

@@ -336,7 +336,7 @@ impl Sandbox {
     ) -> (OsString, SupervisorPlace, &'a Path) {
         let root = self.policy.root.as_path();
         if IS_SEATBELT {
-            let program = self.own.first().map_or(OsString::new(), |own| own.into());
+            let program = self.own.first().map_or(OsString::new(), Into::into);
             let root = scratch.map_or(root, Scratch::working_directory);
             (program, SupervisorPlace::Outside, root)
         } else {
