@@ -64,6 +64,23 @@ fn what_an_agent_makes_of_the_tests_is_judged() {
 }
 
 #[test]
+fn a_build_that_an_agent_has_emptied_is_judged_by_the_one_before() {
+    let replies = [
+        write("build.sh", "#!/bin/sh\ntrue\n"),
+        done(),
+        PASS.to_owned(),
+    ];
+    let (mut agent, _server) = AgentProject::scripted(&replies);
+    with_build(&mut agent.project, FAILS);
+    let run = agent.run(&["-p", "go", "--prove"]).exits(0);
+    let gate = &run.result()["gate"];
+    assert_eq!(gate["files"], json!(["build.sh"]));
+    assert_eq!(gate["change"], "changed");
+    assert_ne!(gate["old_gate"], "passed");
+    assert_ne!(gate["old_gate"], "not-run");
+}
+
+#[test]
 fn without_the_flag_nothing_is_built() {
     let (mut agent, _server) = AgentProject::scripted(&[done(), PASS.to_owned()]);
     with_build(&mut agent.project, "false");

@@ -4,12 +4,13 @@ use crate::record::choice::AttemptRecord;
 use crate::record::gate::GateChange;
 use crate::sys::numbers::counted;
 
-/// Returns the index of the attempt to take, and the reason: of those that have passed, one that leaves the gate as it
-/// was; of these, the one with the smallest change.
+/// Returns the index of the attempt to take, and the reason: of those that have passed, one that changes anything; of
+/// these, one that leaves the gate as it was; of these, the one with the smallest change.
 pub fn choose(attempts: &[AttemptRecord]) -> Option<(usize, String)> {
     let key = |attempt: &AttemptRecord| {
         let has_changed = attempt.gate == Some(GateChange::Changed);
-        (has_changed, attempt.lines)
+        // A reply that does nothing passes where the project did, and is no change.
+        (attempt.lines == Some(0), has_changed, attempt.lines)
     };
     let passed = attempts.iter().enumerate();
     let mut passed: Vec<_> = passed.filter(|(_, attempt)| attempt.passed).collect();
@@ -19,6 +20,9 @@ pub fn choose(attempts: &[AttemptRecord]) -> Option<(usize, String)> {
     let why = match passed.get(1) {
         None => "the only one that has passed".to_owned(),
         Some((_, next)) if key(next).0 != key(best).0 => {
+            "the only one that has passed with a change".to_owned()
+        }
+        Some((_, next)) if key(next).1 != key(best).1 => {
             "the only one that has passed without changing the gate".to_owned()
         }
         Some((_, next)) if next.lines == best.lines => {
@@ -50,6 +54,10 @@ mod tests {
             (
                 &[(true, Same, 3), (true, Added, 2), (true, Changed, 1)],
                 Some((1, "the smallest change that has passed: 2 lines")),
+            ),
+            (
+                &[(true, Same, 0), (true, Changed, 9)],
+                Some((1, "the only one that has passed with a change")),
             ),
             (
                 &[(true, Same, 2), (true, Same, 2)],

@@ -256,7 +256,8 @@ impl Finished {
         let paths = entries
             .map(|entry| entry.unwrap().path())
             .filter(|path| path.is_file());
-        let files = paths.map(|path| (name(&path), fs::read(&path).unwrap()));
+        // A talk that goes on may put a file in another one's place meanwhile.
+        let files = paths.filter_map(|path| Some((name(&path), fs::read(&path).ok()?)));
         Self {
             code,
             stdout,

@@ -108,9 +108,10 @@ impl<'c> Attempts<'c> {
     ) -> Result<Option<String>, Error> {
         let mut made = self.side_by_side(run, ready)?;
         let attempts: Vec<_> = made.iter().map(|made| made.record.clone()).collect();
-        let mut chosen = choose(&attempts);
+        let is_interrupted = self.context.interrupt.check().is_err();
+        let mut chosen = choose(&attempts).filter(|_| !is_interrupted);
         let mut output = None;
-        if chosen.is_none() && self.context.interrupt.check().is_ok() {
+        if chosen.is_none() && !is_interrupted {
             let failed = made.iter().filter_map(Made::failed).collect();
             let best = search.begin(run, failed);
             output = best.as_ref().map(|(_, _, output)| output.clone());

@@ -153,7 +153,7 @@ pub enum FleetError {
     /// A repository elsewhere cannot be reached.
     #[error("cannot {action} `{repository}`: {problem}")]
     #[diagnostic(
-        code("not-ready/network"),
+        code("local-io/network"),
         help("check with `git ls-remote` that it can be reached and has the ref")
     )]
     Remote {

@@ -35,13 +35,14 @@ const LONGEST_ID: usize = 100;
 const SHEBANG: &str = "#!";
 
 /// Flags that the fleet gives itself, or that leave no result.
-const OWN_FLAGS: [&str; 20] = [
+const OWN_FLAGS: [&str; 21] = [
     "cc",
     "consistency",
     "consistency-check",
     "diff",
     "dry-run",
     "edit",
+    "findings-file",
     "help",
     "max-cost",
     "message",

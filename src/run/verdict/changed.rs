@@ -136,7 +136,9 @@ impl<'c> ChangedFile<'c> {
         let [old, new] = self.tests.as_ref().unwrap_or(&none);
         let compared = Comparison::of(old.as_bytes(), new.as_bytes());
         let Some(compared) = compared.filter(|_| self.tests.is_some() && !old.is_empty()) else {
-            return self.change.before.is_none() || self.tests.is_some() && old.is_empty();
+            // New settings may loosen what was there.
+            let is_new = self.change.before.is_none() && self.kind != FileKind::Settings;
+            return is_new || self.tests.is_some() && old.is_empty();
         };
         let signs = [Concern::Skip, Concern::Only, Concern::Silence];
         let signs = signs.into_iter();
