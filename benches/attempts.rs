@@ -44,7 +44,7 @@ fn project(root: &Path) {
     );
     write("build.sh", BUILD);
     fs::set_permissions(root.join("build.sh"), fs::Permissions::from_mode(0o755)).unwrap();
-    let answer = r#"{"candidates": [{"content": {"parts": [{"text": "^^^a.rs\\nfn a() {}\\n^^^end\\n"}]}, "finishReason": "STOP"}]}"#;
+    let answer = r#"{"candidates": [{"content": {"parts": [{"text": "^^^a.rs\nfn a() {}\n^^^end\n"}]}, "finishReason": "STOP"}]}"#;
     for query in ["initial-query", "attempt-query-2", "attempt-query-3"] {
         write(&format!("recorded/{query}-response.json"), answer);
     }
