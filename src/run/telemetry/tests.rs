@@ -1,3 +1,5 @@
+//! The settings of an export, as the environment gives them.
+
 use super::*;
 
 const ENDPOINT: (&str, &str) = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318");

@@ -1,3 +1,5 @@
+//! Spans of recorded runs: their names, parents and attributes, and what is left out unless it is asked for.
+
 use super::*;
 
 use std::fmt::Write as _;
