@@ -9,6 +9,7 @@
     reason = "Cargo tells a build script all by its environment, and where to write"
 )]
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
@@ -46,11 +47,8 @@ fn commit() -> Option<String> {
     moves
         .exists()
         .then(|| println!("cargo::rerun-if-changed={}", moves.display()))?;
-    let asked = Command::new("git")
-        .args(["log", "-1", "--format=%ncommit: %H (%cs)"])
-        .output();
-    let asked = asked.ok().filter(|asked| asked.status.success())?;
-    Some(String::from_utf8_lossy(&asked.stdout).trim_end().to_owned())
+    let line = output("git", &["log", "-1", "--format=commit: %H (%cs)"])?;
+    Some(format!("\n{line}"))
 }
 
 /// The arguments of the linker that comes with Rust, started by the C compiler or, where it is configured, by rustc;
@@ -63,35 +61,49 @@ fn arguments() -> Option<Vec<String>> {
         "--no-eh-frame-hdr".to_owned(),
         format!("--script={}", script.display()),
     ];
+    if packs_relocations() {
+        options.extend(["-z".to_owned(), "pack-relative-relocs".to_owned()]);
+    }
     if let Ok(linker) = env::var("RUSTC_LINKER") {
         return (linker == "rust-lld").then_some(options);
     }
     let host = env::var("HOST").ok()?;
     let linker = sysroot()?.join("lib/rustlib").join(host).join("bin/gcc-ld");
-    if packs_relocations() {
-        options.extend(["-z".to_owned(), "pack-relative-relocs".to_owned()]);
-    }
     let of_compiler = [format!("-B{}", linker.display()), "-fuse-ld=lld".to_owned()];
     let passed = options.iter().map(|option| format!("-Wl,{option}"));
     let all = of_compiler.into_iter().chain(passed).collect();
     linker.join("ld.lld").exists().then_some(all)
 }
 
-/// Returns whether the program is for this machine, and its loader takes packed relocations, as glibc does from 2.36 on:
-/// a tenth of the program's size.
+/// Returns whether what loads the program takes packed relocations, a tenth of its size: this machine's glibc from 2.36
+/// on, or musl from 1.2.4 on, which is linked into the program and comes with Rust from 1.93 on.
 fn packs_relocations() -> bool {
-    let asked = Command::new("getconf").arg("GNU_LIBC_VERSION").output();
-    let version = asked.map_or(Vec::new(), |asked| asked.stdout);
-    let version = String::from_utf8_lossy(&version).trim().to_owned();
-    let minor = version.strip_prefix("glibc 2.").map(str::parse::<u32>);
-    env::var("HOST") == env::var("TARGET") && matches!(minor, Some(Ok(36..)))
+    let is_static = env::var("CARGO_CFG_TARGET_ENV").is_ok_and(|libc| libc == "musl");
+    if is_static {
+        let asked = env::var_os("RUSTC").and_then(|rustc| output(rustc, &["--version"]));
+        return asked.and_then(|version| minor(&version, "rustc 1.")) >= Some(93);
+    }
+    let asked = output("getconf", &["GNU_LIBC_VERSION"]);
+    let minor = asked.and_then(|version| minor(&version, "glibc 2."));
+    env::var("HOST") == env::var("TARGET") && minor >= Some(36)
+}
+
+/// Returns the number that follows a version's beginning.
+fn minor(version: &str, beginning: &str) -> Option<u32> {
+    let rest = version.strip_prefix(beginning)?;
+    let end = rest.find(|character: char| !character.is_ascii_digit());
+    rest[..end.unwrap_or(rest.len())].parse().ok()
 }
 
 /// The folder of the Rust toolchain.
 fn sysroot() -> Option<PathBuf> {
-    let asked = Command::new(env::var_os("RUSTC")?)
-        .args(["--print", "sysroot"])
-        .output();
-    let path = String::from_utf8(asked.ok()?.stdout).ok()?;
-    Some(path.trim_end().into())
+    let path = output(env::var_os("RUSTC")?, &["--print", "sysroot"])?;
+    Some(path.into())
+}
+
+/// Runs a command, and returns what it prints, without the last line end.
+fn output(program: impl AsRef<OsStr>, arguments: &[&str]) -> Option<String> {
+    let asked = Command::new(program).args(arguments).output().ok()?;
+    let text = String::from_utf8(asked.stdout).ok()?;
+    asked.status.success().then(|| text.trim_end().to_owned())
 }
