@@ -136,7 +136,6 @@ pub struct World {
 }
 
 /// Runs the command given on the command line, and returns the exit code.
-#[must_use]
 pub fn run(cli: &Cli, world: &World) -> Exit {
     let place = ProjectPlace::find(cli, &world.directory);
     let project = Project::new(place.root(), place.working_directory());

@@ -294,7 +294,6 @@ impl Conversation {
     }
 
     /// The end of the history, which is sent whole.
-    #[must_use]
     pub fn not_left_out(&self) -> &[HistoryMessage] {
         let from = self.truncation.map_or(0, |truncation| truncation.from);
         self.history.get(from..).unwrap_or_default()

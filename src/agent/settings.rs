@@ -113,7 +113,6 @@ pub enum SettingsProblem {
 
 impl Settings {
     /// The URL of the user's own server and its key; `None` if the table of models determines the server.
-    #[must_use]
     pub fn server(&self) -> Option<(&str, Option<ApiKey>)> {
         Some((self.api_url.as_deref()?, self.api_key.clone()))
     }

@@ -332,13 +332,11 @@ impl Arguments {
     }
 
     /// Reports whether the flag with this name is set.
-    #[must_use]
     pub fn is_set(&self, name: &str) -> bool {
         self.0.get(name) == Some(&Value::Bool(true))
     }
 
     /// All arguments as one JSON object.
-    #[must_use]
     pub fn to_value(&self) -> Value {
         Value::Object(self.0.clone())
     }

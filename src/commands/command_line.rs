@@ -338,14 +338,12 @@ impl Cli {
     }
 
     /// The flags for the sandbox of builds and commands.
-    #[must_use]
     pub fn sandbox(&self) -> &SandboxArgs {
         self.agent()
             .map_or(&self.build.sandbox, |agent| &agent.sandbox)
     }
 
     /// The environment variables passed to the sandbox or MCP server although their names look like secrets.
-    #[must_use]
     pub fn passed_variables(&self) -> &[String] {
         match &self.command {
             Some(Command::Mcp(mcp)) => &mcp.server().pass_env,
@@ -354,7 +352,6 @@ impl Cli {
     }
 
     /// True if the command reads variables from `.env`: it talks to servers that no project file names.
-    #[must_use]
     pub fn reads_env_file(&self) -> bool {
         matches!(
             self.command,

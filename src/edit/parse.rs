@@ -51,7 +51,6 @@ impl ParsedReply {
 }
 
 /// Parses a reply of whole files.
-#[must_use]
 pub fn parse(reply: &str) -> ParsedReply {
     parse_as(reply, ReplyFormat::Whole)
 }

@@ -213,19 +213,16 @@ impl PathPolicy {
     }
 
     /// Sets the guard against losses in replaced files.
-    #[must_use]
     pub fn guarded(self, guard: LossGuard) -> Self {
         Self { guard, ..self }
     }
 
     /// Sets the files and values that the project protects.
-    #[must_use]
     pub fn protecting(self, protection: Protection) -> Self {
         Self { protection, ..self }
     }
 
     /// Sets the existing files that a reply may replace or remove; `None`: all.
-    #[must_use]
     pub fn seeing(self, seen: Option<BTreeSet<String>>) -> Self {
         Self { seen, ..self }
     }

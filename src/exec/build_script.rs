@@ -159,7 +159,6 @@ pub enum BuildStatus {
 
 impl BuildStatus {
     /// Returns whether the build passed, that is, exited with 0, whatever it printed.
-    #[must_use]
     pub fn passed(self) -> bool {
         self == Self::Exited(0)
     }

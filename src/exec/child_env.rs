@@ -18,7 +18,6 @@ pub struct ChildEnv {
 
 impl ChildEnv {
     /// Creates the environment of a command without the variables in `hidden`; `environment` is this program's.
-    #[must_use]
     pub fn new(environment: &Environment, hidden: Vec<OsString>) -> Self {
         Self {
             hidden,

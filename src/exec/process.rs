@@ -230,14 +230,12 @@ impl<'a> Processes<'a> {
     }
 
     /// Sets the time that commands have to end by themselves once they are asked to.
-    #[must_use]
     pub fn with_grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
     }
 
     /// Sets whether likely credentials stay in the output. Known keys are always removed.
-    #[must_use]
     pub fn showing_credentials(mut self, shown: bool) -> Self {
         self.credentials = (!shown).then(CredentialKinds::default);
         self

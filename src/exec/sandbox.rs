@@ -180,7 +180,6 @@ impl Sandbox {
     }
 
     /// Lets commands in a strict sandbox reach these hosts, and no others.
-    #[must_use]
     pub fn with_hosts(self, hosts: &[AllowedHost]) -> Self {
         // The proxy's port would have to be inside, of which Seatbelt knows nothing.
         let is_strict = self.mode == SandboxMode::Strict && !hosts.is_empty() && !IS_SEATBELT;
@@ -198,7 +197,6 @@ impl Sandbox {
 
     /// Lets commands create repositories below the project's root. Later commands cannot write to the new
     /// repositories.
-    #[must_use]
     pub fn with_new_repositories(self) -> Self {
         Self {
             keeps_new_repositories: true,

@@ -141,13 +141,11 @@ impl Scratch {
     }
 
     /// The way in which the tree is kept apart.
-    #[must_use]
     pub fn kind(&self) -> ScratchKind {
         self.kind
     }
 
     /// The path by which this process reaches the root of the tree. Another process may not reach it.
-    #[must_use]
     pub fn root(&self) -> PathBuf {
         match self.namespaces {
             Some(_) => directory_path(&self.view),
@@ -156,7 +154,6 @@ impl Scratch {
     }
 
     /// The working directory of what is run in the tree: the project's path, unless no namespace can be made.
-    #[must_use]
     pub fn working_directory(&self) -> &Path {
         match self.namespaces {
             Some(_) => &self.maker.project,
@@ -165,7 +162,6 @@ impl Scratch {
     }
 
     /// The path by which this process reaches the project itself, even from inside the tree.
-    #[must_use]
     pub fn original(&self) -> PathBuf {
         match self.namespaces {
             Some(_) => directory_path(&self.original),
@@ -174,7 +170,6 @@ impl Scratch {
     }
 
     /// A directory outside the tree that this process can write to.
-    #[must_use]
     pub fn private(&self) -> PathBuf {
         self.place.private()
     }

@@ -50,7 +50,6 @@ pub enum SupervisorPlace {
 
 impl SupervisorPlace {
     /// Returns the only argument with which this program is started there.
-    #[must_use]
     pub fn command(self) -> &'static str {
         match self {
             Self::Sandbox => "inside-sandbox",
@@ -59,7 +58,6 @@ impl SupervisorPlace {
     }
 
     /// Returns the place that this argument stands for. `main` checks for it before it parses any command line.
-    #[must_use]
     pub fn of_command(command: &OsStr) -> Option<Self> {
         [Self::Sandbox, Self::Outside]
             .into_iter()

@@ -82,7 +82,6 @@ pub enum Role {
 
 impl Role {
     /// The role's name, as shown in logs.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::System => "system",
@@ -270,7 +269,6 @@ impl<'a> Message<'a> {
     }
 
     /// The message's text, without its other parts.
-    #[must_use]
     pub fn words(&self) -> Words<'_> {
         Words(&self.parts)
     }
@@ -295,19 +293,16 @@ impl<'a> Message<'a> {
     }
 
     /// Returns whether the message ends with a cache mark.
-    #[must_use]
     pub fn ends_marked(&self) -> bool {
         self.parts.last() == Some(&Part::CacheMark)
     }
 
     /// Returns whether the message contains a cache mark.
-    #[must_use]
     pub fn is_marked(&self) -> bool {
         self.parts.contains(&Part::CacheMark)
     }
 
     /// Applies `change` to all text of the message, including its calls and results.
-    #[must_use]
     pub fn map(self, change: impl Fn(Cow<'a, str>) -> Cow<'a, str>) -> Self {
         let parts = self.parts.into_iter().map(|part| match part {
             Part::Text(text) => Part::Text(text.map(&change)),

@@ -31,19 +31,16 @@ impl Usd {
     pub const ZERO: Self = Self(0.0);
 
     /// The amount, as a plain number.
-    #[must_use]
     pub fn dollars(self) -> f64 {
         self.0
     }
 
     /// Half of the amount.
-    #[must_use]
     pub fn half(self) -> Self {
         Self(self.0 / 2.0)
     }
 
     /// Subtracts `spent`; the result is never below zero.
-    #[must_use]
     pub fn less(self, spent: Self) -> Self {
         Self((self.0 - spent.0).max(0.0))
     }

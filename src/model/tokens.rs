@@ -168,7 +168,6 @@ pub struct Size {
 
 impl Size {
     /// The tokens to assume where there is a limit: the estimate plus its margin of error.
-    #[must_use]
     pub fn at_most(&self) -> u64 {
         #[expect(
             clippy::cast_precision_loss,
@@ -181,7 +180,6 @@ impl Size {
     }
 
     /// Formats the tokens for users, marked as an approximation.
-    #[must_use]
     pub fn text(&self) -> String {
         format!("about {} tokens", grouped(self.tokens))
     }

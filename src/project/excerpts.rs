@@ -37,7 +37,6 @@ pub fn excerpts(
 
 /// Formats the ranges of `text`: each line behind its number, which is counted from 1, and a tab; and a line `…` for
 /// lines that are left out.
-#[must_use]
 pub fn numbered(text: &str, ranges: &[Range<usize>]) -> String {
     shown(&text.split_inclusive('\n').collect::<Vec<_>>(), ranges)
 }

@@ -175,7 +175,6 @@ impl Project {
 
     /// Returns the same project in a scratch tree at `root`, with the journal of its edits in another place: the project
     /// itself is not to be recovered by it.
-    #[must_use]
     pub fn in_scratch(self, root: PathBuf, journal: PathBuf) -> Self {
         Self {
             root,

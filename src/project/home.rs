@@ -72,7 +72,6 @@ pub static SHARED: &AgentHome = &CHAT;
 pub static ALL: [&AgentHome; 3] = [&DEV, &PLAN, &CHAT];
 
 /// Reads the key files that a command may use: the one in its own home and the shared one.
-#[must_use]
 pub fn key_files(environment: &Environment, command: &str) -> Vec<String> {
     let met = ALL
         .iter()

@@ -56,7 +56,6 @@ pub struct Ranking {
 }
 
 /// Ranks files, given as paths relative to the root and texts, for `query`. `history` has the project's last commits.
-#[must_use]
 pub fn rank(query: &str, sources: &[(&str, &str)], history: &[PastCommit]) -> Ranking {
     let words = Words::of(query);
     let (texts, paths) = read(&words, sources);

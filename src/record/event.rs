@@ -308,7 +308,6 @@ pub enum Event {
 
 impl Event {
     /// Returns a copy with secrets redacted in the texts of an agent's work.
-    #[must_use]
     pub fn redacted(&self, redactor: &Redactor) -> Self {
         let mut event = self.clone();
         let texts: Vec<&mut String> = match &mut event {

@@ -51,7 +51,6 @@ const THERE_ARE: &str = "there are regular, auto-pilot and planning";
 
 impl SharedMode {
     /// Creates a shared mode that starts as `mode`.
-    #[must_use]
     pub fn new(mode: Mode) -> Self {
         let shared = Self::default();
         shared.set(mode);
@@ -59,14 +58,12 @@ impl SharedMode {
     }
 
     /// Returns the current mode.
-    #[must_use]
     pub fn get(&self) -> Mode {
         let index = usize::from(self.0.load(Ordering::SeqCst));
         Mode::ALL.get(index).copied().unwrap_or_default()
     }
 
     /// Switches to the mode with this name, if there is one, and returns a message for the user.
-    #[must_use]
     pub fn switch(&self, name: &str) -> String {
         let name = name.to_ascii_lowercase();
         let is_named = |mode: &Mode| {

@@ -148,7 +148,6 @@ impl CodeBase {
     }
 
     /// Leaves out the files that seem to hold credentials or secrets that `redactor` knows.
-    #[must_use]
     pub fn without_credentials(self, redactor: &Redactor) -> Self {
         let Ok(halves) = in_parallel(self.files.len(), |range| {
             let holds = |file: &Rolled| !credentials::find("", &file.content, redactor).is_empty();

@@ -204,7 +204,6 @@ impl Redactor {
     }
 
     /// Returns a redactor with additional keys.
-    #[must_use]
     pub fn and<'a>(&self, keys: impl IntoIterator<Item = &'a str>) -> Self {
         let own = self.forms.iter().zip(&self.replacements).zip(&self.kinds);
         let own = own.map(|((form, replacement), kind)| (form.clone(), replacement.clone(), *kind));
@@ -269,7 +268,6 @@ impl Redactor {
 
     /// Returns `text` without the keys, borrowed if it contained none. Also finds keys that are split by escape
     /// sequences, since these may be removed later.
-    #[must_use]
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let Some(patterns) = &self.patterns else {
             return Cow::Borrowed(text);
@@ -303,7 +301,6 @@ impl Redactor {
     }
 
     /// Returns `piece` without the keys, avoiding a copy if it contains none.
-    #[must_use]
     pub fn piece<'a>(&self, piece: Cow<'a, str>) -> Cow<'a, str> {
         match piece {
             Cow::Borrowed(text) => self.text(text),
@@ -328,7 +325,6 @@ impl Redactor {
 impl Redactor {
     /// Removes the keys from every string in a JSON value, names included. This is done before the strings are
     /// escaped, so the result is valid JSON whatever a key looks like.
-    #[must_use]
     pub fn json(&self, value: &Value) -> Value {
         match value {
             Value::String(text) => self.text(text).into_owned().into(),

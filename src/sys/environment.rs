@@ -33,7 +33,6 @@ pub struct Environment(HashMap<OsString, OsString>);
 
 impl Environment {
     /// Returns the variable's value; `None` if it is unset, empty or not UTF-8.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.os(name)?.to_str()
     }
@@ -47,14 +46,12 @@ impl Environment {
     }
 
     /// Returns whether the variable is set to the empty string.
-    #[must_use]
     pub fn is_empty(&self, name: &str) -> bool {
         let value = self.0.get(OsStr::new(name));
         value.is_some_and(|value| value.is_empty())
     }
 
     /// Returns a copy in which unset or empty variables are taken from `defaults`.
-    #[must_use]
     pub fn with_defaults(&self, defaults: &Self) -> Self {
         let is_set = |(_, value): &(&OsString, &OsString)| !value.is_empty();
         let all = defaults.0.iter().chain(&self.0).filter(is_set);
@@ -92,7 +89,6 @@ impl Environment {
     }
 
     /// Returns the first of `names` that is set, with its value.
-    #[must_use]
     pub fn first<'n>(&self, names: &[&'n str]) -> Option<(&'n str, &str)> {
         names.iter().find_map(|name| Some((*name, self.get(name)?)))
     }
@@ -101,7 +97,6 @@ impl Environment {
 #[cfg(test)]
 impl Environment {
     /// One of these variables, for tests.
-    #[must_use]
     pub fn of(variables: &[(&str, &str)]) -> Self {
         let variables = variables.iter();
         variables
@@ -182,7 +177,6 @@ impl SystemClock {
     }
 
     /// Creates a clock whose `Clock::elapsed` counts from now.
-    #[must_use]
     pub fn start() -> Self {
         Self {
             started: Instant::now(),

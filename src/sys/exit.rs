@@ -131,13 +131,11 @@ impl Exit {
     }
 
     /// Returns the process's exit code.
-    #[must_use]
     pub fn code(self) -> u8 {
         self.row().0
     }
 
     /// Returns the name of the code in the contract.
-    #[must_use]
     pub fn name(self) -> &'static str {
         self.row().1
     }

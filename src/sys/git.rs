@@ -75,7 +75,6 @@ impl Git {
     }
 
     /// Uses the index in this file, if there is one, in place of the repository's own.
-    #[must_use]
     pub fn with_index(self, index: Option<&str>) -> Self {
         let index = index.map(|path| format!("GIT_INDEX_FILE={path}"));
         Self { index, ..self }

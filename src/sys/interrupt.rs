@@ -38,13 +38,11 @@ impl Signal {
     pub(super) const ALL: [Self; 3] = [Self::Int, Self::Term, Self::Hup];
 
     /// Returns the signal's number, which is the same on every Unix.
-    #[must_use]
     pub fn number(self) -> u8 {
         self as u8
     }
 
     /// Returns the signal's name.
-    #[must_use]
     pub fn name(self) -> &'static str {
         signal_name(self.number().into()).unwrap_or_default()
     }
@@ -220,7 +218,6 @@ impl Interrupt {
 
     /// Clears the SIGINTs that have arrived and returns their number, so that an interactive program can
     /// stop a step and continue. Clears nothing and returns 0 if a permanent signal has arrived.
-    #[must_use]
     pub fn take(&self) -> u32 {
         if self.lasting().is_some() {
             return 0;
@@ -243,7 +240,6 @@ impl Interrupt {
     }
 
     /// Returns the permanent signal that has arrived, if any.
-    #[must_use]
     pub fn lasting(&self) -> Option<Signal> {
         let number = self.lasting.load(Ordering::SeqCst);
         Signal::ALL

@@ -36,7 +36,6 @@ impl CliMessage {
     }
 
     /// Creates the message of a program that cannot start.
-    #[must_use]
     pub fn cannot_start(problem: &str, hint: &str) -> Self {
         let (message, hint) = (format!("cannot start: {problem}"), hint.to_owned());
         Self {

@@ -104,7 +104,6 @@ impl PlanDocument {
     }
 
     /// Creates the document for a new plan.
-    #[must_use]
     pub fn empty(now: i64) -> Self {
         let text = include_str!("document/empty.md").replace("{now}", &now.to_string());
         let lines: Vec<&str> = text.split_inclusive('\n').collect();
@@ -159,7 +158,6 @@ impl PlanDocument {
     }
 
     /// The file's content.
-    #[must_use]
     pub fn text(&self) -> String {
         let front = self.front.iter().map(|line| &**line);
         let chunks = self.chunks.iter().map(|chunk| &*chunk.raw);
@@ -167,7 +165,6 @@ impl PlanDocument {
     }
 
     /// The document with only the latest `entries` of the execution log.
-    #[must_use]
     pub fn recent(&self, entries: usize) -> String {
         let mut recent = self.clone();
         let mut over = self.items(PlanPart::Log).count().saturating_sub(entries);

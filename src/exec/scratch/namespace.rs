@@ -118,7 +118,6 @@ pub(super) fn path_of(file: &File) -> PathBuf {
 
 /// Runs the program as one of its internal commands, if that is what these arguments ask for. `main` checks this first.
 /// Nothing is printed: whoever has started it learns of a failure by what is missing.
-#[must_use]
 pub fn run(arguments: &[OsString]) -> Option<io::Result<()>> {
     match arguments {
         [_, command, project, place, kept, layers @ ..] if command == MAKE => {

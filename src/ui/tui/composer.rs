@@ -97,7 +97,6 @@ struct Candidates {
 
 impl Composer {
     /// Creates an empty input.
-    #[must_use]
     pub fn new(options: ComposerOptions) -> Self {
         Self {
             buffer: TextBuffer::default(),

@@ -36,7 +36,6 @@ static LINE: LazyLock<Regex> = LazyLock::new(|| regex(r"(\.\w+)(?::\d+){1,2}"));
 
 /// Returns the distinct findings in the output of a failed build, in order; at least one. Files of the project at
 /// `root` are named from there.
-#[must_use]
 pub fn read(output: &str, root: &Path) -> Vec<Finding> {
     let output = without_escapes(output);
     let mut reader = Reader::new(root);
