@@ -11,6 +11,7 @@ use crate::record::step::input_text;
 use crate::record::tasks::Task;
 use crate::record::todos::Todo;
 use crate::secret::Redactor;
+use crate::sys::defaults::is_default;
 use crate::sys::excerpt::text::bounded;
 
 /// The first line of a summary.
@@ -34,7 +35,7 @@ pub struct HistoryMessage {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
     /// Set if the call failed or its outcome is unknown.
-    #[serde(rename = "isFailed", default, skip_serializing_if = "is_zero")]
+    #[serde(rename = "isFailed", default, skip_serializing_if = "is_default")]
     pub is_failed: bool,
     /// The tools that the agent called in this message, if the protocol is the vendor's native one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -46,11 +47,11 @@ pub struct HistoryMessage {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,
     /// Set if the content already consists of tagged parts and is sent unchanged, as a summary is.
-    #[serde(rename = "isSummary", default, skip_serializing_if = "is_zero")]
+    #[serde(rename = "isSummary", default, skip_serializing_if = "is_default")]
     pub is_tagged: bool,
     /// Set if the message tells the model that its reply was not understood; such messages are dropped as soon as a
     /// reply is.
-    #[serde(rename = "isFault", default, skip_serializing_if = "is_zero")]
+    #[serde(rename = "isFault", default, skip_serializing_if = "is_default")]
     pub is_fault: bool,
 }
 
@@ -199,7 +200,7 @@ pub struct Conversation {
     /// The user's requests, in order.
     pub requests: Vec<String>,
     /// The number of requests that are finished or were stopped.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub settled: usize,
     /// The task list.
     pub tasks: Vec<Task>,
@@ -233,10 +234,6 @@ pub struct Truncation {
     /// The maximum size of an older result, in bytes.
     #[serde(rename = "old")]
     pub share: usize,
-}
-
-pub(super) fn is_zero<T: Default + PartialEq>(count: &T) -> bool {
-    *count == T::default()
 }
 
 impl Conversation {

@@ -12,6 +12,7 @@ use super::digest::{Digest, Stamp};
 use super::spelling::{self, PathScope};
 use crate::project::CONFIG;
 use crate::project::run_folder::REPLACED;
+use crate::sys::defaults::is_default;
 
 /// Version of the format of `changes.json`.
 pub(super) const SCHEMA: u32 = 1;
@@ -77,7 +78,7 @@ pub struct LoggedChange {
 pub struct ChangeLog {
     pub(super) schema: u32,
     /// The scope of the paths.
-    #[serde(default, skip_serializing_if = "PathScope::is_reply")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub(super) scope: PathScope,
     /// The changes by path, relative to the root.
     pub files: BTreeMap<String, LoggedChange>,

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::beneath::{ancestors, split};
 use super::digest::{Digest, Fingerprint, Stamp};
 use super::spelling::{self, PathScope};
+use crate::sys::defaults::is_default;
 
 /// The prefix of staged names.
 pub const STAGED: &str = ".code-commit-";
@@ -63,7 +64,7 @@ pub struct Record {
     /// Directories to remove at the end if empty, innermost first.
     pub directories: Vec<String>,
     /// The scope of the paths.
-    #[serde(default, skip_serializing_if = "PathScope::is_reply")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub scope: PathScope,
 }
 

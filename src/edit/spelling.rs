@@ -51,15 +51,6 @@ impl PathScope {
         }
     }
 
-    /// Returns whether this is the narrowest scope.
-    #[expect(
-        clippy::trivially_copy_pass_by_ref,
-        reason = "serde asks for a reference"
-    )]
-    pub fn is_reply(&self) -> bool {
-        *self == Self::Reply
-    }
-
     /// The protected directories below the root.
     pub fn directories(self) -> &'static [&'static str] {
         match self {

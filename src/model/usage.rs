@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::sys::defaults::is_default;
+
 /// The number of tokens that a call used. Counts that the vendor does not report are 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
@@ -10,7 +12,7 @@ pub struct Usage {
     /// The prompt's tokens that were read from the vendor's cache.
     pub cached_tokens: u64,
     /// The prompt's tokens that were written to the vendor's cache, if that is billed.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub cache_write_tokens: u64,
     /// The thinking tokens, which are billed as output.
     pub thought_tokens: u64,
@@ -45,12 +47,4 @@ impl Usage {
     pub fn answered(&self) -> u64 {
         self.output_tokens.saturating_add(self.thought_tokens)
     }
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde passes a reference"
-)]
-fn is_none(tokens: &u64) -> bool {
-    *tokens == 0
 }

@@ -22,6 +22,7 @@ use crate::exec::scratch::ScratchKind;
 use crate::model::usage::Usage;
 use crate::record::gate::GateRecord;
 use crate::record::orchestration::{OrchestrationRecord, OrchestrationSettings};
+use crate::sys::defaults::is_default;
 use crate::sys::error::Error;
 use crate::sys::exit::Exit;
 
@@ -51,7 +52,7 @@ pub struct AgentRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conventions: Option<String>,
     /// The index in the earlier conversation at which the messages about the request begin; left out if 0.
-    #[serde(default, skip_serializing_if = "is_at_once")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub from: usize,
     /// The settings of an orchestration; left out in other runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -70,14 +71,6 @@ impl AgentRecord {
             (question.map(String::as_str), answer.as_deref())
         })
     }
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde asks for a reference"
-)]
-fn is_at_once(from: &usize) -> bool {
-    *from == 0
 }
 
 /// A plan, as it was at the end of a run.

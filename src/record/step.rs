@@ -16,6 +16,7 @@ use crate::model::price::Usd;
 use crate::model::usage::Usage;
 use crate::model::{Provider, Purpose, ReplyFormat, StepId, Tier};
 use crate::project::changed_files::EditsRecord;
+use crate::sys::defaults::is_default;
 use std::fmt::{self, Display};
 
 /// The outcome of `build.sh`.
@@ -75,7 +76,7 @@ pub struct Step {
     /// The number of the repair or of an agent's call, counted from 1; otherwise 0.
     pub number: u16,
     /// The number of earlier replies to this query that were rejected, each of which caused it to be repeated.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub reask: u16,
     /// The requested model.
     pub model: Option<String>,
@@ -89,7 +90,7 @@ pub struct Step {
     #[serde(default)]
     pub prompt: Vec<PartRecord>,
     /// The format of the reply, if it has edits: a replay reads it in the same one.
-    #[serde(default, skip_serializing_if = "is_whole")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub reply_format: ReplyFormat,
     /// The parts of the reply, in order: `text`, `call`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -115,11 +116,7 @@ pub struct Step {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<String>,
     /// True if the reply's edits were already on disk.
-    #[serde(
-        rename = "on_disk",
-        default,
-        skip_serializing_if = "std::ops::Not::not"
-    )]
+    #[serde(rename = "on_disk", default, skip_serializing_if = "is_default")]
     pub is_on_disk: bool,
     /// The reason that nothing of the reply was applied, with all of its mistakes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -143,22 +140,6 @@ pub struct Step {
     /// The tools that an agent used, in order.
     #[serde(rename = "tools", default, skip_serializing_if = "Vec::is_empty")]
     pub actions: Vec<Action>,
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde asks for a reference"
-)]
-fn is_zero(number: &u16) -> bool {
-    *number == 0
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde asks for a reference"
-)]
-fn is_whole(format: &ReplyFormat) -> bool {
-    *format == ReplyFormat::Whole
 }
 
 /// A tool that an agent used, and its outcome. Everything but the name and the failure is left out of `result.json`,

@@ -5,6 +5,7 @@
 pub(crate) mod atomic_file;
 pub mod core_dump;
 pub mod counter;
+pub(crate) mod defaults;
 pub mod diff;
 pub(crate) mod dotenv;
 pub mod environment;

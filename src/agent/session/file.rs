@@ -10,10 +10,11 @@ use uuid::Uuid;
 use super::history::{WrittenMessage, update};
 use super::redacted::redacted_state;
 use super::{Compression, Outline, SessionForm, SessionState, SessionSummary, first_line};
-use crate::agent::conversation::{Conversation, Truncation, is_zero};
+use crate::agent::conversation::{Conversation, Truncation};
 use crate::record::tasks::Task;
 use crate::record::todos::Todo;
 use crate::secret::Redactor;
+use crate::sys::defaults::is_default;
 
 /// The file of a session. While the session is in use, `conversation` is authoritative; the fields copied from it are
 /// as last written.
@@ -60,10 +61,10 @@ pub struct SessionFile {
     #[serde(default)]
     requests: Vec<String>,
     /// The number of requests that are finished or were stopped.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     settled: usize,
     /// The number of tokens that the history takes of the model's window; 0 if unknown.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub context_tokens: u64,
     /// The state of the agent's profile, in the profile's own format.
     #[serde(default, skip_serializing_if = "Value::is_null")]
