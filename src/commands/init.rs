@@ -30,7 +30,7 @@ use crate::sys::atomic_file;
 use crate::sys::error::Error;
 use crate::sys::excerpt::Excerpt;
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
-use crate::sys::text::line_end;
+use crate::sys::text::{line_end, listed};
 
 const ROLLUP_SCRIPT: &str = "\
 #!/bin/sh
@@ -136,11 +136,8 @@ fn next_steps(
     });
     let made = built.map(|(_, built)| &built.made);
     steps.extend(made.filter(|made| !made.is_empty()).map(|made| {
-        let named: Vec<&str> = made.iter().map(String::as_str).take(NAMED).collect();
-        let more = made.len() - named.len();
-        let more = (more > 0).then(|| format!(" and {more} more"));
-        let (named, more) = (named.join("`, `"), more.unwrap_or_default());
-        format!("the build has made `{named}`{more}: add it to git, or to .gitignore")
+        let named = listed(made.iter().map(|name| format!("`{name}`")), NAMED);
+        format!("the build has made {named}: add it to git, or to .gitignore")
     }));
     if files.contains(&(PROJECT_GATE, WRITTEN)) {
         steps.push(format!(

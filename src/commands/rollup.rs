@@ -17,6 +17,7 @@ use crate::run::recovery;
 use crate::sys::atomic_file;
 use crate::sys::files::PathError;
 use crate::sys::numbers::{counted, grouped, percent};
+use crate::sys::text::first_lines;
 use crate::ui::columns::{self, Align};
 
 /// Arguments of `rollup`.
@@ -157,13 +158,12 @@ fn advice(budget: u64, total: u64, proposal: &[&Rolled]) -> String {
         grouped(total - budget),
         grouped(budget)
     );
-    for file in proposal.iter().take(NAMED) {
+    let files = proposal.iter().map(|file| {
         let (tokens, path) = (grouped(file.tokens), file.path.escape_debug());
-        text.push_str(&format!("\n  {tokens:>9}  {path}"));
-    }
-    if proposal.len() > NAMED {
-        text.push_str(&format!("\n  and {} more", proposal.len() - NAMED));
-    }
+        format!("{tokens:>9}  {path}")
+    });
+    let files = first_lines(files, NAMED).into_iter();
+    text.extend(files.map(|line| format!("\n  {line}")));
     text.push_str("\nto include only some paths, run `code-commit rollup PATH…`");
     text
 }

@@ -20,7 +20,7 @@ use crate::secret::Redactor;
 use crate::sys::diff::{self, FileChange};
 use crate::sys::error::Error;
 use crate::sys::numbers::counted;
-use crate::sys::text::{cut, is_deceptive, printable, without_ci_commands};
+use crate::sys::text::{cut, first_lines, is_deceptive, printable, without_ci_commands};
 
 /// The maximum number of warnings listed.
 const WARNINGS: usize = 50;
@@ -116,13 +116,10 @@ fn of_run(context: &Context<'_>, record: &RunRecord, log: Option<&str>) -> Strin
     }
     if !record.warnings.is_empty() {
         page += "\n### Warnings\n\n";
-        page.extend(record.warnings.iter().take(WARNINGS).map(|warning| {
-            let warning = shortened(warning.lines().take(QUOTED));
-            format!("- {}\n", escaped(&warning))
-        }));
-        if record.warnings.len() > WARNINGS {
-            page += &format!("- and {} more\n", record.warnings.len() - WARNINGS);
-        }
+        let warnings = record.warnings.iter();
+        let warnings = warnings.map(|warning| shortened(warning.lines().take(QUOTED)));
+        let warnings = first_lines(warnings, WARNINGS).into_iter();
+        page.extend(warnings.map(|warning| format!("- {}\n", escaped(&warning))));
     }
     if let Some(gate) = &record.gate {
         page += "\n### Gate\n\n";

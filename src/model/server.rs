@@ -25,6 +25,7 @@ use crate::sys::http::endpoint::{Endpoint, Proxies};
 use crate::sys::http::{HttpClient, HttpError};
 use crate::sys::interrupt::{Interrupt, Interrupted};
 use crate::sys::ndjson::Lines;
+use crate::sys::text::listed;
 
 /// Time limit for listing the models of a vendor's server.
 const TIMEOUT: Duration = Duration::from_secs(15);
@@ -125,19 +126,9 @@ pub enum ServerProblem {
 
 /// Describes the installed models, naming only the first [`NAMED`] of them.
 fn named(models: &[String]) -> String {
-    let names: Vec<String> = models
-        .iter()
-        .take(NAMED)
-        .map(|name| one_line(name))
-        .collect();
-    match models.len() {
-        0 => "no model is".to_owned(),
-        count if count > NAMED => format!(
-            "installed are {} and {} more",
-            names.join(", "),
-            count - NAMED
-        ),
-        _ => format!("installed are {}", names.join(", ")),
+    let names = listed(models.iter().map(|name| one_line(name)), NAMED);
+    if models.is_empty() {
+        return "no model is".to_owned();
     }
 }
 
@@ -209,7 +200,7 @@ impl VendorServer {
     /// # Errors
     /// When the list does not arrive in time; [`ModelError::refuses_key`] tells whether the key is to blame.
     pub fn check_key(&self) -> Result<(), ModelError> {
-        let read: Result<IgnoredAny, _> = self.listed(self.wire.models_path());
+        let read: Result<IgnoredAny, _> = self.listed(self.wire.vendor().models_path);
         read.map(drop)
     }
 

@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::sys::text;
+
 /// Maximum number of names in a line.
 const NAMED: usize = 5;
 
@@ -133,10 +135,5 @@ impl GateRecord {
 
 /// Lists the first names.
 pub fn listed(names: &[String]) -> String {
-    let shown = names.iter().take(NAMED).map(|name| format!("`{name}`"));
-    let shown = shown.collect::<Vec<_>>().join(", ");
-    match names.len().saturating_sub(NAMED) {
-        0 => shown,
-        more => format!("{shown} and {more} more"),
-    }
+    text::listed(names.iter().map(|name| format!("`{name}`")), NAMED)
 }

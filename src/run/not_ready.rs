@@ -15,7 +15,7 @@ use crate::project::index::IndexProblem;
 use crate::secret::credentials::Finding;
 use crate::sys::error::Error;
 use crate::sys::git::Git;
-use crate::sys::text::escaped;
+use crate::sys::text::{escaped, first_lines};
 
 /// The requested sandbox is not available.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
@@ -30,7 +30,7 @@ pub struct NotSandboxed(pub SandboxProblem);
 
 /// The run would send likely credentials.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
-#[error("what looks like credentials would be sent:{}", listed(.0))]
+#[error("what looks like credentials would be sent:{}", listed(.0.iter().map(Finding::to_string)))]
 #[diagnostic(
     code("/credentials-found"),
     help(
@@ -43,7 +43,7 @@ pub struct SecretsFound(pub Vec<Finding>);
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum NotClean {
     /// Files differ from the last commit, or are not in git's index.
-    #[error("git sees changes in the project:{}", named(.0))]
+    #[error("git sees changes in the project:{}", listed(.0.iter().map(|file| escaped(file))))]
     #[diagnostic(
         code("/not-clean"),
         help("commit or stash them, or run without `--require-clean`")
@@ -78,14 +78,6 @@ impl NotClean {
     }
 }
 
-fn named(files: &[String]) -> String {
-    let told = files.iter().take(LISTED).map(|file| escaped(file));
-    let more = files.len().saturating_sub(LISTED);
-    let more = (more > 0).then(|| format!("and {more} more"));
-    let lines = told.chain(more).map(|line| format!("\n    {line}"));
-    lines.collect()
-}
-
 /// Returns whether `code-commit init` creates what is missing.
 fn is_inits(problem: &Error) -> bool {
     use ProjectProblem::{Missing, NoGitignore, NotIgnored};
@@ -99,14 +91,10 @@ fn is_inits(problem: &Error) -> bool {
 /// Maximum number of findings listed individually.
 const LISTED: usize = 20;
 
-/// Formats findings as a list, cut off after the first `LISTED`.
-pub fn listed(findings: &[Finding]) -> String {
-    let told = findings.iter().take(LISTED);
-    let mut list: String = told.map(|finding| format!("\n    {finding}")).collect();
-    if findings.len() > LISTED {
-        list.push_str(&format!("\n    and {} more", findings.len() - LISTED));
-    }
-    list
+/// Formats findings or files as a list, cut off after the first `LISTED`.
+pub fn listed(all: impl Iterator<Item = String>) -> String {
+    let lines = first_lines(all, LISTED).into_iter();
+    lines.map(|line| format!("\n    {line}")).collect()
 }
 
 /// The project is not ready; nothing was sent or written. The short form, for a person, has one hint for everything

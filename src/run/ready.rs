@@ -327,7 +327,7 @@ fn sent_secrets(choice: &ModelChoice, mut findings: Vec<Finding>) -> Option<Stri
     findings.retain(|finding| !finding.is_redacted());
     let is_sent = choice.allow_secrets && !findings.is_empty();
     is_sent.then(|| {
-        let list = listed(&findings);
+        let list = listed(findings.iter().map(Finding::to_string));
         format!("what looks like credentials is sent, as allowed:{list}")
     })
 }

@@ -24,7 +24,7 @@ use crate::sys::error::Error;
 use crate::sys::excerpt::Excerpt;
 use crate::sys::excerpt::text::bounded;
 use crate::sys::numbers::counted;
-use crate::sys::text::escaped;
+use crate::sys::text::{escaped, first_lines};
 
 /// Maximum number of files named.
 const NAMED: usize = 20;
@@ -211,7 +211,10 @@ impl Resumption {
         if !differing.is_empty() {
             let problem = ResumeProblem::OtherTree {
                 folder: self.folder.clone(),
-                files: named(&differing),
+                files: first_lines(
+                    differing.iter().map(|path| format!("`{}`", escaped(path))),
+                    NAMED,
+                ),
             };
             if freshness != Freshness::Stale {
                 return Err(NotReady::of(problem).into());
@@ -315,13 +318,4 @@ pub fn recorded_query(project: &Project, folder: &Path) -> Option<String> {
     let run = PastRun::read(project, folder.to_str()?);
     let first = run.steps(project).into_iter().next()?.step;
     sent(&run, &first).map(|inputs| inputs.query)
-}
-
-fn named(paths: &[String]) -> Vec<String> {
-    let shown = paths.iter().take(NAMED);
-    let mut named: Vec<String> = shown.map(|path| format!("`{}`", escaped(path))).collect();
-    if paths.len() > NAMED {
-        named.push(format!("and {} more", paths.len() - NAMED));
-    }
-    named
 }

@@ -13,6 +13,7 @@ use crate::model::tokens::Size;
 use crate::model::{ModelSpec, Purpose};
 use crate::project::rollup::{self, RollupFile, RollupState};
 use crate::sys::numbers::{grouped, percent};
+use crate::sys::text::first_lines;
 
 /// Maximum number of files named.
 const NAMED: usize = 100;
@@ -87,19 +88,14 @@ fn stale(sections: &[RollupFile<'_>]) -> Option<SendingProblem> {
     let stale = sections
         .iter()
         .filter(|section| section.state != RollupState::Same);
-    let mut told: Vec<String> = stale
-        .map(|section| {
-            let what = match section.state {
-                RollupState::Gone => "is not there",
-                _ => "has changed",
-            };
-            format!("`{}` {what}", section.path.escape_debug())
-        })
-        .collect();
-    if told.len() > NAMED {
-        let more = format!("and {} more", told.len() - NAMED);
-        told.splice(NAMED.., [more]);
-    }
+    let told = stale.map(|section| {
+        let what = match section.state {
+            RollupState::Gone => "is not there",
+            _ => "has changed",
+        };
+        format!("`{}` {what}", section.path.escape_debug())
+    });
+    let told = first_lines(told, NAMED);
     (!told.is_empty()).then(|| SendingProblem::Stale(told.join(", ")))
 }
 

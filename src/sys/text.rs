@@ -19,6 +19,25 @@ pub(crate) fn regex(pattern: &str) -> Regex {
     Regex::new(pattern).expect("a valid pattern")
 }
 
+/// Joins the first `most` names into a part of a sentence, which counts the others.
+pub(crate) fn listed(names: impl IntoIterator<Item = String>, most: usize) -> String {
+    let mut names = names.into_iter();
+    let first = names.by_ref().take(most).collect::<Vec<_>>().join(", ");
+    match names.count() {
+        0 => first,
+        more => format!("{first} and {more} more"),
+    }
+}
+
+/// Returns the first `most` lines, and one that counts the others.
+pub(crate) fn first_lines(lines: impl IntoIterator<Item = String>, most: usize) -> Vec<String> {
+    let mut lines = lines.into_iter();
+    let mut first: Vec<_> = lines.by_ref().take(most).collect();
+    let more = lines.count();
+    first.extend((more > 0).then(|| format!("and {more} more")));
+    first
+}
+
 /// Returns the number of terminal columns that a single line takes.
 pub(crate) fn text_width(text: &str) -> usize {
     text.width()

@@ -34,7 +34,7 @@ use crate::secret::Redactor;
 use crate::sys::diff::Stat;
 use crate::sys::environment::Clock;
 use crate::sys::numbers::grouped;
-use crate::sys::text::{self, truncated};
+use crate::sys::text::{self, first_lines, truncated};
 
 /// Reports events to the user at the terminal and to the program that reads stdout.
 pub struct Output<'r> {
@@ -292,11 +292,8 @@ impl<'r> Output<'r> {
         let (removed, unchanged) = (&edits.removed, &edits.unchanged);
         let unwritten = [marked(removed, "removed"), marked(unchanged, "unchanged")];
         let paths = [&edits.written[..], &unwritten.concat()].concat();
-        for path in paths.iter().take(LISTED) {
-            self.print(INDENT, path);
-        }
-        if paths.len() > LISTED {
-            self.print(INDENT, &format!("and {} more", paths.len() - LISTED));
+        for path in first_lines(paths, LISTED) {
+            self.print(INDENT, &path);
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::run::closing;
 use crate::run::context::Context;
 use crate::run::tree::{Brought, RunTree};
 use crate::sys::error::Error;
-use crate::sys::text::escaped;
+use crate::sys::text::{escaped, first_lines};
 
 /// Files written by a part, with their content before it: the outer `None` means that it could not be read, the inner
 /// one that the file did not exist.
@@ -86,11 +86,7 @@ impl<'c> Worktree<'c> {
 /// Lists at most 200 changes, one per line, or `(nothing)`.
 fn listed(lines: &[String]) -> String {
     const MOST: usize = 200;
-    let mut told: Vec<String> = lines.iter().take(MOST).map(|line| escaped(line)).collect();
-    if lines.len() > MOST {
-        told.push(format!("and {} more", lines.len() - MOST));
-    }
-    match told.as_slice() {
+    match first_lines(lines.iter().map(|line| escaped(line)), MOST).as_slice() {
         [] => "(nothing)".to_owned(),
         told => told.join("\n"),
     }

@@ -6,7 +6,7 @@ use crate::agent::conversation::HistoryMessage;
 use crate::model::message::Role;
 use crate::record::mode::Mode;
 use crate::record::todos::{Todo, TodoStatus};
-use crate::sys::text::one_line;
+use crate::sys::text::{first_lines, one_line};
 
 /// Number of tool calls after which a todo list that was not updated is stale.
 const STALE: usize = 10;
@@ -79,14 +79,10 @@ pub fn due(mode: Mode, todos: &[Todo], said: &[HistoryMessage]) -> Vec<HistoryMe
 
 /// Creates a reminder that lists these files, processes or commands; `None` if there are none.
 pub fn naming(words: &str, names: &[String]) -> Option<HistoryMessage> {
-    let named = names.iter().take(NAMED);
-    let named = named.map(|name| format!("\n- {}", one_line(name, LONGEST_PATH)));
-    let named: String = named.collect();
-    let more = match names.len().saturating_sub(NAMED) {
-        0 => String::new(),
-        more => format!("\n- and {more} more"),
-    };
-    (!names.is_empty()).then(|| HistoryMessage::reminder(&format!("{words}{named}{more}")))
+    let lines = names.iter().map(|name| one_line(name, LONGEST_PATH));
+    let lines = first_lines(lines, NAMED).into_iter();
+    let named: String = lines.map(|line| format!("\n- {line}")).collect();
+    (!names.is_empty()).then(|| HistoryMessage::reminder(&format!("{words}{named}")))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::model::price::Usd;
 use crate::sys::positions::Misplaced;
+use crate::sys::text::first_lines;
 
 /// A mistake in a manifest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
@@ -271,10 +272,6 @@ pub enum FleetError {
 const SHOWN: usize = 20;
 
 fn listed(mistakes: &[Mistake]) -> String {
-    let shown = mistakes.iter().take(SHOWN);
-    let mut text: String = shown.map(|mistake| format!("\n  {mistake}")).collect();
-    if mistakes.len() > SHOWN {
-        text += &format!("\n  and {} more", mistakes.len() - SHOWN);
-    }
-    text
+    let lines = first_lines(mistakes.iter().map(Mistake::to_string), SHOWN).into_iter();
+    lines.map(|line| format!("\n  {line}")).collect()
 }

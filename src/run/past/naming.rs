@@ -9,6 +9,7 @@ use chrono::NaiveDate;
 use super::history::{latest, names};
 use crate::project::Project;
 use crate::sys::files::PathError;
+use crate::sys::text;
 
 /// Errors from looking up a run.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
@@ -101,10 +102,5 @@ const LISTED: usize = 10;
 
 /// Formats names as part of a sentence.
 fn listed(names: &[String]) -> String {
-    let told = names.iter().take(LISTED).map(|name| format!("`{name}`"));
-    let told = told.collect::<Vec<_>>().join(", ");
-    match names.len().saturating_sub(LISTED) {
-        0 => told,
-        more => format!("{told} and {more} more"),
-    }
+    text::listed(names.iter().map(|name| format!("`{name}`")), LISTED)
 }

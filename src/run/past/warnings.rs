@@ -14,7 +14,7 @@ use regex::bytes::{Regex, RegexBuilder};
 use serde_json::Value;
 
 use crate::record::result::WarningRecord;
-use crate::sys::text::{cut, line_of, printable};
+use crate::sys::text::{cut, line_of, listed, printable};
 
 use crate::sys::diff::{FileChange, LineKind, hunks};
 pub(crate) use signs::Concern;
@@ -307,7 +307,7 @@ impl Sign {
         new.truncate(new.len().saturating_sub(gone));
         let does = if new.len() == 1 { one } else { several };
         (!new.is_empty()).then(|| {
-            let message = format!("{} {does}: {}", code(&change.path), listed(&new));
+            let message = format!("{} {does}: {}", code(&change.path), listed(new, MOST));
             record(warning, &change.path, first, message)
         })
     }
@@ -330,15 +330,6 @@ fn bounded(
         });
     }
     sentences
-}
-
-fn listed(things: &[String]) -> String {
-    let shown = things.iter().take(MOST).map(String::as_str);
-    let shown = shown.collect::<Vec<_>>().join(", ");
-    match things.len().saturating_sub(MOST) {
-        0 => shown,
-        more => format!("{shown} and {more} more"),
-    }
 }
 
 /// Formats a path or a quotation from a file: as a short single line without control characters.
