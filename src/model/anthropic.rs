@@ -20,12 +20,12 @@ use super::{
     Delivery, End, Endpoint, ModelError, ModelSpec, Reply, Request, Spent, Thinking, Tier,
     ToolChoice, ToolSchema, Vendor, VendorError,
 };
-use crate::model::manner::{Constraint, Manner};
+use crate::model::manner::Constraint;
 use crate::model::message::{Call, Thought};
 use crate::model::openai::plain_name;
 use crate::model::raw_reply::{RawPart, RawReply};
 use crate::model::usage::Usage;
-use crate::model::wire::{Assembler, Wire, count, object, parse_answer, text, update};
+use crate::model::wire::{Asked, Assembler, Wire, count, object, parse_answer, text, update};
 
 /// The default limit on an answer's tokens: the API requires one.
 const MAX_OUTPUT_TOKENS: u32 = 32_000;
@@ -52,6 +52,8 @@ static ANTHROPIC: Vendor = Vendor {
     key_variables: &["ANTHROPIC_API_KEY"],
     url_variable: "ANTHROPIC_BASE_URL",
     url: Some("https://api.anthropic.com"),
+    key_header: ("x-api-key", ""),
+    models_path: "/v1/models?limit=1000",
 };
 
 #[derive(Serialize)]
@@ -175,14 +177,6 @@ impl Wire for Anthropic {
         endpoint.url("/v1/messages")
     }
 
-    fn key_header(&self) -> (&'static str, &'static str) {
-        ("x-api-key", "")
-    }
-
-    fn models_path(&self) -> &'static str {
-        "/v1/models?limit=1000"
-    }
-
     fn headers(&self, spec: &ModelSpec) -> &'static [(&'static str, &'static str)] {
         match spec.temperature {
             None => &[("anthropic-version", "2026-10-21")],
@@ -191,13 +185,8 @@ impl Wire for Anthropic {
         }
     }
 
-    fn write_request(
-        &self,
-        spec: &ModelSpec,
-        request: &Request<'_>,
-        manner: Manner,
-        out: &mut dyn Write,
-    ) -> serde_json::Result<()> {
+    fn write_request(&self, asked: Asked<'_>, out: &mut dyn Write) -> serde_json::Result<()> {
+        let (spec, request, manner) = asked;
         let most = request.max_output_tokens.or(spec.max_output_tokens);
         let schema = request.form.schema.as_ref();
         let schema = schema.filter(|_| manner.constraint == Constraint::Schema);

@@ -12,11 +12,10 @@ use serde_json::{Value, json};
 
 use super::openai::{Dialect, OpenAi, filtered};
 use super::{
-    Delivery, Endpoint, ModelError, ModelSpec, Origin, Provider, Reply, Request, ToolChoice,
-    ToolForm, Vendor, VendorError,
+    Delivery, Endpoint, ModelError, ModelSpec, Origin, Provider, Reply, ToolChoice, ToolForm,
+    Vendor, VendorError,
 };
-use crate::model::manner::Manner;
-use crate::model::wire::{Assembler, Wire};
+use crate::model::wire::{Asked, Assembler, Wire};
 use crate::sys::text::without_mark;
 
 /// The API version used if none is set.
@@ -82,6 +81,8 @@ static AZURE: Vendor = Vendor {
     key_variables: &["AZURE_OPENAI_API_KEY"],
     url_variable: "AZURE_OPENAI_BASE_URL",
     url: None,
+    key_header: ("api-key", ""),
+    models_path: "/models",
 };
 
 impl Wire for Azure {
@@ -109,19 +110,9 @@ impl Wire for Azure {
         endpoint.url(&format!("/chat/completions{}", query.unwrap_or_default()))
     }
 
-    fn key_header(&self) -> (&'static str, &'static str) {
-        ("api-key", "")
-    }
-
     /// Writes the request's JSON. Answers are never streamed.
-    fn write_request(
-        &self,
-        spec: &ModelSpec,
-        request: &Request<'_>,
-        manner: Manner,
-        out: &mut dyn Write,
-    ) -> serde_json::Result<()> {
-        let form = &request.form;
+    fn write_request(&self, asked: Asked<'_>, out: &mut dyn Write) -> serde_json::Result<()> {
+        let form = &asked.1.form;
         let may_call = form.tool_choice == ToolChoice::Auto && !form.tools.is_empty();
         let dialect = Dialect {
             system: "system",
@@ -130,7 +121,7 @@ impl Wire for Azure {
             by_marks: false,
             rest: json!({"tool_choice": may_call.then_some("auto")}),
         };
-        dialect.write(spec, request, manner, out)
+        dialect.write(asked, out)
     }
 
     fn assembler(&self) -> Box<dyn Assembler> {

@@ -16,17 +16,17 @@ use serde_json::{Value, json};
 use super::error::one_line;
 use super::openai::plain_name;
 use super::{
-    Delivery, End, Endpoint, Listener, ModelError, ModelSpec, ReasoningEffort, Reply, Request,
-    Spent, Tier, ToolChoice, ToolSchema, Vendor, VendorError,
+    Delivery, End, Endpoint, Listener, ModelError, ModelSpec, ReasoningEffort, Reply, Spent, Tier,
+    ToolChoice, ToolSchema, Vendor, VendorError,
 };
-use crate::model::manner::{Constraint, Manner};
+use crate::model::manner::Constraint;
 use crate::model::message::{
     Call, CallResult, Image, Message, Part, Role, Thought, ToolNames, Words,
 };
 use crate::model::raw_reply::{RawPart, RawReply};
 use crate::model::usage::Usage;
 use crate::model::wire::{
-    Assembler, Wire, count, elements, first, object, parse_answer, text, update,
+    Asked, Assembler, Wire, count, elements, first, object, parse_answer, text, update,
 };
 
 /// Maps the vendor's finish reason.
@@ -55,6 +55,8 @@ static GEMINI: Vendor = Vendor {
     key_variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
     url_variable: "GOOGLE_GEMINI_BASE_URL",
     url: Some("https://generativelanguage.googleapis.com"),
+    key_header: ("x-goog-api-key", ""),
+    models_path: "/v1beta/models",
 };
 
 #[derive(Serialize)]
@@ -181,25 +183,12 @@ impl Wire for Gemini {
         endpoint.url(&format!("/v1beta/models/{}:{method}", spec.id))
     }
 
-    fn key_header(&self) -> (&'static str, &'static str) {
-        ("x-goog-api-key", "")
-    }
-
-    fn models_path(&self) -> &'static str {
-        "/v1beta/models"
-    }
-
     fn tier_header(&self) -> Option<&'static str> {
         Some("x-gemini-service-tier")
     }
 
-    fn write_request(
-        &self,
-        spec: &ModelSpec,
-        request: &Request<'_>,
-        manner: Manner,
-        out: &mut dyn Write,
-    ) -> serde_json::Result<()> {
+    fn write_request(&self, asked: Asked<'_>, out: &mut dyn Write) -> serde_json::Result<()> {
+        let (spec, request, manner) = asked;
         let messages = request.messages.iter();
         let (system, turns): (Vec<_>, Vec<_>) =
             messages.partition(|message| message.role == Role::System);

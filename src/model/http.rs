@@ -214,7 +214,7 @@ impl<'a> HttpModel<'a> {
         let mut body = BufWriter::with_capacity(PIECE, BodyPieces::default());
         server
             .wire
-            .write_request(spec, request, manner, &mut body)
+            .write_request((spec, request, manner), &mut body)
             .map_err(io::Error::from)?;
         let body = body.into_inner().map_err(IntoInnerError::into_error)?;
         let url = server

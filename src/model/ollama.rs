@@ -14,15 +14,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::manner::Manner;
 use super::{
-    Delivery, End, Endpoint, Listener, ModelError, ModelSpec, ReasoningEffort, Reply, Request,
-    Spent, ToolChoice, Vendor, VendorError, openai,
+    Delivery, End, Endpoint, Listener, ModelError, ModelSpec, ReasoningEffort, Reply, Spent,
+    ToolChoice, Vendor, VendorError, openai,
 };
 use crate::model::message::{Call, CallResult, Message, Part, Role, ToolNames, Words};
 use crate::model::raw_reply::RawReply;
 use crate::model::usage::Usage;
-use crate::model::wire::{Assembler, Wire, count, object, parse_answer, text};
+use crate::model::wire::{Asked, Assembler, Wire, count, object, parse_answer, text};
 
 /// Maps `done_reason`. Other values, such as `load` and `unload`, do not follow a reply.
 fn end(reason: &str) -> End {
@@ -43,6 +42,9 @@ static OLLAMA: Vendor = Vendor {
     key_variables: &[],
     url_variable: "OLLAMA_HOST",
     url: Some("http://127.0.0.1:11434"),
+    // Ollama itself needs no key; a proxy in front of it may.
+    key_header: ("authorization", "Bearer "),
+    models_path: "/api/tags",
 };
 
 #[derive(Serialize)]
@@ -104,27 +106,13 @@ impl Wire for Ollama {
         endpoint.url("/api/chat")
     }
 
-    /// Ollama itself needs no key; a proxy in front of it may.
-    fn key_header(&self) -> (&'static str, &'static str) {
-        ("authorization", "Bearer ")
-    }
-
-    fn models_path(&self) -> &'static str {
-        "/api/tags"
-    }
-
     /// Answers are always streamed, since a whole one would only arrive later.
     fn streams_lines(&self) -> bool {
         true
     }
 
-    fn write_request(
-        &self,
-        spec: &ModelSpec,
-        request: &Request<'_>,
-        manner: Manner,
-        out: &mut dyn Write,
-    ) -> serde_json::Result<()> {
+    fn write_request(&self, asked: Asked<'_>, out: &mut dyn Write) -> serde_json::Result<()> {
+        let (spec, request, manner) = asked;
         let form = &request.form;
         let schema = form.schema.as_ref();
         // The API cannot describe tools without allowing calls.

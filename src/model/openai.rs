@@ -13,15 +13,14 @@ use serde_json::{Value, json};
 
 use super::error::one_line;
 use super::{
-    Delivery, End, Endpoint, Listener, ModelError, ModelSpec, Reply, Request, Spent, Tier,
-    ToolChoice, ToolSchema, Vendor, VendorError, catalogue,
+    Delivery, End, Endpoint, Listener, ModelError, ModelSpec, Reply, Spent, Tier, ToolChoice,
+    ToolSchema, Vendor, VendorError, catalogue,
 };
-use crate::model::manner::Manner;
 use crate::model::message::{Call, CallResult, Image, Message, Part, Role, Words};
 use crate::model::raw_reply::{RawPart, RawReply};
 use crate::model::usage::Usage;
 use crate::model::wire::{
-    Assembler, Wire, count, elements, first, object, parse_answer, text, update,
+    Asked, Assembler, Wire, count, elements, first, object, parse_answer, text, update,
 };
 use crate::sys::text::BYTE_ORDER_MARK;
 
@@ -53,6 +52,8 @@ static OPENAI: Vendor = Vendor {
     key_variables: &["OPENAI_API_KEY"],
     url_variable: "OPENAI_BASE_URL",
     url: Some("https://api.openai.com/v1"),
+    key_header: ("authorization", "Bearer "),
+    models_path: "/models",
 };
 
 #[derive(Serialize)]
@@ -148,13 +149,8 @@ pub(super) struct Dialect {
 
 impl Dialect {
     /// Writes the request's JSON.
-    pub(super) fn write(
-        self,
-        spec: &ModelSpec,
-        request: &Request<'_>,
-        manner: Manner,
-        out: &mut dyn Write,
-    ) -> serde_json::Result<()> {
+    pub(super) fn write(self, asked: Asked<'_>, out: &mut dyn Write) -> serde_json::Result<()> {
+        let (spec, request, manner) = asked;
         let form = &request.form;
         let schema = form.schema.as_ref();
         let tools: Vec<Value> = form.tools.iter().map(body_tool).collect();
@@ -187,17 +183,8 @@ impl Wire for OpenAi {
         endpoint.url("/chat/completions")
     }
 
-    fn key_header(&self) -> (&'static str, &'static str) {
-        ("authorization", "Bearer ")
-    }
-
-    fn write_request(
-        &self,
-        spec: &ModelSpec,
-        request: &Request<'_>,
-        manner: Manner,
-        out: &mut dyn Write,
-    ) -> serde_json::Result<()> {
+    fn write_request(&self, asked: Asked<'_>, out: &mut dyn Write) -> serde_json::Result<()> {
+        let (spec, request, manner) = asked;
         // OpenAI has renamed fields that compatible servers know only by their old names, while its own newer models
         // accept only the new ones.
         let (system, limit) = if spec.is_openais_own() {
@@ -222,7 +209,7 @@ impl Wire for OpenAi {
                 "stream_options": asks_usage.then(|| json!({"include_usage": true})),
             }),
         };
-        dialect.write(spec, request, manner, out)
+        dialect.write(asked, out)
     }
 
     fn assembler(&self) -> Box<dyn Assembler> {

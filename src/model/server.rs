@@ -130,6 +130,7 @@ fn named(models: &[String]) -> String {
     if models.is_empty() {
         return "no model is".to_owned();
     }
+    format!("installed are {names}")
 }
 
 /// The progress of a pull.
@@ -189,7 +190,7 @@ impl VendorServer {
             call = call.header(*name, *value);
         }
         if let Some(key) = &self.key {
-            let (name, prefix) = self.wire.key_header();
+            let (name, prefix) = self.wire.vendor().key_header;
             call = call.header(name, format!("{prefix}{}", key.expose()));
         }
         call.config().timeout_global(timeout).build()
@@ -210,7 +211,7 @@ impl VendorServer {
     /// When the list does not arrive in time; [`ModelError::refuses_key`] tells whether the key is to blame.
     pub fn models(&self) -> Result<Vec<ListedModel>, ModelError> {
         let mut models = Vec::new();
-        let mut path = self.wire.models_path().to_owned();
+        let mut path = self.wire.vendor().models_path.to_owned();
         for _ in 0..PAGES {
             let page: Page = self.listed(&path)?;
             models.extend(page.data);
@@ -255,7 +256,7 @@ impl VendorServer {
     /// # Errors
     /// When the list does not arrive in time, or is not Ollama's.
     pub fn installed(&self) -> Result<Vec<String>, ServerProblem> {
-        let answer = self.get(self.wire.models_path(), LOCAL_TIMEOUT);
+        let answer = self.get(self.wire.vendor().models_path, LOCAL_TIMEOUT);
         let (status, json) = answer.map_err(|error| self.not_there(&error))?;
         let not_ollama = |reason| ServerProblem::NotOllama {
             url: self.url(),

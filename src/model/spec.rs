@@ -188,6 +188,10 @@ pub struct Vendor {
     pub url_variable: &'static str,
     /// The base URL of the vendor's own server; `None` if users have servers of their own.
     pub url: Option<&'static str>,
+    /// The header that carries the key: its name, and the prefix of the key in its value.
+    pub key_header: (&'static str, &'static str),
+    /// The path that lists the models available to a key, as a whole or in pages like Anthropic's.
+    pub models_path: &'static str,
 }
 
 /// The location of a file of models. Later ones take precedence.

@@ -20,7 +20,7 @@ pub(super) fn written(wire: &dyn Wire, name: &str, messages: &[Message<'static>]
         once: false,
     };
     let mut body = Vec::new();
-    wire.write_request(spec, &request, Delivery::Whole.into(), &mut body)
+    wire.write_request((spec, &request, Delivery::Whole.into()), &mut body)
         .unwrap();
     serde_json::from_slice(&body).unwrap()
 }

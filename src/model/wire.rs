@@ -50,6 +50,9 @@ pub trait Model {
     fn read(&self, step: &StepId, answer: &[u8]) -> Result<Reply, ModelError>;
 }
 
+/// What a model is asked, and how.
+pub(super) type Asked<'r> = (&'r ModelSpec, &'r Request<'r>, Manner);
+
 /// A vendor's wire format. Pure.
 pub(super) trait Wire: Sync {
     /// The vendor.
@@ -62,9 +65,6 @@ pub(super) trait Wire: Sync {
 
     /// The URL of a call to the server at `endpoint`.
     fn url(&self, endpoint: &Endpoint, spec: &ModelSpec, delivery: Delivery) -> String;
-
-    /// The header that carries the key: its name, and the prefix of the key in its value.
-    fn key_header(&self) -> (&'static str, &'static str);
 
     /// Additional headers of a call.
     fn headers(&self, _spec: &ModelSpec) -> &'static [(&'static str, &'static str)] {
@@ -81,19 +81,8 @@ pub(super) trait Wire: Sync {
         false
     }
 
-    /// The path that lists the models available to a key, as a whole or in pages like Anthropic's.
-    fn models_path(&self) -> &'static str {
-        "/models"
-    }
-
     /// Writes the request's JSON.
-    fn write_request(
-        &self,
-        spec: &ModelSpec,
-        request: &Request<'_>,
-        manner: Manner,
-        out: &mut dyn Write,
-    ) -> serde_json::Result<()>;
+    fn write_request(&self, asked: Asked<'_>, out: &mut dyn Write) -> serde_json::Result<()>;
 
     /// Creates the assembler for a streamed answer.
     fn assembler(&self) -> Box<dyn Assembler>;

@@ -38,7 +38,7 @@ fn request(messages: &[Message<'static>], form: Form) -> Request<'static> {
 fn written(spec: &ModelSpec, request: &Request<'_>) -> String {
     let mut body = Vec::new();
     let manner = Delivery::Whole.into();
-    let written = Anthropic.write_request(spec, request, manner, &mut body);
+    let written = Anthropic.write_request((spec, request, manner), &mut body);
     written.unwrap();
     String::from_utf8(body).unwrap()
 }

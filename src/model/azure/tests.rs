@@ -1,6 +1,7 @@
 //! Azure's wire by tables: where a call goes, what is written, and what each error is told as. Pure.
 
 use super::*;
+use crate::model::Request;
 use crate::model::message::{Call, CallResult, Message, Part, Role};
 use crate::model::{End, Form, ModelError, ReasoningEffort, StepId, Tier, ToolSchema};
 
@@ -67,7 +68,7 @@ fn written(spec: &ModelSpec, messages: Vec<Message<'static>>, form: Form) -> Val
     let mut body = Vec::new();
     let manner = Delivery::Streamed.into();
     Azure
-        .write_request(spec, &request, manner, &mut body)
+        .write_request((spec, &request, manner), &mut body)
         .unwrap();
     serde_json::from_slice(&body).unwrap()
 }

@@ -1,6 +1,8 @@
 //! Gemini's wire by tables: the request that is written, and what each answer is read as. Pure.
 
 use super::*;
+use crate::model::Request;
+use crate::model::manner::Manner;
 use crate::model::message::ReplyPart;
 use crate::model::tests::written;
 use crate::model::{Form, Provider, StepId, Thinking};
@@ -57,7 +59,7 @@ fn a_reply_is_held_to_a_schema_or_to_json_or_to_nothing() {
         };
         let mut body = Vec::new();
         let spec = ModelSpec::new("m", Provider::Gemini);
-        let written = Gemini.write_request(&spec, &request, manner, &mut body);
+        let written = Gemini.write_request((&spec, &request, manner), &mut body);
         written.unwrap();
         let body: Value = serde_json::from_slice(&body).unwrap();
         body["generationConfig"].clone()
@@ -101,7 +103,7 @@ fn with_tool(messages: &[Message<'_>], tool_choice: ToolChoice) -> Value {
         ..ModelSpec::new("gemini-3.8-flash", Provider::Gemini)
     };
     let mut body = Vec::new();
-    let written = Gemini.write_request(&spec, &request, Delivery::Whole.into(), &mut body);
+    let written = Gemini.write_request((&spec, &request, Delivery::Whole.into()), &mut body);
     written.unwrap();
     serde_json::from_slice(&body).unwrap()
 }

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::model::message::{Message, Role};
 use crate::model::tests::Quiet;
+use crate::model::wire::Asked;
 use crate::model::{Endpoint, Proxies};
 use crate::model::{Form, Thinking, Vendor, VendorError};
 use crate::secret::ApiKey;
@@ -217,6 +218,8 @@ static SEVENTH: Vendor = Vendor {
     key_variables: &["SEVENTH_API_KEY"],
     url_variable: "SEVENTH_BASE_URL",
     url: None,
+    key_header: ("x-seventh-key", ""),
+    models_path: "/models",
 };
 
 impl Wire for Seventh {
@@ -228,18 +231,8 @@ impl Wire for Seventh {
         endpoint.url(&format!("/say/{}", spec.id))
     }
 
-    fn key_header(&self) -> (&'static str, &'static str) {
-        ("x-seventh-key", "")
-    }
-
-    fn write_request(
-        &self,
-        _spec: &ModelSpec,
-        request: &Request<'_>,
-        _manner: Manner,
-        out: &mut dyn Write,
-    ) -> serde_json::Result<()> {
-        let said: Vec<String> = request.messages.iter().map(ToString::to_string).collect();
+    fn write_request(&self, asked: Asked<'_>, out: &mut dyn Write) -> serde_json::Result<()> {
+        let said: Vec<String> = asked.1.messages.iter().map(ToString::to_string).collect();
         serde_json::to_writer(out, &said)
     }
 

@@ -5,7 +5,8 @@ use std::cell::RefCell;
 use proptest::prelude::*;
 
 use super::*;
-use crate::model::manner::Constraint;
+use crate::model::Request;
+use crate::model::manner::{Constraint, Manner};
 use crate::model::{Form, Provider, StepId, Tier, ToolSchema};
 use crate::sys::ndjson::Lines;
 
@@ -16,7 +17,7 @@ fn written(spec: &ModelSpec, request: &Request<'_>, constraint: Constraint) -> V
         ..Delivery::Whole.into()
     };
     Ollama
-        .write_request(spec, request, manner, &mut body)
+        .write_request((spec, request, manner), &mut body)
         .unwrap();
     serde_json::from_slice(&body).unwrap()
 }

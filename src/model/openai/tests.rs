@@ -1,6 +1,7 @@
 //! OpenAI's wire by tables: the request that is written, and what each answer is read as. Pure.
 
 use super::*;
+use crate::model::Request;
 use crate::model::tests::written;
 use crate::model::{Form, Provider, StepId, Tier};
 use serde_json::json;
@@ -42,7 +43,7 @@ fn asked(id: &str, messages: &[Message<'static>]) -> String {
         once: false,
     };
     let mut body = Vec::new();
-    let written = OpenAi.write_request(&spec, &request, Delivery::Whole.into(), &mut body);
+    let written = OpenAi.write_request((&spec, &request, Delivery::Whole.into()), &mut body);
     written.unwrap();
     String::from_utf8(body).unwrap()
 }
