@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::last;
 use crate::edit::changes::ChangeLog;
-use crate::edit::undo::is_undone;
+use crate::edit::undo::{Journalling, is_undone};
 use crate::edit::undo_log;
 use crate::project::changed_files::EditsRecord;
 use crate::record::event::Event;
@@ -63,7 +63,7 @@ fn put_back(
     folder: &str,
     changes: &ChangeLog,
 ) -> Result<String, Error> {
-    let edits = tree.undo(run, folder, changes)?;
+    let edits = tree.undo(run, folder, changes, Journalling::On)?;
     if edits == EditsRecord::default() {
         return Ok(already(folder));
     }

@@ -1,6 +1,7 @@
 //! A run's changes to the project's files: applies replies, reverts them, and tracks what builds make of them.
 
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::io;
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
@@ -178,9 +179,7 @@ impl<'c> RunTree<'c> {
     /// Reads a file; `None` if it is not a regular file: a later command may have replaced it with a pipe, for
     /// instance.
     pub fn read(&self, path: &str) -> io::Result<Option<Vec<u8>>> {
-        let (directory, name) = split(path);
-        let directory = Root::open(&self.root)?.directory(directory)?;
-        let file = open_regular(directory.as_fd(), name)?;
+        let file = open(&self.root, path)?;
         file.map(|file| read_open(file, LARGEST)).transpose()
     }
 
@@ -229,11 +228,7 @@ impl<'c> RunTree<'c> {
     /// Applies edits that no step has to record.
     pub fn put(&mut self, run: &mut Run<'_>, edits: &VerifiedEdits) -> Result<(), Error> {
         let done = self.follow("Changing", edits.edits().len());
-        let tree = Tree {
-            staged: Some(&done),
-            root: &self.root,
-            ..self.context.tree(&self.journal)
-        };
+        let tree = tree_at(self.context, &self.root, &self.journal, &done);
         let applied = recorded(run, edit::apply(tree, edits, Some(&mut self.undo_log)))?;
         if let Some(applied) = applied {
             self.installed = applied.installed;
@@ -248,7 +243,7 @@ impl<'c> RunTree<'c> {
     /// Puts back what the run has changed, to go on from there; `shown` is what the model has seen before it.
     pub fn restart(&mut self, run: &mut Run<'_>, shown: Shown) -> Result<(), UndoError> {
         let (folder, changes) = (self.folder.clone(), self.undo_log.changes().clone());
-        self.undo(run, &folder, &changes)?;
+        self.undo(run, &folder, &changes, Journalling::On)?;
         self.shown = shown.asked(now(self.context));
         Ok(())
     }
@@ -301,10 +296,8 @@ impl<'c> RunTree<'c> {
             ));
         }
         let journal = scratch.journal.clone();
-        let tree = Tree {
-            root: &root,
-            ..self.context.tree(&journal)
-        };
+        let done = Counter::default();
+        let tree = tree_at(self.context, &root, &journal, &done);
         // What replies have changed is saved already.
         let undo_log = (scope == Brought::All).then_some(&mut self.undo_log);
         if let Err(error) = recorded(run, edit::apply(tree, &edits, undo_log)) {
@@ -397,19 +390,14 @@ impl<'c> RunTree<'c> {
 
     /// Gives a file of the project the mode that it has in the scratch tree.
     fn bring_mode(&self, root: &Path, path: &str) -> io::Result<()> {
-        let (directory, name) = split(path);
-        let open = |root: &Path| {
-            let directory = Root::open(root)?.directory(directory)?;
-            open_regular(directory.as_fd(), name)
-        };
-        let Some(made) = open(&self.root)? else {
+        let Some((made, file)) = open(&self.root, path)?.zip(open(root, path)?) else {
             return Ok(());
         };
         let mode = made.metadata()?.permissions();
-        match open(root)? {
-            Some(file) if file.metadata()?.permissions() != mode => file.set_permissions(mode),
-            _ => Ok(()),
+        if file.metadata()?.permissions() == mode {
+            return Ok(());
         }
+        file.set_permissions(mode)
     }
 
     /// Returns whether the changes of the run have yet to be brought to the project.
@@ -428,11 +416,9 @@ impl<'c> RunTree<'c> {
         let folder = self.folder.clone();
         self.undo_log.release();
         // A second attempt may succeed. If the disk is full, the last attempt works without a journal.
-        let undone = self
-            .undo(run, &folder, &changes)
-            .or_else(|_| self.undo(run, &folder, &changes))
-            .or_else(|_| self.undo_unrecorded(&folder, &changes));
-        match undone {
+        let mut undo = |journalling| self.undo(run, &folder, &changes, journalling);
+        let undone = undo(Journalling::On).or_else(|_| undo(Journalling::On));
+        match undone.or_else(|_| undo(Journalling::Off)) {
             Ok(_) if run.record.tree == TreeState::Unchanged => {}
             Ok(edits) => {
                 run.record.tree = TreeState::PutBack;
@@ -461,15 +447,12 @@ impl<'c> RunTree<'c> {
         run: &mut Run<'_>,
         folder: &str,
         changes: &ChangeLog,
+        journalling: Journalling,
     ) -> Result<EditsRecord, UndoError> {
         let done = self.follow("Taking back", changes.files.len());
-        let tree = Tree {
-            staged: Some(&done),
-            root: &self.root,
-            ..self.context.tree(&self.journal)
-        };
+        let tree = tree_at(self.context, &self.root, &self.journal, &done);
         let undo_log = Some(&mut self.undo_log);
-        let Undone { edits, applied } = undo(tree, folder, changes, undo_log, Journalling::On)?;
+        let Undone { edits, applied } = undo(tree, folder, changes, undo_log, journalling)?;
         if let Some(applied) = applied {
             warn_of(run, &applied);
         }
@@ -489,22 +472,30 @@ impl<'c> RunTree<'c> {
         done
     }
 
-    fn undo_unrecorded(
-        &mut self,
-        folder: &str,
-        changes: &ChangeLog,
-    ) -> Result<EditsRecord, UndoError> {
-        let tree = Tree {
-            root: &self.root,
-            ..self.context.tree(&self.journal)
-        };
-        let undo_log = Some(&mut self.undo_log);
-        undo(tree, folder, changes, undo_log, Journalling::Off).map(|undone| undone.edits)
-    }
-
     /// Releases the disk space reserved by the run.
     pub fn end(self) {
         self.undo_log.release();
+    }
+}
+
+/// Opens a regular file below `root`; `None` if it is something else.
+fn open(root: &Path, path: &str) -> io::Result<Option<File>> {
+    let (directory, name) = split(path);
+    let directory = Root::open(root)?.directory(directory)?;
+    open_regular(directory.as_fd(), name)
+}
+
+/// The tree at `root`, which counts the files that are finished.
+fn tree_at<'t>(
+    context: &'t Context<'_>,
+    root: &'t Path,
+    journal: &'t Path,
+    done: &'t Counter,
+) -> Tree<'t> {
+    Tree {
+        root,
+        staged: Some(done),
+        ..context.tree(journal)
     }
 }
 
@@ -535,12 +526,7 @@ fn warn_of(run: &mut Run<'_>, applied: &Applied) {
     for lost in applied.lost.iter().take(MAX_NAMED) {
         run.warn(lost.clone());
     }
-    if let Some(more) = applied
-        .lost
-        .len()
-        .checked_sub(MAX_NAMED)
-        .filter(|more| *more > 0)
-    {
+    if let Some(more @ 1..) = applied.lost.len().checked_sub(MAX_NAMED) {
         run.warn(format!("{more} more files have lost rights or attributes"));
     }
     if let Some(left) = &applied.left {
