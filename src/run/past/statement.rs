@@ -47,32 +47,24 @@ impl Statement {
         let folder = run.relative();
         let no_record = || NotRecomputed::NoRecord(folder.clone());
         let record = run.record.as_ref().ok_or_else(no_record)?;
-        let logged = LoggedFiles { run };
         if record.steps.iter().all(|step| step.model.is_none()) {
             return Err(NotRecomputed::NoModel(folder).into());
         }
         let log = undo_log::read(project.root(), &folder)?;
-        let changes = log.as_ref().map(|_| logged.changes(project)).transpose()?;
+        let changes = log.as_ref().map(|_| changes(run, project)).transpose()?;
         // Without it, nothing has reached the project.
         let made = log.as_ref().map(|log| Recomputed::of(project, run, log));
-        let (made, log) = (
-            made.transpose()?.unwrap_or_default(),
-            log.unwrap_or_default(),
-        );
+        let made = made.transpose()?.unwrap_or_default();
+        let log = log.unwrap_or_default();
         let (mut subject, mut tree, mut files) = (Vec::new(), String::new(), Vec::new());
         for (path, change) in &log.files {
             let last = change.after.last().copied().flatten();
             let is_last = |content: &&Vec<u8>| Some(Digest::of(content)) == last;
             let known = [&made.replied, &made.before].map(|contents| content(contents, path));
             let known = known.into_iter().flatten().find(is_last).map(sha256::of);
-            let after = match last {
-                None => None,
-                Some(_) => Some(
-                    known
-                        .or_else(|| change.sha256.clone())
-                        .ok_or_else(|| NotRecomputed::NoDigest(path.clone()))?,
-                ),
-            };
+            let known = known.or_else(|| change.sha256.clone());
+            let no_digest = || NotRecomputed::NoDigest(path.clone());
+            let after = last.map(|_| known.ok_or_else(no_digest)).transpose()?;
             tree.push_str(after.as_deref().unwrap_or("-"));
             tree.push_str(&format!("  {path}\n"));
             let mut file = json!({"path": path, "before": digest_of(content(&made.before, path))});
@@ -83,12 +75,13 @@ impl Statement {
             subject.extend(after.map(|after| json!({"name": path, "digest": digest(after)})));
             files.push(file);
         }
-        subject.insert(
-            0,
-            json!({"name": TREE, "digest": digest(sha256::of(&tree))}),
-        );
-        let steps: Result<Vec<Value>, _> =
-            record.steps.iter().map(|step| logged.step(step)).collect();
+        let tree = json!({"name": TREE, "digest": digest(sha256::of(&tree))});
+        subject.insert(0, tree);
+        let steps: Result<Vec<Value>, _> = record
+            .steps
+            .iter()
+            .map(|step| described_step(run, step))
+            .collect();
         // As `result.json` has them.
         let fields = serde_json::to_value(record).unwrap_or_default();
         let mut predicate = json!({
@@ -103,10 +96,8 @@ impl Statement {
         predicate[BUILD_SCRIPT] = script.map_or(Value::Null, digest);
         predicate["program"] =
             json!({"version": record.version, "digest": program.map_or(Value::Null, digest)});
-        let sent = record
-            .steps
-            .first()
-            .and_then(|step| inputs::sent(run, step));
+        let first = record.steps.first();
+        let sent = first.and_then(|step| inputs::sent(run, step));
         let request = run.agent().and_then(|agent| agent.request.as_ref());
         let query = sent.as_ref().map(|sent| &sent.query).or(request);
         predicate["query"] = query.map_or(Value::Null, |query| digest(sha256::of(query)));
@@ -114,7 +105,7 @@ impl Statement {
         predicate["codebase"] = code.unwrap_or_default();
         predicate["attempts"] = steps?.into();
         predicate["files"] = files.into();
-        let own = [RESULT, STEPS].map(|name| logged.file(name, true));
+        let own = [RESULT, STEPS].map(|name| file(run, name, true));
         let own: Result<Vec<Value>, _> = own.into_iter().collect();
         predicate["log"] = own?.into_iter().chain(changes).collect();
         let value = json!({
@@ -153,54 +144,44 @@ fn digest_of(content: Option<&Vec<u8>>) -> Value {
     content.map_or(Value::Null, |content| digest(sha256::of(content)))
 }
 
-/// The digests of the files in a run's folder.
-struct LoggedFiles<'r> {
-    run: &'r PastRun,
+/// Describes a file in a run's folder by its name and digest; null if it is missing, and need not be there.
+fn file(run: &PastRun, name: &str, is_needed: bool) -> Result<Value, NotRecomputed> {
+    described(run, name, &run.folder.join(name), is_needed)
 }
 
-impl LoggedFiles<'_> {
-    /// Describes a file by its name and digest; null if it is missing, and need not be there.
-    fn file(&self, name: &str, is_needed: bool) -> Result<Value, NotRecomputed> {
-        let path = self.run.folder.join(name);
-        self.described(name, &path, is_needed)
+fn described(
+    run: &PastRun,
+    name: &str,
+    path: &Path,
+    is_needed: bool,
+) -> Result<Value, NotRecomputed> {
+    let opened = files::open(path, Links::Refused);
+    match opened.and_then(sha256::of_reader).if_there() {
+        Ok(None) if !is_needed => Ok(Value::Null),
+        Ok(Some(found)) => Ok(json!({"name": name, "digest": digest(found)})),
+        _ => Err(NotRecomputed::Missing(format!("{}/{name}", run.relative()))),
     }
+}
 
-    fn described(&self, name: &str, path: &Path, is_needed: bool) -> Result<Value, NotRecomputed> {
-        let opened = files::open(path, Links::Refused);
-        let read = opened.and_then(sha256::of_reader).if_there();
-        match read {
-            Ok(None) if !is_needed => Ok(Value::Null),
-            Ok(Some(found)) => Ok(json!({"name": name, "digest": digest(found)})),
-            Ok(None) | Err(_) => {
-                let name = format!("{}/{name}", self.run.relative());
-                Err(NotRecomputed::Missing(name))
-            }
-        }
-    }
+/// Describes the record of changes, which may be stored beside the keys.
+fn changes(run: &PastRun, project: &Project) -> Result<Value, NotRecomputed> {
+    let path = undo_log::locate(project.root(), &run.relative());
+    described(run, CHANGES, &path.unwrap_or_default(), true)
+}
 
-    /// Describes the record of changes, which may be stored beside the keys.
-    fn changes(&self, project: &Project) -> Result<Value, NotRecomputed> {
-        let path = undo_log::locate(project.root(), &self.run.relative());
-        self.described(CHANGES, &path.unwrap_or_default(), true)
-    }
-
-    /// Describes a step by its files.
-    fn step(&self, step: &Step) -> Result<Value, NotRecomputed> {
-        let file = |artifact, is_needed| {
-            let name = run_files::name(&step.id(), artifact);
-            self.file(&name, is_needed)
-        };
-        let (is_asked, is_answered) = (!step.is_own(), step.finish.is_some());
-        let build = step.build.as_ref();
-        Ok(json!({
-            "kind": step.purpose, "number": step.number, "reask": step.reask,
-            "model": {"asked": step.model, "served": step.served}, "tier": step.tier.unwrap_or_default(),
-            "cost": step.cost, "applied": step.edits.is_some(),
-            "prompt": file(Artifact::Query, is_asked)?,
-            "answer": file(Artifact::ResponseJson, is_answered)?,
-            "reply": file(Artifact::ResponseText, is_answered)?,
-            "build": build.map(ToString::to_string),
-            "build_log": file(Artifact::Build, build.is_some())?,
-        }))
-    }
+/// Describes a step by its files.
+fn described_step(run: &PastRun, step: &Step) -> Result<Value, NotRecomputed> {
+    let file = |artifact, is_needed| file(run, &run_files::name(&step.id(), artifact), is_needed);
+    let (is_asked, is_answered) = (!step.is_own(), step.finish.is_some());
+    let build = step.build.as_ref();
+    Ok(json!({
+        "kind": step.purpose, "number": step.number, "reask": step.reask,
+        "model": {"asked": step.model, "served": step.served}, "tier": step.tier.unwrap_or_default(),
+        "cost": step.cost, "applied": step.edits.is_some(),
+        "prompt": file(Artifact::Query, is_asked)?,
+        "answer": file(Artifact::ResponseJson, is_answered)?,
+        "reply": file(Artifact::ResponseText, is_answered)?,
+        "build": build.map(ToString::to_string),
+        "build_log": file(Artifact::Build, build.is_some())?,
+    }))
 }
