@@ -22,7 +22,7 @@ pub const CUT_SHORT: &str = "The session was cut short while this was being done
                          or not at all. Look before you do it again.";
 
 /// A message of a conversation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct HistoryMessage {
     /// The author; never the system.
     pub role: Role,
@@ -60,14 +60,7 @@ impl HistoryMessage {
         Self {
             role,
             content: content.into(),
-            tool: None,
-            call: None,
-            is_failed: false,
-            calls: Vec::new(),
-            parts: Vec::new(),
-            images: Vec::new(),
-            is_tagged: false,
-            is_fault: false,
+            ..Self::default()
         }
     }
 

@@ -60,13 +60,8 @@ pub(super) fn parse_as(reply: &str, format: ReplyFormat) -> ParsedReply {
     let mut parser = Parser {
         reply,
         has_marks: format == ReplyFormat::Edits,
-        open: None,
-        edits: Vec::new(),
-        faults: Vec::new(),
-        prose: String::new(),
         all_crlf: true,
-        done: None,
-        behind: None,
+        ..Parser::default()
     };
     let bytes = reply.as_bytes();
     let (mut number, mut done) = (1, 0);
@@ -118,6 +113,7 @@ enum Piece {
     Put,
 }
 
+#[derive(Default)]
 struct Parser<'r> {
     reply: &'r str,
     /// True if `^^^find`, `^^^put` and `^^^done N` are marks wherever they stand; otherwise they may be paths.

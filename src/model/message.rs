@@ -67,12 +67,13 @@ impl fmt::Display for Text<'_> {
 }
 
 /// The author of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// The program's standing instructions.
     System,
     /// The user, or the program on the user's behalf.
+    #[default]
     User,
     /// The model itself, earlier in the conversation.
     Assistant,

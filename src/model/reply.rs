@@ -7,9 +7,10 @@ use super::tier::Tier;
 use super::usage::Usage;
 
 /// The reason that an answer ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum End {
     /// The model was finished.
+    #[default]
     Stop,
     /// The model waits for the results of its tool calls.
     ToolCalls,
@@ -24,7 +25,7 @@ pub enum End {
 }
 
 /// A whole answer, without the JSON it arrived in: an answer of 50 MB is not held longer than necessary.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Reply {
     /// The answer's text; blank only if it has calls or is paused. Shared, since edits and log use it at the same time.
     pub text: Arc<String>,
@@ -49,13 +50,8 @@ impl Reply {
     pub fn said(text: impl Into<String>) -> Self {
         Self {
             text: Arc::new(text.into()),
-            calls: Vec::new(),
-            parts: Vec::new(),
-            end: End::Stop,
             finish: "stop".to_owned(),
-            usage: None,
-            model_version: None,
-            tier: None,
+            ..Self::default()
         }
     }
 }

@@ -109,9 +109,10 @@ pub struct Request<'a> {
 }
 
 /// The way in which a vendor sends its answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Delivery {
     /// In one piece, once it is whole.
+    #[default]
     Whole,
     /// Piece by piece, as it is generated.
     Streamed,

@@ -139,7 +139,7 @@ impl Context<'_> {
 }
 
 /// The source of replies.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ModelChoice {
     /// The model requested by name; `None` for the recorded one, or the table's default.
     pub model: Option<String>,
@@ -174,18 +174,10 @@ impl ModelChoice {
     pub fn streamed(model: Option<&str>, timeout: Duration) -> Self {
         Self {
             model: model.map(str::to_owned),
-            replay: None,
-            resume: None,
-            others: Vec::new(),
             timeout,
             delivery: Delivery::Streamed,
             allow_secrets: true,
-            require_clean: false,
-            inputs: InputOptions::default(),
-            require_model: false,
-            tier: None,
-            max_cost: None,
-            reply_format: None,
+            ..Self::default()
         }
     }
 }

@@ -57,11 +57,12 @@ pub(super) struct Look {
 }
 
 /// The amount of a tool's output that is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Folding {
     /// Everything that cannot be unfolded later.
     Fixed,
     /// The most important part; the rest can be unfolded.
+    #[default]
     Folded,
     /// Everything.
     Unfolded,

@@ -55,7 +55,7 @@ pub fn is_known(name: &str) -> bool {
 }
 
 /// A user-defined command.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CommandFile {
     /// Name without the slash, such as `git:commit` for `git/commit.md`.
     pub name: String,
@@ -136,12 +136,8 @@ impl CommandFile {
     ) -> Result<(Self, Vec<String>), String> {
         let mut command = Self {
             name,
-            description: String::new(),
-            argument_hint: String::new(),
-            model: None,
-            mode: None,
             source,
-            template: String::new(),
+            ..Self::default()
         };
         let (front, template) = split_front(text)?;
         template.trim().clone_into(&mut command.template);

@@ -49,6 +49,7 @@ struct LinePosition {
 }
 
 /// The transcript.
+#[derive(Default)]
 pub struct Transcript {
     items: Vec<TranscriptItem>,
     /// The first visible line; `None` to follow the end.
@@ -80,19 +81,11 @@ impl Transcript {
     /// Creates an empty transcript; with `has_steps`, it shows only an agent's steps, not its streamed replies.
     pub fn new(has_steps: bool) -> Self {
         Self {
-            items: Vec::new(),
-            top: None,
-            seen: (0, 0),
             size: (80, 24),
-            folding: Folding::Folded,
-            held: Vec::new(),
-            tasks: Vec::new(),
-            tools: Vec::new(),
-            step: 0,
             is_answered: true,
             settle_at: SETTLING,
-            code: CodeColors::default(),
             has_steps,
+            ..Self::default()
         }
     }
 

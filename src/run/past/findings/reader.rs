@@ -3,6 +3,7 @@
 //! Guarantees linear time, and a bounded number of findings.
 
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::LazyLock;
 
@@ -38,7 +39,10 @@ static LINE: LazyLock<Regex> = LazyLock::new(|| regex(r"(\.\w+)(?::\d+){1,2}"));
 /// `root` are named from there.
 pub fn read(output: &str, root: &Path) -> Vec<Finding> {
     let output = without_escapes(output);
-    let mut reader = Reader::new(root);
+    let mut reader = Reader {
+        root: root.as_os_str(),
+        ..Reader::default()
+    };
     for (at, line) in output.lines().enumerate() {
         reader.line(at, overwritten(line));
         if reader.found.len() == MOST_READ {
@@ -72,8 +76,10 @@ struct Open {
     takes_text: bool,
 }
 
+#[derive(Default)]
 struct Reader<'o> {
-    root: &'o Path,
+    /// The path of the project's root.
+    root: &'o OsStr,
     found: Vec<Finding>,
     /// Summaries, which count if nothing is found.
     rest: Vec<Finding>,
@@ -90,20 +96,6 @@ struct Reader<'o> {
 }
 
 impl<'o> Reader<'o> {
-    fn new(root: &'o Path) -> Self {
-        Self {
-            root,
-            found: Vec::new(),
-            rest: Vec::new(),
-            open: None,
-            above: None,
-            topic: None,
-            heading: "",
-            last: "",
-            first: None,
-        }
-    }
-
     fn line(&mut self, at: usize, line: &'o str) {
         let text = line.trim();
         if text.is_empty() {
@@ -279,7 +271,7 @@ fn part(parts: &Captures<'_>, name: &str) -> Option<String> {
 }
 
 /// A file's path from the project's root, if it is below it.
-fn relative(file: &str, root: &Path) -> String {
+fn relative(file: &str, root: &OsStr) -> String {
     let path = Path::new(file.strip_prefix("file://").unwrap_or(file));
     let path = path.strip_prefix(root).unwrap_or(path);
     path.strip_prefix(".")
