@@ -7,6 +7,7 @@ mod changed;
 mod ending;
 mod named;
 mod parts;
+mod silenced;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -19,7 +20,7 @@ use super::active::Run;
 use super::baseline::Baseline;
 use super::builds::{self, Builds, describe};
 use super::context::Context;
-use crate::exec::build_script::BUILD_SCRIPT;
+use crate::exec::build_script::{BUILD_SCRIPT, BuildStatus};
 use crate::exec::sandbox::SandboxMode;
 use crate::record::gate::{GateChange, GateFault, GateRecord, NewTests, OldGate, listed};
 use crate::record::run_files;
@@ -228,7 +229,13 @@ impl Judge<'_, '_, '_> {
         let report = builds.build_in(&scratch, &mut log)?;
         let output = log.finish(&describe(report.status))?;
         let tests: Vec<&str> = self.changed.tests().map(|(path, _)| path).collect();
-        Ok(Ending::of(report.status, &output.text, &tests))
+        let ending = Ending::of(report.status, &output.text, &tests);
+        let has_ended = matches!(report.status, BuildStatus::Exited(_));
+        Ok(match ending {
+            // It is built when these lints are silenced.
+            Ending::NotBuilt if has_ended && self.changed.only_silences() => Ending::Failed,
+            ending => ending,
+        })
     }
 
     /// Waits until a file that is written now is newer than the changed ones, by the seconds that interpreters compare.

@@ -8,6 +8,8 @@ mod signs;
 #[cfg(test)]
 mod tests;
 
+use std::ops::Range;
+
 use memchr::{memchr_iter, memmem, memrchr};
 use regex::bytes::{Regex, RegexBuilder};
 
@@ -138,17 +140,25 @@ pub fn warnings(changes: &[FileChange], build_script: &str) -> Vec<WarningRecord
 
 /// Returns the numbers of the lines, counted from 1, at which a file of this name has signs of the concern.
 pub(crate) fn signed_lines(path: &str, text: &[u8], concern: Concern) -> Vec<usize> {
+    let found = signs(path, text, concern).into_iter();
+    found.map(|sign| line_of(text, sign.start)).collect()
+}
+
+/// Returns where a file of this name has signs of the concern.
+pub(crate) fn signs(path: &str, text: &[u8], concern: Concern) -> Vec<Range<usize>> {
     let language = LANGUAGES.iter().find(|language| language.reads(path));
     let signs = language.map_or(&[][..], |language| language.signs).iter();
     let signs = signs.filter(|(known, ..)| *known == concern);
     let signs = signs.filter_map(|(.., pattern)| Sign::of(language?, pattern));
-    let offset = |found: &[u8]| found.as_ptr().addr() - text.as_ptr().addr();
-    let mut lines: Vec<usize> = signs
-        .flat_map(|sign| sign.found(text).map(offset).collect::<Vec<_>>())
-        .map(|at| line_of(text, at))
+    let range = |found: &[u8]| {
+        let start = found.as_ptr().addr() - text.as_ptr().addr();
+        start..start + found.len()
+    };
+    let mut ranges: Vec<Range<usize>> = signs
+        .flat_map(|sign| sign.found(text).map(range).collect::<Vec<_>>())
         .collect();
-    lines.sort_unstable();
-    lines
+    ranges.sort_unstable_by_key(|range| range.start);
+    ranges
 }
 
 fn is_read(language: &Language, change: &FileChange) -> bool {

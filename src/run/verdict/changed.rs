@@ -1,13 +1,15 @@
 //! The files of a change as code and gate, and trees with the code of one state and the gate of another. Pure.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use regex::Regex;
 
 use super::named;
-use super::parts::{Halves, halves, joined};
-use super::table::{ASSERTS, FileKind, Form, RUNS, extension, kind};
+use super::parts::{Halves, halves, joined, without_former};
+use super::silenced::{self, Balance, Silencer, silencers};
+use super::table::{ASSERTS, FileKind, Form, RUNS, TESTS_WITHIN, extension, kind};
 use crate::record::gate::GateChange;
 use crate::run::past::warnings::{Concern, is_run, signed_lines};
 use crate::sys::diff::{Comparison, FileChange, FileState};
@@ -16,8 +18,12 @@ use crate::sys::text::regex;
 /// Maximum size of an assertion that is looked at, in bytes.
 const LONGEST: usize = 2000;
 
-/// A line that may end a test before its time.
-static EARLY: LazyLock<Regex> = LazyLock::new(|| regex(r"^\s*(?:exit|return|skip|true|pass)\b"));
+/// A line that may end a test before its time, or leave a file out.
+static EARLY: LazyLock<Regex> =
+    LazyLock::new(|| regex(r"^\s*(?:(?:exit|return|skip|true|pass)\b|// ?[+]build|//go:build)"));
+/// A line that changes how other tests are found or run.
+static OTHERS: LazyLock<Regex> =
+    LazyLock::new(|| regex(r"^\s*(?:def (?:load_tests|pytest_\w+)\b|collect_ignore|@.*autouse)"));
 
 /// A state of the project: before the run, or after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +42,8 @@ struct ChangedFile<'c> {
     parts: Option<[Halves; 2]>,
     /// The texts of the gate, before and after, where it consists of tests.
     tests: Option<[String; 2]>,
+    /// The lints that are newly silenced in its code.
+    silencers: Vec<Silencer>,
     is_gate: bool,
     is_code: bool,
     /// True if it may have changed the gate in a way that cannot be told from the code.
@@ -54,10 +62,12 @@ impl<'c> ChangedFile<'c> {
             patterns,
             parts: None,
             tests: None,
+            silencers: Vec::new(),
             is_gate: matches!(kind, FileKind::Test | FileKind::Settings),
             is_code: matches!(kind, FileKind::Either | FileKind::Code),
             is_unclear: kind == FileKind::Either
-                || kind != FileKind::Test && doctests(path, &texts[0]) != doctests(path, &texts[1]),
+                || kind != FileKind::Test && doctests(path, &texts[0]) != doctests(path, &texts[1])
+                || kind == FileKind::Code && within(&texts[0]) != within(&texts[1]),
         };
         match kind {
             FileKind::Code => {
@@ -82,6 +92,7 @@ impl<'c> ChangedFile<'c> {
             (self.is_code, self.is_unclear) = (true, true);
             return;
         };
+        let new = without_former(form, &old, new);
         let lines = |text: &'_ str| -> Vec<String> {
             let lines = text.lines().map(str::trim_end);
             lines
@@ -98,6 +109,26 @@ impl<'c> ChangedFile<'c> {
         self.parts = Some([old, new]);
     }
 
+    /// Its code, before and after; `None` if that cannot be told from the gate.
+    fn code(&self) -> Option<[Cow<'_, str>; 2]> {
+        match (&self.parts, self.kind) {
+            (Some(parts), _) => Some([0, 1].map(|side| Cow::from(&parts[side].rest))),
+            (None, FileKind::Code) if self.is_code => {
+                let texts = [self.change.before(), self.change.after()];
+                Some(texts.map(String::from_utf8_lossy))
+            }
+            _ => None,
+        }
+    }
+
+    /// Its new code without what silences lints newly, unless the `query` names that.
+    fn loud(&self, query: Option<&str>) -> Option<String> {
+        let named = |one: &Silencer| query.is_some_and(|query| named::names_lint(query, &one.text));
+        let silencers = self.silencers.iter().filter(|one| !named(one));
+        let [_, new] = self.code()?;
+        Some(silenced::without(&new, silencers))
+    }
+
     fn state(&self, side: Side) -> Option<&FileState> {
         [&self.change.before, &self.change.after][side as usize].as_ref()
     }
@@ -106,11 +137,15 @@ impl<'c> ChangedFile<'c> {
     /// one.
     fn laid(&self, code: Side, gate: Side, query: Option<&str>) -> Option<FileState> {
         let path = &self.change.path;
-        if !self.is_gate {
-            return self.state(code).cloned();
-        }
         let is_named = query.is_some_and(|query| named::names_file(query, path));
         let gate = if is_named { Side::New } else { gate };
+        let is_loud = !self.silencers.is_empty() && (code, gate) == (Side::New, Side::Old);
+        let loud = if is_loud { self.loud(query) } else { None };
+        if !self.is_gate && (loud.is_none() || self.parts.is_none()) {
+            let mut state = self.state(code).cloned()?;
+            state.content = loud.map_or(state.content, String::into_bytes);
+            return Some(state);
+        }
         let with_named = |query| {
             let [old, new] = self.tests.as_ref()?;
             named::without_unnamed(query, path, old, new)
@@ -119,7 +154,8 @@ impl<'c> ChangedFile<'c> {
         let (state, text) = if let (Some(parts), FileKind::Parts(form)) = (&self.parts, self.kind) {
             let tests = tests.and_then(|text| halves(form, self.patterns, &text));
             let gates = tests.as_ref().unwrap_or(&parts[gate as usize]);
-            let text = joined(form, &parts[code as usize].rest, &gates.gate);
+            let rest = loud.as_ref().unwrap_or(&parts[code as usize].rest);
+            let text = joined(form, rest, &gates.gate);
             (self.state(code)?, Some(text))
         } else {
             let other = tests.as_ref().and(self.state(Side::New));
@@ -132,21 +168,35 @@ impl<'c> ChangedFile<'c> {
 
     /// Returns whether its gate only has more than before: new tests beside the old ones.
     fn is_addition(&self) -> bool {
-        let none = [String::new(), String::new()];
-        let [old, new] = self.tests.as_ref().unwrap_or(&none);
-        let compared = Comparison::of(old.as_bytes(), new.as_bytes());
-        let Some(compared) = compared.filter(|_| self.tests.is_some() && !old.is_empty()) else {
+        let is_new = self.change.before.is_none();
+        if !self.silencers.is_empty() {
+            return false;
+        }
+        let Some([old, new]) = &self.tests else {
             // New settings may loosen what was there.
-            let is_new = self.change.before.is_none() && self.kind != FileKind::Settings;
-            return is_new || self.tests.is_some() && old.is_empty();
+            return is_new && self.kind != FileKind::Settings;
+        };
+        if old.is_empty() {
+            // By a file that is there and empty, tests may be found.
+            let is_empty = !is_new && self.kind == FileKind::Test;
+            let tests = || signed_lines(&self.change.path, new.as_bytes(), Concern::Test);
+            return !new.lines().any(|line| OTHERS.is_match(line))
+                && (!is_empty || !tests().is_empty());
+        }
+        let Some(compared) = Comparison::of(old.as_bytes(), new.as_bytes()) else {
+            return false;
         };
         let signs = [Concern::Skip, Concern::Only, Concern::Silence];
         let signs = signs.into_iter();
         let signs = signs.flat_map(|sign| signed_lines(&self.change.path, new.as_bytes(), sign));
         let signs: Vec<usize> = signs.collect();
-        let is_early = |line: &&[u8]| EARLY.is_match(&String::from_utf8_lossy(line));
+        let is_early = |line: &&[u8]| {
+            let line = String::from_utf8_lossy(line);
+            EARLY.is_match(&line) || OTHERS.is_match(&line)
+        };
         compared.changes.iter().all(|run| {
             run.before.is_empty()
+                && !named::is_decorator(&compared, run)
                 && !signs.iter().any(|line| run.after.contains(&(line - 1)))
                 && !compared.after[run.after.clone()].iter().any(is_early)
         })
@@ -179,11 +229,22 @@ impl<'c> Changed<'c> {
     /// Tells code and gate of the changes apart.
     pub fn of(changes: &'c [FileChange], build_script: &str) -> Self {
         let files = changes.iter();
-        Self(
-            files
-                .map(|change| ChangedFile::of(change, build_script))
-                .collect(),
-        )
+        let files = files.map(|change| ChangedFile::of(change, build_script));
+        let mut files: Vec<ChangedFile<'_>> = files.collect();
+        let mut balance = Balance::new();
+        for file in &mut files {
+            let texts = file.code();
+            let texts = texts
+                .as_ref()
+                .map(|texts| texts.each_ref().map(AsRef::as_ref));
+            let silencers = texts.map(|texts| silencers(&file.change.path, texts, &mut balance));
+            file.silencers = silencers.unwrap_or_default();
+        }
+        for file in &mut files {
+            file.silencers.retain(|one| silenced::is_new(one, &balance));
+            file.is_unclear |= file.silencers.iter().any(|one| !one.is_whole);
+        }
+        Self(files)
     }
 
     /// All changed files.
@@ -193,7 +254,8 @@ impl<'c> Changed<'c> {
 
     /// The files that are gate, or may be, wholly or in part.
     fn gates(&self) -> impl Iterator<Item = &ChangedFile<'c>> {
-        self.0.iter().filter(|file| file.is_gate || file.is_unclear)
+        let files = self.0.iter();
+        files.filter(|file| file.is_gate || file.is_unclear || !file.silencers.is_empty())
     }
 
     /// The paths of these files.
@@ -213,7 +275,13 @@ impl<'c> Changed<'c> {
 
     /// Returns whether the gate has changed where it can be laid back.
     pub fn has_gate(&self) -> bool {
-        self.0.iter().any(|file| file.is_gate)
+        let mut files = self.0.iter();
+        files.any(|file| file.is_gate || file.silencers.iter().any(|one| one.is_whole))
+    }
+
+    /// Returns whether nothing of the gate has changed but lints that are silenced.
+    pub fn only_silences(&self) -> bool {
+        self.has_gate() && !self.0.iter().any(|file| file.is_gate)
     }
 
     /// Returns whether the gate may have changed where it cannot be laid back.
@@ -252,13 +320,17 @@ impl<'c> Changed<'c> {
 
     /// The files whose gate the query names, and the tests in others.
     pub fn named(&self, query: &str) -> Vec<String> {
-        let names = self.0.iter().filter(|file| file.is_gate).flat_map(|file| {
+        let laid = |file: &&ChangedFile<'_>| file.is_gate || !file.silencers.is_empty();
+        let names = self.gates().filter(laid).flat_map(|file| {
             let path = &file.change.path;
             if named::names_file(query, path) {
                 return vec![path.clone()];
             }
             let tests = file.tests.iter().flatten();
-            named::named_tests(query, path, tests)
+            let mut names = named::named_tests(query, path, tests);
+            let lints = file.silencers.iter().map(|one| one.text.clone());
+            names.extend(lints.filter(|lint| named::names_lint(query, lint)));
+            names
         });
         names.collect()
     }
@@ -280,6 +352,12 @@ impl<'c> Changed<'c> {
             .map(|(change, state)| (change.path.as_str(), state))
             .collect()
     }
+}
+
+/// The end of a file of code, from the first test in it on.
+fn within(text: &str) -> &str {
+    let first = TESTS_WITHIN.find(text);
+    first.map_or("", |first| &text[first.start()..])
 }
 
 /// The tests in a file's documentation.

@@ -44,6 +44,13 @@ fn names_test(query: &str, name: &str) -> bool {
         })
 }
 
+/// Returns whether the query names a lint that this comment or attribute silences.
+pub fn names_lint(query: &str, silencer: &str) -> bool {
+    let mut words = silencer.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '-');
+    let is_name = |word: &str| word.contains(|c: char| c.is_ascii_digit() || "_-".contains(c));
+    words.any(|word| is_name(word) && names_test(query, word))
+}
+
 /// The tests of a text: the line that each starts at, counted from 0, and its name.
 fn tests(path: &str, text: &str) -> Vec<(usize, String)> {
     let lines: Vec<&str> = text.lines().collect();
@@ -112,13 +119,13 @@ pub fn without_unnamed(query: &str, path: &str, old: &String, new: &String) -> O
 }
 
 /// Returns whether all changed lines stand above a test, as its attributes.
-fn is_decorator(compared: &Comparison<'_>, change: &LineChange) -> bool {
+pub fn is_decorator(compared: &Comparison<'_>, change: &LineChange) -> bool {
     let lines = compared.before[change.before.clone()]
         .iter()
         .chain(&compared.after[change.after.clone()]);
     let mut lines = lines.map(|line| line.trim_ascii_start());
     lines.all(|line| match line {
-        [b'@', ..] | [b'#', b'[', ..] => true,
+        [b'@', ..] | [b'#', b'[', ..] | [b'#', b'!', b'[', ..] => true,
         // Not a command of a shell.
         [b'[', next, ..] => next.is_ascii_alphabetic(),
         _ => false,

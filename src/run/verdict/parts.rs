@@ -44,6 +44,23 @@ pub fn halves(form: Form, parts: &str, text: &str) -> Option<Halves> {
     }
 }
 
+/// Takes from the rest of a file what stands there under the name of an item that was a test, and is none any more.
+pub fn without_former(form: Form, old: &Halves, new: Halves) -> Halves {
+    let tests: String = old.gate.iter().map(|(_, item)| item.as_str()).collect();
+    let named = [&tests, &old.rest, &new.rest].map(|text| rust::named(text));
+    let (Form::Rust, [Some(tests), Some(others), Some(items)]) = (form, named) else {
+        return new;
+    };
+    let has = |all: &[(_, String)], name: &String| all.iter().any(|(_, other)| other == name);
+    let (mut new, items) = (new, items.into_iter().rev());
+    for (range, _) in items.filter(|(_, name)| has(&tests, name) && !has(&others, name)) {
+        let item: String = new.rest.drain(range).collect();
+        new.unclear.retain(|other| *other != item);
+        new.gate.push((String::new(), item));
+    }
+    new
+}
+
 /// Puts these parts into the rest of a file.
 pub fn joined(form: Form, rest: &str, gate: &[(String, String)]) -> String {
     let (mut top, mut text) = (String::new(), rest.to_owned());

@@ -85,6 +85,8 @@ static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| {
 pub static ASSERTS: LazyLock<Regex> = LazyLock::new(|| any("asserts"));
 /// A line with which a script runs tests or lints.
 pub static RUNS: LazyLock<Regex> = LazyLock::new(|| any("runs"));
+/// The start of a test in a file of code.
+pub static TESTS_WITHIN: LazyLock<Regex> = LazyLock::new(|| any("within"));
 
 /// The lines of all tables, each with its first word.
 fn lines() -> impl Iterator<Item = (&'static str, &'static str)> {

@@ -1,6 +1,7 @@
 //! Tests of what the gate is, and of trees with the code of one state and the gate of another.
 
 mod replies;
+mod within;
 
 use super::changed::{Changed, Side};
 use super::table::{FileKind, Form, kind};
@@ -21,6 +22,7 @@ fn a_path_tells_what_is_the_gate() {
             FileKind::Settings,
             ".eslintrc.json eslint.config.js jest.config.js clippy.toml .config/nextest.toml pytest.ini tox.ini .flake8 \
              .golangci.yml checkstyle.xml config/detekt/detekt.yml .clang-tidy .rubocop.yml phpunit.xml phpstan.neon \
+             sitecustomize.py lib/usercustomize.py a.pth \
              .shellcheckrc .github/workflows/ci.yml .gitlab-ci.yml codecov.yml x.runsettings check.sh",
         ),
         (

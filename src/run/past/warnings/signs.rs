@@ -54,7 +54,7 @@ pub const LANGUAGES: [Language; 10] = [
         signs: &[
             (Test, &["def"], r"^[ \t]*(?:async\s+)?def\s+test\w*\s*\("),
             (Skip, &["skip", "xfail", "expectedFailure"], r"(?:@|^pytestmark\b.*?)(?:pytest\.)?mark\.(?:skip(?:if)?|xfail)\b|@(?:unittest\.)?(?:skip(?:If|Unless)?|expectedFailure)\b|\b(?:pytest\.(?:skip|xfail)|self\.skipTest)\("),
-            (Silence, &["#"], r"#\s*(?:(?:ruff:\s*|flake8:\s*)?(?i:noqa)\b(?::\s*[A-Z]+[0-9]+(?:[,\s]+[A-Z]+[0-9]+)*)?|(?:type|pyright):\s*ignore\b(?:\[[^\]\n]*\])?|mypy:\s*ignore-errors|pylint:\s*disable(?:-[a-z]+)?\b(?:\s*=\s*[\w-]+(?:,\s*[\w-]+)*)?)"),
+            (Silence, &["#"], r"#\s*(?:(?:ruff:\s*|flake8:\s*)?(?i:noqa)\b(?::\s*[A-Z]+[0-9]+(?:[,\s]+[A-Z]+[0-9]+)*)?|(?:type|pyright):\s*ignore\b(?:\[[^\]\n]*\])?|mypy:\s*ignore-errors|pragma:\s*no\s*cover|nosec\b|pylint:\s*(?:skip-file|disable(?:-[a-z]+)?)\b(?:\s*=\s*[\w-]+(?:,\s*[\w-]+)*)?)"),
         ],
     },
     Language {
@@ -64,7 +64,7 @@ pub const LANGUAGES: [Language; 10] = [
             (Test, &["it", "test", "specify"], r"(?:^|[{;>])[ \t]*(?:Deno\.test|[xf]?(?:it|test|specify))(?:\.\w+)*\s*[(`<]"),
             (Skip, &["skip", "todo", "xit", "xtest", "xspecify", "xdescribe", "xcontext"], r"^[ \t]*(?:(?:it|test|describe|context|suite|specify)(?:\.\w+)*\.(?:skip|todo|skipIf)\b|(?:xit|xtest|xspecify|xdescribe|xcontext)\b)"),
             (Only, &["only", "fit", "fdescribe"], r"^[ \t]*(?:(?:it|test|describe|context|suite|specify)(?:\.\w+)*\.only\b|(?:fit|fdescribe)\b)"),
-            (Silence, &["//", "/*"], r"(?://|/\*)\s*(?:eslint-disable(?:-next-line|-line)?(?:\s+[\w@/-]+)?|@ts-(?:ignore|nocheck|expect-error)\b|biome-ignore(?:-all)?\b(?:\s+[\w/]+)?)"),
+            (Silence, &["//", "/*"], r"(?://|/\*)\s*(?:eslint-disable(?:-next-line|-line)?(?:\s+[\w@/-]+)?|@ts-(?:ignore|nocheck|expect-error)\b|(?:istanbul|c8|v8)\s+ignore\b|biome-ignore(?:-all)?\b(?:\s+[\w/]+)?)"),
         ],
     },
     Language {
@@ -82,7 +82,7 @@ pub const LANGUAGES: [Language; 10] = [
         signs: &[
             (Test, &["@"], r"@(?:[\w.]+\.)?(?:Test|ParameterizedTest|RepeatedTest|TestFactory|TestTemplate|Property)\b"),
             (Skip, &["Disabled", "Ignore"], r"@(?:[\w.]+\.)?(?:Disabled|Ignore)\b"),
-            (Silence, &["Suppress", "//"], r"@(?:file:)?Suppress(?:Warnings)?\b(?:\([^)\n]*\)?)?|//\s*(?:NOSONAR|noinspection\s+\w+)"),
+            (Silence, &["Suppress", "//"], r"@(?:file:)?Suppress(?:FB)?(?:Warnings)?\b(?:\([^)\n]*\)?)?|//\s*(?:NOSONAR|CHECKSTYLE:OFF|noinspection\s+\w+)"),
         ],
     },
     Language {

@@ -23,6 +23,12 @@ static MAYBE: LazyLock<Regex> = LazyLock::new(|| {
         r"(?:#!?\[[^\]]*|\bcfg!\([^)]*)\b(?:test|rstest|test_case|quickcheck|\w+_test)\b|\b(?:proptest|quickcheck)!",
     )
 });
+/// The kind and the name of an item.
+static NAME: LazyLock<Regex> = LazyLock::new(|| {
+    regex(
+        r"^(?:\s|#\[[^\]]*\]|pub(?:\([^)]*\))?\s|(?:async|unsafe|const|extern)\s)*((?:fn|mod|struct|enum|trait|static|const|type)\s+\w+)",
+    )
+});
 static LINTS: LazyLock<Regex> =
     LazyLock::new(|| regex(r"^#!\[\s*(?:cfg_attr\([^,]*,\s*)?(?:deny|forbid|warn|allow|expect)\b"));
 /// What brackets do not count in: comments, texts and characters; a longer comment or raw text begins here.
@@ -42,12 +48,7 @@ pub fn halves(text: &str) -> Option<(Vec<(String, String)>, String, Vec<String>)
     let (items, code) = items(&text)?;
     for range in items {
         let (text, code) = (&text[range.clone()], &code[range]);
-        let comments = code.len() - code.trim_start().len();
-        let is_inner = code[comments..].starts_with("#!");
-        // Comments on the file, not on the item.
-        let inner = text[..comments].rfind("//!");
-        let inner = inner.map_or(0, |at| at + text[at..].find('\n').map_or(0, |end| end + 1));
-        let at = if is_inner { comments } else { inner };
+        let at = start(text, code);
         let (above, item) = text.split_at(at);
         rest.push_str(above);
         if LINTS.is_match(item) {
@@ -66,6 +67,27 @@ pub fn halves(text: &str) -> Option<(Vec<(String, String)>, String, Vec<String>)
         }
     }
     Some((gate, rest, unclear))
+}
+
+/// The items of a file that have names: where each stands, and its kind and name; `None` if brackets are not balanced.
+pub fn named(text: &str) -> Option<Vec<(Range<usize>, String)>> {
+    let (items, code) = items(text)?;
+    let named = items.into_iter().filter_map(|range| {
+        let at = range.start + start(&text[range.clone()], &code[range.clone()]);
+        let name = NAME.captures(&code[at..range.end])?;
+        Some((at..range.end, name[1].to_owned()))
+    });
+    Some(named.collect())
+}
+
+/// The start of an item, behind comments on the file.
+fn start(text: &str, code: &str) -> usize {
+    let comments = code.len() - code.trim_start().len();
+    if code[comments..].starts_with("#!") {
+        return comments;
+    }
+    let inner = text[..comments].rfind("//!");
+    inner.map_or(0, |at| at + text[at..].find('\n').map_or(0, |end| end + 1))
 }
 
 /// Splits a file behind each block in braces, and each statement or attribute of the file, outside of brackets. Returns

@@ -1,0 +1,272 @@
+//! Tests of the gate within files of code: items that were tests, tests in sources, and lints that are silenced.
+
+use super::{RUST, change, old_gate, some};
+use crate::record::gate::GateChange;
+use crate::run::verdict::changed::{Changed, Side};
+use crate::sys::diff::FileChange;
+
+#[test]
+fn an_item_of_rust_that_was_a_test_gives_way_to_what_it_was() {
+    let broken = RUST.replace("a + b", "a - b");
+    for attribute in [
+        "#[cfg(any())]\n",
+        "#[cfg(feature = \"x\")]\n",
+        "#[cfg(never)]\n",
+        "",
+    ] {
+        let after = broken.replace("#[cfg(test)]\n", attribute);
+        let changes = [change("src/lib.rs", RUST, &after)];
+        let changed = Changed::of(&changes, "");
+        assert!(changed.has_gate() && !changed.is_unclear(), "{after}");
+        assert_eq!(changed.gate_change(), GateChange::Changed, "{after}");
+        let laid = old_gate("src/lib.rs", RUST, &after, None);
+        assert_eq!(laid.replace("\n\n", "\n"), broken.replace("\n\n", "\n"));
+    }
+    // Another item of the name was there before.
+    let both = format!("{RUST}#[cfg(unix)]\nmod tests {{}}\n");
+    let after = both.replace("#[cfg(unix)]", "#[cfg(windows)]");
+    assert_eq!(old_gate("src/lib.rs", &both, &after, None), after);
+}
+
+#[test]
+fn tests_within_a_file_of_code_are_unclear() {
+    for (path, code, test) in [
+        (
+            "calc.py",
+            "a = 1\n",
+            "class T(unittest.TestCase):\n    pass\n",
+        ),
+        (
+            "calc.py",
+            "a = 1\n",
+            "def test_add():\n    assert add(1, 2) == 3\n",
+        ),
+        (
+            "src/add.ts",
+            "a = 1\n",
+            "if (import.meta.vitest) {\n  it('adds', () => {})\n}\n",
+        ),
+        (
+            "Calc.cs",
+            "class A {\n",
+            "    [Fact]\n    public void Adds() {}\n",
+        ),
+        ("calc.cpp", "int a;\n", "TEST_CASE(\"adds\") {\n}\n"),
+        ("lib/calc.rb", "a = 1\n", "class T < Minitest::Test\nend\n"),
+    ] {
+        let before = format!("{code}{test}");
+        for (after, expected) in [
+            (
+                format!("{}{test}", code.replace('1', "2")),
+                GateChange::None,
+            ),
+            (code.to_owned(), GateChange::Changed),
+            (
+                before
+                    .replace("ds", "d")
+                    .replace("pass", "return")
+                    .replace('3', "4")
+                    + "\n",
+                GateChange::Changed,
+            ),
+        ] {
+            let changes = [change(path, &before, &after)];
+            let changed = Changed::of(&changes, "");
+            assert_eq!(changed.gate_change(), expected, "{path}: {after}");
+            assert_eq!(
+                changed.is_unclear(),
+                expected == GateChange::Changed,
+                "{path}"
+            );
+            assert!(changed.has_code() && !changed.has_gate());
+        }
+    }
+}
+
+#[test]
+fn what_old_tests_are_found_by_is_not_added() {
+    for (path, before, after) in [
+        (
+            "tests/a.rs",
+            RUST,
+            RUST.replace("#[test]", "#[test]\n#[should_panic]"),
+        ),
+        (
+            "a_test.go",
+            "package a\n",
+            "//go:build never\n\npackage a\n".to_owned(),
+        ),
+        // By an empty file, or by a hook, tests may be left out.
+        (
+            "tests/__init__.py",
+            "",
+            "def load_tests(loader, tests, pattern):\n    return []\n".to_owned(),
+        ),
+        (
+            "tests/conftest.py",
+            "import a\n",
+            "import a\n\ndef pytest_collection_modifyitems(items):\n    items.clear()\n".to_owned(),
+        ),
+    ] {
+        let changes = [change(path, before, &after)];
+        let expected = GateChange::Changed;
+        assert_eq!(Changed::of(&changes, "").gate_change(), expected, "{after}");
+    }
+    // In a file that was empty, new tests are added, and what else there is has changed.
+    for (after, expected) in [
+        ("def test_a():\n    pass\n", GateChange::Added),
+        ("import a\n", GateChange::Changed),
+    ] {
+        let path = "tests/__init__.py".to_owned();
+        let changes = [FileChange::of(path, Some(Vec::new()), some(after))];
+        assert_eq!(Changed::of(&changes, "").gate_change(), expected, "{after}");
+    }
+}
+
+/// A file before and after a change that silences a lint, and with the new code and the old gate.
+const SILENCERS: &[(&str, &str, &str, &str)] = &[
+    (
+        "src/a.rs",
+        "fn a() {}\n",
+        "#[allow(clippy::x)]\nfn a() {}\n",
+        "fn a() {}\n",
+    ),
+    (
+        "src/a.rs",
+        "fn a() {}\n",
+        "fn a() {\n    #[expect(\n        dead_code,\n        reason = \"a[0]\"\n    )]\n    let b = 1;\n}\n",
+        "fn a() {\n    let b = 1;\n}\n",
+    ),
+    (
+        "a.py",
+        "a = 1\n",
+        "import b  # noqa: F401 because\na = 2  # type: ignore[x]\n",
+        "import b\na = 2\n",
+    ),
+    (
+        "a.py",
+        "a = 1\n",
+        "# pylint: disable=x\na = 1  # noqa  # type: ignore\n",
+        "a = 1\n",
+    ),
+    (
+        "a.ts",
+        "let a = 1\n",
+        "// @ts-ignore\nlet a: b = 1 // eslint-disable-line x\n",
+        "let a: b = 1\n",
+    ),
+    (
+        "a.js",
+        "a(1)\n",
+        "/* eslint-disable\n   eqeqeq */\na(/* eslint-disable-line */ 1)\n",
+        "a( 1)\n",
+    ),
+    ("a.go", "f()\n", "f() //nolint:errcheck\n", "f()\n"),
+    (
+        "A.java",
+        "int a;\n",
+        "@SuppressWarnings({\"a\",\n  \"b\"})\nint a;\n",
+        "int a;\n",
+    ),
+    (
+        "A.kt",
+        "val a = 1\n",
+        "@Suppress(\"x\") val a = 1\n",
+        " val a = 1\n",
+    ),
+    (
+        "A.cs",
+        "int a;\n",
+        "#pragma warning disable CS0168\n  [SuppressMessage(\"a\", \"b\")]\nint a;\n",
+        "int a;\n",
+    ),
+    (
+        "a.c",
+        "int a;\n",
+        "#pragma GCC diagnostic ignored \"-Wx(\"\nint a; // NOLINT\n",
+        "int a;\n",
+    ),
+    (
+        "a.rb",
+        "a = 1\n",
+        "a = 1 # rubocop:disable X/Y\n",
+        "a = 1\n",
+    ),
+    (
+        "a.php",
+        "$a = 1;\n",
+        "// @phpstan-ignore-next-line\n$a = 1;\n",
+        "$a = 1;\n",
+    ),
+    (
+        "a.sh",
+        "a=$1\n",
+        "# shellcheck disable=SC2034\na=$1\n",
+        "a=$1\n",
+    ),
+    // What cannot be taken out is left in.
+    (
+        "A.cs",
+        "int a;\n",
+        "[A, SuppressMessage(\"a\", \"b\")]\nint a;\n",
+        "",
+    ),
+    (
+        "src/a.rs",
+        "fn a() {}\n",
+        "#[allow(x, reason = \"(\")]\nfn a() {}\n",
+        "",
+    ),
+];
+
+#[test]
+fn what_silences_a_lint_newly_is_taken_out_again() {
+    for (path, before, after, expected) in SILENCERS {
+        let changes = [change(path, before, after)];
+        let changed = Changed::of(&changes, "");
+        let is_unclear = expected.is_empty();
+        assert_eq!(changed.is_unclear(), is_unclear, "{after}");
+        assert_eq!(changed.has_gate(), !is_unclear, "{after}");
+        assert_eq!(changed.gate_change(), GateChange::Changed, "{after}");
+        assert_eq!(changed.only_silences(), !is_unclear);
+        assert!(changed.tree(Side::Old, Side::New, None)[0].1.is_some());
+        let expected = if is_unclear { after } else { expected };
+        assert_eq!(old_gate(path, before, after, None), *expected);
+        assert_eq!(old_gate(path, before, after, Some(path)), *after);
+    }
+}
+
+#[test]
+fn a_silenced_lint_that_was_there_or_is_named_stays() {
+    let before = "#[allow(dead_code)]\nfn a() {}\n";
+    for after in [
+        "fn b() {}\n#[allow(dead_code)]\nfn a() {}\n",
+        "#[allow(dead_code)]\nfn b() {}\n",
+        "/// `#[allow(dead_code)]`\n#[allow(dead_code)]\nfn a() {}\n",
+    ] {
+        let changes = [change("src/a.rs", before, after)];
+        assert_eq!(Changed::of(&changes, "").gate_change(), GateChange::None);
+    }
+    // Moved into another file, and once more.
+    let moved = [
+        change("src/a.rs", before, "mod b;\n"),
+        change("src/b.rs", "", before),
+    ];
+    assert_eq!(Changed::of(&moved, "").gate_change(), GateChange::None);
+    let twice = format!("{before}{before}");
+    assert_eq!(
+        old_gate("src/a.rs", before, &twice, None),
+        format!("{before}fn a() {{}}\n")
+    );
+    let query = Some("Silence dead_code there.");
+    assert_eq!(old_gate("src/a.rs", before, &twice, query), twice);
+    assert_eq!(
+        old_gate(
+            "src/a.rs",
+            "fn a() {}\n",
+            "// It is.\n#[allow(x)]\nfn a() {}\n",
+            Some("It is an x.")
+        ),
+        "// It is.\nfn a() {}\n"
+    );
+}
