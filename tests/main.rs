@@ -52,6 +52,7 @@ mod order;
 mod packages;
 mod page;
 mod past;
+mod past_attempts;
 mod past_orchestrations;
 mod places;
 mod plan;

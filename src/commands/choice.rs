@@ -22,13 +22,15 @@ pub fn line(attempt: &AttemptRecord) -> String {
     }
 }
 
-/// Lists the attempts, and tells which one was taken.
-pub fn table(choice: &ChoiceRecord) -> Vec<String> {
-    let head = [
-        "attempt", "model", "pass", "gate", "lines", "dollars", "seconds",
-    ];
-    let mut rows = vec![head.map(str::to_owned).to_vec()];
-    rows.extend(choice.attempts.iter().map(|attempt| {
+/// The heads of the columns of text and of numbers.
+pub const HEADS: [&[&str]; 2] = [
+    &["attempt", "model", "pass", "gate"],
+    &["lines", "dollars", "seconds"],
+];
+
+/// Returns the cells of text and of numbers about each attempt.
+pub fn rows(choice: &ChoiceRecord) -> impl Iterator<Item = [Vec<String>; 2]> {
+    choice.attempts.iter().map(|attempt| {
         let gate = attempt.gate.map(|gate| match gate {
             GateChange::None => "none",
             GateChange::Added => "added",
@@ -36,29 +38,39 @@ pub fn table(choice: &ChoiceRecord) -> Vec<String> {
         });
         let lines = attempt.lines.map(|lines| lines.to_string());
         let cost = attempt.cost.map(|cost| cost.to_string());
-        vec![
+        let texts = vec![
             attempt.step.clone(),
             attempt.model.clone(),
             if attempt.passed { "yes" } else { "no" }.to_owned(),
             gate.unwrap_or("-").to_owned(),
+        ];
+        let numbers = vec![
             lines.unwrap_or("-".to_owned()),
             cost.unwrap_or("?".to_owned()),
             attempt.seconds.to_string(),
-        ]
-    }));
-    let aligns = [
-        Align::Left,
-        Align::Left,
-        Align::Left,
-        Align::Left,
-        Align::Right,
-        Align::Right,
-        Align::Right,
-    ];
-    let mut lines = columns::aligned(&rows, &aligns);
-    lines.push(match choice.taken.as_ref().zip(choice.why.as_ref()) {
-        Some((taken, why)) => format!("{taken} is taken: {why}"),
-        None => "none is taken".to_owned(),
-    });
+        ];
+        [texts, numbers]
+    })
+}
+
+/// Tells which attempt was taken.
+pub fn taken(choice: &ChoiceRecord) -> String {
+    match (&choice.taken, &choice.why) {
+        (Some(taken), Some(why)) => format!("{taken} is taken: {why}"),
+        (Some(taken), None) => format!("{taken} is taken"),
+        (None, Some(why)) => why.clone(),
+        (None, None) => "none is taken: nothing was applied".to_owned(),
+    }
+}
+
+/// Lists the attempts, and tells which one was taken.
+pub fn table(choice: &ChoiceRecord) -> Vec<String> {
+    let head = HEADS.concat().into_iter().map(str::to_owned).collect();
+    let mut table = vec![head];
+    table.extend(rows(choice).map(|row| row.concat()));
+    let [texts, numbers] = HEADS.map(<[&str]>::len);
+    let aligns = [vec![Align::Left; texts], vec![Align::Right; numbers]].concat();
+    let mut lines = columns::aligned(&table, &aligns);
+    lines.push(taken(choice));
     lines
 }

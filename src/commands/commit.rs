@@ -364,20 +364,18 @@ impl Commit<'_> {
                 return Ok(replacements.summary(repairs));
             }
             if let Some(search) = &mut self.search {
-                let failed = Failed {
-                    status: describe(status),
-                    output: output.clone(),
-                };
+                let output = output.clone();
+                let failed = Failed { status, output };
                 search.add(run, tree, (&step, &edits), replacements, failed);
             }
             if repairs >= ready.models.repairs {
                 let best = self.search.as_ref().and_then(CommitSearch::best);
-                let status = describe(status);
-                let (step, status) = best.unwrap_or((&step, &status));
+                let (step, status) = best.unwrap_or((&step, status));
                 return Err(CommandError::BuildFailed {
                     repairs,
-                    status: status.to_owned(),
+                    status: describe(status),
                     log: run.log.path_of(step, Artifact::Build),
+                    can_go_on: self.attempts.is_none(),
                 }
                 .into());
             }

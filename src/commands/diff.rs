@@ -13,6 +13,7 @@ use crate::run::outcome::{Failure, Outcome};
 use crate::run::past::history::PastRun;
 use crate::sys::diff;
 use crate::sys::diff::{FileChange, Stat};
+use crate::sys::numbers::counted;
 
 /// Arguments of `diff`.
 #[derive(Debug, Clone, Args)]
@@ -49,7 +50,13 @@ pub fn diff(context: &Context<'_>, run: Option<&Path>, as_stat: bool) -> Result<
     outcome.is_paged = true;
     outcome.warnings = changes.doubts;
     if files.is_empty() {
-        outcome.summary = format!("{} changed nothing", run.relative());
+        let attempts = run.choice().filter(|choice| choice.taken.is_none());
+        let attempts = attempts.map(|choice| {
+            let attempts = counted(choice.attempts.len() as u64, "attempt");
+            format!(": none of its {attempts} was applied")
+        });
+        let why = attempts.unwrap_or_default();
+        outcome.summary = format!("{} changed nothing{why}", run.relative());
     }
     let state = run.record.as_ref().map(|record| record.tree);
     if state == Some(TreeState::PutBack) {

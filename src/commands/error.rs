@@ -135,7 +135,7 @@ pub(crate) enum CommandError {
     #[error("`build.sh` still fails after {repairs} repairs: {status}")]
     #[diagnostic(
         code("build-failed"),
-        help("see the build's log, `{log}`; `code-commit --resume last` asks for more repairs")
+        help("see the build's log, `{log}`; {}", if *can_go_on { MORE_REPAIRS } else { ANEW })
     )]
     BuildFailed {
         /// The number of repairs attempted.
@@ -144,6 +144,8 @@ pub(crate) enum CommandError {
         status: String,
         /// The log of the build's output, relative to the root.
         log: String,
+        /// True if the run can be resumed.
+        can_go_on: bool,
     },
     /// A search is asked for with a part of the code base.
     #[error(
@@ -209,6 +211,10 @@ fn listed(warnings: &[DeniedWarning]) -> String {
     let lines = warnings.iter().map(|warning| format!("\n  {warning}"));
     lines.collect()
 }
+
+/// The ways to go on after the last repair.
+const MORE_REPAIRS: &str = "`code-commit --resume last` asks for more repairs";
+const ANEW: &str = "run again for other attempts: those of one run are not resumed";
 
 /// The flags that would accept the reply unchanged; empty if flags alone are not enough.
 fn accepting(rejection: &Rejection, run: &str) -> String {

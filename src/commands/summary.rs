@@ -5,9 +5,11 @@
 use std::io;
 use std::path::PathBuf;
 
+use super::choice;
 use super::output_file::{self, OutputFile};
 use crate::commands::command_line::Cli;
 use crate::commands::error::CommandError;
+use crate::record::choice::ChoiceRecord;
 use crate::record::result::{RunRecord, TreeState};
 use crate::record::run_files::Artifact;
 use crate::record::step::Step;
@@ -125,6 +127,9 @@ fn of_run(context: &Context<'_>, record: &RunRecord, log: Option<&str>) -> Strin
         page += "\n### Gate\n\n";
         page.extend(gate.told().map(|line| format!("- {}\n", escaped(&line))));
     }
+    if let Some(choice) = &record.choice {
+        page += &attempts(choice);
+    }
     let changes = run.changes(&context.project).unwrap_or_default().files;
     if !changes.is_empty() {
         page += &changed(context.redactor, &changes, record.tree);
@@ -152,6 +157,18 @@ fn figures(record: &RunRecord) -> String {
          | {} | {repairs} | {tokens_in} | {tokens_out} | {cost} | {seconds} |\n",
         escaped(model)
     )
+}
+
+fn attempts(choice: &ChoiceRecord) -> String {
+    let [texts, numbers] = choice::HEADS;
+    let head = [texts, numbers].concat().join(" | ");
+    let aligns = "---|".repeat(texts.len()) + &"---:|".repeat(numbers.len());
+    let rows = choice::rows(choice).map(|row| {
+        let cells: Vec<_> = row.concat().iter().map(|cell| escaped(cell)).collect();
+        format!("| {} |\n", cells.join(" | "))
+    });
+    let (rows, taken) = (rows.collect::<String>(), escaped(&choice::taken(choice)));
+    format!("\n### Attempts\n\n| {head} |\n|{aligns}\n{rows}\n{taken}\n")
 }
 
 fn changed(redactor: &Redactor, changes: &[FileChange], tree: TreeState) -> String {

@@ -4,7 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use super::gate::GateChange;
 use super::seconds::Seconds;
+use super::step::{BuildRecord, Step};
 use crate::model::price::Usd;
+
+/// The error of an attempt that `--first-pass` has ended.
+pub const ENDED: &str = "ended, since another one has passed";
 
 /// The choice of an attempt.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -38,4 +42,21 @@ pub struct AttemptRecord {
     pub seconds: Seconds,
     /// The reason that it came to no build; null if it did.
     pub error: Option<String>,
+}
+
+impl From<&Step> for AttemptRecord {
+    /// What the step of an attempt says of it.
+    fn from(step: &Step) -> Self {
+        let build = step.build.as_ref();
+        let building = build.map(|build| build.seconds.0).unwrap_or_default();
+        Self {
+            step: step.id().to_string(),
+            model: step.model.clone().unwrap_or_default(),
+            passed: build.is_some_and(BuildRecord::passed),
+            findings: build.map(|_| step.findings.len()),
+            cost: step.cost,
+            seconds: Seconds(step.seconds.0 + building),
+            ..Self::default()
+        }
+    }
 }

@@ -11,6 +11,7 @@ use crate::model::{
     Answer, Listener, Model, ModelError, ModelSpec, ModelTable, Purpose, REPAIRS, Reply,
     ReplyFormat, Request, StepId, Tier,
 };
+use crate::record::choice::{ChoiceRecord, ENDED};
 use crate::record::result::{AgentRecord, ErrorRecord, RunRecord};
 use crate::record::run_files::{self, Artifact};
 use crate::sys::files::{self, IfThere as _, Links, MIB};
@@ -34,6 +35,8 @@ pub struct Recording {
     base_urls: BTreeMap<String, String>,
     /// The error that the run ended with.
     error: Option<ErrorRecord>,
+    /// The attempts that were ended since another one had passed, by their steps.
+    ended: Vec<String>,
 }
 
 /// Errors from replaying a recorded run.
@@ -90,7 +93,10 @@ impl Recording {
             base_urls,
             steps,
             error,
+            choice,
         } = RecordedModels::read(&folder);
+        let attempts = choice.into_iter().flat_map(|choice| choice.attempts);
+        let ended = attempts.filter(|attempt| attempt.error.as_deref() == Some(ENDED));
         let id = |step: &RecordedStep| {
             Some(StepId {
                 purpose: step.kind.clone()?,
@@ -115,6 +121,7 @@ impl Recording {
             first: model,
             base_urls,
             error,
+            ended: ended.map(|attempt| attempt.step).collect(),
         })
     }
 
@@ -144,7 +151,9 @@ impl Recording {
         let steps = self.steps.iter();
         let others = steps.filter(|(id, _)| id.purpose == Purpose::ATTEMPT && id.reask == 0);
         let mut others: Vec<_> = others.map(|(id, (model, _))| (id.number, model)).collect();
+        // A killed run has several lines about a step.
         others.sort_unstable();
+        others.dedup_by_key(|(number, _)| *number);
         let others = others.into_iter();
         others.map(|(_, model)| Some(model.clone())).collect()
     }
@@ -235,6 +244,8 @@ struct RecordedModels {
     steps: Vec<RecordedStep>,
     #[serde(default)]
     error: Option<ErrorRecord>,
+    #[serde(default)]
+    choice: Option<ChoiceRecord>,
 }
 
 #[derive(Deserialize)]
@@ -275,6 +286,7 @@ pub struct ReplayModel {
     folder: PathBuf,
     tiers: Vec<(StepId, Tier)>,
     error: Option<ErrorRecord>,
+    ended: Vec<String>,
     spec: ModelSpec,
 }
 
@@ -285,6 +297,7 @@ impl ReplayModel {
             folder: recording.folder.clone(),
             tiers: recording.tiers.clone(),
             error: recording.error.clone(),
+            ended: recording.ended.clone(),
             spec,
         }
     }
@@ -300,7 +313,10 @@ impl ReplayModel {
         let text = self.read_file(step, Artifact::ResponseText)?;
         let text = String::from_utf8_lossy(&text.unwrap_or_default()).into_owned();
         let error = text.strip_prefix(run_files::ERROR_LINE).map(|error| {
-            let (message, rest) = error.split_once('\n').unwrap_or((error, ""));
+            let (mut message, rest) = error.split_once('\n').unwrap_or((error, ""));
+            if self.ended.contains(&step.to_string()) {
+                message = ENDED;
+            }
             let hint = rest.trim_end().strip_prefix("hint: ");
             // The run ended with its last error, which its record tells in more detail.
             let known = self.error.as_ref().filter(|known| known.message == message);
@@ -369,6 +385,7 @@ mod tests {
             folder: folder.path().to_owned(),
             tiers: Vec::new(),
             error: None,
+            ended: Vec::new(),
             spec: ModelSpec::new("gemini", Provider::Gemini),
         };
         for (finish, expected) in [("STOP", Some("a\nb")), ("MAX_TOKENS", None)] {

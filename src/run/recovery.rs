@@ -9,7 +9,7 @@ use crate::edit;
 use crate::edit::recovery::Recovered;
 use crate::project::ProjectLock;
 use crate::record::run_log;
-use crate::run::past::history;
+use crate::run::past::history::{self, PastRun, PastStep};
 use crate::sys::error::Error;
 
 /// Locks the project and recovers its tree, for a command with a different purpose: a recovery is reported as a
@@ -46,10 +46,18 @@ pub fn recover(context: &Context<'_>) -> Result<Outcome, Failure> {
 /// Warns if the last run was killed, since that run could not report it.
 fn mention_cut_short(context: &Context<'_>) {
     if let Some(run) = history::cut_short(&context.project) {
-        let goes_on = if run.ends_with("-committing-code") {
-            format!(", and `code-commit --resume {run}` goes on")
-        } else {
-            String::new()
+        let steps = PastRun::read(&context.project, &run).steps(&context.project);
+        let mut attempts = steps.iter().filter(|past| past.is_attempt);
+        let goes_on = match attempts.clone().next() {
+            None if run.ends_with("-committing-code") => {
+                format!(", and `code-commit --resume {run}` goes on")
+            }
+            Some(_) if attempts.any(PastStep::is_whole) => {
+                format!(
+                    ", and `code-commit --replay {run}` makes its attempts again, without a call"
+                )
+            }
+            _ => String::new(),
         };
         context.warn(format!(
             "the last run was killed before its end: `code-commit log {run}` shows how far it came{goes_on}"

@@ -75,7 +75,7 @@ impl Resumption {
     /// # Errors
     /// When the run does not exist or cannot be resumed.
     pub fn read(context: &Context<'_>, run: &Path) -> Result<Self, Error> {
-        let found = naming::find(&context.project, run, context.today())?;
+        let found = naming::find_asked(&context.project, run, context.today())?;
         let folder = history::relative(&found);
         let run = past(context, &folder);
         let not = |problem: ResumeProblem| Err(NotReady::of(problem).into());
@@ -87,10 +87,7 @@ impl Resumption {
             return not(ResumeProblem::Done(folder));
         }
         let mut steps = run.steps(&context.project);
-        if steps
-            .iter()
-            .any(|past| past.step.purpose == Purpose::ATTEMPT)
-        {
+        if steps.iter().any(|past| past.is_attempt) {
             return not(ResumeProblem::Attempts(folder));
         }
         let inputs = steps.first().and_then(|first| sent(&run, &first.step));

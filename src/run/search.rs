@@ -24,8 +24,17 @@ pub struct State {
     pub edits: Files,
     /// The findings in the build's output.
     pub findings: Vec<Finding>,
+    /// True if its build came to its end.
+    pub is_complete: bool,
     /// The number of lines added and removed since the run began.
     pub lines: u64,
+}
+
+impl State {
+    /// The rank by its build, the best first: one that came to no end has not found what is wrong, and is the worst.
+    fn rank(&self) -> (bool, usize) {
+        (!self.is_complete, self.findings.len())
+    }
 }
 
 /// The beginning of the next attempt.
@@ -68,8 +77,8 @@ impl Search {
             return Next::Afresh;
         }
         let best = self.best_of(|other| !self.record[other].is_dead_end);
-        let count = |state: usize| self.states[state].findings.len();
-        let is_worse = best.is_some_and(|best| count(at) > count(before.unwrap_or(best)));
+        let rank = |state: usize| self.states[state].rank();
+        let is_worse = best.is_some_and(|best| rank(at) > rank(before.unwrap_or(best)));
         let from = best.filter(|_| is_worse).unwrap_or(at);
         self.from = Some(from);
         Next::Repair(from)
@@ -96,14 +105,14 @@ impl Search {
         self.states.push(state);
     }
 
-    /// The state with the fewest findings and, of several, with the smallest change.
+    /// The state of the best rank and, of several, with the smallest change.
     pub fn best(&self) -> Option<usize> {
         self.best_of(|_| true)
     }
 
     fn best_of(&self, counts: impl Fn(usize) -> bool) -> Option<usize> {
         let states = (0..self.states.len()).filter(|state| counts(*state));
-        states.min_by_key(|at| (self.states[*at].findings.len(), self.states[*at].lines))
+        states.min_by_key(|at| (self.states[*at].rank(), self.states[*at].lines))
     }
 
     /// A state by its index.
@@ -136,10 +145,13 @@ impl Search {
     /// The record of the search; `kept` is the state that was kept, if none has passed.
     pub fn record(&self, kept: Option<usize>) -> Option<SearchRecord> {
         let why = kept.map(|kept| {
-            let count = |state: &State| state.findings.len();
-            let found = count(&self.states[kept]);
-            match self.states.iter().map(count).max() {
-                Some(most) if most > found => {
+            let rank @ (is_incomplete, found) = self.states[kept].rank();
+            match self.states.iter().map(State::rank).max() {
+                Some((true, _)) if !is_incomplete => {
+                    format!("the fewest findings ({found}) of the builds that came to their end")
+                }
+                Some(most) if most > rank => {
+                    let most = most.1;
                     format!("the fewest findings ({found}; others up to {most})")
                 }
                 _ => {
@@ -202,6 +214,7 @@ mod tests {
                     message: found.to_string(),
                 })
                 .collect(),
+            is_complete: !findings.contains('!'),
             lines,
         }
     }
@@ -278,6 +291,12 @@ mod tests {
                 0,
             ),
             (
+                "a build that came to no end",
+                &[("1", "1", "!", 1), ("2", "2", "abc", 2), ("3", "3", "!", 3)],
+                &[Repair(0), Repair(1), Afresh],
+                1,
+            ),
+            (
                 "a smaller change",
                 &[("1", "1", "a", 9), ("2", "2", "b", 2)],
                 &[Repair(0), Repair(1)],
@@ -292,6 +311,19 @@ mod tests {
             assert_eq!(next, expected, "{name}");
             assert_eq!(search.best(), Some(best), "{name}");
         }
+    }
+
+    #[test]
+    fn a_build_that_came_to_no_end_is_worse_than_any_number_of_findings() {
+        let mut search = Search::default();
+        let states = [("1", "1", "!", 1), ("2", "2", "ab", 2), ("3", "3", "a", 3)];
+        let states = (0..).zip(states).map(|(step, one)| state(step, one));
+        assert_eq!(search.begin(states), Some(2));
+        let why = |kept| search.record(Some(kept)).unwrap().why.unwrap();
+        assert_eq!(
+            why(2),
+            "the fewest findings (1) of the builds that came to their end"
+        );
     }
 
     #[test]

@@ -517,11 +517,13 @@ pub fn find_recording(
     let project = &context.project;
     let at = |run: &Path| Recording::find(project.home(), &project.logs(), run);
     let find = |run: &Path| match at(run) {
-        Err(RecordingProblem::Missing(path)) => match naming::find(project, run, context.today()) {
-            Ok(name) => Ok(at(Path::new(&name))?),
-            Err(NoSuchRun::Missing(_)) => Err(RecordingProblem::Missing(path).into()),
-            Err(other) => Err(Error::from(other)),
-        },
+        Err(RecordingProblem::Missing(path)) => {
+            match naming::find_asked(project, run, context.today()) {
+                Ok(name) => Ok(at(Path::new(&name))?),
+                Err(NoSuchRun::Missing(_)) => Err(RecordingProblem::Missing(path).into()),
+                Err(other) => Err(Error::from(other)),
+            }
+        }
         found => Ok(found?),
     };
     choice.replay.as_deref().map(find).transpose()

@@ -22,14 +22,20 @@ const LARGEST: u64 = 128 * MIB;
 
 /// The files of a reply that were changed while the model was at work.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
-#[error("nothing of the reply was applied: changed while the model was at work: {}", listed(.0))]
+#[error("nothing of the reply was applied: changed while the model was at work: {}", listed(.files))]
 #[diagnostic(
     code("reply-rejected/changed-meanwhile"),
-    help(
-        "the reply is kept in the run's folder: put the files back as the model was shown them, or allow to replace them with `--allow-stale`; then `code-commit --resume RUN` applies it"
-    )
+    help("the reply is kept in the run's folder: {}", if *is_attempt { REPLAYED } else { RESUMED })
 )]
-pub struct ChangedMeanwhile(Vec<String>);
+pub struct ChangedMeanwhile {
+    /// The files.
+    pub files: Vec<String>,
+    /// True if the reply is one of several attempts, which cannot be resumed.
+    pub is_attempt: bool,
+}
+
+const RESUMED: &str = "put the files back as the model was shown them, or allow to replace them with `--allow-stale`; then `code-commit --resume RUN` applies it";
+const REPLAYED: &str = "put the files back as the model was shown them; then `code-commit --replay RUN` makes all attempts again, without a call";
 
 fn listed(paths: &[String]) -> String {
     let paths = paths
@@ -165,7 +171,10 @@ impl Shown {
             }
         }
         if !changed.is_empty() {
-            return Err(ChangedMeanwhile(changed));
+            return Err(ChangedMeanwhile {
+                files: changed,
+                is_attempt: false,
+            });
         }
         // Without a readable repository, nothing is committed at all.
         let uncommitted = dirty::changed(&self.root, &replaced, git).unwrap_or_default();

@@ -11,7 +11,7 @@ use rustix::fs::RawMode;
 use super::active::Run;
 use super::context::Context;
 use super::scratch::ScratchRun;
-use super::shown::{DiskFiles, Shown};
+use super::shown::{ChangedMeanwhile, DiskFiles, Shown};
 use crate::edit::apply::{Applied, Tree};
 use crate::edit::beneath::{Root, open_regular, split};
 use crate::edit::changes::{ChangeLog, kept_path};
@@ -115,7 +115,7 @@ impl<'c> RunTree<'c> {
     }
 
     /// Checks what a reply would replace against the model's view.
-    pub fn check(&self, run: &mut Run<'_>, edits: &VerifiedEdits) -> Result<(), Error> {
+    pub fn check(&self, run: &mut Run<'_>, edits: &VerifiedEdits) -> Result<(), ChangedMeanwhile> {
         let path = self.context.environment.os("PATH");
         let git = Git::find(path, self.context.project.root());
         for warning in self.shown.check(edits, git.as_ref())? {

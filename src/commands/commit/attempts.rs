@@ -19,7 +19,7 @@ use crate::exec::build_script::BuildStatus;
 use crate::exec::scratch::Scratch;
 use crate::model::prompt::{Inputs, Prompt};
 use crate::model::{Purpose, StepId};
-use crate::record::choice::{AttemptRecord, ChoiceRecord};
+use crate::record::choice::{AttemptRecord, ChoiceRecord, ENDED};
 use crate::record::event::{Event, Reporter};
 use crate::record::finding::Finding;
 use crate::record::result::RunRecord;
@@ -28,7 +28,7 @@ use crate::record::run_log::RunLog;
 use crate::record::seconds::Seconds;
 use crate::run::active::Run;
 use crate::run::baseline::Baseline;
-use crate::run::builds::{self, Builds, describe};
+use crate::run::builds::{self, Builds};
 use crate::run::choice::choose;
 use crate::run::context::Context;
 use crate::run::purse::Purse;
@@ -37,7 +37,7 @@ use crate::run::resumption::ResumedTree;
 use crate::run::scratch::ScratchMode;
 use crate::run::search::{Files, State};
 use crate::run::selection::Models;
-use crate::run::shown::Shown;
+use crate::run::shown::{ChangedMeanwhile, Shown};
 use crate::run::tree::RunTree;
 use crate::run::verdict;
 use crate::sys::diff::{self, FileChange, MAX_BYTES};
@@ -250,7 +250,11 @@ impl<'c> Attempts<'c> {
         tree: &mut RunTree<'_>,
         (step, built): (&StepId, &Built),
     ) -> Result<(), Error> {
-        tree.check(run, &built.edits)?;
+        let of_attempts = |error| ChangedMeanwhile {
+            is_attempt: true,
+            ..error
+        };
+        tree.check(run, &built.edits).map_err(of_attempts)?;
         let replied = |path: &str| {
             let mut edits = built.edits.all();
             let edit = edits.find(|(other, _)| *other == path);
@@ -288,10 +292,11 @@ impl Made {
             edits: files.clone(),
             files,
             findings: built.findings.clone(),
+            is_complete: built.status.is_complete(),
             lines: self.record.lines.unwrap_or_default(),
         };
         let failed = Failed {
-            status: describe(built.status),
+            status: built.status,
             output: built.output.clone(),
         };
         Some((self.nth, state, failed))
@@ -301,7 +306,7 @@ impl Made {
     fn note_ended(&mut self) {
         let ended = self.built.as_ref().err();
         if ended.is_some_and(|error| matches!(error.exit(), Exit::Interrupted(_))) {
-            self.record.error = Some("ended, since another one has passed".to_owned());
+            self.record.error = Some(ENDED.to_owned());
         }
     }
 }

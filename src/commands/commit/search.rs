@@ -5,6 +5,7 @@
 
 use super::replacements::Replacements;
 use crate::edit::{EditKind, LossGuard, ParsedReply, PathPolicy, VerifiedEdits};
+use crate::exec::build_script::BuildStatus;
 use crate::model::StepId;
 use crate::run::active::Run;
 use crate::run::closing;
@@ -14,9 +15,9 @@ use crate::run::shown::Shown;
 use crate::run::tree::RunTree;
 use crate::sys::error::Error;
 
-/// A failed build: its outcome in words, and its output for the model.
+/// A failed build: its outcome, and its output for the model.
 pub struct Failed {
-    pub status: String,
+    pub status: BuildStatus,
     pub output: String,
 }
 
@@ -61,6 +62,7 @@ impl<'c> CommitSearch<'c> {
             findings: findings
                 .map(|step| step.findings.clone())
                 .unwrap_or_default(),
+            is_complete: failed.status.is_complete(),
             lines: closing::lines_so_far(tree, replacements.files()),
         });
         self.builds.push(failed);
@@ -127,9 +129,9 @@ impl<'c> CommitSearch<'c> {
     }
 
     /// The step of the best state, and how its build ended.
-    pub fn best(&self) -> Option<(&StepId, &str)> {
+    pub fn best(&self) -> Option<(&StepId, BuildStatus)> {
         let best = self.search.best()?;
-        Some((&self.search.state(best)?.step, &self.builds[best].status))
+        Some((&self.search.state(best)?.step, self.builds[best].status))
     }
 
     /// Puts the files in the best state, after the last attempt has failed.

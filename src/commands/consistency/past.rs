@@ -36,7 +36,7 @@ impl ResumedReport {
     /// # Errors
     /// When there is none, or nothing is left to ask for: its report is written, and has findings if they are wanted.
     pub fn read(context: &Context<'_>, name: &Path, with_findings: bool) -> Result<Self, Error> {
-        let name = naming::find(&context.project, name, context.today())?;
+        let name = naming::find_asked(&context.project, name, context.today())?;
         let run = PastRun::read(&context.project, &name);
         let folder = run.relative();
         let not = |problem| Err(NotReady::of(problem).into());

@@ -607,6 +607,7 @@ fn commands_own(told: &mut Told) {
         repairs: 3,
         status: s("exit code: 1"),
         log: s("logs/x/build.txt"),
+        can_go_on: true,
     });
     told.error(CommandError::Unreliable {
         percent: 60,

@@ -333,13 +333,15 @@ impl Attempt<'_> {
         format!("code-commit/{}", self.task.id)
     }
 
-    /// Returns how to go on after these runs: with the replies of the one that has the most, if there are any.
+    /// Returns how to go on after these runs: with the replies of the one that has the most, if there are any. Those of
+    /// several attempts cannot be gone on with.
     fn start(&self, runs: &[PastRun]) -> Start {
         let replies = |run: &&PastRun| {
             let steps = run.steps(&self.folder.project);
             steps.iter().filter(|past| past.is_whole()).count()
         };
-        let most = runs.iter().max_by_key(replies);
+        let can_go_on = runs.iter().filter(|run| !run.has_attempts());
+        let most = can_go_on.max_by_key(replies);
         let most = most.filter(|run| replies(run) > 0);
         most.map_or(Start::Anew, |run| Start::From(run.name.clone()))
     }

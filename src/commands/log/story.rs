@@ -41,6 +41,7 @@ pub(super) fn story(context: &Context<'_>, run: &PastRun) -> String {
     let mut told = Story {
         text: String::new(),
         answers: answers.unwrap_or_default().into_iter(),
+        is_killed: run.record.is_none(),
     };
     told.beginning(run, &context.project);
     let steps = run.steps(&context.project);
@@ -51,6 +52,12 @@ pub(super) fn story(context: &Context<'_>, run: &PastRun) -> String {
         told.changed(&run.changes(&context.project).unwrap_or_default());
     }
     told.branches(run);
+    if let Some(choice) = run.choice() {
+        told.line("");
+        for line in choice::table(&choice) {
+            told.line(line);
+        }
+    }
     if let Some(record) = &run.record {
         told.end(record);
     }
@@ -76,6 +83,8 @@ struct Story {
     text: String,
     /// The user's answers to the model of an orchestration that have not been shown yet.
     answers: IntoIter<Option<String>>,
+    /// True if the run has no record.
+    is_killed: bool,
 }
 
 impl Story {
@@ -185,8 +194,13 @@ impl Story {
             let files: Vec<String> = list.lines().map(escaped).collect();
             return self.line(format!("  The reply asks for {}.", files.join(", ")));
         }
-        if step.edits.is_none() && step.build.is_some() {
-            self.line("  Nothing of it was applied: it was built in a scratch tree of its own.");
+        if step.edits.is_none() && past.is_attempt {
+            let applied = if self.is_killed {
+                "It was"
+            } else {
+                "Nothing of it was applied: it was"
+            };
+            self.line(format!("  {applied} built in a scratch tree of its own."));
         } else if past.changes.is_empty() {
             // What is located in lines that a build has changed cannot be computed again.
             for (did, path) in step.changed_files() {
@@ -344,9 +358,6 @@ impl Story {
         self.line("");
         for warning in &record.warnings {
             self.line(format!("warning: {warning}"));
-        }
-        for line in record.choice.iter().flat_map(choice::table) {
-            self.line(line);
         }
         for line in record.gate.iter().flat_map(GateRecord::told) {
             self.line(line);

@@ -19,6 +19,7 @@ use crate::edit::changes::{Before, ChangeLog, kept_path};
 use crate::edit::{self, Digest, EditKind, Sent, undo_log};
 use crate::model::{Purpose, ReplyFormat, StepId};
 use crate::project::{LOGS, Project};
+use crate::record::choice::ChoiceRecord;
 use crate::record::orchestration::Lineage;
 use crate::record::result::{AgentRecord, RunRecord};
 use crate::record::run_files::{self, AGENT, Artifact, LINEAGE, RESULT, STEPS, holds_project};
@@ -97,6 +98,8 @@ pub struct PastStep {
     pub changes: Vec<FileChange>,
     /// True if the model leads an orchestration, so that its text is addressed to the user or is a report.
     pub is_orchestrators: bool,
+    /// True if it is one of several attempts that were made at once.
+    pub is_attempt: bool,
 }
 
 /// A reply from an agent that led to no action.
@@ -275,7 +278,9 @@ impl PastRun {
         let mut files = self.files_before(project);
         let agent = self.agent();
         let is_orchestrators = agent.is_some_and(|agent| agent.orchestration.is_some());
-        let read = self.recorded_steps().into_iter().map(|step| {
+        let steps = self.recorded_steps();
+        let are_several = has_attempts(&steps);
+        let read = steps.into_iter().map(|step| {
             let reply = self.reply(&step.id());
             // An agent's changes are in the inputs of its tools.
             let changes = match &reply {
@@ -295,6 +300,7 @@ impl PastRun {
                 (None, file)
             };
             PastStep {
+                is_attempt: are_several && is_attempt(&step),
                 step,
                 reply,
                 log,
@@ -406,12 +412,43 @@ impl PastRun {
             }
         }
         if self.record.is_none() {
-            // It is unknown whether a killed run had applied its last reply; it is assumed to have.
-            for step in steps.iter_mut().filter(|step| step.rejected.is_none()) {
+            let are_several = has_attempts(&steps);
+            // It is unknown whether a killed run had applied its last reply; it is assumed to have. Attempts are applied
+            // when all are over.
+            let is_unknown =
+                |step: &&mut Step| step.rejected.is_none() && !(are_several && is_attempt(step));
+            for step in steps.iter_mut().filter(is_unknown) {
                 step.edits.get_or_insert_default();
             }
         }
         steps
+    }
+
+    /// Returns whether the run has made several attempts at once.
+    pub fn has_attempts(&self) -> bool {
+        has_attempts(&self.recorded_steps())
+    }
+
+    /// Returns the attempts that were made at once, and the choice of one; of a killed run, what its steps say.
+    pub fn choice(&self) -> Option<ChoiceRecord> {
+        if let Some(record) = &self.record {
+            return record.choice.clone();
+        }
+        let steps = self.recorded_steps();
+        let attempts = steps.iter().filter(|step| is_attempt(step));
+        let taken = attempts.clone().find(|step| step.edits.is_some());
+        // A query that was asked again is the same attempt.
+        let attempts: BTreeMap<_, _> = attempts.map(|step| (step.number, step.into())).collect();
+        let home = self.folder.ancestors().nth(2)?;
+        let changes = undo_log::read(home, &self.relative()).ok().flatten();
+        let has_changed = changes.is_some_and(|changes| !changes.are_none());
+        let unknown = "one was being applied when the run was killed";
+        let why = (taken.is_none() && has_changed).then(|| unknown.to_owned());
+        has_attempts(&steps).then(|| ChoiceRecord {
+            attempts: attempts.into_values().collect(),
+            taken: taken.map(|step| step.id().to_string()),
+            why,
+        })
     }
 
     /// Derives steps from the queries in the folder, when nothing else is recorded.
@@ -455,6 +492,16 @@ impl PastRun {
         }
         steps
     }
+}
+
+/// Returns whether these are the steps of a run that has made several attempts at once.
+fn has_attempts(steps: &[Step]) -> bool {
+    steps.iter().any(|step| step.purpose == Purpose::ATTEMPT)
+}
+
+/// Returns whether the step is an attempt, if its run has made several.
+fn is_attempt(step: &Step) -> bool {
+    [Purpose::INITIAL, Purpose::ATTEMPT].contains(&step.purpose)
 }
 
 /// Returns the `[query]` section of a prompt, in the format of the run log.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use chrono::NaiveDate;
 
-use super::history::{latest, names};
+use super::history::{PastRun, latest, names};
 use crate::project::Project;
 use crate::sys::files::PathError;
 use crate::sys::text;
@@ -43,13 +43,31 @@ pub enum NoSuchRun {
 /// # Errors
 /// When no run matches, or several do.
 pub fn find(project: &Project, run: &Path, today: NaiveDate) -> Result<String, NoSuchRun> {
+    find_among(project, run, today, |_| true)
+}
+
+/// Likewise, to make the run again or go on with it: `last` is the last run that was no undo.
+///
+/// # Errors
+/// As [`find`].
+pub fn find_asked(project: &Project, run: &Path, today: NaiveDate) -> Result<String, NoSuchRun> {
+    find_among(project, run, today, |run| run.workflow() != "undo")
+}
+
+/// Finds a run, counting from the end only those that count.
+fn find_among(
+    project: &Project,
+    run: &Path,
+    today: NaiveDate,
+    counts: impl FnMut(&PastRun) -> bool,
+) -> Result<String, NoSuchRun> {
     if let Some(name) = folder(project, run) {
         return Ok(name);
     }
     let missing = || NoSuchRun::Missing(run.to_path_buf());
     let named = run.to_str().unwrap_or_default();
     if let Some(from_end) = place_from_end(named) {
-        let run = latest(project)?.nth(from_end - 1);
+        let run = latest(project)?.filter(counts).nth(from_end - 1);
         return Ok(run.ok_or_else(missing)?.name);
     }
     let beginning = time_of_day(named).map_or_else(

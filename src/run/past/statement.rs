@@ -9,10 +9,11 @@ use serde_json::{Value, json};
 use super::history::PastRun;
 use super::inputs;
 use super::recomputation::{Contents, NotRecomputed, Recomputed};
+use crate::edit::changes::vault;
 use crate::edit::{Digest, undo_log};
 use crate::exec::build_script::BUILD_SCRIPT;
 use crate::project::Project;
-use crate::project::run_folder::CHANGES;
+use crate::project::run_folder::{CHANGES, REPLACED};
 use crate::record::result::{ProgramRecord, RunRecord};
 use crate::record::run_files::{self, Artifact, RESULT, STEPS};
 use crate::record::step::Step;
@@ -107,7 +108,8 @@ impl Statement {
         predicate["files"] = files.into();
         let own = [RESULT, STEPS].map(|name| file(run, name, true));
         let own: Result<Vec<Value>, _> = own.into_iter().collect();
-        predicate["log"] = own?.into_iter().chain(changes).collect();
+        let own = own?.into_iter().chain(changes);
+        predicate["log"] = own.chain(saved(run, project)).collect();
         let value = json!({
             "_type": STATEMENT, "subject": subject, "predicateType": PREDICATE, "predicate": predicate,
         });
@@ -167,6 +169,19 @@ fn described(
 fn changes(run: &PastRun, project: &Project) -> Result<Value, NotRecomputed> {
     let path = undo_log::locate(project.root(), &run.relative());
     described(run, CHANGES, &path.unwrap_or_default(), true)
+}
+
+/// Describes the files that the run saved before a reply or a repair replaced them.
+fn saved(run: &PastRun, project: &Project) -> impl Iterator<Item = Value> {
+    let folder = run.relative();
+    (1..).map_while(move |nth: u32| {
+        let saved = [false, true].into_iter().find_map(|beside_keys| {
+            let path = format!("{}/{nth}", vault(&folder, beside_keys));
+            let file = files::open(&project.root().join(path), Links::Refused).ok()?;
+            sha256::of_reader(file).ok()
+        });
+        Some(json!({"name": format!("{REPLACED}/{nth}"), "digest": digest(saved?)}))
+    })
 }
 
 /// Describes a step by its files.

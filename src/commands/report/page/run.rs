@@ -10,8 +10,10 @@ use super::elements::{
 };
 use super::text::{HtmlEscaper, beginning};
 use super::words::{self, bytes, count, seconds};
-use super::{orchestration, promise, shell, steps};
+use super::{Row, Table, orchestration, promise, shell, steps, tables};
+use crate::commands::choice;
 use crate::model::usage::Usage;
+use crate::record::choice::ChoiceRecord;
 use crate::record::gate::{GateRecord, OldGate};
 use crate::record::result;
 use crate::record::result::{AgentRecord, RunRecord};
@@ -57,6 +59,7 @@ pub fn page(
         (head(escaper, run))
         main {
             @if let Some(record) = record { (problems(escaper, record)) (facts(escaper, record)) }
+            @if let Some(choice) = run.choice() { (attempts(escaper, &choice)) }
             @if let Some(agent) = run.agent() { (request(escaper, agent)) }
             @else if let Some(query) = query {
                 section { h2 { "The query" } (quoted(escaper, "query", query)) }
@@ -126,6 +129,27 @@ fn problems(escaper: HtmlEscaper<'_>, record: &RunRecord) -> Markup {
             }
         }
     }
+}
+
+/// Renders the attempts that were made at once.
+fn attempts(escaper: HtmlEscaper<'_>, choice: &ChoiceRecord) -> Markup {
+    let [texts, numbers] = choice::HEADS.map(<[&str]>::to_vec);
+    let rows = choice::rows(choice).map(|[texts, numbers]| Row {
+        texts,
+        numbers,
+        ..Row::default()
+    });
+    let table = Table {
+        title: "Attempts",
+        texts,
+        numbers,
+        rows: rows.collect(),
+        left_out: 0,
+    };
+    html! { section {
+        (tables::shown(escaper, &table))
+        p { (escaper.passage(&choice::taken(choice))) }
+    } }
 }
 
 /// Renders the request to an agent.

@@ -1,6 +1,6 @@
 //! Renders a page that consists of tables, such as the sum of many tasks. Pure.
 
-use maud::html;
+use maud::{Markup, html};
 use percent_encoding::utf8_percent_encode;
 
 use super::elements::{badge, columns, fact, left_out, numbers};
@@ -58,11 +58,7 @@ pub fn page(
                 @for (name, value) in facts { (fact(name, value, None)) }
             } }
             @for table in tables.iter().filter(|table| !table.rows.is_empty()) { section {
-                h2 { (table.title) }
-                div.scroll { table {
-                    thead { tr { (columns(&table.texts, &table.numbers)) } }
-                    tbody { @for row in &table.rows { (line(escaper, row, table.texts.last() == Some(&RESULT))) } }
-                } }
+                (shown(escaper, table))
                 (left_out(table.left_out, "more", "fleet report --output-format csv"))
             } }
         }
@@ -73,7 +69,18 @@ pub fn page(
     shell(&format!("code-commit: {kind}"), &body, false)
 }
 
-fn line(escaper: HtmlEscaper<'_>, row: &Row, has_result: bool) -> maud::Markup {
+/// Renders a table below its heading.
+pub fn shown(escaper: HtmlEscaper<'_>, table: &Table) -> Markup {
+    html! {
+        h2 { (table.title) }
+        div.scroll { table {
+            thead { tr { (columns(&table.texts, &table.numbers)) } }
+            tbody { @for row in &table.rows { (line(escaper, row, table.texts.last() == Some(&RESULT))) } }
+        } }
+    }
+}
+
+fn line(escaper: HtmlEscaper<'_>, row: &Row, has_result: bool) -> Markup {
     let folder = row.folder.as_deref();
     let page = folder.map(|name| format!("./{}/report.html", utf8_percent_encode(name, PLAIN)));
     let last = row.texts.len().saturating_sub(1);

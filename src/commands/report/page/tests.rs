@@ -153,6 +153,7 @@ fn steps(text: &str, record: &RunRecord) -> Vec<PastStep> {
         tools: Some(text.to_owned()),
         changes: changes(text),
         is_orchestrators: at % 2 == 0,
+        is_attempt: false,
     });
     steps.collect()
 }
@@ -199,6 +200,7 @@ fn pages(text: &str) -> Vec<String> {
         tools: None,
         changes: changes(text),
         is_orchestrators: true,
+        is_attempt: false,
     };
     let runs = [
         past_run(NAME, Some(commit.clone())),
