@@ -9,6 +9,8 @@ use super::blocks::wrapped;
 const GAP: usize = 2;
 /// The minimum width of a table's last column.
 const LAST: usize = 24;
+/// The minimum width of a column that is shortened.
+const NARROWEST: usize = 16;
 
 /// The alignment of a cell in its column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +41,22 @@ pub fn aligned(rows: &[Vec<String>], aligns: &[Align]) -> Vec<String> {
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
     rows.iter().map(line).collect()
+}
+
+/// Truncates the cells of the widest of the first `texts` columns, as far as that makes room for the others.
+pub fn shorten(rows: &mut [Vec<String>], texts: usize, columns: usize) {
+    let count = rows.first().map_or(0, Vec::len);
+    let width = |at: usize| rows.iter().map(|row| text_width(&row[at])).max();
+    let widths: Vec<usize> = (0..count).filter_map(width).collect();
+    let wider = (widths.iter().sum::<usize>() + GAP * count).saturating_sub(GAP + columns);
+    let widest = (0..texts).max_by_key(|at| widths.get(*at));
+    let Some((at, width)) = widest.and_then(|at| Some((at, *widths.get(at)?))) else {
+        return;
+    };
+    let room = width.saturating_sub(wider).max(NARROWEST);
+    for row in rows {
+        row[at] = truncated(&row[at], room).into_owned();
+    }
 }
 
 /// Removes `dispensable` columns from a table, in the given order, until the last column has room.
@@ -113,6 +131,30 @@ mod tests {
         ] {
             assert_eq!(same, text);
         }
+    }
+
+    #[test]
+    fn the_widest_text_makes_room_for_numbers() {
+        let wide = "\u{4f60}\u{597d}".repeat(10);
+        for (columns, expected) in [
+            (80, &*wide),
+            (54, &*wide),
+            (
+                53,
+                "\u{4f60}\u{597d}\u{4f60}\u{597d}\u{4f60}\u{597d}\u{4f60}\u{597d}\u{4f60}\u{597d}\u{4f60}\u{597d}\u{4f60}\u{597d}\u{4f60}\u{597d}\u{4f60}\u{597d}\u{4f60}…",
+            ),
+            (
+                10,
+                "\u{4f60}\u{597d}\u{4f60}\u{597d}\u{4f60}\u{597d}\u{4f60}…",
+            ),
+        ] {
+            let row = |cells: [&str; 3]| cells.map(str::to_owned).to_vec();
+            let mut rows = [row(["label", "x", "1,000"]), row(["by", &wide, "2"])];
+            shorten(&mut rows, 2, columns);
+            assert_eq!(rows[1], row(["by", expected, "2"]), "{columns}");
+            assert_eq!(rows[0], row(["label", "x", "1,000"]));
+        }
+        shorten(&mut [], 1, 10);
     }
 
     #[test]

@@ -176,6 +176,34 @@ fn a_task_that_was_killed_counts_with_what_it_has_cost() {
 }
 
 #[test]
+fn a_result_that_cannot_be_read_is_a_row_and_so_is_a_task_that_has_not_begun() {
+    let fleet = campaign();
+    fs::write(fleet.path("out/lint/result.json"), "{\"exit\": ").unwrap();
+    let unpaid = with(change("unpaid"), &json!({"max_cost": 1.0}));
+    fleet.tasks(&[unpaid]);
+    fleet
+        .run(&["run", "tasks.jsonl", "--out", "out", "--max-cost", "0.5"])
+        .exits(1);
+    let told = report(&fleet, "json").exits(0);
+    let told = told.says(&["cannot read", "out/lint/result.json"]);
+    let told: Value = serde_json::from_str(&told.stdout).unwrap();
+    let outcomes = &told["by"]["outcome"];
+    for name in ["unreadable", "not-begun", "done"] {
+        assert_eq!(outcomes[name]["tasks"], 1, "{name}: {outcomes}");
+    }
+    let tasks = told["tasks"].as_array().unwrap();
+    let lint = tasks.iter().find(|task| task["id"] == "lint").unwrap();
+    assert!(lint["error"].as_str().unwrap().contains("result.json"));
+    assert!(lint["cost"].as_f64().unwrap() > 0.0);
+    for format in ["text", "csv", "sarif"] {
+        report(&fleet, format).exits(0);
+    }
+    assert!(fleet.project.read("out/report.html").contains("unreadable"));
+    let published = fleet.run(&["publish", "out", "--branch", "fix"]).exits(0);
+    published.says(&["out/lint/result.json"]);
+}
+
+#[test]
 fn there_is_no_report_on_nothing_and_no_csv_of_anything_else() {
     let fleet = Fleet::new(&ModelServer::gemini(&[]));
     fs::create_dir(fleet.path("out")).unwrap();

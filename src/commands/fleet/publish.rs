@@ -48,7 +48,7 @@ struct Change<'r> {
 /// When there are no results, or a branch cannot be made; none is made then.
 pub fn publish(context: &Context<'_>, directory: &Path, branch: &str) -> Result<Outcome, Failure> {
     let place = context.project.root().join(directory);
-    let rows = sum::read(&place, |_, _| ())?;
+    let rows = sum::read(context, &place, |_, _| ())?;
     let git = Git::find(context.environment.os("PATH"), context.project.root());
     let git = git.ok_or_else(|| FleetError::Unpublished {
         branch: branch.to_owned(),

@@ -63,7 +63,7 @@ pub fn report(
 ) -> Result<Outcome, Failure> {
     let place = context.project.root().join(directory);
     let mut log = FleetLog::default();
-    let rows = sum::read(&place, |row, record| {
+    let rows = sum::read(context, &place, |row, record| {
         if format == OutputFormat::Sarif {
             log.add(&row.id, record);
         }
@@ -266,6 +266,7 @@ fn text(table: Table, columns: Option<usize>) -> String {
         .map(|row| [row.texts, row.numbers].concat());
     let mut rows: Vec<Vec<String>> = std::iter::once(names).chain(cells).collect();
     if let Some(columns) = columns {
+        columns::shorten(&mut rows, table.texts.len(), columns);
         columns::make_room(&mut head, &mut rows, &DISPENSABLE, columns);
     }
     let aligns: Vec<Align> = head.into_iter().map(|(_, align)| align).collect();

@@ -5,6 +5,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -12,10 +13,12 @@ use serde_json::{Map, Value, json};
 
 use super::error::FleetError;
 use super::ledger::{Ledger, Micros};
+use super::task::LOCK;
 use crate::record::gate::GateChange;
 use crate::record::result::{ExitRecord, RunRecord, StatRecord};
 use crate::record::run_files::RESULT;
 use crate::record::seconds::Seconds;
+use crate::run::context::Context;
 use crate::sys::error::Error;
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
 
@@ -76,8 +79,11 @@ pub struct TaskRow {
     pub gate_changed: bool,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
-    /// The error that its last run ended with.
+    /// The error that its last run ended with; or the reason that its result cannot be read.
     pub error: Option<String>,
+    /// True if it has not begun: it has no result, and nothing was reserved for it.
+    #[serde(skip)]
+    is_not_begun: bool,
 }
 
 impl TaskRow {
@@ -104,12 +110,18 @@ impl TaskRow {
             gate_changed,
             labels: task.labels,
             error: record.error.as_ref().map(|error| error.message.clone()),
+            is_not_begun: false,
         })
     }
 
     /// The name of its end.
     pub fn outcome(&self) -> &str {
-        self.exit.as_ref().map_or("unfinished", |exit| &exit.name)
+        match &self.exit {
+            Some(exit) => &exit.name,
+            None if self.error.is_some() => "unreadable",
+            None if self.is_not_begun => "not-begun",
+            None => "unfinished",
+        }
     }
 
     /// Returns whether it has ended well; `None` if it has not ended.
@@ -123,11 +135,13 @@ impl TaskRow {
     }
 }
 
-/// Reads the results of all tasks in a directory, by their lines in the manifest; `look` sees each record.
+/// Reads the results of all tasks in a directory, by their lines in the manifest; `look` sees each record. Warns of a
+/// result that cannot be read.
 ///
 /// # Errors
-/// When there is none, or one cannot be read.
+/// When there is none, or the directory or its ledger cannot be read.
 pub fn read(
+    context: &Context<'_>,
     directory: &Path,
     mut look: impl FnMut(&TaskRow, &RunRecord),
 ) -> Result<Vec<TaskRow>, Error> {
@@ -147,22 +161,28 @@ pub fn read(
     };
     let mut rows = Vec::new();
     for name in names {
-        let path = directory.join(&name).join(RESULT);
-        let fails = |error: std::io::Error| PathError::of("read", &path)(error);
-        let content = files::read(&path, Links::Refused, LARGEST).if_there();
-        if let Some(content) = content.map_err(fails)? {
-            let record: RunRecord =
-                serde_json::from_slice(&content).map_err(|error| fails(error.into()))?;
-            let row = TaskRow::new(name, &content, &record).map_err(|error| fails(error.into()))?;
-            look(&row, &record);
-            rows.push(row);
-        } else if let Some(account) = accounts.get(&name) {
-            rows.push(TaskRow {
-                id: name,
-                cost: account.spent,
-                ..TaskRow::default()
-            });
+        let folder = directory.join(&name);
+        let account = accounts.get(&name);
+        let error = match read_row(&folder, &name) {
+            Ok(Some((row, record))) => {
+                look(&row, &record);
+                rows.push(row);
+                continue;
+            }
+            Ok(None) if account.is_none() && !folder.join(LOCK).is_file() => continue,
+            Ok(None) => None,
+            Err(error) => Some(error.to_string()),
+        };
+        if let Some(error) = &error {
+            context.warn(error);
         }
+        rows.push(TaskRow {
+            id: name,
+            cost: account.map_or(Micros::ZERO, |account| account.spent),
+            is_not_begun: account.is_none(),
+            error,
+            ..TaskRow::default()
+        });
     }
     if rows.is_empty() {
         let path = directory.to_owned();
@@ -170,6 +190,20 @@ pub fn read(
     }
     rows.sort_by_cached_key(|row| (row.index.is_none(), row.index));
     Ok(rows)
+}
+
+/// Reads a task's result; `None` if there is none.
+fn read_row(folder: &Path, id: &str) -> Result<Option<(TaskRow, RunRecord)>, PathError> {
+    let path = folder.join(RESULT);
+    let read = || -> io::Result<_> {
+        let Some(content) = files::read(&path, Links::Refused, LARGEST).if_there()? else {
+            return Ok(None);
+        };
+        let record: RunRecord = serde_json::from_slice(&content)?;
+        let row = TaskRow::new(id.to_owned(), &content, &record)?;
+        Ok(Some((row, record)))
+    };
+    read().map_err(PathError::of("read", &path))
 }
 
 /// The sum of several tasks.

@@ -38,7 +38,7 @@ use crate::sys::interrupt::Signal;
 /// Maximum size of a result, in bytes.
 const LARGEST: u64 = 64 * MIB;
 /// Name of the lock in a task's folder.
-const LOCK: &str = "lock";
+pub const LOCK: &str = "lock";
 /// Exit code of a run that an interrupt has ended, at least.
 const INTERRUPTED: u8 = 128;
 
