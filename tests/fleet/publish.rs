@@ -7,13 +7,14 @@ use serde_json::{Value, json};
 use super::{BAD, Fleet, GOOD, change, git, with};
 use crate::support::{Finished, ModelServer};
 
-/// A campaign over three repositories; the change of the last one has failed.
+/// A campaign over three repositories, one at GitHub and the others at GitLab; the change of the last one has failed.
 fn campaign() -> Fleet {
     let replies = [&[GOOD; 2][..], &[BAD; 4][..]].concat();
     let fleet = Fleet::new(&ModelServer::gemini(&replies));
     let task = |id: &str| {
         let path = fleet.repository(&format!("repo-{id}"), "grep -q 42 answer");
-        let url = format!("https://me:secret-word@github.com/team/{id}.git");
+        let host = if id == "a" { "github" } else { "gitlab" };
+        let url = format!("https://me:secret-word@{host}.com/team/{id}.git");
         git(&path, &["remote", "add", "origin", &url]);
         let repository = json!({"id": id, "repository": format!("repo-{id}")});
         with(change(id), &repository)
@@ -56,17 +57,32 @@ fn what_has_passed_becomes_a_branch_of_its_repository() {
             path.display()
         );
         let patch = fleet.path(&format!("out/{id}/change.patch"));
-        for line in [
-            format!("{cd}gh pr create --head \"it's/42\" --fill)"),
-            format!("{cd}glab mr create --source-branch \"it's/42\" --fill --yes)"),
+        let on_github = id == "a";
+        let multi_gitter = |place: &str| {
             format!(
-                "multi-gitter run 'git apply --index {}' --repo team/{id} --branch \"it's/42\" --commit-message '{id}: Write the answer.'",
+                "multi-gitter run 'git apply --index {}' {place} team/{id} --branch \"it's/42\" --commit-message '{id}: Write the answer.'",
                 patch.display()
+            )
+        };
+        for (line, is_told) in [
+            (
+                format!("{cd}gh pr create --head \"it's/42\" --fill)"),
+                on_github,
             ),
-            format!("git -C work/team/{id} apply --index {}", patch.display()),
+            (
+                format!("{cd}glab mr create --source-branch \"it's/42\" --fill --yes)"),
+                !on_github,
+            ),
+            (multi_gitter("--repo"), on_github),
+            (multi_gitter("--platform gitlab --project"), !on_github),
+            (
+                format!("git -C work/team/{id} apply --index {}", patch.display()),
+                on_github,
+            ),
         ] {
-            assert!(
+            assert_eq!(
                 told.stdout.lines().any(|one| one == line),
+                is_told,
                 "{line}\n{}",
                 told.stdout
             );
@@ -91,6 +107,19 @@ fn what_has_passed_becomes_a_branch_of_its_repository() {
     let json: Value = serde_json::from_str(&fleet.run(&words).exits(0).stdout).unwrap();
     let tools: Vec<_> = json["commands"].as_object().unwrap().keys().collect();
     assert_eq!(tools, ["gh", "glab", "multi-gitter", "turbolift"]);
+    // Of a host with another name, both kinds of lines are told.
+    let words = ["remote", "set-url", "origin", "git@code.example:team/a.git"];
+    git(&fleet.path("repo-a"), &words);
+    let told = publish(&fleet, "it's/42").exits(0);
+    let told = told.says(&["`code.example` may be GitHub's or GitLab's"]);
+    for line in [
+        "gh pr create",
+        "glab mr create",
+        "--repo team/a",
+        "--project team/a",
+    ] {
+        assert!(told.stdout.contains(line), "{line}\n{}", told.stdout);
+    }
 }
 
 #[test]

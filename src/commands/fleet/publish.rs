@@ -3,7 +3,7 @@
 //! Starts git in repositories on this machine, and adds objects and one branch to each. Guarantees that nothing is
 //! pushed, that no work tree and no other branch changes, and that no branch is made unless all can be.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
@@ -38,8 +38,44 @@ struct Change<'r> {
     /// The commit that the branch begins at.
     commit: String,
     is_there: bool,
-    /// Owner and name of the repository at its host, quoted; `None` if it has no host.
-    slug: Option<String>,
+    /// The repository at its host; `None` if it has no host.
+    hosted: Option<Hosted>,
+}
+
+/// A repository at a host.
+#[derive(Debug, PartialEq)]
+struct Hosted {
+    host: String,
+    /// Owner and name, quoted.
+    slug: String,
+}
+
+impl Hosted {
+    /// Reads the URL of a repository.
+    fn of(url: &str) -> Option<Self> {
+        let (host, path) = match url.split_once("://") {
+            Some(("file", _)) => return None,
+            Some((_, rest)) => rest.split_once('/')?,
+            None if is_url(url) => url.split_once(':')?,
+            None => return None,
+        };
+        let host = host.rsplit('@').next()?.to_ascii_lowercase();
+        let path = path.trim_matches('/');
+        let path = path.strip_suffix(DOT_GIT).unwrap_or(path);
+        let slug = path.contains('/').then(|| quoted(path))?;
+        Some(Self { host, slug })
+    }
+
+    /// Returns whether the host may be this one, by its name; each may be if its name says nothing.
+    fn may_be(&self, name: &str) -> bool {
+        self.host.contains(name) || self.is_unknown()
+    }
+
+    fn is_unknown(&self) -> bool {
+        !["github", "gitlab"]
+            .iter()
+            .any(|name| self.host.contains(name))
+    }
 }
 
 /// Makes a branch of this name in each repository for which a task has ended well with a change.
@@ -91,6 +127,13 @@ pub fn publish(context: &Context<'_>, directory: &Path, branch: &str) -> Result<
                 branch: branch.to_owned(),
                 problems: vec![format!("{}: {problem}", change.row.id)],
             })?;
+    }
+    let hosted = changes.iter().filter_map(|change| change.hosted.as_ref());
+    let unknown = hosted.filter(|hosted| hosted.is_unknown());
+    for host in unknown.map(|hosted| &hosted.host).collect::<BTreeSet<_>>() {
+        context.notice(format!(
+            "`{host}` may be GitHub's or GitLab's: use the lines for one of them"
+        ));
     }
     Ok(publisher.told(&changes, rows.len()))
 }
@@ -155,7 +198,7 @@ impl Publisher<'_> {
             Some(repository) => origin(repository),
             None => Some(row.repository.clone()),
         };
-        let slug = url.and_then(|url| slug(&url)).map(|slug| quoted(&slug));
+        let hosted = url.and_then(|url| Hosted::of(&url));
         Ok(Change {
             row,
             bundle,
@@ -163,7 +206,7 @@ impl Publisher<'_> {
             repository,
             commit,
             is_there,
-            slug,
+            hosted,
         })
     }
 
@@ -210,8 +253,9 @@ impl Publisher<'_> {
     fn told(&self, changes: &[Change<'_>], tasks: usize) -> Outcome {
         let branch = quoted(self.branch);
         let name = quoted(&self.branch.replace('/', "-"));
-        let slugs = changes.iter().filter_map(|change| change.slug.clone());
-        let slugs: Vec<String> = slugs.collect();
+        let hosted = changes.iter().filter_map(|change| change.hosted.as_ref());
+        let on_github = hosted.filter(|hosted| hosted.may_be("github"));
+        let slugs: Vec<&str> = on_github.map(|hosted| &*hosted.slug).collect();
         let mut commands: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         let mut add = |tool, line| commands.entry(tool).or_default().push(line);
         if !slugs.is_empty() {
@@ -226,28 +270,40 @@ impl Publisher<'_> {
             );
         }
         for change in changes {
-            let Some(slug) = &change.slug else { continue };
+            let Some(hosted) = &change.hosted else {
+                continue;
+            };
+            let slug = &hosted.slug;
+            let is_on = ["github", "gitlab"].map(|name| hosted.may_be(name));
+            let [on_github, on_gitlab] = is_on;
             let apply = format!("apply --index {}", quoted(&change.patch));
-            add("turbolift", format!("git -C work/{slug} {apply}"));
+            if on_github {
+                add("turbolift", format!("git -C work/{slug} {apply}"));
+            }
             let apply = quoted(&format!("git {apply}"));
             let title = quoted(&format!("{}: {}", change.row.id, change.row.title));
-            add(
-                "multi-gitter",
-                format!(
-                    "multi-gitter run {apply} --repo {slug} --branch {branch} --commit-message {title}"
-                ),
-            );
+            let places = ["--repo", "--platform gitlab --project"];
+            for (place, _) in places.iter().zip(is_on).filter(|(_, is_there)| *is_there) {
+                add(
+                    "multi-gitter",
+                    format!(
+                        "multi-gitter run {apply} {place} {slug} --branch {branch} --commit-message {title}"
+                    ),
+                );
+            }
             let Some(repository) = &change.repository else {
                 continue;
             };
             let place = quoted(&repository.top.display().to_string());
             let push = format!("cd {place} && git push --set-upstream origin {branch}");
-            add(
-                "gh",
-                format!("({push} && gh pr create --head {branch} --fill)"),
-            );
-            let request = format!("glab mr create --source-branch {branch} --fill --yes");
-            add("glab", format!("({push} && {request})"));
+            if on_github {
+                let request = format!("gh pr create --head {branch} --fill");
+                add("gh", format!("({push} && {request})"));
+            }
+            if on_gitlab {
+                let request = format!("glab mr create --source-branch {branch} --fill --yes");
+                add("glab", format!("({push} && {request})"));
+            }
         }
         if !slugs.is_empty() {
             add(
@@ -297,19 +353,6 @@ fn origin(repository: &Repository) -> Option<String> {
     Some(config.string("remote.origin.url")?.to_string())
 }
 
-/// Returns owner and name of a repository from its URL.
-fn slug(url: &str) -> Option<String> {
-    let path = match url.split_once("://") {
-        Some(("file", _)) => return None,
-        Some((_, rest)) => rest.split_once('/')?.1,
-        None if is_url(url) => url.split_once(':')?.1,
-        None => return None,
-    };
-    let path = path.trim_matches('/');
-    let path = path.strip_suffix(DOT_GIT).unwrap_or(path);
-    path.contains('/').then(|| path.to_owned())
-}
-
 /// Quotes a word for a shell, where it has to be.
 fn quoted(word: &str) -> String {
     // A word without a zero byte can be quoted.
@@ -321,17 +364,37 @@ mod tests {
     use super::*;
 
     #[test]
-    fn owner_and_name_are_what_hosts_call_a_repository() {
-        for (url, expected) in [
-            ("https://github.com/team/web.git", Some("team/web")),
-            ("https://user:word@host:8443/a/b/c", Some("a/b/c")),
-            ("git@gitlab.com:group/sub/web.git", Some("group/sub/web")),
-            ("ssh://git@host:22/team/web/", Some("team/web")),
-            ("file:///srv/team/web.git", None),
-            ("/srv/team/web", None),
-            ("https://host/web", None),
+    fn host_owner_and_name_are_those_of_the_url() {
+        for (url, expected, on) in [
+            (
+                "https://GitHub.com/team/web.git",
+                Some("github.com team/web"),
+                (true, false),
+            ),
+            (
+                "https://user:word@host:8443/a/b/c",
+                Some("host:8443 a/b/c"),
+                (true, true),
+            ),
+            (
+                "git@gitlab.com:group/sub/web.git",
+                Some("gitlab.com group/sub/web"),
+                (false, true),
+            ),
+            (
+                "ssh://git@gitlab.host:22/github/web/",
+                Some("gitlab.host:22 github/web"),
+                (false, true),
+            ),
+            ("file:///srv/team/web.git", None, (false, false)),
+            ("/srv/team/web", None, (false, false)),
+            ("https://host/web", None, (false, false)),
         ] {
-            assert_eq!(slug(url).as_deref(), expected, "{url}");
+            let hosted = Hosted::of(url);
+            let told = hosted.as_ref().map(|at| format!("{} {}", at.host, at.slug));
+            assert_eq!(told.as_deref(), expected, "{url}");
+            let may_be = |name| hosted.as_ref().is_some_and(|hosted| hosted.may_be(name));
+            assert_eq!((may_be("github"), may_be("gitlab")), on, "{url}");
         }
     }
 }
