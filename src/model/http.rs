@@ -10,22 +10,26 @@ mod tests;
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::io::{self, BufWriter, IntoInnerError, Read, Write};
+use std::path::Path;
 use std::time::Duration;
 
+use chrono::TimeDelta;
 use memchr::memmem;
 use ureq::http::Response;
 use ureq::{Body, SendBody};
 
 use super::error::{ANSWER_LIMIT, Setup};
 use super::manner::{LINE, Manner, refuses_schema};
+use super::pace::Pace;
 use super::{
     Answer, Delivery, Listener, Model, ModelError, ModelSpec, Provider, Reply, Request, Route,
     StepId, Tier, VendorServer,
 };
 use crate::model::wire::{Assembler, Wire};
+use crate::secret::ApiKey;
 use crate::sys::environment::Clock;
 use crate::sys::http::retry::{self, Advice};
-use crate::sys::http::{HttpError, header};
+use crate::sys::http::{HttpError, header, rate_limit};
 use crate::sys::interrupt::Interrupt;
 use crate::sys::ndjson::Lines;
 use crate::sys::sse::Events;
@@ -37,6 +41,8 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Time limit of each of the [`LAST_READS`] reads that drain a stream after its last event.
 const LAST_GRACE: Duration = Duration::from_millis(50);
 const LAST_READS: usize = 4;
+/// Average number of bytes of a request for a token, by which a prompt is compared with a rate limit.
+const BYTES_PER_TOKEN: u64 = 4;
 /// Maximum size of an error's body, in bytes; vendors' are a few hundred.
 const FAILURE_LIMIT: u64 = 1 << 20;
 
@@ -49,6 +55,10 @@ pub struct HttpModel<'a> {
     timeout: Duration,
     /// The end of all calls, if it is not that of each.
     deadline: Option<Duration>,
+    /// The pace that it keeps with other processes.
+    pace: Option<Pace>,
+    /// The size of the last request's body, in bytes.
+    sent: Cell<u64>,
     clock: &'a dyn Clock,
     interrupt: Interrupt,
 }
@@ -90,9 +100,38 @@ impl<'a> HttpModel<'a> {
             manner: Cell::new(delivery.into()),
             timeout,
             deadline: None,
+            pace: None,
+            sent: Cell::default(),
             clock,
             interrupt,
         }
+    }
+
+    /// Makes the model keep a pace with the processes that share this directory.
+    pub fn paced(self, directory: Option<&Path>) -> Self {
+        let server = self.server.url();
+        let key = self.server.key.as_ref().map_or("", ApiKey::expose);
+        let pace = directory.map(|directory| Pace::new(directory, &server, key));
+        Self { pace, ..self }
+    }
+
+    /// Makes all processes that keep the pace wait for this time.
+    fn hold(&self, wait: Option<Duration>) {
+        let time = wait.and_then(|wait| {
+            let wait = TimeDelta::from_std(wait).ok()?;
+            self.clock.now().checked_add_signed(wait)
+        });
+        if let (Some(pace), Some(time)) = (&self.pace, time) {
+            pace.wait_until(time.into());
+        }
+    }
+
+    /// Returns the time to wait before a call, to keep the pace; at most the time limit of a call.
+    fn pause(&self) -> Duration {
+        let until = self.pace.as_ref().and_then(Pace::until);
+        let wait = until.map(|until| until.signed_duration_since(self.clock.now()));
+        let wait = wait.and_then(|wait| wait.to_std().ok());
+        wait.unwrap_or_default().min(self.timeout)
     }
 
     fn try_once(
@@ -106,6 +145,9 @@ impl<'a> HttpModel<'a> {
         let response = response.map_err(|error| self.failed(error))?;
         let status = response.status().as_u16();
         let headers = response.headers();
+        let tokens = self.sent.get() / BYTES_PER_TOKEN;
+        let now = self.clock.now();
+        self.hold(rate_limit::reset(|name| header(headers, name), now, tokens));
         let pieces = Pieces::of(header(headers, "content-type"), self.server.wire);
         if response.status().is_success() {
             let tier = self.server.wire.tier_header();
@@ -122,7 +164,7 @@ impl<'a> HttpModel<'a> {
                 ..failed
             });
         }
-        let advice = Advice::read(|name| header(headers, name), self.clock.now());
+        let advice = Advice::read(|name| header(headers, name), now);
         // The status matters even if the body of an error cannot be read.
         let body = self.server.client.read_body(response, FAILURE_LIMIT);
         let body = body.or_else(|error| match error {
@@ -137,6 +179,9 @@ impl<'a> HttpModel<'a> {
         let is_retryable =
             !vendor.quota_spent && !vendor.asks_too_much() && retry::is_retryable(status, &advice);
         let wait = advice.wait.or(vendor.retry_delay);
+        if is_retryable && matches!(status, 429 | 503 | 529) {
+            self.hold(wait);
+        }
         let error = ModelError::Status {
             status,
             vendor,
@@ -217,6 +262,7 @@ impl<'a> HttpModel<'a> {
             .write_request((spec, request, manner), &mut body)
             .map_err(io::Error::from)?;
         let body = body.into_inner().map_err(IntoInnerError::into_error)?;
+        self.sent.set(body.length);
         let url = server
             .wire
             .url(&server.client.endpoint, spec, manner.delivery);
@@ -341,6 +387,15 @@ impl<'a> HttpModel<'a> {
 impl Model for HttpModel<'_> {
     /// Tries until there is an answer, the failure is final, or the time is up.
     fn ask(&self, request: &Request<'_>, listener: &dyn Listener) -> Result<Answer, ModelError> {
+        let mut pause = self.pause();
+        if let Some(deadline) = self.deadline {
+            pause = pause.min(deadline.saturating_sub(self.clock.elapsed()));
+        }
+        if !pause.is_zero() {
+            listener.pausing(pause);
+            self.interrupt.sleep(pause)?;
+        }
+        // The pause is not a part of the call's time.
         let own = self.clock.elapsed() + self.timeout;
         let deadline = self.deadline.unwrap_or(own);
         let left = || deadline.saturating_sub(self.clock.elapsed());
@@ -365,6 +420,7 @@ impl Model for HttpModel<'_> {
             let jitter = f64::from(self.clock.now().timestamp_subsec_micros()) / 1e6;
             let wait = failed.wait.filter(|wait| !wait.is_zero());
             let wait = wait.unwrap_or_else(|| retry::backoff(tries, jitter));
+            let wait = wait.max(self.pause());
             if wait > left() {
                 let error = Box::new(error);
                 return Err(ModelError::NoTimeLeft { error, wait });

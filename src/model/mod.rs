@@ -1,6 +1,6 @@
 //! Every language model behind one trait, and the table of known models.
 //!
-//! `http` and `server` use the network; everything else is pure. Guarantees that a [`Reply`] is whole: one that was
+//! `http` and `server` use the network, and `pace` files; everything else is pure. Guarantees that a [`Reply`] is whole: one that was
 //! blocked, refused, empty or cut short is a [`ModelError`].
 
 mod anthropic;
@@ -16,6 +16,7 @@ mod manner;
 pub mod message;
 mod ollama;
 mod openai;
+pub(crate) mod pace;
 pub(crate) mod price;
 pub(crate) mod prompt;
 mod raw_reply;

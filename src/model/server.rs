@@ -160,7 +160,7 @@ struct Tag {
 pub struct VendorServer {
     pub(super) wire: &'static dyn Wire,
     pub(super) client: HttpClient,
-    key: Option<ApiKey>,
+    pub(super) key: Option<ApiKey>,
 }
 
 impl VendorServer {

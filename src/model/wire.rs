@@ -19,6 +19,9 @@ pub trait Listener {
     /// Reports that a try failed and that the next one follows after `wait`. `next_try` counts from 2.
     fn retrying(&self, _next_try: u32, _wait: Duration, _reason: &str) {}
 
+    /// Reports that the call waits for the server's rate limits first.
+    fn pausing(&self, _pause: Duration) {}
+
     /// Receives a piece of the reply's text. Models that do not stream send none.
     fn text(&self, _piece: &str) {}
 

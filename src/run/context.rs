@@ -11,6 +11,7 @@ use super::scratch::ScratchRun;
 use super::telemetry::Telemetry;
 use crate::edit::apply::Tree;
 use crate::edit::protection::Protection;
+use crate::model::pace::PACE;
 use crate::model::price::Usd;
 use crate::model::prompt::Inputs;
 use crate::model::{Delivery, ModelTable, ReplyFormat, TableProblem, Tier, Unselected};
@@ -19,6 +20,9 @@ use crate::record::event::{Event, Reporter};
 use crate::secret::Redactor;
 use crate::sys::environment::{Clock, Environment};
 use crate::sys::interrupt::Interrupt;
+
+/// Environment variable with the folder of the fleet's task that the process is a part of.
+pub const TASK_FOLDER: &str = "CODE_COMMIT_TASK_FOLDER";
 
 /// The project, environment and services that every workflow uses. Without its reporter, other threads can use it, too.
 pub struct Context<'a, R: ?Sized = dyn Reporter + 'a> {
@@ -125,6 +129,16 @@ impl Context<'_> {
     /// The user's home directory.
     pub fn home(&self) -> Option<&Path> {
         self.environment.os("HOME").map(Path::new)
+    }
+
+    /// The folder of the fleet's task that the process is a part of.
+    pub fn task_folder(&self) -> Option<&Path> {
+        self.environment.os(TASK_FOLDER).map(Path::new)
+    }
+
+    /// The directory of the pace that it keeps with the other tasks.
+    pub fn pace(&self) -> Option<PathBuf> {
+        Some(self.task_folder()?.parent()?.join(PACE))
     }
 
     /// Returns the tree that edits are applied to, with this directory for the journal.

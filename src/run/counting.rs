@@ -3,10 +3,10 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use crate::model::Listener;
 use crate::model::price::{Price, Usd};
 use crate::model::tokens;
 use crate::model::usage::Usage;
+use crate::model::{Listener, human_duration};
 use crate::record::event::{Event, Reporter};
 
 /// Passes on the events of a call to the reporter, and counts the tokens received.
@@ -59,6 +59,12 @@ impl Listener for CountingListener<'_> {
             wait,
             reason: reason.to_owned(),
         });
+    }
+
+    fn pausing(&self, pause: Duration) {
+        let time = human_duration(pause);
+        let notice = format!("waits {time}: the server's rate limit is used up");
+        self.reporter.event(&Event::Notice(notice));
     }
 
     fn text(&self, piece: &str) {

@@ -397,7 +397,8 @@ impl<'a> SelectedModel<'a> {
             choice.timeout,
             context.clock,
             context.interrupt.clone(),
-        );
+        )
+        .paced(context.pace().as_deref());
         Some(Self {
             spec,
             model: Box::new(model),

@@ -172,6 +172,31 @@ fn an_interrupt_ends_all_in_order_and_the_next_start_goes_on_there() {
 }
 
 #[test]
+fn a_rate_limit_that_one_task_has_used_up_paces_the_others() {
+    let headers = [
+        ("content-type", "application/json"),
+        ("x-ratelimit-remaining-requests", "0"),
+        ("x-ratelimit-reset-requests", "1h"),
+    ];
+    let used_up = || Answer::new(200, &headers, gemini(GOOD).to_string());
+    let server = ModelServer::start([used_up(), used_up()]);
+    let fleet = Fleet::new(&server);
+    // The time limit of a call is the longest wait.
+    let patient = json!({"flags": {"timeout": "2s"}});
+    fleet.tasks(&[change("a"), with(change("b"), &patient)]);
+    let words = ["run", "tasks.jsonl", "--out", "out", "--jobs", "1"];
+    fleet.run(&words).exits(0);
+    let waits = "waits 2s: the server's rate limit is used up";
+    let told = |id: &str| fleet.project.read(&format!("out/{id}/log/stderr.txt"));
+    assert!(!told("a").contains("waits"), "{}", told("a"));
+    assert!(told("b").contains(waits), "{}", told("b"));
+    let files = fs::read_dir(fleet.path("out/.pace")).unwrap();
+    let names: Vec<_> = files.map(|file| file.unwrap().file_name()).collect();
+    assert_eq!(names.len(), 1, "{names:?}");
+    fleet.run(&["report", "out"]).exits(0);
+}
+
+#[test]
 fn a_campaign_that_is_killed_again_and_again_pays_nothing_twice() {
     let answers = (0..40).map(|_| answer(GOOD));
     let server = ModelServer::start(answers);

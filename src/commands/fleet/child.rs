@@ -20,7 +20,7 @@ use crate::commands::cli::values::PROGRAM;
 use crate::model::{ModelSpec, Purpose};
 use crate::project::run_folder::make_directory;
 use crate::project::{CONFIG, LOGS, ProjectProblem, QUERY};
-use crate::run::context::Context;
+use crate::run::context::{Context, TASK_FOLDER};
 use crate::run::keys;
 use crate::run::not_ready::NotReady;
 use crate::sys::atomic_file;
@@ -81,6 +81,9 @@ impl Child {
         let stderr = files::append(errors).map_err(PathError::of("write", errors))?;
         self.command.stdout(stdout).stderr(stderr);
         self.command.current_dir(clone);
+        // The folder of the task.
+        self.command
+            .envs(clone.parent().map(|folder| (TASK_FOLDER, folder)));
         self.wait()
     }
 

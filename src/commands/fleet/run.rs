@@ -23,6 +23,7 @@ use super::policy::RETRIES;
 use super::table::Progress;
 use super::task::{Ended, is_held};
 use crate::commands::cli::values::PROGRAM;
+use crate::model::pace::{self, PACE};
 use crate::model::price::Usd;
 use crate::record::result::RunRecord;
 use crate::record::run_files::RESULT;
@@ -291,6 +292,7 @@ impl<'c> Campaign<'c> {
             tasks: self.tasks.len(),
             spent: self.spent,
             limit: self.arguments.results.max_cost,
+            paced: self.paced(),
             pace: (self.ended, now.saturating_sub(self.began)),
             ..Progress::default()
         };
@@ -304,6 +306,14 @@ impl<'c> Campaign<'c> {
             running.map(|(index, began)| (&*self.tasks[*index].id, now.saturating_sub(*began)));
         progress.running = running.collect();
         self.live.draw(&progress.lines());
+    }
+
+    /// Formats the time until which calls wait, if they do.
+    fn paced(&self) -> Option<String> {
+        let until = pace::latest(&self.out.join(PACE))?;
+        let now = self.context.clock.now();
+        let until = until.with_timezone(&now.timezone());
+        (until > now).then(|| until.format("%H:%M:%S").to_string())
     }
 
     /// Returns the number of failed tasks among the first ones.

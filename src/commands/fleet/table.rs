@@ -19,6 +19,8 @@ pub struct Progress<'p> {
     pub spent: Usd,
     /// The limit on that.
     pub limit: Option<Usd>,
+    /// The time of day until which calls wait, if a server's rate limit is used up.
+    pub paced: Option<String>,
     /// The number of tasks that have ended since this start, and the time since then.
     pub pace: (usize, Duration),
 }
@@ -43,11 +45,14 @@ impl Progress<'_> {
             .iter()
             .map(|(name, count)| format!("{name} {}", grouped(*count as u64)));
         let line = |label: &str, text: String| format!("{label:>7}  {text}");
-        vec![
+        let mut lines = vec![
             line("fleet", sum),
             line("running", running.collect::<Vec<_>>().join(", ")),
             line("ended", ends.collect::<Vec<_>>().join(", ")),
-        ]
+        ];
+        let paced = self.paced.iter();
+        lines.extend(paced.map(|time| line("", format!("paced until {time}"))));
+        lines
     }
 
     /// Formats the number of tasks that end in a minute; empty if it is not known yet.
@@ -78,6 +83,7 @@ mod tests {
             spent: Usd::try_from(12.5).unwrap(),
             limit: Usd::try_from(50.0).ok(),
             pace: (17, Duration::from_secs(300)),
+            paced: Some("12:00:05".to_owned()),
         };
         assert_eq!(
             progress.lines(),
@@ -85,6 +91,7 @@ mod tests {
                 "  fleet  212 of 1,000 tasks  $12.50 of $50.00  3.4 a minute",
                 "running  api 1m 05s, web-7 3s",
                 "  ended  build-failed 12, done 200",
+                "         paced until 12:00:05",
             ]
         );
         let nothing = Progress {

@@ -207,6 +207,53 @@ fn a_cut_stream_is_worth_another_try() {
     });
 }
 
+#[test]
+fn a_rate_limit_that_is_used_up_paces_all_processes_with_the_key() {
+    let told = |headers: &str| reply("a").replacen("\r\n", &format!("\r\n{headers}\r\n"), 1);
+    let refused = |status: u16, headers: &str| {
+        format!("HTTP/1.1 {status} No\r\ncontent-length: 2\r\n{headers}\r\n\r\n{{}}")
+    };
+    for (answer, is_paced) in [
+        (
+            told("x-ratelimit-remaining-requests: 0\r\nx-ratelimit-reset-requests: 6m0s"),
+            true,
+        ),
+        // The request has more than a hundred bytes.
+        (
+            told("x-ratelimit-remaining-tokens: 20\r\nx-ratelimit-reset-tokens: 6m0s"),
+            true,
+        ),
+        (
+            told("x-ratelimit-remaining-tokens: 20000\r\nx-ratelimit-reset-tokens: 6m0s"),
+            false,
+        ),
+        (reply("a"), false),
+        (refused(429, "retry-after: 360"), true),
+        (refused(503, "retry-after: 360"), true),
+        (refused(529, "retry-after-ms: 360000"), true),
+        (refused(429, "x: y"), false),
+        (refused(429, "retry-after: 1e18"), false),
+        (refused(400, "retry-after: 360"), false),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let (route, _asked) = serving(vec![vec![answer.clone()]]);
+        let minute = Duration::from_secs(60);
+        let clock = SystemClock::start();
+        let model = |route: Route| {
+            let interrupt = Interrupt::never().unwrap();
+            let spec = ModelSpec::new("m", Provider::Anthropic);
+            HttpModel::new(spec, route, Delivery::Whole, minute, &clock, interrupt)
+                .paced(Some(dir.path()))
+        };
+        let _ = model(route.clone()).try_once(&request(), minute, &Quiet);
+        // The time limit of a call is the longest wait.
+        let expected = if is_paced { minute } else { Duration::ZERO };
+        assert_eq!(model(route.clone()).pause(), expected, "{answer}");
+        let key = Some(ApiKey::parse(b"sk-ant-test-9876543210").unwrap());
+        assert_eq!(model(Route { key, ..route }).pause(), Duration::ZERO);
+    }
+}
+
 /// A seventh vendor, to throw away: all of it is this type. Its reply is a JSON string.
 struct Seventh;
 

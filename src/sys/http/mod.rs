@@ -4,6 +4,7 @@
 //! |---|---|
 //! | here | [`HttpClient`], its errors, and reading responses up to a limit |
 //! | [`endpoint`] | the destination of a call, and the proxy to reach it |
+//! | [`rate_limit`] | the time until a rate limit allows another call |
 //! | [`retry`] | the failures that are worth a retry, and the time to wait |
 //! | [`transport`] | connections with keepalive that wake up when a signal arrives |
 //!
@@ -11,6 +12,7 @@
 //! the server does, and that a signal ends it immediately.
 
 pub mod endpoint;
+pub mod rate_limit;
 pub mod retry;
 pub mod transport;
 
