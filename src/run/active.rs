@@ -2,6 +2,8 @@
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use std::{fs, iter, thread};
@@ -602,10 +604,12 @@ impl<'c> Run<'c> {
             folder.rsplit('/').next().unwrap_or(folder),
         );
         let text = |step: &StepId, artifact| past.text(step, artifact);
+        let task = context.task_folder().and_then(Path::file_name);
         let trace = Trace {
             record: &self.record,
             steps: &past.recorded_steps(),
             ids: telemetry.ids(folder),
+            task: task.and_then(OsStr::to_str),
             text: telemetry.has_texts().then_some(&text),
         };
         if let Err(problem) = telemetry.export(&trace, context.interrupt) {

@@ -93,12 +93,13 @@ impl<'e> Telemetry<'e> {
         let headers = pairs(&variable, value.unwrap_or_default())?;
         let (variable, value) = setting("ENDPOINT");
         let url = value.unwrap_or_default();
-        let endpoint = Endpoint::parse(&variable, url, !headers.is_empty())?;
-        let path = if variable.starts_with(FOR_TRACES) {
-            ""
-        } else {
-            PATH
-        };
+        // The URL for traces is used as it is; a query may hold a key.
+        let of_traces = variable.starts_with(FOR_TRACES);
+        let query = url.find('?').filter(|_| of_traces);
+        let (base, path) = url.split_at(query.unwrap_or(url.len()));
+        let has_key = !headers.is_empty() || query.is_some();
+        let endpoint = Endpoint::parse(&variable, base, has_key)?;
+        let path = if of_traces { path.trim_end() } else { PATH };
         let (variable, value) = setting("TIMEOUT");
         let wrong_time = |_| wrong(&variable, "a number of milliseconds");
         let timeout = value.map(|value| value.trim().parse().map_err(wrong_time));

@@ -138,6 +138,22 @@ fn a_commit_is_a_trace_within_the_trace_that_started_it() {
 }
 
 #[test]
+fn a_url_for_traces_is_used_with_its_query_and_the_task_of_a_fleet_is_told() {
+    let collector = collector(1);
+    let url = format!("{}/x?team=a&key=b%20c", collector.url());
+    let project = repaired()
+        .variable("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", &url)
+        .variable("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")
+        .variable("CODE_COMMIT_TASK_FOLDER", "/out/web-7");
+    project.run(&[]).exits(0);
+    let request = only(&collector);
+    assert_eq!(request.line, "POST /x?team=a&key=b%20c HTTP/1.1");
+    for span in spans(&request.json()) {
+        assert_eq!(attributes(span)["code_commit.task.id"], "web-7");
+    }
+}
+
+#[test]
 fn texts_are_exported_if_asked_for_as_the_record_has_them() {
     let collector = collector(1);
     let project = exported(repaired(), &collector.url(), "http/json")

@@ -47,6 +47,8 @@ pub struct Trace<'r> {
     pub steps: &'r [Step],
     /// The identifiers.
     pub ids: TraceIds,
+    /// The id of the fleet's task that the run belongs to.
+    pub task: Option<&'r str>,
     /// The texts; `None` to leave them out.
     pub text: Option<&'r StepText<'r>>,
 }
@@ -90,6 +92,7 @@ impl Trace<'_> {
     ) -> Value {
         about["gen_ai.operation.name"] = name.split(' ').next().into();
         about["error.type"] = error.into();
+        about["code_commit.task.id"] = self.task.into();
         let began = self.record.started.timestamp_nanos_opt();
         let began = u128::try_from(began.unwrap_or_default()).unwrap_or_default();
         let start = began + start.as_nanos();

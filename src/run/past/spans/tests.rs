@@ -77,6 +77,7 @@ fn of(record: &RunRecord, steps: &[Step], shown: &[&str]) -> String {
         record,
         steps,
         ids: IDS,
+        task: None,
         text: None,
     };
     told(&trace, shown)
@@ -246,6 +247,7 @@ fn texts_are_told_only_where_they_are_wanted() {
         record: &record,
         steps: &steps,
         ids: IDS,
+        task: None,
         text: Some(&text),
     };
     let shown = [
@@ -280,6 +282,7 @@ fn the_run_is_the_parent_of_its_parts_and_a_part_of_what_started_it() {
             record: &record,
             steps: &steps,
             ids: TraceIds { parent, ..IDS },
+            task: None,
             text: None,
         };
         let request = trace.request(&json!({"service.name": "x"}));
