@@ -264,6 +264,14 @@ fn findings_go_to_the_file_that_is_asked_for_or_with_the_record() {
             .exits(2)
             .says(&["the findings cannot be written to"]);
     }
+    std::fs::create_dir(project.path("directory")).unwrap();
+    for unwritable in ["missing/found", "directory", "/proc/found"] {
+        let wrong = ["--cc", "--findings", "json", "--findings-file", unwritable];
+        project
+            .run(&wrong)
+            .exits(2)
+            .says(&["the findings cannot be written to"]);
+    }
     assert_eq!(server.requests().len(), 4);
 }
 

@@ -79,17 +79,21 @@ pub fn consistency(
 
 /// Checks that the findings may be written to the given file.
 fn check_file(context: &Context<'_>, arguments: &ConsistencyArgs) -> Result<(), CommandError> {
-    let path = arguments.findings_file.as_deref();
-    let broken =
-        path.and_then(|path| Some((path, output_file::broken_rule(&context.project, path)?)));
-    broken.map_or(Ok(()), |(path, rule)| {
-        Err(CommandError::CommandLine {
-            message: format!(
-                "the findings cannot be written to `{}`: {rule}",
-                path.display()
-            ),
-            hint: "name another file; nothing was done".to_owned(),
-        })
+    let Some(path) = arguments.findings_file.as_deref() else {
+        return Ok(());
+    };
+    let checked = match output_file::broken_rule(&context.project, path) {
+        Some(rule) => Err(rule.to_string()),
+        None => OutputFile::find(&context.project, path)
+            .and_then(|file| file.check())
+            .map_err(|error| error.to_string()),
+    };
+    checked.map_err(|why| CommandError::CommandLine {
+        message: format!(
+            "the findings cannot be written to `{}`: {why}",
+            path.display()
+        ),
+        hint: "name another file; nothing was done".to_owned(),
     })
 }
 

@@ -128,6 +128,21 @@ impl OutputFile {
         Ok(Self { path, kind })
     }
 
+    /// Checks, before the work is done, that the text can probably be written.
+    ///
+    /// # Errors
+    /// When it cannot: there is no such directory, or it may not be written to.
+    pub fn check(&self) -> io::Result<()> {
+        if self.kind == OutputKind::Stream {
+            return Ok(());
+        }
+        if self.path.is_dir() {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        let directory = self.path.parent().unwrap_or(&self.path);
+        Ok(access(directory, Access::WRITE_OK | Access::EXEC_OK)?)
+    }
+
     /// Writes this text to the file.
     ///
     /// # Errors
