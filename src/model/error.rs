@@ -208,8 +208,8 @@ pub enum ModelError {
     #[error("the model's answer reports an error{}", vendor_sentence(.0))]
     ErrorInAnswer(VendorError),
     /// The prompt was blocked.
-    #[error("the model's vendor blocked the prompt: `{0}`")]
-    Blocked(String),
+    #[error("the model's vendor blocked the prompt: `{finish}`")]
+    Blocked { finish: String, spent: Box<Spent> },
     /// The model refused to answer.
     #[error("the model refused to answer: {0}")]
     Refused(String),
@@ -336,7 +336,7 @@ impl ModelError {
             | Self::NobodyListens { .. }
             | Self::TimedOut(_) => "network",
             Self::Tls { .. } => "network/never",
-            Self::Blocked(_)
+            Self::Blocked { .. }
             | Self::Refused(_)
             | Self::CutShort {
                 end: End::Refused, ..
@@ -425,7 +425,7 @@ impl ModelError {
                  answers; what came is in the log where it was JSON"
             }
             Self::NoBody | Self::Empty { .. } | Self::Unfinished => "try again",
-            Self::Blocked(_) | Self::Refused(_) => REWORD,
+            Self::Blocked { .. } | Self::Refused(_) => REWORD,
             Self::CutShort {
                 end: End::MaxTokens,
                 ..
@@ -527,6 +527,8 @@ impl ModelError {
     pub fn costs_nothing(&self) -> bool {
         match self {
             Self::Connection { is_sent, .. } => !is_sent,
+            // Nothing was generated.
+            Self::Blocked { spent, .. } => spent.usage.is_none(),
             Self::NoTimeLeft { error, .. } => error.costs_nothing(),
             _ => matches!(
                 self,
@@ -544,6 +546,7 @@ impl ModelError {
             Self::CutShort { finish, spent, .. }
             | Self::Incomplete { finish, spent, .. }
             | Self::OtherModel { finish, spent, .. }
+            | Self::Blocked { finish, spent }
             | Self::Empty { finish, spent } => Some((finish, spent)),
             _ => None,
         }
@@ -599,7 +602,7 @@ impl ModelError {
     /// Returns whether the model or its vendor refused to answer.
     pub fn is_refusal(&self) -> bool {
         match self {
-            Self::Blocked(_) | Self::Refused(_) => true,
+            Self::Blocked { .. } | Self::Refused(_) => true,
             Self::CutShort { end, .. } => *end == End::Refused,
             _ => false,
         }

@@ -229,15 +229,16 @@ impl Wire for Gemini {
     fn read_reply(&self, json: &[u8]) -> Result<Reply, ModelError> {
         let answer: GeminiAnswer<'_> = parse_answer(json)?;
         self.check(&answer.error)?;
-        if let Some(reason) = answer.prompt_feedback["blockReason"].as_str() {
-            return Err(ModelError::Blocked(one_line(reason)));
-        }
         let told = answer.usage_metadata;
         let spent = Spent {
             usage: told.is_object().then(|| usage(&told)),
             model_version: answer.model_version,
             tier: told["serviceTier"].as_str().and_then(Tier::told),
         };
+        if let Some(reason) = answer.prompt_feedback["blockReason"].as_str() {
+            let (finish, spent) = (one_line(reason), spent.into());
+            return Err(ModelError::Blocked { finish, spent });
+        }
         let Some(candidate) = answer.candidates.into_iter().flatten().next() else {
             return Err(ModelError::Empty {
                 finish: "no answer".into(),

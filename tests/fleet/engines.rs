@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::{BAD, Fleet, GOOD, change, with};
+use super::{Fleet, GOOD, change, with};
 use crate::docs::document;
 use crate::examples::{command, passes, validator};
 use crate::support::{ModelServer, TestProject, skipped, write_program};
@@ -123,7 +123,7 @@ fn gnu_parallel_does_all_tasks_and_none_twice() {
     if !has_it.is_ok_and(|said| String::from_utf8_lossy(&said.stdout).contains("GNU parallel")) {
         return skipped("no GNU parallel");
     }
-    let server = ModelServer::gemini(&[GOOD, GOOD, GOOD, BAD, BAD, BAD, BAD]);
+    let server = ModelServer::gemini(&[GOOD; 7]);
     let fleet = Fleet::new(&server);
     let failing = with(change("d"), &json!({"repository": "never"}));
     fleet.repository("never", "exit 1");

@@ -33,6 +33,8 @@ fn mistakes() -> Vec<(Value, &'static str)> {
             "a transport of git's",
         ),
         (field("id", json!("Ledger.jsonl")), "the campaign's ledger"),
+        (field("id", json!("Report.HTML")), "an id is made of"),
+        (field("id", json!("a.Lock")), "an id is made of"),
         (field("max_cost", json!(0)), "it must be more than 0"),
         (
             field("repository", json!("ext://sh")),
@@ -85,6 +87,7 @@ fn mistakes() -> Vec<(Value, &'static str)> {
         ),
         (field("build", json!("none.sh")), "No such file"),
         (flags(json!({"root": "/"})), "given by the fleet"),
+        (flags(json!({"staged": true})), "given by the fleet"),
         (
             flags(json!({"output-format": "text"})),
             "given by the fleet",
@@ -199,6 +202,39 @@ fn a_check_tells_the_cost_and_what_is_not_ready_and_sends_nothing() {
         assert!(told.stdout.contains(problem), "{problem}: {}", told.stdout);
     }
     assert!(server.requests().is_empty() && !fleet.has("tasks.jsonl.lock"));
+}
+
+#[test]
+fn a_check_says_what_the_start_will_say() {
+    let server = ModelServer::gemini(&[super::GOOD]);
+    let fleet = Fleet::new(&server);
+    let limited = |limit: f64| with(change("a"), &json!({"max_cost": limit}));
+    let report = json!({"id": "r", "repository": "web", "workflow": "consistency", "flags": {"if-changed": true, "findings": "json"}});
+    fleet.tasks(&[limited(0.0001), report.clone()]);
+    let told = fleet.run(&["check", "tasks.jsonl"]).exits(3);
+    assert!(
+        told.stdout.contains("a: not ready: ")
+            && told
+                .stdout
+                .contains("the first call would pass `--max-cost`")
+            && told.stdout.contains("r: likely $0."),
+        "{}",
+        told.stdout
+    );
+    fleet.tasks(&[limited(2.0), report]);
+    fleet.run(&["check", "tasks.jsonl"]).exits(0);
+    fleet.task("0").exits(0);
+    // What has changed beside the lock is told by both, all of it.
+    let other = with(limited(2.0), &json!({"query": "Another."}));
+    fleet.tasks(&[other]);
+    for told in [
+        fleet.run(&["check", "tasks.jsonl"]),
+        fleet.run(&["run", "tasks.jsonl", "--out", "out"]),
+    ] {
+        told.exits(3)
+            .says(&["tasks.jsonl.lock` is for another query of `a`"]);
+    }
+    assert_eq!(server.requests().len(), 1);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use super::task::children;
-use super::{Fleet, GOOD, MINUTE, change, with};
+use super::{Fleet, GOOD, MINUTE, change, git, with};
 use crate::support::{Answer, ModelServer, gemini, within_a_minute};
 
 const RUN: [&str; 6] = ["run", "tasks.jsonl", "--out", "out", "--jobs", "4"];
@@ -133,6 +133,97 @@ fn what_cannot_be_paid_whole_does_not_begin() {
     assert_eq!(server.requests().len(), 5);
     let most = reserved(&fleet).into_iter().fold(0.0, f64::max);
     assert!((0.2..=0.45).contains(&most), "{most}");
+}
+
+#[test]
+fn a_repository_that_cannot_be_used_ends_its_own_task_until_it_is_mended() {
+    let server = ModelServer::gemini(&[GOOD; 4]);
+    let fleet = Fleet::new(&server);
+    fleet.tasks(&[
+        change("a"),
+        with(change("b"), &json!({"repository": "nowhere"})),
+        with(change("c"), &json!({"ref": "no-such"})),
+        change("d"),
+    ]);
+    let told = run(&fleet, &[]).exits(1);
+    let told = told.says(&["b  not-ready", "line 2: ", "c  not-ready", "line 3: "]);
+    assert!(
+        told.stdout.contains("done 2, not-ready 2; $"),
+        "{}",
+        told.stdout
+    );
+    for (id, problem) in [("b", "cannot open `nowhere`"), ("c", "cannot find the ref")] {
+        let result = fleet.result(id);
+        assert_eq!(result["exit"]["code"], 3);
+        let message = result["error"]["message"].as_str().unwrap();
+        assert!(message.contains(problem), "{message}");
+    }
+    let checked = fleet.run(&["check", "tasks.jsonl"]).exits(3);
+    checked.says(&["2 of 4 tasks are not ready"]);
+    fleet.repository("nowhere", "grep -q 42 answer");
+    git(&fleet.path("web"), &["branch", "no-such"]);
+    run(&fleet, &[]).exits(0);
+    assert_eq!(server.requests().len(), 4);
+}
+
+#[test]
+fn a_task_of_another_manifest_does_not_pass_for_the_one_of_its_id() {
+    let server = ModelServer::gemini(&[GOOD; 2]);
+    let fleet = Fleet::new(&server);
+    fleet.tasks(&[change("a")]);
+    fleet.task("0").exits(0);
+    let other = with(change("a"), &json!({"query": "Write another answer."}));
+    fs::write(fleet.path("other.jsonl"), format!("{other}\n")).unwrap();
+    for words in [
+        &["task", "other.jsonl", "0", "--out", "out"][..],
+        &["run", "other.jsonl", "--out", "out"],
+    ] {
+        let told = fleet.run(words).exits(3);
+        told.says(&[
+            "out/a` is the folder of another task `a`",
+            "another `--out`",
+        ]);
+    }
+    fleet
+        .run(&["run", "other.jsonl", "--out", "other"])
+        .exits(0);
+    run(&fleet, &[]).exits(0);
+    assert_eq!(server.requests().len(), 2);
+}
+
+#[test]
+fn a_larger_limit_opens_what_has_ended_for_want_of_money() {
+    let mut dear = gemini(super::BAD);
+    dear["usageMetadata"]["candidatesTokenCount"] = json!(15_000);
+    let answers = [Answer::json(&dear), answer(super::BAD), answer(GOOD)];
+    let server = ModelServer::start(answers);
+    let fleet = Fleet::new(&server);
+    let limited = |limit: f64| {
+        let first = with(change("a"), &json!({"max_cost": limit}));
+        [first, with(change("b"), &json!({"max_cost": 0.0001}))]
+    };
+    // Enough for a first call alone.
+    fleet.tasks(&limited(0.2));
+    for _ in 0..2 {
+        run(&fleet, &[]).exits(1);
+        assert_eq!(fleet.result("a")["error"]["reason"], "budget");
+        assert_eq!(fleet.result("b")["error"]["reason"], "budget");
+        assert_eq!(server.requests().len(), 1);
+    }
+    fleet.tasks(&limited(5.0));
+    run(&fleet, &[]).exits(1);
+    assert_eq!(fleet.result("a")["exit"]["name"], "done");
+    assert_eq!(fleet.result("b")["exit"]["name"], "not-ready");
+    assert_eq!(server.requests().len(), 3);
+    assert!(fleet.project.read("out/a/change.patch").contains("+42\n"));
+}
+
+#[test]
+fn nothing_is_done_of_an_empty_manifest() {
+    let fleet = Fleet::new(&ModelServer::gemini(&[]));
+    fleet.tasks(&[]);
+    let ran = run(&fleet, &[]).exits(0);
+    assert!(ran.stdout.contains("no tasks; $0"), "{}", ran.stdout);
 }
 
 /// What was spent and reserved after each line of the ledger.

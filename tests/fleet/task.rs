@@ -381,6 +381,110 @@ fn a_build_that_changes_what_git_reads_leaves_no_patch_and_no_success() {
 }
 
 #[test]
+fn a_build_that_hides_files_from_git_or_breaks_it_ends_the_task_at_once() {
+    let hidden = "echo evil >> code; grep -q 42 answer";
+    let builds = [
+        ("flags", "git update-index --assume-unchanged code", "done"),
+        ("sparse", "git update-index --skip-worktree code", "done"),
+        (
+            "exclude",
+            "echo /new >> .git/info/exclude; echo evil > new",
+            "done",
+        ),
+        (
+            "attributes",
+            "echo '* -diff' > .git/info/attributes",
+            "done",
+        ),
+        ("index", "rm -rf .git/objects/info", "done"),
+        ("hooks", "echo evil > .git/hooks/pre-commit", "done"),
+        (
+            "nested",
+            "git init --quiet sub; echo evil > sub/new",
+            "gate-changed",
+        ),
+    ];
+    let server = ModelServer::gemini(&[GOOD; 7]);
+    let fleet = Fleet::new(&server);
+    let task = |(name, build, _): &(&str, &str, &str)| {
+        fleet.repository(name, &format!("{build}; {hidden}"));
+        let flags = json!({"sandbox": "auto", "reask": 0});
+        with(change(name), &json!({"repository": name, "flags": flags}))
+    };
+    fleet.tasks(&builds.iter().map(task).collect::<Vec<_>>());
+    for (index, (name, _, end)) in builds.iter().enumerate() {
+        let code = i32::from(*end != "done");
+        let index = index.to_string();
+        fleet.task(&index).exits(code);
+        assert_eq!(fleet.result(name)["exit"]["name"], *end, "{name}");
+        fleet.task(&index).exits(code);
+        if code == 0 {
+            let patch = fleet.project.read(&format!("out/{name}/change.patch"));
+            assert!(
+                patch.contains("+evil\n") && patch.contains("+42\n"),
+                "{name}: {patch}"
+            );
+        }
+    }
+    assert_eq!(server.requests().len(), builds.len());
+}
+
+#[test]
+fn a_report_that_was_killed_goes_on_with_the_replies_that_are_paid_for() {
+    let (silence, heard) = Answer::silence();
+    let server = ModelServer::start([
+        answered("# Report\n"),
+        silence,
+        answered("{\"findings\": []}"),
+    ]);
+    let fleet = Fleet::new(&server);
+    let report = json!({"id": "a", "repository": "web", "workflow": "consistency", "flags": {"findings": "json"}});
+    fleet.tasks(&[report]);
+    let words = ["fleet", "run", "tasks.jsonl", "--out", "out"];
+    let mut started = fleet.project.start(&words);
+    heard.recv_timeout(MINUTE).unwrap();
+    let tasks = children(started.id());
+    let runs = tasks
+        .iter()
+        .flat_map(|task| children(task.parse().unwrap()));
+    let left = [tasks.clone(), runs.collect()].concat();
+    started.kill().unwrap();
+    started.wait().unwrap();
+    for process in left {
+        Command::new("kill")
+            .args(["-9", &process])
+            .status()
+            .unwrap();
+        assert!(ends(&process));
+    }
+    fleet.run(&words[1..]).exits(0);
+    // The report itself was not asked for again.
+    assert_eq!(server.requests().len(), 3);
+    let result = fleet.result("a");
+    assert_eq!(result["workflow"], "consistency");
+    assert_eq!(result["findings"], json!([]));
+}
+
+#[test]
+fn a_prompt_that_the_vendor_blocks_costs_what_the_vendor_says() {
+    let blocked = |usage: Value| {
+        let answer = json!({"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": usage});
+        Answer::json(&answer)
+    };
+    let server = ModelServer::start([
+        blocked(Value::Null),
+        blocked(json!({"promptTokenCount": 1000, "totalTokenCount": 1000})),
+    ]);
+    let fleet = Fleet::new(&server);
+    let task = |id: &str| with(change(id), &json!({"max_cost": 5}));
+    fleet.tasks(&[task("a"), task("b")]);
+    for (index, id, cost) in [("0", "a", 0.0), ("1", "b", 0.001_25)] {
+        fleet.task(index).exits(4);
+        assert_eq!(fleet.result(id)["task"]["cost"], cost);
+    }
+}
+
+#[test]
 fn the_result_of_an_earlier_try_is_gone_while_the_next_one_goes_on() {
     let (silence, heard) = Answer::silence();
     let server = ModelServer::start([failed(), silence]);

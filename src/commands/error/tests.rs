@@ -257,7 +257,10 @@ fn model_errors() -> Vec<ModelError> {
         },
         ModelError::ErrorInAnswer(VendorError::default()),
         ModelError::ErrorInAnswer(invalid),
-        ModelError::Blocked(s("SAFETY")),
+        ModelError::Blocked {
+            finish: s("SAFETY"),
+            spent: Box::default(),
+        },
         ModelError::Refused(s("no")),
         ModelError::Empty {
             finish: s("STOP"),
@@ -658,6 +661,10 @@ fn fleet(told: &mut Told) {
             lock: p("tasks.jsonl.lock"),
             what: s("query of `web`"),
         },
+        FleetError::OtherTask {
+            id: id(),
+            folder: p("out/web"),
+        },
         FleetError::Held { id: id() },
         FleetError::NoKey {
             id: id(),
@@ -697,7 +704,10 @@ fn fleet(told: &mut Told) {
             spent: dollars(1.0),
             limit: dollars(1.0),
         },
-        FleetError::Unsafe { id: id() },
+        FleetError::Unsafe {
+            id: id(),
+            problem: problem(),
+        },
         FleetError::Killed { id: id() },
         FleetError::NotReady {
             problems: 2,

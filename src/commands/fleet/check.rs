@@ -10,9 +10,10 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::child::{Child, own_key, write_inputs};
-use super::clone::Repositories;
+use super::clone::{Origin, Repositories};
 use super::error::FleetError;
 use super::manifest::{CheckWords, Manifest, Start, Task, Workflow};
+use super::pins::{self, TaskPin};
 use crate::model::price::Usd;
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
@@ -41,27 +42,34 @@ pub fn check(
 ) -> Result<Outcome, Failure> {
     let manifest = Manifest::read(context, path)?;
     let tasks = manifest.tasks(words)?;
+    let pins = pins::pins(context, &manifest, &tasks.iter().collect::<Vec<_>>(), false)?;
     let repositories = Repositories::find(context, manifest.directory())?;
     let room = tempfile::tempdir().map_err(PathError::of("make", "a temporary directory"))?;
     let (mut lines, mut rows, mut problems) = (Vec::new(), Vec::new(), 0);
     let mut estimated: HashMap<String, Result<Cost, String>> = HashMap::new();
-    for task in &tasks {
+    for (task, pin) in tasks.iter().zip(pins) {
         context.interrupt.check()?;
         let query = manifest.query(task).unwrap_or_default();
         let build = manifest.build(task).unwrap_or_default();
-        let key = format!(
-            "{} {:?} {query}",
-            task.digest(build.as_deref()),
-            task.env_key
+        let digest = pin.as_ref().map_or(String::new(), TaskPin::digest);
+        let own = (
+            &task.repository,
+            &task.reference,
+            &task.env_key,
+            task.max_cost,
         );
+        let key = format!("{digest} {own:?}");
         let checked = estimated.entry(key).or_insert_with(|| {
             let clone = room.path().join(&task.id);
-            let checked = dry_run(
-                context,
-                &repositories,
-                (task, &query, build.as_deref()),
-                &clone,
-            );
+            let checked = pin.map_err(Error::from).and_then(|pin| {
+                let origin = Origin {
+                    repository: &task.repository,
+                    commit: &pin.commit,
+                    branch: "check",
+                    build: build.as_deref(),
+                };
+                dry_run(context, &repositories, (task, &query), (&origin, &clone))
+            });
             // It is in a temporary directory.
             let _ = fs::remove_dir_all(&clone);
             checked.map_err(|error| error.to_string())
@@ -126,19 +134,16 @@ fn told(cost: Cost) -> String {
 fn dry_run(
     context: &Context<'_>,
     repositories: &Repositories,
-    (task, query, build): (&Task, &str, Option<&str>),
-    clone: &Path,
+    (task, query): (&Task, &str),
+    (origin, clone): (&Origin<'_>, &Path),
 ) -> Result<Cost, Error> {
     own_key(context, task)?;
-    let commit = repositories.commit(&task.repository, &task.reference)?;
-    repositories.clone(&task.repository, &commit, "check", clone)?;
+    repositories.clone(origin, clone)?;
     if matches!(task.workflow, Workflow::Dev | Workflow::Plan) {
         return Ok(Cost::default());
     }
-    build.map_or(Ok(()), |build| Repositories::lay_build(clone, build))?;
     write_inputs(context, task, query, clone)?;
-    let mut words = task.words(clone, &Start::Anew, None);
-    words.push("--dry-run".into());
+    let words = task.words(clone, &Start::Dry, task.max_cost);
     let room = clone.parent().unwrap_or(clone);
     let (output, errors) = (room.join(".dry-run.json"), room.join(".dry-run.txt"));
     Child::new(context, &words)?.run_task(context, task, clone, (&output, &errors))?;
@@ -156,8 +161,9 @@ fn dry_run(
         dollars.and_then(|dollars| Usd::try_from(dollars).ok())
     };
     let first = amount("/by_parts/cost/most").or_else(|| amount("/cost/first/most"));
+    let findings = amount("/cost/findings/most").unwrap_or_default();
     Ok(Cost {
         likely: amount("/cost/likely"),
-        most: amount("/cost/with_repairs/most").or(first),
+        most: amount("/cost/with_repairs/most").or(first.map(|first| first + findings)),
     })
 }

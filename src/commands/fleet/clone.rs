@@ -23,6 +23,8 @@ use crate::sys::interrupt::Interrupt;
 
 /// What git ignores in a clone, besides what the repository ignores.
 const IGNORED: &str = "/agent-config\n/logs\n";
+/// Attributes that hide nothing: no text is taken for binary.
+const SHOWN: &str = "* !diff\n";
 /// The commits of a task.
 const IDENTITY: &str = "-c user.name=code-commit -c user.email=code-commit@localhost \
     -c gc.auto=0 -c maintenance.auto=false commit --quiet --no-verify --no-gpg-sign --cleanup=verbatim -m";
@@ -42,14 +44,16 @@ pub struct Repositories {
     base: PathBuf,
 }
 
-/// The change that a task has left in its clone.
-pub enum Change {
-    /// Files differ, and are committed to the task's branch.
-    Made(Vec<u8>),
-    /// Nothing differs.
-    None,
-    /// The clone's own configuration was changed, so that git is not run in it.
-    Unsafe,
+/// The content of a clone before its task begins.
+pub struct Origin<'o> {
+    /// The repository's path or URL.
+    pub repository: &'o str,
+    /// The commit to begin at.
+    pub commit: &'o str,
+    /// The branch that is made there.
+    pub branch: &'o str,
+    /// The script that is laid in as `build.sh`, unless the repository has one.
+    pub build: Option<&'o str>,
 }
 
 impl Repositories {
@@ -69,15 +73,6 @@ impl Repositories {
             interrupt: context.interrupt.clone(),
             base: base.to_owned(),
         })
-    }
-
-    /// Returns the URL of a repository, or its absolute path.
-    pub fn place(&self, repository: &str) -> String {
-        if is_url(repository) {
-            return repository.to_owned();
-        }
-        let path = path_clean::clean(self.base.join(repository));
-        path.display().to_string()
     }
 
     /// Returns the commit that a ref names.
@@ -117,34 +112,42 @@ impl Repositories {
         Ok(found.ok_or_else(|| fails(format!("it has no ref `{reference}`")))?)
     }
 
-    /// Makes a clone at `directory`, with the commit on a branch of this name.
+    /// Makes a clone at `directory`.
     ///
     /// # Errors
     /// When the clone cannot be made.
-    pub fn clone(
-        &self,
-        repository: &str,
-        commit: &str,
-        branch: &str,
-        directory: &Path,
-    ) -> Result<(), Error> {
+    pub fn clone(&self, origin: &Origin<'_>, directory: &Path) -> Result<(), Error> {
+        let (repository, commit) = (origin.repository, origin.commit);
         let fails = fails(repository, "clone");
-        fs::create_dir_all(directory).map_err(PathError::of("make", directory))?;
-        let branch = format!("--initial-branch={branch}");
-        let mut init = vec!["init", "--quiet", "--template=", &branch];
-        if commit.len() > 40 {
-            init.push("--object-format=sha256");
-        }
-        self.git(&fails, directory, &init)?;
+        self.init(&fails, origin, directory)?;
+        // A sandbox protects it only if it is there.
+        let hooks = directory.join(".git/hooks");
+        fs::create_dir_all(&hooks).map_err(PathError::of("make", hooks))?;
         if is_url(repository) {
             let words: Vec<&str> = FETCH.split(' ').chain([repository, commit]).collect();
             self.output(&fails, self.git.remote_command(directory, &words))?;
         } else {
             self.share(repository, directory)?;
         }
-        write(&directory.join(".git/info/exclude"), IGNORED.as_bytes())?;
         let words = ["reset", "--quiet", "--hard", commit, "--"];
-        self.git(&fails, directory, &words).map(drop)
+        self.git(&fails, directory, &words)?;
+        let build = origin.build;
+        build.map_or(Ok(()), |build| lay_build(directory, build))
+    }
+
+    /// Makes an empty repository for a task.
+    fn init(&self, fails: Fails<'_>, origin: &Origin<'_>, directory: &Path) -> Result<(), Error> {
+        fs::create_dir_all(directory).map_err(PathError::of("make", directory))?;
+        let branch = format!("--initial-branch={}", origin.branch);
+        let mut init = vec!["init", "--quiet", "--template=", &branch];
+        if origin.commit.len() > 40 {
+            init.push("--object-format=sha256");
+        }
+        self.git(fails, directory, &init)?;
+        // What the repository tracks is not ignored.
+        let build = origin.build.map_or("", |_| "/build.sh\n");
+        let exclude = directory.join(".git/info/exclude");
+        write(&exclude, format!("{IGNORED}{build}").as_bytes())
     }
 
     /// Takes back what has changed in a clone since the commit that it began with, but for what git ignores.
@@ -152,11 +155,7 @@ impl Repositories {
     /// # Errors
     /// When git fails, or may not be run in it.
     pub fn reset(&self, id: &str, clone: &Path, commit: &str) -> Result<(), Error> {
-        if !is_safe(clone) {
-            return Err(FleetError::Unsafe { id: id.to_owned() }.into());
-        }
-        let shown = clone.display().to_string();
-        let fails = fails(&shown, "reset");
+        let fails = check_safe(id, clone)?;
         self.git(&fails, clone, &["reset", "--quiet", "--hard", commit, "--"])?;
         self.git(&fails, clone, &["clean", "--quiet", "-ffd"])
             .map(drop)
@@ -174,57 +173,50 @@ impl Repositories {
         list.map_or(Ok(()), |list| write(&git.join("shallow"), &list))
     }
 
-    /// Lays a script into a clone as `build.sh`, unless the clone has one.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn lay_build(clone: &Path, script: &str) -> Result<(), Error> {
-        let path = clone.join("build.sh");
-        if path.symlink_metadata().is_ok() {
-            return Ok(());
-        }
-        write(&path, script.as_bytes())?;
-        let mode = fs::Permissions::from_mode(0o755);
-        fs::set_permissions(&path, mode).map_err(PathError::of("write", &path))?;
-        let ignored = format!("{IGNORED}/build.sh\n");
-        write(&clone.join(".git/info/exclude"), ignored.as_bytes())
-    }
-
-    /// Commits what differs from the commit that the clone began with, and returns it as a patch. The branch is written
-    /// to `bundle`.
+    /// Commits what differs from the commit that the clone began with, and returns it as a patch, which may be empty.
+    /// The branch is written to `bundle`. A repository that is made at `own` takes the place of the clone's, in which a
+    /// build may have hidden files.
     ///
     /// # Errors
     /// When git fails.
     pub fn change(
         &self,
-        clone: &Path,
-        (commit, branch): (&str, &str),
-        message: &str,
-        bundle: &Path,
-    ) -> Result<Change, Error> {
-        let shown = clone.display().to_string();
-        let fails = fails(&shown, "commit to");
-        if !is_safe(clone) {
-            return Ok(Change::Unsafe);
+        id: &str,
+        origin: &Origin<'_>,
+        (clone, own): (&Path, &Path),
+        (message, bundle): (&str, &Path),
+    ) -> Result<Vec<u8>, Error> {
+        let fails = check_safe(id, clone)?;
+        let (repository, commit) = (origin.repository, origin.commit);
+        self.init(&fails, origin, own)?;
+        let dot_git = own.join(DOT_GIT);
+        if is_url(repository) {
+            let objects = format!("{}\n", clone.join(".git/objects").display());
+            write(&dot_git.join("objects/info/alternates"), objects.as_bytes())?;
+            write(&dot_git.join("shallow"), format!("{commit}\n").as_bytes())?;
+        } else {
+            self.share(repository, own)?;
         }
+        write(&dot_git.join("info/attributes"), SHOWN.as_bytes())?;
+        let git_dir = format!("--git-dir={}", dot_git.display());
+        let tree = format!("--work-tree={}", clone.display());
         let git = |words: &str, more: &[&str]| {
-            let words: Vec<&str> = words.split(' ').chain(more.iter().copied()).collect();
+            let words = [&*git_dir, &tree].into_iter().chain(words.split(' '));
+            let words: Vec<&str> = words.chain(more.iter().copied()).collect();
             self.git(&fails, clone, &words)
         };
+        git("reset --quiet", &[commit, "--"])?;
         git("add --all", &[])?;
         // Even where the repository tracks them.
         git("reset --quiet", &[commit, "--", CONFIG, LOGS])?;
         let patch = git(DIFF, &[commit, "--"])?;
-        if patch.is_empty() {
-            return Ok(Change::None);
+        if !patch.is_empty() {
+            git(IDENTITY, &[message])?;
+            let range = format!("{commit}..{}", origin.branch);
+            let bundle = bundle.display().to_string();
+            git("bundle create --quiet", &[&bundle, &range])?;
         }
-        // A task that was killed here has committed already.
-        git("reset --quiet --soft", &[commit, "--"])?;
-        git(IDENTITY, &[message])?;
-        let range = format!("{commit}..{branch}");
-        let bundle = bundle.display().to_string();
-        git("bundle create --quiet", &[&bundle, &range])?;
-        Ok(Change::Made(patch))
+        Ok(patch)
     }
 
     /// Finds a repository on this machine.
@@ -259,7 +251,7 @@ impl Repositories {
 /// Makes an error of the reason that git gives.
 type Fails<'f> = &'f dyn Fn(String) -> FleetError;
 
-/// Runs a command of git; returns its output, or the last line of its errors.
+/// Runs a command of git; returns its output, or the last of its errors, behind which it may give advice.
 ///
 /// # Errors
 /// When it fails, or has run for too long.
@@ -270,8 +262,13 @@ pub fn ended(command: Command, interrupt: &Interrupt) -> Result<Vec<u8>, String>
         return Ok(output);
     }
     let errors = String::from_utf8_lossy(&errors);
-    let last = errors.trim_end().lines().next_back().unwrap_or_default();
-    Err(last.trim_start_matches("fatal: ").to_owned())
+    let lines = || errors.trim_end().lines().rev();
+    let reason = |line: &str| {
+        let reason = line.strip_prefix("fatal: ");
+        reason.or(line.strip_prefix("error: ")).map(str::to_owned)
+    };
+    let last = || lines().next().unwrap_or_default().to_owned();
+    Err(lines().find_map(reason).unwrap_or_else(last))
 }
 
 /// Returns whether a command has succeeded, its output and its errors. Files take them: a process that it leaves behind
@@ -293,13 +290,40 @@ fn content(mut file: File) -> io::Result<Vec<u8>> {
     Ok(content)
 }
 
-/// Returns whether git runs nothing in a clone that the clone's own configuration names.
-fn is_safe(clone: &Path) -> bool {
-    Repository::of(clone).ok().flatten().is_some_and(|found| {
+/// Lays a script into a clone as `build.sh`, unless the clone has one.
+fn lay_build(clone: &Path, script: &str) -> Result<(), Error> {
+    let path = clone.join("build.sh");
+    if path.symlink_metadata().is_ok() {
+        return Ok(());
+    }
+    write(&path, script.as_bytes())?;
+    let mode = fs::Permissions::from_mode(0o755);
+    Ok(fs::set_permissions(&path, mode).map_err(PathError::of("write", &path))?)
+}
+
+/// Checks that git runs nothing in a task's clone that the clone's own configuration names; makes an error of what git
+/// says there.
+fn check_safe(id: &str, clone: &Path) -> Result<impl Fn(String) -> FleetError, FleetError> {
+    let is_safe = Repository::of(clone).ok().flatten().is_some_and(|found| {
         found.top == clone
             && found.check_readable().is_ok()
             && found.may_filter().is_ok_and(|filters| !filters)
-    })
+    });
+    let fails = |problem| FleetError::Unsafe {
+        id: id.to_owned(),
+        problem,
+    };
+    let changed = || fails("a build has changed the settings of git there".to_owned());
+    if is_safe { Ok(fails) } else { Err(changed()) }
+}
+
+/// Returns the URL of a repository, or its absolute path.
+pub fn place(base: &Path, repository: &str) -> String {
+    if is_url(repository) {
+        return repository.to_owned();
+    }
+    let path = path_clean::clean(base.join(repository));
+    path.display().to_string()
 }
 
 /// Returns whether a repository is named by a URL or, as ssh does, by a host and a path.

@@ -12,7 +12,7 @@ use crate::sys::text::first_lines;
 pub struct Mistake(#[from] pub Misplaced);
 
 /// Errors from working on a manifest.
-#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[derive(Debug, Clone, thiserror::Error, miette::Diagnostic)]
 pub enum FleetError {
     /// The manifest has mistakes.
     #[error("`{}` has mistakes:{}", .path.display(), listed(.mistakes))]
@@ -84,6 +84,18 @@ pub enum FleetError {
         lock: PathBuf,
         /// What differs from what was locked.
         what: String,
+    },
+    /// The task's folder is that of another one.
+    #[error("`{}` is the folder of another task `{id}`, from another manifest or another commit", .folder.display())]
+    #[diagnostic(
+        code("not-ready/settings"),
+        help("give the task another id, or name another `--out`")
+    )]
+    OtherTask {
+        /// The task's id.
+        id: String,
+        /// The folder.
+        folder: PathBuf,
     },
     /// Another process works on the task.
     #[error("another process works on the task `{id}`")]
@@ -206,14 +218,14 @@ pub enum FleetError {
         /// Its limit.
         limit: Usd,
     },
-    /// The clone's own configuration was changed, so that git is not run in it.
-    #[error(
-        "a build of the task `{id}` has changed the settings of git in its clone, so that its change cannot be taken"
-    )]
+    /// A build has changed the clone so that git fails in it, or must not be run.
+    #[error("the change of the task `{id}` cannot be taken from its clone: {problem}")]
     #[diagnostic(code("gate-changed"), help("see the output of its builds in `log`"))]
     Unsafe {
         /// The task's id.
         id: String,
+        /// The reason.
+        problem: String,
     },
     /// A process was ended from outside.
     #[error("the run of the task `{id}` was killed")]

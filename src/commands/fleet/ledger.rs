@@ -1,7 +1,7 @@
 //! The money of a campaign: what each task has cost, and what those that go on may still cost.
 //!
 //! Touches the ledger's file, a line for each reservation and each settlement. Guarantees that processes which share
-//! it never reserve more than its limit, to the millionth of a dollar.
+//! it never reserve more than its limit, to the millionth of a dollar, and that an account is that of one task.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::error::FleetError;
+use super::pins::TaskPin;
 use super::records::Records;
 use crate::model::price::Usd;
 use crate::sys::error::Error;
@@ -69,6 +70,12 @@ pub struct Account {
     /// The exit's code and name, once it has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit: Option<(u8, String)>,
+    /// The digest of what the task does, in its first line alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    digest: Option<String>,
+    /// True if money was reserved for it, or settled.
+    #[serde(skip)]
+    pub is_begun: bool,
 }
 
 /// The ledger of a campaign.
@@ -106,6 +113,32 @@ impl Ledger {
         Ok(spent.into())
     }
 
+    /// Opens accounts for those of the tasks that have none. One without a pin has not begun.
+    ///
+    /// # Errors
+    /// When the account of an id is that of another task, or the ledger cannot be read or written.
+    pub fn claim(&self, pins: &[Result<TaskPin, FleetError>]) -> Result<(), Error> {
+        let mut records = Records::lock(&self.path)?;
+        let accounts = read(&mut records)?;
+        let mut opened = Vec::new();
+        for pin in pins.iter().flatten() {
+            let (id, digest) = (pin.id.clone(), pin.digest());
+            match accounts.get(&id).map(|account| &account.digest) {
+                None => opened.push(Account {
+                    task: id,
+                    digest: Some(digest),
+                    ..Account::default()
+                }),
+                Some(Some(own)) if *own != digest => {
+                    let folder = self.path.with_file_name(&id);
+                    return Err(FleetError::OtherTask { id, folder }.into());
+                }
+                Some(_) => {}
+            }
+        }
+        Ok(records.append(&opened)?)
+    }
+
     /// Reserves what a task may still cost: its `limit`, less the `spent` of its runs.
     ///
     /// # Errors
@@ -124,7 +157,7 @@ impl Ledger {
             task: task.to_owned(),
             spent,
             reserved: limit.map_or(Micros::ZERO, |limit| Micros::from(limit).less(spent)),
-            exit: None,
+            ..Account::default()
         };
         let others = accounts.values();
         let others = others.fold(Micros::ZERO, |sum, other| {
@@ -165,17 +198,21 @@ impl Ledger {
         Records::lock(&self.path)?.append(&[Account {
             task: task.to_owned(),
             spent,
-            reserved: Micros::ZERO,
             exit,
+            ..Account::default()
         }])
     }
 }
 
 fn read(records: &mut Records) -> Result<BTreeMap<String, Account>, PathError> {
-    let accounts = records.read::<Account>()?.into_iter();
-    Ok(accounts
-        .map(|account| (account.task.clone(), account))
-        .collect())
+    let mut accounts: BTreeMap<String, Account> = BTreeMap::new();
+    for mut account in records.read::<Account>()? {
+        account.is_begun = account.digest.is_none();
+        let earlier = accounts.remove(&account.task);
+        account.digest = earlier.and_then(|it| it.digest).or(account.digest);
+        accounts.insert(account.task.clone(), account);
+    }
+    Ok(accounts)
 }
 
 #[cfg(test)]

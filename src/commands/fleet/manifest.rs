@@ -14,7 +14,6 @@ use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 
 use super::error::FleetError;
-use super::ledger::LEDGER;
 use crate::commands::cli::values::{PROGRAM, flag_words};
 use crate::model::price::Usd;
 use crate::run::context::Context;
@@ -35,7 +34,7 @@ const LONGEST_ID: usize = 100;
 const SHEBANG: &str = "#!";
 
 /// Flags that the fleet gives itself, or that leave no result.
-const OWN_FLAGS: [&str; 21] = [
+const OWN_FLAGS: [&str; 22] = [
     "cc",
     "consistency",
     "consistency-check",
@@ -55,15 +54,17 @@ const OWN_FLAGS: [&str; 21] = [
     "rollup",
     "root",
     "session",
+    "staged",
     "summary-file",
     "version",
 ];
 /// Flags that have had their effect when a run is resumed, or that a resumed run gets anyway.
-const BEGINNING_FLAGS: [&str; 6] = [
+const BEGINNING_FLAGS: [&str; 7] = [
     "allow-stale",
     "baseline",
     "context",
     "exclude",
+    "if-changed",
     "include",
     "require-fresh",
 ];
@@ -91,6 +92,8 @@ pub enum Workflow {
 pub enum Start {
     /// The task begins.
     Anew,
+    /// Only whether it could begin is wanted.
+    Dry,
     /// The run in this folder is taken up.
     From(String),
 }
@@ -150,6 +153,7 @@ impl Task {
         words.extend(agent.map(Into::into));
         let start: &[&str] = match (self.workflow, start) {
             (Workflow::Commit | Workflow::Consistency, Start::Anew) => &["--rollup"],
+            (_, Start::Dry) => &["--rollup", "--dry-run"],
             (Workflow::Commit, Start::From(run)) => &["--resume", run, "--allow-stale"],
             (Workflow::Consistency, Start::From(run)) => &["--resume", run],
             (Workflow::Dev | Workflow::Plan, Start::Anew) => &["--prompt", "-"],
@@ -161,9 +165,19 @@ impl Task {
         let model = self.model.iter().map(|model| format!("--model={model}"));
         let limit = limit.map(|limit| format!("--max-cost={:.6}", limit.dollars()));
         words.extend(model.chain(limit).map(Into::into));
-        let is_resumed = start.contains(&"--resume");
+        let is_dry = start.contains(&"--dry-run");
+        if !is_dry && self.flags.get("findings").is_some_and(Value::is_string) {
+            // Standard output is for the record, which has them, too.
+            words.push("--findings-file=/dev/null".into());
+        }
+        let dropped = match start.contains(&"--resume") {
+            true => &BEGINNING_FLAGS[..],
+            // A clone has no report yet.
+            false if is_dry => &["if-changed"],
+            false => &[],
+        };
         let flags = self.flags.clone().into_iter();
-        let flags = flags.filter(|(name, _)| !is_resumed || !BEGINNING_FLAGS.contains(&&**name));
+        let flags = flags.filter(|(name, _)| !dropped.contains(&&**name));
         // They have been checked.
         let flags = flag_words(flags.collect()).unwrap_or_default();
         words.extend(flags.into_iter().map(|(_, word)| word));
@@ -370,13 +384,13 @@ impl Manifest {
 fn check_id(id: &str) -> Result<(), String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     let is_name = (1..=LONGEST_ID).contains(&id.len()) && id.chars().all(is_plain);
-    // A branch is named after it.
+    // A branch and a folder are named after it, beside files of the fleet's own.
     let is_branch = !id.starts_with(['.', '-']) && !id.contains("..");
-    let ends = [".", ".lock"].iter().any(|end| id.ends_with(end));
-    let form = "an id is made of up to 100 letters, digits, `.`, `_` and `-`, and begins with a letter or a digit";
-    if id.eq_ignore_ascii_case(LEDGER) {
-        return Err(format!("`{LEDGER}` is the name of the campaign's ledger"));
-    }
+    let lower = id.to_ascii_lowercase();
+    let ends = [".", ".lock", ".html", ".jsonl"];
+    let ends = ends.iter().any(|end| lower.ends_with(end));
+    let form = "an id is made of up to 100 letters, digits, `.`, `_` and `-`, begins with a letter or a digit, and does not \
+        end with `.lock`, nor with `.html` or `.jsonl` as the campaign's ledger and report do";
     (is_name && is_branch && !ends)
         .then_some(())
         .ok_or_else(|| form.to_owned())

@@ -1,7 +1,8 @@
 //! The lock file beside a manifest: the commit of each task's ref, and digests of what the task does.
 //!
 //! Reads and writes that file, and asks repositories for their refs. Guarantees that a task whose ref has moved since
-//! begins at the same commit, and that one which has changed otherwise is refused.
+//! begins at the same commit, and that one which has changed otherwise is refused. That a ref cannot be found concerns
+//! its tasks alone.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
@@ -45,36 +46,49 @@ struct ProgramPin {
 
 /// A task, as it was first begun.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct TaskPin {
-    id: String,
+pub struct TaskPin {
+    /// The task's id.
+    pub id: String,
     repository: String,
     #[serde(rename = "ref")]
     reference: String,
-    commit: String,
+    /// The commit to begin at.
+    pub commit: String,
     query: String,
     task: String,
 }
 
-/// Returns the commits of the tasks, in order: those of the lock file, to which new tasks are added.
+impl TaskPin {
+    /// Returns a digest of what the task does, and where.
+    pub fn digest(&self) -> String {
+        sha256::of([&*self.commit, &self.query, &self.task].join(" "))
+    }
+}
+
+/// Returns the pins of the tasks, in order: those of the lock file, to which new ones are added if it is to be written;
+/// or the reason why a task's ref cannot be found.
 ///
 /// # Errors
-/// When the lock file is for other tasks or another program, or a ref cannot be found.
-pub fn commits(
+/// When the lock file is for other tasks or another program, or cannot be used.
+pub fn pins(
     context: &Context<'_>,
     manifest: &Manifest,
     tasks: &[&Task],
-) -> Result<Vec<String>, Error> {
+    is_written: bool,
+) -> Result<Vec<Result<TaskPin, FleetError>>, Error> {
     let mut lock = OsString::from(&manifest.path);
     lock.push(".lock");
     let lock = PathBuf::from(lock);
-    let mut records = Records::lock(&lock)?;
+    let records = is_written || lock.is_file();
+    let mut records = records.then(|| Records::lock(&lock)).transpose()?;
     let differs = |what: String| FleetError::Differs {
         lock: lock.clone(),
         what,
     };
     let program = program(context)?;
     let (mut known, mut begun_by) = (HashMap::new(), None);
-    for pin in records.read::<Pin>()? {
+    let read = records.as_mut().map(Records::read::<Pin>).transpose()?;
+    for pin in read.unwrap_or_default() {
         match pin {
             Pin::Program(pin) => begun_by = Some(pin),
             Pin::Task(pin) => drop(known.insert(pin.id.clone(), pin)),
@@ -85,60 +99,64 @@ pub fn commits(
     }
     let places = known.values();
     let places = places.map(|pin| (pin.repository.clone(), pin.reference.clone()));
-    let mut places: BTreeMap<_, _> = places
-        .zip(known.values().map(|pin| pin.commit.clone()))
+    let mut places: Commits = places
+        .zip(known.values().map(|pin| Ok(pin.commit.clone())))
         .collect();
     let new = tasks.iter().filter(|task| !known.contains_key(&task.id));
     let new: Vec<&&Task> = new.collect();
     places.extend(asked(context, manifest, &new, &places)?);
-    let mut pins: Vec<Pin> = Vec::new();
+    let mut added: Vec<Pin> = Vec::new();
     if begun_by.is_none() {
-        pins.push(Pin::Program(program));
+        added.push(Pin::Program(program));
     }
-    let mut commits = Vec::new();
+    let (mut pins, mut others) = (Vec::new(), Vec::new());
     for task in tasks {
         // The manifest has been checked, so that its files can be read.
         let query = manifest.query(task).unwrap_or_default();
         let build = manifest.build(task).unwrap_or_default();
         let (query, digest) = (sha256::of(query), task.digest(build.as_deref()));
-        let pin = match known.get(&task.id) {
-            Some(pin) => pin.clone(),
-            None => TaskPin {
-                id: task.id.clone(),
-                repository: task.repository.clone(),
-                reference: task.reference.clone(),
-                commit: places[&(task.repository.clone(), task.reference.clone())].clone(),
-                query: query.clone(),
-                task: digest.clone(),
-            },
-        };
-        if pin.query != query {
-            return Err(differs(format!("query of `{}`", task.id)).into());
+        if let Some(pin) = known.get(&task.id) {
+            if pin.query != query {
+                others.push(format!("query of `{}`", task.id));
+            } else if pin.task != digest {
+                others.push(format!("task `{}`", task.id));
+            }
+            pins.push(Ok(pin.clone()));
+            continue;
         }
-        if pin.task != digest {
-            return Err(differs(format!("task `{}`", task.id)).into());
-        }
-        commits.push(pin.commit.clone());
-        if !known.contains_key(&task.id) {
-            pins.push(Pin::Task(pin));
-        }
+        let commit = places[&(task.repository.clone(), task.reference.clone())].clone();
+        let pin = commit.map(|commit| TaskPin {
+            id: task.id.clone(),
+            repository: task.repository.clone(),
+            reference: task.reference.clone(),
+            commit,
+            query,
+            task: digest,
+        });
+        added.extend(pin.iter().cloned().map(Pin::Task));
+        pins.push(pin);
     }
-    if !pins.is_empty() {
-        records.append(&pins)?;
+    if !others.is_empty() {
+        return Err(differs(others.join(", ")).into());
     }
-    Ok(commits)
+    if let Some(records) = records.filter(|_| is_written && !added.is_empty()).as_mut() {
+        records.append(&added)?;
+    }
+    Ok(pins)
 }
 
 /// A repository and a ref in it.
 type RefPlace = (String, String);
+/// The commits that refs name, or the reasons why they cannot be found.
+type Commits = BTreeMap<RefPlace, Result<String, FleetError>>;
 
 /// Asks the repositories of new tasks for the commits of refs that are not known.
 fn asked(
     context: &Context<'_>,
     manifest: &Manifest,
     tasks: &[&&Task],
-    known: &BTreeMap<RefPlace, String>,
-) -> Result<BTreeMap<RefPlace, String>, Error> {
+    known: &Commits,
+) -> Result<Commits, Error> {
     let places = tasks
         .iter()
         .map(|task| (task.repository.clone(), task.reference.clone()));
@@ -154,7 +172,10 @@ fn asked(
     let work = || {
         let mut found = BTreeMap::new();
         while let Some((repository, reference)) = next() {
-            let commit = repositories.commit(&repository, &reference)?;
+            let commit = match repositories.commit(&repository, &reference) {
+                Ok(commit) => Ok(commit),
+                Err(error) => Err(error.downcast()?),
+            };
             found.insert((repository, reference), commit);
         }
         Ok::<_, Error>(found)

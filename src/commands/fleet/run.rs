@@ -21,7 +21,7 @@ use super::manifest::{CheckWords, Manifest, Task};
 use super::pins;
 use super::policy::RETRIES;
 use super::table::Progress;
-use super::task::{Ended, is_held};
+use super::task::{Ended, NOT_BEGUN, is_held};
 use crate::commands::cli::values::PROGRAM;
 use crate::model::pace::{self, PACE};
 use crate::model::price::Usd;
@@ -35,8 +35,6 @@ use crate::ui::live::LiveLines;
 
 /// Time between two looks at the clock and for signals.
 const TICK: Duration = Duration::from_millis(100);
-/// Workflow in the record of a task that has not begun.
-const NOT_BEGUN: &str = "fleet";
 
 /// Does all tasks that are not done.
 ///
@@ -56,7 +54,8 @@ pub fn run(
     }
     let out = context.project.root().join(&arguments.results.out);
     fs::create_dir_all(&out).map_err(PathError::of("make", &out))?;
-    pins::commits(context, &manifest, &tasks.iter().collect::<Vec<_>>())?;
+    let pins = pins::pins(context, &manifest, &tasks.iter().collect::<Vec<_>>(), true)?;
+    Ledger::of(&out).claim(&pins)?;
     let mut campaign = Campaign::new(context, arguments, (&manifest, &tasks), out)?;
     campaign.work()?;
     campaign.outcome()
@@ -114,11 +113,11 @@ impl<'c> Campaign<'c> {
             if folder.join(RESULT).symlink_metadata().is_err() {
                 return Ok(State::Open);
             }
+            let is_final = |ended: &Ended| ended.is_final(task.max_cost);
             let known = accounts.get(&task.id).map(|account| account.exit.clone());
             let (code, name) = match known {
                 Some(Some(exit)) => exit,
-                Some(None) => return Ok(State::Open),
-                None => match Ended::read(&folder)?.filter(Ended::is_final) {
+                Some(None) | None => match Ended::read(&folder)?.filter(is_final) {
                     Some(ended) => (ended.record.exit.code, ended.record.exit.name.into_owned()),
                     None => return Ok(State::Open),
                 },
@@ -273,16 +272,20 @@ impl<'c> Campaign<'c> {
         } else {
             State::Ended(code, name.to_owned())
         };
-        self.tell(index, name, cost);
+        let error = record.and_then(|record| record.error.as_ref());
+        let problem = error.map(|error| &*error.message).filter(|_| !has_begun);
+        self.tell(index, name, cost, problem);
     }
 
     /// Tells of a task that has ended; at a terminal, where the table counts those that are done, only of failures.
-    fn tell(&mut self, index: usize, name: &str, cost: Option<Usd>) {
+    fn tell(&mut self, index: usize, name: &str, cost: Option<Usd>, problem: Option<&str>) {
         let id = &self.tasks[index].id;
         let cost = cost.map_or_else(String::new, |cost| format!("  {cost}"));
+        let line = index + 1;
+        let problem = problem.map_or_else(String::new, |it| format!("  line {line}: {it}"));
         if !self.context.reporter.is_live() || name != "done" {
             self.live.clear();
-            self.context.notice(format!("{id}  {name}{cost}"));
+            self.context.notice(format!("{id}  {name}{cost}{problem}"));
         }
     }
 
@@ -357,7 +360,12 @@ impl<'c> Campaign<'c> {
             .iter()
             .map(|(name, count)| format!("{name} {count}"))
             .collect();
-        let text = format!("{}; {spent}", listed.join(", "));
+        let listed = if count > 0 {
+            listed.join(", ")
+        } else {
+            "no tasks".to_owned()
+        };
+        let text = format!("{listed}; {spent}");
         let json = json!({"schema": 1, "tasks": count, "ended": ends, "cost": spent});
         let unpaid = self.states.iter().position(|state| *state == State::Unpaid);
         let failed = self.failed(count);

@@ -179,7 +179,7 @@ pub fn read(
         rows.push(TaskRow {
             id: name,
             cost: account.map_or(Micros::ZERO, |account| account.spent),
-            is_not_begun: account.is_none(),
+            is_not_begun: account.is_none_or(|account| !account.is_begun),
             error,
             ..TaskRow::default()
         });

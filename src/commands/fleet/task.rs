@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::args::ResultArgs;
 use super::child::{Child, own_key, remove_keys, write_inputs};
-use super::clone::{Change, Repositories, write};
+use super::clone::{Origin, Repositories, place, write};
 use super::error::FleetError;
 use super::ledger::{Ledger, Micros};
 use super::manifest::{CheckWords, Manifest, Start, Task};
@@ -37,10 +37,14 @@ use crate::sys::interrupt::Signal;
 
 /// Maximum size of a result, in bytes.
 const LARGEST: u64 = 64 * MIB;
+/// Name of the output of a run, in a task's folder.
+const OUTPUT: &str = ".output.json";
 /// Name of the lock in a task's folder.
 pub const LOCK: &str = "lock";
 /// Exit code of a run that an interrupt has ended, at least.
 const INTERRUPTED: u8 = 128;
+/// Workflow in the record of a task that has not begun.
+pub const NOT_BEGUN: &str = "fleet";
 
 /// The end of a task, as its `result.json` has it.
 #[derive(Debug, Clone)]
@@ -70,9 +74,13 @@ impl Ended {
         Ok(Self { document, record })
     }
 
-    /// Returns whether another start would do nothing.
-    pub fn is_final(&self) -> bool {
-        is_final(&self.record)
+    /// Returns whether another start would do nothing. A larger limit opens a task again that has ended for want of money.
+    pub fn is_final(&self, limit: Option<Usd>) -> bool {
+        let earlier: Option<Usd> = Option::deserialize(&self.document["task"]["max_cost"])
+            .ok()
+            .flatten();
+        let is_raised = || limit.is_none_or(|limit| earlier.is_some_and(|earlier| limit > earlier));
+        is_final(&self.record) && !(is_short(&self.record) && is_raised())
     }
 
     /// Ends the command as the run has ended.
@@ -102,8 +110,15 @@ impl Ended {
 /// Returns whether a task has ended for good: another start might not succeed.
 fn is_final(record: &RunRecord) -> bool {
     let code = record.exit.code;
+    let may_pass = record.error.as_ref().is_some_and(|error| error.retryable);
+    let is_tried_again = code >= INTERRUPTED || REQUEUED.contains(&code) || may_pass;
+    record.workflow != NOT_BEGUN && !is_tried_again
+}
+
+/// Returns whether a run has ended for want of money.
+fn is_short(record: &RunRecord) -> bool {
     let error = record.error.as_ref();
-    code < INTERRUPTED && !REQUEUED.contains(&code) && !error.is_some_and(|error| error.retryable)
+    error.is_some_and(|error| error.reason == "budget")
 }
 
 /// The failure of a task's run.
@@ -142,10 +157,15 @@ pub fn task(
         let id = task.id.clone();
         return Err(FleetError::NoLimit { id }.into());
     }
-    let commits = pins::commits(context, &manifest, &[task])?;
+    let mut pins = pins::pins(context, &manifest, &[task], true)?;
     let out = context.project.root().join(&results.out);
-    let folder = TaskFolder::new(out.join(&task.id));
-    let ended = || Ok::<_, Error>(Ended::read(&folder.path)?.filter(Ended::is_final));
+    fs::create_dir_all(&out).map_err(PathError::of("make", &out))?;
+    let (folder, ledger) = (TaskFolder::new(out.join(&task.id)), Ledger::of(&out));
+    ledger.claim(&pins)?;
+    // There is one for each task.
+    let pin = pins.pop().transpose();
+    let is_final = |ended: &Ended| ended.is_final(task.max_cost);
+    let ended = || Ok::<_, Error>(Ended::read(&folder.path)?.filter(is_final));
     let done = ended()?.filter(|_| !folder.clone.exists());
     if let Some(ended) = done {
         return ended.told(&task.id);
@@ -159,14 +179,16 @@ pub fn task(
             manifest: &manifest,
             task,
             index,
-            commit: commits.first().map_or("", String::as_str),
+            commit: pin.map(|pin| pin.map_or_else(String::new, |pin| pin.commit)),
+            build: manifest.build(task).unwrap_or_default(),
+            branch: format!("code-commit/{}", task.id),
             folder: &folder,
-            ledger: Ledger::of(&out),
+            ledger,
             limit: results.max_cost,
         }
         .run()?,
     };
-    if ended.is_final() {
+    if is_final(&ended) {
         remove(&folder.clone)?;
     }
     lock.remove()
@@ -230,7 +252,10 @@ struct Attempt<'a> {
     manifest: &'a Manifest,
     task: &'a Task,
     index: usize,
-    commit: &'a str,
+    /// The commit to begin at, or the reason why it cannot be found.
+    commit: Result<String, FleetError>,
+    build: Option<String>,
+    branch: String,
     folder: &'a TaskFolder,
     ledger: Ledger,
     /// Maximum cost of all tasks.
@@ -240,29 +265,51 @@ struct Attempt<'a> {
 impl Attempt<'_> {
     fn run(&self) -> Result<Ended, Error> {
         let folder = self.folder;
-        let ended = self.try_again();
-        if ended.is_err() && folder.path.join(RESULT).exists() {
+        let problem = match self.try_again() {
+            Err(error) => error,
+            ended => return ended,
+        };
+        let earlier = Ended::read(&folder.path)?;
+        if earlier.is_some_and(|earlier| earlier.record.workflow != NOT_BEGUN) {
             // It has not begun: the earlier result stands, with its log.
             move_log(&folder.project.logs(), &folder.log)?;
+            return Err(problem);
         }
-        ended
+        // Another process has the task, its run was killed, or no money is left: it has no result.
+        let passes = ["locked", "disk", "budget"].contains(&problem.reason().name);
+        if passes || !problem.is::<FleetError>() {
+            return Err(problem);
+        }
+        let now = self.context.clock.now();
+        let mut record = RunRecord::new(NOT_BEGUN, problem.exit(), now);
+        record.end_with(&problem, problem.hint());
+        let document = crate::ui::json::record(&record);
+        self.leave(Ended { document, record }, spent_in(&folder.project)?)
     }
 
     fn try_again(&self) -> Result<Ended, Error> {
         let (context, task, folder) = (self.context, self.task, self.folder);
+        let commit = self.commit.as_deref().map_err(Clone::clone)?;
         own_key(context, task)?;
         let repositories = Repositories::find(context, self.manifest.directory())?;
-        self.prepare(&repositories)?;
+        let origin = Origin {
+            repository: &task.repository,
+            commit,
+            branch: &self.branch,
+            build: self.build.as_deref(),
+        };
+        self.prepare(&repositories, &origin)?;
         let mut runs: Vec<PastRun> = history::latest(&folder.project)?.collect();
         let ended = runs.first().and_then(|last| last.record.as_ref());
-        let document = if let Some(record) = ended.filter(|record| is_final(record)) {
+        let has_ended = |record: &&RunRecord| is_final(record) && !is_short(record);
+        let document = if let Some(record) = ended.filter(has_ended) {
             // It was killed before it could write its result.
             crate::ui::json::record(record)
         } else {
             // Of several with as many replies, the last one.
             runs.reverse();
             let start = self.start(&runs);
-            self.ask(&repositories, &start)?
+            self.ask(&repositories, commit, &start)?
         };
         let ended = serde_json::to_vec(&document).and_then(|json| Ended::parse(&json));
         let ended =
@@ -271,11 +318,16 @@ impl Attempt<'_> {
             context.interrupt.check()?;
             return Ok(ended);
         }
-        self.collect(&repositories, ended)
+        self.collect(&repositories, &origin, ended)
     }
 
     /// Runs the workflow, and returns its record.
-    fn ask(&self, repositories: &Repositories, start: &Start) -> Result<Value, Error> {
+    fn ask(
+        &self,
+        repositories: &Repositories,
+        commit: &str,
+        start: &Start,
+    ) -> Result<Value, Error> {
         let (context, task, folder) = (self.context, self.task, self.folder);
         let query = self.manifest.query(task).unwrap_or_default();
         write_inputs(context, task, &query, &folder.clone)?;
@@ -289,10 +341,10 @@ impl Attempt<'_> {
             let words = [PROGRAM, "recover", "--root"].map(OsString::from);
             let words = [&words[..], &[folder.clone.clone().into()]].concat();
             Child::new(context, &words)?.wait()?;
-            repositories.reset(&task.id, &folder.clone, self.commit)?;
+            repositories.reset(&task.id, &folder.clone, commit)?;
         }
         let words = task.words(&folder.clone, start, limit);
-        let output = folder.path.join(".output.json");
+        let output = folder.path.join(OUTPUT);
         let errors = folder.project.logs().join("stderr.txt");
         let ran =
             Child::new(context, &words)?.run_task(context, task, &folder.clone, (&output, &errors));
@@ -315,22 +367,16 @@ impl Attempt<'_> {
     }
 
     /// Makes the clone, unless an earlier start has.
-    fn prepare(&self, repositories: &Repositories) -> Result<(), Error> {
-        let (task, folder) = (self.task, self.folder);
+    fn prepare(&self, repositories: &Repositories, origin: &Origin<'_>) -> Result<(), Error> {
+        let folder = self.folder;
         if !folder.clone.is_dir() {
             let staged = folder.path.join("clone.new");
             remove(&staged)?;
-            repositories.clone(&task.repository, self.commit, &self.branch(), &staged)?;
-            let build = self.manifest.build(task).unwrap_or_default();
-            build.map_or(Ok(()), |build| Repositories::lay_build(&staged, &build))?;
+            repositories.clone(origin, &staged)?;
             fs::rename(&staged, &folder.clone).map_err(PathError::of("make", &folder.clone))?;
         }
         // An earlier start has ended, but may be tried again.
         move_log(&folder.log, &folder.project.logs())
-    }
-
-    fn branch(&self) -> String {
-        format!("code-commit/{}", self.task.id)
     }
 
     /// Returns how to go on after these runs: with the replies of the one that has the most, if there are any. Those of
@@ -347,27 +393,32 @@ impl Attempt<'_> {
     }
 
     /// Leaves the task's results in its folder, `result.json` last.
-    fn collect(&self, repositories: &Repositories, mut ended: Ended) -> Result<Ended, Error> {
+    fn collect(
+        &self,
+        repositories: &Repositories,
+        origin: &Origin<'_>,
+        mut ended: Ended,
+    ) -> Result<Ended, Error> {
         let (task, folder) = (self.task, self.folder);
         let message = format!("{}: {}", task.id, self.title());
-        let (patch, bundle) = (
-            folder.path.join("change.patch"),
-            folder.path.join("branch.bundle"),
-        );
-        remove(&patch)?;
-        remove(&bundle)?;
-        let place = (self.commit, &*self.branch());
-        match repositories.change(&folder.clone, place, &message, &bundle)? {
-            Change::Made(change) => write(&patch, &change)?,
-            Change::None => write(&patch, &[])?,
-            Change::Unsafe if ended.record.exit.code == 0 => {
-                let error = Error::from(FleetError::Unsafe {
-                    id: task.id.clone(),
-                });
+        // A task that was killed may have left any of them.
+        let files = ["change.patch", "branch.bundle", "change", OUTPUT];
+        let files = files.map(|name| folder.path.join(name));
+        let [patch, bundle, own, _] = &files;
+        files.iter().try_for_each(|path| remove(path))?;
+        let place = (&*folder.clone, &**own);
+        let change = repositories.change(&task.id, origin, place, (&message, bundle));
+        remove(own)?;
+        match change {
+            Ok(change) => write(patch, &change)?,
+            Err(error) if !matches!(error.downcast_ref(), Some(FleetError::Unsafe { .. })) => {
+                return Err(error);
+            }
+            Err(error) if ended.record.exit.code == 0 => {
                 ended.record.end_with(&error, error.hint());
                 ended.document = crate::ui::json::record(&ended.record);
             }
-            Change::Unsafe => {}
+            Err(_) => {}
         }
         let spent = spent_in(&folder.project)?;
         // A build may have put a link there.
@@ -378,17 +429,25 @@ impl Attempt<'_> {
         }
         let exit = ended.record.exit.clone();
         let exit = (exit.code, exit.name.into_owned());
-        let exit = Some(exit).filter(|_| ended.is_final());
+        let is_closed = is_final(&ended.record) && !is_short(&ended.record);
+        let exit = Some(exit).filter(|_| is_closed);
         self.ledger.settle(&task.id, spent, exit)?;
+        self.leave(ended, spent)
+    }
+
+    /// Leaves the task's result in its folder.
+    fn leave(&self, ended: Ended, spent: Micros) -> Result<Ended, Error> {
+        let (task, folder) = (self.task, self.folder);
         let mut document = ended.document;
         document["task"] = json!({
             "id": task.id,
             "index": self.index,
-            "repository": repositories.place(&task.repository),
+            "repository": place(self.manifest.directory(), &task.repository),
             "title": self.title(),
-            "commit": self.commit,
+            "commit": self.commit.as_ref().ok(),
             "labels": task.labels,
             "cost": Usd::from(spent),
+            "max_cost": task.max_cost,
         });
         if let Some(log) = ended.record.log.as_deref() {
             document["log"] = log.replacen("logs/", "log/", 1).into();
