@@ -78,6 +78,9 @@ pub struct Account {
     pub is_begun: bool,
 }
 
+/// The accounts of tasks, by their ids.
+pub type Accounts = BTreeMap<String, Account>;
+
 /// The ledger of a campaign.
 pub struct Ledger {
     path: PathBuf,
@@ -99,7 +102,7 @@ impl Ledger {
     ///
     /// # Errors
     /// When the ledger cannot be read.
-    pub fn accounts(&self) -> Result<BTreeMap<String, Account>, PathError> {
+    pub fn accounts(&self) -> Result<Accounts, PathError> {
         read(&mut Records::lock(&self.path)?)
     }
 
@@ -108,16 +111,15 @@ impl Ledger {
     /// # Errors
     /// When the ledger cannot be read.
     pub fn spent(&self) -> Result<Usd, PathError> {
-        let accounts = self.accounts()?.into_values();
-        let spent = accounts.fold(Micros::ZERO, |sum, account| sum.plus(account.spent));
-        Ok(spent.into())
+        Ok(spent(&self.accounts()?))
     }
 
-    /// Opens accounts for those of the tasks that have none. One without a pin has not begun.
+    /// Opens accounts for those of the tasks that have none, and returns all that were there. A task without a pin does
+    /// not begin.
     ///
     /// # Errors
     /// When the account of an id is that of another task, or the ledger cannot be read or written.
-    pub fn claim(&self, pins: &[Result<TaskPin, FleetError>]) -> Result<(), Error> {
+    pub fn claim(&self, pins: &[Result<TaskPin, FleetError>]) -> Result<Accounts, Error> {
         let mut records = Records::lock(&self.path)?;
         let accounts = read(&mut records)?;
         let mut opened = Vec::new();
@@ -136,7 +138,10 @@ impl Ledger {
                 Some(_) => {}
             }
         }
-        Ok(records.append(&opened)?)
+        if !opened.is_empty() {
+            records.append(&opened)?;
+        }
+        Ok(accounts)
     }
 
     /// Reserves what a task may still cost: its `limit`, less the `spent` of its runs.
@@ -204,8 +209,14 @@ impl Ledger {
     }
 }
 
-fn read(records: &mut Records) -> Result<BTreeMap<String, Account>, PathError> {
-    let mut accounts: BTreeMap<String, Account> = BTreeMap::new();
+/// Returns what all calls of these accounts have cost.
+pub fn spent(accounts: &Accounts) -> Usd {
+    let spent = accounts.values().map(|account| account.spent);
+    spent.fold(Micros::ZERO, Micros::plus).into()
+}
+
+fn read(records: &mut Records) -> Result<Accounts, PathError> {
+    let mut accounts = Accounts::new();
     for mut account in records.read::<Account>()? {
         account.is_begun = account.digest.is_none();
         let earlier = accounts.remove(&account.task);

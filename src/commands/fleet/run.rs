@@ -16,7 +16,7 @@ use serde_json::json;
 use super::args::RunArgs;
 use super::child::Child;
 use super::error::FleetError;
-use super::ledger::Ledger;
+use super::ledger::{self, Accounts, Ledger};
 use super::manifest::{CheckWords, Manifest, Task};
 use super::pins;
 use super::policy::RETRIES;
@@ -55,8 +55,8 @@ pub fn run(
     let out = context.project.root().join(&arguments.results.out);
     fs::create_dir_all(&out).map_err(PathError::of("make", &out))?;
     let pins = pins::pins(context, &manifest, &tasks.iter().collect::<Vec<_>>(), true)?;
-    Ledger::of(&out).claim(&pins)?;
-    let mut campaign = Campaign::new(context, arguments, (&manifest, &tasks), out)?;
+    let accounts = Ledger::of(&out).claim(&pins)?;
+    let mut campaign = Campaign::new(context, arguments, (&manifest, &tasks), (out, accounts))?;
     campaign.work()?;
     campaign.outcome()
 }
@@ -104,10 +104,8 @@ impl<'c> Campaign<'c> {
         context: &'c Context<'c>,
         arguments: &'c RunArgs,
         (manifest, tasks): (&'c Manifest, &'c [Task]),
-        out: PathBuf,
+        (out, accounts): (PathBuf, Accounts),
     ) -> Result<Self, Error> {
-        let ledger = Ledger::of(&out);
-        let accounts = ledger.accounts()?;
         let state = |task: &Task| -> Result<State, Error> {
             let folder = out.join(&task.id);
             if folder.join(RESULT).symlink_metadata().is_err() {
@@ -141,7 +139,7 @@ impl<'c> Campaign<'c> {
             rest,
             running: BTreeMap::new(),
             is_short: false,
-            spent: ledger.spent()?,
+            spent: ledger::spent(&accounts),
             began: context.clock.elapsed(),
             ended: 0,
             live: LiveLines::new(context.reporter.is_live()),
