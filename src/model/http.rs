@@ -30,7 +30,7 @@ use crate::secret::ApiKey;
 use crate::sys::environment::Clock;
 use crate::sys::http::retry::{self, Advice};
 use crate::sys::http::{HttpError, header, rate_limit};
-use crate::sys::interrupt::Interrupt;
+use crate::sys::interrupt::{Interrupt, Interrupted};
 use crate::sys::ndjson::Lines;
 use crate::sys::sse::Events;
 use crate::sys::text::without_mark;
@@ -132,6 +132,19 @@ impl<'a> HttpModel<'a> {
         let wait = until.map(|until| until.signed_duration_since(self.clock.now()));
         let wait = wait.and_then(|wait| wait.to_std().ok());
         wait.unwrap_or_default().min(self.timeout)
+    }
+
+    /// Waits until the pace allows a call, but no longer than `most`. Others may slow it down meanwhile.
+    fn keep_pace(&self, mut most: Duration, listener: &dyn Listener) -> Result<(), Interrupted> {
+        loop {
+            let pause = self.pause().min(most);
+            if pause.is_zero() {
+                return Ok(());
+            }
+            listener.pausing(pause);
+            self.interrupt.sleep(pause)?;
+            most -= pause;
+        }
     }
 
     fn try_once(
@@ -387,15 +400,10 @@ impl<'a> HttpModel<'a> {
 impl Model for HttpModel<'_> {
     /// Tries until there is an answer, the failure is final, or the time is up.
     fn ask(&self, request: &Request<'_>, listener: &dyn Listener) -> Result<Answer, ModelError> {
-        let mut pause = self.pause();
-        if let Some(deadline) = self.deadline {
-            pause = pause.min(deadline.saturating_sub(self.clock.elapsed()));
-        }
-        if !pause.is_zero() {
-            listener.pausing(pause);
-            self.interrupt.sleep(pause)?;
-        }
-        // The pause is not a part of the call's time.
+        // A pause before the first try is not a part of the call's time.
+        let until = self.deadline.unwrap_or(Duration::MAX);
+        let most = until.saturating_sub(self.clock.elapsed());
+        self.keep_pace(most.min(self.timeout), listener)?;
         let own = self.clock.elapsed() + self.timeout;
         let deadline = self.deadline.unwrap_or(own);
         let left = || deadline.saturating_sub(self.clock.elapsed());
@@ -428,6 +436,7 @@ impl Model for HttpModel<'_> {
             listener.restart();
             listener.retrying(tries + 1, wait, &error.brief());
             self.interrupt.sleep(wait)?;
+            self.keep_pace(left(), listener)?;
         }
         Err(ModelError::TimedOut(self.timeout))
     }

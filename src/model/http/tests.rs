@@ -1,5 +1,6 @@
 //! Which connections calls take, and which failures are worth another try, from a loopback server.
 
+use std::cell::RefCell;
 use std::io::{BufRead as _, BufReader};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
@@ -15,6 +16,7 @@ use crate::model::{Endpoint, Proxies};
 use crate::model::{Form, Thinking, Vendor, VendorError};
 use crate::secret::ApiKey;
 use crate::sys::environment::SystemClock;
+use crate::sys::interrupt::Signal;
 
 /// Reads a request: its head, and its body.
 fn receive(stream: &TcpStream) -> Option<(String, Value)> {
@@ -252,6 +254,37 @@ fn a_rate_limit_that_is_used_up_paces_all_processes_with_the_key() {
         let key = Some(ApiKey::parse(b"sk-ant-test-9876543210").unwrap());
         assert_eq!(model(Route { key, ..route }).pause(), Duration::ZERO);
     }
+}
+
+#[test]
+fn a_pause_is_told_and_has_an_end_though_others_wait_on() {
+    struct Pauses(RefCell<Vec<Duration>>);
+    impl Listener for Pauses {
+        fn pausing(&self, pause: Duration) {
+            self.0.borrow_mut().push(pause);
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let (route, _asked) = serving(Vec::new());
+    let (clock, interrupt) = (SystemClock::start(), Interrupt::never().unwrap());
+    let minute = Duration::from_secs(60);
+    let spec = ModelSpec::new("m", Provider::Anthropic);
+    let model = HttpModel::new(
+        spec,
+        route,
+        Delivery::Whole,
+        minute,
+        &clock,
+        interrupt.clone(),
+    );
+    let model = model.paced(Some(dir.path()));
+    model.hold(Some(minute * 60));
+    let (pauses, most) = (Pauses(RefCell::default()), Duration::from_millis(30));
+    model.keep_pace(most, &pauses).unwrap();
+    let pauses = pauses.0.into_inner();
+    assert_eq!(pauses, [most]);
+    interrupt.simulate(Signal::Int);
+    assert!(model.keep_pace(most, &Quiet).is_err());
 }
 
 /// A seventh vendor, to throw away: all of it is this type. Its reply is a JSON string.
