@@ -29,6 +29,8 @@ const LISTED: usize = 2000;
 const VALUES: usize = 20;
 /// Maximum length of a text in a table, in characters.
 const TEXT: usize = 40;
+/// Maximum length of an error on the page, in characters.
+const ERROR: usize = 200;
 /// The columns of comma-separated values, as pointers into a task's data.
 const COLUMNS: [&str; 17] = [
     "id",
@@ -226,11 +228,15 @@ fn all(rows: &[TaskRow], has_page: impl Fn(&str) -> bool) -> Table {
             Usd::from(row.cost).to_string(),
             elapsed(row.seconds.0),
         ];
-        task(row, texts, numbers, &has_page)
+        let error = row.error.as_ref();
+        Row {
+            note: error.map(|error| one_line(error, ERROR)),
+            ..task(row, texts, numbers, &has_page)
+        }
     });
     Table {
         title: "The tasks",
-        texts: vec!["task", "request", "model", tables::RESULT],
+        texts: vec!["task", tables::REQUEST, "model", tables::RESULT],
         numbers: vec!["files", "lines", "cost", "time"],
         rows: listed.collect(),
         left_out: rows.len().saturating_sub(LISTED),
@@ -248,6 +254,7 @@ fn task(
         outcome: row.is_done(),
         texts,
         numbers,
+        ..Row::default()
     }
 }
 

@@ -5,6 +5,10 @@ use std::time::Duration;
 
 use crate::model::price::Usd;
 use crate::sys::numbers::{counted, elapsed, grouped};
+use crate::sys::text::truncated;
+
+/// Maximum length of the id of a running task, in columns.
+const LONGEST_ID: usize = 20;
 
 /// The state of a campaign, as a person sees it.
 #[derive(Debug, Default)]
@@ -39,7 +43,10 @@ impl Progress<'_> {
             self.rate()
         );
         let running = self.running.iter();
-        let running = running.map(|(id, time)| format!("{id} {}", elapsed(*time)));
+        let running = running.map(|(id, time)| {
+            let id = truncated(id, LONGEST_ID);
+            format!("{id} {}", elapsed(*time))
+        });
         let ends = self
             .ended
             .iter()
@@ -79,6 +86,7 @@ mod tests {
             running: vec![
                 ("api", Duration::from_secs(65)),
                 ("web-7", Duration::from_secs(3)),
+                ("a-name-that-leaves-no-room", Duration::ZERO),
             ],
             spent: Usd::try_from(12.5).unwrap(),
             limit: Usd::try_from(50.0).ok(),
@@ -89,7 +97,7 @@ mod tests {
             progress.lines(),
             [
                 "  fleet  212 of 1,000 tasks  $12.50 of $50.00  3.4 a minute",
-                "running  api 1m 05s, web-7 3s",
+                "running  api 1m 05s, web-7 3s, a-name-that-leaves-… 0s",
                 "  ended  build-failed 12, done 200",
                 "         paced until 12:00:05",
             ]

@@ -11,6 +11,8 @@ use crate::secret::Redactor;
 
 /// The head of a column of outcomes.
 pub const RESULT: &str = "result";
+/// The head of a column of long texts, which are wrapped.
+pub const REQUEST: &str = "request";
 
 /// A table of text columns, then numeric ones.
 #[derive(Debug, Default)]
@@ -36,6 +38,8 @@ pub struct Row {
     pub outcome: Option<bool>,
     /// The text cells.
     pub texts: Vec<String>,
+    /// A text below the first cell.
+    pub note: Option<String>,
     /// The numeric cells.
     pub numbers: Vec<String>,
 }
@@ -73,25 +77,28 @@ pub fn page(
 pub fn shown(escaper: HtmlEscaper<'_>, table: &Table) -> Markup {
     html! {
         h2 { (table.title) }
-        div.scroll { table {
+        div.scroll { table.tasks {
             thead { tr { (columns(&table.texts, &table.numbers)) } }
-            tbody { @for row in &table.rows { (line(escaper, row, table.texts.last() == Some(&RESULT))) } }
+            tbody { @for row in &table.rows { (line(escaper, row, &table.texts)) } }
         } }
     }
 }
 
-fn line(escaper: HtmlEscaper<'_>, row: &Row, has_result: bool) -> Markup {
+fn line(escaper: HtmlEscaper<'_>, row: &Row, heads: &[&str]) -> Markup {
     let folder = row.folder.as_deref();
     let page = folder.map(|name| format!("./{}/report.html", utf8_percent_encode(name, PLAIN)));
-    let last = row.texts.len().saturating_sub(1);
+    let note = row.note.iter().map(|note| escaper.name(note));
     html! {
         tr {
-            @for (at, text) in row.texts.iter().enumerate() {
+            @for (at, (text, head)) in row.texts.iter().zip(heads).enumerate() {
                 @let text = escaper.name(text);
-                @match (at, &page) {
-                    (0, Some(page)) => th scope="row" { a href=(page) { code { (text) } } },
-                    (0, None) => th scope="row" { (text) },
-                    _ if has_result && at == last => td { (badge(row.outcome, &text)) },
+                @match *head {
+                    _ if at == 0 => th scope="row" {
+                        @if let Some(page) = &page { a href=(page) { code { (text) } } } @else { (text) }
+                        @for note in note.clone() { small { (note) } }
+                    },
+                    RESULT => td { (badge(row.outcome, &text)) },
+                    REQUEST => td.long { (text) },
                     _ => td { (text) },
                 }
             }
