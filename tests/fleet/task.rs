@@ -3,9 +3,11 @@
 use std::fs;
 use std::process::Command;
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::{BAD, Fleet, GOOD, MINUTE, change, git, with};
+use crate::signals::kill;
 use crate::support::{Answer, ModelServer, ends, gemini, within_a_minute};
 
 #[test]
@@ -508,11 +510,7 @@ fn the_result_of_an_earlier_try_is_gone_while_the_next_one_goes_on() {
     let started = fleet.project.start(&words);
     heard.recv_timeout(MINUTE).unwrap();
     assert!(!fleet.has("out/a/result.json"));
-    let process = started.id().to_string();
-    Command::new("kill")
-        .args(["-TERM", &process])
-        .status()
-        .unwrap();
+    kill(&started, Signal::TERM);
     assert_eq!(started.wait_with_output().unwrap().status.code(), Some(143));
 }
 
@@ -525,10 +523,6 @@ fn a_signal_ends_a_fetch_that_gets_no_answer() {
     let words = ["fleet", "task", "tasks.jsonl", "0", "--out", "out"];
     let started = fleet.project.start(&words);
     let _connection = listener.accept().unwrap();
-    let process = started.id().to_string();
-    Command::new("kill")
-        .args(["-TERM", &process])
-        .status()
-        .unwrap();
+    kill(&started, Signal::TERM);
     assert_eq!(started.wait_with_output().unwrap().status.code(), Some(143));
 }
