@@ -31,10 +31,16 @@ use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::sys::error::Error;
 use crate::sys::files::PathError;
+use crate::sys::text::one_line;
+use crate::ui::columns;
 use crate::ui::live::LiveLines;
 
+/// Maximum length of a task's error, in characters.
+const LONGEST_PROBLEM: usize = 200;
 /// Time between two looks at the clock and for signals.
 const TICK: Duration = Duration::from_millis(100);
+/// Time between two looks into the ledger, for the live table.
+const SUMMING: Duration = Duration::from_secs(2);
 
 /// Does all tasks that are not done.
 ///
@@ -93,6 +99,8 @@ struct Campaign<'c> {
     /// True until a task ends: what is left did not pay for another one.
     is_short: bool,
     spent: Usd,
+    /// The time at which that was read from the ledger.
+    summed: Duration,
     began: Duration,
     ended: usize,
     live: LiveLines,
@@ -140,6 +148,7 @@ impl<'c> Campaign<'c> {
             running: BTreeMap::new(),
             is_short: false,
             spent: ledger::spent(&accounts),
+            summed: context.clock.elapsed(),
             began: context.clock.elapsed(),
             ended: 0,
             live: LiveLines::new(context.reporter.is_live()),
@@ -271,16 +280,18 @@ impl<'c> Campaign<'c> {
             State::Ended(code, name.to_owned())
         };
         let error = record.and_then(|record| record.error.as_ref());
-        let problem = error.map(|error| &*error.message).filter(|_| !has_begun);
-        self.tell(index, name, cost, problem);
+        let line = index + 1;
+        let problem = error.map(|error| match one_line(&error.message, LONGEST_PROBLEM) {
+            problem if has_begun => format!("  {problem}"),
+            problem => format!("  line {line}: {problem}"),
+        });
+        self.tell(index, name, cost, &problem.unwrap_or_default());
     }
 
     /// Tells of a task that has ended; at a terminal, where the table counts those that are done, only of failures.
-    fn tell(&mut self, index: usize, name: &str, cost: Option<Usd>, problem: Option<&str>) {
+    fn tell(&mut self, index: usize, name: &str, cost: Option<Usd>, problem: &str) {
         let id = &self.tasks[index].id;
         let cost = cost.map_or_else(String::new, |cost| format!("  {cost}"));
-        let line = index + 1;
-        let problem = problem.map_or_else(String::new, |it| format!("  line {line}: {it}"));
         if !self.context.reporter.is_live() || name != "done" {
             self.live.clear();
             self.context.notice(format!("{id}  {name}{cost}{problem}"));
@@ -289,6 +300,11 @@ impl<'c> Campaign<'c> {
 
     fn show(&mut self) {
         let now = self.context.clock.elapsed();
+        if self.context.reporter.is_live() && now.saturating_sub(self.summed) >= SUMMING {
+            // A call that was cut off has a cost in the ledger alone.
+            self.spent = Ledger::of(&self.out).spent().unwrap_or(self.spent);
+            self.summed = now;
+        }
         let mut progress = Progress {
             tasks: self.tasks.len(),
             spent: self.spent,
@@ -364,6 +380,7 @@ impl<'c> Campaign<'c> {
             "no tasks".to_owned()
         };
         let text = format!("{listed}; {spent}");
+        let text = columns::folded(&text, self.context.reporter.columns(), 2);
         let json = json!({"schema": 1, "tasks": count, "ended": ends, "cost": spent});
         let unpaid = self.states.iter().position(|state| *state == State::Unpaid);
         let failed = self.failed(count);
