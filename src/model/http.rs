@@ -428,15 +428,18 @@ impl Model for HttpModel<'_> {
             let jitter = f64::from(self.clock.now().timestamp_subsec_micros()) / 1e6;
             let wait = failed.wait.filter(|wait| !wait.is_zero());
             let wait = wait.unwrap_or_else(|| retry::backoff(tries, jitter));
-            let wait = wait.max(self.pause());
-            if wait > left() {
-                let error = Box::new(error);
-                return Err(ModelError::NoTimeLeft { error, wait });
+            let mut wait = wait.max(self.pause());
+            // Others may slow down the pace meanwhile.
+            while !wait.is_zero() {
+                if wait > left() {
+                    let error = Box::new(error);
+                    return Err(ModelError::NoTimeLeft { error, wait });
+                }
+                listener.restart();
+                listener.retrying(tries + 1, wait, &error.brief());
+                self.interrupt.sleep(wait)?;
+                wait = self.pause();
             }
-            listener.restart();
-            listener.retrying(tries + 1, wait, &error.brief());
-            self.interrupt.sleep(wait)?;
-            self.keep_pace(left(), listener)?;
         }
         Err(ModelError::TimedOut(self.timeout))
     }

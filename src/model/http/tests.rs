@@ -287,6 +287,31 @@ fn a_pause_is_told_and_has_an_end_though_others_wait_on() {
     assert!(model.keep_pace(most, &Quiet).is_err());
 }
 
+#[test]
+fn a_call_is_not_tried_again_where_others_have_used_up_the_limit_meanwhile() {
+    struct Others(Pace);
+    impl Listener for Others {
+        fn retrying(&self, _next_try: u32, _wait: Duration, _reason: &str) {
+            self.0.wait_until(chrono::Utc::now() + TimeDelta::hours(1));
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let busy =
+        "HTTP/1.1 503 No\r\ncontent-length: 2\r\nretry-after-ms: 1\r\nconnection: close\r\n\r\n{}";
+    let (route, asked) = serving(vec![vec![busy.to_owned()], vec![reply("a")]]);
+    let (clock, interrupt) = (SystemClock::start(), Interrupt::never().unwrap());
+    let minute = Duration::from_secs(60);
+    let spec = ModelSpec::new("m", Provider::Anthropic);
+    let model = HttpModel::new(spec, route, Delivery::Whole, minute, &clock, interrupt);
+    let model = model.paced(Some(dir.path()));
+    let key = "sk-ant-test-0123456789";
+    let others = Others(Pace::new(dir.path(), &model.server.url(), key));
+    let failed = model.ask(&request(), &others).err().unwrap();
+    // It has not timed out, which would count as a call that was paid for.
+    assert!(matches!(failed, ModelError::NoTimeLeft { .. }), "{failed}");
+    assert_eq!(asked.try_iter().count(), 1);
+}
+
 /// A seventh vendor, to throw away: all of it is this type. Its reply is a JSON string.
 struct Seventh;
 
