@@ -9,7 +9,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::last;
-use super::output_file::OutputFile;
+use super::output_file;
 use crate::project::LOGS;
 use crate::run::closing;
 use crate::run::context::Context;
@@ -54,6 +54,10 @@ pub struct VerifyArgs {
 
 /// The namespace of signatures.
 const NAMESPACE: &str = "code-commit";
+/// The warnings of a verification.
+const REPLACED: &str = "the program was replaced after the run: its digest is not checked";
+const UNCHECKED: &str =
+    "the signature is not checked: name the keys that you trust with `--allowed-signers`";
 /// Maximum size of a statement, in bytes.
 const LARGEST: u64 = 64 * MIB;
 /// Maximum number of differences told.
@@ -134,8 +138,7 @@ pub fn attest(context: &Context<'_>, arguments: &AttestArgs) -> Result<Outcome, 
             let files = [(path.clone(), text)].into_iter().chain(signed);
             let mut written = Vec::new();
             for (path, text) in files {
-                let write = || OutputFile::find(project, &path)?.write(project, &text);
-                write().map_err(PathError::of("write", &path))?;
+                output_file::write(project, &path, &text)?;
                 written.push(path.display().to_string());
             }
             let said = format!("done: {folder} is attested in {}", written.join(", "));
@@ -197,34 +200,20 @@ pub fn verify(context: &Context<'_>, arguments: &VerifyArgs) -> Result<Outcome, 
         1 => "made again from its reply".to_owned(),
         replies => format!("made again from {replies} replies"),
     };
-    let by = signer.as_ref().map(|name| format!("; signed by {name}"));
-    let summary = format!(
-        "verified: {folder}, {files}, {replies}{}",
-        by.unwrap_or_default()
-    );
-    let mut outcome = Outcome {
-        data: Some(
-            json!({"schema": 1, "run": folder, "verified": true, "files": statement.files,
-            "replies": statement.replies, "signer": signer}),
-        ),
-        ..Outcome::said(summary)
-    };
-    let unchecked = signer.is_none() && signature.is_file();
-    let notes = [
-        (
-            is_replaced,
-            "the program was replaced after the run: its digest is not checked",
-        ),
-        (
-            unchecked,
-            "the signature is not checked: name the keys that you trust with `--allowed-signers`",
-        ),
-    ];
-    let notes = notes.into_iter().filter(|(is_so, _)| *is_so);
-    outcome
-        .warnings
-        .extend(notes.map(|(_, note)| note.to_owned()));
-    Ok(outcome)
+    let by = signer.as_ref();
+    let by = by.map_or_else(String::new, |name| format!("; signed by {name}"));
+    let replaced = is_replaced.then_some(REPLACED);
+    let is_unchecked = signer.is_none() && signature.is_file();
+    let warnings = replaced
+        .into_iter()
+        .chain(is_unchecked.then_some(UNCHECKED));
+    let data = json!({"schema": 1, "run": folder, "verified": true, "files": statement.files,
+        "replies": statement.replies, "signer": signer});
+    Ok(Outcome {
+        data: Some(data),
+        warnings: warnings.map(str::to_owned).collect(),
+        ..Outcome::said(format!("verified: {folder}, {files}, {replies}{by}"))
+    })
 }
 
 /// Lists the fields in which a statement differs from the recorded one. A field that is null is there.

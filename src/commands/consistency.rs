@@ -20,7 +20,7 @@ use crate::record::finding::{ReportFinding, Severity};
 use crate::record::result::{RunRecord, SectionRecord};
 use crate::run::active::Run;
 use crate::run::context::{Context, ModelChoice};
-use crate::run::outcome::{Failure, Outcome};
+use crate::run::outcome::{Failure, Outcome, ended};
 use crate::run::parts::Parts;
 use crate::run::past::sarif;
 use crate::run::ready;
@@ -107,20 +107,8 @@ fn unchanged(
     (record.exit, record.error) = (Exit::Done.into(), None);
     let said = format!("done: nothing has changed since {folder}, whose report is in {REPORT}");
     let (result, document) = concluded(context, arguments, &mut record, Ok(said));
-    let (log, record) = (Some(folder), Some(Box::new(record)));
-    let ended = match result {
-        Ok(said) => Ok(Outcome {
-            log,
-            record,
-            ..Outcome::said(said)
-        }),
-        Err(error) => Err(Failure {
-            log,
-            record,
-            ..error.into()
-        }),
-    };
-    printing(arguments, document, ended)
+    record.log = Some(folder);
+    printing(arguments, document, ended(result, record))
 }
 
 /// Judges the findings of a run that has ended well so far, and returns them in the requested format. Writes them to
@@ -154,8 +142,7 @@ fn concluded(
         (Some(path), _) => {
             let text = format!("{document:#}\n");
             let text = context.redactor.text(&text);
-            let write = || OutputFile::find(&context.project, path)?.write(&context.project, &text);
-            let written = write().map_err(PathError::of("write", path));
+            let written = output_file::write(&context.project, path, &text);
             result = result.and_then(|said| written.map(|()| said).map_err(Error::from));
         }
         // Standard output has the findings.

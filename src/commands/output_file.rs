@@ -19,7 +19,7 @@ use crate::edit::beneath::{Root, split};
 use crate::edit::spelling::{self, PathScope};
 use crate::project::repository::DOT_GIT;
 use crate::project::{LOGS, Project};
-use crate::sys::files::is_same;
+use crate::sys::files::{PathError, is_same};
 use crate::sys::{atomic_file, files};
 
 /// A destination for output.
@@ -70,6 +70,15 @@ fn protecting_rule(project: &Project, path: &Path) -> Option<Rule> {
     let inside = path.strip_prefix(project.root()).ok()?;
     let rule = spelling::protected_rule(&inside.to_string_lossy(), PathScope::Reply);
     rule.filter(|_| !inside.starts_with("target"))
+}
+
+/// Writes this text to a file that the user has named.
+///
+/// # Errors
+/// When the file must not or cannot be written; an existing file is then unchanged.
+pub fn write(project: &Project, path: &Path, text: &str) -> Result<(), PathError> {
+    let written = OutputFile::find(project, path).and_then(|file| file.write(project, text));
+    written.map_err(PathError::of("write", path))
 }
 
 impl OutputFile {

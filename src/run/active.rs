@@ -23,7 +23,7 @@ use crate::record::seconds::Seconds;
 use crate::record::step::{PartRecord, Step};
 use crate::run::context::Context;
 use crate::run::counting::CountingListener;
-use crate::run::outcome::{Advice, Failure, Outcome};
+use crate::run::outcome::{Advice, Failure, Outcome, ended};
 use crate::run::past::history::{PastRun, records_of};
 use crate::run::past::spans::Trace;
 use crate::run::problems::DoesNotFit;
@@ -276,16 +276,13 @@ impl<'c> Run<'c> {
         let price = self.note_served(spec, reply.model_version.as_deref());
         let price = price.map(|price| tier.price(price));
         let cost = self.account((spec, price), usage, size.as_ref());
+        let step = self.record.steps.last();
         self.context.reporter.event(&Event::Answered {
             model: spec.name.clone(),
             usage,
             cost,
-            tier: self.record.steps.last().and_then(|step| step.tier),
-            took: self
-                .record
-                .steps
-                .last()
-                .map_or(Duration::ZERO, |step| step.seconds.0),
+            tier: step.and_then(|step| step.tier),
+            took: step.map_or(Duration::ZERO, |step| step.seconds.0),
         });
         self.note(|record| {
             record.finish = Some(reply.finish.clone());
@@ -458,11 +455,8 @@ impl<'c> Run<'c> {
             return Some(Usd::ZERO);
         }
         let cost = told.zip(price).map(|(usage, price)| price.of(usage));
-        let at_most = || {
-            size.map(|size| estimate::dearest(size, spec))
-                .unwrap_or_default()
-        };
-        self.purse.spend(cost.unwrap_or_else(at_most));
+        let at_most = || size.map(|size| estimate::dearest(size, spec));
+        self.purse.spend(cost.or_else(at_most).unwrap_or_default());
         self.reserved = None;
         self.note(|record| {
             (record.usage, record.cost) = (usage, cost);
@@ -572,23 +566,8 @@ impl<'c> Run<'c> {
             }
         };
         self.export();
-        let log = Some(self.log.name().to_owned());
-        let tree = self.record.tree;
-        let record = Some(Box::new(self.record));
-        match result {
-            Ok(summary) => Ok(Outcome {
-                log,
-                record,
-                ..Outcome::said(summary)
-            }),
-            Err(error) => Err(Failure {
-                advice: self.advice,
-                tree,
-                log,
-                record,
-                ..error.into()
-            }),
-        }
+        let advice = self.advice;
+        ended(result, self.record).map_err(|failure| Failure { advice, ..failure })
     }
 
     /// Exports the run if the environment asks for it, unless a signal has ended it. A failure is only a warning.

@@ -32,6 +32,25 @@ pub struct Outcome {
     pub record: Option<Box<RunRecord>>,
 }
 
+/// The end of a run with a record.
+pub fn ended(result: Result<String, Error>, record: RunRecord) -> Result<Outcome, Failure> {
+    let (log, tree) = (record.log.clone(), record.tree);
+    let record = Some(Box::new(record));
+    match result {
+        Ok(summary) => Ok(Outcome {
+            log,
+            record,
+            ..Outcome::said(summary)
+        }),
+        Err(error) => Err(Failure {
+            tree,
+            log,
+            record,
+            ..error.into()
+        }),
+    }
+}
+
 impl Outcome {
     /// An outcome that consists of one sentence.
     pub fn said(summary: impl Into<String>) -> Self {
