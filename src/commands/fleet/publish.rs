@@ -86,10 +86,11 @@ pub fn publish(context: &Context<'_>, directory: &Path, branch: &str) -> Result<
     let place = context.project.root().join(directory);
     let rows = sum::read(context, &place, |_, _| ())?;
     let git = Git::find(context.environment.os("PATH"), context.project.root());
-    let git = git.ok_or_else(|| FleetError::Unpublished {
+    let unpublished = |problems| FleetError::Unpublished {
         branch: branch.to_owned(),
-        problems: vec!["git is not installed".to_owned()],
-    })?;
+        problems,
+    };
+    let git = git.ok_or_else(|| unpublished(vec!["git is not installed".to_owned()]))?;
     let publisher = Publisher {
         git,
         branch,
@@ -116,17 +117,13 @@ pub fn publish(context: &Context<'_>, directory: &Path, branch: &str) -> Result<
     }
     context.interrupt.check()?;
     if !problems.is_empty() {
-        let branch = branch.to_owned();
-        return Err(FleetError::Unpublished { branch, problems }.into());
+        return Err(unpublished(problems).into());
     }
     for change in &changes {
         context.interrupt.check()?;
-        publisher
-            .make(change)
-            .map_err(|problem| FleetError::Unpublished {
-                branch: branch.to_owned(),
-                problems: vec![format!("{}: {problem}", change.row.id)],
-            })?;
+        let problem = |problem| format!("{}: {problem}", change.row.id);
+        let made = publisher.make(change).map_err(problem);
+        made.map_err(|problem| unpublished(vec![problem]))?;
     }
     let hosted = changes.iter().filter_map(|change| change.hosted.as_ref());
     let unknown = hosted.filter(|hosted| hosted.is_unknown());
@@ -148,12 +145,10 @@ impl Publisher<'_> {
     /// Runs git, in a repository if one is given, and returns its output.
     fn git(&self, repository: Option<&Repository>, words: &[&str]) -> Result<String, String> {
         let place = repository.map(|found| format!("--git-dir={}", found.own.display()));
-        let words: Vec<&str> = place
-            .as_deref()
-            .into_iter()
-            .chain(words.iter().copied())
-            .collect();
-        let command = self.git.command(Path::new("/"), &words);
+        let place: Vec<&str> = place.as_deref().into_iter().collect();
+        let command = self
+            .git
+            .command(Path::new("/"), &[&place[..], words].concat());
         let output = ended(command.ok_or("a path is not UTF-8")?, self.interrupt)?;
         Ok(String::from_utf8_lossy(&output).trim_end().to_owned())
     }
@@ -177,16 +172,13 @@ impl Publisher<'_> {
             return Err(format!("`{path}` has no branch of the task"));
         }
         let (bundle, mut is_there) = (path, false);
-        let repository = (!is_url(&row.repository))
-            .then(|| find(&row.repository))
-            .transpose()?;
+        let is_local = !is_url(&row.repository);
+        let repository = is_local.then(|| find(&row.repository)).transpose()?;
         if let Some(repository) = &repository {
             self.check_clean(repository)?;
             let branch = format!("refs/heads/{}", self.branch);
-            let found = self.git(
-                Some(repository),
-                &["rev-parse", "--verify", "--quiet", &branch],
-            );
+            let words = ["rev-parse", "--verify", "--quiet", &branch];
+            let found = self.git(Some(repository), &words);
             is_there = found.as_ref().is_ok_and(|found| *found == commit);
             if found.is_ok() && !is_there {
                 let top = repository.top.display();
@@ -194,10 +186,8 @@ impl Publisher<'_> {
             }
             self.git(Some(repository), &["bundle", "verify", "--quiet", &bundle])?;
         }
-        let url = match &repository {
-            Some(repository) => origin(repository),
-            None => Some(row.repository.clone()),
-        };
+        let elsewhere = || Some(row.repository.clone());
+        let url = repository.as_ref().map_or_else(elsewhere, origin);
         let hosted = url.and_then(|url| Hosted::of(&url));
         Ok(Change {
             row,
@@ -213,9 +203,8 @@ impl Publisher<'_> {
     fn check_clean(&self, repository: &Repository) -> Result<(), String> {
         let top = &repository.top;
         let is_bare = repository.own == *top;
-        repository
-            .check_readable()
-            .map_err(|error| error.to_string())?;
+        let checked = repository.check_readable();
+        checked.map_err(|error| error.to_string())?;
         let is_there = |name: &&&str| repository.own.join(name).symlink_metadata().is_ok();
         if let Some(name) = UNDER_WAY.iter().find(is_there) {
             return Err(format!(
@@ -231,10 +220,8 @@ impl Publisher<'_> {
         changed.extend(staged(top, Some(&self.git), None)?);
         changed.first().map_or(Ok(()), |file| {
             let file = file.trim_start();
-            Err(format!(
-                "`{}` has uncommitted changes: `{file}`",
-                top.display()
-            ))
+            let top = top.display();
+            Err(format!("`{top}` has uncommitted changes: `{file}`"))
         })
     }
 
@@ -256,19 +243,12 @@ impl Publisher<'_> {
         let hosted = changes.iter().filter_map(|change| change.hosted.as_ref());
         let on_github = hosted.filter(|hosted| hosted.may_be("github"));
         let slugs: Vec<&str> = on_github.map(|hosted| &*hosted.slug).collect();
-        let mut commands: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-        let mut add = |tool, line| commands.entry(tool).or_default().push(line);
-        if !slugs.is_empty() {
-            let list = slugs.join(" ");
-            add(
-                "turbolift",
-                format!("turbolift init --name {name} && cd {name}"),
-            );
-            add(
-                "turbolift",
-                format!("printf '%s\\n' {list} >repos.txt && turbolift clone"),
-            );
-        }
+        let list = slugs.join(" ");
+        let mut turbolift = vec![
+            format!("turbolift init --name {name} && cd {name}"),
+            format!("printf '%s\\n' {list} >repos.txt && turbolift clone"),
+        ];
+        let [mut multi_gitter, mut gh, mut glab] = [const { Vec::new() }; 3];
         for change in changes {
             let Some(hosted) = &change.hosted else {
                 continue;
@@ -278,18 +258,15 @@ impl Publisher<'_> {
             let [on_github, on_gitlab] = is_on;
             let apply = format!("apply --index {}", quoted(&change.patch));
             if on_github {
-                add("turbolift", format!("git -C work/{slug} {apply}"));
+                turbolift.push(format!("git -C work/{slug} {apply}"));
             }
             let apply = quoted(&format!("git {apply}"));
             let title = quoted(&format!("{}: {}", change.row.id, change.row.title));
             let places = ["--repo", "--platform gitlab --project"];
             for (place, _) in places.iter().zip(is_on).filter(|(_, is_there)| *is_there) {
-                add(
-                    "multi-gitter",
-                    format!(
-                        "multi-gitter run {apply} {place} {slug} --branch {branch} --commit-message {title}"
-                    ),
-                );
+                multi_gitter.push(format!(
+                    "multi-gitter run {apply} {place} {slug} --branch {branch} --commit-message {title}"
+                ));
             }
             let Some(repository) = &change.repository else {
                 continue;
@@ -297,20 +274,20 @@ impl Publisher<'_> {
             let place = quoted(&repository.top.display().to_string());
             let push = format!("cd {place} && git push --set-upstream origin {branch}");
             if on_github {
-                let request = format!("gh pr create --head {branch} --fill");
-                add("gh", format!("({push} && {request})"));
+                gh.push(format!("({push} && gh pr create --head {branch} --fill)"));
             }
             if on_gitlab {
                 let request = format!("glab mr create --source-branch {branch} --fill --yes");
-                add("glab", format!("({push} && {request})"));
+                glab.push(format!("({push} && {request})"));
             }
         }
-        if !slugs.is_empty() {
-            add(
-                "turbolift",
-                format!("turbolift commit --message {name} && turbolift create-prs"),
-            );
-        }
+        let last = format!("turbolift commit --message {name} && turbolift create-prs");
+        turbolift.push(last);
+        turbolift.retain(|_| !slugs.is_empty());
+        let tools = ["gh", "glab", "multi-gitter", "turbolift"].into_iter();
+        let tools = tools.zip([gh, glab, multi_gitter, turbolift]);
+        let commands: BTreeMap<&str, Vec<String>> =
+            tools.filter(|(_, lines)| !lines.is_empty()).collect();
         let blocks = commands.iter();
         let blocks = blocks.map(|(tool, lines)| format!("# {tool}\n{}\n\n", lines.join("\n")));
         let text: String = blocks.collect();
@@ -335,13 +312,14 @@ impl Publisher<'_> {
 
 /// Finds a repository on this machine, with or without a work tree.
 fn find(path: &str) -> Result<Repository, String> {
+    let none = || format!("`{path}` is no repository");
     let path = PathBuf::from(path);
     if path.join(DOT_GIT).symlink_metadata().is_ok() {
         let found = Repository::of(&path).map_err(|error| error.to_string())?;
-        return found.ok_or_else(|| format!("`{}` is no repository", path.display()));
+        return found.ok_or_else(none);
     }
     if !path.join("HEAD").is_file() {
-        return Err(format!("`{}` is no repository", path.display()));
+        return Err(none());
     }
     let (own, common, top) = (path.clone(), path.clone(), path);
     Ok(Repository { top, own, common })
