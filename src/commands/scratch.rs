@@ -49,12 +49,8 @@ pub fn enter_scratch(
     for name in [CONFIG, LOGS] {
         // A directory made in the tree would be lost with it.
         let path = root.join(name);
-        if path
-            .symlink_metadata()
-            .if_there()
-            .map_err(PathError::of("read", &path))?
-            .is_none()
-        {
+        let found = path.symlink_metadata().if_there();
+        if found.map_err(PathError::of("read", &path))?.is_none() {
             make_directory(&path).map_err(PathError::of("write", &path))?;
             made.push(name);
         }
@@ -69,24 +65,17 @@ pub fn enter_scratch(
         journal: context.project.journal_directory(),
         scratch,
     };
-    let is_mounted = run
-        .scratch
-        .enter(directory)
-        .map_err(PathError::of("enter", root))?;
+    let entered = run.scratch.enter(directory);
+    let is_mounted = entered.map_err(PathError::of("enter", root))?;
     if !is_mounted && cli.command.is_some() {
         return Err(NotReady::of(NotMounted).into());
     }
+    let mut tree = root.to_path_buf();
     if !is_mounted {
+        tree = run.scratch.root();
         context.warn("no scratch tree can be mounted here, so that builds run in a copy at another path: what caches have kept of absolute paths leads into the project");
     }
-    let tree = if is_mounted {
-        root.to_path_buf()
-    } else {
-        run.scratch.root()
-    };
-    let project = context
-        .project
-        .clone()
-        .in_scratch(tree, run.scratch.private());
+    let project = context.project.clone();
+    let project = project.in_scratch(tree, run.scratch.private());
     Ok(Some((run, project)))
 }

@@ -221,10 +221,7 @@ impl Scratch {
     /// # Errors
     /// Fails if the file cannot be removed.
     pub fn remove(&self, path: &str) -> io::Result<()> {
-        let removed = self
-            .directory_of(path, false)
-            .and_then(|directory| Ok(unlinkat(&directory, name(path), AtFlags::empty())?));
-        removed.if_there().map(drop)
+        remove_below(&self.view, Path::new(path))
     }
 
     /// Brings a change over to the project, with its times. Pipes, sockets and devices stay behind.
@@ -235,9 +232,7 @@ impl Scratch {
         let project = &self.original;
         let name = change.path.file_name().unwrap_or_default();
         if change.is_gone {
-            let removed = directory_of(project, &change.path, false)
-                .and_then(|to| Ok(unlinkat(&to, name, AtFlags::empty())?));
-            return removed.if_there().map(drop);
+            return remove_below(project, &change.path);
         }
         let from = directory_of(&self.view, &change.path, false)?;
         let to = directory_of(project, &change.path, true)?;
@@ -311,8 +306,7 @@ impl Scratch {
         let (Some(namespaces), Some(own)) = (&self.namespaces, &self.maker.program) else {
             return Ok(None);
         };
-        let mut command = Command::new(namespace::path_of(own));
-        command.arg0("code-commit");
+        let mut command = own_command(own);
         let inherited = namespaces.pass(&mut command, &self.maker.project)?;
         command.arg(program);
         Ok(Some((command, inherited)))
@@ -327,12 +321,9 @@ impl Scratch {
         let program = self.maker.program.as_ref();
         let program = program.ok_or(io::ErrorKind::Unsupported)?;
         let inside = self.command(OsStr::new("/proc/self/exe"))?;
-        let (mut command, _passed) = if let Some((command, passed)) = inside {
-            (command, Some(passed))
-        } else {
-            let mut command = Command::new(namespace::path_of(program));
-            command.arg0("code-commit");
-            (command, None)
+        let (mut command, _passed) = match inside {
+            Some((command, passed)) => (command, Some(passed)),
+            None => (own_command(program), None),
         };
         command.stderr(Stdio::null());
         let (place, root) = (SupervisorPlace::Outside, self.working_directory());
@@ -406,14 +397,9 @@ impl Maker {
 
     /// Returns what can be made in the first base that works.
     fn first<T>(&self, make: impl Fn(&Path) -> io::Result<T>) -> io::Result<T> {
-        let mut outcome = Err(io::Error::from(io::ErrorKind::NotFound));
-        for base in &self.bases {
-            outcome = make(base);
-            if outcome.is_ok() {
-                break;
-            }
-        }
-        outcome
+        let none = Err(io::ErrorKind::NotFound.into());
+        let bases = self.bases.iter();
+        bases.fold(none, |made, base| made.or_else(|_| make(base)))
     }
 
     fn namespaces(&self, place: &Place, layers: &[PathBuf]) -> io::Result<(Namespaces, File)> {
@@ -440,6 +426,13 @@ impl Maker {
     }
 }
 
+/// Returns a command that runs this program.
+fn own_command(program: &File) -> Command {
+    let mut command = Command::new(namespace::path_of(program));
+    command.arg0("code-commit");
+    command
+}
+
 /// The path of an open directory, which is no link even where links are not followed.
 fn directory_path(directory: &File) -> PathBuf {
     namespace::path_of(directory).join(".")
@@ -459,6 +452,14 @@ fn directory_of(root: &File, path: &Path, creates: bool) -> io::Result<File> {
         directory = files::open_directory_in(&directory, Path::new(part))?;
     }
     Ok(directory)
+}
+
+/// Removes a file below an open directory, if it is there.
+fn remove_below(root: &File, path: &Path) -> io::Result<()> {
+    let name = path.file_name().unwrap_or_default();
+    let removed = directory_of(root, path, false)
+        .and_then(|directory| Ok(unlinkat(&directory, name, AtFlags::empty())?));
+    removed.if_there().map(drop)
 }
 
 fn name(path: &str) -> &OsStr {

@@ -47,9 +47,7 @@ impl<'p> PassedTrees<'p> {
 
     /// Returns whether the tree has passed.
     pub fn contains(&self, tree: Option<Digest>) -> bool {
-        let read = files::read(&self.list(), Links::Refused, MIB).unwrap_or_default();
-        let known = String::from_utf8_lossy(&read);
-        tree.is_some_and(|tree| known.lines().any(|line| *line == tree.to_string()))
+        tree.is_some_and(|tree| self.known().contains(&tree.to_string()))
     }
 
     /// Adds a tree that has passed, if it is still the one from before the build: changes made in the meantime may not
@@ -62,9 +60,7 @@ impl<'p> PassedTrees<'p> {
             return Ok(());
         };
         let path = self.list();
-        let read = files::read(&path, Links::Refused, MIB).unwrap_or_default();
-        let known = String::from_utf8_lossy(&read);
-        let mut lines: Vec<String> = known.lines().map(str::to_owned).collect();
+        let mut lines = self.known();
         let tree = tree.to_string();
         lines.retain(|line| *line != tree);
         lines.push(tree);
@@ -92,6 +88,13 @@ impl<'p> PassedTrees<'p> {
             manifest.extend_from_slice(&state);
         }
         Some(Digest::of(&manifest))
+    }
+
+    /// The lines of the list.
+    fn known(&self) -> Vec<String> {
+        let read = files::read(&self.list(), Links::Refused, MIB).unwrap_or_default();
+        let known = String::from_utf8_lossy(&read);
+        known.lines().map(str::to_owned).collect()
     }
 
     fn list(&self) -> PathBuf {

@@ -54,20 +54,13 @@ mod linux {
             own.extend(directory.map(|directory| (path, directory)));
         }
         if layers.is_empty() {
-            mount_at(
-                Some(&place.join("tree")),
-                project,
-                None,
-                MsFlags::MS_BIND,
-                None,
-            )?;
+            let tree = place.join("tree");
+            mount_at(Some(&tree), project, None, MsFlags::MS_BIND, None)?;
         } else {
             let is_own = |point: &Path| own.iter().any(|(path, _)| point.starts_with(path));
             // What is mounted in a lower layer is not part of it.
-            if MountTable::read()
-                .below(project)
-                .any(|point| !is_own(point))
-            {
+            let mounts = MountTable::read();
+            if mounts.below(project).any(|point| !is_own(point)) {
                 return Err(io::ErrorKind::Unsupported.into());
             }
             mount_overlay(project, place, layers, has_own_user)?;
@@ -114,13 +107,8 @@ mod linux {
             shown(&upper),
             shown(&work)
         );
-        mount_at(
-            None,
-            project,
-            Some("overlay"),
-            MsFlags::empty(),
-            Some(&options),
-        )
+        let none = MsFlags::empty();
+        mount_at(None, project, Some("overlay"), none, Some(&options))
     }
 
     fn by_descriptor(directory: &File) -> std::path::PathBuf {

@@ -89,12 +89,8 @@ impl Place {
         fs::create_dir(&upper)?;
         fs::create_dir(self.path.join("work"))?;
         // An overlay can be mounted without this, but its directories cannot be replaced then.
-        Ok(setxattr(
-            &upper,
-            "user.code-commit",
-            b"1",
-            XattrFlags::empty(),
-        )?)
+        let flags = XattrFlags::empty();
+        Ok(setxattr(&upper, "user.code-commit", b"1", flags)?)
     }
 }
 
