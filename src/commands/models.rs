@@ -131,10 +131,8 @@ pub fn models(context: &Context<'_>, arguments: &ModelsArgs) -> Result<Outcome, 
         warnings.push(problem.to_string());
         Rates::default()
     });
-    let own = table
-        .models()
-        .iter()
-        .map(|spec| Row::of(context, table, spec, false));
+    let own = table.models().iter();
+    let own = own.map(|spec| Row::of(context, table, spec, false));
     let others = plans.iter().flat_map(|plans| {
         let is_other = |spec: &&ModelSpec| table.named(&spec.name).is_none();
         let others = plans.models().iter().filter(is_other);
@@ -242,11 +240,8 @@ fn text(rows: &[Row<'_>]) -> String {
     let mut text = lines.next().unwrap_or_default();
     for (row, line) in rows.iter().zip(lines) {
         text += &format!("\n{line}");
-        let tasks: Vec<&str> = row
-            .table
-            .tasks(&row.spec.name)
-            .map(TaskType::word)
-            .collect();
+        let tasks = row.table.tasks(&row.spec.name);
+        let tasks: Vec<&str> = tasks.map(TaskType::word).collect();
         if !tasks.is_empty() {
             text += &format!("  for {}", tasks.join(", "));
         }

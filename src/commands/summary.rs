@@ -145,16 +145,13 @@ fn of_run(context: &Context<'_>, record: &RunRecord, log: Option<&str>) -> Strin
 }
 
 fn figures(record: &RunRecord) -> String {
-    let Figures {
-        repairs,
-        tokens_in,
-        tokens_out,
-        cost,
-    } = Figures::of(record);
+    let figures = Figures::of(record);
+    let tokens = [figures.tokens_in, figures.tokens_out].join(" | ");
+    let (repairs, cost) = (figures.repairs, figures.cost);
     let (model, seconds) = (record.model.as_deref().unwrap_or("none"), record.seconds);
     format!(
         "| model | repairs | tokens in | tokens out | cost | seconds |\n|---|---|---|---|---|---|\n\
-         | {} | {repairs} | {tokens_in} | {tokens_out} | {cost} | {seconds} |\n",
+         | {} | {repairs} | {tokens} | {cost} | {seconds} |\n",
         escaped(model)
     )
 }

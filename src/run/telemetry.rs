@@ -21,6 +21,7 @@ use crate::sys::interrupt::Interrupt;
 const FOR_TRACES: &str = "OTEL_EXPORTER_OTLP_TRACES_";
 const FOR_ALL: &str = "OTEL_EXPORTER_OTLP_";
 const RESOURCE: &str = "OTEL_RESOURCE_ATTRIBUTES";
+const CONTENTS: &str = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT";
 /// The path that follows the endpoint for all signals.
 const PATH: &str = "/v1/traces";
 /// The default time limit, in milliseconds.
@@ -66,9 +67,7 @@ impl<'e> Telemetry<'e> {
 
     /// Returns whether the texts of prompts, replies and tools are to be exported.
     pub fn has_texts(&self) -> bool {
-        let value = self
-            .environment
-            .get("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT");
+        let value = self.environment.get(CONTENTS);
         value.is_some_and(|value| value.eq_ignore_ascii_case("true"))
     }
 

@@ -56,11 +56,7 @@ pub struct Rate {
 impl Rate {
     /// Counts a reply that has cost this much.
     pub fn add(&mut self, verdict: Verdict, cost: Option<Usd>) {
-        let so_far = if self.asked == 0 {
-            Some(Usd::ZERO)
-        } else {
-            self.cost
-        };
+        let so_far = self.cost.or((self.asked == 0).then_some(Usd::ZERO));
         self.cost = so_far.zip(cost).map(|(so_far, cost)| so_far + cost);
         self.asked += 1;
         self.read += u32::from(verdict != Verdict::Unreadable);

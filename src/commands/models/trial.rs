@@ -300,14 +300,8 @@ fn text(rates: &ModelRates) -> String {
     rows.extend(rates.iter().map(|(format, rate)| {
         let share = |count| format!("{count} ({} %)", rate.percent(count));
         let cost = rate.cost.map_or("?".to_owned(), |cost| cost.to_string());
-        let (read, right) = (share(rate.read), share(rate.right));
-        vec![
-            format.to_string(),
-            rate.asked.to_string(),
-            read,
-            right,
-            cost,
-        ]
+        let (format, asked) = (format.to_string(), rate.asked.to_string());
+        vec![format, asked, share(rate.read), share(rate.right), cost]
     }));
     columns::aligned(&rows, &[Left, Right, Right, Right, Right]).join("\n")
 }

@@ -191,10 +191,11 @@ impl Diagnostic {
 }
 
 fn severity(line: &str) -> Option<Severity> {
-    let pattern = pattern(line)?;
-    let is_warning = pattern.kind == Kind::Warning;
-    let warning = is_warning.then_some(Severity::Warning);
-    warning.or(pattern.is_error().then_some(Severity::Error))
+    match pattern(line)?.kind {
+        Kind::Warning => Some(Severity::Warning),
+        Kind::Place | Kind::Tag | Kind::Topic | Kind::Skip => None,
+        _ => Some(Severity::Error),
+    }
 }
 
 /// Finds the location in the lines after a message, up to the next message.

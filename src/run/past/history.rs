@@ -169,11 +169,9 @@ impl PastRun {
 
     /// Reads the run whose folder has this name, and whether a later undo took its changes back.
     pub fn find(project: &Project, name: &str) -> Self {
-        let found = latest(project).map(|mut runs| runs.find(|run| run.name == name));
-        found
-            .ok()
-            .flatten()
-            .unwrap_or_else(|| Self::read(project, name))
+        let mut runs = latest(project).into_iter().flatten();
+        let found = runs.find(|run| run.name == name);
+        found.unwrap_or_else(|| Self::read(project, name))
     }
 
     /// Returns the start time from the record.
@@ -194,9 +192,8 @@ impl PastRun {
 
     fn heard_of(&self) -> DateTime<Utc> {
         let traces = [RESULT, STEPS, "."].map(|name| self.folder.join(name));
-        let mut found = traces
-            .iter()
-            .filter_map(|path| path.symlink_metadata().ok());
+        let found = traces.iter();
+        let mut found = found.filter_map(|path| path.symlink_metadata().ok());
         let heard_of = found.find_map(|found| Some(found.modified().ok()?.into()));
         heard_of.unwrap_or_default()
     }
@@ -237,10 +234,8 @@ impl PastRun {
 
     /// Returns the record of the agent's work, from the run's record; for a killed run, from a file of its own.
     pub fn agent(&self) -> Option<&AgentRecord> {
-        match &self.record {
-            Some(record) => record.agent.as_ref(),
-            None => self.agent.as_ref(),
-        }
+        let record = self.record.as_ref();
+        record.map_or(self.agent.as_ref(), |record| record.agent.as_ref())
     }
 
     /// Returns the branches of an orchestration so far, from its report; for a killed run, from a file of its own.
@@ -291,14 +286,9 @@ impl PastRun {
             };
             let tells = step.actions.iter().any(|action| action.result.is_some());
             let has_file = !tells && step.rejected.is_none();
-            let file = has_file
-                .then(|| self.text(&step.id(), Artifact::Build))
-                .flatten();
-            let (tools, log) = if step.is_agents() {
-                (file, None)
-            } else {
-                (None, file)
-            };
+            let file = || self.text(&step.id(), Artifact::Build);
+            let mut log = has_file.then(file).flatten();
+            let tools = log.take_if(|_| step.is_agents());
             PastStep {
                 is_attempt: are_several && is_attempt(&step),
                 step,
@@ -323,9 +313,8 @@ impl PastRun {
         };
         let steps = self.steps(project);
         let replied = steps.iter().flat_map(|step| &step.changes);
-        let replied: BTreeMap<_, _> = replied
-            .map(|change| (&change.path, change.after()))
-            .collect();
+        let replied = replied.map(|change| (&change.path, change.after()));
+        let replied: BTreeMap<_, _> = replied.collect();
         let others = LazyCell::new(|| self.others(project));
         for (path, change) in &log.files {
             let before = change.before.as_ref().map(|before| {
@@ -377,17 +366,14 @@ impl PastRun {
 
     /// Returns the files that the run has changed, in their state before it.
     pub(super) fn files_before(&self, project: &Project) -> FileStates {
-        let changes = undo_log::read(project.home(), &self.relative())
-            .ok()
-            .flatten();
-        let files = changes
-            .into_iter()
-            .flat_map(|changes: ChangeLog| changes.files);
-        let before = files.map(|(path, change)| {
-            let before = change
-                .before
-                .and_then(|before| kept(project, &self.name, &before));
-            (path, before)
+        let changes = undo_log::read(project.home(), &self.relative());
+        let files = changes.ok().flatten().unwrap_or_default().files;
+        let before = files.into_iter().map(|(path, change)| {
+            let before = change.before.as_ref();
+            (
+                path,
+                before.and_then(|before| kept(project, &self.name, before)),
+            )
         });
         before.collect()
     }
@@ -682,9 +668,8 @@ fn has_stamp(name: &str) -> bool {
 
 /// The number at the end of the name, which distinguishes runs of one second.
 fn number(name: &str) -> u32 {
-    let number = name
-        .rsplit_once('-')
-        .and_then(|(_, number)| number.parse().ok());
+    let number = name.rsplit_once('-');
+    let number = number.and_then(|(_, number)| number.parse().ok());
     number.unwrap_or(1)
 }
 

@@ -87,9 +87,8 @@ impl Recomputed {
             ..Self::default()
         };
         let steps = run.recorded_steps();
-        let has_edits = steps
-            .iter()
-            .any(|step| step.reply_format == ReplyFormat::Edits);
+        let mut formats = steps.iter().map(|step| step.reply_format);
+        let has_edits = formats.any(|format| format == ReplyFormat::Edits);
         let saved = (1..).map_while(|nth| saved_file(project, &folder, nth));
         let saved = saved.take_while(|_| has_edits);
         let saved: Vec<_> = saved.map(|saved| (Digest::of(&saved), saved)).collect();
@@ -106,10 +105,8 @@ impl Recomputed {
             if step.is_agents() || step.edits.is_none() {
                 continue;
             }
-            let path = format!(
-                "{folder}/{}",
-                run_files::name(&step.id(), Artifact::ResponseText)
-            );
+            let name = run_files::name(&step.id(), Artifact::ResponseText);
+            let path = format!("{folder}/{name}");
             let Some(reply) = run.text(&step.id(), Artifact::ResponseText) else {
                 return Err(NotRecomputed::Missing(path));
             };
@@ -126,10 +123,9 @@ impl Recomputed {
                 states.find(is_it)
             };
             let parsed = read(&|path| sent(made_of(path)));
-            if !parsed.faults.is_empty() {
-                let rejection = Rejection {
-                    faults: parsed.faults,
-                };
+            let faults = parsed.faults;
+            if !faults.is_empty() {
+                let rejection = Rejection { faults };
                 return Err(NotRecomputed::Rejected { path, rejection });
             }
             for edit in parsed.edits {

@@ -153,13 +153,9 @@ impl Results {
 pub fn log(record: &RunRecord) -> Value {
     let mut results = Results::default();
     reported(record).for_each(|one| results.add("%SRCROOT%", &one));
-    let coded = |text: &&String| {
-        record
-            .warning_details
-            .iter()
-            .any(|one| one.message == **text)
-    };
-    let others = record.warnings.iter().filter(|text| !coded(text));
+    let coded = || record.warning_details.iter().map(|one| &one.message);
+    let others = record.warnings.iter();
+    let others = others.filter(|text| !coded().any(|coded| coded == *text));
     let notified = others.map(|text| ("warning", text));
     let notified = notified.chain(record.error.iter().map(|error| ("error", &error.message)));
     let notified = notified.map(|(level, text)| notification(level, text));

@@ -91,7 +91,7 @@ struct Reader<'o> {
     /// The last line that is not indented, and the last that is not blank.
     heading: &'o str,
     last: &'o str,
-    /// The last line of the kind of which the first of several counts.
+    /// The number of the last line of the kind of which the first of several counts.
     first: Option<usize>,
 }
 
@@ -146,15 +146,12 @@ impl<'o> Reader<'o> {
             }
             Kind::Row => place.file = Some(relative(self.heading, self.root)),
             Kind::First | Kind::Under => {
-                let is_next =
-                    pattern.kind == Kind::First && self.first.replace(at) == at.checked_sub(1);
-                if is_next && at > 0 {
+                let is_first = pattern.kind == Kind::First;
+                if is_first && self.first.replace(at + 1) == Some(at) {
                     return;
                 }
-                let above = self
-                    .above
-                    .as_ref()
-                    .filter(|(_, above)| at - above <= NEAR_OTHERS);
+                let above = self.above.as_ref();
+                let above = above.filter(|(_, above)| at - above <= NEAR_OTHERS);
                 place = above.map_or(place, |(above, _)| above.clone());
             }
             Kind::Line => {
@@ -182,11 +179,7 @@ impl<'o> Reader<'o> {
             return;
         }
         let is_near = |open: &&mut Open| {
-            let near = if open.tool.is_some() {
-                NEAR
-            } else {
-                NEAR_OTHERS
-            };
+            let near = open.tool.map_or(NEAR_OTHERS, |_| NEAR);
             open.place.line.is_none() && at - open.at <= near
         };
         match self.open.as_mut().filter(is_near) {
@@ -223,11 +216,8 @@ impl<'o> Reader<'o> {
             self.found = std::mem::take(&mut self.rest);
         }
         if self.found.is_empty() {
-            let last = if self.last.is_empty() {
-                "it printed nothing"
-            } else {
-                self.last
-            };
+            let last = Some(self.last).filter(|last| !last.is_empty());
+            let last = last.unwrap_or("it printed nothing");
             self.found = vec![self.finding(None, last, Place::default())];
         }
         let mut seen = HashSet::new();

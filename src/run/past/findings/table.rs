@@ -62,18 +62,8 @@ impl Pattern {
     /// The parts of a line that it matches.
     pub fn captures<'l>(&self, line: &'l str) -> Option<Captures<'l>> {
         let build = || RegexBuilder::new(&self.text).unicode(false).build().ok();
-        self.regex
-            .get_or_init(build)
-            .as_ref()?
-            .captures(line.as_bytes())
-    }
-
-    /// Whether a person is shown such lines as errors.
-    pub fn is_error(&self) -> bool {
-        !matches!(
-            self.kind,
-            Kind::Place | Kind::Tag | Kind::Topic | Kind::Warning | Kind::Skip
-        )
+        let regex = self.regex.get_or_init(build).as_ref()?;
+        regex.captures(line.as_bytes())
     }
 }
 
