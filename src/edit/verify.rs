@@ -351,9 +351,8 @@ impl PathPolicy {
                 if old == new.as_bytes() {
                     return Ok(None);
                 }
-                comparison::silent_changes(&old, new)
-                    .into_iter()
-                    .for_each(&mut warn);
+                let changes = comparison::silent_changes(&old, new).into_iter();
+                changes.for_each(&mut warn);
                 Some(String::from_utf8(old).unwrap_or_default())
             }
         };
@@ -392,21 +391,17 @@ impl PathPolicy {
         if !self.protection.has_values(&edit.path) {
             return Ok(None);
         }
+        let path = self.root.join(&edit.path);
         let old = match present {
-            Some(_) => files::read(
-                &self.root.join(&edit.path),
-                Links::Refused,
-                LARGEST_COMPARED,
-            )?,
+            Some(_) => files::read(&path, Links::Refused, LARGEST_COMPARED)?,
             None => Vec::new(),
         };
         let new = match &edit.kind {
             EditKind::Write(new) => new,
             EditKind::Remove => "",
         };
-        let changed = self
-            .protection
-            .changed(&edit.path, &String::from_utf8_lossy(&old), new);
+        let old = String::from_utf8_lossy(&old);
+        let changed = self.protection.changed(&edit.path, &old, new);
         Ok(changed.map(|pointer| {
             let (path, pointer) = (edit.path.clone(), pointer.to_owned());
             edit.fault(FaultKind::Value { path, pointer })
@@ -561,8 +556,8 @@ impl<'e> TreeAfter<'e> {
             let path = edit.path.as_str();
             let head = Some(folded(path)).filter(|(_, name)| name == "head");
             let others = ancestors(path).chain([path]).map(folded);
-            head.into_iter()
-                .chain(others.filter(|(_, name)| REPOSITORY.contains(&name.as_str())))
+            let others = others.filter(|(_, name)| REPOSITORY.contains(&name.as_str()));
+            head.into_iter().chain(others)
         });
         Self {
             root,
