@@ -280,9 +280,14 @@ pub enum ModelKey {
 impl ModelKey {
     /// The given key, or none.
     pub fn of(found: Option<FoundKey>) -> Self {
-        let (key, source) = found.map(|found| (found.key, found.source)).unzip();
+        let (key, source) = key_of(found);
         Self::Given(key, source)
     }
+}
+
+/// The key and its source.
+fn key_of(found: Option<FoundKey>) -> (Option<ApiKey>, Option<KeySource>) {
+    found.map(|found| (found.key, found.source)).unzip()
 }
 
 /// A model selected for a run.
@@ -374,18 +379,15 @@ impl<'a> SelectedModel<'a> {
             };
             Self::vendors(context, choice, fallback, key, missing)
         });
-        let key = match key {
-            ModelKey::ByRule => missing.note(keys::find(context, &spec)).map(ModelKey::of),
-            given @ ModelKey::Given(..) => Some(given),
+        let found = match key {
+            ModelKey::ByRule => missing.note(keys::find(context, &spec)).map(key_of),
+            ModelKey::Given(key, source) => Some((key, source)),
         };
         let route = missing.note(route(context, &spec, has_key))?;
         let is_exposed = route.endpoint.plain() == Some(PlainAddresses::Private);
         let base_url = endpoint::differing(&route.endpoint, spec.provider);
         let base_url = base_url.map(str::to_owned);
-        let (key, key_source) = match key? {
-            ModelKey::Given(key, source) => (key, source),
-            ModelKey::ByRule => (None, None),
-        };
+        let (key, key_source) = found?;
         let route = Route { key, ..route };
         let is_ollamas = spec.provider == Provider::Ollama;
         let server =
@@ -615,9 +617,8 @@ fn selected<'a>(
     let mut missing = NotReady::default();
     let mut selected: Vec<(Purpose, SelectedModel<'a>)> = Vec::new();
     for (purpose, spec, key) in stages {
-        let is_first = selected
-            .first()
-            .is_some_and(|(_, first)| first.spec == spec);
+        let first = selected.first();
+        let is_first = first.is_some_and(|(_, first)| first.spec == spec);
         let model = match recording {
             Some(recording) => Some(SelectedModel::replayed(context, spec, recording)),
             None if is_first => None,

@@ -430,11 +430,8 @@ impl Output<'_> {
     ) {
         let cost = cost.filter(|cost| *cost != Usd::ZERO);
         let tier = tier.map_or(String::new(), |tier| format!(" ({})", tier.word()));
-        let cost = cost
-            .map(|cost| format!(", {cost}{tier}"))
-            .unwrap_or_default();
-        let usage = usage.map(|usage| format!(": {}", tokens(usage)));
-        let usage = usage.unwrap_or_default();
+        let cost = cost.map_or(String::new(), |cost| format!(", {cost}{tier}"));
+        let usage = usage.map_or(String::new(), |usage| format!(": {}", tokens(usage)));
         let text = format!("{model}{usage}{cost}, {}", seconds(took));
         self.line("answered", Style::new(), &text);
     }
@@ -503,8 +500,8 @@ impl Output<'_> {
             subject => format!("{} ({subject})", shown.verb),
         };
         let body: Vec<String> = shown.body.iter().map(Part::text).collect();
-        let [title, body] =
-            [title, body.join("\n")].map(|text| self.redactor.text(&text).into_owned());
+        let texts = [title, body.join("\n")];
+        let [title, body] = texts.map(|text| self.redactor.text(&text).into_owned());
         let lines = blocks::plain(&title, &body);
         let text = lines.iter().map(|line| format!("{line}\n")).collect();
         let text = self.commanding_nobody(text);
@@ -591,16 +588,9 @@ fn room() -> usize {
 }
 
 fn tokens(usage: Usage) -> String {
-    let Usage {
-        input_tokens,
-        cached_tokens,
-        cache_write_tokens: _,
-        thought_tokens,
-        output_tokens,
-    } = usage;
-    let cached = aside(cached_tokens, "cached");
-    let thoughts = aside(thought_tokens, "thought");
-    let (input, output) = (grouped(input_tokens), grouped(output_tokens));
+    let cached = aside(usage.cached_tokens, "cached");
+    let thoughts = aside(usage.thought_tokens, "thought");
+    let [input, output] = [usage.input_tokens, usage.output_tokens].map(grouped);
     format!("{input} tokens in{cached}, {output} out{thoughts}")
 }
 
