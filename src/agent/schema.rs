@@ -49,10 +49,8 @@ pub(crate) fn check_names(
     }
     let required = schema["required"].as_array().into_iter().flatten();
     let mut required = required.filter_map(Value::as_str);
-    match required.find(|name| !object.contains_key(*name)) {
-        Some(missing) => Err(format!("{at} needs `{missing}`")),
-        None => Ok(()),
-    }
+    let missing = required.find(|name| !object.contains_key(*name));
+    missing.map_or(Ok(()), |name| Err(format!("{at} needs `{name}`")))
 }
 
 /// The type that `schema` requires if `value` has another; types not known here accept any value.

@@ -78,10 +78,8 @@ fn is_match(path: &str, pattern: &str) -> bool {
         let mut above = split(path).0.split('/');
         return above.any(|name| name.eq_ignore_ascii_case(directory));
     }
-    let (is_end, pattern) = match pattern.strip_prefix('*') {
-        Some(end) => (true, end),
-        None => (false, pattern),
-    };
+    let end = pattern.strip_prefix('*');
+    let (is_end, pattern) = (end.is_some(), end.unwrap_or(pattern));
     let Some(before) = path.len().checked_sub(pattern.len()) else {
         return false;
     };

@@ -179,10 +179,8 @@ fn replaced(
 
 /// Returns whether a file has the content of the reply.
 fn is_new(directory: &OwnedFd, name: &str, new: Digest) -> io::Result<bool> {
-    match open_regular(directory.as_fd(), name)? {
-        Some(file) => new.is_of(file),
-        None => Ok(false),
-    }
+    let file = open_regular(directory.as_fd(), name)?;
+    file.map_or(Ok(false), |file| new.is_of(file))
 }
 
 /// Returns whether a directory contains only the reply's files, unchanged; some may be missing.
@@ -259,10 +257,8 @@ fn remove_directory(root: &Root, path: &str, files: &[(String, Digest)]) -> Resu
 
 fn remove_at(root: &Root, path: &str, flags: AtFlags) -> Result<(), Errno> {
     let (parent, name) = split(path);
-    match if_there(root.directory(parent))? {
-        Some(directory) => unlink(&directory, name, flags),
-        None => Ok(()),
-    }
+    let directory = if_there(root.directory(parent))?;
+    directory.map_or(Ok(()), |directory| unlink(&directory, name, flags))
 }
 
 fn unlink(directory: &OwnedFd, name: &str, flags: AtFlags) -> Result<(), Errno> {

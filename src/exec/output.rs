@@ -258,10 +258,8 @@ impl Write for CapturedOutput {
         }
         captured.total += bytes.len() as u64;
         captured.pending.clear();
-        match &mut captured.excerpt {
-            Some(excerpt) => excerpt.write(bytes),
-            None => Ok(bytes.len()),
-        }
+        let excerpt = captured.excerpt.as_mut();
+        excerpt.map_or(Ok(bytes.len()), |excerpt| excerpt.write(bytes))
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -168,10 +168,10 @@ struct Process<'c> {
 
 impl Process<'_> {
     fn state(&self) -> ProcessState {
-        match self.running.ending() {
-            Some(ending) => ProcessState::Ended(ending.status),
-            None => ProcessState::Running,
-        }
+        let ending = self.running.ending();
+        ending.map_or(ProcessState::Running, |ending| {
+            ProcessState::Ended(ending.status)
+        })
     }
 
     fn report(&self) -> Report {

@@ -219,10 +219,8 @@ impl Sandbox {
             // Every other path was recorded at the start, whether it existed or not.
             None => !self.keeps_new_repositories,
         };
-        match self.identities.keys().chain(now.keys()).find(is_changed) {
-            Some(path) => Err(SandboxProblem::Moved(path.clone())),
-            None => Ok(()),
-        }
+        let moved = self.identities.keys().chain(now.keys()).find(is_changed);
+        moved.map_or(Ok(()), |path| Err(SandboxProblem::Moved(path.clone())))
     }
 
     fn nested_repositories(&self) -> Vec<PathBuf> {

@@ -189,10 +189,8 @@ fn make(root: &Path) -> String {
             rest.is_some_and(|rest| rest.starts_with(':') && !rest.starts_with(":="))
         })
     };
-    match ["test", "check"].into_iter().find(|target| has(target)) {
-        Some(target) => format!("make\nmake {target}"),
-        None => "make".to_owned(),
-    }
+    let target = ["test", "check"].into_iter().find(|target| has(target));
+    target.map_or("make".to_owned(), |target| format!("make\nmake {target}"))
 }
 
 /// Returns the names in a directory, sorted; empty if it cannot be read.

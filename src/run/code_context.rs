@@ -197,10 +197,8 @@ impl CodeContext {
         while !code.shown.is_empty() && tokens::count(&code.text()) > tokens {
             code.shown.pop();
         }
-        code.first = match &limit.shown {
-            Some(shown) => shown.clone(),
-            None => Sight::of(&code, tokens, exclude),
-        };
+        let shown = limit.shown.clone();
+        code.first = shown.unwrap_or_else(|| Sight::of(&code, tokens, exclude));
         code.sight = code.first.clone();
         Ok(code)
     }

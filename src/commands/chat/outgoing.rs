@@ -26,13 +26,12 @@ pub fn censored(text: &str) -> String {
 pub fn check_marks(text: &str, before: &str) -> Result<(), String> {
     let marks = kinds().map(|kind| format!("{OURS}{kind}]"));
     let mut new = marks.filter(|mark| text.contains(mark.as_str()) && !before.contains(mark));
-    match new.next() {
-        None => Ok(()),
-        Some(mark) => Err(format!(
+    new.next().map_or(Ok(()), |mark| {
+        Err(format!(
             "`{mark}` stands for a credential that was kept from you, and would be written in its place; change what \
              is around it, with edit_file"
-        )),
-    }
+        ))
+    })
 }
 
 /// Replaces the marks of other redactors in the output of commands with this module's own.

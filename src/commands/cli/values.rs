@@ -29,10 +29,8 @@ pub(crate) fn parse_dollars(text: &str) -> Result<Usd, String> {
 
 /// Parses a number of tokens such as `16000` or `40k`.
 pub(crate) fn parse_tokens(text: &str) -> Result<u64, String> {
-    let (number, factor) = match text.strip_suffix(['k', 'K']) {
-        Some(thousands) => (thousands, 1000),
-        None => (text, 1),
-    };
+    let thousands = text.strip_suffix(['k', 'K']);
+    let (number, factor) = thousands.map_or((text, 1), |number| (number, 1000));
     let digits = number.bytes().all(|byte| byte.is_ascii_digit());
     let number: Option<u64> = number.parse().ok().filter(|_| digits);
     let tokens = number.and_then(|number| number.checked_mul(factor));

@@ -232,10 +232,7 @@ impl Transcript {
 
     /// Scrolls by this many lines, up if negative.
     pub fn scroll(&mut self, lines: isize) {
-        let mut top = match self.top {
-            Some(top) => top,
-            None => self.first_at_end(),
-        };
+        let mut top = self.top.unwrap_or_else(|| self.first_at_end());
         if lines < 0 {
             let mut up = lines.unsigned_abs();
             while up > top.line {

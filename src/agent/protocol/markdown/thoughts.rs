@@ -58,10 +58,8 @@ pub fn spoken(text: &str) -> Result<Vec<ReplyLine<'_>>, Fault> {
     let mut begun = ahead
         .iter()
         .filter(|line| OPENING.iter().any(|tag| line.raw.starts_with(tag)));
-    match begun.next() {
-        Some(line) => Err(endless(line.number)),
-        None => Ok(lines),
-    }
+    let begun = begun.next().map(|line| line.number);
+    begun.map_or(Ok(lines), |number| Err(endless(number)))
 }
 
 /// Reports whether a line begins or ends with a closing thought tag, or has a header after one.
