@@ -56,18 +56,15 @@ pub enum AgentError {
         /// The last audit's findings.
         feedback: String,
     },
-    /// The limit on model calls is reached.
-    #[error("the loop limit is reached: {} to the model", counted((*.loops).into(), "call"))]
+    /// The limit on model calls, this many, is reached.
+    #[error("the loop limit is reached: {} to the model", counted((*.0).into(), "call"))]
     #[diagnostic(
         code("loop-limit"),
         help(
             "`--resume` goes on with the session; `maxLoops` in the configuration sets the limit"
         )
     )]
-    LoopLimit {
-        /// The number of calls made, which is the limit.
-        loops: u32,
-    },
+    LoopLimit(u32),
     /// The conversation is too long, and summarizing it would not shorten it.
     #[error(
         "the conversation has {before} tokens, of {limit} that it may have, and the summary of it would \
@@ -105,16 +102,13 @@ pub enum AgentError {
         /// A model with a larger window, if there is one.
         larger: Option<String>,
     },
-    /// The user answered No.
-    #[error("User rejected: {question}")]
+    /// The user answered this question with No.
+    #[error("User rejected: {0}")]
     #[diagnostic(
         code("stopped"),
         help("change the plan, or what is asked for; `--resume` goes on with the session")
     )]
-    Rejected {
-        /// The question the user was asked.
-        question: String,
-    },
+    Rejected(String),
     /// The build fails after a step of a plan.
     #[error("step {step} has failed: `build.sh` still fails: {status}")]
     #[diagnostic(
@@ -144,17 +138,14 @@ pub enum AgentError {
         reason: String,
     },
     /// The limit on reviews is reached, and another agent would have to be started.
-    #[error("the iteration limit is reached: {} came back, and the work was not signed off", counted((*.reviews).into(), "review"))]
+    #[error("the iteration limit is reached: {} came back, and the work was not signed off", counted((*.0).into(), "review"))]
     #[diagnostic(
         code("iteration-limit"),
         help(
             "read the last review's log; run again from the last branch, or finish the work by hand"
         )
     )]
-    IterationLimit {
-        /// The number of reviews received, which is the limit.
-        reviews: u32,
-    },
+    IterationLimit(u32),
     /// An agent on a branch did not finish in time.
     #[error("`{agent}` has not ended within {} on branch `{branch}`", counted(.waited.as_secs(), "second"))]
     #[diagnostic(
@@ -171,28 +162,22 @@ pub enum AgentError {
         /// The time waited.
         waited: Duration,
     },
-    /// The work could not be published, or it is not known where it was published.
-    #[error("the work was not published: {reason}")]
+    /// The work could not be published, or it is not known where it was published, for this reason.
+    #[error("the work was not published: {0}")]
     #[diagnostic(
         code("publish-failed"),
         help(
             "publish the last branch by hand, or run again from it; see that `GITHUB_TOKEN` may push"
         )
     )]
-    PublishFailed {
-        /// The cause.
-        reason: String,
-    },
-    /// The work was not published, since no review has passed it.
-    #[error("the work was not published: {reason}")]
+    PublishFailed(String),
+    /// The work was not published, since no review has passed it: this is missing.
+    #[error("the work was not published: {0}")]
     #[diagnostic(
         code("publish-failed"),
         help("have it fixed and reviewed first: `--resume` goes on with the run")
     )]
-    NotReviewed {
-        /// What is missing.
-        reason: String,
-    },
+    NotReviewed(String),
     /// The run was interrupted by a signal or at the user's request.
     #[error(transparent)]
     #[diagnostic(forward(0), help("`--resume` goes on with the session"))]

@@ -94,7 +94,7 @@ pub fn at_screen<T>(
         screen.redact_with(context.redactor);
         let mut farewell = String::new();
         let talked = talk(&screen, &mut farewell);
-        screen.tell(ToScreen::End { farewell });
+        screen.tell(ToScreen::End(farewell));
         let shown = drawn.join();
         // Unreachable in release builds, which abort on panic.
         let shown = shown.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked));

@@ -238,12 +238,9 @@ pub enum Unlocated {
         /// The first line of the file that both have.
         line: usize,
     },
-    /// The lines are in the file, where it was not shown.
-    #[error("the lines, from line {line} of the file on, are not among those that were shown")]
-    LinesNotShown {
-        /// The first of these lines, starting at 1.
-        line: usize,
-    },
+    /// The lines, of which the first has this number, are in the file, where it was not shown.
+    #[error("the lines, from line {0} of the file on, are not among those that were shown")]
+    LinesNotShown(usize),
     /// The file's text was not sent.
     #[error("the file was not shown, so that nothing can be found in it")]
     NotShown,

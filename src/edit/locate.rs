@@ -111,7 +111,7 @@ fn replaced(
                     let line = *line;
                     places.push(Place { range, put, line });
                 } else {
-                    faults.push((*line, Unlocated::LinesNotShown { line: first }));
+                    faults.push((*line, Unlocated::LinesNotShown(first)));
                 }
             }
             Ok(None) => faults.push((*line, not_there(text, shown, find, explained))),

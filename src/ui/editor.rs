@@ -40,13 +40,10 @@ pub enum EditorProblem {
     #[error("there is no editor to open: neither `VISUAL` nor `EDITOR` is set")]
     #[diagnostic(code("not-ready/settings"), help("{SET}"))]
     NotSet,
-    /// The editor's command cannot be split into words.
-    #[error("`{}` is not a command: it is empty, or a quote is not closed", printable(.command, &[]))]
+    /// The editor's command, as configured, cannot be split into words.
+    #[error("`{}` is not a command: it is empty, or a quote is not closed", printable(.0, &[]))]
     #[diagnostic(code("not-ready/settings"), help("{SET}"))]
-    NoCommand {
-        /// The command as configured.
-        command: String,
-    },
+    NoCommand(String),
     /// The editor could not be started.
     #[error("cannot start the editor `{}`: {source}", printable(.command, &[]))]
     #[diagnostic(code("not-ready/settings"), help("{SET}"))]
@@ -90,9 +87,7 @@ pub fn chosen(environment: &Environment) -> Result<&str, EditorProblem> {
 /// # Errors
 /// When the editor cannot be started, or fails.
 pub fn open(command: &str, path: &Path, interrupt: &Interrupt) -> Result<(), EditorProblem> {
-    let no_command = || EditorProblem::NoCommand {
-        command: command.to_owned(),
-    };
+    let no_command = || EditorProblem::NoCommand(command.to_owned());
     let words = shlex::split(command).ok_or_else(no_command)?;
     let (program, arguments) = words.split_first().ok_or_else(no_command)?;
     let mut editor = Command::new(program);
@@ -162,7 +157,7 @@ mod tests {
         let failed = open("false && true", path);
         assert!(matches!(failed, Err(EditorProblem::Failed { .. })));
         let broken = open("'vi", path);
-        assert!(matches!(broken, Err(EditorProblem::NoCommand { .. })));
+        assert!(matches!(broken, Err(EditorProblem::NoCommand(_))));
         let missing = open("no-such-editor-here", path);
         assert!(matches!(missing, Err(EditorProblem::NotStarted { .. })));
     }

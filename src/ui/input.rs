@@ -81,22 +81,16 @@ pub enum InputError {
     #[error("cannot read the input: {0}")]
     #[diagnostic(help("see where standard input comes from"))]
     Io(#[source] io::Error),
-    /// The input is not text.
-    #[error("line {line} of the input is not UTF-8: convert it, for example with `iconv`")]
+    /// The line of this number is not text.
+    #[error("line {0} of the input is not UTF-8: convert it, for example with `iconv`")]
     #[diagnostic(code("usage"), help("{AS_TEXT}"))]
-    NotUtf8 {
-        /// The 1-based number of the line.
-        line: usize,
-    },
-    /// A line is too long.
+    NotUtf8(usize),
+    /// The line of this number is too long.
     #[error(
-        "line {line} of the input has more than {LINE_LIMIT} bytes: split it, or put it into a file"
+        "line {0} of the input has more than {LINE_LIMIT} bytes: split it, or put it into a file"
     )]
     #[diagnostic(code("usage"), help("{AS_TEXT}"))]
-    LineTooLong {
-        /// The 1-based number of the line.
-        line: usize,
-    },
+    LineTooLong(usize),
     /// The prompt is too long.
     #[error(
         "the prompt has more than {PROMPT_LIMIT} bytes: put its contents into files and name those"
@@ -194,10 +188,10 @@ impl<R: Read> Lines<R> {
         }
         strip_line_end(&mut bytes);
         if bytes.len() > LINE_LIMIT {
-            return Err(InputError::LineTooLong { line });
+            return Err(InputError::LineTooLong(line));
         }
         self.number += 1;
-        let text = String::from_utf8(bytes).map_err(|_| InputError::NotUtf8 { line })?;
+        let text = String::from_utf8(bytes).map_err(|_| InputError::NotUtf8(line))?;
         Ok(Typed::Line(text))
     }
 }
@@ -246,7 +240,7 @@ pub fn prompt_from(reader: impl Read) -> Result<String, InputError> {
     strip_line_end(&mut bytes);
     let text = String::from_utf8(bytes).map_err(|error| {
         let line = line_of(error.as_bytes(), error.utf8_error().valid_up_to());
-        InputError::NotUtf8 { line }
+        InputError::NotUtf8(line)
     })?;
     if text.trim().is_empty() {
         return Err(InputError::Blank);

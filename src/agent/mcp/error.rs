@@ -76,27 +76,18 @@ pub enum McpError {
         /// The wait until the next try.
         wait: Duration,
     },
-    /// The answer is larger than 16 MB.
-    #[error("the answer of the MCP server at `{server}` has more than 16 MB")]
-    TooLarge {
-        /// The server.
-        server: String,
-    },
+    /// The answer of this server is larger than 16 MB.
+    #[error("the answer of the MCP server at `{0}` has more than 16 MB")]
+    TooLarge(String),
     /// The server returned an error for the request.
     #[error("the MCP server says: {} ({})", .0.message, .0.code)]
     Server(RpcError),
-    /// The tool reported a failure.
-    #[error("{message}")]
-    Tool {
-        /// The message from the server.
-        message: String,
-    },
+    /// The tool reported a failure, in the words of the server.
+    #[error("{0}")]
+    Tool(String),
     /// A call failed that the server may have begun and that must not be repeated.
-    #[error("{source}; whether the call was begun is not known, so it was not tried again")]
-    Doubtful {
-        /// The failure.
-        source: Box<McpError>,
-    },
+    #[error("{0}; whether the call was begun is not known, so it was not tried again")]
+    Doubtful(#[source] Box<McpError>),
     /// The server's program cannot be started, or has ended.
     #[error("the MCP server `{program}` {reason}{}", behind(.output))]
     Program {
@@ -168,11 +159,11 @@ impl Diagnostic for McpError {
             Self::Version { .. } => {
                 "use a version of the server that speaks one of 2024-11-05 to 2026-07-28"
             }
-            Self::TooLarge { .. } => "ask for less",
-            Self::Server(_) | Self::Tool { .. } => {
+            Self::TooLarge(_) => "ask for less",
+            Self::Server(_) | Self::Tool(_) => {
                 "`code-commit mcp tools` shows what the server's tools take"
             }
-            Self::Doubtful { .. } => "see on the server whether it was begun",
+            Self::Doubtful(_) => "see on the server whether it was begun",
             Self::Program { was_started, .. } => program_hint(*was_started),
             Self::NotRecorded { .. } => {
                 "the run was cut short there, or was made by another version of the program"
@@ -187,7 +178,7 @@ impl McpError {
     fn http_status(&self) -> Option<u16> {
         match self {
             Self::Status { status, .. } => Some(*status),
-            Self::NoTimeLeft { source, .. } | Self::Doubtful { source } => source.http_status(),
+            Self::NoTimeLeft { source, .. } | Self::Doubtful(source) => source.http_status(),
             _ => None,
         }
     }
@@ -227,7 +218,7 @@ impl McpError {
         let (words, most) = match &mut self {
             Self::Status { words, .. } | Self::Protocol { problem: words, .. } => (words, LINE),
             Self::Server(RpcError { message: words, .. })
-            | Self::Tool { message: words }
+            | Self::Tool(words)
             | Self::Program { output: words, .. } => (words, WORDS),
             _ => return self,
         };
@@ -462,9 +453,7 @@ mod tests {
         let again = McpError::from_record(error.to_record());
         assert!(matches!(again, McpError::Server(error) if error == server("no")));
         let lost = McpError::no_answer("s", "reset").after(5);
-        let doubtful = McpError::Doubtful {
-            source: Box::new(McpError::no_answer("s", "reset")),
-        };
+        let doubtful = McpError::Doubtful(Box::new(McpError::no_answer("s", "reset")));
         for error in [lost, doubtful] {
             let again = McpError::from_record(error.to_record());
             assert_eq!(again.to_string(), error.to_string());

@@ -294,7 +294,7 @@ impl Peer<'_> {
             HttpError::Tls(reason) => Failed::answered(McpError::no_answer(server, reason)),
             HttpError::TooLarge(_) => {
                 let server = server.clone();
-                Failed::lost(McpError::TooLarge { server })
+                Failed::lost(McpError::TooLarge(server))
             }
             HttpError::Redirect { status, location } => {
                 let location = shown(&location);

@@ -97,7 +97,7 @@ impl AnswerStream {
                         return Ok(result);
                     }
                 }
-                News::Ended(failed) if matches!(failed.error, McpError::TooLarge { .. }) => {
+                News::Ended(failed) if matches!(failed.error, McpError::TooLarge(_)) => {
                     return Err(failed.ending());
                 }
                 News::Ended(failed) => self.ended = Some(failed.error),

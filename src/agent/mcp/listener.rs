@@ -193,7 +193,7 @@ impl Reading {
         match followed {
             Ok(Some(failed)) => failed,
             Ok(None) => Failed::unbegun(McpError::no_answer(&server, ENDED)),
-            Err(HttpError::TooLarge(_)) => Failed::lost(McpError::TooLarge { server }),
+            Err(HttpError::TooLarge(_)) => Failed::lost(McpError::TooLarge(server)),
             Err(error) => Failed::unbegun(McpError::no_answer(&server, error.to_string())),
         }
     }

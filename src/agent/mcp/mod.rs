@@ -335,7 +335,7 @@ impl<'a> McpClient<'a> {
             }
             if repeat == Repeat::UnlessBegun && failed.is_doubtful {
                 let source = Box::new(failed.error.after(retries.count));
-                return Err(Failed::answered(McpError::Doubtful { source }));
+                return Err(Failed::answered(McpError::Doubtful(source)));
             }
             match failed.retry {
                 Retry::InNewSession if !has_renewed => has_renewed = true,

@@ -33,7 +33,7 @@ pub fn normalized(result: Value, server: &str) -> Result<Value, McpError> {
             Some(said) => said.to_string(),
             None => "it does not say why".to_owned(),
         };
-        return Err(McpError::Tool { message });
+        return Err(McpError::Tool(message));
     }
     if let Some(structured) = structured {
         return Ok(unwrapped(structured));
@@ -205,7 +205,7 @@ mod tests {
         ] {
             let failed = normalized(result, "s");
             assert!(
-                matches!(&failed, Err(McpError::Tool { message }) if message == expected),
+                matches!(&failed, Err(McpError::Tool(message)) if message == expected),
                 "{failed:?}"
             );
         }

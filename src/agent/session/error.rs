@@ -19,12 +19,9 @@ pub enum SessionError {
         home: &'static AgentHome,
     },
     /// A session with this id already exists.
-    #[error("there is a session `{id}` already")]
+    #[error("there is a session `{0}` already")]
     #[diagnostic(code("usage"), help("open it, or choose another id"))]
-    Exists {
-        /// The id.
-        id: String,
-    },
+    Exists(String),
     /// The directory has no session to resume.
     #[error("there is no session to resume in `{}`", .directory.escape_debug())]
     #[diagnostic(code("usage"), help("start one without `--resume`; `{}` shows those of other directories", home.list_command))]

@@ -134,7 +134,7 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
         self.make()?;
         let hold = self.hold(&id)?;
         if !is_missing(&hold.session) {
-            return Err(SessionError::Exists { id });
+            return Err(SessionError::Exists(id));
         }
         Ok(Session {
             file,

@@ -129,10 +129,9 @@ impl Tool for RequestApproval<'_> {
         let answer = answer.as_deref().map(str::trim);
         match answer.map(str::to_lowercase).as_deref() {
             Some("yes" | "y") => Ok(ToolOutput::said("the user says yes")),
-            Some("no" | "n") => Err(AgentError::Rejected {
-                question: arguments.get("question").to_owned(),
+            Some("no" | "n") => {
+                Err(AgentError::Rejected(arguments.get("question").to_owned()).into())
             }
-            .into()),
             Some("") | None => Err(ToolError::failed(
                 "nobody has approved it: do not do it".to_owned(),
             )),
@@ -205,7 +204,7 @@ mod tests {
             let asked = ask(Some(no));
             assert!(matches!(
                 asked,
-                Err(ToolError::Fatal(AgentError::Rejected { .. }))
+                Err(ToolError::Fatal(AgentError::Rejected(_)))
             ));
         }
         for (answer, told) in [

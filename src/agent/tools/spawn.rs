@@ -63,7 +63,7 @@ fn is_its_own(error: &AgentError) -> bool {
         AgentError::Model(error) => !error.refuses_key() && !error.is_local(),
         AgentError::NotUnderstood { .. }
         | AgentError::ToolsFailed { .. }
-        | AgentError::LoopLimit { .. }
+        | AgentError::LoopLimit(_)
         | AgentError::NotCompressed { .. }
         | AgentError::TooLong { .. } => true,
         _ => false,
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_helper_that_fails_is_told_and_a_stop_stops_both() {
-        let limited = |_: &str| Err(AgentError::LoopLimit { loops: 3 });
+        let limited = |_: &str| Err(AgentError::LoopLimit(3));
         let refused = |_: &str| Err(ModelError::Refused("no".to_owned()).into());
         let cut = |_: &str| Err(ModelError::NoBody.into());
         for (prompt, work, said) in [

@@ -332,7 +332,7 @@ impl<'c> AgentRun<'c> {
         let next = made
             .checked_add(1)
             .filter(|next| *next <= self.setup.limits.max_loops);
-        next.ok_or(AgentError::LoopLimit { loops: made.into() })
+        next.ok_or(AgentError::LoopLimit(made.into()))
     }
 
     /// Calls the model and records the usage.
@@ -488,9 +488,9 @@ impl AgentRun<'_> {
     /// Returns the answer, or an error if it is a no that ends the work.
     fn rejected(&self, question: &Question, answer: Answer) -> Result<Answer, AgentError> {
         match answer {
-            Answer::No if self.setup.stops_at_no => Err(AgentError::Rejected {
-                question: question.sentence.clone(),
-            }),
+            Answer::No if self.setup.stops_at_no => {
+                Err(AgentError::Rejected(question.sentence.clone()))
+            }
             answer => Ok(answer),
         }
     }

@@ -77,17 +77,14 @@ pub enum ChatError {
     )]
     KeyAsArgument,
     /// The vendor rejects the key.
-    #[error("the key is refused: {reason}")]
+    #[error("the key is refused: {0}")]
     #[diagnostic(
         code("model-failed/key-rejected"),
         help(
             "nothing was stored; see that the key is whole, and made for the server that is asked"
         )
     )]
-    KeyRefused {
-        /// The vendor's message.
-        reason: String,
-    },
+    KeyRefused(String),
     /// Calls of the agent were refused because no user was present to allow them.
     #[error(transparent)]
     #[diagnostic(transparent)]
@@ -147,7 +144,7 @@ pub(crate) fn hint_in_chat(error: &Error) -> Option<String> {
     let hint = match AgentError::of(error) {
         Some(AgentError::Model(error)) => return Some(model_hint(error)),
         Some(AgentError::TooLong { .. }) => TOO_LONG,
-        Some(AgentError::LoopLimit { .. }) => {
+        Some(AgentError::LoopLimit(_)) => {
             "a request takes no more calls: `--resume` goes on with the session and another one"
         }
         Some(AgentError::NotCompressed { .. }) => {

@@ -209,7 +209,7 @@ pub fn login(
         let stdin = input::stdin(context.interrupt.clone()).map_err(InputError::from)?;
         Lines::new(stdin, None).line("")
     };
-    if let Err(InputError::NotUtf8 { .. } | InputError::LineTooLong { .. }) = typed {
+    if let Err(InputError::NotUtf8(_) | InputError::LineTooLong(_)) = typed {
         let problem = KeyProblem::NotVisibleAscii;
         return Err(Error::from(ChatError::from(problem)).into());
     }
@@ -425,7 +425,7 @@ fn check(context: &Context<'_>, provider: Provider, key: &ApiKey) -> Result<Opti
         Err(ModelError::Interrupted(interrupted)) => Err(interrupted.into()),
         Err(problem) if problem.refuses_key() => {
             let reason = problem.to_string();
-            Err(ChatError::KeyRefused { reason }.into())
+            Err(ChatError::KeyRefused(reason).into())
         }
         Err(problem) => Ok(Some(problem.to_string())),
     }

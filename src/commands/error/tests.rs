@@ -389,13 +389,9 @@ fn mcp_errors() -> Vec<McpError> {
             source: Box::new(timed_out()),
             wait: Duration::from_secs(9),
         },
-        McpError::TooLarge { server: server() },
-        McpError::Tool {
-            message: s("the tool says no"),
-        },
-        McpError::Doubtful {
-            source: Box::new(timed_out()),
-        },
+        McpError::TooLarge(server()),
+        McpError::Tool(s("the tool says no")),
+        McpError::Doubtful(Box::new(timed_out())),
         program(true),
         program(false),
         McpError::NotRecorded {
@@ -432,7 +428,7 @@ fn agent_errors() -> Vec<AgentError> {
             audits: 3,
             feedback: s("not done"),
         },
-        AgentError::LoopLimit { loops: 1000 },
+        AgentError::LoopLimit(1000),
         AgentError::NotCompressed {
             before: 200_000,
             after: 190_000,
@@ -441,9 +437,7 @@ fn agent_errors() -> Vec<AgentError> {
         too_long(None),
         too_long(Some("gpt-5")),
         too_long(None).at_once(),
-        AgentError::Rejected {
-            question: s("Delete all?"),
-        },
+        AgentError::Rejected(s("Delete all?")),
         AgentError::GateFailed {
             step: 2,
             status: s("exit code: 1"),
@@ -453,18 +447,14 @@ fn agent_errors() -> Vec<AgentError> {
             step: 2,
             reason: s("the file is gone"),
         },
-        AgentError::IterationLimit { reviews: 3 },
+        AgentError::IterationLimit(3),
         AgentError::BranchTimeout {
             branch: s("b-1"),
             agent: "claude_code",
             waited: Duration::from_secs(3600),
         },
-        AgentError::PublishFailed {
-            reason: s("no token"),
-        },
-        AgentError::NotReviewed {
-            reason: s("no run has succeeded"),
-        },
+        AgentError::PublishFailed(s("no token")),
+        AgentError::NotReviewed(s("no run has succeeded")),
         AgentError::Interrupted(interrupted()),
         AgentError::Host(CommandError::NothingAsked.into()),
     ];
@@ -746,9 +736,7 @@ fn chat(told: &mut Told) {
     }));
     told.error(ChatError::NotAKey(KeyProblem::Empty));
     told.error(ChatError::KeyAsArgument);
-    told.error(ChatError::KeyRefused {
-        reason: s("invalid"),
-    });
+    told.error(ChatError::KeyRefused(s("invalid")));
     for is_asked_always in [true, false] {
         told.error(ChatError::NotPermitted(NotPermitted {
             calls: vec![s("write `a`")],
@@ -853,15 +841,15 @@ fn below(told: &mut Told) {
     for error in [
         InputError::Interrupted(interrupted()),
         InputError::Io(denied()),
-        InputError::NotUtf8 { line: 3 },
-        InputError::LineTooLong { line: 3 },
+        InputError::NotUtf8(3),
+        InputError::LineTooLong(3),
         InputError::TooLong,
         InputError::Blank,
     ] {
         told.error(error);
     }
     told.error(EditorProblem::NotSet);
-    told.error(EditorProblem::NoCommand { command: s("'vi") });
+    told.error(EditorProblem::NoCommand(s("'vi")));
     told.error(EditorProblem::NotStarted {
         command: s("vi"),
         source: denied(),
@@ -891,7 +879,7 @@ fn agents(told: &mut Told) {
     for home in [&CHAT, &PLAN] {
         for error in [
             SessionError::Missing { id: s("x"), home },
-            SessionError::Exists { id: s("x") },
+            SessionError::Exists(s("x")),
             SessionError::NoneIn {
                 directory: s("/a"),
                 home,
@@ -1163,10 +1151,10 @@ fn readiness_of_agents(told: &mut Told) {
             without,
         })
     };
-    told.problem(PermissionsProblem::NoFile { path: path() });
+    told.problem(PermissionsProblem::NoFile(path()));
     told.problem(PermissionsProblem::Unwritable(path_error("write")));
     told.problem(PermissionsProblem::Untrusted(trust()));
-    told.problem(PermissionsProblem::Changed { path: path() });
+    told.problem(PermissionsProblem::Changed(path()));
     told.problem(trust());
     told.problem(TrustProblem::Unwritable(path_error("write")));
 }
@@ -1194,7 +1182,7 @@ fn every_error_is_told_as_before() {
 fn where_there_is_a_report_it_says_how_to_go_on() {
     for error in [
         AgentError::Interrupted(interrupted()),
-        AgentError::LoopLimit { loops: 500 },
+        AgentError::LoopLimit(500),
     ] {
         let error = Error::from(error);
         assert!(error.hint().unwrap().contains("`--resume`"));
@@ -1220,7 +1208,7 @@ fn no_hint_of_a_chat_tells_of_settings_that_it_does_not_read() {
             AgentError::Model(ModelError::ErrorInAnswer(invalid)),
             "`/compact`",
         ),
-        (AgentError::LoopLimit { loops: 500 }, "`--resume`"),
+        (AgentError::LoopLimit(500), "`--resume`"),
     ] {
         let hint = hint_in_chat(&error.into()).unwrap();
         assert!(hint.contains(way_out), "{hint}");

@@ -286,7 +286,7 @@ impl Orchestration<'_, '_> {
     /// Checks that a review has passed the work, which is then only published.
     fn check_passed(&self, specialists: &Specialists<'_>) -> Result<(), Error> {
         if let Some((reason, _)) = missing_review(specialists)? {
-            return Err(AgentError::NotReviewed { reason }.into());
+            return Err(AgentError::NotReviewed(reason).into());
         }
         let summary = "A review has passed the work of an earlier run, which is only published.";
         self.summary.replace(summary.to_owned());
@@ -321,7 +321,7 @@ impl Orchestration<'_, '_> {
                 if specialists.lineage.borrow().kept.iterations >= MAX_REVIEWS =>
             {
                 let reviews = MAX_REVIEWS;
-                Err(Objection::Over(AgentError::IterationLimit { reviews }))
+                Err(Objection::Over(AgentError::IterationLimit(reviews)))
             }
             Err(objection) => Err(objection),
         }
@@ -367,10 +367,7 @@ impl Orchestration<'_, '_> {
             })?;
         match used.failure {
             None => Ok(Some(used.text)),
-            Some(failure) => Err(AgentError::PublishFailed {
-                reason: failure.message,
-            }
-            .into()),
+            Some(failure) => Err(AgentError::PublishFailed(failure.message).into()),
         }
     }
 }
@@ -415,7 +412,7 @@ impl Watcher for Orchestration<'_, '_> {
 pub(crate) fn advice(error: &Error) -> Option<String> {
     use AgentError::{Interrupted, LoopLimit, Model, OverBudget, ToolsFailed};
     match AgentError::of(error) {
-        Some(ToolsFailed { .. } | LoopLimit { .. } | OverBudget(_) | Interrupted(_)) => {
+        Some(ToolsFailed { .. } | LoopLimit(_) | OverBudget(_) | Interrupted(_)) => {
             Some("the report's `instructions` say how to go on".to_owned())
         }
         Some(Model(error)) => Some(error.hint()),

@@ -489,9 +489,7 @@ mod tests {
             let state = state_in(answer.clone(), parent.as_ref());
             assert_eq!(state.progress, progress, "{answer}");
         }
-        let failed = McpError::Tool {
-            message: "no such branch".to_owned(),
-        };
+        let failed = McpError::Tool("no such branch".to_owned());
         for answer in [Ok(json!({"status": "succeed"})), Err(failed)] {
             assert_eq!(pantheon(&Answer::new(answer)).parent("b0").unwrap(), None);
         }
@@ -551,9 +549,7 @@ mod tests {
             let server = Answer::new(Err(error));
             pantheon(&server).state("b", None).unwrap_err()
         };
-        match state(McpError::Tool {
-            message: "no such branch".to_owned(),
-        }) {
+        match state(McpError::Tool("no such branch".to_owned())) {
             ToolError::Failed(failure) => {
                 assert_eq!(failure.code, "mcp_error");
                 assert!(failure.message.contains("no such branch"));

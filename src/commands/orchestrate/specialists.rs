@@ -474,11 +474,7 @@ mod tests {
 
     #[test]
     fn a_branch_of_which_the_server_does_not_tell_is_still_named_as_working() {
-        let unknown = || {
-            Err(McpError::Tool {
-                message: "boom".to_owned(),
-            })
-        };
+        let unknown = || Err(McpError::Tool("boom".to_owned()));
         // Each time but the third it is asked for five times in vain.
         let tries = || (0..POLL_TRIES).map(|_| unknown());
         let answers = tries().chain(tries()).chain(tries().skip(1));

@@ -64,7 +64,7 @@ impl Tool for ExecuteAgent<'_, '_> {
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         let reviews = self.0.lineage.borrow().kept.iterations;
         if reviews >= MAX_REVIEWS {
-            return Err(AgentError::IterationLimit { reviews }.into());
+            return Err(AgentError::IterationLimit(reviews).into());
         }
         let name = arguments.get("agent");
         let unknown = || invalid(format!("there is no agent `{name}`"));

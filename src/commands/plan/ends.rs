@@ -11,7 +11,7 @@ pub fn are_over(error: &AgentError) -> bool {
         error,
         AgentError::StepFailed { .. }
             | AgentError::GateFailed { .. }
-            | AgentError::Rejected { .. }
+            | AgentError::Rejected(_)
             | AgentError::NotUnderstood { .. }
     )
 }
@@ -20,7 +20,7 @@ pub fn are_over(error: &AgentError) -> bool {
 pub fn end_of(executed: &Result<(), AgentError>) -> StepsEnd {
     let (end, why) = match executed {
         Ok(()) => (WorkEnd::Done, String::new()),
-        Err(AgentError::Rejected { question }) => (WorkEnd::Stopped, question.clone()),
+        Err(AgentError::Rejected(question)) => (WorkEnd::Stopped, question.clone()),
         Err(AgentError::StepFailed { reason, .. }) => (WorkEnd::Failed, reason.clone()),
         Err(error) => (WorkEnd::Failed, error.to_string()),
     };

@@ -94,7 +94,7 @@ impl Stages<'_, '_, '_> {
             Permission::Allowed => Ok(true),
             Permission::Refused(_) => Ok(false),
             Permission::Ask(question) => match self.run.asks(&question.sentence) {
-                Err(AgentError::Rejected { .. }) => Ok(false),
+                Err(AgentError::Rejected(_)) => Ok(false),
                 asked => asked,
             },
         }

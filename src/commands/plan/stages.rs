@@ -206,7 +206,7 @@ impl<'c> Stages<'_, 'c, '_> {
         match (end, self.next_task()?) {
             (WorkEnd::Done, _) => Ok(()),
             (WorkEnd::Failed, Some(task)) => Err(step_failed(&task, why)),
-            (WorkEnd::Failed | WorkEnd::Stopped, _) => Err(AgentError::Rejected { question: why }),
+            (WorkEnd::Failed | WorkEnd::Stopped, _) => Err(AgentError::Rejected(why)),
         }
     }
 
@@ -269,7 +269,7 @@ impl<'c> Stages<'_, 'c, '_> {
                 self.context.reporter.event(&Event::Words(ended.words));
                 Ok(())
             }
-            Err(AgentError::LoopLimit { loops }) => {
+            Err(AgentError::LoopLimit(loops)) => {
                 if let Some(FailedBuild { status, log, .. }) = step.failed.take() {
                     let step = task.step;
                     return Err(AgentError::GateFailed { step, status, log });

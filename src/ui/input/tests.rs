@@ -58,9 +58,9 @@ fn a_line_beyond_the_limit_is_an_error_however_much_follows() {
     let mut lines = Lines::new(longer.as_bytes(), None);
     assert_eq!(lines.line("").unwrap(), Typed::Line("a".to_owned()));
     let error = lines.line("").unwrap_err();
-    assert!(matches!(error, InputError::LineTooLong { line: 2, .. }));
+    assert!(matches!(error, InputError::LineTooLong(2)));
     let error = Lines::new(io::repeat(b'x'), None).line("").unwrap_err();
-    assert!(matches!(error, InputError::LineTooLong { line: 1, .. }));
+    assert!(matches!(error, InputError::LineTooLong(1)));
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn a_prompt_that_is_none_is_an_error() {
         assert!(matches!(error, InputError::Blank), "{blank:?}");
     }
     let error = prompt_from(&b"a\nb\xff"[..]).unwrap_err();
-    assert!(matches!(error, InputError::NotUtf8 { line: 2 }));
+    assert!(matches!(error, InputError::NotUtf8(2)));
     let error = prompt_from(io::repeat(b'x')).unwrap_err();
     assert!(matches!(error, InputError::TooLong));
 }

@@ -50,11 +50,8 @@ pub enum ScreenEffect {
     Editor(String),
     /// Fetches the clipboard's picture; the result goes to [`App::attach_image`].
     FetchImage,
-    /// Restores the terminal, prints the farewell, and closes the screen.
-    Leave {
-        /// The text left on the normal screen.
-        farewell: String,
-    },
+    /// Restores the terminal, prints this farewell, and closes the screen.
+    Leave(String),
     /// Redraws the whole screen.
     Redraw,
 }
@@ -191,7 +188,7 @@ impl App {
             ToScreen::Page(text) => return vec![ScreenEffect::Page(text)],
             ToScreen::SettingUp => (self.engine, self.armed) = (EngineState::SettingUp, None),
             ToScreen::Settled => return self.settled(),
-            ToScreen::End { farewell } => return vec![ScreenEffect::Leave { farewell }],
+            ToScreen::End(farewell) => return vec![ScreenEffect::Leave(farewell)],
         }
         Vec::new()
     }

@@ -70,7 +70,7 @@ impl Drop for Sending {
         // If the screen has been told to end, it ignores this message.
         let farewell = String::new();
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        queue.push(ToScreen::End { farewell });
+        queue.push(ToScreen::End(farewell));
         self.wake.poke();
     }
 }
@@ -169,7 +169,7 @@ impl ScreenReceiver {
                 .into_iter()
                 .flatten()
                 .find_map(|message| match message {
-                    ToScreen::End { farewell } => Some(farewell),
+                    ToScreen::End(farewell) => Some(farewell),
                     _ => None,
                 });
             let left = LAST_WORDS.checked_sub(clock.elapsed().saturating_sub(from));
@@ -287,10 +287,7 @@ mod tests {
         drop(sender.clone());
         assert!(!is_woken());
         drop(sender);
-        assert!(matches!(
-            receiver.take().unwrap()[..],
-            [ToScreen::End { .. }]
-        ));
+        assert!(matches!(receiver.take().unwrap()[..], [ToScreen::End(_)]));
         let (sender, receiver) = channel().unwrap();
         drop(receiver);
         sender.send(ToScreen::Settled);

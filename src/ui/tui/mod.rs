@@ -76,10 +76,7 @@ pub enum ToScreen {
     /// The last submission is finished, successfully or not: the engine is ready for the next.
     Settled,
     /// Restores the terminal, prints the farewell, and closes the screen.
-    End {
-        /// The text left on the normal screen.
-        farewell: String,
-    },
+    End(String),
 }
 
 /// A message from the screen to the engine.

@@ -537,7 +537,7 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
                     let (wake, interrupt) = (self.receiver.wake(), self.interrupt.0.clone());
                     self.options.clipboard.fetch(found, wake, interrupt);
                 }
-                ScreenEffect::Leave { farewell } => {
+                ScreenEffect::Leave(farewell) => {
                     // Keep the first farewell; the next one only reports that the engine is gone.
                     self.farewell.get_or_insert(farewell);
                 }

@@ -356,7 +356,7 @@ fn a_session_is_used_by_one_at_a_time() {
     let missing = other.open(&id(2)).unwrap_err();
     assert!(matches!(missing, SessionError::Missing { id: it, .. } if it == id(2)));
     let exists = create(&other, &id(1), at("2025-01-15T10:30:00Z"), "/");
-    assert!(matches!(exists, Err(SessionError::Exists { .. })));
+    assert!(matches!(exists, Err(SessionError::Exists(_))));
 }
 
 #[test]

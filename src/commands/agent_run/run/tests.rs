@@ -271,7 +271,7 @@ fn another_model_is_not_replayed_and_a_call_beyond_the_limit_not_made() {
         let models = recorded_model(context, &choice(None), recording, &settings()).unwrap();
         let run = start(context, &models);
         ask(&run).unwrap();
-        assert!(matches!(ask(&run), Err(AgentError::LoopLimit { loops: 1 })));
+        assert!(matches!(ask(&run), Err(AgentError::LoopLimit(1))));
     });
 }
 

@@ -121,7 +121,7 @@ fn a_key_that_is_refused_is_not_stored_and_one_that_cannot_be_checked_is() {
     let dir = tempfile::tempdir().unwrap();
     let refuse = |_: &ApiKey| {
         let reason = "invalid x-api-key".to_owned();
-        Err(ChatError::KeyRefused { reason }.into())
+        Err(ChatError::KeyRefused(reason).into())
     };
     let refused = store(dir.path(), &none(), (DEFAULT, USUAL), "sk-sekret", &refuse).unwrap_err();
     assert_eq!(refused.to_string(), "the key is refused: invalid x-api-key");

@@ -41,12 +41,9 @@ const WITHOUT: &str = "then the defaults hold";
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum PermissionsProblem {
     /// The file or its directory is a link, or not a file or directory at all.
-    #[error("`{}` is a link or no regular file", .path.display())]
-    #[diagnostic(code("/settings"), help("put a regular file or directory in the place of `{}`, or remove it", path.display()))]
-    NoFile {
-        /// The file, or its directory.
-        path: PathBuf,
-    },
+    #[error("`{}` is a link or no regular file", .0.display())]
+    #[diagnostic(code("/settings"), help("put a regular file or directory in the place of `{}`, or remove it", .0.display()))]
+    NoFile(PathBuf),
     /// The file cannot be read, or contains a mistake.
     #[error(transparent)]
     #[diagnostic(transparent)]
@@ -60,12 +57,9 @@ pub enum PermissionsProblem {
     #[diagnostic(help("what it allows holds until the program ends"))]
     Untrusted(#[from] TrustProblem),
     /// The file has changed since it was read, and the user has not seen the change yet.
-    #[error("`{}` has been changed meanwhile and was not written; the choice holds until the program ends", .path.display())]
+    #[error("`{}` has been changed meanwhile and was not written; the choice holds until the program ends", .0.display())]
     #[diagnostic(help("with the next request you are shown the change"))]
-    Changed {
-        /// The file.
-        path: PathBuf,
-    },
+    Changed(PathBuf),
 }
 
 /// Permissions of each tool in a project, as last seen or chosen by the user.
@@ -257,7 +251,7 @@ impl PermissionFile {
         // Changes that the user has not seen must not be overwritten.
         if read(&self.root)? != self.known {
             let path = self.path();
-            return Err(PermissionsProblem::Changed { path });
+            return Err(PermissionsProblem::Changed(path));
         }
         self.form.set(choice);
         let now = now.to_utc().to_rfc3339_opts(SecondsFormat::Millis, true);
@@ -321,7 +315,7 @@ fn read(root: &Path) -> Result<Option<Vec<u8>>, PermissionsProblem> {
     check_directory(root)?;
     let path = root.join(FILE);
     match files::read(&path, Links::Refused, LARGEST).if_there() {
-        Err(error) if files::is_no_file(&error) => Err(PermissionsProblem::NoFile { path }),
+        Err(error) if files::is_no_file(&error) => Err(PermissionsProblem::NoFile(path)),
         read => Ok(read.map_err(|source| HomeFileProblem::Unreadable { path, source })?),
     }
 }
@@ -330,7 +324,7 @@ fn read(root: &Path) -> Result<Option<Vec<u8>>, PermissionsProblem> {
 fn check_directory(root: &Path) -> Result<(), PermissionsProblem> {
     let path = root.join(AGENT_FOLDER);
     match path.symlink_metadata() {
-        Ok(metadata) if !metadata.is_dir() => Err(PermissionsProblem::NoFile { path }),
+        Ok(metadata) if !metadata.is_dir() => Err(PermissionsProblem::NoFile(path)),
         _ => Ok(()),
     }
 }

@@ -444,13 +444,8 @@ fn messages_of_the_engine_become_effects() {
     assert_eq!(app.tell(page, at(0)), [ScreenEffect::Page("x".to_owned())]);
     let farewell = "bye".to_owned();
     assert_eq!(
-        app.tell(
-            ToScreen::End {
-                farewell: farewell.clone()
-            },
-            at(0)
-        ),
-        [ScreenEffect::Leave { farewell }]
+        app.tell(ToScreen::End(farewell.clone()), at(0)),
+        [ScreenEffect::Leave(farewell)]
     );
     let done = Counter::default();
     let progress = Event::Progress {

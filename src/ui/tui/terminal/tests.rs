@@ -64,7 +64,7 @@ impl Stage {
 
     fn end(&self) {
         let farewell = "bye".to_owned();
-        self.engine.send(ToScreen::End { farewell });
+        self.engine.send(ToScreen::End(farewell));
     }
 }
 
