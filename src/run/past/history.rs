@@ -192,8 +192,9 @@ impl PastRun {
 
     fn heard_of(&self) -> DateTime<Utc> {
         let traces = [RESULT, STEPS, "."].map(|name| self.folder.join(name));
-        let found = traces.iter();
-        let mut found = found.filter_map(|path| path.symlink_metadata().ok());
+        let mut found = traces
+            .iter()
+            .filter_map(|path| path.symlink_metadata().ok());
         let heard_of = found.find_map(|found| Some(found.modified().ok()?.into()));
         heard_of.unwrap_or_default()
     }
@@ -313,8 +314,9 @@ impl PastRun {
         };
         let steps = self.steps(project);
         let replied = steps.iter().flat_map(|step| &step.changes);
-        let replied = replied.map(|change| (&change.path, change.after()));
-        let replied: BTreeMap<_, _> = replied.collect();
+        let replied: BTreeMap<_, _> = replied
+            .map(|change| (&change.path, change.after()))
+            .collect();
         let others = LazyCell::new(|| self.others(project));
         for (path, change) in &log.files {
             let before = change.before.as_ref().map(|before| {
@@ -668,8 +670,9 @@ fn has_stamp(name: &str) -> bool {
 
 /// The number at the end of the name, which distinguishes runs of one second.
 fn number(name: &str) -> u32 {
-    let number = name.rsplit_once('-');
-    let number = number.and_then(|(_, number)| number.parse().ok());
+    let number = name
+        .rsplit_once('-')
+        .and_then(|(_, number)| number.parse().ok());
     number.unwrap_or(1)
 }
 

@@ -150,8 +150,10 @@ impl<'o> Reader<'o> {
                 if is_first && self.first.replace(at + 1) == Some(at) {
                     return;
                 }
-                let above = self.above.as_ref();
-                let above = above.filter(|(_, above)| at - above <= NEAR_OTHERS);
+                let above = self
+                    .above
+                    .as_ref()
+                    .filter(|(_, above)| at - above <= NEAR_OTHERS);
                 place = above.map_or(place, |(above, _)| above.clone());
             }
             Kind::Line => {
