@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation as _};
 use unicode_width::UnicodeWidthStr as _;
 
@@ -254,6 +255,48 @@ pub enum EditCommand {
     KillWordRight,
     Yank,
     Undo,
+}
+
+impl EditCommand {
+    /// Returns the command of an editing key.
+    pub fn of(key: KeyEvent) -> Option<Self> {
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        let alt = key.modifiers.contains(KeyModifiers::ALT);
+        Some(match key.code {
+            KeyCode::Left if control || alt => Self::WordLeft,
+            KeyCode::Right if control || alt => Self::WordRight,
+            KeyCode::Left => Self::Left,
+            KeyCode::Right => Self::Right,
+            KeyCode::Home => Self::LineStart,
+            KeyCode::End => Self::LineEnd,
+            KeyCode::Backspace if control || alt => Self::KillWordLeft,
+            KeyCode::Backspace => Self::DeleteLeft,
+            KeyCode::Delete if control || alt => Self::KillWordRight,
+            KeyCode::Delete => Self::DeleteRight,
+            KeyCode::Char(c) if control => match c {
+                'a' => Self::LineStart,
+                'e' => Self::LineEnd,
+                'b' => Self::Left,
+                'f' => Self::Right,
+                'h' => Self::DeleteLeft,
+                'd' => Self::DeleteRight,
+                'k' => Self::KillToEnd,
+                'u' => Self::KillToStart,
+                'w' => Self::KillWord,
+                'y' => Self::Yank,
+                // Ctrl-7 and Ctrl-_ send the same byte.
+                '7' | '_' => Self::Undo,
+                _ => return None,
+            },
+            KeyCode::Char(c) if alt => match c {
+                'b' => Self::WordLeft,
+                'f' => Self::WordRight,
+                'd' => Self::KillWordRight,
+                _ => return None,
+            },
+            _ => return None,
+        })
+    }
 }
 
 fn is_letter(c: char) -> bool {

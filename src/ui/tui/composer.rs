@@ -22,7 +22,7 @@ use super::{CommandHint, Submission};
 use crate::model::message::Image;
 use crate::sys::text::with_unix_line_ends;
 use crate::ui::history::History;
-use crate::ui::tui::attachment::{Attachment, pasted_image, with_images};
+use crate::ui::tui::attachment::{Attachment, image_label, pasted_image, with_images};
 use crate::ui::tui::buffer::{EditCommand, PLACEHOLDERS, TextBuffer, TextRow};
 
 /// The number of lines above which a paste is shown as a placeholder.
@@ -194,9 +194,7 @@ impl Composer {
         let text = harmless(&submission.text);
         let mut rest = &*text;
         for (image, number) in submission.images.into_iter().zip(1..) {
-            if let Some((before, after)) =
-                rest.split_once(&crate::ui::tui::attachment::image_label(number))
-            {
+            if let Some((before, after)) = rest.split_once(&image_label(number)) {
                 self.buffer.insert(before);
                 self.attach(Attachment::Image(image));
                 rest = after;
@@ -326,7 +324,7 @@ impl Composer {
             KeyCode::Home | KeyCode::End if control || self.buffer.text().is_empty() => {
                 ComposerAction::Unhandled
             }
-            _ => match edit_of(key) {
+            _ => match EditCommand::of(key) {
                 Some(edit) => self.edit(edit),
                 None => match key.code {
                     KeyCode::Char(c) if is_letter(key) => self.insert(c.encode_utf8(&mut [0; 4])),
@@ -589,46 +587,6 @@ impl Composer {
         }
         ComposerAction::Changed
     }
-}
-
-/// Returns the command of an editing key.
-fn edit_of(key: KeyEvent) -> Option<EditCommand> {
-    let control = key.modifiers.contains(KeyModifiers::CONTROL);
-    let alt = key.modifiers.contains(KeyModifiers::ALT);
-    Some(match key.code {
-        KeyCode::Left if control || alt => EditCommand::WordLeft,
-        KeyCode::Right if control || alt => EditCommand::WordRight,
-        KeyCode::Left => EditCommand::Left,
-        KeyCode::Right => EditCommand::Right,
-        KeyCode::Home => EditCommand::LineStart,
-        KeyCode::End => EditCommand::LineEnd,
-        KeyCode::Backspace if control || alt => EditCommand::KillWordLeft,
-        KeyCode::Backspace => EditCommand::DeleteLeft,
-        KeyCode::Delete if control || alt => EditCommand::KillWordRight,
-        KeyCode::Delete => EditCommand::DeleteRight,
-        KeyCode::Char(c) if control => match c {
-            'a' => EditCommand::LineStart,
-            'e' => EditCommand::LineEnd,
-            'b' => EditCommand::Left,
-            'f' => EditCommand::Right,
-            'h' => EditCommand::DeleteLeft,
-            'd' => EditCommand::DeleteRight,
-            'k' => EditCommand::KillToEnd,
-            'u' => EditCommand::KillToStart,
-            'w' => EditCommand::KillWord,
-            'y' => EditCommand::Yank,
-            // Ctrl-7 and Ctrl-_ send the same byte.
-            '7' | '_' => EditCommand::Undo,
-            _ => return None,
-        },
-        KeyCode::Char(c) if alt => match c {
-            'b' => EditCommand::WordLeft,
-            'f' => EditCommand::WordRight,
-            'd' => EditCommand::KillWordRight,
-            _ => return None,
-        },
-        _ => return None,
-    })
 }
 
 /// Replaces placeholder characters in a text, and normalises its line endings to `\n`.

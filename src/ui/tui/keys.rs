@@ -32,6 +32,21 @@ pub fn is_letter(key: KeyEvent) -> bool {
     matches!(key.code, KeyCode::Char(_)) && !key.modifiers.intersects(others)
 }
 
+/// Returns whether a key suspends the process, which the terminal does not do itself in raw mode.
+pub fn is_suspend(key: KeyEvent) -> bool {
+    key.code == KeyCode::Char('z') && key.modifiers == KeyModifiers::CONTROL
+}
+
+/// Returns whether a key works at any time, and can answer a question only by closing it.
+pub fn works_anytime(key: KeyEvent) -> bool {
+    match key.code {
+        KeyCode::Char(_) => key.modifiers.contains(KeyModifiers::CONTROL),
+        KeyCode::Tab => key.modifiers.contains(KeyModifiers::SHIFT),
+        KeyCode::BackTab | KeyCode::Esc | KeyCode::PageUp | KeyCode::PageDown => true,
+        _ => false,
+    }
+}
+
 /// Returns whether a key closes a dialog.
 pub fn is_cancel(key: KeyEvent) -> bool {
     let is_ctrl_c = key.code == KeyCode::Char('c') && key.modifiers == KeyModifiers::CONTROL;

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use crossterm::event::{KeyCode, KeyModifiers};
 use ratatui::layout::Size;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -31,7 +31,7 @@ use super::app::{App, ScreenEffect};
 use super::channel::ScreenReceiver;
 use super::clipboard::{Clipboard, FoundImage};
 use super::composer::{Composer, ComposerOptions};
-use super::keys::{KeyDecoder, TerminalInput, is_cancel};
+use super::keys::{KeyDecoder, TerminalInput, is_cancel, is_suspend, works_anytime};
 use super::{FromScreen, Submission, ToScreen};
 use crate::record::mode::SharedMode;
 use crate::sys::environment::Clock;
@@ -589,21 +589,6 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
             Err(problem) => self.app.hint(&problem, self.now()),
         }
         Ok(())
-    }
-}
-
-/// Returns whether a key suspends the process, which the terminal does not do itself in raw mode.
-fn is_suspend(key: KeyEvent) -> bool {
-    key.code == KeyCode::Char('z') && key.modifiers == KeyModifiers::CONTROL
-}
-
-/// Returns whether a key works at any time, and can answer a question only by closing it.
-fn works_anytime(key: KeyEvent) -> bool {
-    match key.code {
-        KeyCode::Char(_) => key.modifiers.contains(KeyModifiers::CONTROL),
-        KeyCode::Tab => key.modifiers.contains(KeyModifiers::SHIFT),
-        KeyCode::BackTab | KeyCode::Esc | KeyCode::PageUp | KeyCode::PageDown => true,
-        _ => false,
     }
 }
 
