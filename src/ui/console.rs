@@ -20,9 +20,9 @@ use super::columns::folded;
 use super::json::JsonLines;
 use super::links::Links;
 use super::options::{CiRunner, ConsoleOptions, OutputFormat};
-use super::paint::{paint, painted, size};
+use super::paint::{colored_stat, paint, painted, size};
 use super::present::{self, Part, Shown, present};
-use super::spinner::{Spinner, aside, dollars};
+use super::spinner::{Spinner, dollars, tokens};
 use super::steps::{Look, Steps};
 use crate::model::Tier;
 use crate::model::price::Usd;
@@ -33,7 +33,6 @@ use crate::record::finding::ReportFinding;
 use crate::secret::Redactor;
 use crate::sys::diff::Stat;
 use crate::sys::environment::Clock;
-use crate::sys::numbers::grouped;
 use crate::sys::text::{self, first_lines, truncated};
 
 /// Reports events to the user at the terminal and to the program that reads stdout.
@@ -526,22 +525,11 @@ impl Output<'_> {
         }
         let stat = self.printable(&stat.text(WIDTH));
         // A closed stderr does not end the run.
-        let _ = write!(io::stderr(), "{}", self.colored(&stat));
-    }
-
-    /// Colours the signs of a stat as git does.
-    fn colored(&self, stat: &str) -> String {
-        let line = |line: &str| match line.rsplit_once(['|', ' ']) {
-            Some((_, graph)) if !graph.is_empty() && graph.chars().all(|c| "+-".contains(c)) => {
-                let (text, graph) = line.split_at(line.len() - graph.len());
-                let plus = graph.trim_end_matches('-');
-                let minus = &graph[plus.len()..];
-                let plus = self.paint(plus, Style::new().green());
-                format!("{text}{plus}{}\n", self.paint(minus, Style::new().red()))
-            }
-            _ => format!("{line}\n"),
-        };
-        stat.lines().map(line).collect()
+        let _ = write!(
+            io::stderr(),
+            "{}",
+            colored_stat(&stat, |text, style| self.paint(text, style))
+        );
     }
 
     /// Prints the reason for the failure and the run's folder, for the user and for the program that reads
@@ -585,13 +573,6 @@ fn is_news(told: &Mutex<String>, awaited: String) -> bool {
 fn room() -> usize {
     let columns = size(io::stderr()).map_or(WIDEST, |(_, columns)| columns);
     columns.saturating_sub(INDENT.len() + 1).max(1)
-}
-
-fn tokens(usage: Usage) -> String {
-    let cached = aside(usage.cached_tokens, "cached");
-    let thoughts = aside(usage.thought_tokens, "thought");
-    let [input, output] = [usage.input_tokens, usage.output_tokens].map(grouped);
-    format!("{input} tokens in{cached}, {output} out{thoughts}")
 }
 
 fn seconds(duration: Duration) -> String {

@@ -47,6 +47,21 @@ pub fn painted(line: &Line<'_>, colors: bool) -> String {
         .collect()
 }
 
+/// Colours the signs of a stat as git does.
+pub fn colored_stat(stat: &str, paint: impl Fn(&str, Style) -> String) -> String {
+    let line = |line: &str| match line.rsplit_once(['|', ' ']) {
+        Some((_, graph)) if !graph.is_empty() && graph.chars().all(|c| "+-".contains(c)) => {
+            let (text, graph) = line.split_at(line.len() - graph.len());
+            let plus = graph.trim_end_matches('-');
+            let minus = &graph[plus.len()..];
+            let plus = paint(plus, Style::new().green());
+            format!("{text}{plus}{}\n", paint(minus, Style::new().red()))
+        }
+        _ => format!("{line}\n"),
+    };
+    stat.lines().map(line).collect()
+}
+
 /// Returns git's style for a line of a diff; `is_in_hunk` excludes header lines.
 pub fn diff_style(line: &str, is_in_hunk: bool) -> Style {
     let is_head = |line: &str| {

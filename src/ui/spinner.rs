@@ -12,6 +12,7 @@ use ratatui::style::Style;
 
 use super::paint::{paint, size};
 use crate::model::price::Usd;
+use crate::model::usage::Usage;
 use crate::sys::numbers::{counted, elapsed, grouped};
 use crate::sys::text::{text_width, truncated};
 
@@ -205,6 +206,14 @@ impl Spinner {
 /// Formats a token count: ` [1,247 tokens] · Ctrl-C stops`.
 fn counting(tokens: u64) -> String {
     format!(" [{}]{KEYS}", counted(tokens, "token"))
+}
+
+/// Formats the tokens of a call.
+pub(super) fn tokens(usage: Usage) -> String {
+    let cached = aside(usage.cached_tokens, "cached");
+    let thoughts = aside(usage.thought_tokens, "thought");
+    let [input, output] = [usage.input_tokens, usage.output_tokens].map(grouped);
+    format!("{input} tokens in{cached}, {output} out{thoughts}")
 }
 
 /// Formats a part of a token count in parentheses; empty for zero.
