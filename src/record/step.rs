@@ -14,7 +14,7 @@ use super::seconds::Seconds;
 use crate::exec::sandbox::SandboxMode;
 use crate::model::price::Usd;
 use crate::model::usage::Usage;
-use crate::model::{Provider, Purpose, ReplyFormat, StepId, Tier};
+use crate::model::{Provider, Purpose, Reply, ReplyFormat, StepId, Tier};
 use crate::project::changed_files::EditsRecord;
 use crate::sys::defaults::is_default;
 use std::fmt::{self, Display};
@@ -65,6 +65,21 @@ pub struct PartRecord {
     pub part: Cow<'static, str>,
     /// The part's length in bytes, as UTF-8.
     pub bytes: u64,
+}
+
+impl PartRecord {
+    /// Returns the parts of a reply. Its text has a file of its own.
+    pub fn of_reply(reply: &Reply) -> Vec<Self> {
+        let text = (!reply.text.is_empty()).then(|| Self {
+            part: "text".into(),
+            bytes: reply.text.len() as u64,
+        });
+        let calls = reply.calls.iter().map(|call| Self {
+            part: "call".into(),
+            bytes: call.input.to_string().len() as u64,
+        });
+        text.into_iter().chain(calls).collect()
+    }
 }
 
 /// A call to the model and its outcome. Fields for what did not happen are null.

@@ -24,8 +24,7 @@ use crate::record::step::{PartRecord, Step};
 use crate::run::context::Context;
 use crate::run::counting::CountingListener;
 use crate::run::outcome::{Advice, Failure, Outcome, ended};
-use crate::run::past::history::{PastRun, records_of};
-use crate::run::past::spans::Trace;
+use crate::run::past::history::records_of;
 use crate::run::problems::DoesNotFit;
 use crate::run::purse::{Purse, Reserved};
 use crate::run::ready::Ready;
@@ -286,7 +285,7 @@ impl<'c> Run<'c> {
         });
         self.note(|record| {
             record.finish = Some(reply.finish.clone());
-            record.reply = reply_parts(&reply);
+            record.reply = PartRecord::of_reply(&reply);
         });
         self.record.model_version.clone_from(&reply.model_version);
         self.log_step()?;
@@ -573,25 +572,11 @@ impl<'c> Run<'c> {
     /// Exports the run if the environment asks for it, unless a signal has ended it. A failure is only a warning.
     fn export(&self) {
         let context = self.context;
-        let (Some(telemetry), Ok(())) = (&context.telemetry, context.interrupt.check()) else {
-            return;
-        };
-        let folder = self.log.name();
-        // The folder's files are without keys.
-        let past = PastRun::read(
-            &context.project,
-            folder.rsplit('/').next().unwrap_or(folder),
-        );
-        let text = |step: &StepId, artifact| past.text(step, artifact);
         let task = context.task_folder().and_then(Path::file_name);
-        let trace = Trace {
-            record: &self.record,
-            steps: &past.recorded_steps(),
-            ids: telemetry.ids(folder),
-            task: task.and_then(OsStr::to_str),
-            text: telemetry.has_texts().then_some(&text),
-        };
-        if let Err(problem) = telemetry.export(&trace, context.interrupt) {
+        let about = (&self.record, task.and_then(OsStr::to_str));
+        if let (Some(telemetry), Ok(())) = (&context.telemetry, context.interrupt.check())
+            && let Err(problem) = telemetry.export_run(&context.project, about, context.interrupt)
+        {
             context.warn(format!("the run's trace was not exported: {problem}"));
         }
     }
@@ -607,17 +592,4 @@ impl<'c> Run<'c> {
 struct Allowed {
     answer: Option<u32>,
     cost: Option<Usd>,
-}
-
-/// Returns the parts of a reply for the record. Its text has a file of its own.
-fn reply_parts(reply: &Reply) -> Vec<PartRecord> {
-    let text = (!reply.text.is_empty()).then(|| PartRecord {
-        part: "text".into(),
-        bytes: reply.text.len() as u64,
-    });
-    let calls = reply.calls.iter().map(|call| PartRecord {
-        part: "call".into(),
-        bytes: call.input.to_string().len() as u64,
-    });
-    text.into_iter().chain(calls).collect()
 }

@@ -10,6 +10,10 @@ use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 use xxhash_rust::xxh3::xxh3_128;
 
+use crate::model::StepId;
+use crate::project::Project;
+use crate::record::result::RunRecord;
+use crate::run::past::history::PastRun;
 use crate::run::past::protobuf;
 use crate::run::past::spans::{Trace, TraceIds};
 use crate::sys::environment::Environment;
@@ -66,13 +70,13 @@ impl<'e> Telemetry<'e> {
     }
 
     /// Returns whether the texts of prompts, replies and tools are to be exported.
-    pub fn has_texts(&self) -> bool {
+    fn has_texts(&self) -> bool {
         let value = self.environment.get(CONTENTS);
         value.is_some_and(|value| value.eq_ignore_ascii_case("true"))
     }
 
     /// Returns the identifiers for the run with this folder.
-    pub fn ids(&self, folder: &str) -> TraceIds {
+    fn ids(&self, folder: &str) -> TraceIds {
         let seed = self.seed ^ xxh3_128(folder.as_bytes());
         let parent = parent(self.environment);
         TraceIds {
@@ -82,11 +86,35 @@ impl<'e> Telemetry<'e> {
         }
     }
 
+    /// Sends the trace of a run, and of the fleet's task that it is for, to the collector.
+    ///
+    /// # Errors
+    /// When a setting cannot be used, or the collector does not take the trace in time.
+    pub fn export_run(
+        &self,
+        project: &Project,
+        (record, task): (&RunRecord, Option<&str>),
+        interrupt: &Interrupt,
+    ) -> Result<(), TelemetryProblem> {
+        let folder = record.log.as_deref().unwrap_or_default();
+        // The folder's files are without keys.
+        let past = PastRun::read(project, folder.rsplit('/').next().unwrap_or(folder));
+        let text = |step: &StepId, artifact| past.text(step, artifact);
+        let trace = Trace {
+            record,
+            steps: &past.recorded_steps(),
+            ids: self.ids(folder),
+            task,
+            text: self.has_texts().then_some(&text),
+        };
+        self.export(&trace, interrupt)
+    }
+
     /// Sends a trace to the collector.
     ///
     /// # Errors
     /// When a setting cannot be used, or the collector does not take the trace in time.
-    pub fn export(&self, trace: &Trace<'_>, interrupt: &Interrupt) -> Result<(), TelemetryProblem> {
+    fn export(&self, trace: &Trace<'_>, interrupt: &Interrupt) -> Result<(), TelemetryProblem> {
         let setting = |name| setting(self.environment, name);
         let (variable, value) = setting("HEADERS");
         let headers = pairs(&variable, value.unwrap_or_default())?;
