@@ -2,7 +2,7 @@
 //!
 //! | module | purpose |
 //! |---|---|
-//! | `parse`, `locate`, `spelling`, `protection`, `rule`, [`verify`](PathPolicy) | from a reply to edits that may be applied; read-only |
+//! | `parse`, `locate`, `spelling`, `protection`, `rule`, [`verify`](PathPolicy), `tree_after`, `identity` | from a reply to edits that may be applied; read-only |
 //! | `guard`, `loss`, `comments`, `form`, `comparison`, `executed` | detection of losses and other hidden effects |
 //! | `apply`, `operation`, `plan`, `stage`, `place` | application of edits to the disk |
 //! | `journal`, `record` | the transaction in progress |
@@ -28,6 +28,7 @@ pub(crate) mod executed;
 mod fault;
 mod form;
 mod guard;
+mod identity;
 mod journal;
 mod locate;
 mod loss;
@@ -42,6 +43,7 @@ mod rollback;
 mod rule;
 pub(crate) mod spelling;
 mod stage;
+mod tree_after;
 pub(crate) mod undo;
 pub(crate) mod undo_log;
 pub(crate) mod verify;

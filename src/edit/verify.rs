@@ -5,7 +5,7 @@
 
 use std::cell::RefCell;
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -16,20 +16,16 @@ use super::beneath::{ancestors, split};
 use super::digest::{Fingerprint, Present};
 use super::executed::runs_code;
 use super::guard::LossGuard;
+use super::identity::{FileId, Mount, file_id, mount_of};
 use super::operation::{FileOperation, Operation};
 use super::protection::Protection;
 use super::spelling::PathScope;
+use super::tree_after::TreeAfter;
 use super::{
     EditKind, FaultKind, FileEdit, ParsedReply, Rejection, ReplyFault, Rule, comparison, spelling,
 };
 use crate::project::gitignore::IgnoreRules;
 use crate::sys::files::{self, IfThere as _, Links, PathError};
-
-/// The identity of a file: device and inode.
-type FileId = (u64, u64);
-
-/// A device, and the mount ID if the system reports it.
-type Mount = (u64, Option<u64>);
 
 /// Maximum size of a file, in bytes, that is compared with its new content.
 const LARGEST_COMPARED: u64 = 64 << 20;
@@ -535,51 +531,6 @@ impl PathPolicy {
     }
 }
 
-/// The names that, next to `HEAD`, make git take a directory for a repository; folded because git may find them in any
-/// case.
-const REPOSITORY: [&str; 3] = ["objects", "refs", "commondir"];
-
-/// The tree after a reply, as needed to detect repositories.
-struct TreeAfter<'e> {
-    root: &'e Path,
-    /// Directories, with the folded names in them that indicate a repository.
-    made: HashSet<(&'e str, String)>,
-    removed: HashSet<&'e str>,
-}
-
-impl<'e> TreeAfter<'e> {
-    fn of(root: &'e Path, edits: &'e [FileEdit]) -> Self {
-        let (removed, written): (Vec<_>, Vec<_>) =
-            edits.iter().partition(|edit| edit.kind == EditKind::Remove);
-        let folded = |path: &'e str| (split(path).0, spelling::fold(split(path).1));
-        let made = written.iter().flat_map(|edit| {
-            let path = edit.path.as_str();
-            let head = Some(folded(path)).filter(|(_, name)| name == "head");
-            let others = ancestors(path).chain([path]).map(folded);
-            let others = others.filter(|(_, name)| REPOSITORY.contains(&name.as_str()));
-            head.into_iter().chain(others)
-        });
-        Self {
-            root,
-            made: made.collect(),
-            removed: removed.iter().map(|edit| edit.path.as_str()).collect(),
-        }
-    }
-
-    fn has(&self, directory: &'e str, name: &str) -> bool {
-        let path = Path::new(directory).join(name);
-        self.made.contains(&(directory, name.to_ascii_lowercase()))
-            || self.root.join(&path).symlink_metadata().is_ok()
-                && !path
-                    .to_str()
-                    .is_some_and(|path| self.removed.contains(path))
-    }
-
-    fn is_repository(&self, directory: &'e str) -> bool {
-        self.has(directory, "HEAD") && REPOSITORY.iter().any(|name| self.has(directory, name))
-    }
-}
-
 /// Finds paths that differ from others, their directories included, only in letter case.
 fn collisions(edits: &[FileEdit], scope: PathScope) -> Vec<ReplyFault> {
     let mut spellings: HashMap<String, &str> = HashMap::new();
@@ -613,10 +564,6 @@ fn misnamed(path: &str, plain: &str, scope: PathScope) -> FaultKind {
     }
 }
 
-fn file_id(metadata: &Metadata) -> FileId {
-    (metadata.dev(), metadata.ino())
-}
-
 /// Reads the names in a directory, by folded form.
 fn read_names(directory: &Path) -> io::Result<HashMap<String, String>> {
     let names = fs::read_dir(directory)?.map(|entry| {
@@ -624,31 +571,6 @@ fn read_names(directory: &Path) -> io::Result<HashMap<String, String>> {
         Ok((spelling::fold(&name), name))
     });
     names.collect()
-}
-
-/// The mount that a path lies on: the device alone does not distinguish bind mounts.
-fn mount_of(path: &Path, metadata: &Metadata) -> io::Result<Mount> {
-    Ok((metadata.dev(), mount_id(path)?))
-}
-
-#[cfg(target_os = "linux")]
-fn mount_id(path: &Path) -> io::Result<Option<u64>> {
-    use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
-    use rustix::io::Errno;
-    match statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::MNT_ID) {
-        Ok(stat) => {
-            let known = stat.stx_mask & StatxFlags::MNT_ID.bits() != 0;
-            Ok(known.then_some(stat.stx_mnt_id))
-        }
-        // The kernel is too old, or a filter rejects the call.
-        Err(Errno::NOSYS | Errno::PERM | Errno::INVAL) => Ok(None),
-        Err(errno) => Err(errno.into()),
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn mount_id(_path: &Path) -> io::Result<Option<u64>> {
-    Ok(None)
 }
 
 #[cfg(test)]
