@@ -11,7 +11,7 @@ use crate::model::price::Usd;
 use crate::record::result::{RunRecord, TreeState};
 use crate::run::context::Context;
 use crate::run::past::naming::NoSuchRun;
-use crate::run::past::{history, naming};
+use crate::run::past::{folders, history, naming};
 use crate::sys::error::Error;
 use crate::sys::numbers::{counted, grouped};
 
@@ -22,7 +22,7 @@ use crate::sys::numbers::{counted, grouped};
 /// When there is no such run, or the runs cannot be read.
 pub fn folder(context: &Context<'_>, run: Option<&Path>) -> Result<String, Error> {
     match run {
-        Some(run) => Ok(history::relative(&naming::find(
+        Some(run) => Ok(folders::relative(&naming::find(
             &context.project,
             run,
             context.today(),

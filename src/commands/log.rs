@@ -17,7 +17,7 @@ use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::past::figures::Figures;
 use crate::run::past::history::{PastRun, UnrecordedState};
-use crate::run::past::{history, naming};
+use crate::run::past::{folders, history, naming};
 use crate::run::recovery;
 use crate::sys::error::Error;
 use crate::sys::files::PathError;
@@ -207,7 +207,7 @@ fn list(project: &Project, runs: &[PastRun], when: &str, columns: Option<usize>)
 
 /// Shortens each name to its time where that identifies the run.
 fn shorten_names(rows: &mut [Vec<String>]) {
-    let stamp = |row: &Vec<String>| history::stamp(&row[0]).to_owned();
+    let stamp = |row: &Vec<String>| folders::stamp(&row[0]).to_owned();
     let stamps: Vec<String> = rows.iter().map(stamp).collect();
     for (row, stamp) in rows.iter_mut().zip(&stamps) {
         if stamps.iter().filter(|other| *other == stamp).count() == 1 {

@@ -17,7 +17,8 @@ use crate::model::{Purpose, REPAIRS, ReplyFormat, StepId};
 use crate::project::Project;
 use crate::project::changed_files::EditsRecord;
 use crate::project::rollup::{self, RollupState};
-use crate::run::past::history::{self, PastRun, PastStep};
+use crate::run::past::folders;
+use crate::run::past::history::{PastRun, PastStep};
 use crate::run::past::inputs::sent;
 use crate::run::past::naming;
 use crate::sys::error::Error;
@@ -76,7 +77,7 @@ impl Resumption {
     /// When the run does not exist or cannot be resumed.
     pub fn read(context: &Context<'_>, run: &Path) -> Result<Self, Error> {
         let found = naming::find_asked(&context.project, run, context.today())?;
-        let folder = history::relative(&found);
+        let folder = folders::relative(&found);
         let run = past(context, &folder);
         let not = |problem: ResumeProblem| Err(NotReady::of(problem).into());
         if run.workflow() != "commit" {

@@ -15,10 +15,11 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, FixedOffset, NaiveDate, Utc};
 use serde::de::DeserializeOwned;
 
+use super::folders::{names, relative};
 use crate::edit::changes::{Before, ChangeLog, kept_path};
 use crate::edit::{self, Digest, EditKind, Sent, undo_log};
 use crate::model::{Purpose, ReplyFormat, StepId};
-use crate::project::{LOGS, Project};
+use crate::project::Project;
 use crate::record::choice::ChoiceRecord;
 use crate::record::orchestration::Lineage;
 use crate::record::result::{AgentRecord, RunRecord};
@@ -28,9 +29,7 @@ use crate::record::verdict;
 use crate::sys::diff::{FileChange, FileState, NEW_MODE};
 use crate::sys::excerpt::lossy;
 use crate::sys::file_lock;
-use crate::sys::files::{
-    self, IfThere as _, Links, MIB, PathError, beginning, check_size, open, read,
-};
+use crate::sys::files::{self, Links, MIB, PathError, beginning, check_size, open, read};
 
 /// Maximum size, in bytes, of a text file read from a run's folder.
 const MAX_TEXT: u64 = 64 * MIB;
@@ -40,7 +39,6 @@ const MAX_RECORD: u64 = 8 * MIB;
 const MAX_STEPS: u64 = 512 * MIB;
 /// Maximum length of a step's line, in bytes; a longer one is split and so yields no step.
 const MAX_STEP: u64 = 16 * MIB;
-
 /// Number of bytes read from a prompt to find the request: the query comes before the code base.
 const BEGINNING: u64 = 64 << 10;
 
@@ -622,58 +620,6 @@ pub fn cut_short(project: &Project) -> Option<String> {
     let last = names.rfind(|name| holds_project(name))?;
     let result = project.logs().join(&last).join(RESULT);
     result.symlink_metadata().is_err().then_some(last)
-}
-
-/// Returns the path of the named folder, relative to the root.
-pub fn relative(name: &str) -> String {
-    format!("{LOGS}/{name}")
-}
-
-/// Returns the names of all run folders, in order.
-///
-/// # Errors
-/// When `logs` cannot be read.
-pub(crate) fn names(project: &Project) -> Result<Vec<String>, PathError> {
-    let logs = project.logs();
-    let unreadable = || PathError::of("read", &logs);
-    let entries = fs::read_dir(&logs).if_there().map_err(unreadable())?;
-    let mut names = Vec::new();
-    for entry in entries.into_iter().flatten() {
-        let entry = entry.map_err(unreadable())?;
-        let is_run = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        let name = entry.file_name().into_string();
-        names.extend(name.ok().filter(|name| is_run && has_stamp(name)));
-    }
-    names.sort_unstable();
-    for of_one_second in names.chunk_by_mut(|one, next| stamp(one) == stamp(next)) {
-        of_one_second.sort_by_key(|name| number(name));
-    }
-    Ok(names)
-}
-
-/// The format of a time stamp with the following hyphen.
-const STAMP: &str = "0000-00-00-00-00-00-";
-
-/// The time stamp in the name of a run's folder: `2026-11-21-20-15-03`.
-pub fn stamp(name: &str) -> &str {
-    name.get(..STAMP.len() - 1).unwrap_or(name)
-}
-
-/// Returns whether the name begins with a run's time stamp: `2026-11-21-20-15-03-`.
-fn has_stamp(name: &str) -> bool {
-    let fits = |(byte, form): (u8, u8)| match form {
-        b'-' => byte == b'-',
-        _ => byte.is_ascii_digit(),
-    };
-    name.len() >= STAMP.len() && name.bytes().zip(STAMP.bytes()).all(fits)
-}
-
-/// The number at the end of the name, which distinguishes runs of one second.
-fn number(name: &str) -> u32 {
-    let number = name
-        .rsplit_once('-')
-        .and_then(|(_, number)| number.parse().ok());
-    number.unwrap_or(1)
 }
 
 /// Reads a record from a run's folder; `None` if it is missing or damaged.

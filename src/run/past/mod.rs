@@ -2,6 +2,7 @@
 
 pub(crate) mod figures;
 pub(crate) mod findings;
+pub(crate) mod folders;
 pub(crate) mod history;
 pub(crate) mod inputs;
 pub(crate) mod naming;

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use chrono::NaiveDate;
 
-use super::history::{PastRun, latest, names};
+use super::folders::names;
+use super::history::{PastRun, latest};
 use crate::project::Project;
 use crate::sys::files::PathError;
 use crate::sys::text;
