@@ -29,7 +29,7 @@ use crate::record::run_log::make_ignored_directory;
 use crate::run::context::{Context, ModelChoice};
 use crate::run::not_ready::NotReady;
 use crate::run::selection::Models;
-use crate::run::{builds, selection};
+use crate::run::{agent_models, builds};
 use crate::sys::error::Error;
 use crate::ui::history;
 
@@ -199,8 +199,12 @@ impl<'c> Workspace<'c> {
     pub fn open(context: &'c Context<'c>, options: &AgentOptions) -> Result<Self, Error> {
         check_keys(context)?;
         let (home, settings) = settings(context)?;
-        let models =
-            selection::agent_model(context, &options.choice, &settings.model, settings.server())?;
+        let models = agent_models::agent_model(
+            context,
+            &options.choice,
+            &settings.model,
+            settings.server(),
+        )?;
         models.tell_base_urls(context);
         for end in models.warnings(context) {
             context.warn(end);
@@ -283,7 +287,8 @@ impl<'c> Workspace<'c> {
             model: (name != settings.model).then(|| name.to_owned()),
             ..options.choice.clone()
         };
-        let models = selection::agent_model(context, &choice, &settings.model, settings.server())?;
+        let models =
+            agent_models::agent_model(context, &choice, &settings.model, settings.server())?;
         models.tell_base_urls(context);
         let limit = context_limit(&settings, &models);
         self.set_models(models, Some(limit));

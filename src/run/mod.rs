@@ -5,7 +5,7 @@
 //! | `context`, `outcome`, `problems` | the inputs and outcome of every command, and the reasons not to start a run |
 //! | `ready`, `not_ready`, `env_file` | the checks before a run, and the user's `.env` |
 //! | `recovery`, `resumption` | recovery from a run that was cut short, and resumption of a run |
-//! | `selection`, `keys`, `accounts` | the models to ask, and the keys for them |
+//! | `selection`, `agent_models`, `keys`, `accounts` | the models to ask, and the keys for them |
 //! | `code_base`, `staged`, `sending`, `shown` | the code base as sent, its checks, and the files as the model saw them |
 //! | `parts` | the parts of a code base that does not fit, for a report |
 //! | `code_context`, `present` | the part of the code base that is sent under a limit, and the files that a repair shows |
@@ -20,6 +20,7 @@
 
 pub mod accounts;
 pub(crate) mod active;
+pub mod agent_models;
 pub mod baseline;
 pub mod builds;
 pub mod choice;

@@ -12,6 +12,7 @@ use crate::model::{
     CHAT_MODELS, ListedModel, ModelSpec, ModelTable, Provider, ToolForm, retired, served,
 };
 use crate::record::replay::Recording;
+use crate::run::agent_models;
 use crate::run::context::{Context, ModelChoice};
 use crate::run::selection::{self, ModelKey, Models};
 use crate::sys::error::Error;
@@ -112,7 +113,7 @@ pub fn models<'c>(
     }
     let recording = selection::find_recording(context, choice)?;
     let key = ModelKey::of(key.found().cloned());
-    selection::one_model(context, choice, recording.as_ref(), spec, key)
+    agent_models::one_model(context, choice, recording.as_ref(), spec, key)
 }
 
 /// Builds the menu of models in the table's order, with details from the vendor's list if it is known. The model called

@@ -20,6 +20,7 @@ use crate::project::Project;
 use crate::project::rollup::header;
 use crate::record::run_log::RunLog;
 use crate::run::active::Run;
+use crate::run::agent_models;
 use crate::run::builds::{self, BuildOptions, Builds};
 use crate::run::context::{Context, ModelChoice, SandboxSetup};
 use crate::run::not_ready::{NotReady, NotSandboxed};
@@ -111,7 +112,7 @@ pub fn trial(
         delivery: Delivery::Whole,
         ..ModelChoice::streamed(Some(name), CALL)
     };
-    let models = selection::one_model(context, &choice, None, spec, ModelKey::ByRule)?;
+    let models = agent_models::one_model(context, &choice, None, spec, ModelKey::ByRule)?;
     let mut run = Run::start(context, "trial", "trying-model")?;
     run.note_models(&models);
     models.tell_base_urls(context);

@@ -16,6 +16,7 @@ use crate::record::orchestration::OrchestrationSettings;
 use crate::record::replay::{Recording, RecordingProblem};
 use crate::record::result::{AgentRecord, LimitsRecord};
 use crate::record::run_files::MCP;
+use crate::run::agent_models;
 use crate::run::context::{Context, ModelChoice, Stdin};
 use crate::run::not_ready::NotReady;
 use crate::run::selection::{self, ModelKey, Models, SelectedModel};
@@ -87,7 +88,8 @@ impl<'c> OrchestratePlace<'c> {
             // No model is asked, and the settings of the earlier run's may be gone.
             Some(earlier) => {
                 let settings = earlier.agent().and_then(|record| record.orchestration);
-                let model = |told| selection::recorded_model(context, &published, &earlier, &told);
+                let model =
+                    |told| agent_models::recorded_model(context, &published, &earlier, &told);
                 settings.map(model).transpose()?
             }
             None => models(context, choice, azure, &mut missing)?,
@@ -155,7 +157,7 @@ impl<'c> OrchestratePlace<'c> {
         let text = exchanges.and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other));
         let exchanges = text.map_err(PathError::of("read", &path))?;
         Ok(Self {
-            models: selection::recorded_model(context, choice, recording, &settings)?,
+            models: agent_models::recorded_model(context, choice, recording, &settings)?,
             task,
             publishing: settings.publishes.then(Publishing::default),
             settings,

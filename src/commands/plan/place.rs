@@ -24,6 +24,7 @@ use crate::project::{Project, home, place};
 use crate::record::question::{Answer, Question};
 use crate::record::result::LimitsRecord;
 use crate::record::run_files::PLAN;
+use crate::run::agent_models;
 use crate::run::context::{Context, ModelChoice, ModelsProblem};
 use crate::run::not_ready::NotReady;
 use crate::run::selection;
@@ -172,7 +173,7 @@ pub fn models<'c>(
     };
     let selected = STAGES.map(|(purpose, task)| Ok((purpose, of(task)?)));
     let selected: Result<Vec<_>, Error> = selected.into_iter().collect();
-    selection::stage_models(context, choice, selected?, &|model| {
+    agent_models::stage_models(context, choice, selected?, &|model| {
         typing
             .filter(|_| !pull)
             .map_or(Ok(pull), |typing| wants(context, typing, model))

@@ -14,10 +14,11 @@ use crate::commands::workspace::home;
 use crate::model::message::{Message, Role};
 use crate::model::{Form, ModelTable, Purpose, Request, StepId, TaskType, Tier};
 use crate::project::home::PLAN;
+use crate::run::agent_models;
 use crate::run::context::{Context, ModelChoice};
 use crate::run::not_ready::NotReady;
 use crate::run::outcome::{Failure, Outcome};
-use crate::run::selection::{self, ModelKey};
+use crate::run::selection::ModelKey;
 use crate::sys::error::Error;
 
 /// The task for the model.
@@ -38,7 +39,7 @@ pub fn reliability(context: &Context<'_>, wanted: &ReliabilityArgs) -> Result<Ou
         ..context.clone()
     };
     let spec = place::selected(context, choice, TaskType::Coding)?;
-    let models = selection::one_model(context, choice, None, spec, ModelKey::ByRule)?;
+    let models = agent_models::one_model(context, choice, None, spec, ModelKey::ByRule)?;
     place::keep_models(context, &home)?;
     let tools = described();
     let offer = PROTOCOL.offer(&tools);
