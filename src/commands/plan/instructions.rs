@@ -17,6 +17,20 @@ pub const RESPONSE_FORMAT: &str =
 /// The specification's examples of replies, separated by blank lines.
 pub const EXAMPLES: &str = include_str!("../../../prompts/plan_examples.txt").trim_ascii_end();
 
+/// The reply to a model that only describes what it would do: `spec/plan-prompts.md`, 12.3.
+pub const USE_TOOLS: &str = "When the user asks you to perform an action (read, write, create, etc.), you MUST use tools. \
+                         Do not describe what you would do - actually do it using tool_calls.";
+
+/// The words before the task once something was done for it.
+pub const REMINDER: &str = "Do the current task alone. If it is done, do not call a tool again: say so with \
+                        {\"response\": \"...\"}.";
+/// The reply to a model that ends a step after a command that has failed.
+pub const COMMAND_FAILED: &str = "The last command of this step has failed, so the step is not done. Mend what made it \
+                              fail, and run a command that shows it.";
+/// The reply to a model that ends a step with a question.
+pub const NO_QUESTION: &str = "A question does not end a step. Find out what you need with the tools, or decide yourself, \
+                           and say in a `response` what you have found or done.";
+
 /// The heading above the project's instructions.
 const PROJECT_HEADING: &str = "# Project Instructions";
 

@@ -4,6 +4,7 @@
 //! reply forms, sessions and the chat log. The agent loop and the tools are in [`crate::agent`].
 
 pub(crate) mod args;
+mod changing;
 pub mod chat_log;
 pub(crate) mod command;
 pub mod criteria;
@@ -16,6 +17,7 @@ pub(crate) mod keeper;
 pub(crate) mod mending;
 pub(crate) mod place;
 pub mod plan_tools;
+mod progress;
 pub mod reliability;
 pub mod session;
 pub mod show;

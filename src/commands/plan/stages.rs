@@ -9,24 +9,26 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use super::args::{PlanArgs, StepGate};
+use super::changing::NoteChanges;
 use super::criteria::{add_open, tick};
 use super::document::PlanDocument;
 use super::ends::{are_over, not_understood, step_failed};
 use super::file::PlanFile;
 use super::forms::{ANALYZE, TaskList};
-use super::instructions::{EXAMPLES, RESPONSE_FORMAT};
+use super::instructions::{
+    COMMAND_FAILED, EXAMPLES, NO_QUESTION, REMINDER, RESPONSE_FORMAT, USE_TOOLS,
+};
 use super::place::{self, PlanPlace, TRIES};
+use super::progress::{begin_of, note_status, shown, tools_used};
 use super::session::{StepsEnd, WorkEnd};
 use super::tools::{NO_TOOLS, PlanTools};
 use super::types::{Criterion, Plan, PlanStatus, PlanTask, PlanTaskStatus};
 use crate::agent::conversation::{Conversation, HistoryMessage};
 use crate::agent::memory::recent::Recent;
-use crate::agent::permissions::{
-    AskFirst, Consent, DenyPaths, Everything, Permission, Permissions,
-};
+use crate::agent::permissions::{AskFirst, Consent, DenyPaths, Everything, Permissions};
 use crate::agent::protocol::Protocol;
 use crate::agent::protocol::tool_calls::{CLAUDE_CODE, ToolCalls};
-use crate::agent::tool::{Arguments, Effect, ParameterKind, Tool as _, ToolCall, Toolbox};
+use crate::agent::tool::{Arguments, Tool as _, Toolbox};
 use crate::agent::tools::command::{AllowedCommand, RunCommand, Shell};
 use crate::agent::tools::list::ListDirectory;
 use crate::agent::tools::place::Outside;
@@ -34,9 +36,7 @@ use crate::agent::{Agent, AgentError, Brief, Ended, Host, Objection, ToolTries};
 use crate::commands::agent_run::{AgentRun, FailedBuild};
 use crate::commands::cli::replies::OnFailure;
 use crate::model::Purpose;
-use crate::model::message::Role;
 use crate::record::event::Event;
-use crate::record::tasks::{Task, TaskStatus};
 use crate::run::context::Context;
 use crate::sys::error::Error;
 use crate::sys::excerpt::text::bounded;
@@ -60,20 +60,6 @@ const TREE: usize = 2 << 10;
 /// The role of the planning model: `spec/plan-prompts.md`, 3.4.
 const PLANNER: &str = "You are a planning model. Break requests into executable steps.";
 pub const WORKER: &str = "Execute the current task step.";
-
-/// The reply to a model that only describes what it would do: `spec/plan-prompts.md`, 12.3.
-const USE_TOOLS: &str = "When the user asks you to perform an action (read, write, create, etc.), you MUST use tools. \
-                         Do not describe what you would do - actually do it using tool_calls.";
-
-/// The words before the task once something was done for it.
-const REMINDER: &str = "Do the current task alone. If it is done, do not call a tool again: say so with \
-                        {\"response\": \"...\"}.";
-/// The reply to a model that ends a step after a command that has failed.
-const COMMAND_FAILED: &str = "The last command of this step has failed, so the step is not done. Mend what made it \
-                              fail, and run a command that shows it.";
-/// The reply to a model that ends a step with a question.
-const NO_QUESTION: &str = "A question does not end a step. Find out what you need with the tools, or decide yourself, \
-                           and say in a `response` what you have found or done.";
 
 /// The protocol of the steps' replies.
 pub const PROTOCOL: ToolCalls = ToolCalls {
@@ -570,11 +556,8 @@ impl<'c> Stages<'_, 'c, '_> {
     /// If the document cannot be read or the session cannot be saved.
     pub fn note_version(&self) -> Result<(), AgentError> {
         let version = self.read()?.plan().metadata.version;
-        Ok(self
-            .place
-            .base
-            .kept
-            .change_state(|state| state.version = Some(version))?)
+        let kept = &self.place.base.kept;
+        Ok(kept.change_state(|state| state.version = Some(version))?)
     }
 
     /// Returns `true` if the document already contains the stage's result: an earlier run may have been cut short right
@@ -583,16 +566,14 @@ impl<'c> Stages<'_, 'c, '_> {
     /// # Errors
     /// If the document cannot be read or the session cannot be saved.
     pub fn is_written(&self) -> Result<bool, AgentError> {
-        let Some(before) = self.place.base.kept.state(|state| state.version) else {
+        let kept = &self.place.base.kept;
+        let Some(before) = kept.state(|state| state.version) else {
             return Ok(false);
         };
         let is_written = self.read()?.plan().metadata.version > before;
         if !is_written {
             // A change made by others in the meantime must not be taken for the stage's result.
-            self.place
-                .base
-                .kept
-                .change_state(|state| state.version = None)?;
+            kept.change_state(|state| state.version = None)?;
         }
         Ok(is_written)
     }
@@ -611,81 +592,5 @@ impl<'c> Stages<'_, 'c, '_> {
     /// If the document cannot be changed.
     pub fn change(&self, change: impl FnOnce(&mut Plan)) -> Result<(), AgentError> {
         Ok(self.document.change(change).map_err(Error::from)?)
-    }
-}
-
-/// Records the status of a step. The step is found by its description, since the user may have moved it; a step that
-/// they have reworded or removed is left alone.
-fn note_status(plan: &mut Plan, task: &PlanTask, status: PlanTaskStatus) {
-    // Compared word by word, since the document joins a description into one line when the status is written.
-    let words = || task.description.split_whitespace();
-    let same = plan.tasks.iter_mut();
-    let same = same.filter(|known| known.description.split_whitespace().eq(words()));
-    // Of several matches, the nearest one is activated; after that, the active one is updated.
-    let is_other = |known: &PlanTask| {
-        status != PlanTaskStatus::Active && known.status != PlanTaskStatus::Active
-    };
-    let nearest = |known: &&mut PlanTask| (is_other(known), known.step.abs_diff(task.step));
-    if let Some(found) = same.min_by_key(nearest) {
-        found.status = status;
-    }
-}
-
-/// Records tool calls that may change files.
-struct NoteChanges<'a> {
-    permissions: &'a dyn Permissions,
-    is_harmless: &'a dyn Fn(&str) -> bool,
-    may_have_changed: &'a Cell<bool>,
-}
-
-impl Permissions for NoteChanges<'_> {
-    fn decide(&self, call: &ToolCall) -> Permission {
-        let decided = self.permissions.decide(call);
-        let changes = match call.tool.effect {
-            // Tools that update the plan take no path: they do not change the project's files.
-            Effect::Writes => call.tool.takes(ParameterKind::Path),
-            Effect::Runs => {
-                let mut commands = call.of_kind(ParameterKind::Command);
-                commands.any(|command| !(self.is_harmless)(command))
-            }
-            _ => false,
-        };
-        if changes && !matches!(decided, Permission::Refused(_)) {
-            self.may_have_changed.set(true);
-        }
-        decided
-    }
-}
-
-/// The index of the message with which a step begins.
-fn begin_of(history: &[HistoryMessage], step: &str) -> usize {
-    let found = history.iter().rposition(|said| said.content == step);
-    found.unwrap_or(history.len())
-}
-
-/// The tools used, without duplicates, in order of first use. Calls that failed or were refused do not count, nor does
-/// the build.
-pub fn tools_used(said: &[HistoryMessage]) -> Vec<String> {
-    let mut tools: Vec<String> = Vec::new();
-    let used = |said: &&HistoryMessage| said.role == Role::Tool && !said.is_failed;
-    for message in said.iter().filter(used) {
-        if let Some(tool) = message.tool.as_ref().filter(|tool| !tools.contains(tool)) {
-            tools.push(tool.clone());
-        }
-    }
-    tools
-}
-
-/// Converts a task for display in a list.
-fn shown(task: &PlanTask) -> Task {
-    Task {
-        status: match task.status {
-            PlanTaskStatus::Active => TaskStatus::InProgress,
-            PlanTaskStatus::Done => TaskStatus::Complete,
-            PlanTaskStatus::Todo | PlanTaskStatus::Failed | PlanTaskStatus::Skipped => {
-                TaskStatus::Pending
-            }
-        },
-        text: task.description.clone(),
     }
 }

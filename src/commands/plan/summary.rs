@@ -5,8 +5,9 @@
 use super::criteria::{objection, tick};
 use super::ends::not_understood;
 use super::forms::WorkSummary;
+use super::progress::tools_used;
 use super::session::{PlanState, WorkEnd};
-use super::stages::{Stages, tools_used};
+use super::stages::Stages;
 use super::types::{Criterion, LogEntry, Plan, PlanStatus, PlanTask, line};
 use crate::agent::AgentError;
 use crate::agent::conversation::{Conversation, HistoryMessage};
