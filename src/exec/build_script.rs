@@ -165,7 +165,6 @@ impl BuildStatus {
 
     /// Returns whether the build came to its end, and all that it starts could be started: by 126 and 127, shells say
     /// that something could not.
-    #[must_use]
     pub fn is_complete(self) -> bool {
         matches!(self, Self::Exited(code) if !(126..=127).contains(&code))
     }
