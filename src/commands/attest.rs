@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::last;
-use super::output_file;
+use super::{last, output_file};
 use crate::project::LOGS;
 use crate::run::closing;
 use crate::run::context::Context;

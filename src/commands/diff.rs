@@ -11,8 +11,7 @@ use crate::run::closing;
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::past::history::PastRun;
-use crate::sys::diff;
-use crate::sys::diff::{FileChange, Stat};
+use crate::sys::diff::{self, FileChange, Stat};
 use crate::sys::numbers::counted;
 
 /// Arguments of `diff`.

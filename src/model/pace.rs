@@ -3,10 +3,9 @@
 //! Touches a file for each server and key: the time before which nobody calls. Guarantees that the key is not in it,
 //! and that the latest time counts. Where the file cannot be used, calls are made as if there was none.
 
-use std::fs;
-use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use chrono::{DateTime, SecondsFormat, Utc};
 

@@ -29,11 +29,10 @@ use crate::record::seconds::Seconds;
 use crate::record::step::BuildRecord;
 use crate::run::past::findings;
 use crate::secret::SecretKind;
-use crate::sys::atomic_file;
 use crate::sys::environment::KEY_VARIABLES;
 use crate::sys::error::Error;
 use crate::sys::files::{self, Links, MIB, PathError};
-use crate::sys::sha256;
+use crate::sys::{atomic_file, sha256};
 
 /// Options for running builds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,9 +4,8 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use crate::model::price::{Price, Usd};
-use crate::model::tokens;
 use crate::model::usage::Usage;
-use crate::model::{Listener, human_duration};
+use crate::model::{Listener, human_duration, tokens};
 use crate::record::event::{Event, Reporter};
 
 /// Passes on the events of a call to the reporter, and counts the tokens received.

@@ -23,9 +23,8 @@ use crate::exec::sandbox::{SandboxMode, SandboxProblem};
 use crate::model::prompt::Inputs;
 use crate::model::{ModelSpec, Purpose, REPAIRS};
 use crate::project::history::past_commits;
-use crate::project::rollup;
 use crate::project::{
-    CONFIG, DRAFT, EXAMPLE_QUERY, LOGS, Project, ProjectLock, ProjectProblem, ROLLUP,
+    CONFIG, DRAFT, EXAMPLE_QUERY, LOGS, Project, ProjectLock, ProjectProblem, ROLLUP, rollup,
 };
 use crate::record::replay::Recording;
 use crate::secret::credentials::{self, Finding};

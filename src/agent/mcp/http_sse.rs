@@ -2,10 +2,9 @@
 //! one event stream, which a thread reads. Each request is made on a thread as well, since its answer may arrive on the
 //! stream before the POST returns.
 
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::thread;
+use std::{io, thread};
 
 use serde_json::Value;
 

@@ -3,12 +3,11 @@
 use std::path::PathBuf;
 
 use super::place::ChatPlace;
-use super::{spending, trusting};
+use super::{outgoing, spending, trusting};
 use crate::commands::screen::Screen;
 
 use super::error::{ChatError, hint_in_chat};
 use super::instructions::system_prompt;
-use super::outgoing;
 use super::permissions::{ChatPermissions, remembered};
 use super::tools::ChatTools;
 use crate::agent::conversation::{Conversation, HistoryMessage, UserRequest};

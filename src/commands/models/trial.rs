@@ -20,13 +20,12 @@ use crate::project::Project;
 use crate::project::rollup::header;
 use crate::record::run_log::RunLog;
 use crate::run::active::Run;
-use crate::run::agent_models;
 use crate::run::builds::{self, BuildOptions, Builds};
 use crate::run::context::{Context, ModelChoice, SandboxSetup};
 use crate::run::not_ready::{NotReady, NotSandboxed};
 use crate::run::outcome::{Failure, Outcome};
-use crate::run::recovery;
 use crate::run::selection::{self, ModelKey, Models};
+use crate::run::{agent_models, recovery};
 use crate::sys::error::Error;
 use crate::sys::files::PathError;
 use crate::ui::columns::{

@@ -27,13 +27,11 @@ use crate::record::run_files::PLAN;
 use crate::run::agent_models;
 use crate::run::context::{Context, ModelChoice, ModelsProblem};
 use crate::run::not_ready::NotReady;
-use crate::run::selection;
-use crate::run::selection::Models;
-use crate::sys::atomic_file;
+use crate::run::selection::{self, Models};
 use crate::sys::error::Error;
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
-use crate::sys::home_file;
 use crate::sys::interrupt::Interrupted;
+use crate::sys::{atomic_file, home_file};
 use crate::ui::input::{InputError, User};
 
 /// The session in which a plan is worked on.

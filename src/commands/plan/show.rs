@@ -4,8 +4,7 @@ use std::path::Path;
 
 use super::document::PlanDocument;
 use super::file::{NoPlanFile, PlanFile};
-use super::session;
-use super::session::{PlanSessionFile, PlanSessionStore};
+use super::session::{self, PlanSessionFile, PlanSessionStore};
 use crate::agent::session::SessionError;
 use crate::commands::sessions::{self, KEEPS_ALL};
 use crate::commands::workspace::home;

@@ -9,8 +9,7 @@ use ratatui::style::{Color, Modifier};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, Widget};
 
-use super::theme;
-use super::{Connection, Status};
+use super::{Connection, Status, theme};
 use crate::record::mode::Mode;
 use crate::ui::blocks::one_line;
 

@@ -10,12 +10,11 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
-use super::Entry;
 use super::code_colors::CodeColors;
 use super::item::COLUMNS;
 use super::spinner::more_below;
 use super::streaming::take_settled;
-use super::theme;
+use super::{Entry, theme};
 use crate::record::tasks::Task;
 use crate::ui::change::seen;
 use crate::ui::steps::{Folding, Look};

@@ -11,8 +11,7 @@ use super::elements::{bar, columns, left_out, unseen_column, within};
 use super::text::{HtmlEscaper, beginning};
 use super::words::{bytes, count};
 use crate::record::run_files::STEPS;
-use crate::sys::diff;
-use crate::sys::diff::{FileChange, FileStat, Hunk, Line, LineKind};
+use crate::sys::diff::{self, FileChange, FileStat, Hunk, Line, LineKind};
 use crate::sys::numbers::grouped;
 use crate::ui::syntax::{self, Highlighter, Pieces};
 
