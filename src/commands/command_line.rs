@@ -76,10 +76,6 @@ const CHANGE_FLAGS: [&str; 25] = [
 ];
 
 /// The command line of `code-commit`.
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "flags are what a command line has"
-)]
 #[derive(Debug, Clone, Parser)]
 #[command(about = ABOUT, long_about = None, name = PROGRAM, version, long_version = BUILD, after_help = AFTER_HELP, max_term_width = 80, args_conflicts_with_subcommands = true)]
 pub struct Cli {

@@ -21,10 +21,6 @@ pub enum OutputFormat {
 }
 
 /// Options of a console.
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a fact of its own about the streams"
-)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConsoleOptions {
     /// True if progress is not shown.

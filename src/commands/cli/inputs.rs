@@ -11,10 +11,6 @@ use clap::error::{ContextKind, ContextValue};
 use super::values::{PROGRAM, SELDOM, parse_tokens};
 
 /// Flags for what is sent.
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "flags are what a command line has"
-)]
 #[derive(Debug, Clone, Args)]
 pub struct InputArgs {
     /// Ask for this change, not for the one in agent-config/query.txt; `-` reads it from standard

@@ -12,10 +12,6 @@ use crate::commands::cli::values::{SELDOM, parse_duration};
 const PLAN_AFTER_HELP: &str = include_str!("after_help.txt").trim_ascii_end();
 
 /// Arguments of `plan`.
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "flags are what a command line has"
-)]
 #[derive(Debug, Clone, Args)]
 #[command(after_help = PLAN_AFTER_HELP, max_term_width = 80, args_conflicts_with_subcommands = true)]
 pub struct PlanArgs {
