@@ -14,6 +14,7 @@ mod support;
 mod architecture;
 mod asking_again;
 mod attempts;
+mod attempts_together;
 mod attest;
 mod attributes;
 mod azure;

@@ -12,17 +12,17 @@ use self::asking::Asking;
 use self::attempts::Attempts;
 use self::replacements::Replacements;
 use self::search::{CommitSearch, Failed};
-use super::cli::gate::{GateArgs, GateMode};
+use super::cli::gate::GateMode;
 use super::cli::replies::{OnFailure, Strategy};
 use super::command_line::Cli;
-use super::error::{CommandError, DeniedWarning};
+use super::error::CommandError;
 use super::query;
 use crate::edit::VerifiedEdits;
 use crate::exec::build_script::BuildError;
 use crate::exec::sandbox::SandboxProblem;
 use crate::model::prompt::Prompt;
 use crate::model::{Delivery, ReplyFormat, StepId};
-use crate::record::result::{RunEdits, WarningRecord};
+use crate::record::result::RunEdits;
 use crate::record::run_files::Artifact;
 use crate::record::run_log::BuildLog;
 use crate::run::active::Run;
@@ -30,14 +30,14 @@ use crate::run::baseline::{Baseline, Passed};
 use crate::run::builds::describe;
 use crate::run::context::{Context, ModelChoice};
 use crate::run::outcome::{Failure, Outcome};
-use crate::run::past::warnings::is_denied;
 use crate::run::present::PresentFile;
 use crate::run::proof::Proof;
 use crate::run::ready::Ready;
 use crate::run::resumption::{ResumedTree, Resumption};
 use crate::run::selection::RecordedReplies;
 use crate::run::tree::{Brought, RunTree};
-use crate::run::{closing, ready, verdict};
+use crate::run::verdict::{self, PassedChange};
+use crate::run::{closing, ready};
 use crate::sys::error::Error;
 use crate::sys::exit::Exit;
 use crate::sys::files::PathError;
@@ -157,17 +157,12 @@ fn stoppable(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<O
     let files = replacements.files().filter(|(path, _)| own.contains(*path));
     let changes = closing::review(context, &mut run, &tree, files);
     let has_passed = result.is_ok();
-    if let (Ok(_), Some(how)) = (&result, cli.gate.gate) {
-        let change = (&changes[..], ready.inputs.query.as_str());
-        let is_strict = how == GateMode::Strict;
-        let judged = verdict::judge(context, baseline_of(cli), &mut run, change, is_strict);
-        if let Err(error) = judged {
-            result = Err(error);
-        }
-    }
-    if let (Ok(_), Some(denied)) = (&result, denied(&run, &cli.gate)) {
-        result = Err(denied.into());
-    }
+    let change = PassedChange {
+        files: &changes,
+        query: &ready.inputs.query,
+        apart: None,
+    };
+    result = judged(context, cli, &mut run, change, result);
     if has_passed && result.is_err() && reverts {
         tree.put_back(&mut run);
         run.record.stat = None;
@@ -180,6 +175,28 @@ fn stoppable(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<O
         return closing::with_diff(&context.project, outcome);
     }
     outcome
+}
+
+/// Judges a change that has passed its build by the gate and the warnings that the user denies.
+fn judged<T>(
+    context: &Context<'_>,
+    cli: &Cli,
+    run: &mut Run<'_>,
+    change: PassedChange<'_>,
+    result: Result<T, Error>,
+) -> Result<T, Error> {
+    if let Some(gate) = &run.record.gate {
+        // An attempt that was judged before it was taken.
+        verdict::tell(context, gate);
+    } else if let (Ok(_), Some(how)) = (&result, cli.gate.gate) {
+        let is_strict = how == GateMode::Strict;
+        verdict::judge(context, baseline_of(cli), run, change, is_strict)?;
+    }
+    let denied = CommandError::denied(&run.record.warning_details, &cli.gate.deny_warnings);
+    match denied {
+        Some(denied) if result.is_ok() => Err(denied.into()),
+        _ => result,
+    }
 }
 
 /// Brings what the run has made to the project, if it works in a scratch tree. If that fails, it is dropped, unless some
@@ -449,16 +466,6 @@ fn apply<'r>(
     tree.apply(run, edits)?;
     run.log_step()?;
     Ok(log)
-}
-
-/// Returns the error of a change with warnings that the user denies.
-fn denied(run: &Run<'_>, gate: &GateArgs) -> Option<CommandError> {
-    let denied = |warning: &&WarningRecord| is_denied(&gate.deny_warnings, &warning.code);
-    let warnings = run.record.warning_details.iter().filter(denied);
-    let warnings: Vec<_> = warnings
-        .map(|warning| DeniedWarning(warning.message.clone()))
-        .collect();
-    (!warnings.is_empty()).then_some(CommandError::WarningsDenied { warnings })
 }
 
 /// Returns the net effect of the replies, or `None` if none was applied.

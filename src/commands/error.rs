@@ -8,6 +8,8 @@ use std::path::PathBuf;
 
 use crate::edit::verify::REJECTED;
 use crate::edit::{Rejection, Rule};
+use crate::record::result::WarningRecord;
+use crate::run::past::warnings::is_denied;
 
 /// Errors from running a command.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
@@ -206,6 +208,16 @@ pub(crate) enum CommandError {
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 #[error("{0}")]
 pub(crate) struct DeniedWarning(pub String);
+
+impl CommandError {
+    /// Returns the error of a change with these warnings, if the user denies some of them, by these codes.
+    pub fn denied(found: &[WarningRecord], codes: &[String]) -> Option<Self> {
+        let denied = found.iter().filter(|found| is_denied(codes, &found.code));
+        let denied = denied.map(|found| DeniedWarning(found.message.clone()));
+        let warnings: Vec<_> = denied.collect();
+        (!warnings.is_empty()).then_some(Self::WarningsDenied { warnings })
+    }
+}
 
 fn listed(warnings: &[DeniedWarning]) -> String {
     let lines = warnings.iter().map(|warning| format!("\n  {warning}"));

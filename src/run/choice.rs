@@ -5,8 +5,12 @@ use crate::record::gate::GateChange;
 use crate::sys::numbers::counted;
 
 /// Returns the index of the attempt to take, and the reason: of those that have passed, one that changes anything; of
-/// these, one that leaves the gate as it was; of these, the one with the smallest change.
-pub fn choose(attempts: &[AttemptRecord]) -> Option<(usize, String)> {
+/// these, one that leaves the gate as it was; of these, the one with the smallest change. The first in this order that
+/// the run's end `accepts` is taken or, if there is none, the first.
+pub fn choose(
+    attempts: &[AttemptRecord],
+    accepts: impl FnMut(usize) -> bool,
+) -> Option<(usize, String)> {
     let key = |attempt: &AttemptRecord| {
         let has_changed = attempt.gate == Some(GateChange::Changed);
         // A reply that does nothing passes where the project did, and is no change.
@@ -15,6 +19,11 @@ pub fn choose(attempts: &[AttemptRecord]) -> Option<(usize, String)> {
     let passed = attempts.iter().enumerate();
     let mut passed: Vec<_> = passed.filter(|(_, attempt)| attempt.passed).collect();
     passed.sort_by_key(|(_, attempt)| key(attempt));
+    let mut order = passed.iter().map(|(at, _)| *at);
+    if let Some(rank @ 1..) = order.clone().position(accepts) {
+        let why = "the best of those that `--gate` and `--deny-warnings` let pass";
+        return Some((order.nth(rank)?, why.to_owned()));
+    }
     let (at, best) = *passed.first()?;
     let lines = counted(best.lines.unwrap_or_default(), "line");
     let why = match passed.get(1) {
@@ -36,6 +45,31 @@ pub fn choose(attempts: &[AttemptRecord]) -> Option<(usize, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_best_that_the_end_accepts_is_taken_and_no_more_are_judged_than_it_takes() {
+        let attempt = |lines| AttemptRecord {
+            passed: lines > 0,
+            lines: Some(lines),
+            ..AttemptRecord::default()
+        };
+        let attempts = [3, 1, 0, 2].map(attempt);
+        for (accepted, taken, judged) in [
+            (&[0, 1, 3][..], 1, &[1][..]),
+            (&[0, 3], 3, &[1, 3]),
+            (&[0], 0, &[1, 3, 0]),
+            (&[], 1, &[1, 3, 0]),
+        ] {
+            let mut order = Vec::new();
+            let accepts = |at| {
+                order.push(at);
+                accepted.contains(&at)
+            };
+            let chosen = choose(&attempts, accepts);
+            assert_eq!(chosen.map(|(at, _)| at), Some(taken));
+            assert_eq!(order, judged);
+        }
+    }
 
     #[test]
     fn an_unchanged_gate_comes_first_then_the_smallest_change_then_the_order() {
@@ -73,7 +107,7 @@ mod tests {
                 lines: Some(*lines),
                 ..AttemptRecord::default()
             });
-            let chosen = choose(&attempts.collect::<Vec<_>>());
+            let chosen = choose(&attempts.collect::<Vec<_>>(), |_| true);
             let chosen = chosen.as_ref().map(|(at, why)| (*at, why.as_str()));
             assert_eq!(chosen, expected);
         }

@@ -7,7 +7,7 @@ use super::tree::RunTree;
 use crate::exec::build_script::BUILD_SCRIPT;
 use crate::project::Project;
 use crate::record::event::Event;
-use crate::record::result::{StatRecord, TreeState};
+use crate::record::result::{StatRecord, TreeState, WarningRecord};
 use crate::record::run_files::UNAPPLIED;
 use crate::run::past::history::PastRun;
 use crate::run::past::warnings;
@@ -30,9 +30,7 @@ pub fn review<'f>(
     }
     let (changes, too_large) = changes(tree, files);
     let told = run.record.warnings.len();
-    let script = context.project.root().join(BUILD_SCRIPT);
-    let script = files::read(&script, Links::Refused, MIB).unwrap_or_default();
-    let found = warnings::warnings(&changes, &String::from_utf8_lossy(&script));
+    let found = warnings(context, &changes);
     let sentences = found.iter().map(|warning| warning.message.clone());
     run.record.warnings.extend(sentences);
     run.record.warning_details = found;
@@ -48,6 +46,13 @@ pub fn review<'f>(
         stat,
     });
     changes
+}
+
+/// Returns the warnings about a change.
+pub fn warnings(context: &Context<'_>, changes: &[FileChange]) -> Vec<WarningRecord> {
+    let script = context.project.root().join(BUILD_SCRIPT);
+    let script = files::read(&script, Links::Refused, MIB).unwrap_or_default();
+    warnings::warnings(changes, &String::from_utf8_lossy(&script))
 }
 
 /// Returns the run's changes so far: one line per file, with the numbers of added and removed lines.

@@ -12,7 +12,7 @@
 //! | `active`, `purse`, `counting`, `served`, `tiers` | a run in progress, its money and tokens, and the model and tier that answered |
 //! | `tree`, `gate` | the files that a run changes, and those that its builds must not change |
 //! | `builds`, `baseline`, `passed_trees`, `proof` | builds, and the proof that the project passes |
-//! | `search`, `choice` | the course of a commit that does not build upon what got worse; one of several attempts |
+//! | `search`, `choice`, `pin` | the course of a commit that does not build upon what got worse; one of several attempts, and the tree that they begin from |
 //! | `closing` | the warnings and line counts at the end of a run |
 //! | `verdict` | the verdict on a change of tests and of the settings that judge it |
 //! | `telemetry` | the export of runs to a collector of OpenTelemetry |
@@ -37,6 +37,7 @@ pub mod outcome;
 pub mod parts;
 pub mod passed_trees;
 pub(crate) mod past;
+pub mod pin;
 pub mod present;
 pub mod problems;
 pub mod proof;

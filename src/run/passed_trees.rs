@@ -124,7 +124,7 @@ fn state(
 
 /// The files that git tracks or would add: all but ignored untracked files, and this program's own. `None` if they
 /// cannot be determined, or there are too many.
-fn files_of(root: &Path) -> Option<BTreeSet<String>> {
+pub(super) fn files_of(root: &Path) -> Option<BTreeSet<String>> {
     let rules = IgnoreRules::load(root).ok()?;
     let tracked = TrackedPaths::below(root).ok();
     let tracked = tracked.into_iter().flat_map(TrackedPaths::files);

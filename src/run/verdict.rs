@@ -20,10 +20,12 @@ use super::active::Run;
 use super::baseline::Baseline;
 use super::builds::{self, Builds, describe};
 use super::context::Context;
+use super::pin::Pin;
 use crate::exec::build_script::{BUILD_SCRIPT, BuildStatus};
 use crate::exec::sandbox::SandboxMode;
+use crate::model::StepId;
 use crate::record::gate::{GateChange, GateFault, GateRecord, NewTests, OldGate, listed};
-use crate::record::run_files;
+use crate::record::run_files::{self, Artifact};
 use crate::sys::diff::{FileChange, FileState};
 use crate::sys::error::Error;
 use crate::sys::files::{self, Links, MIB, PathError};
@@ -58,6 +60,17 @@ pub(crate) enum GateProblem {
     },
 }
 
+/// A change that has passed its build.
+#[derive(Clone, Copy)]
+pub struct PassedChange<'f> {
+    /// The changed files.
+    pub files: &'f [FileChange],
+    /// The query that asked for it.
+    pub query: &'f str,
+    /// The tree that it was built over, and its step, if it is not in the project: one of several attempts.
+    pub apart: Option<(&'f Pin, &'f StepId)>,
+}
+
 /// Judges a change that has passed its build, for the record, in a scratch tree for each build. What cannot be built is
 /// inconclusive, with a warning.
 ///
@@ -67,10 +80,10 @@ pub fn judge(
     context: &Context<'_>,
     how: Baseline<'_>,
     run: &mut Run<'_>,
-    (changes, query): (&[FileChange], &str),
+    change: PassedChange<'_>,
     is_strict: bool,
 ) -> Result<(), Error> {
-    let changed = changed(context, changes);
+    let changed = changed(context, change.files);
     let mut record = GateRecord {
         files: changed.gate_files().map(str::to_owned).collect(),
         change: changed.gate_change(),
@@ -81,7 +94,7 @@ pub fn judge(
         how,
         run,
         changed,
-        query,
+        change,
         builds: None,
     };
     if !record.files.is_empty() {
@@ -91,12 +104,12 @@ pub fn judge(
     let has_to_prove = judge.changed.has_code() && judge.changed.has_new_assertions();
     let mut faults = record.faults().into_iter();
     let fault = faults.find(|fault| has_to_prove || *fault != GateFault::NotProven);
-    for line in record.told() {
-        context.notice(line);
+    if change.apart.is_none() {
+        tell(context, &record);
     }
     let files = listed(&record.files);
     run.record.gate = Some(record);
-    let log = |name: &str| format!("{}/{name}", run.log.name());
+    let log = |name: &str| format!("{}/{}", run.log.name(), change.log(name));
     match fault.filter(|_| is_strict) {
         Some(GateFault::GateWeakened) => {
             let log = log(run_files::OLD_GATE);
@@ -107,6 +120,26 @@ pub fn judge(
         }
         .into()),
         None => Ok(()),
+    }
+}
+
+/// Tells the verdict.
+pub fn tell(context: &Context<'_>, record: &GateRecord) {
+    for line in record.told() {
+        context.notice(line);
+    }
+}
+
+impl PassedChange<'_> {
+    /// The name of a build's log: that of an attempt beside the first one begins with its step's.
+    fn log(&self, name: &str) -> String {
+        let step = self.apart.map(|(_, step)| step);
+        let step = step.filter(|step| **step != StepId::INITIAL);
+        let query = step.map(|step| run_files::name(step, Artifact::Query));
+        let stem = query
+            .as_deref()
+            .and_then(|query| query.strip_suffix(".txt"));
+        stem.map_or_else(|| name.to_owned(), |stem| format!("{stem}-{name}"))
     }
 }
 
@@ -126,7 +159,7 @@ struct Judge<'j, 'c, 'r> {
     how: Baseline<'j>,
     run: &'j mut Run<'r>,
     changed: Changed<'j>,
-    query: &'j str,
+    change: PassedChange<'j>,
     /// The builds, once there is one.
     builds: Option<Builds<'c>>,
 }
@@ -144,9 +177,10 @@ impl Judge<'_, '_, '_> {
                 _ => OldGate::Failed,
             };
         }
-        let named = self.changed.named(self.query);
+        let query = self.change.query;
+        let named = self.changed.named(query);
         if end == OldGate::Failed && !named.is_empty() {
-            let tree = self.changed.tree(Side::New, Side::Old, Some(self.query));
+            let tree = self.changed.tree(Side::New, Side::Old, Some(query));
             let rest = if tree.is_empty() {
                 Ending::Passed
             } else {
@@ -190,7 +224,7 @@ impl Judge<'_, '_, '_> {
     fn ending(
         &mut self,
         tree: &[(&str, Option<FileState>)],
-        log: &'static str,
+        log: &str,
     ) -> Result<Ending, Interrupted> {
         self.context.interrupt.check()?;
         self.build(tree, log).or_else(|error| {
@@ -201,11 +235,23 @@ impl Judge<'_, '_, '_> {
     }
 
     fn build(&mut self, tree: &[(&str, Option<FileState>)], log: &str) -> Result<Ending, Error> {
-        let scratch = builds::fork(self.context)?;
+        let apart = self.change.apart;
+        let scratch = match apart {
+            None => builds::fork(self.context),
+            Some((pin, _)) => pin.fork(),
+        }?;
         self.wait_for_the_next_second()?;
-        for (path, state) in tree {
+        let is_laid = |path: &str| tree.iter().any(|(laid, _)| *laid == path);
+        // What is not in the project yet.
+        let rest = self.change.files.iter();
+        let rest = rest.filter(|change| apart.is_some() && !is_laid(&change.path));
+        let rest = rest.map(|change| (change.path.as_str(), change.after.as_ref()));
+        let tree = tree.iter().map(|(path, state)| (*path, state.as_ref()));
+        for (path, state) in tree.chain(rest) {
+            // Of an attempt, only contents are known; rights stay.
+            let mode = |state: &FileState| apart.is_none().then_some(state.mode);
             let written = match state {
-                Some(state) => scratch.write(path, &state.content, Some(state.mode)),
+                Some(state) => scratch.write(path, &state.content, mode(state)),
                 None => scratch.remove(path),
             };
             written.map_err(PathError::of("write", path))?;
@@ -225,7 +271,7 @@ impl Judge<'_, '_, '_> {
                 none.insert(Builds::after(self.context, build, hosts, is_sandboxed)?)
             }
         };
-        let mut log = self.run.log.named_build(log)?;
+        let mut log = self.run.log.named_build(&self.change.log(log))?;
         let report = builds.build_in(&scratch, &mut log)?;
         let output = log.finish(&describe(report.status))?;
         let tests: Vec<&str> = self.changed.tests().map(|(path, _)| path).collect();

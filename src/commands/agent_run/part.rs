@@ -13,8 +13,9 @@ use crate::record::run_files::Artifact;
 use crate::record::step::Step;
 use crate::run::baseline::Baseline;
 use crate::run::builds::describe;
+use crate::run::closing;
 use crate::run::proof::Proof;
-use crate::run::{closing, verdict};
+use crate::run::verdict::{self, PassedChange};
 use crate::sys::error::Error;
 
 /// A build that has failed.
@@ -83,7 +84,12 @@ impl AgentRun<'_> {
         let request = run.record.agent.as_ref();
         let request = request.and_then(|agent| agent.request.clone());
         let request = request.unwrap_or_default();
-        verdict::judge(self.context, how, &mut run, (&changes, &request), false)
+        let change = PassedChange {
+            files: &changes,
+            query: &request,
+            apart: None,
+        };
+        verdict::judge(self.context, how, &mut run, change, false)
     }
 
     /// Reverts the files that the part has written, all or nothing, without those that were not text or not readable.

@@ -3,6 +3,7 @@
 //! Changes the project once: by the attempt that is taken, as one transaction. No call waits for a build, and no more
 //! builds run at once than there are cores less one.
 
+use std::collections::BTreeMap;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -12,6 +13,7 @@ use super::asking::Asking;
 use super::replacements::Replacements;
 use super::search::{CommitSearch, Failed};
 use crate::commands::choice;
+use crate::commands::cli::gate::GateMode;
 use crate::commands::command_line::Cli;
 use crate::commands::error::CommandError;
 use crate::edit::{EditKind, LossGuard, ParsedReply, PathPolicy, Sent, VerifiedEdits};
@@ -22,15 +24,18 @@ use crate::model::{Purpose, StepId};
 use crate::record::choice::{AttemptRecord, ChoiceRecord, ENDED};
 use crate::record::event::{Event, Reporter};
 use crate::record::finding::Finding;
+use crate::record::gate::{GateRecord, listed};
 use crate::record::result::RunRecord;
 use crate::record::run_files::GATE;
 use crate::record::run_log::RunLog;
 use crate::record::seconds::Seconds;
 use crate::run::active::Run;
 use crate::run::baseline::Baseline;
-use crate::run::builds::{self, Builds};
+use crate::run::builds::Builds;
 use crate::run::choice::choose;
+use crate::run::closing;
 use crate::run::context::Context;
+use crate::run::pin::Pin;
 use crate::run::purse::Purse;
 use crate::run::ready::Ready;
 use crate::run::resumption::ResumedTree;
@@ -39,7 +44,7 @@ use crate::run::search::{Files, State};
 use crate::run::selection::Models;
 use crate::run::shown::{ChangedMeanwhile, Shown};
 use crate::run::tree::RunTree;
-use crate::run::verdict;
+use crate::run::verdict::{self, PassedChange};
 use crate::sys::diff::{self, FileChange, MAX_BYTES};
 use crate::sys::error::Error;
 use crate::sys::exit::Exit;
@@ -76,6 +81,15 @@ struct Made {
     built: Result<Built, Error>,
 }
 
+/// What the run's end would make of an attempt that has passed.
+#[derive(Default)]
+struct Verdict {
+    /// The verdict on the gate, if it was judged.
+    gate: Option<GateRecord>,
+    /// The error that the run would end with.
+    fault: Option<Error>,
+}
+
 /// What a thread tells.
 enum Told {
     Event(StepId, Event),
@@ -106,10 +120,25 @@ impl<'c> Attempts<'c> {
         (tree, replacements): (&mut RunTree<'_>, &mut Replacements),
         search: &mut CommitSearch<'_>,
     ) -> Result<Option<String>, Error> {
-        let mut made = self.side_by_side(run, ready)?;
+        let pin = Pin::new(self.context)?;
+        let mut made = self.side_by_side(run, ready, &pin)?;
+        let changed = pin.changed();
+        if !changed.is_empty() {
+            let changed = listed(&changed);
+            run.warn(format!(
+                "changed by somebody while the attempts were built, without that: {changed}"
+            ));
+        }
         let attempts: Vec<_> = made.iter().map(|made| made.record.clone()).collect();
+        let mut verdicts = BTreeMap::new();
+        let chosen = choose(&attempts, |at| {
+            let verdict = self.verdict(run, (&made[at], &pin), &ready.inputs.query);
+            let accepts = verdict.fault.is_none();
+            verdicts.insert(at, verdict);
+            accepts
+        });
         let is_interrupted = self.context.interrupt.check().is_err();
-        let mut chosen = choose(&attempts).filter(|_| !is_interrupted);
+        let mut chosen = chosen.filter(|_| !is_interrupted);
         let mut output = None;
         if chosen.is_none() && !is_interrupted {
             let failed = made.iter().filter_map(Made::failed).collect();
@@ -147,12 +176,46 @@ impl<'c> Attempts<'c> {
         self.take(run, tree, (&step, &built))
             .inspect_err(|_| search.forget())?;
         replacements.remember(&built.edits);
-        Ok(output)
+        let Verdict { gate, fault } = verdicts.remove(&at).unwrap_or_default();
+        run.record.gate = gate;
+        // The run's end tells other faults.
+        let fault = fault.filter(|_| run.record.gate.is_some());
+        fault.map_or(Ok(output), Err)
+    }
+
+    /// Judges an attempt that has passed by what may make the run's end fail.
+    fn verdict(&self, run: &mut Run<'_>, (made, pin): (&Made, &Pin), query: &str) -> Verdict {
+        let (Ok(built), gate) = (&made.built, &self.cli.gate) else {
+            return Verdict::default();
+        };
+        let found = closing::warnings(self.context, &built.changes);
+        let mut verdict = Verdict::default();
+        if let Some(denied) = CommandError::denied(&found, &gate.deny_warnings) {
+            verdict.fault = Some(denied.into());
+        } else if gate.gate == Some(GateMode::Strict) {
+            let change = PassedChange {
+                files: &built.changes,
+                query,
+                apart: Some((pin, &made.step)),
+            };
+            let judged = verdict::judge(self.context, self.how, run, change, true);
+            verdict.fault = judged.err();
+            verdict.gate = run.record.gate.take();
+        }
+        if let Some(fault) = &verdict.fault {
+            self.context.notice(format!("{}: {fault}", made.step));
+        }
+        verdict
     }
 
     /// Makes all attempts, each on a thread of its own. Others of the first one's model are sent once its answer begins, so
     /// that they read what it has cached.
-    fn side_by_side(&self, run: &mut Run<'_>, ready: &mut Ready<'_>) -> Result<Vec<Made>, Error> {
+    fn side_by_side(
+        &self,
+        run: &mut Run<'_>,
+        ready: &mut Ready<'_>,
+        pin: &Pin,
+    ) -> Result<Vec<Made>, Error> {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let (log, purse) = run.shared();
         let maker = Maker {
@@ -161,6 +224,7 @@ impl<'c> Attempts<'c> {
             how: self.how,
             inputs: &ready.inputs,
             shown: &ready.shown,
+            pin,
             log,
             purse,
             begun: Turns::new(1),
@@ -318,6 +382,7 @@ struct Maker<'m> {
     how: Baseline<'m>,
     inputs: &'m Inputs,
     shown: &'m Shown,
+    pin: &'m Pin,
     log: RunLog<'m>,
     purse: Purse,
     /// Taken until the first answer begins.
@@ -401,7 +466,7 @@ impl Maker<'_> {
     ) -> Result<Built, Error> {
         let _turn = self.builds.take();
         context.interrupt.check()?;
-        let scratch = builds::fork(context)?;
+        let scratch = self.pin.fork()?;
         let read = |path: &str| scratch.read(path).map_err(PathError::of("read", path));
         let mut before = Vec::new();
         for (path, content) in edits.all() {
