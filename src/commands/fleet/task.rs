@@ -384,10 +384,11 @@ impl Attempt<'_> {
     fn start(&self, runs: &[PastRun]) -> Start {
         let replies = |run: &&PastRun| {
             let steps = run.steps(&self.folder.project);
-            steps.iter().filter(|past| past.is_whole()).count()
+            let has_attempts = steps.iter().any(|past| past.is_attempt);
+            let steps = steps.iter().filter(|past| !has_attempts && past.is_whole());
+            steps.count()
         };
-        let can_go_on = runs.iter().filter(|run| !run.has_attempts());
-        let most = can_go_on.max_by_key(replies);
+        let most = runs.iter().max_by_key(replies);
         let most = most.filter(|run| replies(run) > 0);
         most.map_or(Start::Anew, |run| Start::From(run.name.clone()))
     }

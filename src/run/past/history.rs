@@ -410,11 +410,6 @@ impl PastRun {
         steps
     }
 
-    /// Returns whether the run has made several attempts at once.
-    pub fn has_attempts(&self) -> bool {
-        has_attempts(&self.recorded_steps())
-    }
-
     /// Returns the attempts that were made at once, and the choice of one; of a killed run, what its steps say.
     pub fn choice(&self) -> Option<ChoiceRecord> {
         if let Some(record) = &self.record {
