@@ -64,10 +64,10 @@ fn one_that_ends_the_run_as_done_is_taken_before_a_better_one_that_fails_it() {
     // A report makes nobody fail.
     let (_, run) = two(&[idle(), honest()], &["--gate", "report"]);
     assert_eq!(choice(&run.exits(0))[0], "the change");
-    let silenced = vec![("calc.py", CODE.to_owned() + "import os  # noqa\n")];
-    let (project, run) = two(&[silenced, honest()], &["--deny-warnings"]);
+    let dependent = vec![("go.mod", "module m\n".to_owned())];
+    let (project, run) = two(&[dependent, honest()], &["--deny-warnings"]);
     assert_eq!(choice(&run.exits(0)), ["attempt 2", LET_PASS]);
-    assert!(!project.read("calc.py").contains("noqa"));
+    assert!(!project.path("go.mod").exists());
 }
 
 #[test]
