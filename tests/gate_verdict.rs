@@ -654,6 +654,7 @@ const LANGUAGES: [Language; 6] = [
             ("2), 3)", "2), -1)"),
             ("    #[test]\n    fn", "    #[test]\n    #[ignore]\n    fn"),
             ("    #[test]\n", "    #[allow(dead_code)]\n"),
+            ("#[cfg(test)]", "#[cfg(any())]"),
         ],
         honest: [
             (

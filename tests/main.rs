@@ -36,6 +36,7 @@ mod examples;
 mod findings;
 mod fleet;
 mod gate;
+mod gate_replies;
 mod gate_verdict;
 mod hostile;
 mod hostile_project;

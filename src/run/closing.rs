@@ -4,7 +4,6 @@ use super::active::Run;
 use super::context::Context;
 use super::outcome::{Failure, Outcome};
 use super::tree::RunTree;
-use crate::exec::build_script::BUILD_SCRIPT;
 use crate::project::Project;
 use crate::record::event::Event;
 use crate::record::result::{StatRecord, TreeState, WarningRecord};
@@ -15,7 +14,7 @@ use crate::sys::diff::{
     self, FileChange, FileStat, FileState, MAX_BYTES, NEW_MODE, Stat, StatKind,
 };
 use crate::sys::error::Error;
-use crate::sys::files::{self, Links, MIB};
+use crate::sys::files::{self, Links};
 
 /// Reports what the run has changed and what to review first. `files` are the ones that replies have written, with
 /// their latest content, or removed (`None`). Returns the changes, without those of files that are too large.
@@ -50,9 +49,8 @@ pub fn review<'f>(
 
 /// Returns the warnings about a change.
 pub fn warnings(context: &Context<'_>, changes: &[FileChange]) -> Vec<WarningRecord> {
-    let script = context.project.root().join(BUILD_SCRIPT);
-    let script = files::read(&script, Links::Refused, MIB).unwrap_or_default();
-    warnings::warnings(changes, &String::from_utf8_lossy(&script))
+    let commands = warnings::build_commands(context.project.root(), changes);
+    warnings::warnings(changes, &commands)
 }
 
 /// Returns the run's changes so far: one line per file, with the numbers of added and removed lines.

@@ -4,6 +4,7 @@
 //! change is another thing: see `gate`.
 
 mod changed;
+mod data;
 mod ending;
 mod named;
 mod parts;
@@ -16,19 +17,21 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use self::changed::{Changed, Side};
 use self::ending::Ending;
+use self::table::MISFIT;
 use super::active::Run;
 use super::baseline::Baseline;
 use super::builds::{self, Builds, describe};
 use super::context::Context;
 use super::pin::Pin;
-use crate::exec::build_script::{BUILD_SCRIPT, BuildStatus};
+use crate::exec::build_script::BuildStatus;
 use crate::exec::sandbox::SandboxMode;
 use crate::model::StepId;
 use crate::record::gate::{GateChange, GateFault, GateRecord, NewTests, OldGate, listed};
 use crate::record::run_files::{self, Artifact};
+use crate::run::past::warnings::build_commands;
 use crate::sys::diff::{FileChange, FileState};
 use crate::sys::error::Error;
-use crate::sys::files::{self, Links, MIB, PathError};
+use crate::sys::files::PathError;
 use crate::sys::interrupt::Interrupted;
 
 /// A change that does not pass the gate although its build does.
@@ -95,12 +98,14 @@ pub fn judge(
         run,
         changed,
         change,
+        old_log: run_files::OLD_GATE,
         builds: None,
     };
     if !record.files.is_empty() {
         record.old_gate = judge.old_gate(&mut record.excused)?;
         record.new_tests = judge.new_tests()?;
     }
+    let old_log = judge.old_log;
     let has_to_prove = judge.changed.has_code() && judge.changed.has_new_assertions();
     let mut faults = record.faults().into_iter();
     let fault = faults.find(|fault| has_to_prove || *fault != GateFault::NotProven);
@@ -112,7 +117,7 @@ pub fn judge(
     let log = |name: &str| format!("{}/{}", run.log.name(), change.log(name));
     match fault.filter(|_| is_strict) {
         Some(GateFault::GateWeakened) => {
-            let log = log(run_files::OLD_GATE);
+            let log = log(old_log);
             Err(GateProblem::Weakened { files, log }.into())
         }
         Some(GateFault::NotProven) => Err(GateProblem::NotProven {
@@ -149,9 +154,10 @@ pub fn gate_change(context: &Context<'_>, changes: &[FileChange]) -> GateChange 
 }
 
 fn changed<'f>(context: &Context<'_>, changes: &'f [FileChange]) -> Changed<'f> {
-    let script = context.project.root().join(BUILD_SCRIPT);
-    let script = files::read(&script, Links::Refused, MIB).unwrap_or_default();
-    Changed::of(changes, &String::from_utf8_lossy(&script))
+    let root = context.project.root();
+    let commands = build_commands(root, changes);
+    let data = data::named(root, changes, &commands);
+    Changed::of(changes, &commands).with_data(&data)
 }
 
 struct Judge<'j, 'c, 'r> {
@@ -160,6 +166,8 @@ struct Judge<'j, 'c, 'r> {
     run: &'j mut Run<'r>,
     changed: Changed<'j>,
     change: PassedChange<'j>,
+    /// The log of the build with the old gate that counts.
+    old_log: &'static str,
     /// The builds, once there is one.
     builds: Option<Builds<'c>>,
 }
@@ -192,6 +200,12 @@ impl Judge<'_, '_, '_> {
                 _ => {}
             }
         }
+        let check = self.changed.tree_with_check(self.change.query);
+        if let Some(tree) = check.filter(|_| end != OldGate::Failed)
+            && let Ending::TestFailed | Ending::Failed = self.ending(&tree, run_files::OLD_CHECK)?
+        {
+            (end, self.old_log) = (OldGate::Failed, run_files::OLD_CHECK);
+        }
         let is_unclear = self.changed.is_unclear() && end != OldGate::Failed;
         Ok(if is_unclear {
             OldGate::Inconclusive
@@ -214,6 +228,9 @@ impl Judge<'_, '_, '_> {
         };
         Ok(match ending {
             Ending::Passed if self.changed.has_orphans() => NewTests::Inconclusive,
+            Ending::Passed if self.changed.tree_with_check(self.change.query).is_some() => {
+                NewTests::Inconclusive
+            }
             Ending::Passed => NewTests::NotDiscriminating,
             Ending::TestFailed => NewTests::Proven,
             _ => NewTests::Inconclusive,
@@ -234,7 +251,7 @@ impl Judge<'_, '_, '_> {
         })
     }
 
-    fn build(&mut self, tree: &[(&str, Option<FileState>)], log: &str) -> Result<Ending, Error> {
+    fn build(&mut self, tree: &[(&str, Option<FileState>)], name: &str) -> Result<Ending, Error> {
         let apart = self.change.apart;
         let scratch = match apart {
             None => builds::fork(self.context),
@@ -271,7 +288,7 @@ impl Judge<'_, '_, '_> {
                 none.insert(Builds::after(self.context, build, hosts, is_sandboxed)?)
             }
         };
-        let mut log = self.run.log.named_build(&self.change.log(log))?;
+        let mut log = self.run.log.named_build(&self.change.log(name))?;
         let report = builds.build_in(&scratch, &mut log)?;
         let output = log.finish(&describe(report.status))?;
         let tests: Vec<&str> = self.changed.tests().map(|(path, _)| path).collect();
@@ -280,6 +297,8 @@ impl Judge<'_, '_, '_> {
         Ok(match ending {
             // It is built when these lints are silenced.
             Ending::NotBuilt if has_ended && self.changed.only_silences() => Ending::Failed,
+            // A program that fits the old code alone is no check.
+            _ if name == run_files::OLD_CHECK && MISFIT.is_match(&output.text) => Ending::NotBuilt,
             ending => ending,
         })
     }

@@ -4,6 +4,7 @@
 //! reader, and nothing may depend on them. Guarantees linear time and a bounded number of warnings, however large the
 //! change is. Files beyond 4 MiB are judged by name only.
 
+mod commands;
 mod signs;
 #[cfg(test)]
 mod tests;
@@ -13,12 +14,11 @@ use std::ops::Range;
 use memchr::{memchr_iter, memmem, memrchr};
 use regex::bytes::{Regex, RegexBuilder};
 
-use serde_json::Value;
-
 use crate::record::result::WarningRecord;
 use crate::sys::text::{cut, line_of, listed, printable};
 
 use crate::sys::diff::{FileChange, LineKind, hunks};
+pub(crate) use commands::{build_commands, is_run, run_by};
 pub(crate) use signs::Concern;
 use signs::{LANGUAGES, Language, MANIFESTS};
 
@@ -91,8 +91,8 @@ pub fn is_denied(names: &[String], code: &str) -> bool {
 }
 
 /// Returns the warnings, one sentence each, without a full stop: removed tests first, then skipped ones, silenced
-/// lints, manifests, and what the `build_script` runs.
-pub fn warnings(changes: &[FileChange], build_script: &str) -> Vec<WarningRecord> {
+/// lints, manifests, and what the `commands` of the build run.
+pub fn warnings(changes: &[FileChange], commands: &str) -> Vec<WarningRecord> {
     let mut sentences: [Vec<WarningRecord>; 6] = Default::default();
     for language in &LANGUAGES {
         let files = changes.iter().filter(|change| is_read(language, change));
@@ -123,7 +123,7 @@ pub fn warnings(changes: &[FileChange], build_script: &str) -> Vec<WarningRecord
         let message = format!("changed manifest {path}: look at its dependencies");
         record(WORDS[4][0], &change.path, None, message)
     }));
-    let scripts = changes.iter().filter(|change| is_run(change, build_script));
+    let scripts = changes.iter().filter(|change| is_run(change, commands));
     sentences[5].extend(scripts.map(|change| {
         let path = code(&change.path);
         let message = format!("{path} has changed, which build.sh runs: it judges what comes next");
@@ -174,52 +174,8 @@ fn record(code: &'static str, path: &str, line: Option<usize>, message: String) 
     }
 }
 
-/// Words of a shell behind which the path of a file stands that is run; the first [`READERS`] of them read the file,
-/// and take any name for a path.
-const RUNNERS: [&str; 20] = [
-    "sh", "bash", "dash", "zsh", "python", "python3", "node", "ruby", "perl", "source", ".",
-    "exec", "env", "time", "if", "then", "else", "do", "while", "!",
-];
-const READERS: usize = 11;
-
-/// Returns whether the script runs the file, by its path, or a program that takes its commands from it: `make`, or one
-/// that runs the scripts in `package.json`.
-pub(crate) fn is_run(change: &FileChange, script: &str) -> bool {
-    let lines = script
-        .lines()
-        .filter(|line| !line.trim_start().starts_with('#'));
-    let commands = lines.flat_map(|line| line.split(['&', '|', ';', '(', '`']));
-    // What a command reads and writes is not run.
-    let mut commands = commands.filter_map(|command| {
-        let words = command.split(['<', '>']).next()?.split_whitespace();
-        Some(words.map(|word| word.trim_matches(['"', '\'', ')'])))
-    });
-    let mut words = commands.clone().flatten();
-    match change.path.as_str() {
-        "Makefile" | "makefile" | "GNUmakefile" => words.any(|word| word == "make"),
-        "package.json" => {
-            let runs = |word| matches!(word, "npm" | "yarn" | "pnpm" | "bun" | "npx");
-            words.any(runs) && scripts(change.before()) != scripts(change.after())
-        }
-        path => commands.any(|mut words| {
-            // `sh -n` runs nothing.
-            let is_read = words.clone().any(|word| RUNNERS[..READERS].contains(&word))
-                && words.clone().all(|word| word != "-n");
-            let is_path = |word: &str| is_read || word.contains('/');
-            let is_it = |word: &str| is_path(word) && word.trim_start_matches("./") == path;
-            let first = words.next().unwrap_or_default();
-            is_it(first) || RUNNERS.contains(&first) && words.any(is_it)
-        }),
-    }
-}
-
-fn scripts(manifest: &[u8]) -> Option<Value> {
-    let manifest: Value = serde_json::from_slice(manifest).ok()?;
-    manifest.get("scripts").cloned()
-}
-
 /// Returns whether the file is a manifest of dependencies, by its name; a deleted file is not.
-fn is_manifest(change: &FileChange) -> bool {
+pub(crate) fn is_manifest(change: &FileChange) -> bool {
     let (path, name) = (&change.path, change.path.rsplit('/').next());
     let is_pips = path.contains("requirements")
         && name.is_some_and(|name| name.split('.').next_back() == Some("txt"));

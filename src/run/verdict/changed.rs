@@ -48,10 +48,12 @@ struct ChangedFile<'c> {
     is_code: bool,
     /// True if it may have changed the gate in a way that cannot be told from the code.
     is_unclear: bool,
+    /// The change, if the build runs the file, so that it may be a check.
+    check: Option<&'c FileChange>,
 }
 
 impl<'c> ChangedFile<'c> {
-    fn of(change: &'c FileChange, build_script: &str) -> Self {
+    fn of(change: &'c FileChange, commands: &str) -> Self {
         let path = &change.path;
         let (kind, patterns) = kind(path);
         let texts = [change.before(), change.after()];
@@ -68,16 +70,19 @@ impl<'c> ChangedFile<'c> {
             is_unclear: kind == FileKind::Either
                 || kind != FileKind::Test && doctests(path, &texts[0]) != doctests(path, &texts[1])
                 || kind == FileKind::Code && within(&texts[0]) != within(&texts[1]),
+            check: None,
         };
         match kind {
             FileKind::Code => {
                 // A script that runs tests or lints.
                 let is_shell = matches!(extension(path), "" | "sh" | "bash");
                 let was = texts.iter().find(|text| !text.is_empty());
-                file.is_gate = is_shell
-                    && was.is_some_and(|text| RUNS.is_match(text))
-                    && is_run(change, build_script);
+                let is_run = is_run(change, commands);
+                file.is_gate = is_shell && was.is_some_and(|text| RUNS.is_match(text)) && is_run;
                 file.is_code = !file.is_gate;
+                let may_check = file.is_code && is_run && change.before.is_some();
+                file.check = may_check.then_some(change);
+                file.is_unclear |= may_check;
             }
             FileKind::Parts(form) => file.tell_apart(form, &texts),
             FileKind::Test => file.tests = Some(texts),
@@ -226,10 +231,10 @@ impl<'c> ChangedFile<'c> {
 pub struct Changed<'c>(Vec<ChangedFile<'c>>);
 
 impl<'c> Changed<'c> {
-    /// Tells code and gate of the changes apart.
-    pub fn of(changes: &'c [FileChange], build_script: &str) -> Self {
+    /// Tells code and gate of the changes apart, by the commands of the build.
+    pub fn of(changes: &'c [FileChange], commands: &str) -> Self {
         let files = changes.iter();
-        let files = files.map(|change| ChangedFile::of(change, build_script));
+        let files = files.map(|change| ChangedFile::of(change, commands));
         let mut files: Vec<ChangedFile<'_>> = files.collect();
         let mut balance = Balance::new();
         for file in &mut files {
@@ -245,6 +250,18 @@ impl<'c> Changed<'c> {
             file.is_unclear |= file.silencers.iter().any(|one| !one.is_whole);
         }
         Self(files)
+    }
+
+    /// Takes data for the gate that only the gate names, and for unclear what code names, too.
+    pub fn with_data(mut self, data: &[(String, bool)]) -> Self {
+        for (path, is_unclear) in data {
+            let mut files = self.0.iter_mut();
+            if let Some(file) = files.find(|file| file.change.path == *path) {
+                (file.is_gate, file.is_code) = (!is_unclear, *is_unclear);
+                file.is_unclear |= is_unclear;
+            }
+        }
+        self
     }
 
     /// All changed files.
@@ -351,6 +368,18 @@ impl<'c> Changed<'c> {
         differing
             .map(|(change, state)| (change.path.as_str(), state))
             .collect()
+    }
+
+    /// The tree with the new code and the old gate, and with the only unclear file as it was, where the build runs that.
+    /// `None` if the `query` names it.
+    pub fn tree_with_check(&self, query: &str) -> Option<Vec<(&'c str, Option<FileState>)>> {
+        let mut unclear = self.0.iter().filter(|file| file.is_unclear);
+        let check = unclear.next()?.check?;
+        let is_named = named::names_file(query, &check.path);
+        let mut tree = self.tree(Side::New, Side::Old, None);
+        tree.retain(|(path, _)| *path != check.path);
+        tree.push((&check.path, check.before.clone()));
+        (unclear.next().is_none() && !is_named).then_some(tree)
     }
 }
 

@@ -31,7 +31,7 @@ pub fn names_file(query: &str, path: &str) -> bool {
 }
 
 /// Returns whether the query names a test. A name that is a plain word counts in quotes alone.
-fn names_test(query: &str, name: &str) -> bool {
+pub fn names_test(query: &str, name: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     let is_quote = |c: char| "`'\"“”«»".contains(c);
     let is_plain = name.chars().all(|c| c.is_lowercase() || c.is_ascii_digit());

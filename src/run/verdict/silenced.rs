@@ -88,7 +88,8 @@ fn whole(text: &str, sign: Range<usize>) -> Option<Range<usize>> {
         // It stands within an attribute, which may have others.
         [b'S', ..] if text[line..sign.start].trim() == "[" => (line, behind(")]")?),
         [b'S', ..] => return None,
-        _ => (sign.start, end(sign.end)),
+        // A sign may have found the next line, too.
+        _ => (sign.start, end(sign.start)),
     };
     let count = |one: char| text[start..stop].matches(one).count();
     let is_comment = matches!(

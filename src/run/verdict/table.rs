@@ -85,6 +85,10 @@ static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| {
 pub static ASSERTS: LazyLock<Regex> = LazyLock::new(|| any("asserts"));
 /// A line with which a script runs tests or lints.
 pub static RUNS: LazyLock<Regex> = LazyLock::new(|| any("runs"));
+/// The path of a file that may be data of tests.
+pub static DATA: LazyLock<Regex> = LazyLock::new(|| any("data"));
+/// A line by which a program says that it does not fit the code.
+pub static MISFIT: LazyLock<Regex> = LazyLock::new(|| any("misfit"));
 /// The start of a test in a file of code.
 pub static TESTS_WITHIN: LazyLock<Regex> = LazyLock::new(|| any("within"));
 

@@ -1,6 +1,7 @@
 //! Tests of what the gate is, and of trees with the code of one state and the gate of another.
 
 mod replies;
+mod run;
 mod within;
 
 use super::changed::{Changed, Side};
@@ -297,29 +298,6 @@ fn what_may_be_compiled_for_tests_is_gate_or_unclear_in_rust() {
         let changed = Changed::of(&changes, "");
         assert!(!changed.is_unclear() && !changed.has_gate(), "{plain}");
     }
-}
-
-#[test]
-fn a_script_that_the_build_runs_is_the_gate_if_it_runs_tests() {
-    let (before, after) = ("pytest tests\n", "pytest tests || true\n");
-    for (path, script, expected) in [
-        ("go.sh", "sh go.sh\n", GateChange::Changed),
-        ("go.sh", "true\n", GateChange::None),
-        ("check.sh", "true\n", GateChange::Changed),
-        ("go.py", "python3 go.py\n", GateChange::None),
-    ] {
-        let changes = [change(path, before, after)];
-        assert_eq!(
-            Changed::of(&changes, script).gate_change(),
-            expected,
-            "{path}"
-        );
-    }
-    let changes = [change("greet.sh", "echo hi\n", "echo hello\n")];
-    assert_eq!(
-        Changed::of(&changes, "./greet.sh\n").gate_change(),
-        GateChange::None
-    );
 }
 
 #[test]

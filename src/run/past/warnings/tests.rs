@@ -454,6 +454,8 @@ fn what_the_build_script_runs_is_known_by_its_words() {
         ("./check.sh", "check.sh", "a\n", "b\n", true),
         ("if ! bash -e run.sh; then", "run.sh", "a\n", "b\n", true),
         ("time python3 check.py -v", "check.py", "a\n", "b\n", true),
+        ("A=. B= node ci/a.mjs", "ci/a.mjs", "a\n", "b\n", true),
+        ("all:\n\t@-./verify", "verify", "a\n", "b\n", true),
         ("sh -n check.sh", "check.sh", "a\n", "b\n", false),
         ("cat ./check.sh", "check.sh", "a\n", "b\n", false),
         ("if grep -q a file", "file", "a\n", "b\n", false),
@@ -477,5 +479,48 @@ fn what_the_build_script_runs_is_known_by_its_words() {
         let mut found = found.iter();
         let is_told = found.any(|warning| warning.code == "gate-script-changed");
         assert_eq!(is_told, is_run, "{script} {path}");
+    }
+}
+
+#[test]
+fn what_the_build_reaches_is_run_as_it_was_before() {
+    let root = tempfile::tempdir().unwrap();
+    for (path, text) in [
+        ("build.sh", "make test && sh ci/all.sh\n"),
+        ("Makefile", "test:\n\t@npm test\n"),
+        (
+            "package.json",
+            r#"{"scripts": {"test": "node verify.mjs"}}"#,
+        ),
+        (
+            "ci/all.sh",
+            "sh build.sh\nout=$(sh add.sh 1 2)\n. ci/more\n",
+        ),
+        ("ci/more", "python3 selftest.py\n"),
+    ] {
+        let path = root.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    let changes = [
+        change(
+            "package.json",
+            r#"{"scripts": {"test": "node old.mjs"}}"#,
+            "{}",
+        ),
+        change("ci/more", "python3 old.py\n", ""),
+    ];
+    for (changes, path, is_run) in [
+        (&changes[..0], "verify.mjs", true),
+        (&changes[..0], "selftest.py", true),
+        (&changes[..0], "add.sh", false),
+        (&changes[..0], "old.py", false),
+        (&changes, "old.mjs", true),
+        (&changes, "old.py", true),
+        (&changes, "selftest.py", false),
+    ] {
+        let commands = build_commands(root.path(), changes);
+        let found = run_by(&commands).any(|run| run == path);
+        assert_eq!(found, is_run, "{path}: {commands}");
     }
 }

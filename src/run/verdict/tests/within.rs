@@ -177,8 +177,8 @@ const SILENCERS: &[(&str, &str, &str, &str)] = &[
     (
         "A.cs",
         "int a;\n",
-        "#pragma warning disable CS0168\n  [SuppressMessage(\"a\", \"b\")]\nint a;\n",
-        "int a;\n",
+        "#pragma warning disable CS0168\n  int b;\n  [SuppressMessage(\"a\", \"b\")]\nint a;\n",
+        "  int b;\nint a;\n",
     ),
     (
         "a.c",
