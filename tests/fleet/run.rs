@@ -292,18 +292,27 @@ fn a_campaign_that_is_killed_again_and_again_pays_nothing_twice() {
     let answers = (0..40).map(|_| answer(GOOD));
     let server = ModelServer::start(answers);
     let fleet = Fleet::new(&server);
-    let tasks: Vec<Value> = (0..12).map(|task| change(&format!("t{task}"))).collect();
-    fleet.tasks(&tasks);
+    let limited = |task| with(task, &json!({"max_cost": 0.5}));
+    let tasks = (0..12).map(|task| limited(change(&format!("t{task}"))));
+    let gone = with(change("gone"), &json!({"repository": "nowhere"}));
+    fleet.tasks(&tasks.chain([limited(gone)]).collect::<Vec<_>>());
     for wanted in [1, 4, 8] {
-        let words = ["fleet", "run", "tasks.jsonl", "--out", "out", "--jobs", "3"];
-        let mut started = fleet.project.start(&words);
+        let words = "fleet run tasks.jsonl --out out --jobs 3 --max-cost 1.5".split(' ');
+        let mut started = fleet.project.start(&words.collect::<Vec<_>>());
         assert!(within_a_minute(|| server.requests().len() >= wanted));
         started.kill().unwrap();
         started.wait().unwrap();
     }
-    run(&fleet, &[]).exits(0);
-    assert_eq!(ends(&fleet), [("done".to_owned(), 12)].into());
+    run(&fleet, &["--max-cost", "1.5"]).exits(1);
+    let expected = [("done".to_owned(), 12), ("not-ready".to_owned(), 1)];
+    assert_eq!(ends(&fleet), expected.into());
     assert_eq!(server.requests().len(), 12);
+    // The budget was kept all the time, and has paid what the results say.
+    let sums = reserved(&fleet);
+    assert!(sums.iter().all(|sum| *sum < 1.500_000_1), "{sums:?}");
+    let costs = (0..12).map(|task| fleet.result(&format!("t{task}"))["task"]["cost"].as_f64());
+    let paid: f64 = costs.map(Option::unwrap).sum();
+    assert!((paid - sums.last().unwrap()).abs() < 1e-7, "{paid}");
 }
 
 #[test]
