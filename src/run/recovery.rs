@@ -9,7 +9,8 @@ use crate::edit;
 use crate::edit::recovery::Recovered;
 use crate::project::ProjectLock;
 use crate::record::run_log;
-use crate::run::past::history::{self, PastRun, PastStep};
+use crate::run::past::history::{self, PastRun};
+use crate::run::past::past_step::PastStep;
 use crate::sys::error::Error;
 
 /// Locks the project and recovers its tree, for a command with a different purpose: a recovery is reported as a

@@ -6,6 +6,7 @@ pub(crate) mod folders;
 pub(crate) mod history;
 pub(crate) mod inputs;
 pub(crate) mod naming;
+pub(crate) mod past_step;
 pub(crate) mod protobuf;
 pub(crate) mod recomputation;
 pub(crate) mod sarif;

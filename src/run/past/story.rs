@@ -1,6 +1,6 @@
 //! A step split into the parts shown in the log and on the HTML pages, in order. Pure.
 
-use super::history::{IdleReply, PastStep};
+use super::past_step::{IdleReply, PastStep};
 use crate::model::Purpose;
 use crate::record::step::{Action, BuildRecord};
 

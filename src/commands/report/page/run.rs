@@ -18,7 +18,8 @@ use crate::record::gate::{GateRecord, OldGate};
 use crate::record::result::{self, AgentRecord, RunRecord};
 use crate::record::step::Step;
 use crate::run::past::figures::{self, cost_of_run};
-use crate::run::past::history::{PastRun, PastStep, RunChanges};
+use crate::run::past::history::{PastRun, RunChanges};
+use crate::run::past::past_step::PastStep;
 use crate::secret::Redactor;
 use crate::sys::numbers::{counted, grouped, percent};
 

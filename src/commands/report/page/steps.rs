@@ -14,7 +14,7 @@ use crate::model::Purpose;
 use crate::record::result::SectionRecord;
 use crate::record::run_files::STEPS;
 use crate::record::step::{Action, BuildRecord, Step};
-use crate::run::past::history::{IdleReply, PastStep};
+use crate::run::past::past_step::{IdleReply, PastStep};
 use crate::run::past::story::{Part, build_verb};
 
 /// The number of steps always shown; a commit has at most four.

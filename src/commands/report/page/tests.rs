@@ -14,7 +14,8 @@ use crate::project::Project;
 use crate::record::result::{AgentRecord, LimitsRecord, RunRecord};
 use crate::record::seconds::Seconds;
 use crate::record::step::{Action, Step};
-use crate::run::past::history::{PastRun, PastStep, RunChanges, query_of};
+use crate::run::past::history::{PastRun, RunChanges, query_of};
+use crate::run::past::past_step::PastStep;
 use crate::secret::Redactor;
 use crate::sys::diff::{FileChange, FileState};
 

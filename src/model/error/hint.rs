@@ -1,0 +1,168 @@
+//! What a user can do about a call that failed. Pure.
+
+use super::{ModelError, VendorError};
+use crate::model::catalogue;
+use crate::model::reply::End;
+
+/// Hint for a query that is refused.
+const REWORD: &str = "change the query, or use another model with `--model`";
+
+impl ModelError {
+    /// Returns advice for the user.
+    pub fn hint(&self) -> String {
+        let hint = match self {
+            Self::Status {
+                vendor: VendorError {
+                    hint: Some(hint), ..
+                },
+                ..
+            } => hint,
+            Self::Status {
+                status,
+                vendor,
+                setup,
+                ..
+            } if vendor.bad_key || matches!(status, 401 | 403) => {
+                if let Some(variable) = setup.key_variable {
+                    return format!(
+                        "the vendor does not accept the key: set `{variable}` to a valid one"
+                    );
+                }
+                "the vendor does not accept the key: put a valid one into the model's key file in \
+                 `agent-config`"
+            }
+            Self::Status { vendor, .. } | Self::ErrorInAnswer(vendor) if vendor.is_refilled() => {
+                "the quota is spent for today: wait until tomorrow, or use another model with `--model`"
+            }
+            Self::Status { vendor, .. } | Self::ErrorInAnswer(vendor) if vendor.quota_spent => {
+                "the quota is spent and waiting does not refill it soon: see the vendor's billing \
+                 page, or use another model with `--model`"
+            }
+            Self::Status {
+                status: 404,
+                model,
+                setup,
+                ..
+            } => return not_found(model, setup.successor.as_deref()),
+            Self::Status { vendor, .. } | Self::ErrorInAnswer(vendor) if vendor.is_flagged() => {
+                REWORD
+            }
+            _ if self.is_bad_request() => {
+                "the vendor did not accept the request: often it is too large for the model \
+                 (`agent-config/codeRollup.txt` may leave files out of a rollup)"
+            }
+            Self::Status { status: 429, .. } => "wait a while, or use another model with `--model`",
+            Self::Status { .. } | Self::ErrorInAnswer(_) => {
+                "this is a fault at the vendor's side: try again later"
+            }
+            Self::Redirect { .. } => {
+                "redirects are not followed, since the key would travel along: set the base URL to \
+                 the final address"
+            }
+            Self::Connection { .. } => "check the network, the proxy and the base URL",
+            Self::NobodyListens { .. } => {
+                "start the server there, set another base URL, or use another model with `--model`: \
+                 `code-commit models` lists them"
+            }
+            Self::Tls { .. } => {
+                "check the system's certificates (`ca-certificates`, `SSL_CERT_FILE`) and the clock"
+            }
+            Self::Protocol { .. } => {
+                "check that the base URL is that of the vendor's API, and that the proxy, if there is \
+                 one, lets the call through"
+            }
+            Self::TimedOut(_) => "give the model longer with `--timeout`, or ask for less",
+            Self::NoTimeLeft { error, .. } => {
+                return format!("wait longer with `--timeout`; or else, {}", error.hint());
+            }
+            Self::TooLarge => "ask for less in one query",
+            Self::Malformed(_) | Self::NotJson { .. } => {
+                "check that the base URL is that of the vendor's API and that no proxy changes \
+                 answers; what came is in the log where it was JSON"
+            }
+            Self::NoBody | Self::Empty { .. } | Self::Unfinished => "try again",
+            Self::Blocked { .. } | Self::Refused(_) => REWORD,
+            Self::CutShort {
+                end: End::MaxTokens,
+                ..
+            } => "nothing of it was applied; ask for less in one query, so that the reply fits",
+            Self::CutShort {
+                end: End::ToolCalls,
+                ..
+            } => {
+                "nothing of it was applied; an agent's model may call tools so where its entry in \
+                 `agent-config/models.json` has `\"tools\": \"native\"`; else use another with `--model`"
+            }
+            Self::CutShort { .. } => {
+                "nothing of it was applied; change the query, or use another model with `--model`"
+            }
+            Self::Incomplete { .. } => {
+                "nothing of it was applied; try again, or have the model write whole files with \
+                 `--reply-format whole`"
+            }
+            Self::OtherModel { served, .. } => return ask_by_name(served),
+            Self::Recorded { hint, .. } => hint,
+            Self::NotRecorded(_) => {
+                "replay a run that got as far as this one, with the same project as it was then"
+            }
+            Self::Unreadable { .. } => "make the file readable",
+            Self::Interrupted(_) => "start again when you like; nothing of the reply was applied",
+        };
+        hint.to_owned()
+    }
+
+    /// Returns advice for the user of an agent, which has settings of its own for the server and the key.
+    pub fn hint_for_agent(&self) -> String {
+        match self {
+            Self::Status { vendor, .. } if vendor.hint.is_some() => self.hint(),
+            Self::Status { status, vendor, .. }
+                if vendor.bad_key || matches!(status, 401 | 403) =>
+            {
+                format!(
+                    "{}, or, for an agent's own server, into `apiKey` of its `config.json`",
+                    self.hint()
+                )
+            }
+            Self::Status {
+                status: 400 | 413,
+                vendor,
+                ..
+            } if !vendor.quota_spent => {
+                "the server did not accept the request: often it is too large for the model; \
+                 `maxContextTokens` in the agent's `config.json` may be less"
+                    .to_owned()
+            }
+            Self::Connection { .. } => format!(
+                "{} (an agent's own: `apiUrl` in its `config.json`)",
+                self.hint()
+            ),
+            Self::NobodyListens { .. } => {
+                "start the server there, or set another base URL: `dev config` opens the settings \
+                 (`apiUrl`, `model`, `apiKey`), and `--model NAME` asks a model of `code-commit models` instead"
+                    .to_owned()
+            }
+            Self::NoTimeLeft { error, .. } => {
+                format!("wait longer with `--timeout`; or else, {}", error.hint_for_agent())
+            }
+            _ => self.hint(),
+        }
+    }
+}
+
+/// Returns the advice for an answer from a model other than the requested one.
+fn ask_by_name(served: &str) -> String {
+    format!(
+        "nothing of the reply was applied; leave out `--require-model`, or ask `{served}` by its own name: \
+         `code-commit models` lists what can be asked"
+    )
+}
+
+/// Returns the advice for a model that is unknown to the server.
+fn not_found(model: &str, in_table: Option<&str>) -> String {
+    const HINT: &str = "the vendor does not know the model or the address: has the model been retired, or is the \
+                        base URL wrong?";
+    match catalogue::successor(model) {
+        Some(successor) => format!("{HINT} {}", catalogue::way_to(successor, in_table)),
+        None => HINT.to_owned(),
+    }
+}
