@@ -1,7 +1,7 @@
 //! The GitHub Action and the Kubernetes Job: their scripts, run as their engines run them, beside a stand-in
 //! for the program; their files, held against the engines' own validators where those are installed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -591,14 +591,7 @@ fn every_input_reaches_its_script_under_its_own_name() {
         let text = read(source(file));
         let script = read(source(script));
         let passed = passed(&text, prefix);
-        let (_, inputs) = text.split_once(head).unwrap();
-        let (inputs, _) = inputs.split_once(end).unwrap();
-        let depth = inputs.len() - inputs.trim_start().len();
-        let names = inputs.lines().filter_map(|line| {
-            let name = line.strip_suffix(':')?;
-            (name.len() - name.trim_start().len() == depth).then(|| name.trim())
-        });
-        let names: Vec<&str> = names.collect();
+        let names = inputs(&text, head, end);
         assert!(names.len() > 10, "{names:?}");
         for name in names {
             if ["artifact", "image", "job", "stage"].contains(&name) {
@@ -619,6 +612,37 @@ fn every_input_reaches_its_script_under_its_own_name() {
             );
         }
     }
+}
+
+/// The names of the inputs that a file declares between these lines.
+fn inputs<'t>(text: &'t str, head: &str, end: &str) -> Vec<&'t str> {
+    let (_, inputs) = text.split_once(head).unwrap();
+    let (inputs, _) = inputs.split_once(end).unwrap();
+    let depth = inputs.len() - inputs.trim_start().len();
+    let names = inputs.lines().filter_map(|line| {
+        let name = line.strip_suffix(':')?;
+        (name.len() - name.trim_start().len() == depth).then(|| name.trim())
+    });
+    names.collect()
+}
+
+#[test]
+fn the_component_has_the_actions_inputs_but_for_those_that_the_document_names() {
+    let (action, component) = (
+        read(source("action.yml")),
+        read(source("templates/code-commit.yml")),
+    );
+    let has = inputs(&component, "\n  inputs:\n", "\n---");
+    let lacks = inputs(&action, "\ninputs:\n", "\noutputs:");
+    let lacks = lacks.into_iter().filter(|name| !has.contains(name));
+    let lacks: BTreeSet<&str> = lacks.filter(|name| !name.ends_with("-key")).collect();
+    let document = read(source("docs/programs.md"));
+    let (_, told) = document
+        .split_once("variables of the project, and ")
+        .unwrap();
+    let (told, _) = told.split_once(", which it lacks").unwrap();
+    let told: BTreeSet<&str> = told.split('`').skip(1).step_by(2).collect();
+    assert_eq!(lacks, told);
 }
 
 /// The script of GitLab's component and its variables, as they are for these inputs.
@@ -665,15 +689,16 @@ fn gitlabs_component_runs_the_program_as_its_inputs_say() {
                 ("query-file", "ask me.txt"),
                 ("ci", "false"),
                 ("gate", "off"),
-                ("scratch", "true"),
+                ("scratch", "keep-ignored"),
                 ("strategy", "search"),
                 ("attempts", "3"),
                 ("max-cost", "2"),
+                ("models", "{\"models\": []}"),
                 ("arguments", "--timeout\n5m $(touch pwned) *"),
             ],
             1,
             format!(
-                "{default} --sandbox auto --strategy search --attempts 3 --scratch --max-cost 2 --timeout 5m $(touch pwned) * -m -"
+                "{default} --sandbox auto --strategy search --attempts 3 --scratch=keep-ignored --max-cost 2 --timeout 5m $(touch pwned) * -m -"
             ),
         ),
         (
@@ -708,6 +733,11 @@ fn gitlabs_component_runs_the_program_as_its_inputs_say() {
         assert_eq!(arguments.trim_end_matches('|'), expected);
         assert!(!dir.path().join("pwned").exists());
         assert_eq!(dir.path().join("change.patch").exists(), code == 0);
+        let models = fs::read_to_string(dir.path().join("agent-config/models.json"));
+        assert_eq!(
+            models.is_ok_and(|models| models == "{\"models\": []}\n"),
+            code == 1
+        );
     }
 }
 
@@ -824,6 +854,56 @@ fn the_cached_program_is_known_by_its_source() {
     assert_eq!(print("ubuntu24").len(), 40);
     assert_eq!(print("ubuntu24"), print("ubuntu24"));
     assert_ne!(print("ubuntu24"), print("ubuntu22"));
+}
+
+/// What the program is built from: cargo's files, and the folders that its sources include.
+fn sources_of_the_program() -> BTreeSet<String> {
+    let included =
+        regex::Regex::new(r#"include_str!\((?:concat!\()?"((?:\.\./)+)([^/"]+)/"#).unwrap();
+    let roots = ["Cargo.toml", "Cargo.lock", "build.rs", "src"];
+    let mut roots = BTreeSet::from(roots.map(str::to_owned));
+    let mut folders = vec![(source("src"), 1)];
+    while let Some((folder, depth)) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push((path, depth + 1));
+            } else if path.extension().is_some_and(|end| end == "rs") && !path.ends_with("tests.rs")
+            {
+                let text = read(path);
+                let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+                let found = included.captures_iter(text);
+                let found = found.filter(|found| found[1].len() == 3 * depth);
+                roots.extend(found.map(|found| found[2].to_owned()));
+            }
+        }
+    }
+    roots
+}
+
+#[test]
+fn the_image_and_the_fingerprint_have_all_that_the_program_is_built_from() {
+    let roots = sources_of_the_program();
+    assert!(
+        roots.contains("help") && roots.contains("prompts"),
+        "{roots:?}"
+    );
+    let words = |text: String, lines: &str| -> BTreeSet<String> {
+        let lines = text.lines().filter(|line| line.contains(lines));
+        let words = lines.flat_map(|line| line.split_whitespace());
+        words
+            .map(|word| word.trim_start_matches('!').to_owned())
+            .collect()
+    };
+    for (file, lines) in [
+        ("examples/kubernetes/Containerfile", "COPY "),
+        ("examples/kubernetes/Containerfile.dockerignore", "!"),
+        ("action/run.sh", "find Cargo.toml "),
+    ] {
+        let named = words(read(source(file)), lines);
+        let missing: Vec<_> = roots.difference(&named).collect();
+        assert!(missing.is_empty(), "{file}: {missing:?}");
+    }
 }
 
 #[test]

@@ -68,6 +68,39 @@ fn the_engines_lists_are_manifests_and_have_an_index_for_each_line() {
 }
 
 #[test]
+fn a_last_line_without_an_end_is_a_task() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("tasks.jsonl"), "{}\n{}").unwrap();
+    write_program(&dir.path().join("parallel"), "#!/bin/sh\nexec cat\n");
+    let path = format!(
+        "{}:{}",
+        dir.path().display(),
+        std::env::var("PATH").unwrap()
+    );
+    let script = source("examples/fleet/parallel/run.sh");
+    let words = [script.to_str().unwrap(), "tasks.jsonl", "out"];
+    let listed = command("sh", &words, dir.path()).env("PATH", path).output();
+    assert_eq!(listed.unwrap().stdout, b"0\n1\n");
+    let workflow = document("examples/fleet/actions/fleet.yml");
+    let (_, step) = workflow
+        .split_once("        id: list\n        run: |\n")
+        .unwrap();
+    let step = step
+        .lines()
+        .take_while(|line| line.starts_with("          "));
+    let step: Vec<&str> = step.map(str::trim).collect();
+    let mut shell = command(
+        "bash",
+        &["-eo", "pipefail", "-c", &step.join("\n")],
+        dir.path(),
+    );
+    let listed = shell.env("GITHUB_OUTPUT", "outputs").status().unwrap();
+    assert!(listed.success());
+    let indices = fs::read_to_string(dir.path().join("outputs")).unwrap();
+    assert_eq!(indices, "indices=[0,1]\n");
+}
+
+#[test]
 fn gitlabs_schema_takes_the_pipeline() {
     let Some(check) = validator("bin/check-jsonschema") else {
         return;
