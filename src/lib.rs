@@ -214,7 +214,8 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
         }
     };
     let pager = || Pager::of(&environment, place.root());
-    crate::commands::tell(cli, &output, started, place.seen_from(done), pager)
+    let told = (&output, place.root());
+    crate::commands::tell(cli, told, started, place.seen_from(done), pager)
 }
 
 /// Prints an error from before any command as a record on stdout, if these arguments ask for JSON.

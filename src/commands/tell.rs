@@ -1,5 +1,7 @@
 //! Reports the outcome of a command to people and programs: on stdout, on stderr, and as the process's exit code.
 
+use std::path::Path;
+
 use serde_json::Value;
 
 use crate::commands::command::Command;
@@ -16,18 +18,23 @@ use crate::ui::{Output, OutputFormat, json};
 use chrono::{DateTime, FixedOffset};
 
 /// Reports the outcome and returns the exit code. `started` is the time when the command started; `pager` finds the
-/// program that shows long texts.
+/// program that shows long texts, and `root` is the project's root.
 pub fn tell(
     cli: &Cli,
-    output: &Output<'_>,
+    (output, root): (&Output<'_>, &Path),
     started: DateTime<FixedOffset>,
-    done: Result<Outcome, Failure>,
+    mut done: Result<Outcome, Failure>,
     pager: impl FnOnce() -> Option<Pager>,
 ) -> Exit {
-    let record = match &done {
-        Ok(outcome) => &outcome.record,
-        Err(failure) => &failure.record,
+    let record = match &mut done {
+        Ok(outcome) => &mut outcome.record,
+        Err(failure) => &mut failure.record,
     };
+    if output.format() == OutputFormat::Sarif
+        && let Some(record) = record
+    {
+        sarif::verify_places(record, root);
+    }
     let findings = record.iter().flat_map(|record| &record.findings);
     findings.for_each(|findings| output.annotate(findings));
     match done {

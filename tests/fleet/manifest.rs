@@ -205,6 +205,53 @@ fn a_check_tells_the_cost_and_what_is_not_ready_and_sends_nothing() {
 }
 
 #[test]
+fn a_check_tells_what_an_agents_model_lacks() {
+    let server = ModelServer::gemini(&[]);
+    let mut fleet = Fleet::new(&server);
+    let home = fleet.path("home").display().to_string();
+    fs::create_dir(&home).unwrap();
+    let project = fleet.project.variable("HOME", &home);
+    fleet.project = project.without("agent-config/openai-key.txt");
+    let agent = |id: &str, workflow: &str, model: &str| {
+        let more = json!({"workflow": workflow, "model": model, "max_cost": 1});
+        with(change(id), &more)
+    };
+    let own = with(
+        agent("f", "dev", "gpt-5"),
+        &json!({"env_key": "GEMINI_API_KEY"}),
+    );
+    let tasks = [
+        agent("a", "dev", "no-such"),
+        agent("b", "plan", "no-such"),
+        agent("c", "dev", "gpt-5"),
+        agent("d", "plan", "gpt-5"),
+        agent("e", "dev", "gemini-2.5-pro"),
+        own,
+        agent("g", "plan", "gemini-2.5-pro"),
+    ];
+    fleet.tasks(&tasks);
+    let told = fleet.run(&["check", "tasks.jsonl"]).exits(3);
+    let told = told.says(&["4 of 7 tasks are not ready"]);
+    let lines = told.stdout.lines().filter(|line| !line.starts_with(' '));
+    for (line, expected) in lines.zip([
+        "a: not ready: ",
+        "b: not ready: ",
+        "c: not ready: ",
+        "d: not ready: ",
+        "e: likely unknown, at most $1.00",
+        "f: likely unknown, at most $1.00",
+        "g: likely unknown, at most $1.00",
+    ]) {
+        assert!(line.starts_with(expected), "{}", told.stdout);
+    }
+    for (problem, count) in [("there is no model `no-such`", 2), ("openai-key.txt", 2)] {
+        let told = &told.stdout;
+        assert!(told.matches(problem).count() >= count, "{told}");
+    }
+    assert!(server.requests().is_empty());
+}
+
+#[test]
 fn a_check_says_what_the_start_will_say() {
     let server = ModelServer::gemini(&[super::GOOD]);
     let fleet = Fleet::new(&server);

@@ -14,7 +14,7 @@ use crate::support::{Finished, ModelServer, skipped};
 fn campaign() -> Fleet {
     let replies = [&[GOOD][..], &[BAD; 8][..]].concat();
     let fleet = Fleet::new(&ModelServer::gemini(&replies));
-    let build = "grep -q 42 answer || { echo 'answer:1:1: error: not 42'; exit 1; }";
+    let build = "grep -q 42 answer || { echo 'answer:1:1: error: not 42'; echo '../x.c:1:1: error: out'; echo 'nope.c:1:1: error: no'; exit 1; }";
     fleet.repository("lint", build);
     let labelled = |id: &str, repository: &str, team: &str| {
         let more = json!({"id": id, "repository": repository, "labels": {"team": team}});
@@ -132,6 +132,10 @@ fn sarif_has_a_place_and_a_fingerprint_for_each_result() {
     assert_eq!(fingerprints.len(), results.len());
     assert_eq!(report(&fleet, "sarif").stdout, printed);
     fits_the_schema(&log);
+    let notified = run["invocations"][0]["toolExecutionNotifications"].to_string();
+    for told in ["lint: ../x.c: out", "gate: nope.c: no"] {
+        assert!(notified.contains(told), "{notified}");
+    }
 }
 
 /// The task, the file and the line of a result.

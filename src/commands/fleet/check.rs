@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -14,9 +15,14 @@ use super::clone::{Origin, Repositories};
 use super::error::FleetError;
 use super::manifest::{CheckWords, Manifest, Start, Task, Workflow};
 use super::pins::{self, TaskPin};
+use crate::commands::plan::place as plan;
+use crate::commands::workspace;
 use crate::model::price::Usd;
-use crate::run::context::Context;
+use crate::project::home::PLAN;
+use crate::run::agent_models;
+use crate::run::context::{Context, ModelChoice};
 use crate::run::outcome::{Failure, Outcome};
+use crate::sys::environment::Environment;
 use crate::sys::error::Error;
 use crate::sys::files::{self, Links, MIB, PathError};
 use crate::sys::numbers::counted;
@@ -130,16 +136,25 @@ fn told(cost: Cost) -> String {
     )
 }
 
-/// Starts a dry run in a clone of the task; an agent's task, which has none, is only cloned.
+/// Starts a dry run in a clone of the task. An agent's task has none: it is cloned, and its models are found, with their
+/// keys and prices.
 fn dry_run(
     context: &Context<'_>,
     repositories: &Repositories,
     (task, query): (&Task, &str),
     (origin, clone): (&Origin<'_>, &Path),
 ) -> Result<Cost, Error> {
-    own_key(context, task)?;
+    let key = own_key(context, task)?;
     repositories.clone(origin, clone)?;
     if matches!(task.workflow, Workflow::Dev | Workflow::Plan) {
+        let key = key.into_iter();
+        let key: Environment = key.map(|(name, key)| (name.into(), key.into())).collect();
+        let environment = &key.with_defaults(context.environment);
+        let context = Context {
+            environment,
+            ..context.clone()
+        };
+        find_models(&context, task)?;
         return Ok(Cost::default());
     }
     write_inputs(context, task, query, clone)?;
@@ -166,4 +181,26 @@ fn dry_run(
         likely: amount("/cost/likely"),
         most: amount("/cost/with_repairs/most").or(first.map(|first| first + findings)),
     })
+}
+
+/// Finds the models that an agent's task asks, as its start does. What Ollama would have to load is not looked for.
+fn find_models(context: &Context<'_>, task: &Task) -> Result<(), Error> {
+    let choice = &ModelChoice {
+        max_cost: task.max_cost,
+        ..ModelChoice::streamed(task.model.as_deref(), Duration::ZERO)
+    };
+    if task.workflow == Workflow::Dev {
+        let (_, settings) = workspace::settings(context)?;
+        let (own, server) = (&settings.model, settings.server());
+        return agent_models::agent_model(context, choice, own, server).map(drop);
+    }
+    let models = &Ok(plan::table(context, &workspace::home(context, &PLAN)?)?);
+    if task.pulls() {
+        return Ok(());
+    }
+    let context = &Context {
+        models,
+        ..context.clone()
+    };
+    plan::models(context, choice, false, None).map(drop)
 }

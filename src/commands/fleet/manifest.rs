@@ -191,6 +191,11 @@ impl Task {
             .is_some_and(|how| how == "search")
     }
 
+    /// Returns whether the task has Ollama load the models that it lacks.
+    pub fn pulls(&self) -> bool {
+        self.flags.get("pull").is_some_and(|pull| pull == true)
+    }
+
     /// Returns a digest of what the task does, apart from its query.
     pub fn digest(&self, build: Option<&str>) -> String {
         let parts = json!([

@@ -29,6 +29,7 @@ use crate::record::run_files::RESULT;
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::past::history::{self, PastRun};
+use crate::run::past::sarif;
 use crate::sys::error::Error;
 use crate::sys::exit::REQUEUED;
 use crate::sys::file_lock::{self, FileLock, LockProblem};
@@ -417,10 +418,12 @@ impl Attempt<'_> {
             }
             Err(error) if ended.record.exit.code == 0 => {
                 ended.record.end_with(&error, error.hint());
-                ended.document = crate::ui::json::record(&ended.record);
             }
             Err(_) => {}
         }
+        // Before the clone is gone.
+        sarif::verify_places(&mut ended.record, &folder.clone);
+        ended.document = crate::ui::json::record(&ended.record);
         let spent = spent_in(&folder.project)?;
         // A build may have put a link there.
         if is_directory(&folder.project.logs()) {

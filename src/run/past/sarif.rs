@@ -1,7 +1,9 @@
-//! A run, or many of them, as a log in SARIF 2.1.0, for tools that show findings beside the code. Pure.
+//! A run, or many of them, as a log in SARIF 2.1.0, for tools that show findings beside the code. Pure, but for
+//! [`verify_places`].
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::path::{Component, Path};
 
 use chrono::SecondsFormat;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -27,6 +29,23 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
 
 /// The fingerprint by which code hosts know a result again.
 const FINGERPRINT: &str = "primaryLocationLineHash";
+
+/// Takes the place from each finding of a build that is in no file of the tree at `root`, and has its message name the
+/// file. Where that tree is gone, a path that could be in it is believed.
+pub fn verify_places(record: &mut RunRecord, root: &Path) {
+    let is_place = |file: &str| {
+        let mut names = Path::new(file).components();
+        let is_inside = names.all(|name| matches!(name, Component::Normal(_)));
+        is_inside && !file.is_empty() && (!root.is_dir() || root.join(file).is_file())
+    };
+    let steps = record.steps.iter_mut();
+    for finding in steps.flat_map(|step| &mut step.findings) {
+        if let Some(file) = finding.file.take_if(|file| !is_place(file)) {
+            finding.message = format!("{file}: {}", finding.message);
+            finding.line = None;
+        }
+    }
+}
 
 /// A result of a run: something to look at, in a place.
 struct Reported<'r> {
@@ -152,13 +171,22 @@ impl Results {
 /// Returns the log of a run.
 pub fn log(record: &RunRecord) -> Value {
     let mut results = Results::default();
-    reported(record).for_each(|one| results.add("%SRCROOT%", &one));
+    let (mut without_place, is_report) = (Vec::new(), record.findings.is_some());
+    for one in reported(record) {
+        if is_report && one.file.is_none() {
+            // A code host refuses a log with one such result.
+            without_place.push(notification(one.level, &one.message));
+        } else {
+            results.add("%SRCROOT%", &one);
+        }
+    }
     let coded = || record.warning_details.iter().map(|one| &one.message);
     let others = record.warnings.iter();
     let others = others.filter(|text| !coded().any(|coded| coded == *text));
     let notified = others.map(|text| ("warning", text));
     let notified = notified.chain(record.error.iter().map(|error| ("error", &error.message)));
     let notified = notified.map(|(level, text)| notification(level, text));
+    let notified = notified.chain(without_place);
     let invocation = json!({
         "executionSuccessful": record.exit.code == 0,
         "exitCode": record.exit.code,
@@ -284,11 +312,7 @@ fn notification(level: &str, text: &str) -> Value {
 
 fn location(file: &str, line: Option<usize>, base: &str) -> Value {
     let path = utf8_percent_encode(file, ESCAPED);
-    let mut location = if file.starts_with('/') {
-        json!({"artifactLocation": {"uri": format!("file://{path}")}})
-    } else {
-        json!({"artifactLocation": {"uri": path.to_string(), "uriBaseId": base}})
-    };
+    let mut location = json!({"artifactLocation": {"uri": path.to_string(), "uriBaseId": base}});
     if let Some(line) = line {
         location["region"] = json!({"startLine": line});
     }
@@ -341,6 +365,7 @@ mod tests {
             new_tests: NewTests::NotDiscriminating,
             ..GateRecord::default()
         });
+        verify_places(&mut record, Path::new("/no/such/tree"));
         let reported = log(&record);
         let levels = reported["runs"][0]["results"].as_array().unwrap().iter();
         let levels: Vec<&Value> = levels.map(|result| &result["level"]).collect();
@@ -364,7 +389,7 @@ mod tests {
             results.iter().map(told).collect::<Vec<_>>(),
             [
                 r#""rustc" 0 "error" "src/a%20b.rs" 3"#,
-                r#""rustc" 0 "error" "file:///usr/x.h" null"#,
+                r#""rustc" 0 "error" null null"#,
                 r#""test-skipped" 1 "warning" "t.py" null"#,
                 r#""gate-weakened" 2 "error" "t.py" null"#,
                 r#""gate-weakened" 2 "error" "ci.yml" null"#,
@@ -381,6 +406,37 @@ mod tests {
             notified,
             &json!([{"level": "warning", "message": {"text": "other"}}])
         );
+    }
+
+    #[test]
+    fn a_place_is_a_file_of_the_tree_as_far_as_that_is_there() {
+        let tree = tempfile::tempdir().unwrap();
+        std::fs::write(tree.path().join("a.c"), "").unwrap();
+        let gone = tree.path().join("gone");
+        let absolute = tree.path().join("a.c").display().to_string();
+        for (file, is_place, was_place) in [
+            ("a.c", true, true),
+            ("nope.c", false, true),
+            ("../a.c", false, false),
+            ("x/../a.c", false, false),
+            (&*absolute, false, false),
+            ("", false, false),
+        ] {
+            for (root, expected) in [(tree.path(), is_place), (&*gone, was_place)] {
+                let mut record =
+                    RunRecord::new("commit", Exit::BuildFailed, chrono::DateTime::default());
+                record.steps = vec![Step {
+                    findings: vec![finding(file, Some(1))],
+                    ..Step::default()
+                }];
+                verify_places(&mut record, root);
+                let found = &record.steps[0].findings[0];
+                let told = format!("{file}: no");
+                let told = if expected { "no" } else { &told };
+                assert_eq!((found.file.is_some(), &*found.message), (expected, told));
+                assert_eq!(found.line.is_some(), expected);
+            }
+        }
     }
 
     #[test]
