@@ -160,8 +160,13 @@ fn a_log_that_was_edited_or_pruned_proves_nothing() {
         ("replaced/1", None, "replaced/1` is gone"),
         ("replaced/2", Some("other"), "replaced/2` is gone"),
         ("result.json", None, "has no record"),
+        ("changes.json", Some("{"), "changes.json"),
+        ("old-gate-build.txt", Some("x"), "/predicate/log/2/digest"),
+        ("new-tests-build.txt", None, "/predicate/log/3"),
     ] {
-        let (project, run, _) = attested("echo built", &[REPLY], &[]);
+        let reply = format!("{REPLY}^^^tests/it.rs\n#[test]\nfn it() {{}}\n^^^end\n");
+        let flags = ["--gate", "report"];
+        let (project, run, _) = attested("echo built", &[&reply], &flags);
         let path = format!("logs/{}/{file}", run.folder);
         fs::remove_file(project.path(&path)).unwrap();
         if let Some(content) = content {

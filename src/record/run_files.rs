@@ -30,6 +30,7 @@ pub const OLD_GATE: &str = "old-gate-build.txt";
 pub const OLD_GATE_REST: &str = "old-gate-unnamed-build.txt";
 pub const OLD_CHECK: &str = "old-check-build.txt";
 pub const NEW_TESTS: &str = "new-tests-build.txt";
+pub const VERDICT: [&str; 4] = [OLD_GATE, OLD_GATE_REST, OLD_CHECK, NEW_TESTS];
 /// The findings of a consistency report, as SARIF or as JSON.
 pub const FINDINGS_SARIF: &str = "findings.sarif";
 pub const FINDINGS_JSON: &str = "findings.json";
@@ -106,6 +107,17 @@ pub fn name(step: &StepId, artifact: Artifact) -> String {
         Artifact::Build => format!("{build}.txt"),
         Artifact::Output(1) => format!("{query}-output.txt"),
         Artifact::Output(nth) => format!("{query}-output-{nth}.txt"),
+    }
+}
+
+/// Returns the name of a log for the verdict on an attempt: it begins with the step's unless that is the first.
+pub fn of_verdict(step: &StepId, log: &str) -> String {
+    let query = name(step, Artifact::Query);
+    let stem = query.strip_suffix(".txt").unwrap_or(&query);
+    if *step == StepId::INITIAL {
+        log.to_owned()
+    } else {
+        format!("{stem}-{log}")
     }
 }
 

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use super::history::{PastRun, read_limited};
 use crate::edit::changes::{ChangeLog, kept_path, vault};
+use crate::edit::undo_log::UndoLogError;
 use crate::edit::{self, Digest, EditKind, Rejection, Sent};
 use crate::model::ReplyFormat;
 use crate::project::Project;
@@ -29,6 +30,9 @@ pub enum NotRecomputed {
     /// A file of the record is missing.
     #[error("`{0}` is gone, or cannot be read")]
     Missing(String),
+    /// The record of changes cannot be read.
+    #[error(transparent)]
+    Changes(#[from] UndoLogError),
     /// A recorded reply cannot have been applied.
     #[error("the run cannot have applied `{path}`: {rejection}")]
     Rejected {

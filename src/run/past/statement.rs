@@ -2,6 +2,7 @@
 //!
 //! Reads the run's folder, its saved files and the program's own file; never the project's files as they are now.
 
+use std::iter;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -12,10 +13,11 @@ use super::recomputation::{Contents, NotRecomputed, Recomputed};
 use crate::edit::changes::vault;
 use crate::edit::{Digest, undo_log};
 use crate::exec::build_script::BUILD_SCRIPT;
+use crate::model::StepId;
 use crate::project::Project;
 use crate::project::run_folder::{CHANGES, REPLACED};
 use crate::record::result::{ProgramRecord, RunRecord};
-use crate::record::run_files::{self, Artifact, RESULT, STEPS};
+use crate::record::run_files::{self, Artifact, RESULT, STEPS, VERDICT};
 use crate::record::step::Step;
 use crate::sys::error::Error;
 use crate::sys::files::{self, IfThere as _, Links};
@@ -51,7 +53,7 @@ impl Statement {
         if record.steps.iter().all(|step| step.model.is_none()) {
             return Err(NotRecomputed::NoModel(folder).into());
         }
-        let log = undo_log::read(project.root(), &folder)?;
+        let log = undo_log::read(project.root(), &folder).map_err(NotRecomputed::from)?;
         let changes = log.as_ref().map(|_| changes(run, project)).transpose()?;
         // Without it, nothing has reached the project.
         let made = log.as_ref().map(|log| Recomputed::of(project, run, log));
@@ -85,10 +87,12 @@ impl Statement {
             .collect();
         // As `result.json` has them.
         let fields = serde_json::to_value(record).unwrap_or_default();
+        let applied = record.steps.iter().rfind(|step| step.edits.is_some());
+        let asked = applied.and_then(|step| step.model.as_ref());
         let mut predicate = json!({
             "run": folder, "workflow": record.workflow, "started": fields["started"],
             "exit": record.exit, "tree": fields["tree"], "gate": fields["gate"], "scratch": fields["scratch"],
-            "model": {"asked": record.model, "served": record.model_version}, "cost": record.cost,
+            "model": {"asked": asked.or(record.model.as_ref()), "served": record.model_version}, "cost": record.cost,
         });
         let mut builds = record.steps.iter().filter_map(|step| step.build.as_ref());
         let build = builds.next_back().or(record.baseline.as_ref());
@@ -107,8 +111,14 @@ impl Statement {
         predicate["attempts"] = steps?.into();
         predicate["files"] = files.into();
         let own = [RESULT, STEPS].map(|name| file(run, name, true));
-        let own: Result<Vec<Value>, _> = own.into_iter().collect();
-        let own = own?.into_iter().chain(changes);
+        let others = record.steps.iter().map(Step::id);
+        let others = others.filter(|step| *step != StepId::INITIAL);
+        let judged = iter::once(StepId::INITIAL).chain(others);
+        let verdicts = judged.flat_map(|step| VERDICT.map(|log| run_files::of_verdict(&step, log)));
+        let verdicts = verdicts.map(|name| file(run, &name, false));
+        let own: Result<Vec<Value>, _> = own.into_iter().chain(verdicts).collect();
+        let own = own?.into_iter().filter(|file| !file.is_null());
+        let own = own.chain(changes);
         predicate["log"] = own.chain(saved(run, project)).collect();
         let value = json!({
             "_type": STATEMENT, "subject": subject, "predicateType": PREDICATE, "predicate": predicate,
