@@ -93,8 +93,10 @@ fn what_somebody_does_to_the_files_meanwhile_reaches_no_attempt() {
         .file("c.txt", "c\n")
         .mode("c.txt", 0o751)
         .build("test -x c.txt; ! grep -q broken b.txt");
-    let [b, c, script] = ["b.txt", "c.txt", "build.sh"].map(|path| project.path(path));
+    let [b, c, new, script] =
+        ["b.txt", "c.txt", "new.txt", "build.sh"].map(|path| project.path(path));
     let theirs = move || {
+        fs::write(new, "new\n").unwrap();
         fs::write(b, "broken\n").unwrap();
         fs::remove_file(c).unwrap();
         fs::write(script, "#!/bin/sh\nexit 1\n").unwrap();
@@ -105,7 +107,8 @@ fn what_somebody_does_to_the_files_meanwhile_reaches_no_attempt() {
     let project = project.with(&server);
     let run = project.run(&["--attempts", "2"]).exits(0);
     let warning = "changed by somebody while the attempts were built, without that: `b.txt`, `build.sh`, `c.txt`";
-    let run = run.says(&[warning]);
+    let made = "made by somebody while the attempts were built, which may have read it: `new.txt`";
+    let run = run.says(&[warning, made]);
     let why = "the smallest change that has passed: 1 line";
     assert_eq!(choice(&run), ["attempt 2", why]);
     assert_eq!(project.read("b.txt"), "broken\n");

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::agent::{AgentProject, PASS, done, write};
+use crate::support::agent::{AgentProject, PASS, done, reply, write};
 use crate::support::anthropic::{call, say};
 use crate::support::chat::ChatProject;
 use crate::support::plan::{PlanProject, response, summary, tasks, write as plan_writes};
@@ -61,6 +61,47 @@ fn what_an_agent_makes_of_the_tests_is_judged() {
     assert_eq!(gate["files"], json!(["tests/test_new.py"]));
     assert_eq!(gate["new_tests"], "not-discriminating");
     run.says(&["new tests, old code: not discriminating"]);
+}
+
+#[test]
+fn what_commands_of_an_agent_make_of_the_tests_is_judged_or_left_open() {
+    let test = "tests/test_it.py";
+    let weaken = format!("sed -i s/2/1/ {test}; echo more > more.txt");
+    let replies = [
+        write("calc.py", "def two():\n    return 1\n"),
+        reply("COMMAND", &weaken),
+        done(),
+        PASS.to_owned(),
+    ];
+    for (flags, gate, said) in [
+        (
+            &["--sandbox", "off"][..],
+            json!({"files": [], "change": "none", "old_gate": "inconclusive",
+                "new_tests": "inconclusive", "unjudged": [test]}),
+            "others than the agent's own tools have changed `tests/test_it.py`",
+        ),
+        (
+            &["--sandbox", "off", "--scratch"],
+            json!({"files": [test], "change": "changed", "old_gate": "failed",
+                "new_tests": "proven"}),
+            "failed: what was tested before does not hold (`tests/test_it.py`)",
+        ),
+    ] {
+        let (mut agent, _server) = AgentProject::scripted(&replies);
+        agent = agent.with_file("calc.py", "def two():\n    return 2\n");
+        agent = agent.with_file(
+            test,
+            "from calc import two\ndef test_two():\n    assert two() == 2\n",
+        );
+        let check = "n=$(sed -n 's/.*== //p' tests/test_it.py); grep -q \"return $n\" calc.py || { \
+            echo 'FAILED tests/test_it.py::test_two - AssertionError'; exit 1; }";
+        with_build(&mut agent.project, check);
+        let run = agent
+            .run(&[&["-p", "go", "--prove"], flags].concat())
+            .exits(0);
+        assert_eq!(run.result()["gate"], gate);
+        run.says(&[said]);
+    }
 }
 
 #[test]

@@ -248,6 +248,8 @@ fn what_somebody_changes_meanwhile_is_not_overwritten() {
         let child = project.start(&["--scratch", "--sandbox", "off"]);
         crate::support::within_a_minute(|| gate.exists());
         fs::write(project.path(edited), "theirs\n").unwrap();
+        let executable = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(project.path("src/a.rs"), executable).unwrap();
         fs::remove_file(&gate).unwrap();
         let run = Finished::new(&project, &[], child.wait_with_output().unwrap()).exits(code);
         assert_eq!(project.read(edited), "theirs\n");
@@ -260,6 +262,8 @@ fn what_somebody_changes_meanwhile_is_not_overwritten() {
             assert_eq!(run.result()["tree"], "unchanged");
         } else {
             assert_eq!(project.read("src/a.rs"), "two\n");
+            let found = project.path("src/a.rs").metadata().unwrap();
+            assert_eq!(found.permissions().mode() & 0o777, 0o755);
         }
     }
 }

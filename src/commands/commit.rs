@@ -159,6 +159,7 @@ fn stoppable(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<O
     let has_passed = result.is_ok();
     let change = PassedChange {
         files: &changes,
+        unjudged: &[],
         query: &ready.inputs.query,
         apart: None,
     };

@@ -75,6 +75,9 @@ pub struct GateRecord {
     /// The files and tests that the query names, if the old gate holds without them alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub excused: Vec<String>,
+    /// Files that others than an agent's own tools have changed, in a way that is not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unjudged: Vec<String>,
 }
 
 impl GateFault {
@@ -103,6 +106,20 @@ impl GateRecord {
         weakened.into_iter().chain(unproven).collect()
     }
 
+    /// Takes back what cannot be said where these files were changed, too.
+    pub fn leave_open(&mut self, unjudged: &[String]) {
+        if unjudged.is_empty() {
+            return;
+        }
+        self.unjudged = unjudged.to_vec();
+        if self.old_gate != OldGate::Failed {
+            self.old_gate = OldGate::Inconclusive;
+        }
+        if self.new_tests != NewTests::Proven {
+            self.new_tests = NewTests::Inconclusive;
+        }
+    }
+
     /// The verdict in two lines.
     pub fn told(&self) -> [String; 2] {
         let old = match (self.old_gate, self.change) {
@@ -114,6 +131,10 @@ impl GateRecord {
                 listed(&self.excused)
             ),
             (OldGate::Failed, _) => "failed: what was tested before does not hold".to_owned(),
+            (OldGate::Inconclusive, _) if !self.unjudged.is_empty() => format!(
+                "inconclusive: others than the agent's own tools have changed {}",
+                listed(&self.unjudged)
+            ),
             (OldGate::Inconclusive, _) => "inconclusive".to_owned(),
         };
         let files = match self.files.as_slice() {

@@ -21,10 +21,17 @@ use crate::sys::files::PathError;
 #[derive(Debug)]
 pub struct Pin {
     tree: Scratch,
+    /// The files that it has.
+    files: FilesThen,
+}
+
+/// The project's files that git does not ignore, at a time.
+#[derive(Debug)]
+pub struct FilesThen {
     root: PathBuf,
-    /// The files that it has, relative to the root.
-    files: BTreeSet<String>,
-    /// Time before it was made.
+    /// Their paths, relative to the root.
+    paths: BTreeSet<String>,
+    /// Time before they were listed.
     began: Stamp,
 }
 
@@ -40,19 +47,15 @@ impl Pin {
         let too_many = || io::Error::other("there are too many, or one is not readable");
         let listed = files_of(&root).ok_or_else(too_many);
         let listed = listed.map_err(PathError::of("list the files of", &root))?;
-        let mut files = BTreeSet::new();
+        let mut paths = BTreeSet::new();
         for path in listed.into_iter().chain([BUILD_SCRIPT.to_owned()]) {
             context.interrupt.check()?;
             if tree.own(&path).map_err(PathError::of("copy", &path))? {
-                files.insert(path);
+                paths.insert(path);
             }
         }
-        Ok(Self {
-            tree,
-            root,
-            files,
-            began,
-        })
+        let files = FilesThen { root, paths, began };
+        Ok(Self { tree, files })
     }
 
     /// Makes a tree that begins as this one is.
@@ -63,8 +66,23 @@ impl Pin {
         self.tree.fork()
     }
 
-    /// Returns the files of the project that somebody has changed, made or removed since.
-    pub fn changed(&self) -> Vec<String> {
+    /// Returns the files of the project that somebody has changed or removed since, and those that are new.
+    pub fn changed(&self) -> (Vec<String>, Vec<String>) {
+        self.files.changed()
+    }
+}
+
+impl FilesThen {
+    /// Lists them; `None` if there are too many, or one cannot be read.
+    pub fn now(context: &Context<'_>) -> Option<Self> {
+        let root = context.project.root().to_path_buf();
+        let began = stamp(context.clock.now().into());
+        let paths = files_of(&root)?;
+        Some(Self { root, paths, began })
+    }
+
+    /// Returns the files of the project that somebody has changed or removed since, and those that are new.
+    pub fn changed(&self) -> (Vec<String>, Vec<String>) {
         let now = files_of(&self.root).unwrap_or_default();
         let is_changed = |path: &&String| {
             let found = self.root.join(path).symlink_metadata();
@@ -72,6 +90,7 @@ impl Pin {
                 (found.ctime(), found.ctime_nsec()) > self.began
             })
         };
-        now.union(&self.files).filter(is_changed).cloned().collect()
+        let changed = now.union(&self.paths).filter(is_changed).cloned();
+        changed.partition(|path| self.paths.contains(path))
     }
 }

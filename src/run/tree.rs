@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::RawMode;
@@ -24,11 +25,13 @@ use crate::edit::{
 };
 use crate::model::StepId;
 use crate::project::changed_files::EditsRecord;
+use crate::project::repository::DOT_GIT;
 use crate::record::event::Event;
 use crate::record::gate::listed;
 use crate::record::result::TreeState;
 use crate::record::run_files::UNAPPLIED;
 use crate::sys::counter::Counter;
+use crate::sys::diff::FileChange;
 use crate::sys::error::Error;
 use crate::sys::files::{MIB, PathError, read_open};
 use crate::sys::git::Git;
@@ -388,13 +391,41 @@ impl<'c> RunTree<'c> {
         Ok((files, left))
     }
 
-    /// Gives a file of the project the mode that it has in the scratch tree.
+    /// Returns what the scratch tree has changed besides what the run has written; `None` if there is none.
+    ///
+    /// # Errors
+    /// When the tree cannot be read.
+    pub fn changed_besides(&self) -> Result<Option<Vec<FileChange>>, Error> {
+        let Some(scratch) = self.scratch else {
+            return Ok(None);
+        };
+        let original = scratch.scratch.original();
+        // What is no file to be read stays behind when the others are applied.
+        let read = |root: &Path, path: &str| {
+            let file = open(root, path).ok().flatten();
+            file.and_then(|file| read_open(file, LARGEST).ok())
+        };
+        let changes = scratch.changes(&self.context.project, false)?;
+        let paths = changes.into_iter().map(|change| change.path);
+        let paths = paths.filter(|path| !path.iter().any(|name| name == DOT_GIT));
+        let paths = paths.map(|path| path.to_string_lossy().into_owned());
+        let besides = paths.filter(|path| !self.undo_log.changes().files.contains_key(path));
+        let besides = besides.map(|path| {
+            let [before, after] = [&original, &self.root].map(|root| read(root, &path));
+            FileChange::of(path, before, after)
+        });
+        let besides = besides.filter(|change| change.before != change.after);
+        Ok(Some(besides.collect()))
+    }
+
+    /// Gives a file of the project the mode that it has in the scratch tree, if the run has changed that.
     fn bring_mode(&self, root: &Path, path: &str) -> io::Result<()> {
         let Some((made, file)) = open(&self.root, path)?.zip(open(root, path)?) else {
             return Ok(());
         };
         let mode = made.metadata()?.permissions();
-        if file.metadata()?.permissions() == mode {
+        let before = self.kept(path).map(|(_, mode)| mode);
+        if before == Some(mode.mode() & 0o7777) || file.metadata()?.permissions() == mode {
             return Ok(());
         }
         file.set_permissions(mode)

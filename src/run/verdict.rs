@@ -27,7 +27,7 @@ use crate::exec::build_script::BuildStatus;
 use crate::exec::sandbox::SandboxMode;
 use crate::model::StepId;
 use crate::record::gate::{GateChange, GateFault, GateRecord, NewTests, OldGate, listed};
-use crate::record::run_files::{self, Artifact};
+use crate::record::run_files;
 use crate::run::past::warnings::build_commands;
 use crate::sys::diff::{FileChange, FileState};
 use crate::sys::error::Error;
@@ -68,6 +68,8 @@ pub(crate) enum GateProblem {
 pub struct PassedChange<'f> {
     /// The changed files.
     pub files: &'f [FileChange],
+    /// Files that something has changed besides, in a way that is not known.
+    pub unjudged: &'f [String],
     /// The query that asked for it.
     pub query: &'f str,
     /// The tree that it was built over, and its step, if it is not in the project: one of several attempts.
@@ -105,6 +107,7 @@ pub fn judge(
         record.old_gate = judge.old_gate(&mut record.excused)?;
         record.new_tests = judge.new_tests()?;
     }
+    record.leave_open(change.unjudged);
     let old_log = judge.old_log;
     let has_to_prove = judge.changed.has_code() && judge.changed.has_new_assertions();
     let mut faults = record.faults().into_iter();
@@ -138,13 +141,8 @@ pub fn tell(context: &Context<'_>, record: &GateRecord) {
 impl PassedChange<'_> {
     /// The name of a build's log: that of an attempt beside the first one begins with its step's.
     fn log(&self, name: &str) -> String {
-        let step = self.apart.map(|(_, step)| step);
-        let step = step.filter(|step| **step != StepId::INITIAL);
-        let query = step.map(|step| run_files::name(step, Artifact::Query));
-        let stem = query
-            .as_deref()
-            .and_then(|query| query.strip_suffix(".txt"));
-        stem.map_or_else(|| name.to_owned(), |stem| format!("{stem}-{name}"))
+        let step = self.apart.map(|(_, step)| step.clone());
+        run_files::of_verdict(&step.unwrap_or(StepId::INITIAL), name)
     }
 }
 

@@ -1,6 +1,8 @@
 //! A part of an agent's work that is verified separately: the files it has written, the build with them, and reverting
 //! them.
 
+use std::collections::BTreeSet;
+
 use super::run::AgentRun;
 use crate::agent::tool::ToolError;
 use crate::agent::tools::diff::ChangesSoFar;
@@ -16,6 +18,7 @@ use crate::run::builds::describe;
 use crate::run::closing;
 use crate::run::proof::Proof;
 use crate::run::verdict::{self, PassedChange};
+use crate::sys::diff::FileChange;
 use crate::sys::error::Error;
 
 /// A build that has failed.
@@ -64,28 +67,56 @@ impl AgentRun<'_> {
         let Some(how) = self.setup.proof.filter(|_| is_wanted) else {
             return Ok(());
         };
+        // What the build makes is no part of the work.
+        let besides = self.besides()?;
         let number = self.latest.borrow().number.saturating_add(1);
         let step = StepId::new(Purpose::PROOF, number);
         self.latest.replace(step.clone());
         self.with(|run| run.begin_step(Step::own(step)))?;
         match self.build(how)? {
-            None => self.judge(how),
+            None => self.judge(how, besides),
             Some(FailedBuild { status, log, .. }) => {
                 Err(CommandError::Unproven { status, log }.into())
             }
         }
     }
 
-    /// Reports what the change of the files has made of the gate.
-    fn judge(&self, how: Baseline<'_>) -> Result<(), Error> {
+    /// Returns what was changed since the run began, but not by its tools, and the files whose state before is not known.
+    fn besides(&self) -> Result<(Vec<FileChange>, Vec<String>), Error> {
         let tree = self.worktree()?.tree.borrow();
-        let (changes, _) = closing::changes(&tree, tree.changed().map(|path| (path, None)));
+        if let Some(besides) = tree.changed_besides()? {
+            return Ok((besides, Vec::new()));
+        }
+        let Some(files) = &self.files else {
+            return Ok((Vec::new(), vec![".".to_owned()]));
+        };
+        let own: BTreeSet<&str> = tree.changed().collect();
+        let (mut unjudged, mut new) = files.changed();
+        unjudged.retain(|path| !own.contains(&**path));
+        new.retain(|path| !own.contains(&**path));
+        let new = new.into_iter().map(|path| {
+            let after = tree.read(&path).unwrap_or_default();
+            FileChange::of(path, None, after)
+        });
+        Ok((new.collect(), unjudged))
+    }
+
+    /// Reports what the change of the files has made of the gate.
+    fn judge(
+        &self,
+        how: Baseline<'_>,
+        (besides, unjudged): (Vec<FileChange>, Vec<String>),
+    ) -> Result<(), Error> {
+        let tree = self.worktree()?.tree.borrow();
+        let (mut changes, _) = closing::changes(&tree, tree.changed().map(|path| (path, None)));
+        changes.extend(besides);
         let mut run = self.run.borrow_mut();
         let request = run.record.agent.as_ref();
         let request = request.and_then(|agent| agent.request.clone());
         let request = request.unwrap_or_default();
         let change = PassedChange {
             files: &changes,
+            unjudged: &unjudged,
             query: &request,
             apart: None,
         };

@@ -38,6 +38,7 @@ use crate::run::active::Run;
 use crate::run::baseline::Baseline;
 use crate::run::context::Context;
 use crate::run::outcome::{Advice, Failure, Outcome};
+use crate::run::pin::FilesThen;
 use crate::run::selection::Models;
 use crate::sys::error::Error;
 use crate::sys::exit::Exit;
@@ -87,6 +88,8 @@ pub struct AgentRun<'c> {
     pub(super) run: RefCell<Run<'c>>,
     /// The project's files; `None` if the agents have no access to them.
     pub(super) worktree: Option<Worktree<'c>>,
+    /// The project's files before the run, if it is to be proven.
+    pub(super) files: Option<FilesThen>,
     /// The most recent call.
     pub(super) latest: RefCell<StepId>,
     /// Number of commands since that call.
@@ -134,6 +137,7 @@ impl<'c> AgentRun<'c> {
         Ok(Self {
             worktree: setup.changes.map(|_| Worktree::new(context, &run)),
             run: RefCell::new(run),
+            files: setup.proof.and_then(|_| FilesThen::now(context)),
             context,
             setup,
             latest: RefCell::new(StepId::new(Purpose::STEP, 0)),

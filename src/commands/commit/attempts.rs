@@ -122,12 +122,20 @@ impl<'c> Attempts<'c> {
     ) -> Result<Option<String>, Error> {
         let pin = Pin::new(self.context)?;
         let mut made = self.side_by_side(run, ready, &pin)?;
-        let changed = pin.changed();
-        if !changed.is_empty() {
-            let changed = listed(&changed);
-            run.warn(format!(
-                "changed by somebody while the attempts were built, without that: {changed}"
-            ));
+        let (changed, new) = pin.changed();
+        for (files, how) in [
+            (
+                changed,
+                "changed by somebody while the attempts were built, without that",
+            ),
+            (
+                new,
+                "made by somebody while the attempts were built, which may have read it",
+            ),
+        ] {
+            if !files.is_empty() {
+                run.warn(format!("{how}: {}", listed(&files)));
+            }
         }
         let attempts: Vec<_> = made.iter().map(|made| made.record.clone()).collect();
         let mut verdicts = BTreeMap::new();
@@ -195,6 +203,7 @@ impl<'c> Attempts<'c> {
         } else if gate.gate == Some(GateMode::Strict) {
             let change = PassedChange {
                 files: &built.changes,
+                unjudged: &[],
                 query,
                 apart: Some((pin, &made.step)),
             };
