@@ -32,7 +32,7 @@ use rustix::fs::{Access, access};
 use rustix::io::{FdFlags, fcntl_setfd};
 use serde::{Deserialize, Serialize};
 
-use self::arguments::{add, add_empty, add_read_only};
+use self::arguments::{add, add_empty, add_names, add_read_only};
 pub use self::policy::SandboxPolicy;
 use self::policy::own_files;
 pub use self::repositories::settings;
@@ -390,6 +390,7 @@ impl Sandbox {
             hidden: &self.hidden(others),
             read_only: &present(&closed).collect::<Vec<_>>(),
             only: (self.mode == SandboxMode::Strict).then_some(&source),
+            around: self.policy.campaign.as_deref().map(|path| (path, &*source)),
         };
         seatbelt.profile()
     }
@@ -410,6 +411,7 @@ impl Sandbox {
         for directory in directories {
             add(list, "--dev-bind-try", &[directory, directory]);
         }
+        add_names(list, "--tmpfs", mounts, self.policy.campaign.as_ref());
         add(list, "--dev-bind", &[source, root]);
         if let Some(directory) = self.own_directory() {
             add(list, "--dev-bind-try", &[directory, directory]);
@@ -453,6 +455,7 @@ impl Sandbox {
         if Path::new(NIX_SYSTEM).exists() {
             add(list, "--ro-bind", &[NIX_SYSTEM, NIX_SYSTEM]);
         }
+        add_names(list, "--tmpfs", mounts, self.policy.campaign.as_ref());
         add(list, "--bind", &[source, root]);
         if let Some(directory) = self.own_directory().filter(|own| own.starts_with(root)) {
             add(list, "--bind-try", &[directory, directory]);
@@ -475,6 +478,7 @@ impl Sandbox {
             }
         }
         self.add_hidden(list, mounts, others);
+        add_names(list, "--remount-ro", mounts, self.policy.campaign.as_ref());
         add(list, "--setenv", &["TMPDIR", TEMPORARY]);
         add(list, "--unshare-net", &["--unshare-ipc"]);
         for variable in self.proxy.iter().flat_map(|proxy| proxy.variables()) {

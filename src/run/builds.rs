@@ -492,6 +492,14 @@ fn enclosing_git(root: &Path) -> PathBuf {
     found.unwrap_or_else(|| root.join(DOT_GIT))
 }
 
+/// The directory with the results of a fleet's other tasks, if the project is the clone of one.
+fn campaign(context: &Context<'_>) -> Option<PathBuf> {
+    let folder = context.task_folder()?.canonicalize().ok()?;
+    let campaign = folder.parent().filter(|it| it.parent().is_some())?;
+    let is_task = context.project.root().starts_with(&folder);
+    is_task.then(|| campaign.to_path_buf())
+}
+
 /// The sandbox of this mode: for builds, or, with one more key file, for an agent's commands; `None` if the mode is
 /// off.
 fn find(
@@ -524,6 +532,7 @@ fn find(
     let policy = SandboxPolicy {
         root: project.root().to_path_buf(),
         keys: project.config(),
+        campaign: campaign(context),
         key_files: key_files.chain(key_file.map(Path::to_path_buf)).collect(),
         git,
         repositories,

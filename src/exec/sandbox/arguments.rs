@@ -14,6 +14,18 @@ pub(super) fn add(list: &mut Vec<OsString>, option: &str, values: &[impl AsRef<O
     list.extend(values.iter().map(|value| value.as_ref().to_owned()));
 }
 
+/// Adds an option for a directory, if there is one, under every name it is mounted at.
+pub(super) fn add_names(
+    list: &mut Vec<OsString>,
+    option: &str,
+    mounts: &MountTable,
+    directory: Option<&PathBuf>,
+) {
+    for name in directory.into_iter().flat_map(|path| mounts.names(path)) {
+        add(list, option, &[name]);
+    }
+}
+
 /// Makes these paths read-only, where they exist, under every name they are mounted at. Paths inside another of them
 /// are covered by it.
 pub(super) fn add_read_only(list: &mut Vec<OsString>, mounts: &MountTable, paths: &[PathBuf]) {

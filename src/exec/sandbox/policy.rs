@@ -17,6 +17,8 @@ pub struct SandboxPolicy {
     pub keys: PathBuf,
     /// Key files, which may be links to other places.
     pub key_files: Vec<PathBuf>,
+    /// Directory around the project that is empty inside but for the project, if there is one.
+    pub campaign: Option<PathBuf>,
     /// git's folder, which may not exist.
     pub git: PathBuf,
     /// Other repositories in the project: each a `.git`, or the directory of a bare one.

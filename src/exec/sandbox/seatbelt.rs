@@ -18,6 +18,8 @@ pub(super) struct Seatbelt<'a> {
     /// The only directory besides temporary ones to write to, without a network but for this machine's own ports;
     /// `None` leaves the rest of the disk and the network open.
     pub only: Option<&'a Path>,
+    /// A directory of which only the second one, the project, is read or changed.
+    pub around: Option<(&'a Path, &'a Path)>,
 }
 
 impl Seatbelt<'_> {
@@ -31,6 +33,21 @@ impl Seatbelt<'_> {
                 (deny file-write*)\n";
             let places = TEMPORARY.iter().map(Path::new).chain([root]);
             rule(&mut text, "allow file-write*", "subpath", places);
+        }
+        if let Some((directory, root)) = self.around {
+            // Programs ask for the metadata of each directory above their own.
+            rule(
+                &mut text,
+                "deny file-read-data file-write*",
+                "subpath",
+                [directory],
+            );
+            rule(
+                &mut text,
+                "allow file-read-data file-write*",
+                "subpath",
+                [root],
+            );
         }
         let closed = self.hidden.iter().chain(self.read_only);
         let closed: BTreeSet<&Path> = closed.map(PathBuf::as_path).collect();
@@ -73,6 +90,7 @@ mod tests {
             hidden: &paths(&["/p/agent-config"]),
             read_only: &paths(&["/p/.git/hooks", "/p/a \"b\" \\c"]),
             only: None,
+            around: None,
         };
         assert_eq!(
             sandbox.profile(),
@@ -91,6 +109,7 @@ mod tests {
             hidden: &[],
             read_only: &paths(&["/p/.git"]),
             only: Some(Path::new("/p")),
+            around: None,
         };
         let profile = sandbox.profile();
         let place = |part: &str| profile.find(part).unwrap();
@@ -98,5 +117,20 @@ mod tests {
         assert!(place(r#"(subpath "/p")"#) < place(r#"(deny file-write* (subpath "/p/.git"))"#));
         assert!(place("(deny network*)") < place("(allow network-outbound"));
         assert!(!profile.contains("file-read"), "{profile}");
+    }
+
+    #[test]
+    fn of_a_campaign_the_project_alone_is_read_and_changed_but_for_what_is_closed() {
+        let sandbox = Seatbelt {
+            hidden: &paths(&["/d/a/clone/agent-config"]),
+            read_only: &[],
+            only: None,
+            around: Some((Path::new("/d"), Path::new("/d/a/clone"))),
+        };
+        let profile = sandbox.profile();
+        let place = |part: &str| profile.find(part).unwrap();
+        let inside = place("(allow file-read-data file-write* (subpath \"/d/a/clone\"))");
+        assert!(place("(deny file-read-data file-write* (subpath \"/d\"))") < inside);
+        assert!(inside < place("(deny file-write* (subpath \"/d/a/clone/agent-config\"))"));
     }
 }

@@ -45,6 +45,21 @@ fn the_keys_are_put_away_last() {
 }
 
 #[test]
+fn a_fleets_other_tasks_are_put_away_before_the_project_is_there() {
+    for (mode, bind) in [
+        (SandboxMode::Auto, "--dev-bind"),
+        (SandboxMode::Strict, "--bind"),
+    ] {
+        let mut sandbox = sandbox(mode);
+        sandbox.policy.campaign = Some("/no/such".into());
+        let list = sandbox.arguments("/no/such/project".as_ref());
+        let list: Vec<_> = list.iter().map(|word| word.to_string_lossy()).collect();
+        let expected = format!("--tmpfs /no/such {bind} /no/such/project /no/such/project ");
+        assert!(list.join(" ").contains(&expected), "{list:?}");
+    }
+}
+
+#[test]
 fn bwrap_is_not_looked_for_in_the_project() {
     let dir = tempfile::tempdir().unwrap();
     let planted = dir.path().join(BWRAP);
