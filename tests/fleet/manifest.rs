@@ -137,8 +137,18 @@ fn every_mistake_is_told_by_its_line_and_column() {
 fn an_id_is_there_once_however_it_is_written() {
     let fleet = Fleet::new(&ModelServer::gemini(&[]));
     fleet.tasks(&[change("web-1"), change("Web-1")]);
-    let told = fleet.run(&["check", "tasks.jsonl"]).exits(3);
-    told.says(&["line 2, column 7: there is a task `Web-1` already"]);
+    // A single task is told, too.
+    for told in [
+        fleet.run(&["check", "tasks.jsonl"]),
+        fleet.task("0"),
+        fleet.task("1"),
+    ] {
+        let told = told.exits(3);
+        told.says(&["line 2, column 7: there is a task `Web-1` already"]);
+    }
+    fleet.tasks(&[change("a"), with(change("b"), &json!({"color": "red"}))]);
+    fleet.task("0").exits(3).says(&["unknown field `color`"]);
+    assert!(!fleet.has("out"));
 }
 
 #[test]

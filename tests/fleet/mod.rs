@@ -1,5 +1,6 @@
 //! Many tasks from a list: manifests, single tasks, and all of them.
 
+mod apart;
 mod engines;
 mod manifest;
 mod publish;

@@ -298,7 +298,7 @@ fn failed() -> Answer {
     Answer::error(400, &json!({"error": {"message": "no"}}))
 }
 
-fn answered(text: &str) -> Answer {
+pub fn answered(text: &str) -> Answer {
     Answer::json(&gemini(text))
 }
 

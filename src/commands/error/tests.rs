@@ -655,6 +655,10 @@ fn fleet(told: &mut Told) {
             id: id(),
             folder: p("out/web"),
         },
+        FleetError::Taken {
+            id: id(),
+            folder: p("out/web"),
+        },
         FleetError::Held { id: id() },
         FleetError::NoKey {
             id: id(),
@@ -692,6 +696,7 @@ fn fleet(told: &mut Told) {
         FleetError::UsedUp {
             id: id(),
             spent: dollars(1.0),
+            cut_off: dollars(0.9),
             limit: dollars(1.0),
         },
         FleetError::Unsafe {

@@ -24,6 +24,7 @@ use crate::run::context::{Context, TASK_FOLDER};
 use crate::run::keys;
 use crate::run::not_ready::NotReady;
 use crate::sys::atomic_file;
+use crate::sys::environment::KEY_VARIABLES;
 use crate::sys::error::Error;
 use crate::sys::files::{self, IfThere as _, Links, PathError, open_directory_in};
 use crate::sys::interrupt::Interrupt;
@@ -53,6 +54,16 @@ impl Child {
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let interrupt = context.interrupt.clone();
         Ok(Self { interrupt, command })
+    }
+
+    /// Keeps the variables with keys of these tasks from the process, and so from its builds.
+    pub fn without_keys(mut self, tasks: &[Task]) -> Self {
+        let keys = tasks.iter().filter_map(|task| task.env_key.as_deref());
+        // A task without an `env_key` takes its key from one of the vendors' variables, which no build gets.
+        for key in keys.filter(|key| !KEY_VARIABLES.contains(key)) {
+            self.command.env_remove(key);
+        }
+        self
     }
 
     /// Runs a task in its clone, with its query and key; its output is appended to files beside the clone.

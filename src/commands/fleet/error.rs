@@ -97,6 +97,18 @@ pub enum FleetError {
         /// The folder.
         folder: PathBuf,
     },
+    /// Something is in the task's place that no task of the campaign has left there.
+    #[error("`{}` is there already, and is no folder of a task: the ledger beside it does not know `{id}`", .folder.display())]
+    #[diagnostic(
+        code("not-ready/settings"),
+        help("name another `--out`, best a new directory, or give the task another id")
+    )]
+    Taken {
+        /// The task's id.
+        id: String,
+        /// The folder.
+        folder: PathBuf,
+    },
     /// Another process works on the task.
     #[error("another process works on the task `{id}`")]
     #[diagnostic(code("not-ready/locked"), help("wait for it, or stop it"))]
@@ -207,14 +219,22 @@ pub enum FleetError {
     },
     /// A task's own limit is used up.
     #[error(
-        "the task `{id}` is not tried again: its calls may have cost {spent}, and its `max_cost` is {limit}"
+        "the `max_cost` of the task `{id}` is {limit}, of which {spent} is booked, {cut_off} of that for calls that were cut \
+        off: the rest pays for no other call"
     )]
-    #[diagnostic(code("over-budget"), help("raise its `max_cost`, and start again"))]
+    #[diagnostic(
+        code("over-budget"),
+        help(
+            "give it a larger `max_cost` in its line, and start again: a call that was cut off counts with the most that it can have cost"
+        )
+    )]
     UsedUp {
         /// The task's id.
         id: String,
         /// The cost of its calls.
         spent: Usd,
+        /// The most that those of them that were cut off can have cost.
+        cut_off: Usd,
         /// Its limit.
         limit: Usd,
     },

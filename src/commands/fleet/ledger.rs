@@ -4,11 +4,13 @@
 //! it never reserve more than its limit, to the millionth of a dollar, and that an account is that of one task.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::error::FleetError;
+use super::manifest::Task;
 use super::pins::TaskPin;
 use super::records::Records;
 use crate::model::price::Usd;
@@ -114,28 +116,36 @@ impl Ledger {
         Ok(spent(&self.accounts()?))
     }
 
-    /// Opens accounts for those of the tasks that have none, and returns all that were there. A task without a pin does
-    /// not begin.
+    /// Opens accounts for those of the tasks that have none, and returns all that were there.
     ///
     /// # Errors
-    /// When the account of an id is that of another task, or the ledger cannot be read or written.
-    pub fn claim(&self, pins: &[Result<TaskPin, FleetError>]) -> Result<Accounts, Error> {
+    /// When the account of an id is that of another task, its folder was there before it had one, or the ledger cannot
+    /// be read or written.
+    pub fn claim(
+        &self,
+        tasks: &[&Task],
+        pins: &[Result<TaskPin, FleetError>],
+    ) -> Result<Accounts, Error> {
         let mut records = Records::lock(&self.path)?;
         let accounts = read(&mut records)?;
         let mut opened = Vec::new();
-        for pin in pins.iter().flatten() {
-            let (id, digest) = (pin.id.clone(), pin.digest());
-            match accounts.get(&id).map(|account| &account.digest) {
-                None => opened.push(Account {
+        for (task, pin) in tasks.iter().zip(pins) {
+            // A task without a pin does not begin, but leaves a result: its account is open to any task.
+            let digest = pin.as_ref().map_or(String::new(), TaskPin::digest);
+            let (id, folder) = (task.id.clone(), self.path.with_file_name(&task.id));
+            let known = accounts.get(&id).map(|account| account.digest.as_deref());
+            match known {
+                None if is_taken(&folder) => return Err(FleetError::Taken { id, folder }.into()),
+                Some(None) => {}
+                Some(Some(own)) if own == digest || digest.is_empty() => {}
+                Some(Some(own)) if !own.is_empty() => {
+                    return Err(FleetError::OtherTask { id, folder }.into());
+                }
+                None | Some(Some(_)) => opened.push(Account {
                     task: id,
                     digest: Some(digest),
                     ..Account::default()
                 }),
-                Some(Some(own)) if *own != digest => {
-                    let folder = self.path.with_file_name(&id);
-                    return Err(FleetError::OtherTask { id, folder }.into());
-                }
-                Some(_) => {}
             }
         }
         if !opened.is_empty() {
@@ -170,12 +180,8 @@ impl Ledger {
         });
         let taken = others.plus(spent);
         let too_much = all.filter(|all| taken.plus(account.reserved) > Micros::from(*all));
-        let id = task.to_owned();
-        if let Some(limit) = limit.filter(|_| account.reserved == Micros::ZERO) {
-            let spent = spent.into();
-            return Err(FleetError::UsedUp { id, spent, limit }.into());
-        }
         if let Some(limit) = too_much {
+            let id = task.to_owned();
             let (needed, spent) = (account.reserved.into(), taken.into());
             return Err(FleetError::OverBudget {
                 id,
@@ -215,12 +221,21 @@ pub fn spent(accounts: &Accounts) -> Usd {
     spent.fold(Micros::ZERO, Micros::plus).into()
 }
 
+/// Returns whether something other than an empty directory is there.
+fn is_taken(folder: &Path) -> bool {
+    match fs::read_dir(folder) {
+        Ok(mut entries) => entries.next().is_some(),
+        Err(_) => folder.symlink_metadata().is_ok(),
+    }
+}
+
 fn read(records: &mut Records) -> Result<Accounts, PathError> {
     let mut accounts = Accounts::new();
     for mut account in records.read::<Account>()? {
         account.is_begun = account.digest.is_none();
         let earlier = accounts.remove(&account.task);
-        account.digest = earlier.and_then(|it| it.digest).or(account.digest);
+        let known = earlier.and_then(|it| it.digest);
+        account.digest = known.filter(|it| !it.is_empty()).or(account.digest);
         accounts.insert(account.task.clone(), account);
     }
     Ok(accounts)
@@ -275,7 +290,8 @@ mod tests {
         assert_eq!(left, micros(0.6));
         assert_eq!(ledger.spent().unwrap(), usd(0.4));
         // What is spent can no longer be reserved.
-        assert!(ledger.reserve("a", limit, micros(1.0), None).is_err());
+        let left = ledger.reserve("a", limit, micros(1.0), None).unwrap();
+        assert_eq!(left, NOTHING);
         ledger.settle("a", micros(0.7), None).unwrap();
         assert!(ledger.reserve("b", Some(usd(0.4)), NOTHING, all).is_err());
         assert!(ledger.reserve("b", Some(usd(0.3)), NOTHING, all).is_ok());

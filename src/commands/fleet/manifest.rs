@@ -284,27 +284,6 @@ impl Manifest {
         Err(FleetError::Manifest { path, mistakes })
     }
 
-    /// Returns the task on a line, counted from 0.
-    ///
-    /// # Errors
-    /// When there is no such line, or it has a mistake.
-    pub fn task(&self, index: usize, check: CheckWords<'_>) -> Result<Task, FleetError> {
-        let line = self.text.lines().nth(index);
-        let line = line.ok_or_else(|| FleetError::NoTask {
-            path: self.path.clone(),
-            index,
-            count: self.text.lines().count(),
-        })?;
-        let check = &mut |task: &Task| check(&task.words(Path::new("."), &Start::Anew, None));
-        match self.parse(line, check) {
-            Ok(task) => Ok(task),
-            Err(mistake) => Err(FleetError::Manifest {
-                path: self.path.clone(),
-                mistakes: vec![mistake.into()],
-            }),
-        }
-    }
-
     /// Returns the task's query; empty for a consistency report.
     ///
     /// # Errors

@@ -60,8 +60,9 @@ pub fn run(
     }
     let out = context.project.root().join(&arguments.results.out);
     fs::create_dir_all(&out).map_err(PathError::of("make", &out))?;
-    let pins = pins::pins(context, &manifest, &tasks.iter().collect::<Vec<_>>(), true)?;
-    let accounts = Ledger::of(&out).claim(&pins)?;
+    let all: Vec<&Task> = tasks.iter().collect();
+    let pins = pins::pins(context, &manifest, &all, true)?;
+    let accounts = Ledger::of(&out).claim(&all, &pins)?;
     let mut campaign = Campaign::new(context, arguments, (&manifest, &tasks), (out, accounts))?;
     campaign.work()?;
     campaign.outcome()

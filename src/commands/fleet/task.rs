@@ -26,6 +26,7 @@ use crate::model::price::Usd;
 use crate::project::Project;
 use crate::record::result::RunRecord;
 use crate::record::run_files::RESULT;
+use crate::record::step::Step;
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::past::history::{self, PastRun};
@@ -82,6 +83,12 @@ impl Ended {
             .flatten();
         let is_raised = || limit.is_none_or(|limit| earlier.is_some_and(|earlier| limit > earlier));
         is_final(&self.record) && !(is_short(&self.record) && is_raised())
+    }
+
+    /// Replaces the end of the run.
+    fn end_with(&mut self, error: &Error) {
+        self.record.end_with(error, error.hint());
+        self.document = crate::ui::json::record(&self.record);
     }
 
     /// Ends the command as the run has ended.
@@ -153,7 +160,13 @@ pub fn task(
     words: CheckWords<'_>,
 ) -> Result<Outcome, Failure> {
     let manifest = Manifest::read(context, path)?;
-    let task = &manifest.task(index, words)?;
+    let tasks = manifest.tasks(words)?;
+    let no_task = || FleetError::NoTask {
+        path: manifest.path.clone(),
+        index,
+        count: tasks.len(),
+    };
+    let task = tasks.get(index).ok_or_else(no_task)?;
     if results.max_cost.is_some() && task.max_cost.is_none() {
         let id = task.id.clone();
         return Err(FleetError::NoLimit { id }.into());
@@ -162,7 +175,7 @@ pub fn task(
     let out = context.project.root().join(&results.out);
     fs::create_dir_all(&out).map_err(PathError::of("make", &out))?;
     let (folder, ledger) = (TaskFolder::new(out.join(&task.id)), Ledger::of(&out));
-    ledger.claim(&pins)?;
+    ledger.claim(&[task], &pins)?;
     // There is one for each task.
     let pin = pins.pop().transpose();
     let is_final = |ended: &Ended| ended.is_final(task.max_cost);
@@ -178,6 +191,7 @@ pub fn task(
         None => Attempt {
             context,
             manifest: &manifest,
+            tasks: &tasks,
             task,
             index,
             commit: pin.map(|pin| pin.map_or_else(String::new, |pin| pin.commit)),
@@ -251,6 +265,8 @@ pub fn is_held(folder: PathBuf) -> bool {
 struct Attempt<'a> {
     context: &'a Context<'a>,
     manifest: &'a Manifest,
+    /// All tasks of the manifest.
+    tasks: &'a [Task],
     task: &'a Task,
     index: usize,
     /// The commit to begin at, or the reason why it cannot be found.
@@ -313,8 +329,12 @@ impl Attempt<'_> {
             self.ask(&repositories, commit, &start)?
         };
         let ended = serde_json::to_vec(&document).and_then(|json| Ended::parse(&json));
-        let ended =
+        let mut ended =
             ended.map_err(|error| PathError::of("read", &folder.path)(io::Error::from(error)))?;
+        if is_short(&ended.record) && cut_off_in(&folder.project)? > Micros::ZERO {
+            // The run knows only of what was left for it.
+            ended.end_with(&self.used_up()?);
+        }
         if ended.record.exit.code >= INTERRUPTED {
             context.interrupt.check()?;
             return Ok(ended);
@@ -333,6 +353,9 @@ impl Attempt<'_> {
         let query = self.manifest.query(task).unwrap_or_default();
         write_inputs(context, task, &query, &folder.clone)?;
         let spent = spent_in(&folder.project)?;
+        if task.max_cost.is_some_and(|limit| spent >= limit.into()) {
+            return Err(self.used_up()?);
+        }
         let reserved = self
             .ledger
             .reserve(&task.id, task.max_cost, spent, self.limit)?;
@@ -341,14 +364,15 @@ impl Attempt<'_> {
         if task.searches() && *start != Start::Anew {
             let words = [PROGRAM, "recover", "--root"].map(OsString::from);
             let words = [&words[..], &[folder.clone.clone().into()]].concat();
-            Child::new(context, &words)?.wait()?;
+            let child = Child::new(context, &words)?;
+            child.without_keys(self.tasks).wait()?;
             repositories.reset(&task.id, &folder.clone, commit)?;
         }
         let words = task.words(&folder.clone, start, limit);
         let output = folder.path.join(OUTPUT);
         let errors = folder.project.logs().join("stderr.txt");
-        let ran =
-            Child::new(context, &words)?.run_task(context, task, &folder.clone, (&output, &errors));
+        let child = Child::new(context, &words)?.without_keys(self.tasks);
+        let ran = child.run_task(context, task, &folder.clone, (&output, &errors));
         remove_keys(context, &folder.clone);
         let spent = spent_in(&folder.project)?;
         self.ledger.settle(&task.id, spent, None)?;
@@ -365,6 +389,18 @@ impl Attempt<'_> {
             return Err(held(&task.id));
         }
         Ok(document)
+    }
+
+    /// The error that what is left of the task's own limit does not pay for another call.
+    fn used_up(&self) -> Result<Error, PathError> {
+        let (task, project) = (self.task, &self.folder.project);
+        let error = FleetError::UsedUp {
+            id: task.id.clone(),
+            spent: spent_in(project)?.into(),
+            cut_off: cut_off_in(project)?.into(),
+            limit: task.max_cost.unwrap_or_default(),
+        };
+        Ok(error.into())
     }
 
     /// Makes the clone, unless an earlier start has.
@@ -417,7 +453,7 @@ impl Attempt<'_> {
                 return Err(error);
             }
             Err(error) if ended.record.exit.code == 0 => {
-                ended.record.end_with(&error, error.hint());
+                ended.end_with(&error);
             }
             Err(_) => {}
         }
@@ -499,11 +535,19 @@ impl Attempt<'_> {
 
 /// Returns the cost of all runs in a task's clone. A call that was cut off counts with the most that it can have cost.
 fn spent_in(project: &Project) -> Result<Micros, PathError> {
+    costs_in(project, |step| step.cost.or(step.at_most))
+}
+
+/// Returns the most that the calls in a task's clone that were cut off can have cost.
+fn cut_off_in(project: &Project) -> Result<Micros, PathError> {
+    costs_in(project, |step| step.at_most.filter(|_| step.cost.is_none()))
+}
+
+fn costs_in(project: &Project, cost: fn(&Step) -> Option<Usd>) -> Result<Micros, PathError> {
     let runs = history::latest(project)?;
     let steps = runs.flat_map(|run| run.steps(project));
-    let costs = steps.map(|past| past.step.cost.or(past.step.at_most));
-    Ok(costs.fold(Micros::ZERO, |sum, cost| {
-        sum.plus(cost.unwrap_or_default().into())
+    Ok(steps.fold(Micros::ZERO, |sum, past| {
+        sum.plus(cost(&past.step).unwrap_or_default().into())
     }))
 }
 
