@@ -80,14 +80,15 @@ fn whole(text: &str, sign: Range<usize>) -> Option<Range<usize>> {
     let end = |at: usize| text[at..].find('\n').map_or(text.len(), |found| at + found);
     let behind = |mark: &str| Some(sign.start + text[sign.start..].find(mark)? + mark.len());
     let found = &text[sign.clone()];
+    let close = if found.contains('(') { ")]" } else { "]" };
     let (start, stop) = match found.as_bytes() {
         [b'/', b'*', ..] => (sign.start, behind("*/")?),
-        [b'#', b'[' | b'!', ..] => (sign.start, behind(")]")?),
+        [b'#', b'[' | b'!', ..] => (sign.start, behind(close)?),
         [b'@', ..] if found.contains('(') => (sign.start, behind(")")?),
-        [b'@', ..] => (sign.start, sign.end),
+        [b'@' | b'_', ..] => (sign.start, sign.end),
         // It stands within an attribute, which may have others.
-        [b'S', ..] if text[line..sign.start].trim() == "[" => (line, behind(")]")?),
-        [b'S', ..] => return None,
+        [b'S' | b'E', ..] if text[line..sign.start].trim() == "[" => (line, behind(close)?),
+        [b'S' | b'E', ..] => return None,
         // A sign may have found the next line, too.
         _ => (sign.start, end(sign.start)),
     };

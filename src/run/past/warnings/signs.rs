@@ -38,14 +38,14 @@ const SLASHES: &[&str] = &["//", "/*", "*"];
 
 /// All supported languages.
 #[rustfmt::skip]
-pub const LANGUAGES: [Language; 10] = [
+pub const LANGUAGES: [Language; 11] = [
     Language {
         extensions: &["rs"],
         comments: SLASHES,
         signs: &[
             (Test, &["#["], r"#\[\s*(?:(?:\w+\s*::\s*)*(?:test|rstest|proptest|test_case|quickcheck|gtest)\s*[\](]|cfg_attr\(.*,\s*(?:\w+::)*test\s*[,()])"),
             (Skip, &["ignore", "cfg("], r"#\[\s*(?:(?:cfg_attr\(.*)?\bignore\b[^\]\n]*\]?|cfg\(\s*(?:any\(\s*\)|false)\s*\))"),
-            (Silence, &["allow(", "expect("], r"#!?\[\s*(?:cfg_attr\(.*)?\b(?:allow|expect)\([^\]\n]*\]?"),
+            (Silence, &["allow(", "expect(", "rustfmt::skip"], r"#!?\[\s*(?:cfg_attr\(.*)?\b(?:(?:allow|expect)\(|rustfmt::skip\b)[^\]\n]*\]?"),
         ],
     },
     Language {
@@ -54,7 +54,7 @@ pub const LANGUAGES: [Language; 10] = [
         signs: &[
             (Test, &["def"], r"^[ \t]*(?:async\s+)?def\s+test\w*\s*\("),
             (Skip, &["skip", "xfail", "expectedFailure"], r"(?:@|^pytestmark\b.*?)(?:pytest\.)?mark\.(?:skip(?:if)?|xfail)\b|@(?:unittest\.)?(?:skip(?:If|Unless)?|expectedFailure)\b|\b(?:pytest\.(?:skip|xfail)|self\.skipTest)\("),
-            (Silence, &["#"], r"#\s*(?:(?:ruff:\s*|flake8:\s*)?(?i:noqa)\b(?::\s*[A-Z]+[0-9]+(?:[,\s]+[A-Z]+[0-9]+)*)?|(?:type|pyright):\s*ignore\b(?:\[[^\]\n]*\])?|mypy:\s*ignore-errors|pragma:\s*no\s*cover|nosec\b|pylint:\s*(?:skip-file|disable(?:-[a-z]+)?)\b(?:\s*=\s*[\w-]+(?:,\s*[\w-]+)*)?)"),
+            (Silence, &["#"], r"#\s*(?:(?:ruff:\s*|flake8:\s*)?(?i:noqa)\b(?::\s*[A-Z]+[0-9]+(?:[,\s]+[A-Z]+[0-9]+)*)?|(?:type|pyright):\s*ignore\b(?:\[[^\]\n]*\])?|mypy:\s*ignore-errors|pragma:\s*no\s*cover|fmt:\s*(?:off|skip)\b|nosec\b|pylint:\s*(?:skip-file|disable(?:-[a-z]+)?)\b(?:\s*=\s*[\w-]+(?:,\s*[\w-]+)*)?)"),
         ],
     },
     Language {
@@ -64,7 +64,7 @@ pub const LANGUAGES: [Language; 10] = [
             (Test, &["it", "test", "specify"], r"(?:^|[{;>])[ \t]*(?:Deno\.test|[xf]?(?:it|test|specify))(?:\.\w+)*\s*[(`<]"),
             (Skip, &["skip", "todo", "xit", "xtest", "xspecify", "xdescribe", "xcontext"], r"^[ \t]*(?:(?:it|test|describe|context|suite|specify)(?:\.\w+)*\.(?:skip|todo|skipIf)\b|(?:xit|xtest|xspecify|xdescribe|xcontext)\b)"),
             (Only, &["only", "fit", "fdescribe"], r"^[ \t]*(?:(?:it|test|describe|context|suite|specify)(?:\.\w+)*\.only\b|(?:fit|fdescribe)\b)"),
-            (Silence, &["//", "/*"], r"(?://|/\*)\s*(?:eslint-disable(?:-next-line|-line)?(?:\s+[\w@/-]+)?|@ts-(?:ignore|nocheck|expect-error)\b|(?:istanbul|c8|v8)\s+ignore\b|biome-ignore(?:-all)?\b(?:\s+[\w/]+)?)"),
+            (Silence, &["//", "/*"], r"(?://|/\*)\s*(?:(?:es|ox)lint-disable(?:-next-line|-line)?(?:\s+[\w@/-]+)?|@ts-(?:ignore|nocheck|expect-error)\b|(?:istanbul|c8|v8)\s+ignore\b|prettier-ignore\b|biome-ignore(?:-all)?\b(?:\s+[\w/]+)?)"),
         ],
     },
     Language {
@@ -73,7 +73,7 @@ pub const LANGUAGES: [Language; 10] = [
         signs: &[
             (Test, &["func"], r"^func\s+(?:\([^)\n]*\)\s*)?(?:Test|Fuzz|Benchmark|Example)(?:[^a-z\n]\w*)?\s*\("),
             (Skip, &["Skip"], r"\b[tbf]\.Skip(?:f|Now)?\("),
-            (Silence, &["//"], r"//\s*(?:nolint\b(?::[\w,-]+)?|lint:(?:file-)?ignore\s+\w+|#nosec\b(?:\s+G[0-9]+)*)"),
+            (Silence, &["//"], r"//\s*(?:nolint\b(?::[\w,-]+)?|lint:(?:file-)?ignore\s+\w+|#nosec\b(?:\s+G[0-9]+)*|revive:disable\b[\w:-]*)"),
         ],
     },
     Language {
@@ -82,7 +82,7 @@ pub const LANGUAGES: [Language; 10] = [
         signs: &[
             (Test, &["@"], r"@(?:[\w.]+\.)?(?:Test|ParameterizedTest|RepeatedTest|TestFactory|TestTemplate|Property)\b"),
             (Skip, &["Disabled", "Ignore"], r"@(?:[\w.]+\.)?(?:Disabled|Ignore)\b"),
-            (Silence, &["Suppress", "//"], r"@(?:file:)?Suppress(?:FB)?(?:Warnings)?\b(?:\([^)\n]*\)?)?|//\s*(?:NOSONAR|CHECKSTYLE:OFF|noinspection\s+\w+)"),
+            (Silence, &["Suppress", "//"], r"@(?:file:)?Suppress(?:FB)?(?:Warnings)?\b(?:\([^)\n]*\)?)?|//\s*(?:NOSONAR|NOPMD|CHECKSTYLE:OFF|spotless:off|noinspection\s+\w+)"),
         ],
     },
     Language {
@@ -91,7 +91,7 @@ pub const LANGUAGES: [Language; 10] = [
         signs: &[
             (Test, &["["], r"^[ \t]*\[\s*(?:[^\]\n]*,\s*)?(?:Fact|Theory|Test|TestCase|TestCaseSource|TestMethod|DataTestMethod)\s*[\](,]"),
             (Skip, &["Skip", "Ignore"], r"\b(?:Fact|Theory)\s*\(\s*Skip\s*=[^\]\n]*|\[\s*(?:[^\]\n]*,\s*)?Ignore\b[^\]\n]*\]?"),
-            (Silence, &["#pragma", "SuppressMessage("], r"#pragma\s+warning\s+disable\b(?:\s+\w+)*|\bSuppressMessage\([^\]\n]*"),
+            (Silence, &["#pragma", "#nullable", "SuppressMessage(", "ExcludeFromCodeCoverage"], r"#pragma\s+warning\s+disable\b(?:\s+\w+)*|#nullable\s+disable\b|\bSuppressMessage\([^\]\n]*|\bExcludeFromCodeCoverage(?:\([^\]\n]*|\s*\])"),
         ],
     },
     Language {
@@ -100,7 +100,7 @@ pub const LANGUAGES: [Language; 10] = [
         signs: &[
             (Test, &["TEST", "SCENARIO", "Test(", "test_"], r"^[ \t]*(?:(?:TYPED_|BOOST_AUTO_|START_)?TEST(?:_F|_P|_CASE|_METHOD)?|SCENARIO|Test)\s*\(|^(?:static\s+)?(?:void|int|bool)\s+test_\w+\s*\("),
             (Skip, &["SKIP", "DISABLED_", "IGNORE"], r"\bGTEST_SKIP\(|\bDISABLED_\w+|\bTEST_IGNORE\w*|\bSKIP\("),
-            (Silence, &["#pragma", "NOLINT", "cppcheck-suppress"], r"#pragma\s+(?:GCC|clang)\s+diagnostic\s+ignored\b[^\n]*|#pragma\s+warning\s*\(\s*disable[^\n]*|//\s*NOLINT\w*|//\s*cppcheck-suppress\b"),
+            (Silence, &["#pragma", "NOLINT", "cppcheck-suppress", "clang-format off", "LCOV_EXCL_", "no_sanitize"], r"#pragma\s+(?:GCC|clang)\s+diagnostic\s+ignored\b[^\n]*|#pragma\s+warning\s*\(\s*disable[^\n]*|(?://|/\*)\s*(?:NOLINT\w*|cppcheck-suppress\b|clang-format off\b|LCOV_EXCL_\w+)|__attribute__\s*\(\(\s*no_sanitize\w*(?:\([^)\n]*\))?\s*\)\)"),
         ],
     },
     Language {
@@ -110,7 +110,7 @@ pub const LANGUAGES: [Language; 10] = [
             (Test, &["it", "test", "specify", "scenario"], r#"^[ \t]*(?:(?:it|specify|scenario|test)[ (]+["']|def\s+test_\w+)"#),
             (Skip, &["xit", "xdescribe", "xcontext", "xspecify", "pending", "skip"], r"^[ \t]*(?:xit|xdescribe|xcontext|xspecify|pending|skip)\b"),
             (Only, &["fit", "fdescribe", "fcontext", "focus"], r"^[ \t]*(?:fit|fdescribe|fcontext)\b|\bfocus: true"),
-            (Silence, &["rubocop:"], r"#\s*rubocop:(?:disable|todo)\b(?:\s+[\w/]+)?"),
+            (Silence, &["rubocop:", "standard:disable", ":nocov:"], r"#\s*(?:(?:rubocop:(?:disable|todo)|standard:disable)\b(?:\s+[\w/]+)?|:nocov:)"),
         ],
     },
     Language {
@@ -130,6 +130,11 @@ pub const LANGUAGES: [Language; 10] = [
             (Skip, &["skip"], r"^[ \t]*skip\b"),
             (Silence, &["shellcheck"], r"#\s*shellcheck\s+disable\s*=\s*\S+"),
         ],
+    },
+    Language {
+        extensions: &["swift"],
+        comments: SLASHES,
+        signs: &[(Silence, &["swiftlint:disable"], r"//\s*swiftlint:disable\b[\w: ]*")],
     },
 ];
 

@@ -204,7 +204,62 @@ const SILENCERS: &[(&str, &str, &str, &str)] = &[
         "# shellcheck disable=SC2034\na=$1\n",
         "a=$1\n",
     ),
+    (
+        "a.py",
+        "a = 1\n",
+        "# fmt: off\na = [1]  # fmt: skip\n",
+        "a = [1]\n",
+    ),
+    (
+        "a.js",
+        "a(1)\n",
+        "// prettier-ignore\na(1) // oxlint-disable-line\n",
+        "a(1)\n",
+    ),
+    (
+        "src/a.rs",
+        "fn a() {}\n",
+        "#[rustfmt::skip]\nfn a(b: [u8; 1]) {}\n",
+        "fn a(b: [u8; 1]) {}\n",
+    ),
+    ("a.go", "f()\n", "//revive:disable:x-y\nf()\n", "f()\n"),
+    (
+        "A.java",
+        "int a;\n",
+        "// spotless:off\nint a; // NOPMD\n",
+        "int a;\n",
+    ),
+    (
+        "A.cs",
+        "int a;\n",
+        "#nullable disable\n[ExcludeFromCodeCoverage]\nint[] a;\n",
+        "int[] a;\n",
+    ),
+    (
+        "a.c",
+        "int a;\n",
+        "// clang-format off\n/* LCOV_EXCL_START */\n__attribute__((no_sanitize(\"x\"))) int a;\n",
+        " int a;\n",
+    ),
+    (
+        "a.rb",
+        "a = 1\n",
+        "# :nocov:\na = 1 # standard:disable X/Y\n# :nocov:\n",
+        "a = 1\n",
+    ),
+    (
+        "A.swift",
+        "let a = 1\n",
+        "// swiftlint:disable all\nlet a = 1\n",
+        "let a = 1\n",
+    ),
     // What cannot be taken out is left in.
+    (
+        "A.cs",
+        "int a;\n",
+        "[A, ExcludeFromCodeCoverage]\nint a;\n",
+        "",
+    ),
     (
         "A.cs",
         "int a;\n",
