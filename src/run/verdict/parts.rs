@@ -91,7 +91,7 @@ pub fn joined(form: Form, rest: &str, gate: &[(String, String)]) -> String {
 /// Tells apart the keys of an object, and of the objects in it.
 fn json(is_gate: impl Fn(&str) -> bool, text: &str) -> Option<Halves> {
     let text = if text.is_empty() { "{}" } else { text };
-    let mut all: Map<String, Value> = serde_json::from_str(text).ok()?;
+    let mut all: Map<String, Value> = serde_json::from_str(&plain_json(text)).ok()?;
     let mut gate = Vec::new();
     let mut take = |place: &str, object: &mut Map<String, Value>| {
         let path = |key: &str| {
@@ -122,6 +122,16 @@ fn json(is_gate: impl Fn(&str) -> bool, text: &str) -> Option<Halves> {
         rest,
         ..Halves::default()
     })
+}
+
+/// The text without comments, and commas behind the last item, as settings in JSON may have them.
+fn plain_json(text: &str) -> String {
+    static COMMENT: LazyLock<Regex> =
+        LazyLock::new(|| regex(r#"(?s)("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/"#));
+    static COMMA: LazyLock<Regex> =
+        LazyLock::new(|| regex(r#"(?s)("(?:\\.|[^"\\])*")|,(\s*[}\]])"#));
+    let text = COMMENT.replace_all(text, "$1");
+    COMMA.replace_all(&text, "$1$2").into_owned()
 }
 
 /// Adds the pair in `part` to the object at this key, or to the whole.

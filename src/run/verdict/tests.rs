@@ -17,14 +17,16 @@ fn a_path_tells_what_is_the_gate() {
             "tests/a.rs src/a/tests.rs tests/data/x.json test_a.py a_test.go a.test.ts a-spec.js src/AppTest.java \
              src/test/java/App.java conftest.py spec/a_spec.rb tests/AppTest.php App.Tests/AppTests.cs a.bats \
              src/__snapshots__/a.snap src/snapshots/a.snap x.golden test/helper.sh tests/fixtures/Cargo.toml \
-             test_helper.bash AppSpec.kt test.sh run_tests.sh",
+             test_helper.bash AppSpec.kt test.sh run_tests.sh unittest/a.c t/basic.t a/t/b/c.t",
         ),
         (
             FileKind::Settings,
             ".eslintrc.json eslint.config.js jest.config.js clippy.toml .config/nextest.toml pytest.ini tox.ini .flake8 \
              .golangci.yml checkstyle.xml config/detekt/detekt.yml .clang-tidy .rubocop.yml phpunit.xml phpstan.neon \
              sitecustomize.py lib/usercustomize.py a.pth \
-             .shellcheckrc .github/workflows/ci.yml .gitlab-ci.yml codecov.yml x.runsettings check.sh",
+             .shellcheckrc .github/workflows/ci.yml .gitlab-ci.yml codecov.yml x.runsettings check.sh check-all.sh lint_all.sh \
+             .editorconfig .swiftlint.yml .pre-commit-config.yaml .importlinter behave.ini mypy-baseline.txt \
+             checkstyle-suppressions.xml testng.xml behat.yml",
         ),
         (
             FileKind::Settings,
@@ -35,7 +37,8 @@ fn a_path_tells_what_is_the_gate() {
         (
             FileKind::Code,
             "src/main.py src/latest.js src/Contest.java lib/attest.go go.mod Gemfile requirements.txt src/verify.go greet.sh \
-             TestimonialService.java src/check.py spectrum/a.c",
+             TestimonialService.java src/check.py spectrum/a.c checkout.sh \
+             verifyemail.sh t/a.c src/basic.t",
         ),
         (
             FileKind::Parts(Form::Json),
@@ -92,6 +95,12 @@ fn the_gate_of_a_manifest_is_laid_back_and_its_dependencies_are_not() {
             "{\n\"compilerOptions\": {\n\"lib\": [\n  \"b\"\n],\n\"strict\": true\n}\n}\n",
         ),
         (
+            "tsconfig.json",
+            "{\n  // \"a\"\n  \"compilerOptions\": {\"strict\": true, /* b */ \"lib\": [\"//c\", \",]\",],},\n}",
+            "{\n  \"compilerOptions\": {\"strict\": false, \"lib\": [\"//c\", \",]\"]} // d\n}",
+            "{\"compilerOptions\": {\"lib\": [\"//c\", \",]\"], \"strict\": true}}",
+        ),
+        (
             "Cargo.toml",
             "[package]\nname = \"a\"\n[dependencies]\na = \"1\"\n[lints.clippy]\nall = \"deny\"\n",
             "[package]\nname = \"a\"\nautotests = false\n[dependencies]\na = \"2\"\n[lints.clippy]\nall = \"allow\"\n",
@@ -114,6 +123,12 @@ fn the_gate_of_a_manifest_is_laid_back_and_its_dependencies_are_not() {
             "[project]\ndependencies = [\n  \"a\",\n]\n[tool.pytest.ini_options]\naddopts = \"-q\"\n",
             "[project]\ndependencies = [\n  \"b\",\n]\n[tool.pytest.ini_options]\naddopts = \"-k x\"\n",
             "[project]\ndependencies = [\n  \"b\",\n]\n[tool.pytest.ini_options]\naddopts = \"-q\"\n",
+        ),
+        (
+            "pyproject.toml",
+            "[tool.poetry]\na = 1\n[tool.pdm.scripts]\na = 1\n[tool.vulture]\na = 1\n",
+            "[tool.poetry]\na = 2\n[tool.pdm.scripts]\na = 2\n[tool.vulture]\na = 2\n",
+            "[tool.poetry]\na = 2\n[tool.pdm.scripts]\na = 1\n[tool.vulture]\na = 1\n",
         ),
         (
             "pom.xml",
@@ -227,7 +242,7 @@ fn what_cannot_be_told_from_the_code_is_unclear() {
         (
             "tsconfig.json",
             "{\"strict\": 1}",
-            "{\"strict\": 2, // x\n}".to_owned(),
+            "{\"strict\": 2".to_owned(),
         ),
         ("setup.py", "a = 1\n", "a = 2\n".to_owned()),
     ] {
