@@ -117,6 +117,44 @@ fn what_somebody_does_to_the_files_meanwhile_reaches_no_attempt() {
 }
 
 #[test]
+fn a_build_during_which_somebody_changes_a_file_is_made_again() {
+    let outside = tempfile::tempdir().unwrap();
+    let pipe = |name: &str| {
+        let path = outside.path().join(name);
+        let kind = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, &path, kind, 0o600.into(), 0).unwrap();
+        path
+    };
+    let (begun, go_on) = (pipe("begun"), pipe("go-on"));
+    let place = outside.path().display();
+    let build = format!(
+        "cd {place}; echo >> builds; mkdir first && echo > begun && read x < go-on; cd -; ! grep -q broken b.txt"
+    );
+    let texts = ["one\n", "one\ntwo\n"].map(|text| [("a.txt", text.to_owned())]);
+    let server = ModelServer::start(texts.iter().map(|files| answer(files)));
+    let project = TestProject::new()
+        .with(&server)
+        .file("b.txt", "b\n")
+        .build(&build);
+    let b = project.path("b.txt");
+    let somebody = std::thread::spawn(move || {
+        fs::read(begun).unwrap();
+        fs::write(b, "broken\n").unwrap();
+        fs::write(go_on, "go on\n").unwrap();
+    });
+    let run = project
+        .run(&["--attempts", "2", "--sandbox", "off"])
+        .exits(0);
+    somebody.join().unwrap();
+    let builds = fs::read_to_string(outside.path().join("builds")).unwrap();
+    assert!(builds.len() > 2, "{builds:?}");
+    let why = "the smallest change that has passed: 1 line";
+    assert_eq!(choice(&run), ["the change", why]);
+    run.says(&["changed by somebody while the attempts were built, without that: `b.txt`"]);
+    assert_eq!(project.read("b.txt"), "broken\n");
+}
+
+#[test]
 fn the_time_limit_ends_all_calls_and_what_has_passed_by_then_is_taken() {
     let silent = || Answer::silence();
     let ((one, _a), (two, _b), (three, _c)) = (silent(), silent(), silent());

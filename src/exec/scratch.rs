@@ -26,7 +26,7 @@ use rustix::io::Errno;
 use rustix::process::fchdir;
 use serde::{Deserialize, Serialize};
 
-use self::copy::{FileStates, bring_entry, copy_tree, finish, states};
+use self::copy::{FileStates, bring_entry, copy_tree, states};
 use self::namespace::{Namespaces, Passed};
 use self::place::{Place, TREE, UPPER, is_opaque};
 use super::child_env::ChildEnv;
@@ -214,22 +214,6 @@ impl Scratch {
         io::Write::write_all(&mut file, content)?;
         let set = |mode| Ok(fchmod(&file, Mode::from_raw_mode(mode))?);
         mode.map_or(Ok(()), set)
-    }
-
-    /// Gives the tree its own copy of a file, with the same rights and times, so that what becomes of the project's does not
-    /// reach it. Returns whether it has one: there may be no such file, or it may belong to somebody else.
-    ///
-    /// # Errors
-    /// Fails if the file cannot be copied.
-    pub fn own(&self, path: &str) -> io::Result<bool> {
-        let directory = self.directory_of(path, false);
-        let file = directory.and_then(|directory| files::open_in(&directory, name(path)));
-        // An overlay copies a file as soon as anything of it is set.
-        match file.and_then(|file| finish(&file, &file)).if_there() {
-            Err(error) if files::is_no_file(&error) => Ok(false),
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(false),
-            owned => owned.map(|owned| owned.is_some()),
-        }
     }
 
     /// Removes a file, if it is there.

@@ -157,13 +157,13 @@ impl<'r> RunLog<'r> {
         self.named_build(&run_files::name(step, Artifact::Build))
     }
 
-    /// Opens the log of a build that is no step's.
+    /// Opens the log of a build that is no step's. It replaces that of a build that is made again.
     ///
     /// # Errors
     /// When the file cannot be written.
     pub fn named_build(&self, name: &str) -> Result<BuildLog<'r>, LogError> {
         let path = self.folder.path().join(name);
-        let file = self.folder.open().and_then(|folder| create(&folder, name));
+        let file = self.folder.open().and_then(|folder| replace(&folder, name));
         BuildLog::new(file.map_err(failed(&path))?, path, self.redactor)
     }
 
@@ -176,8 +176,7 @@ impl<'r> RunLog<'r> {
         let path = logs.join(run_files::BASELINE);
         let open = || {
             make_directory(&logs)?;
-            fs::remove_file(&path).if_there()?;
-            create(&open_directory_in(CWD, &logs)?, run_files::BASELINE)
+            replace(&open_directory_in(CWD, &logs)?, run_files::BASELINE)
         };
         let file = open().map_err(failed(&path))?;
         BuildLog::new(file, path, redactor)
@@ -377,6 +376,13 @@ pub fn sweep(root: &Path) {
 /// Creates a file that must not exist yet, so that neither a link nor another run's file is written to.
 fn create(folder: &File, name: &str) -> io::Result<File> {
     create_new_in(folder, name, 0o666)
+}
+
+/// Creates a file, instead of one that is there.
+fn replace(folder: &File, name: &str) -> io::Result<File> {
+    let removed = unlinkat(folder, name, AtFlags::empty());
+    removed.map_err(io::Error::from).if_there()?;
+    create(folder, name)
 }
 
 #[cfg(test)]

@@ -1,28 +1,51 @@
 //! The project's files as they are when several attempts at a change begin: what somebody does to them meanwhile reaches
-//! none of the attempts.
+//! no build that counts.
 //!
-//! Copies the files that git does not ignore into a scratch tree, and lists them again at the end.
+//! Copies the files that git does not ignore into one file without a name, since a tree of copies takes longer than many
+//! a build. A build during which somebody has changed one of them is made again, with the copies of what has changed.
 
-use std::collections::BTreeSet;
-use std::io;
-use std::os::unix::fs::MetadataExt as _;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Write};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustix::fs::RawMode;
 
 use super::builds;
 use super::context::Context;
 use super::passed_trees::files_of;
+use crate::edit::beneath::{OpenDirectory, PathEntry, Root};
 use crate::edit::{Stamp, stamp};
 use crate::exec::build_script::BUILD_SCRIPT;
-use crate::exec::scratch::{Scratch, ScratchError};
+use crate::exec::scratch::Scratch;
 use crate::sys::error::Error;
 use crate::sys::files::PathError;
 
-/// A tree that attempts begin from.
+/// Size of what is written at once, in bytes.
+const BUFFER: usize = 1 << 20;
+
+/// The files that attempts begin from.
 #[derive(Debug)]
 pub struct Pin {
+    /// A tree that nothing is written to, which the trees of builds are made from.
     tree: Scratch,
-    /// The files that it has.
+    /// The project's files.
     files: FilesThen,
+    /// Their content, one after the other.
+    content: File,
+    copies: BTreeMap<String, Copy>,
+    /// The copied files that somebody is known to have changed since.
+    changed: Mutex<BTreeSet<String>>,
+}
+
+/// The place of a file's copy.
+#[derive(Debug)]
+struct Copy {
+    offset: u64,
+    length: u64,
+    mode: RawMode,
 }
 
 /// The project's files that git does not ignore, at a time.
@@ -35,40 +58,113 @@ pub struct FilesThen {
     began: Stamp,
 }
 
+impl Copy {
+    /// Copies a file to the end of the content; `None` if it may not be read, or is none.
+    fn new(
+        entry: io::Result<PathEntry>,
+        (content, offset): (&mut impl Write, u64),
+    ) -> io::Result<Option<Self>> {
+        let file = match entry {
+            Ok(PathEntry::File(file)) => file,
+            Err(error) if error.kind() != io::ErrorKind::PermissionDenied => return Err(error),
+            _ => return Ok(None),
+        };
+        let found = file.metadata()?;
+        // Of small files, the kernel's own copy is the slower one.
+        let plain: &mut dyn Read = &mut file.take(found.len());
+        let length = io::copy(plain, content)?;
+        let mode = found.mode() & 0o7777;
+        Ok(Some(Self {
+            offset,
+            length,
+            mode,
+        }))
+    }
+}
+
 impl Pin {
-    /// Makes the tree.
+    /// Copies the files.
     ///
     /// # Errors
     /// When there are too many files, one cannot be copied, or a signal arrives.
     pub fn new(context: &Context<'_>) -> Result<Self, Error> {
-        let root = context.project.root().to_path_buf();
-        let began = stamp(context.clock.now().into());
+        let root = context.project.root();
         let tree = builds::fork(context)?;
         let too_many = || io::Error::other("there are too many, or one is not readable");
-        let listed = files_of(&root).ok_or_else(too_many);
-        let listed = listed.map_err(PathError::of("list the files of", &root))?;
-        let mut paths = BTreeSet::new();
-        for path in listed.into_iter().chain([BUILD_SCRIPT.to_owned()]) {
+        let files = FilesThen::now(context).ok_or_else(too_many);
+        let files = files.map_err(PathError::of("list the files of", root))?;
+        let handle = Root::open(root).map_err(io::Error::from);
+        let handle = handle.map_err(PathError::of("read", root))?;
+        let content = tempfile::tempfile_in(tree.private());
+        let content = content.map_err(PathError::of("copy", root))?;
+        let mut content = BufWriter::with_capacity(BUFFER, content);
+        let mut directory = OpenDirectory::to_read();
+        let (mut copies, mut end) = (BTreeMap::new(), 0);
+        let script = BUILD_SCRIPT.to_owned();
+        for path in files.paths.iter().chain([&script]) {
             context.interrupt.check()?;
-            if tree.own(&path).map_err(PathError::of("copy", &path))? {
-                paths.insert(path);
+            let entry = directory.entry(&handle, path);
+            let copy = Copy::new(entry, (&mut content, end));
+            if let Some(copy) = copy.map_err(PathError::of("copy", path))? {
+                end += copy.length;
+                copies.insert(path.clone(), copy);
             }
         }
-        let files = FilesThen { root, paths, began };
-        Ok(Self { tree, files })
+        let content = content.into_inner().map_err(io::IntoInnerError::into_error);
+        Ok(Self {
+            content: content.map_err(PathError::of("copy", root))?,
+            copies,
+            changed: Mutex::default(),
+            files,
+            tree,
+        })
     }
 
-    /// Makes a tree that begins as this one is.
+    /// Builds in a tree that begins as the files were, and again in a new one if somebody has changed files meanwhile.
     ///
     /// # Errors
-    /// When neither an overlay nor a copy can be made.
-    pub fn fork(&self) -> Result<Scratch, ScratchError> {
-        self.tree.fork()
+    /// When no tree can be made, or `build` fails.
+    pub fn build<T>(
+        &self,
+        mut build: impl FnMut(&Scratch) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        loop {
+            let tree = self.tree.fork()?;
+            let laid = self.known().clone();
+            for path in &laid {
+                let laid = self.lay(&tree, path);
+                laid.map_err(PathError::of("write", path))?;
+            }
+            let built = build(&tree)?;
+            let copied = self.copies.keys();
+            let changed = copied.filter(|path| self.files.is_changed(path)).cloned();
+            let mut known = self.known();
+            *known = changed.collect();
+            if *known == laid {
+                return Ok(built);
+            }
+        }
     }
 
-    /// Returns the files of the project that somebody has changed or removed since, and those that are new.
+    /// Writes what a file was to a tree.
+    fn lay(&self, tree: &Scratch, path: &str) -> io::Result<()> {
+        let Some(copy) = self.copies.get(path) else {
+            return Ok(());
+        };
+        let length = usize::try_from(copy.length).map_err(io::Error::other)?;
+        let mut content = vec![0; length];
+        self.content.read_exact_at(&mut content, copy.offset)?;
+        tree.write(path, &content, Some(copy.mode))
+    }
+
+    /// Returns the files that somebody has changed or removed while builds were made, and those that are new.
     pub fn changed(&self) -> (Vec<String>, Vec<String>) {
-        self.files.changed()
+        let changed = self.known().iter().cloned().collect();
+        (changed, self.files.made())
+    }
+
+    fn known(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.changed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -83,14 +179,22 @@ impl FilesThen {
 
     /// Returns the files of the project that somebody has changed or removed since, and those that are new.
     pub fn changed(&self) -> (Vec<String>, Vec<String>) {
+        let paths = self.paths.iter();
+        let changed = paths.filter(|path| self.is_changed(path)).cloned();
+        (changed.collect(), self.made())
+    }
+
+    /// Returns the files of the project that are new since.
+    fn made(&self) -> Vec<String> {
         let now = files_of(&self.root).unwrap_or_default();
-        let is_changed = |path: &&String| {
-            let found = self.root.join(path).symlink_metadata();
-            found.map_or(true, |found| {
-                (found.ctime(), found.ctime_nsec()) > self.began
-            })
-        };
-        let changed = now.union(&self.paths).filter(is_changed).cloned();
-        changed.partition(|path| self.paths.contains(path))
+        let new = now.difference(&self.paths);
+        new.filter(|path| self.is_changed(path)).cloned().collect()
+    }
+
+    /// Returns whether somebody has changed, made or removed a file since.
+    fn is_changed(&self, path: &str) -> bool {
+        let found = self.root.join(path).symlink_metadata();
+        let time = |found: std::fs::Metadata| (found.ctime(), found.ctime_nsec());
+        found.map_or(true, |found| time(found) > self.began)
     }
 }

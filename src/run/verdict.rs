@@ -25,6 +25,7 @@ use super::context::Context;
 use super::pin::Pin;
 use crate::exec::build_script::BuildStatus;
 use crate::exec::sandbox::SandboxMode;
+use crate::exec::scratch::Scratch;
 use crate::model::StepId;
 use crate::record::gate::{GateChange, GateFault, GateRecord, NewTests, OldGate, listed};
 use crate::record::run_files;
@@ -170,7 +171,7 @@ struct Judge<'j, 'c, 'r> {
     builds: Option<Builds<'c>>,
 }
 
-impl Judge<'_, '_, '_> {
+impl<'c> Judge<'_, 'c, '_> {
     /// Builds the new code with the old gate; where that fails, without those tests that the query names, which are
     /// `excused` if that passes.
     fn old_gate(&mut self, excused: &mut Vec<String>) -> Result<OldGate, Interrupted> {
@@ -250,45 +251,24 @@ impl Judge<'_, '_, '_> {
     }
 
     fn build(&mut self, tree: &[(&str, Option<FileState>)], name: &str) -> Result<Ending, Error> {
-        let apart = self.change.apart;
-        let scratch = match apart {
-            None => builds::fork(self.context),
-            Some((pin, _)) => pin.fork(),
-        }?;
         self.wait_for_the_next_second()?;
-        let is_laid = |path: &str| tree.iter().any(|(laid, _)| *laid == path);
-        // What is not in the project yet.
-        let rest = self.change.files.iter();
-        let rest = rest.filter(|change| apart.is_some() && !is_laid(&change.path));
-        let rest = rest.map(|change| (change.path.as_str(), change.after.as_ref()));
-        let tree = tree.iter().map(|(path, state)| (*path, state.as_ref()));
-        for (path, state) in tree.chain(rest) {
-            // Of an attempt, only contents are known; rights stay.
-            let mode = |state: &FileState| apart.is_none().then_some(state.mode);
-            let written = match state {
-                Some(state) => scratch.write(path, &state.content, mode(state)),
-                None => scratch.remove(path),
-            };
-            written.map_err(PathError::of("write", path))?;
-        }
-        let builds = match &mut self.builds {
+        let builds = match self.builds.take() {
             Some(builds) => builds,
-            none => {
-                // What was sandboxed when it passed stays so.
-                let mut built = self
-                    .run
-                    .record
-                    .steps
-                    .iter()
-                    .filter_map(|step| step.build.as_ref());
-                let is_sandboxed = built.any(|build| build.sandbox != SandboxMode::Off);
-                let Baseline { build, hosts } = self.how;
-                none.insert(Builds::after(self.context, build, hosts, is_sandboxed)?)
-            }
+            None => self.new_builds()?,
         };
-        let mut log = self.run.log.named_build(&self.change.log(name))?;
-        let report = builds.build_in(&scratch, &mut log)?;
-        let output = log.finish(&describe(report.status))?;
+        let build = |scratch: &Scratch| {
+            self.lay(scratch, tree)?;
+            let mut log = self.run.log.named_build(&self.change.log(name))?;
+            let report = builds.build_in(scratch, &mut log)?;
+            let output = log.finish(&describe(report.status))?;
+            Ok((report, output))
+        };
+        let built = match self.change.apart {
+            None => build(&builds::fork(self.context)?),
+            Some((pin, _)) => pin.build(build),
+        };
+        self.builds = Some(builds);
+        let (report, output) = built?;
         let tests: Vec<&str> = self.changed.tests().map(|(path, _)| path).collect();
         let ending = Ending::of(report.status, &output.text, &tests);
         let has_ended = matches!(report.status, BuildStatus::Exited(_));
@@ -299,6 +279,39 @@ impl Judge<'_, '_, '_> {
             _ if name == run_files::OLD_CHECK && MISFIT.is_match(&output.text) => Ending::NotBuilt,
             ending => ending,
         })
+    }
+
+    /// Lays these files over a tree and, over the tree that an attempt began from, the rest of the change.
+    fn lay(&self, scratch: &Scratch, tree: &[(&str, Option<FileState>)]) -> Result<(), PathError> {
+        let is_apart = self.change.apart.is_some();
+        let is_laid = |path: &str| tree.iter().any(|(laid, _)| *laid == path);
+        let rest = self.change.files.iter();
+        let rest = rest.filter(|change| is_apart && !is_laid(&change.path));
+        let rest = rest.map(|change| (change.path.as_str(), change.after.as_ref()));
+        let tree = tree.iter().map(|(path, state)| (*path, state.as_ref()));
+        for (path, state) in tree.chain(rest) {
+            // Of an attempt, only contents are known; rights stay.
+            let mode = |state: &FileState| (!is_apart).then_some(state.mode);
+            let written = match state {
+                Some(state) => scratch.write(path, &state.content, mode(state)),
+                None => scratch.remove(path),
+            };
+            written.map_err(PathError::of("write", path))?;
+        }
+        Ok(())
+    }
+
+    /// Prepares builds; what was sandboxed when it passed stays so.
+    fn new_builds(&self) -> Result<Builds<'c>, Error> {
+        let mut built = self
+            .run
+            .record
+            .steps
+            .iter()
+            .filter_map(|step| step.build.as_ref());
+        let is_sandboxed = built.any(|build| build.sandbox != SandboxMode::Off);
+        let Baseline { build, hosts } = self.how;
+        Builds::after(self.context, build, hosts, is_sandboxed)
     }
 
     /// Waits until a file that is written now is newer than the changed ones, by the seconds that interpreters compare.

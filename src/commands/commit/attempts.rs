@@ -475,16 +475,23 @@ impl Maker<'_> {
     ) -> Result<Built, Error> {
         let _turn = self.builds.take();
         context.interrupt.check()?;
-        let scratch = self.pin.fork()?;
-        let read = |path: &str| scratch.read(path).map_err(PathError::of("read", path));
-        let mut before = Vec::new();
-        for (path, content) in edits.all() {
-            before.push((path, read(path)?));
-            lay(&scratch, path, content).map_err(PathError::of("write", path))?;
-        }
         let mut builds = Builds::new(context, self.how.build, self.how.hosts)?;
-        let log = run.log.build(step)?;
-        let (built, changed) = builds.build_apart(&scratch, log)?;
+        let (built, changed, changes) = self.pin.build(|scratch| {
+            let read = |path: &str| scratch.read(path).map_err(PathError::of("read", path));
+            let mut before = Vec::new();
+            for (path, content) in edits.all() {
+                before.push((path, read(path)?));
+                lay(scratch, path, content).map_err(PathError::of("write", path))?;
+            }
+            let log = run.log.build(step)?;
+            let (built, changed) = builds.build_apart(scratch, log)?;
+            let mut changes = Vec::new();
+            for (path, before) in before {
+                changes.push(FileChange::of(path.to_owned(), before, read(path)?));
+            }
+            changes.retain(|change| change.before != change.after);
+            Ok((built, changed, changes))
+        })?;
         run.record.warnings.extend(builds.take_warning());
         for warning in built.warnings {
             run.warn(warning);
@@ -497,11 +504,6 @@ impl Maker<'_> {
             run.log.text(GATE, &changed.diff)?;
             return Err(changed.into());
         }
-        let mut changes = Vec::new();
-        for (path, before) in before {
-            changes.push(FileChange::of(path.to_owned(), before, read(path)?));
-        }
-        changes.retain(|change| change.before != change.after);
         Ok(Built {
             changes,
             status: built.status,

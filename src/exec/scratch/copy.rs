@@ -129,7 +129,7 @@ fn copy_link(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 /// Gives a copy the mode and the times of its original.
-pub(super) fn finish(original: &File, copy: &File) -> io::Result<()> {
+fn finish(original: &File, copy: &File) -> io::Result<()> {
     let metadata = original.metadata()?;
     copy.set_permissions(metadata.permissions())?;
     let times = FileTimes::new().set_modified(metadata.modified()?);
