@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::json;
 
 use crate::support::agent::{self, AgentProject};
-use crate::support::{Finished, ModelServer, TestProject, bubblewrap_works};
+use crate::support::{Answer, Finished, ModelServer, TestProject, bubblewrap_works, gemini};
 
 const ONE: &str = "^^^src/a.rs\none\n^^^end\n^^^src/main.rs\n^^^delete\n";
 const TWO: &str = "^^^src/a.rs\ntwo\n^^^end\n";
@@ -265,6 +265,26 @@ fn what_somebody_changes_meanwhile_is_not_overwritten() {
             let found = project.path("src/a.rs").metadata().unwrap();
             assert_eq!(found.permissions().mode() & 0o777, 0o755);
         }
+    }
+}
+
+#[test]
+fn what_somebody_changes_while_the_model_is_at_work_is_kept_beside_the_runs_version() {
+    for flags in [&["--scratch"][..], &["--scratch", "--attempts", "2"]] {
+        let project = TestProject::new().file("src/a.rs", "mine\n");
+        let path = project.path("src/a.rs");
+        let theirs = Answer::gemini_after(move || fs::write(path, "theirs\n").unwrap(), TWO);
+        let server = ModelServer::start([theirs, Answer::json(&gemini(TWO))]);
+        let project = project.with(&server).file(
+            "agent-config/codeRollup.txt",
+            "--- src/a.rs ---\nmine\n--- src/main.rs ---\nfn main() {}\n",
+        );
+        let told = "changed while the run went on: `src/a.rs`";
+        let run = project.run(flags).exits(6).says(&[told, "unapplied.diff"]);
+        assert_eq!(project.read("src/a.rs"), "theirs\n");
+        assert!(run.logged("unapplied.diff").contains("-theirs\n+two\n"));
+        assert_eq!(run.result()["tree"], "unchanged");
+        project.run(&["undo"]).exits(2);
     }
 }
 

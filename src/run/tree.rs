@@ -85,6 +85,8 @@ pub struct RunTree<'c> {
     undo_log: UndoLog<'c>,
     /// The model's view of the files.
     shown: Shown,
+    /// Files that replies have replaced in the scratch tree alone, since somebody had changed them.
+    changed_meanwhile: BTreeSet<String>,
     /// Time at which the latest edits were completely applied.
     installed: Stamp,
 }
@@ -101,6 +103,7 @@ impl<'c> RunTree<'c> {
             journal: context.project.journal_directory(),
             undo_log: UndoLog::new(root, run.log.folder(), context.redactor),
             shown: Shown::default(),
+            changed_meanwhile: BTreeSet::new(),
             installed: Stamp::default(),
         }
     }
@@ -118,11 +121,19 @@ impl<'c> RunTree<'c> {
     }
 
     /// Checks what a reply would replace against the model's view.
-    pub fn check(&self, run: &mut Run<'_>, edits: &VerifiedEdits) -> Result<(), ChangedMeanwhile> {
+    ///
+    /// # Errors
+    /// When somebody has changed a file. In a scratch tree, it is replaced all the same: the project keeps its own.
+    pub fn check(
+        &mut self,
+        run: &mut Run<'_>,
+        edits: &VerifiedEdits,
+    ) -> Result<(), ChangedMeanwhile> {
         let path = self.context.environment.os("PATH");
         let git = Git::find(path, self.context.project.root());
-        for warning in self.shown.check(edits, git.as_ref())? {
-            run.warn(warning);
+        match self.shown.check(edits, git.as_ref()) {
+            Err(changed) if self.is_apart() => self.changed_meanwhile.extend(changed.files),
+            checked => checked?.into_iter().for_each(|warning| run.warn(warning)),
         }
         Ok(())
     }
@@ -345,7 +356,7 @@ impl<'c> RunTree<'c> {
             let after = change.after.last().copied().flatten();
             let now = project.digest(path);
             if before != after && now != after {
-                if now != before {
+                if now != before || self.changed_meanwhile.contains(path) {
                     changed.push(path.clone());
                 }
                 paths.push((path.clone(), after.is_none()));
