@@ -262,8 +262,14 @@ fn what_somebody_changes_meanwhile_is_not_overwritten() {
             assert_eq!(run.result()["tree"], "unchanged");
         } else {
             assert_eq!(project.read("src/a.rs"), "two\n");
-            let found = project.path("src/a.rs").metadata().unwrap();
-            assert_eq!(found.permissions().mode() & 0o777, 0o755);
+            let mode = || {
+                let found = project.path("src/a.rs").metadata().unwrap();
+                found.permissions().mode() & 0o777
+            };
+            assert_eq!(mode(), 0o755);
+            project.run(&["undo"]).exits(0);
+            assert_eq!(project.read("src/a.rs"), "mine\n");
+            assert_eq!(mode(), 0o755);
         }
     }
 }

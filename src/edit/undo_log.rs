@@ -248,6 +248,29 @@ impl<'r> UndoLog<'r> {
         let _ = self.remove(beside_keys);
     }
 
+    /// Records the modes that files have below `root` as those before the run: somebody may have changed them there.
+    ///
+    /// # Errors
+    /// When the log cannot be written.
+    pub fn adopt_modes(&mut self, root: &Path) -> io::Result<()> {
+        let root = Root::open(root)?;
+        let (mut directory, mut news) = (OpenDirectory::default(), false);
+        for (path, change) in &mut self.changes.files {
+            // Whatever else is there now is nothing that the run may replace.
+            if let Some(before) = &mut change.before
+                && let Ok(PathEntry::File(file)) = directory.entry(&root, path)
+            {
+                let mode = Rights::of(&fstat(&file)?).mode;
+                news |= mode != before.mode;
+                before.mode = mode;
+            }
+        }
+        if news {
+            self.save()?;
+        }
+        Ok(())
+    }
+
     /// Confirms the last entry, which was carried out.
     pub(super) fn confirm(&mut self) {
         self.previous = None;

@@ -1,7 +1,7 @@
 //! A run's changes to the project's files: applies replies, reverts them, and tracks what builds make of them.
 
 use std::collections::BTreeSet;
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io;
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -26,6 +26,7 @@ use crate::edit::{
 use crate::model::StepId;
 use crate::project::changed_files::EditsRecord;
 use crate::project::repository::DOT_GIT;
+use crate::project::run_folder::CHANGES;
 use crate::record::event::Event;
 use crate::record::gate::listed;
 use crate::record::result::TreeState;
@@ -309,6 +310,10 @@ impl<'c> RunTree<'c> {
                 "left behind in the scratch tree (only text files are applied): {left}"
             ));
         }
+        let mode_of = |(path, _): &(String, EditKind)| Some((path.clone(), self.made_mode(path)?));
+        let modes: Vec<_> = files.iter().filter_map(mode_of).collect();
+        let adopted = self.undo_log.adopt_modes(&root);
+        adopted.map_err(PathError::of("write", CHANGES))?;
         let journal = scratch.journal.clone();
         let done = Counter::default();
         let tree = tree_at(self.context, &root, &journal, &done);
@@ -324,8 +329,10 @@ impl<'c> RunTree<'c> {
             }
             return Err(error.into());
         }
-        for (path, _) in files {
-            if let Err(error) = self.bring_mode(&root, &path) {
+        for (path, mode) in modes {
+            let file = open(&root, &path);
+            let set = file.and_then(|file| file.map_or(Ok(()), |file| file.set_permissions(mode)));
+            if let Err(error) = set {
                 run.warn(format!(
                     "the mode of `{path}` was not brought over: {error}"
                 ));
@@ -429,17 +436,12 @@ impl<'c> RunTree<'c> {
         Ok(Some(besides.collect()))
     }
 
-    /// Gives a file of the project the mode that it has in the scratch tree, if the run has changed that.
-    fn bring_mode(&self, root: &Path, path: &str) -> io::Result<()> {
-        let Some((made, file)) = open(&self.root, path)?.zip(open(root, path)?) else {
-            return Ok(());
-        };
-        let mode = made.metadata()?.permissions();
+    /// The mode that a file has in the scratch tree, if the run has changed it.
+    fn made_mode(&self, path: &str) -> Option<Permissions> {
+        let made = open(&self.root, path).ok()??.metadata().ok()?;
         let before = self.kept(path).map(|(_, mode)| mode);
-        if before == Some(mode.mode() & 0o7777) || file.metadata()?.permissions() == mode {
-            return Ok(());
-        }
-        file.set_permissions(mode)
+        let mode = made.permissions();
+        (before != Some(mode.mode() & 0o7777)).then_some(mode)
     }
 
     /// Returns whether the changes of the run have yet to be brought to the project.
