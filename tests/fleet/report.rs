@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
 
 use serde_json::{Value, json};
 
 use super::{BAD, Fleet, GOOD, change, with};
-use crate::support::{Finished, ModelServer, skipped};
+use crate::machine::fits_sarif;
+use crate::support::{Finished, ModelServer};
 
 /// A campaign of three tasks: `web` is done, `lint` fails with a finding in a file, and so does `gate`, which changes
 /// its tests.
@@ -131,7 +131,7 @@ fn sarif_has_a_place_and_a_fingerprint_for_each_result() {
         .collect();
     assert_eq!(fingerprints.len(), results.len());
     assert_eq!(report(&fleet, "sarif").stdout, printed);
-    fits_the_schema(&log);
+    fits_sarif(&log);
     let notified = run["invocations"][0]["toolExecutionNotifications"].to_string();
     for told in ["lint: ../x.c: out", "gate: nope.c: no"] {
         assert!(notified.contains(told), "{notified}");
@@ -144,25 +144,6 @@ fn place(result: &Value) -> String {
     let (file, line) = (&place["artifactLocation"], &place["region"]["startLine"]);
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     format!("{} {} {line}", text(&file["uriBaseId"]), text(&file["uri"]))
-}
-
-/// Holds a log against the schema of SARIF 2.1.0.
-fn fits_the_schema(log: &Value) {
-    let path =
-        "target/validators/node_modules/@microsoft/jest-sarif/lib/schemas/sarif-2.1.0-rtm.5.json";
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
-    let Ok(schema) = fs::read_to_string(path) else {
-        return skipped("no schema of SARIF; see tests/examples/install.sh");
-    };
-    // A pattern for languages is a regular expression of JavaScript alone.
-    let schema = schema.replace("{2}]?$", "{2}$");
-    let schema: Value = serde_json::from_str(&schema).unwrap();
-    let schema = jsonschema::validator_for(&schema).unwrap();
-    let faults: Vec<_> = schema
-        .iter_errors(log)
-        .map(|fault| fault.to_string())
-        .collect();
-    assert!(faults.is_empty(), "{faults:#?}");
 }
 
 #[test]

@@ -12,6 +12,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::exec::build_script::BUILD_SCRIPT;
 use crate::record::finding::{Finding, ReportFinding};
 use crate::record::gate::GateFault;
 use crate::record::result::{RunRecord, WarningRecord};
@@ -120,6 +121,20 @@ fn judged(record: &RunRecord) -> impl Iterator<Item = Reported<'_>> {
     })
 }
 
+/// The last build of a run, if it has failed, in the place of its script.
+fn failed_build(record: &RunRecord) -> Option<Reported<'_>> {
+    let mut builds = record.steps.iter().filter_map(|step| step.build.as_ref());
+    let failed = builds.next_back().filter(|build| !build.passed())?;
+    Some(Reported {
+        rule: "build-failed",
+        level: "error",
+        message: format!("`{BUILD_SCRIPT}` has failed: {failed}").into(),
+        file: Some(BUILD_SCRIPT),
+        line: None,
+        identity: "",
+    })
+}
+
 /// Returns what the last build of a run has found, the warnings about its change, the verdict on the gate, and what a
 /// report has found.
 fn reported(record: &RunRecord) -> impl Iterator<Item = Reported<'_>> {
@@ -171,9 +186,9 @@ impl Results {
 /// Returns the log of a run.
 pub fn log(record: &RunRecord) -> Value {
     let mut results = Results::default();
-    let (mut without_place, is_report) = (Vec::new(), record.findings.is_some());
-    for one in reported(record) {
-        if is_report && one.file.is_none() {
+    let mut without_place = Vec::new();
+    for one in reported(record).chain(failed_build(record)) {
+        if one.file.is_none() {
             // A code host refuses a log with one such result.
             without_place.push(notification(one.level, &one.message));
         } else {
@@ -369,7 +384,7 @@ mod tests {
         let reported = log(&record);
         let levels = reported["runs"][0]["results"].as_array().unwrap().iter();
         let levels: Vec<&Value> = levels.map(|result| &result["level"]).collect();
-        assert_eq!(levels[3..], ["warning"; 4]);
+        assert_eq!(levels[2..6], ["warning"; 4]);
         record.exit.name = "gate-weakened".into();
         let log = log(&record);
         let run = &log["runs"][0];
@@ -389,22 +404,25 @@ mod tests {
             results.iter().map(told).collect::<Vec<_>>(),
             [
                 r#""rustc" 0 "error" "src/a%20b.rs" 3"#,
-                r#""rustc" 0 "error" null null"#,
                 r#""test-skipped" 1 "warning" "t.py" null"#,
                 r#""gate-weakened" 2 "error" "t.py" null"#,
                 r#""gate-weakened" 2 "error" "ci.yml" null"#,
                 r#""not-proven" 3 "warning" "t.py" null"#,
                 r#""not-proven" 3 "warning" "ci.yml" null"#,
+                r#""build-failed" 4 "error" "build.sh" null"#,
             ]
         );
         assert_eq!(
             run["tool"]["driver"]["rules"],
-            json!([{"id": "rustc"}, {"id": "test-skipped"}, {"id": "gate-weakened"}, {"id": "not-proven"}])
+            json!([{"id": "rustc"}, {"id": "test-skipped"}, {"id": "gate-weakened"}, {"id": "not-proven"}, {"id": "build-failed"}])
         );
         let notified = &run["invocations"][0]["toolExecutionNotifications"];
         assert_eq!(
             notified,
-            &json!([{"level": "warning", "message": {"text": "other"}}])
+            &json!([
+                {"level": "warning", "message": {"text": "other"}},
+                {"level": "error", "message": {"text": "/usr/x.h: no"}},
+            ])
         );
     }
 
@@ -528,6 +546,6 @@ mod tests {
         ]);
         assert_eq!(before, after);
         let all: std::collections::BTreeSet<_> = before.iter().collect();
-        assert_eq!(all.len(), 3);
+        assert_eq!(all.len(), 4);
     }
 }
