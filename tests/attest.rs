@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::support::agent::{AgentProject, PASS, done, write};
-use crate::support::{Finished, ModelServer, TestProject, skipped};
+use crate::support::{Answer, Finished, ModelServer, TestProject, gemini, skipped};
 
 const REPLY: &str = "^^^src/main.rs\nfn main() { new() }\n^^^end\n^^^src/new.rs\nfn new() {}\n^^^end\n^^^gone\n^^^delete\n";
 
@@ -58,7 +58,9 @@ fn a_statement_tells_the_result_and_what_it_was_made_from() {
     let predicate = &statement["predicate"];
     assert_eq!(predicate["run"], format!("logs/{}", run.folder));
     assert_eq!(predicate["exit"]["name"], "done");
-    assert_eq!(predicate["model"]["asked"], "gemini-2.5-pro");
+    let models = serde_json::json!({"asked": "gemini-2.5-pro", "served": "gemini-2.5-pro-test"});
+    assert_eq!(predicate["model"], models);
+    assert_eq!(predicate["attempts"][0]["model"], models);
     let is =
         |content: &str, digest: &Value| assert_eq!(digest["sha256"], sha256(content), "{content}");
     is(&project.read("build.sh"), &predicate["build.sh"]);
@@ -255,6 +257,35 @@ fn a_run_in_a_scratch_tree_is_attested_as_any_other() {
         .exits(1);
     let statement = state(&project);
     assert_eq!(statement["subject"].as_array().unwrap().len(), 1);
+    project.run(&["verify", "statement.json"]).exits(0);
+}
+
+#[test]
+fn each_call_has_the_model_that_was_served_if_its_vendor_tells() {
+    let [mut first, mut second] = [(); 2].map(|()| gemini(REPLY));
+    first["modelVersion"] = "gemini-2.5-pro-002".into();
+    second.as_object_mut().unwrap().remove("modelVersion");
+    let repair = gemini("^^^src/new.rs\nfn newer() {}\n^^^end\n");
+    let server = ModelServer::start([first, second, repair].iter().map(Answer::json));
+    let project = TestProject::new()
+        .with(&server)
+        .file("gone", "old\n")
+        .build("grep -q newer src/new.rs");
+    project.run(&["--attempts", "2"]).exits(0);
+    let statement = state(&project);
+    let attempts = statement["predicate"]["attempts"].as_array().unwrap();
+    let mut served: Vec<_> = attempts
+        .iter()
+        .map(|attempt| attempt["model"].get("served").and_then(Value::as_str))
+        .collect();
+    // Which of the two is asked first is open.
+    served[..2].sort_unstable();
+    let told = ["gemini-2.5-pro-002", "gemini-2.5-pro-test"].map(Some);
+    assert_eq!(served, [&[None][..], &told].concat());
+    assert_eq!(
+        statement["predicate"]["model"]["served"],
+        "gemini-2.5-pro-test"
+    );
     project.run(&["verify", "statement.json"]).exits(0);
 }
 

@@ -347,8 +347,9 @@ impl<'c> Run<'c> {
         self.note(|record| (record.model, record.provider) = (Some(name), Some(provider)));
     }
 
-    /// Records which model answered if it is not the one requested, and returns the price of the call.
+    /// Records which model answered, and returns the price of the call.
     fn note_served(&mut self, spec: &ModelSpec, version: Option<&str>) -> Option<Price> {
+        self.note(|record| record.model_version = version.map(str::to_owned));
         let Some(served) = version.and_then(|version| Served::instead(self.context, spec, version))
         else {
             return spec.price;

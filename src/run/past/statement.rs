@@ -92,7 +92,7 @@ impl Statement {
         let mut predicate = json!({
             "run": folder, "workflow": record.workflow, "started": fields["started"],
             "exit": record.exit, "tree": fields["tree"], "gate": fields["gate"], "scratch": fields["scratch"],
-            "model": {"asked": asked.or(record.model.as_ref()), "served": record.model_version}, "cost": record.cost,
+            "model": models(asked.or(record.model.as_ref()), record.model_version.as_ref()), "cost": record.cost,
         });
         let mut builds = record.steps.iter().filter_map(|step| step.build.as_ref());
         let build = builds.next_back().or(record.baseline.as_ref());
@@ -194,6 +194,15 @@ fn saved(run: &PastRun, project: &Project) -> impl Iterator<Item = Value> {
     })
 }
 
+/// The model asked, and the one that has answered as far as its vendor tells.
+fn models(asked: Option<&String>, served: Option<&String>) -> Value {
+    let mut models = json!({"asked": asked});
+    if let Some(served) = served {
+        models["served"] = served.as_str().into();
+    }
+    models
+}
+
 /// Describes a step by its files.
 fn described_step(run: &PastRun, step: &Step) -> Result<Value, NotRecomputed> {
     let file = |artifact, is_needed| file(run, &run_files::name(&step.id(), artifact), is_needed);
@@ -201,7 +210,7 @@ fn described_step(run: &PastRun, step: &Step) -> Result<Value, NotRecomputed> {
     let build = step.build.as_ref();
     Ok(json!({
         "kind": step.purpose, "number": step.number, "reask": step.reask,
-        "model": {"asked": step.model, "served": step.served}, "tier": step.tier.unwrap_or_default(),
+        "model": models(step.model.as_ref(), step.model_version.as_ref()), "tier": step.tier.unwrap_or_default(),
         "cost": step.cost, "applied": step.edits.is_some(),
         "prompt": file(Artifact::Query, is_asked)?,
         "answer": file(Artifact::ResponseJson, is_answered)?,
