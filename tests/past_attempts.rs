@@ -46,9 +46,14 @@ fn of_a_run_that_was_ended_nothing_was_applied_and_its_attempts_are_listed() {
         let log = project.run(&["log", &run]).exits(0).stdout;
         let lines = log.lines().map(|line| line.split_whitespace().collect());
         let lines: Vec<Vec<&str>> = lines.collect();
-        let attempts = [&["the", "change"][..], &["attempt", "2"], &["attempt", "3"]];
-        for attempt in attempts {
-            let row = [attempt, &["gemini-2.5-pro"]].concat();
+        // The record of an interrupted run has the error of each.
+        let not_built = if signal == Signal::KILL { "-" } else { "no" };
+        for (attempt, passed) in [
+            (["the", "change"], "yes"),
+            (["attempt", "2"], not_built),
+            (["attempt", "3"], not_built),
+        ] {
+            let row = [&attempt[..], &["gemini-2.5-pro", passed]].concat();
             assert!(lines.iter().any(|line| line.starts_with(&row)), "{log}");
         }
         let told = "none is taken: nothing was applied";

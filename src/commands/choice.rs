@@ -36,12 +36,18 @@ pub fn rows(choice: &ChoiceRecord) -> impl Iterator<Item = [Vec<String>; 2]> {
             GateChange::Added => "added",
             GateChange::Changed => "changed",
         });
+        let passed = match (attempt.passed, attempt.findings, &attempt.error) {
+            (true, ..) => "yes",
+            // The run was killed before it was built.
+            (false, None, None) => "-",
+            (false, ..) => "no",
+        };
         let lines = attempt.lines.map(|lines| lines.to_string());
         let cost = attempt.cost.map(|cost| cost.to_string());
         let texts = vec![
             attempt.step.clone(),
             attempt.model.clone(),
-            if attempt.passed { "yes" } else { "no" }.to_owned(),
+            passed.to_owned(),
             gate.unwrap_or("-").to_owned(),
         ];
         let numbers = vec![
