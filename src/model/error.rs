@@ -208,8 +208,15 @@ pub enum ModelError {
     #[error("the model's vendor blocked the prompt: `{finish}`")]
     Blocked { finish: String, spent: Box<Spent> },
     /// The model refused to answer.
-    #[error("the model refused to answer: {0}")]
-    Refused(String),
+    #[error("the model refused to answer: {message}")]
+    Refused {
+        /// The model's words.
+        message: String,
+        /// The vendor's finish reason.
+        finish: String,
+        /// The usage of the call.
+        spent: Box<Spent>,
+    },
     /// The answer has no candidate, or one without text.
     #[error("the model's answer has no text (it ended with `{finish}`)")]
     Empty { finish: String, spent: Box<Spent> },
@@ -326,7 +333,7 @@ impl ModelError {
             | Self::TimedOut(_) => "network",
             Self::Tls { .. } => "network/never",
             Self::Blocked { .. }
-            | Self::Refused(_)
+            | Self::Refused { .. }
             | Self::CutShort {
                 end: End::Refused, ..
             } => "refused",
@@ -395,6 +402,7 @@ impl ModelError {
             Self::CutShort { finish, spent, .. }
             | Self::Incomplete { finish, spent, .. }
             | Self::OtherModel { finish, spent, .. }
+            | Self::Refused { finish, spent, .. }
             | Self::Blocked { finish, spent }
             | Self::Empty { finish, spent } => Some((finish, spent)),
             _ => None,
@@ -451,7 +459,7 @@ impl ModelError {
     /// Returns whether the model or its vendor refused to answer.
     pub fn is_refusal(&self) -> bool {
         match self {
-            Self::Blocked { .. } | Self::Refused(_) => true,
+            Self::Blocked { .. } | Self::Refused { .. } => true,
             Self::CutShort { end, .. } => *end == End::Refused,
             _ => false,
         }

@@ -231,13 +231,18 @@ impl Wire for OpenAi {
             });
         };
         let message = choice.message.unwrap_or_default();
+        let finish = choice.finish_reason.filter(|finish| !finish.is_empty());
         if let Some(text) = message.refusal.filter(|refusal| !refusal.trim().is_empty()) {
-            return Err(ModelError::Refused(one_line(&text)));
+            return Err(ModelError::Refused {
+                message: one_line(&text),
+                finish: finish.unwrap_or("refusal".to_owned()),
+                spent: spent.into(),
+            });
         }
         RawReply {
             parts: parts(message.content, message.tool_calls),
             is_ordered: false,
-            finish: choice.finish_reason.filter(|finish| !finish.is_empty()),
+            finish,
             meaning: end,
             message: filtered(&choice.content_filter_results),
             spent,

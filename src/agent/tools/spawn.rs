@@ -95,7 +95,14 @@ mod tests {
     #[test]
     fn a_helper_that_fails_is_told_and_a_stop_stops_both() {
         let limited = |_: &str| Err(AgentError::LoopLimit(3));
-        let refused = |_: &str| Err(ModelError::Refused("no".to_owned()).into());
+        let refused = |_: &str| {
+            Err(ModelError::Refused {
+                message: "no".to_owned(),
+                finish: "stop".to_owned(),
+                spent: Box::default(),
+            }
+            .into())
+        };
         let cut = |_: &str| Err(ModelError::NoBody.into());
         for (prompt, work, said) in [
             (

@@ -261,7 +261,11 @@ fn model_errors() -> Vec<ModelError> {
             finish: s("SAFETY"),
             spent: Box::default(),
         },
-        ModelError::Refused(s("no")),
+        ModelError::Refused {
+            message: s("no"),
+            finish: s("stop"),
+            spent: spent(),
+        },
         ModelError::Empty {
             finish: s("STOP"),
             spent: spent(),

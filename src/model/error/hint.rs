@@ -81,7 +81,7 @@ impl ModelError {
                  answers; what came is in the log where it was JSON"
             }
             Self::NoBody | Self::Empty { .. } | Self::Unfinished => "try again",
-            Self::Blocked { .. } | Self::Refused(_) => REWORD,
+            Self::Blocked { .. } | Self::Refused { .. } => REWORD,
             Self::CutShort {
                 end: End::MaxTokens,
                 ..

@@ -113,6 +113,22 @@ fn compatible_servers_may_leave_out_or_null_what_is_not_needed() {
 }
 
 #[test]
+fn a_refusal_has_its_usage() {
+    let refused = json!({"content": null, "refusal": "I can't"});
+    for (finish, expected) in [(json!("stop"), "stop"), (json!(null), "refusal")] {
+        let mut refused = answer(refused.clone(), finish);
+        refused["model"] = json!("gpt-5-2025-08-07");
+        refused["usage"] = json!({"prompt_tokens": 7, "completion_tokens": 2});
+        let error = read(&refused).unwrap_err();
+        let (finish, spent) = error.spent().unwrap();
+        let usage = spent.usage.unwrap();
+        assert_eq!((usage.input_tokens, usage.output_tokens), (7, 2));
+        assert_eq!(spent.model_version.as_deref(), Some("gpt-5-2025-08-07"));
+        assert_eq!(finish, expected);
+    }
+}
+
+#[test]
 fn what_is_not_a_whole_answer_says_why() {
     for (json, expected) in [
         (
