@@ -150,7 +150,7 @@ impl Trace<'_> {
             json!({
                 "gen_ai.provider.name": step.provider.map(|provider| provider.vendor().telemetry_name),
                 "gen_ai.request.model": model,
-                "gen_ai.response.model": self.answering(step),
+                "gen_ai.response.model": step.model_version,
                 "gen_ai.response.finish_reasons": step.finish.as_ref().map(|finish| [finish]),
                 "gen_ai.usage.input_tokens": usage.map(|usage| usage.input_tokens),
                 "gen_ai.usage.cache_read.input_tokens": usage.map(|usage| usage.cached_tokens),
@@ -161,15 +161,6 @@ impl Trace<'_> {
                 "code_commit.cost": step.cost.map(Usd::dollars),
             }),
         )
-    }
-
-    /// The model that answered, by the vendor's name; the record has that of the last answer.
-    fn answering<'s>(&'s self, step: &'s Step) -> Option<&'s str> {
-        let mut answered = self.steps.iter().rev();
-        let last = answered.find(|step| step.model.is_some() && step.finish.is_some())?;
-        let version = self.record.model_version.as_deref();
-        let version = version.filter(|_| step.model == last.model && step.finish.is_some());
-        step.served.as_deref().or(version)
     }
 
     /// The reason that the call failed, if it did: the error that the run ended with, if it was the last one.

@@ -96,13 +96,17 @@ fn a_commit_is_its_calls_and_builds() {
     ];
     steps[0].build = build(101);
     steps[1].build = build(0);
-    steps[1].served = Some("gemini-3.8-flash".to_owned());
+    for (step, version) in steps
+        .iter_mut()
+        .zip(["gemini-2.5-pro-001", "gemini-3.8-flash"])
+    {
+        step.model_version = Some(version.to_owned());
+    }
     for step in &mut steps {
         step.usage = Some(usage);
         step.cost = Some(Usd::try_from(0.25).unwrap());
     }
     let record = RunRecord {
-        model_version: Some("gemini-2.5-pro-001".to_owned()),
         cost: Some(Usd::try_from(0.5).unwrap()),
         steps: steps.to_vec(),
         ..record(Exit::Done)
