@@ -627,7 +627,7 @@ fn inputs<'t>(text: &'t str, head: &str, end: &str) -> Vec<&'t str> {
 }
 
 #[test]
-fn the_component_has_the_actions_inputs_but_for_those_that_the_document_names() {
+fn the_component_has_the_actions_inputs_but_for_the_keys() {
     let (action, component) = (
         read(source("action.yml")),
         read(source("templates/code-commit.yml")),
@@ -635,14 +635,9 @@ fn the_component_has_the_actions_inputs_but_for_those_that_the_document_names() 
     let has = inputs(&component, "\n  inputs:\n", "\n---");
     let lacks = inputs(&action, "\ninputs:\n", "\noutputs:");
     let lacks = lacks.into_iter().filter(|name| !has.contains(name));
-    let lacks: BTreeSet<&str> = lacks.filter(|name| !name.ends_with("-key")).collect();
-    let document = read(source("docs/programs.md"));
-    let (_, told) = document
-        .split_once("variables of the project, and ")
-        .unwrap();
-    let (told, _) = told.split_once(", which it lacks").unwrap();
-    let told: BTreeSet<&str> = told.split('`').skip(1).step_by(2).collect();
-    assert_eq!(lacks, told);
+    let lacks: BTreeSet<&str> = lacks.collect();
+    let keys = ["anthropic", "azure", "gemini", "openai"].map(|vendor| format!("{vendor}-key"));
+    assert!(lacks.iter().eq(&keys), "{lacks:?}");
 }
 
 /// The script of GitLab's component and its variables, as they are for these inputs.
@@ -677,17 +672,21 @@ fn component(inputs: &[(&str, &str)]) -> (String, BTreeMap<String, String>) {
 
 #[test]
 fn gitlabs_component_runs_the_program_as_its_inputs_say() {
-    let default = "--rollup --summary-file code-commit-summary.md";
+    let default = "rollup|--summary-file code-commit-summary.md";
     for (inputs, code, expected) in [
         (
             &[("query", HOSTILE)][..],
             0,
-            format!("{default} --sandbox auto --ci --gate report -m {HOSTILE}|diff"),
+            format!(
+                "{default} --sandbox auto --require-clean --deny-warnings=tests --reask 1 --baseline --require-edits --gate report -m {HOSTILE}|diff"
+            ),
         ),
         (
             &[
                 ("query-file", "ask me.txt"),
                 ("ci", "false"),
+                ("baseline", "false"),
+                ("require-edits", "false"),
                 ("gate", "off"),
                 ("scratch", "keep-ignored"),
                 ("strategy", "search"),
@@ -695,11 +694,12 @@ fn gitlabs_component_runs_the_program_as_its_inputs_say() {
                 ("max-cost", "2"),
                 ("models", "{\"models\": []}"),
                 ("arguments", "--timeout\n5m $(touch pwned) *"),
+                ("rollup", "--exclude\n$(touch pwned) *"),
+                ("working-directory", "in here"),
             ],
             1,
-            format!(
-                "{default} --sandbox auto --strategy search --attempts 3 --scratch=keep-ignored --max-cost 2 --timeout 5m $(touch pwned) * -m -"
-            ),
+            "rollup --exclude $(touch pwned) *|--summary-file code-commit-summary.md --sandbox auto --strategy search --attempts 3 --scratch=keep-ignored --max-cost 2 --timeout 5m $(touch pwned) * -m -"
+                .to_owned(),
         ),
         (
             &[
@@ -718,9 +718,11 @@ fn gitlabs_component_runs_the_program_as_its_inputs_say() {
     ] {
         let dir = tempfile::tempdir().unwrap();
         let (script, variables) = component(inputs);
+        let project = dir.path().join(&variables["CC_WORKING_DIRECTORY"]);
+        fs::create_dir_all(&project).unwrap();
         write(&dir.path().join("ask me.txt"), "Do it.\n");
         let body = format!(
-            "{{ printf '%s ' \"$@\"; printf '|'; }} >>arguments\n[ \"$1\" = diff ] || exit {code}"
+            "{{ printf '%s ' \"$@\"; printf '|'; }} >>arguments\ncase $1 in diff | rollup) ;; *) exit {code} ;; esac"
         );
         write_script(&dir.path().join("bin/code-commit"), &body);
         let mut path = dir.path().join("bin").into_os_string();
@@ -729,11 +731,11 @@ fn gitlabs_component_runs_the_program_as_its_inputs_say() {
         let mut shell = command("sh", &["-c", &script], dir.path());
         let output = shell.env("PATH", path).envs(variables).output().unwrap();
         assert_eq!(output.status.code(), Some(code), "{}", said(&output));
-        let arguments = read(dir.path().join("arguments")).replace(" |", "|");
+        let arguments = read(project.join("arguments")).replace(" |", "|");
         assert_eq!(arguments.trim_end_matches('|'), expected);
-        assert!(!dir.path().join("pwned").exists());
-        assert_eq!(dir.path().join("change.patch").exists(), code == 0);
-        let models = fs::read_to_string(dir.path().join("agent-config/models.json"));
+        assert!(!project.join("pwned").exists() && !dir.path().join("pwned").exists());
+        assert_eq!(project.join("change.patch").exists(), code == 0);
+        let models = fs::read_to_string(project.join("agent-config/models.json"));
         assert_eq!(
             models.is_ok_and(|models| models == "{\"models\": []}\n"),
             code == 1
