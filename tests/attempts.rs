@@ -452,7 +452,9 @@ fn what_somebody_changes_meanwhile_is_not_overwritten() {
     );
     let run = project.run(&["--attempts", "2"]).exits(5);
     assert_eq!(project.read("a.txt"), "theirs\n");
-    assert_eq!(run.result()["tree"], "unchanged");
+    let result = run.result();
+    assert_eq!(result["tree"], "unchanged");
+    assert_eq!(result["choice"]["taken"], Value::Null);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::agent::{self, AgentProject};
 use crate::support::{Answer, Finished, ModelServer, TestProject, bubblewrap_works, gemini};
@@ -289,7 +289,9 @@ fn what_somebody_changes_while_the_model_is_at_work_is_kept_beside_the_runs_vers
         let run = project.run(flags).exits(6).says(&[told, "unapplied.diff"]);
         assert_eq!(project.read("src/a.rs"), "theirs\n");
         assert!(run.logged("unapplied.diff").contains("-theirs\n+two\n"));
-        assert_eq!(run.result()["tree"], "unchanged");
+        let result = run.result();
+        assert_eq!(result["tree"], "unchanged");
+        assert_eq!(result["choice"]["taken"], Value::Null);
         project.run(&["undo"]).exits(2);
     }
 }

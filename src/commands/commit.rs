@@ -22,6 +22,7 @@ use crate::exec::build_script::BuildError;
 use crate::exec::sandbox::SandboxProblem;
 use crate::model::prompt::Prompt;
 use crate::model::{Delivery, ReplyFormat, StepId};
+use crate::record::choice::ChoiceRecord;
 use crate::record::result::RunEdits;
 use crate::record::run_files::Artifact;
 use crate::record::run_log::BuildLog;
@@ -213,6 +214,7 @@ fn bring<T>(
     if tree.is_apart() {
         closing::drop_unapplied(run, tree);
         run.record.stat = None;
+        run.record.choice.iter_mut().for_each(ChoiceRecord::forget);
         if let Some(search) = &mut run.record.search {
             (search.kept, search.why) = (None, None);
         }

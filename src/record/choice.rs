@@ -21,6 +21,13 @@ pub struct ChoiceRecord {
     pub why: Option<String>,
 }
 
+impl ChoiceRecord {
+    /// Forgets which one was taken: it has not reached the project.
+    pub fn forget(&mut self) {
+        (self.taken, self.why) = (None, None);
+    }
+}
+
 /// An attempt and its proof.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct AttemptRecord {

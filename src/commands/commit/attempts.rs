@@ -180,9 +180,13 @@ impl<'c> Attempts<'c> {
         } = made.swap_remove(at);
         run.record.model_version = part.model_version;
         let built = built?;
-        // Nothing is there that a search could go back to.
-        self.take(run, tree, (&step, &built))
-            .inspect_err(|_| search.forget())?;
+        let taken = self.take(run, tree, (&step, &built));
+        if taken.is_err() {
+            // Nothing is there that a search could go back to.
+            search.forget();
+            run.record.choice.iter_mut().for_each(ChoiceRecord::forget);
+        }
+        taken?;
         replacements.remember(&built.edits);
         let Verdict { gate, fault } = verdicts.remove(&at).unwrap_or_default();
         run.record.gate = gate;
