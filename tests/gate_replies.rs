@@ -663,7 +663,70 @@ const CASES_OF_CHECKS: &[Case<'_>] = &[
         &[["main.py", "from calc import add\nprint(add(2, 2))\n"]],
         UNCLEAR,
     ),
+    // Classes of a product that are named like tests.
+    (
+        "sh tests/run.sh",
+        &[
+            [
+                "src/main/java/LoadTest.java",
+                "class LoadTest { int speed = 1; }\n",
+            ],
+            ["tests/run.sh", "true\n"],
+        ],
+        &[
+            ["calc.py", "# Adds.\n"],
+            [
+                "src/main/java/LoadTest.java",
+                "class LoadTest { int speed = 2; }\n",
+            ],
+            [
+                "tests/run.sh",
+                "grep -q 'speed = 2' src/main/java/LoadTest.java || { echo FAILED; exit 1; }\n",
+            ],
+        ],
+        ["done", "passed"],
+    ),
+    (
+        "sh tests/run.sh",
+        &[
+            ["src/SpeedTest.cs", "class SpeedTest { int speed = 1; }\n"],
+            ["tests/run.sh", "true\n"],
+        ],
+        &[
+            ["calc.py", "# Adds.\n"],
+            ["src/SpeedTest.cs", "class SpeedTest { int speed = 2; }\n"],
+            [
+                "tests/run.sh",
+                "grep -q 'speed = 2' src/SpeedTest.cs || { echo FAILED; exit 1; }\n",
+            ],
+        ],
+        UNCLEAR,
+    ),
     // Tests in a source file.
+    (
+        "python3 -m doctest doc.py",
+        &[[
+            "doc.py",
+            "def a():\n    \"\"\"\n    >>> a()\n    1\n    \"\"\"\n    return 1\n",
+        ]],
+        &[[
+            "doc.py",
+            "def a():\n    \"\"\"\n    >>> a()\n    2\n    \"\"\"\n    return 2\n",
+        ]],
+        UNCLEAR,
+    ),
+    (
+        "python3 -m unittest part",
+        &[[
+            "part.py",
+            "import unittest\n\n\ndef a():\n    return 1\n\n\nclass T(\n    unittest.TestCase\n):\n    def test_a(self):\n        self.assertEqual(a(), 1)\n",
+        ]],
+        &[[
+            "part.py",
+            "import unittest\n\n\ndef a():\n    return 2\n\n\nclass T(\n    unittest.TestCase\n):\n    def test_a(self):\n        self.assertEqual(a(), 2)\n",
+        ]],
+        UNCLEAR,
+    ),
     (
         "python3 -m unittest part",
         &[["part.py", CASES], ["data/cases.json", "[[1, 2, 3]]\n"]],

@@ -55,9 +55,11 @@ struct ChangedFile<'c> {
 impl<'c> ChangedFile<'c> {
     fn of(change: &'c FileChange, commands: &str) -> Self {
         let path = &change.path;
-        let (kind, patterns) = kind(path);
         let texts = [change.before(), change.after()];
         let texts = texts.map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+        let mut nonblank = texts.iter().filter(|text| !text.trim().is_empty());
+        let was = nonblank.next().map_or("", String::as_str);
+        let (kind, patterns) = kind(path, was);
         let mut file = Self {
             change,
             kind,
@@ -76,9 +78,8 @@ impl<'c> ChangedFile<'c> {
             FileKind::Code => {
                 // A script that runs tests or lints.
                 let is_shell = matches!(extension(path), "" | "sh" | "bash");
-                let was = texts.iter().find(|text| !text.is_empty());
                 let is_run = is_run(change, commands);
-                file.is_gate = is_shell && was.is_some_and(|text| RUNS.is_match(text)) && is_run;
+                file.is_gate = is_shell && RUNS.is_match(was) && is_run;
                 file.is_code = !file.is_gate;
                 let may_check = file.is_code && is_run && change.before.is_some();
                 file.check = may_check.then_some(change);
@@ -118,7 +119,7 @@ impl<'c> ChangedFile<'c> {
     fn code(&self) -> Option<[Cow<'_, str>; 2]> {
         match (&self.parts, self.kind) {
             (Some(parts), _) => Some([0, 1].map(|side| Cow::from(&parts[side].rest))),
-            (None, FileKind::Code) if self.is_code => {
+            (None, FileKind::Code | FileKind::Either) if self.is_code => {
                 let texts = [self.change.before(), self.change.after()];
                 Some(texts.map(String::from_utf8_lossy))
             }

@@ -13,7 +13,7 @@ use crate::sys::files::{self, Links, MIB};
 pub fn named(root: &Path, changes: &[FileChange], commands: &str) -> Vec<(String, bool)> {
     let is_data = |change: &&FileChange| {
         let path = &change.path;
-        let is_code = kind(path).0 == FileKind::Code && DATA.is_match(path);
+        let is_code = kind(path, "").0 == FileKind::Code && DATA.is_match(path);
         is_code && change.before.is_some() && !is_manifest(change)
     };
     let data: Vec<&str> = changes
@@ -41,13 +41,14 @@ pub fn named(root: &Path, changes: &[FileChange], commands: &str) -> Vec<(String
         .iter()
         .map(|one| (one.path.clone(), one.before().to_vec()));
     for (path, text) in files.chain(before).filter(|(path, _)| !DATA.is_match(path)) {
-        let is_code = match kind(&path).0 {
+        let text = String::from_utf8_lossy(&text);
+        let is_code = match kind(&path, &text).0 {
             FileKind::Test | FileKind::Settings => false,
             FileKind::Code => run_by(commands).all(|run| run != path),
             FileKind::Either | FileKind::Parts(Form::Rust) => true,
             _ => continue,
         };
-        see(&String::from_utf8_lossy(&text), is_code);
+        see(&text, is_code);
     }
     let named = data
         .into_iter()

@@ -183,7 +183,7 @@ fn xml(parts: &str, text: &str) -> Option<Halves> {
     let (mut gate, mut rest) = (Vec::new(), text.to_owned());
     for part in parts.split(' ') {
         let (parent, name) = part.split_once('/')?;
-        let name = format!(r"(?s)\s*<(?:{name})(?:\s[^>]*)?(?:/>|>.*?</(?:{name})>)");
+        let name = format!(r"(?s)\s*<(?:{name})(?:\s(?:[^>/]|/[^>])*)?(?:/>|>.*?</(?:{name})>)");
         let element = regex(&name);
         let found = element
             .find_iter(&rest)

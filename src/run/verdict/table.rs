@@ -29,6 +29,8 @@ const TABLES: [&str; 11] = [
 pub enum FileKind {
     /// A test, its data, or what it expects.
     Test,
+    /// A file named like a test: in the languages whose tools do not go by names, a test if its text shows one.
+    Named,
     /// Settings of tests, lints, coverage, the build or CI.
     Settings,
     /// A manifest, of which some parts are the gate.
@@ -66,12 +68,14 @@ static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| {
     let rows = lines().filter_map(|(word, rest)| {
         let kind = match word {
             "test" => FileKind::Test,
+            "named" => FileKind::Named,
             "settings" => FileKind::Settings,
             "json" => FileKind::Parts(Form::Json),
             "sections" => FileKind::Parts(Form::Sections),
             "xml" => FileKind::Parts(Form::Xml),
             "either" => FileKind::Either,
             "document" => FileKind::Document,
+            "code" => FileKind::Code,
             _ => return None,
         };
         let (files, parts) = rest.split_once(": ").unwrap_or((rest, ""));
@@ -89,6 +93,10 @@ pub static RUNS: LazyLock<Regex> = LazyLock::new(|| any("runs"));
 pub static DATA: LazyLock<Regex> = LazyLock::new(|| any("data"));
 /// A line by which a program says that it does not fit the code.
 pub static MISFIT: LazyLock<Regex> = LazyLock::new(|| any("misfit"));
+/// The path of a source file that is a test only if its text shows one.
+static SOURCE: LazyLock<Regex> = LazyLock::new(|| any("source"));
+/// What only a test has, or what checks for one.
+static SIGNS: LazyLock<Regex> = LazyLock::new(|| any("signs"));
 /// The start of a test in a file of code.
 pub static TESTS_WITHIN: LazyLock<Regex> = LazyLock::new(|| any("within"));
 
@@ -105,16 +113,26 @@ pub fn any(word: &str) -> Regex {
     regex(&all.join("|"))
 }
 
-/// Returns the kind of the file at `path`, and the patterns of its parts that are the gate.
-pub fn kind(path: &str) -> (FileKind, &'static str) {
+/// Returns the kind of the file at `path` with this text, and the patterns of its parts that are the gate.
+pub fn kind(path: &str, text: &str) -> (FileKind, &'static str) {
     let rows = ROWS.iter();
     let rows = rows.filter(|row| covers(&row.files, path, Case::Sensitive));
+    let is_code = rows.clone().any(|row| row.kind == FileKind::Code);
+    let rows = rows.filter(|row| !is_code || row.kind > FileKind::Named);
+    let is_rust = extension(path) == "rs";
     if let Some(row) = rows.min_by_key(|row| row.kind) {
-        return (row.kind, row.parts);
+        let shows_test = || SIGNS.is_match(text) || TESTS_WITHIN.is_match(text);
+        let kind = match row.kind {
+            FileKind::Named if !SOURCE.is_match(path) || shows_test() => FileKind::Test,
+            FileKind::Named if is_rust => FileKind::Parts(Form::Rust),
+            FileKind::Named => FileKind::Either,
+            kind => kind,
+        };
+        return (kind, row.parts);
     }
     let kind = match executed::runs_code(path) {
         Some(executed::IN_CI | executed::IN_CHECKS) => FileKind::Settings,
-        _ if extension(path) == "rs" => FileKind::Parts(Form::Rust),
+        _ if is_rust => FileKind::Parts(Form::Rust),
         _ => FileKind::Code,
     };
     (kind, "")

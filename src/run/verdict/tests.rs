@@ -1,5 +1,6 @@
 //! Tests of what the gate is, and of trees with the code of one state and the gate of another.
 
+mod names;
 mod replies;
 mod run;
 mod within;
@@ -14,10 +15,10 @@ fn a_path_tells_what_is_the_gate() {
     for (expected, paths) in [
         (
             FileKind::Test,
-            "tests/a.rs src/a/tests.rs tests/data/x.json test_a.py a_test.go a.test.ts a-spec.js src/AppTest.java \
+            "tests/a.rs src/a/tests.rs tests/data/x.json test_a.py a_test.go a.test.ts a-spec.js \
              src/test/java/App.java conftest.py spec/a_spec.rb tests/AppTest.php App.Tests/AppTests.cs a.bats \
              src/__snapshots__/a.snap src/snapshots/a.snap x.golden test/helper.sh tests/fixtures/Cargo.toml \
-             test_helper.bash AppSpec.kt test.sh run_tests.sh unittest/a.c t/basic.t a/t/b/c.t",
+             test_helper.bash test.sh run_tests.sh unittest/a.c t/basic.t a/t/b/c.t",
         ),
         (
             FileKind::Settings,
@@ -55,7 +56,7 @@ fn a_path_tells_what_is_the_gate() {
         ),
     ] {
         for path in paths.split_whitespace() {
-            assert_eq!(kind(path).0, expected, "{path}");
+            assert_eq!(kind(path, "").0, expected, "{path}");
         }
     }
 }

@@ -1,0 +1,186 @@
+//! Tests of what the name of a file tells: settings of tools, and files named like tests that are none.
+
+use super::change;
+use crate::record::gate::GateChange;
+use crate::run::verdict::changed::Changed;
+use crate::run::verdict::table::{FileKind, Form, kind};
+
+/// A file with the name of a test, the text of a product, and that of a test.
+const NAMED: &[(&str, &str, &str)] = &[
+    (
+        "src/SpeedTest.cs",
+        "class SpeedTest { int Speed() => 1; }\n",
+        "class A {\n    [Fact] void B() { }\n}\n",
+    ),
+    (
+        "src/LoadTests.cs",
+        "class LoadTests { void Run() { throw new Exception(); } }\n",
+        "using NUnit.Framework;\n",
+    ),
+    (
+        "LoadTest.java",
+        "class LoadTest { void load() throws IOException { check(1); } }\n",
+        "class A { void b() { assert Calc.add(1, 2) == 3; } }\n",
+    ),
+    (
+        "app/TestDrive.java",
+        "class TestDrive { }\n",
+        "import static org.junit.jupiter.api.Assertions.*;\n",
+    ),
+    (
+        "app/ContestTest.kt",
+        "class ContestTest { val speed = 1 }\n",
+        "class A : StringSpec({ \"b\" { f(1) shouldBe 1 } })\n",
+    ),
+    (
+        "app/PodSpec.groovy",
+        "class PodSpec { int cpus }\n",
+        "class A extends Specification { }\n",
+    ),
+    (
+        "app/Models/AbTest.php",
+        "<?php\nclass AbTest extends Model { }\n",
+        "<?php\nclass A extends TestCase { }\n",
+    ),
+    (
+        "app/models/ab_test.rb",
+        "class AbTest < ApplicationRecord\nend\n",
+        "class A < Minitest::Test\nend\n",
+    ),
+    (
+        "src/SpeedTest.cpp",
+        "int speed() { static_assert(true); return 1; }\n",
+        "TEST_CASE(\"a\") { CHECK(add(1, 2) == 3); }\n",
+    ),
+    (
+        "src/speed_test.c",
+        "int speed(void) { return 1; }\n",
+        "#include <assert.h>\n",
+    ),
+    (
+        "src/speed-test.tsx",
+        "export const SpeedTest = () => <p/>\n",
+        "test('a', () => {})\n",
+    ),
+    (
+        "Sources/SpeedTest.swift",
+        "struct SpeedTest { }\n",
+        "import XCTest\n",
+    ),
+    (
+        "internal/testing/server.go",
+        "package testing\n",
+        "package testing\n\nfunc Equal(t *testing.T, a, b int) { }\n",
+    ),
+];
+
+#[test]
+fn a_source_file_with_the_name_of_a_test_is_one_if_it_shows_that() {
+    for (path, product, test) in NAMED {
+        assert_eq!(kind(path, product).0, FileKind::Either, "{path}");
+        assert_eq!(kind(path, test).0, FileKind::Test, "{path}");
+        // What it was before counts, if there was anything.
+        for (before, after, expected) in [
+            (*product, *test, [false, true]),
+            (test, product, [true, false]),
+            ("\n", test, [true, false]),
+        ] {
+            let changes = [change(path, before, after)];
+            let changed = Changed::of(&changes, "");
+            let found = [changed.has_gate(), changed.has_code()];
+            assert_eq!(found, expected, "{path}: {before}");
+        }
+    }
+    // In Rust, the attributes of the items tell.
+    let within =
+        "pub fn a() {}\n#[cfg(test)]\nmod tests {\n    #[test]\n    fn b() { assert!(true) }\n}\n";
+    for (text, expected) in [
+        (within, FileKind::Parts(Form::Rust)),
+        ("#[test]\nfn b() {}\n", FileKind::Test),
+    ] {
+        assert_eq!(kind("src/ab_test.rs", text).0, expected, "{text}");
+    }
+}
+
+#[test]
+fn what_a_runner_takes_for_a_test_by_its_name_is_one() {
+    for path in "a_test.py test_a.py a_test.go a-test.js a_test.mjs a.test.tsx a_spec.rb a-spec.ts a_test.sh a_test.exs \
+                 a_test.dart test_a.c test.js src/integrationTest/a.kt app/src/androidTest/A.kt speed_test.json"
+        .split_whitespace()
+    {
+        assert_eq!(kind(path, "a").0, FileKind::Test, "{path}");
+    }
+}
+
+#[test]
+fn what_maven_and_gradle_build_for_use_is_no_test() {
+    let test = "class A {\n    @Test void b() { assert true; }\n}\n";
+    for path in "src/main/java/org/LoadTest.java core/src/main/kotlin/test/A.kt src/main/scala/tests/A.scala \
+                 src/commonMain/kotlin/fixtures/A.kt src/main/resources/speed-test.html src/main/resources/test/a.sql"
+        .split_whitespace()
+    {
+        assert_eq!(kind(path, test).0, FileKind::Code, "{path}");
+        let changes = [change(path, test, "class A {}\n")];
+        assert!(!Changed::of(&changes, "").has_gate(), "{path}");
+    }
+    for (path, expected) in [
+        ("src/main/resources/checkstyle.xml", FileKind::Settings),
+        ("src/main/a.test.ts", FileKind::Test),
+    ] {
+        assert_eq!(kind(path, "").0, expected, "{path}");
+    }
+}
+
+#[test]
+fn the_settings_of_tools_are_the_gate() {
+    for path in
+        "GlobalSuppressions.cs src/GlobalSuppressions.cs BannedSymbols.txt .csharpierrc a.globalconfig a.testsettings \
+         lefthook.yml .lefthook.yml lefthook.yaml lefthook.toml .husky/pre-push .githooks/pre-commit .overcommit.yml \
+         .codeclimate.yml .semgrep.yml .semgrepignore .gitleaks.toml .gitleaksignore .trivyignore .jscpd.json qodana.yaml \
+         Dangerfile .lycheeignore lychee.toml .coveralls.yml .clang-format-ignore CPPLINT.cfg lsan.supp \
+         tools/valgrind.supp tsan_suppressions.txt iwyu.imp eslint-suppressions.json setupTests.ts \
+         lint-staged.config.js stryker.conf.json .dependency-cruiser.js dprint.json web-test-runner.config.mjs \
+         pytest.toml tox.toml ty.toml .pyre_configuration nose2.cfg bandit.yaml .pylintrc.toml .codespellrc .flake8 \
+         .revive.toml .go-arch-lint.yml dylint.toml .deny.toml deny.exceptions.toml lint.xml app/lint-baseline.xml \
+         detekt-baseline.xml settings.gradle settings.gradle.kts gradle/checks.gradle buildSrc/src/main/kotlin/a.gradle.kts \
+         build-logic/a.kt .scalafmt.conf .scalafix.conf scalastyle-config.xml cpd.xml archunit.properties \
+         phpunit.ci.xml pint.json deptrac.yaml captainhook.json .rspec_parallel .erb_lint.yml .haml-lint.yml \
+         config/brakeman.ignore .standard_todo.yml .swiftformat .swift-format a.xctestplan .credo.exs .formatter.exs \
+         coveralls.json analysis_options.yaml .luacheckrc selene.toml .hlint.yaml .tflint.hcl buf.yaml \
+         .mocharc.yml vitest.config.mts .golangci.toml .editorconfig tox.ini noxfile.py .nycrc codecov.yml \
+         sonar-project.properties .pre-commit-config.yaml CTestTestfile.cmake"
+            .split_whitespace()
+    {
+        assert_eq!(kind(path, "").0, FileKind::Settings, "{path}");
+    }
+    for path in "renovate.json .gitmodules PublicAPI.Unshipped.txt suppressions.py src/lint.xml.cs go.sum .npmrc"
+        .split_whitespace()
+    {
+        assert_eq!(kind(path, "").0, FileKind::Code, "{path}");
+    }
+}
+
+#[test]
+fn of_packages_of_dotnet_analyzers_alone_are_the_gate() {
+    let packages = |more: &str| {
+        format!(
+            "<Project>\n  <ItemGroup>\n    <PackageVersion Include=\"a\" Version=\"1\" />\n{more}  </ItemGroup>\n</Project>\n"
+        )
+    };
+    let analyzer = "    <GlobalPackageReference Include=\"StyleCop.Analyzers\" Version=\"1\" />\n";
+    for (before, after, expected) in [
+        (
+            packages(""),
+            packages("").replace('1', "2"),
+            GateChange::None,
+        ),
+        (packages(analyzer), packages(""), GateChange::Changed),
+    ] {
+        let changes = [change("Directory.Packages.props", &before, &after)];
+        assert_eq!(Changed::of(&changes, "").gate_change(), expected, "{after}");
+    }
+    // An element without content ends where it says so.
+    let both = "<Project><ItemGroup><Compile Remove=\"a\" /><Content Include=\"b\" /><Compile Remove=\"c\"></Compile></ItemGroup></Project>\n";
+    let changes = [change("A.csproj", both, &both.replace("\"b\"", "\"d\""))];
+    assert_eq!(Changed::of(&changes, "").gate_change(), GateChange::None);
+}
