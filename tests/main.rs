@@ -37,6 +37,7 @@ mod findings;
 mod fleet;
 mod gate;
 mod gate_replies;
+mod gate_silenced;
 mod gate_verdict;
 mod hostile;
 mod hostile_project;

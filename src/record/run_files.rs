@@ -24,13 +24,14 @@ pub const BASELINE: &str = "baseline-build.txt";
 pub const UNAPPLIED: &str = "unapplied.diff";
 /// A build's changes to files that no build may change.
 pub const GATE: &str = "gate.diff";
-/// The logs of the builds for the verdict on the gate: with the old gate, with it but for what the query names, with it
-/// and a file that may be a check, and with the new tests on the old code.
+/// The logs of the builds for the verdict on the gate: with the old gate, with it but for what the query names, with
+/// the old lints alone, with it and a file that may be a check, and with the new tests on the old code.
 pub const OLD_GATE: &str = "old-gate-build.txt";
 pub const OLD_GATE_REST: &str = "old-gate-unnamed-build.txt";
+pub const OLD_LINTS: &str = "old-lints-build.txt";
 pub const OLD_CHECK: &str = "old-check-build.txt";
 pub const NEW_TESTS: &str = "new-tests-build.txt";
-pub const VERDICT: [&str; 4] = [OLD_GATE, OLD_GATE_REST, OLD_CHECK, NEW_TESTS];
+pub const VERDICT: [&str; 5] = [OLD_GATE, OLD_GATE_REST, OLD_LINTS, OLD_CHECK, NEW_TESTS];
 /// The findings of a consistency report, as SARIF or as JSON.
 pub const FINDINGS_SARIF: &str = "findings.sarif";
 pub const FINDINGS_JSON: &str = "findings.json";

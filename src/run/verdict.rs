@@ -199,11 +199,16 @@ impl<'c> Judge<'_, 'c, '_> {
                 _ => {}
             }
         }
-        let check = self.changed.tree_with_check(self.change.query);
-        if let Some(tree) = check.filter(|_| end != OldGate::Failed)
-            && let Ending::TestFailed | Ending::Failed = self.ending(&tree, run_files::OLD_CHECK)?
-        {
-            (end, self.old_log) = (OldGate::Failed, run_files::OLD_CHECK);
+        // The rest of the old gate may not fit the new code.
+        let loud = Some(self.changed.loud_tree(query));
+        let loud = loud.filter(|tree| end == OldGate::Inconclusive && !tree.is_empty());
+        let check = self.changed.tree_with_check(query);
+        for (tree, log) in [(loud, run_files::OLD_LINTS), (check, run_files::OLD_CHECK)] {
+            if let Some(tree) = tree.filter(|_| end != OldGate::Failed)
+                && let Ending::TestFailed | Ending::Failed = self.ending(&tree, log)?
+            {
+                (end, self.old_log) = (OldGate::Failed, log);
+            }
         }
         let is_unclear = self.changed.is_unclear() && end != OldGate::Failed;
         Ok(if is_unclear {
@@ -272,9 +277,10 @@ impl<'c> Judge<'_, 'c, '_> {
         let tests: Vec<&str> = self.changed.tests().map(|(path, _)| path).collect();
         let ending = Ending::of(report.status, &output.text, &tests);
         let has_ended = matches!(report.status, BuildStatus::Exited(_));
+        let only_silences = name == run_files::OLD_LINTS || self.changed.only_silences();
         Ok(match ending {
             // It is built when these lints are silenced.
-            Ending::NotBuilt if has_ended && self.changed.only_silences() => Ending::Failed,
+            Ending::NotBuilt if has_ended && only_silences => Ending::Failed,
             // A program that fits the old code alone is no check.
             _ if name == run_files::OLD_CHECK && MISFIT.is_match(&output.text) => Ending::NotBuilt,
             ending => ending,

@@ -110,8 +110,10 @@ impl<'c> ChangedFile<'c> {
         self.is_code = lines(&old.rest) != lines(&new.rest);
         self.is_unclear |= old.unclear != new.unclear;
         let text = |side: &Halves| side.gate.iter().map(|(_, text)| text.as_str()).collect();
-        let has_tests = form == Form::Rust && self.is_gate;
-        self.tests = has_tests.then(|| [text(&old), text(&new)]);
+        // Tests have no place, as levels of lints have.
+        let mut items = old.gate.iter().chain(&new.gate);
+        let has_tests = form == Form::Rust && items.any(|(place, _)| place.is_empty());
+        self.tests = (self.is_gate && has_tests).then(|| [text(&old), text(&new)]);
         self.parts = Some([old, new]);
     }
 
@@ -139,13 +141,19 @@ impl<'c> ChangedFile<'c> {
         [&self.change.before, &self.change.after][side as usize].as_ref()
     }
 
-    /// The file with the code and the gate of these states; for the tests that a `query` names, the gate is the new
-    /// one.
-    fn laid(&self, code: Side, gate: Side, query: Option<&str>) -> Option<FileState> {
+    /// The file with the code and the gate of these states, and without what silences lints newly if `is_loud`; for
+    /// the tests that a `query` names, the gate is the new one.
+    fn laid(
+        &self,
+        code: Side,
+        gate: Side,
+        query: Option<&str>,
+        is_loud: bool,
+    ) -> Option<FileState> {
         let path = &self.change.path;
         let is_named = query.is_some_and(|query| named::names_file(query, path));
         let gate = if is_named { Side::New } else { gate };
-        let is_loud = !self.silencers.is_empty() && (code, gate) == (Side::New, Side::Old);
+        let is_loud = is_loud && !self.silencers.is_empty() && !is_named;
         let loud = if is_loud { self.loud(query) } else { None };
         if !self.is_gate && (loud.is_none() || self.parts.is_none()) {
             let mut state = self.state(code).cloned()?;
@@ -246,9 +254,16 @@ impl<'c> Changed<'c> {
             let silencers = texts.map(|texts| silencers(&file.change.path, texts, &mut balance));
             file.silencers = silencers.unwrap_or_default();
         }
+        // Code of a new file was not linted before, unless it was elsewhere.
+        let is_removed = |file: &ChangedFile<'_>| file.is_code && file.change.after.is_none();
+        let may_have_moved = files.iter().any(is_removed);
         for file in &mut files {
             file.silencers.retain(|one| silenced::is_new(one, &balance));
-            file.is_unclear |= file.silencers.iter().any(|one| !one.is_whole);
+            let is_new = file.change.before.is_none() && !may_have_moved;
+            for one in &mut file.silencers {
+                one.is_removable &= !is_new;
+            }
+            file.is_unclear |= file.silencers.iter().any(|one| !one.is_removable);
         }
         Self(files)
     }
@@ -294,7 +309,7 @@ impl<'c> Changed<'c> {
     /// Returns whether the gate has changed where it can be laid back.
     pub fn has_gate(&self) -> bool {
         let mut files = self.0.iter();
-        files.any(|file| file.is_gate || file.silencers.iter().any(|one| one.is_whole))
+        files.any(|file| file.is_gate || file.silencers.iter().any(|one| one.is_removable))
     }
 
     /// Returns whether nothing of the gate has changed but lints that are silenced.
@@ -361,14 +376,17 @@ impl<'c> Changed<'c> {
         gate: Side,
         query: Option<&str>,
     ) -> Vec<(&'c str, Option<FileState>)> {
-        let laid = self
-            .0
-            .iter()
-            .map(|file| (file.change, file.laid(code, gate, query)));
-        let differing = laid.filter(|(change, state)| change.after != *state);
-        differing
-            .map(|(change, state)| (change.path.as_str(), state))
-            .collect()
+        let is_loud = (code, gate) == (Side::New, Side::Old);
+        let files = self.0.iter();
+        differing(files.map(|file| (file.change, file.laid(code, gate, query, is_loud))))
+    }
+
+    /// The files that differ from their new state in the new tree without what silences lints newly, but for the lints
+    /// that the `query` names.
+    pub fn loud_tree(&self, query: &str) -> Vec<(&'c str, Option<FileState>)> {
+        let files = self.0.iter().filter(|file| !file.silencers.is_empty());
+        let laid = |file: &ChangedFile<'_>| file.laid(Side::New, Side::New, Some(query), true);
+        differing(files.map(|file| (file.change, laid(file))))
     }
 
     /// The tree with the new code and the old gate, and with the only unclear file as it was, where the build runs that.
@@ -382,6 +400,16 @@ impl<'c> Changed<'c> {
         tree.push((&check.path, check.before.clone()));
         (unclear.next().is_none() && !is_named).then_some(tree)
     }
+}
+
+/// The paths and the states of files that differ from the new ones.
+fn differing<'c>(
+    laid: impl Iterator<Item = (&'c FileChange, Option<FileState>)>,
+) -> Vec<(&'c str, Option<FileState>)> {
+    let differing = laid.filter(|(change, state)| change.after != *state);
+    differing
+        .map(|(change, state)| (change.path.as_str(), state))
+        .collect()
 }
 
 /// The end of a file of code, from the first test in it on.

@@ -11,8 +11,8 @@ use crate::sys::diff::Comparison;
 pub struct Silencer {
     range: Range<usize>,
     pub text: String,
-    /// True if its end can be told.
-    pub is_whole: bool,
+    /// True if it can be taken out: its end can be told, and the code may have been linted before.
+    pub is_removable: bool,
     is_added: bool,
 }
 
@@ -49,7 +49,7 @@ pub fn is_new(one: &Silencer, balance: &Balance) -> bool {
 /// The text without these silencers, in their order.
 pub fn without<'s>(text: &str, silencers: impl Iterator<Item = &'s Silencer>) -> String {
     let (mut rest, mut at) = (String::new(), 0);
-    for one in silencers.filter(|one| one.is_whole) {
+    for one in silencers.filter(|one| one.is_removable) {
         rest.push_str(&text[at..one.range.start]);
         at = one.range.end;
     }
@@ -64,7 +64,7 @@ fn found(path: &str, text: &str) -> Vec<Silencer> {
         Silencer {
             text: text[range.clone()].trim().to_owned(),
             range,
-            is_whole: whole.is_some(),
+            is_removable: whole.is_some(),
             is_added: false,
         }
     });

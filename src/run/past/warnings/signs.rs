@@ -54,7 +54,7 @@ pub const LANGUAGES: [Language; 11] = [
         signs: &[
             (Test, &["def"], r"^[ \t]*(?:async\s+)?def\s+test\w*\s*\("),
             (Skip, &["skip", "xfail", "expectedFailure"], r"(?:@|^pytestmark\b.*?)(?:pytest\.)?mark\.(?:skip(?:if)?|xfail)\b|@(?:unittest\.)?(?:skip(?:If|Unless)?|expectedFailure)\b|\b(?:pytest\.(?:skip|xfail)|self\.skipTest)\("),
-            (Silence, &["#"], r"#\s*(?:(?:ruff:\s*|flake8:\s*)?(?i:noqa)\b(?::\s*[A-Z]+[0-9]+(?:[,\s]+[A-Z]+[0-9]+)*)?|(?:type|pyright):\s*ignore\b(?:\[[^\]\n]*\])?|mypy:\s*ignore-errors|pragma:\s*no\s*cover|fmt:\s*(?:off|skip)\b|nosec\b|pylint:\s*(?:skip-file|disable(?:-[a-z]+)?)\b(?:\s*=\s*[\w-]+(?:,\s*[\w-]+)*)?)"),
+            (Silence, &["#"], r"#\s*(?:(?:ruff:\s*|flake8:\s*)?(?i:noqa)\b(?::\s*[A-Z]+[0-9]+(?:[,\s]+[A-Z]+[0-9]+)*)?|(?:type|pyright|ty):\s*ignore\b(?:\[[^\]\n]*\])?|pyre-(?:ignore|fixme)[\w-]*|mypy:\s*(?:ignore-errors|disable-error-code|allow-)|pyright:\s*(?:basic|standard|\w+\s*=\s*(?:false|none))\b|pragma:\s*no\s*(?:cover|branch)|fmt:\s*(?:off|skip)\b|yapf:\s*disable\b|isort:\s*(?:off|skip)|nosec\b|pylint:\s*(?:skip-file|disable(?:-[a-z]+)?)\b(?:\s*=\s*[\w-]+(?:,\s*[\w-]+)*)?)"),
         ],
     },
     Language {
@@ -64,7 +64,7 @@ pub const LANGUAGES: [Language; 11] = [
             (Test, &["it", "test", "specify"], r"(?:^|[{;>])[ \t]*(?:Deno\.test|[xf]?(?:it|test|specify))(?:\.\w+)*\s*[(`<]"),
             (Skip, &["skip", "todo", "xit", "xtest", "xspecify", "xdescribe", "xcontext"], r"^[ \t]*(?:(?:it|test|describe|context|suite|specify)(?:\.\w+)*\.(?:skip|todo|skipIf)\b|(?:xit|xtest|xspecify|xdescribe|xcontext)\b)"),
             (Only, &["only", "fit", "fdescribe"], r"^[ \t]*(?:(?:it|test|describe|context|suite|specify)(?:\.\w+)*\.only\b|(?:fit|fdescribe)\b)"),
-            (Silence, &["//", "/*"], r"(?://|/\*)\s*(?:(?:es|ox)lint-disable(?:-next-line|-line)?(?:\s+[\w@/-]+)?|@ts-(?:ignore|nocheck|expect-error)\b|(?:istanbul|c8|v8)\s+ignore\b|prettier-ignore\b|biome-ignore(?:-all)?\b(?:\s+[\w/]+)?)"),
+            (Silence, &["//", "/*"], r"(?://|/\*)\s*(?:(?:es|ox)lint-disable(?:-next-line|-line)?(?:\s+[\w@/-]+)?|@ts-(?:ignore|nocheck|expect-error)\b|(?:istanbul|c8|v8)\s+ignore\b|prettier-ignore\b|deno-lint-ignore\b[\w-]*|tslint:disable\b[\w:-]*|biome-ignore(?:-all)?\b(?:\s+[\w/]+)?)"),
         ],
     },
     Language {
@@ -73,7 +73,7 @@ pub const LANGUAGES: [Language; 11] = [
         signs: &[
             (Test, &["func"], r"^func\s+(?:\([^)\n]*\)\s*)?(?:Test|Fuzz|Benchmark|Example)(?:[^a-z\n]\w*)?\s*\("),
             (Skip, &["Skip"], r"\b[tbf]\.Skip(?:f|Now)?\("),
-            (Silence, &["//"], r"//\s*(?:nolint\b(?::[\w,-]+)?|lint:(?:file-)?ignore\s+\w+|#nosec\b(?:\s+G[0-9]+)*|revive:disable\b[\w:-]*)"),
+            (Silence, &["//"], r"//\s*(?:nolint\b(?::[\w,-]+)?|lint:(?:file-)?ignore\s+\w+|#nosec\b(?:\s+G[0-9]+)*|revive:disable\b[\w:-]*|Code generated .*DO NOT EDIT)"),
         ],
     },
     Language {
@@ -82,7 +82,7 @@ pub const LANGUAGES: [Language; 11] = [
         signs: &[
             (Test, &["@"], r"@(?:[\w.]+\.)?(?:Test|ParameterizedTest|RepeatedTest|TestFactory|TestTemplate|Property)\b"),
             (Skip, &["Disabled", "Ignore"], r"@(?:[\w.]+\.)?(?:Disabled|Ignore)\b"),
-            (Silence, &["Suppress", "//"], r"@(?:file:)?Suppress(?:FB)?(?:Warnings)?\b(?:\([^)\n]*\)?)?|//\s*(?:NOSONAR|NOPMD|CHECKSTYLE:OFF|spotless:off|noinspection\s+\w+)"),
+            (Silence, &["Suppress", "//"], r"@(?:file:)?Suppress(?:FB)?(?:Warnings)?\b(?:\([^)\n]*\)?)?|//\s*(?:NOSONAR|NOPMD|CHECKSTYLE:OFF|spotless:off|@formatter:off|noinspection\s+\w+)"),
         ],
     },
     Language {
@@ -91,7 +91,7 @@ pub const LANGUAGES: [Language; 11] = [
         signs: &[
             (Test, &["["], r"^[ \t]*\[\s*(?:[^\]\n]*,\s*)?(?:Fact|Theory|Test|TestCase|TestCaseSource|TestMethod|DataTestMethod)\s*[\](,]"),
             (Skip, &["Skip", "Ignore"], r"\b(?:Fact|Theory)\s*\(\s*Skip\s*=[^\]\n]*|\[\s*(?:[^\]\n]*,\s*)?Ignore\b[^\]\n]*\]?"),
-            (Silence, &["#pragma", "#nullable", "SuppressMessage(", "ExcludeFromCodeCoverage"], r"#pragma\s+warning\s+disable\b(?:\s+\w+)*|#nullable\s+disable\b|\bSuppressMessage\([^\]\n]*|\bExcludeFromCodeCoverage(?:\([^\]\n]*|\s*\])"),
+            (Silence, &["#pragma", "#nullable", "ReSharper", "<auto", "SuppressMessage(", "ExcludeFromCodeCoverage"], r"#pragma\s+warning\s+disable\b(?:\s+\w+)*|#nullable\s+disable\b|//\s*(?:ReSharper\s+disable\b|<auto-?generated\b)|\bSuppressMessage\([^\]\n]*|\bExcludeFromCodeCoverage(?:\([^\]\n]*|\s*\])"),
         ],
     },
     Language {

@@ -244,7 +244,7 @@ fn tests_are_counted() {
 
 /// Lines with a sign, and the sign.
 #[rustfmt::skip]
-const WRITTEN: [(&str, Concern, &str, &str); 40] = [
+const WRITTEN: [(&str, Concern, &str, &str); 44] = [
     ("rs", Skip, "#[ignore]", "#[ignore]"),
     ("rs", Skip, "#[test] #[ignore = \"slow\"] fn a() {}", "#[ignore = \"slow\"]"),
     ("rs", Skip, "#[cfg_attr(miri, ignore)]", "#[cfg_attr(miri, ignore)]"),
@@ -274,6 +274,10 @@ const WRITTEN: [(&str, Concern, &str, &str); 40] = [
     ("js", Silence, "/* eslint-disable */", "/* eslint-disable"),
     ("js", Silence, "// @ts-expect-error: x", "// @ts-expect-error"),
     ("js", Silence, "{/* @ts-ignore */}", "/* @ts-ignore"),
+    ("js", Silence, "// deno-lint-ignore-file", "// deno-lint-ignore-file"),
+    ("py", Silence, "# mypy: disable-error-code=\"x\"", "# mypy: disable-error-code"),
+    ("py", Silence, "# pyright: basic", "# pyright: basic"),
+    ("cs", Silence, "// ReSharper disable All", "// ReSharper disable"),
     ("go", Skip, "t.Skip(\"x\")", "t.Skip("),
     ("go", Silence, "x() //nolint:errcheck,gosec // why", "//nolint:errcheck,gosec"),
     ("java", Skip, "@Disabled(\"x\")", "@Disabled"),

@@ -30,7 +30,7 @@ static NAME: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 static LINTS: LazyLock<Regex> =
-    LazyLock::new(|| regex(r"^#!\[\s*(?:cfg_attr\([^,]*,\s*)?(?:deny|forbid|warn|allow|expect)\b"));
+    LazyLock::new(|| regex(r"^#!\[\s*(?:cfg_attr\([^,]*,\s*)?(deny|forbid|warn|allow|expect)\b"));
 /// What brackets do not count in: comments, texts and characters; a longer comment or raw text begins here.
 static TOKEN: LazyLock<Regex> = LazyLock::new(|| {
     regex(
@@ -51,8 +51,13 @@ pub fn halves(text: &str) -> Option<(Vec<(String, String)>, String, Vec<String>)
         let at = start(text, code);
         let (above, item) = text.split_at(at);
         rest.push_str(above);
-        if LINTS.is_match(item) {
-            gate.push((TOP.to_owned(), item.to_owned()));
+        if let Some(found) = LINTS.captures(item) {
+            // What silences lints is taken out where it is new, as in any code.
+            if matches!(&found[1], "allow" | "expect") {
+                rest.push_str(item);
+            } else {
+                gate.push((TOP.to_owned(), item.to_owned()));
+            }
         } else if TEST.is_match(&code[at..]) {
             gate.push((String::new(), item.to_owned()));
         } else {
