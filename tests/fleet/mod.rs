@@ -11,12 +11,12 @@ mod task;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::{Finished, GEMINI_KEY, ModelServer, TestProject};
+use crate::support::{Finished, GEMINI_KEY, ModelServer, TestProject, ends, within_a_minute};
 
 /// The longest time that a test waits for the server to be asked.
 pub const MINUTE: Duration = Duration::from_secs(60);
@@ -80,6 +80,38 @@ impl Fleet {
 
     pub fn has(&self, path: &str) -> bool {
         self.path(path).symlink_metadata().is_ok()
+    }
+}
+
+/// The processes that the threads of a process have started.
+pub fn children(process: u32) -> Vec<String> {
+    let threads = format!("/proc/{process}/task");
+    let mut found = String::new();
+    assert!(within_a_minute(|| {
+        let threads = fs::read_dir(&threads).unwrap();
+        let paths = threads.map(|thread| thread.unwrap().path().join("children"));
+        found = paths.flat_map(fs::read_to_string).collect();
+        !found.is_empty()
+    }));
+    found.split_whitespace().map(str::to_owned).collect()
+}
+
+/// Kills a start of several tasks, and returns the processes below it, which live on.
+pub fn killed(mut started: Child) -> Vec<String> {
+    let tasks = children(started.id());
+    let runs = tasks
+        .iter()
+        .flat_map(|task| children(task.parse().unwrap()));
+    let left = [tasks.clone(), runs.collect()].concat();
+    started.kill().unwrap();
+    started.wait().unwrap();
+    left
+}
+
+pub fn kill_all(processes: &[String]) {
+    for process in processes {
+        Command::new("kill").args(["-9", process]).status().unwrap();
+        assert!(ends(process));
     }
 }
 

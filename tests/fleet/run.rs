@@ -7,8 +7,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use super::task::children;
-use super::{Fleet, GOOD, MINUTE, change, git, with};
+use super::{Fleet, GOOD, MINUTE, change, git, kill_all, killed, with};
 use crate::support::{Answer, ModelServer, gemini, within_a_minute};
 
 const RUN: [&str; 6] = ["run", "tasks.jsonl", "--out", "out", "--jobs", "4"];
@@ -347,25 +346,14 @@ fn a_task_that_a_killed_campaign_has_left_behind_is_awaited() {
     let unpaid = with(change("b"), &json!({"max_cost": 0.0001}));
     fleet.tasks(&[change("a"), unpaid]);
     let words = ["fleet", "run", "tasks.jsonl", "--out", "out", "--jobs", "1"];
-    let mut started = fleet.project.start(&words);
+    let started = fleet.project.start(&words);
     heard.recv_timeout(MINUTE).unwrap();
-    let tasks = children(started.id());
-    let runs = tasks
-        .iter()
-        .flat_map(|task| children(task.parse().unwrap()));
-    let left = [tasks.clone(), runs.collect()].concat();
-    started.kill().unwrap();
-    started.wait().unwrap();
+    let left = killed(started);
     let mut again = fleet.project.start(&words);
     // It meets the first task, and ends the second one meanwhile.
     assert!(within_a_minute(|| fleet.has("out/b/result.json")));
     assert!(again.try_wait().unwrap().is_none() && !fleet.has("out/a/result.json"));
-    for process in left {
-        Command::new("kill")
-            .args(["-9", &process])
-            .status()
-            .unwrap();
-    }
+    kill_all(&left);
     let ended = again.wait_with_output().unwrap();
     assert_eq!(ended.status.code(), Some(1));
     let expected = [("done".to_owned(), 1), ("not-ready".to_owned(), 1)];

@@ -1,14 +1,13 @@
 //! One task in a clone of its own.
 
 use std::fs;
-use std::process::Command;
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::{BAD, Fleet, GOOD, MINUTE, change, git, with};
+use super::{BAD, Fleet, GOOD, MINUTE, change, children, git, kill_all, killed, with};
 use crate::signals::kill;
-use crate::support::{Answer, ModelServer, ends, gemini, within_a_minute};
+use crate::support::{Answer, ModelServer, gemini};
 
 #[test]
 fn a_task_leaves_its_results_and_nothing_else() {
@@ -135,10 +134,7 @@ fn a_task_that_was_killed_goes_on_and_pays_nothing_twice() {
         .task("0")
         .exits(3)
         .says(&["another process works on the task `a`"]);
-    for run in &run {
-        Command::new("kill").args(["-9", run]).status().unwrap();
-        assert!(ends(run));
-    }
+    kill_all(&run);
     fleet.task("0").exits(0);
     assert_eq!(server.requests().len(), 3);
     let ledger = fleet.project.read("out/ledger.jsonl");
@@ -160,19 +156,6 @@ fn a_task_that_was_killed_goes_on_and_pays_nothing_twice() {
     );
     let spent = amounts.last().unwrap().0;
     assert!(0.1 < spent && spent < 2.0, "{spent}");
-}
-
-/// The processes that the threads of a process have started.
-pub fn children(process: u32) -> Vec<String> {
-    let threads = format!("/proc/{process}/task");
-    let mut found = String::new();
-    assert!(within_a_minute(|| {
-        let threads = fs::read_dir(&threads).unwrap();
-        let paths = threads.map(|thread| thread.unwrap().path().join("children"));
-        found = paths.flat_map(fs::read_to_string).collect();
-        !found.is_empty()
-    }));
-    found.split_whitespace().map(str::to_owned).collect()
 }
 
 #[test]
@@ -443,22 +426,10 @@ fn a_report_that_was_killed_goes_on_with_the_replies_that_are_paid_for() {
     let report = json!({"id": "a", "repository": "web", "workflow": "consistency", "flags": {"findings": "json"}});
     fleet.tasks(&[report]);
     let words = ["fleet", "run", "tasks.jsonl", "--out", "out"];
-    let mut started = fleet.project.start(&words);
+    let started = fleet.project.start(&words);
     heard.recv_timeout(MINUTE).unwrap();
-    let tasks = children(started.id());
-    let runs = tasks
-        .iter()
-        .flat_map(|task| children(task.parse().unwrap()));
-    let left = [tasks.clone(), runs.collect()].concat();
-    started.kill().unwrap();
-    started.wait().unwrap();
-    for process in left {
-        Command::new("kill")
-            .args(["-9", &process])
-            .status()
-            .unwrap();
-        assert!(ends(&process));
-    }
+    let left = killed(started);
+    kill_all(&left);
     fleet.run(&words[1..]).exits(0);
     // The report itself was not asked for again.
     assert_eq!(server.requests().len(), 3);
