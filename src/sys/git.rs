@@ -53,7 +53,7 @@ pub struct GitPlace<'p> {
     pub top: &'p Path,
 }
 
-/// Paths of git, and of `env`, which clears git's environment.
+/// Paths of git, and of `env`, which clears git's environment where others start it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Git {
     env: String,
@@ -83,10 +83,20 @@ impl Git {
     /// Builds the words of a command that runs git with `arguments`; `None` if the repository's path is not UTF-8.
     pub fn words(&self, place: Option<GitPlace<'_>>, arguments: &[&str]) -> Option<Vec<String>> {
         let mut words = vec![self.env.clone(), "-i".to_owned()];
-        words.extend(ENVIRONMENT.split(' ').map(str::to_owned));
-        words.extend(self.index.clone());
+        words.extend(self.variables().map(str::to_owned));
         words.push(self.git.clone());
-        words.extend(["--no-pager", "--no-optional-locks"].map(str::to_owned));
+        words.extend(Self::arguments(place, arguments)?);
+        Some(words)
+    }
+
+    fn variables(&self) -> impl Iterator<Item = &str> {
+        ENVIRONMENT.split(' ').chain(self.index.as_deref())
+    }
+
+    fn arguments(place: Option<GitPlace<'_>>, arguments: &[&str]) -> Option<Vec<String>> {
+        let mut words = ["--no-pager", "--no-optional-locks"]
+            .map(str::to_owned)
+            .to_vec();
         for setting in SAFE.into_iter().chain(SETTINGS.split(' ')) {
             words.extend(["-c", setting].map(str::to_owned));
         }
@@ -100,11 +110,12 @@ impl Git {
 
     /// Builds a command that runs in `directory`, with no input and its output discarded.
     pub fn command(&self, directory: &Path, arguments: &[&str]) -> Option<Command> {
-        let words = self.words(None, arguments)?;
-        let (program, arguments) = words.split_first()?;
-        let mut command = Command::new(program);
+        let variables = self.variables().filter_map(|one| one.split_once('='));
+        let mut command = Command::new(&self.git);
         command
-            .args(arguments)
+            .args(Self::arguments(None, arguments)?)
+            .env_clear()
+            .envs(variables)
             .current_dir(directory)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -244,7 +255,9 @@ mod tests {
         let path = std::env::var_os("PATH");
         let git = Git::find(path.as_deref(), dir.path()).unwrap();
         let run = |arguments: &[&str]| {
-            let mut command = git.command(dir.path(), arguments).unwrap();
+            let words = git.words(None, arguments).unwrap();
+            let mut command = Command::new(&words[0]);
+            command.args(&words[1..]).current_dir(dir.path());
             let elsewhere = dir.path().join("elsewhere");
             command.env("GIT_DIR", &elsewhere).env("HOME", dir.path());
             command.env("GIT_CONFIG_COUNT", "1");
@@ -258,5 +271,17 @@ mod tests {
         assert!(!run(&["config", "user.name"]).status.success());
         let output = run(&["config", "--get", "core.fsmonitor"]).stdout;
         assert_eq!(output, b"false\n");
+        // The same without `env`, whose words say what is set.
+        let told = ["-c", "alias.told=!env", "told"];
+        let mut command = git.command(dir.path(), &told).unwrap();
+        let told = command.stdout(Stdio::piped()).output().unwrap().stdout;
+        let told = String::from_utf8(told).unwrap();
+        let has = |variable: &str| told.lines().any(|line| line == variable);
+        assert!(ENVIRONMENT.split_whitespace().all(has), "{told}");
+        assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
+        assert!(
+            !told.contains("CARGO_") && !told.contains("HOME="),
+            "{told}"
+        );
     }
 }

@@ -295,6 +295,25 @@ fn a_check_says_what_the_start_will_say() {
 }
 
 #[test]
+fn another_program_is_refused_whatever_is_known_of_its_file() {
+    let fleet = Fleet::new(&ModelServer::gemini(&[super::GOOD]));
+    fleet.tasks(&[change("a")]);
+    fleet.task("0").exits(0);
+    let lock = fleet.project.read("tasks.jsonl.lock");
+    let (first, tasks) = lock.split_once('\n').unwrap();
+    let first: Value = serde_json::from_str(first).unwrap();
+    let begun_by = |program: Value| {
+        let first = json!({"program": with(first["program"].clone(), &program)});
+        fs::write(fleet.path("tasks.jsonl.lock"), format!("{first}\n{tasks}")).unwrap();
+        fleet.task("0")
+    };
+    // As another machine has written it.
+    begun_by(json!({"state": "x"})).exits(0);
+    let told = begun_by(json!({"digest": "0".repeat(64)})).exits(3);
+    told.says(&["is for another program"]);
+}
+
+#[test]
 fn what_has_changed_since_the_first_start_is_refused_but_a_moved_branch() {
     let server = ModelServer::gemini(&[super::GOOD, super::GOOD]);
     let fleet = Fleet::new(&server);

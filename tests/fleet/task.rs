@@ -415,6 +415,18 @@ fn a_build_that_hides_files_from_git_or_breaks_it_ends_the_task_at_once() {
 }
 
 #[test]
+fn a_file_that_looks_unchanged_to_its_size_and_time_is_part_of_the_change() {
+    let fleet = Fleet::new(&ModelServer::gemini(&[GOOD]));
+    let forge =
+        "touch -r code .git/then; printf evil 1<>code; touch -r .git/then code; grep -q 42 answer";
+    fleet.repository("forged", forge);
+    fleet.tasks(&[with(change("a"), &json!({"repository": "forged"}))]);
+    fleet.task("0").exits(0);
+    let patch = fleet.project.read("out/a/change.patch");
+    assert!(patch.contains("+evilcode of forged\n"), "{patch}");
+}
+
+#[test]
 fn a_report_that_was_killed_goes_on_with_the_replies_that_are_paid_for() {
     let (silence, heard) = Answer::silence();
     let server = ModelServer::start([

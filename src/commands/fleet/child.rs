@@ -4,15 +4,15 @@
 //! process once, and that its end is awaited.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::fs::File;
+use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 
 use rustix::fs::{AtFlags, CWD, unlinkat};
 
-use super::clone::write;
+use super::clone::{create, write};
 use super::error::FleetError;
 use super::manifest::{Task, Workflow};
 use super::process;
@@ -23,10 +23,9 @@ use crate::project::{CONFIG, LOGS, ProjectProblem, QUERY};
 use crate::run::context::{Context, TASK_FOLDER};
 use crate::run::keys;
 use crate::run::not_ready::NotReady;
-use crate::sys::atomic_file;
 use crate::sys::environment::KEY_VARIABLES;
 use crate::sys::error::Error;
-use crate::sys::files::{self, IfThere as _, Links, PathError, open_directory_in};
+use crate::sys::files::{self, Links, PathError, open_directory_in};
 use crate::sys::interrupt::Interrupt;
 
 /// The environment variable with a task's own key, and the vendor's in whose place it is put.
@@ -86,9 +85,7 @@ impl Child {
         if let Some((variable, value)) = own_key(context, task)? {
             self.command.env(variable, value);
         }
-        let removed = fs::remove_file(output).if_there();
-        removed.map_err(PathError::of("remove", output))?;
-        let stdout = files::create_new(output, 0o600).map_err(PathError::of("write", output))?;
+        let stdout = create(output, 0o600).map_err(PathError::of("write", output))?;
         let stderr = files::append(errors).map_err(PathError::of("write", errors))?;
         self.command.stdout(stdout).stderr(stderr);
         self.command.current_dir(clone);
@@ -139,10 +136,10 @@ pub fn write_inputs(
     }
     let config = clone.join(CONFIG);
     if !query.is_empty() {
-        write(&clone.join(QUERY), query.as_bytes())?;
+        write(&clone.join(QUERY), 0o666, query.as_bytes())?;
     }
     if let Some(models) = there(context.project.models())? {
-        write(&config.join("models.json"), models.as_bytes())?;
+        write(&config.join("models.json"), 0o666, models.as_bytes())?;
     }
     let own = task
         .env_key
@@ -155,9 +152,7 @@ pub fn write_inputs(
             continue;
         }
         if let Some(key) = there(context.project.key(file))? {
-            let path = config.join(file);
-            atomic_file::replace_private(&path, |out| out.write_all(key.expose().as_bytes()))
-                .map_err(PathError::of("write", path))?;
+            write(&config.join(file), 0o600, key.expose().as_bytes())?;
         }
     }
     Ok(())

@@ -6,29 +6,37 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+use rustix::fs::RawMode;
+#[cfg(target_os = "linux")]
+use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::error::FleetError;
 use super::process;
 use crate::project::repository::{DOT_GIT, Repository};
 use crate::project::{CONFIG, LOGS};
 use crate::run::context::Context;
-use crate::sys::atomic_file;
 use crate::sys::error::Error;
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
 use crate::sys::git::Git;
 use crate::sys::interrupt::Interrupt;
 
+/// File with the place of the objects that a repository shares.
+const ALTERNATES: &str = "objects/info/alternates";
 /// What git ignores in a clone, besides what the repository ignores.
 const IGNORED: &str = "/agent-config\n/logs\n";
 /// Attributes that hide nothing: no text is taken for binary.
 const SHOWN: &str = "* !diff\n";
 /// The commits of a task.
 const IDENTITY: &str = "-c user.name=code-commit -c user.email=code-commit@localhost \
-    -c gc.auto=0 -c maintenance.auto=false commit --quiet --no-verify --no-gpg-sign --cleanup=verbatim -m";
+    -c core.logAllRefUpdates=false -c gc.auto=0 -c maintenance.auto=false commit --quiet --no-verify --no-gpg-sign --cleanup=verbatim -m";
 const DIFF: &str = "diff --cached --binary --full-index --no-ext-diff --no-textconv --no-renames";
+/// With a file for each branch, whatever later versions prefer.
+const INIT: &str = "-c init.defaultRefFormat=files init --quiet --template=";
+/// Without a log of refs, which nobody reads.
+const CHECKOUT: &str = "-c core.logAllRefUpdates=false reset --quiet --hard";
 const FETCH: &str =
     "fetch --quiet --no-tags --no-write-fetch-head --no-recurse-submodules --depth=1 --";
 /// Maximum size of a shallow repository's list of commits, in bytes.
@@ -129,8 +137,8 @@ impl Repositories {
         } else {
             self.share(repository, directory)?;
         }
-        let words = ["reset", "--quiet", "--hard", commit, "--"];
-        self.git(&fails, directory, &words)?;
+        let words = CHECKOUT.split(' ').chain([commit, "--"]);
+        self.git(&fails, directory, &words.collect::<Vec<_>>())?;
         let build = origin.build;
         build.map_or(Ok(()), |build| lay_build(directory, build))
     }
@@ -139,7 +147,7 @@ impl Repositories {
     fn init(&self, fails: Fails<'_>, origin: &Origin<'_>, directory: &Path) -> Result<(), Error> {
         fs::create_dir_all(directory).map_err(PathError::of("make", directory))?;
         let branch = format!("--initial-branch={}", origin.branch);
-        let mut init = vec!["init", "--quiet", "--template=", &branch];
+        let mut init: Vec<&str> = INIT.split(' ').chain([&*branch]).collect();
         if origin.commit.len() > 40 {
             init.push("--object-format=sha256");
         }
@@ -147,7 +155,7 @@ impl Repositories {
         // What the repository tracks is not ignored.
         let build = origin.build.map_or("", |_| "/build.sh\n");
         let exclude = directory.join(".git/info/exclude");
-        write(&exclude, format!("{IGNORED}{build}").as_bytes())
+        write(&exclude, 0o666, format!("{IGNORED}{build}").as_bytes())
     }
 
     /// Takes back what has changed in a clone since the commit that it began with, but for what git ignores.
@@ -166,16 +174,53 @@ impl Repositories {
         let common = self.local(repository)?.common;
         let git = clone.join(DOT_GIT);
         let objects = format!("{}\n", common.join("objects").display());
-        write(&git.join("objects/info/alternates"), objects.as_bytes())?;
+        write(&git.join(ALTERNATES), 0o666, objects.as_bytes())?;
         let shallow = common.join("shallow");
         let list = files::read(&shallow, Links::Followed, LARGEST_LIST).if_there();
         let list = list.map_err(PathError::of("read", &shallow))?;
-        list.map_or(Ok(()), |list| write(&git.join("shallow"), &list))
+        list.map_or(Ok(()), |list| write(&git.join("shallow"), 0o666, &list))
     }
 
-    /// Commits what differs from the commit that the clone began with, and returns it as a patch, which may be empty.
-    /// The branch is written to `bundle`. A repository that is made at `own` takes the place of the clone's, in which a
-    /// build may have hidden files.
+    /// Copies the repository of a clone that is new, and will be `clone`, to `own`, out of reach of a sandboxed build. By
+    /// its index, git finds what has changed since without reading the rest: the index has the time of each file's last
+    /// change (ctime), which programs cannot set.
+    ///
+    /// # Errors
+    /// When it cannot be copied.
+    #[expect(clippy::disallowed_methods, reason = "git has just written them")]
+    pub fn set_apart(
+        &self,
+        origin: &Origin<'_>,
+        (new, clone): (&Path, &Path),
+        own: &Path,
+    ) -> Result<(), Error> {
+        self.hide_nothing(origin, clone, own)?;
+        let (from, to) = (new.join(DOT_GIT), own.join(DOT_GIT));
+        for name in ["HEAD", "config", "index", "info/exclude"] {
+            let copied = fs::copy(from.join(name), to.join(name));
+            copied.map_err(PathError::of("write", to.join(name)))?;
+        }
+        let branch = to.join("refs/heads").join(origin.branch);
+        write(&branch, 0o666, format!("{}\n", origin.commit).as_bytes())
+    }
+
+    /// Lets a repository beside a clone use its objects, and show all of its files.
+    fn hide_nothing(&self, origin: &Origin<'_>, clone: &Path, own: &Path) -> Result<(), Error> {
+        let dot_git = own.join(DOT_GIT);
+        if is_url(origin.repository) {
+            let objects = format!("{}\n", clone.join(".git/objects").display());
+            let shallow = format!("{}\n", origin.commit);
+            write(&dot_git.join(ALTERNATES), 0o666, objects.as_bytes())?;
+            write(&dot_git.join("shallow"), 0o666, shallow.as_bytes())?;
+        } else {
+            self.share(origin.repository, own)?;
+        }
+        write(&dot_git.join("info/attributes"), 0o666, SHOWN.as_bytes())
+    }
+
+    /// Commits what differs from the commit that the clone began with; writes it as a `patch`, which may be empty, and
+    /// the branch as a `bundle`. A repository at `own` takes the place of the clone's, in which a build may have hidden
+    /// files: the one that was set `apart`, or a new one where an earlier try has used that.
     ///
     /// # Errors
     /// When git fails.
@@ -183,21 +228,18 @@ impl Repositories {
         &self,
         id: &str,
         origin: &Origin<'_>,
-        (clone, own): (&Path, &Path),
-        (message, bundle): (&str, &Path),
-    ) -> Result<Vec<u8>, Error> {
+        (clone, apart, own): (&Path, &Path, &Path),
+        message: &str,
+        (patch, bundle): (&Path, &Path),
+    ) -> Result<(), Error> {
         let fails = check_safe(id, clone)?;
-        let (repository, commit) = (origin.repository, origin.commit);
-        self.init(&fails, origin, own)?;
-        let dot_git = own.join(DOT_GIT);
-        if is_url(repository) {
-            let objects = format!("{}\n", clone.join(".git/objects").display());
-            write(&dot_git.join("objects/info/alternates"), objects.as_bytes())?;
-            write(&dot_git.join("shallow"), format!("{commit}\n").as_bytes())?;
-        } else {
-            self.share(repository, own)?;
+        let commit = origin.commit;
+        let is_new = fs::rename(apart, own).is_err();
+        if is_new {
+            self.init(&fails, origin, own)?;
+            self.hide_nothing(origin, clone, own)?;
         }
-        write(&dot_git.join("info/attributes"), SHOWN.as_bytes())?;
+        let dot_git = own.join(DOT_GIT);
         let git_dir = format!("--git-dir={}", dot_git.display());
         let tree = format!("--work-tree={}", clone.display());
         let git = |words: &str, more: &[&str]| {
@@ -205,18 +247,23 @@ impl Repositories {
             let words: Vec<&str> = words.chain(more.iter().copied()).collect();
             self.git(&fails, clone, &words)
         };
-        git("reset --quiet", &[commit, "--"])?;
+        if is_new {
+            git("reset --quiet", &[commit, "--"])?;
+        }
         git("add --all", &[])?;
         // Even where the repository tracks them.
         git("reset --quiet", &[commit, "--", CONFIG, LOGS])?;
-        let patch = git(DIFF, &[commit, "--"])?;
-        if !patch.is_empty() {
+        let found = own.join("change.patch");
+        let output = format!("--output={}", found.display());
+        git(DIFF, &[&output, commit, "--"])?;
+        let size = found.metadata().map(|found| found.len());
+        if size.map_err(PathError::of("read", &found))? > 0 {
             git(IDENTITY, &[message])?;
             let range = format!("{commit}..{}", origin.branch);
             let bundle = bundle.display().to_string();
             git("bundle create --quiet", &[&bundle, &range])?;
         }
-        Ok(patch)
+        Ok(fs::rename(&found, patch).map_err(PathError::of("write", patch))?)
     }
 
     /// Finds a repository on this machine.
@@ -274,13 +321,22 @@ pub fn ended(command: Command, interrupt: &Interrupt) -> Result<Vec<u8>, String>
 /// Returns whether a command has succeeded, its output and its errors. Files take them: a process that it leaves behind
 /// may keep them open.
 fn outputs(mut command: Command, interrupt: &Interrupt) -> io::Result<(bool, Vec<u8>, Vec<u8>)> {
-    let (output, errors) = (tempfile::tempfile()?, tempfile::tempfile()?);
+    let (output, errors) = (nameless()?, nameless()?);
     command.stdin(Stdio::null());
     command
         .stdout(output.try_clone()?)
         .stderr(errors.try_clone()?);
     let status = process::wait(command.spawn()?, interrupt, Some(LIMIT))?;
     Ok((status.success(), content(output)?, content(errors)?))
+}
+
+/// Makes a file without a name for a command's words, which are few: in memory, if there are such files.
+fn nameless() -> io::Result<File> {
+    #[cfg(target_os = "linux")]
+    let file = memfd_create("git", MemfdFlags::CLOEXEC)?.into();
+    #[cfg(not(target_os = "linux"))]
+    let file = tempfile::tempfile()?;
+    Ok(file)
 }
 
 fn content(mut file: File) -> io::Result<Vec<u8>> {
@@ -296,9 +352,7 @@ fn lay_build(clone: &Path, script: &str) -> Result<(), Error> {
     if path.symlink_metadata().is_ok() {
         return Ok(());
     }
-    write(&path, script.as_bytes())?;
-    let mode = fs::Permissions::from_mode(0o755);
-    Ok(fs::set_permissions(&path, mode).map_err(PathError::of("write", &path))?)
+    write(&path, 0o755, script.as_bytes())
 }
 
 /// Checks that git runs nothing in a task's clone that the clone's own configuration names; makes an error of what git
@@ -350,11 +404,15 @@ fn fails<'r>(repository: &'r str, action: &'static str) -> impl Fn(String) -> Fl
     }
 }
 
-/// Writes a file of the program's own, and its directory.
-pub fn write(path: &Path, content: &[u8]) -> Result<(), Error> {
-    let write = || {
-        fs::create_dir_all(path.parent().unwrap_or(path))?;
-        atomic_file::replace(path, |file| file.write_all(content))
-    };
-    Ok(write().map_err(PathError::of("write", path))?)
+/// Writes a file of the program's own in a task's folder, and its directory. A task that was killed writes it again.
+pub fn write(path: &Path, mode: RawMode, content: &[u8]) -> Result<(), Error> {
+    let written = create(path, mode).and_then(|mut file| file.write_all(content));
+    Ok(written.map_err(PathError::of("write", path))?)
+}
+
+/// Creates such a file in place of what is there.
+pub fn create(path: &Path, mode: RawMode) -> io::Result<File> {
+    fs::create_dir_all(path.parent().unwrap_or(path))?;
+    fs::remove_file(path).if_there()?;
+    files::create_new(path, mode)
 }

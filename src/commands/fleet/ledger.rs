@@ -196,7 +196,8 @@ impl Ledger {
         Ok(reserved)
     }
 
-    /// Replaces a task's reservation by what it has cost.
+    /// Replaces a task's reservation by what it has cost. Where it has not ended, the disk is not waited for: without
+    /// this line, the reservation stands.
     ///
     /// # Errors
     /// When the ledger cannot be written.
@@ -206,12 +207,17 @@ impl Ledger {
         spent: Micros,
         exit: Option<(u8, String)>,
     ) -> Result<(), PathError> {
-        Records::lock(&self.path)?.append(&[Account {
+        let account = [Account {
             task: task.to_owned(),
             spent,
             exit,
             ..Account::default()
-        }])
+        }];
+        let mut records = Records::lock(&self.path)?;
+        match account[0].exit {
+            Some(_) => records.append(&account),
+            None => records.note(&account),
+        }
     }
 }
 

@@ -6,7 +6,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
@@ -42,6 +44,9 @@ struct ProgramPin {
     version: String,
     digest: String,
     prompts: String,
+    /// The digest of `digest` and the file's state, by which a start on the same machine knows it without reading it.
+    #[serde(default)]
+    state: String,
 }
 
 /// A task, as it was first begun.
@@ -85,7 +90,6 @@ pub fn pins(
         lock: lock.clone(),
         what,
     };
-    let program = program(context)?;
     let (mut known, mut begun_by) = (HashMap::new(), None);
     let read = records.as_mut().map(Records::read::<Pin>).transpose()?;
     for pin in read.unwrap_or_default() {
@@ -94,6 +98,7 @@ pub fn pins(
             Pin::Task(pin) => drop(known.insert(pin.id.clone(), pin)),
         }
     }
+    let program = program(context, begun_by.as_ref())?;
     if begun_by.as_ref().is_some_and(|begun| *begun != program) {
         return Err(differs("program".to_owned()).into());
     }
@@ -192,13 +197,23 @@ fn asked(
     })
 }
 
-fn program(context: &Context<'_>) -> Result<ProgramPin, PathError> {
-    let digest = context.sandbox.program.map(|program| {
-        let file = files::open(program, Links::Refused);
-        file.and_then(sha256::of_reader)
-            .map_err(PathError::of("read", program))
-    });
-    let digest = digest.transpose()?;
+fn program(context: &Context<'_>, begun: Option<&ProgramPin>) -> Result<ProgramPin, PathError> {
+    let digest = |program: &Path| -> io::Result<_> {
+        let file = files::open(program, Links::Refused)?;
+        let found = file.metadata()?;
+        let found = (found.ino(), found.len(), found.ctime(), found.ctime_nsec());
+        let state = |digest: &str| sha256::of(format!("{digest} {found:?}"));
+        let is_known = |begun: &&ProgramPin| begun.state == state(&begun.digest);
+        let known = begun.filter(is_known).map(|begun| begun.digest.clone());
+        let digest = known.map_or_else(|| sha256::of_reader(file), Ok)?;
+        // The state on the machine that has begun stays.
+        let begun = begun.filter(|begun| begun.digest == digest);
+        let state = begun.map_or_else(|| state(&digest), |begun| begun.state.clone());
+        Ok((digest, state))
+    };
+    let program = context.sandbox.program;
+    let digest = program.map(|program| digest(program).map_err(PathError::of("read", program)));
+    let (digest, state) = digest.transpose()?.unwrap_or_default();
     let prompts = [
         COMMIT_INITIAL,
         COMMIT_REPAIR,
@@ -208,7 +223,8 @@ fn program(context: &Context<'_>) -> Result<ProgramPin, PathError> {
     ];
     Ok(ProgramPin {
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        digest: digest.unwrap_or_default(),
+        digest,
         prompts: sha256::of(prompts.concat()),
+        state,
     })
 }

@@ -55,6 +55,16 @@ impl Records {
     /// # Errors
     /// When they cannot be written.
     pub fn append<T: Serialize>(&mut self, records: &[T]) -> Result<(), PathError> {
+        self.note(records)?;
+        let synced = self.file.sync_data();
+        synced.map_err(PathError::of("write", &self.path))
+    }
+
+    /// Appends records that a loss of power may take.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    pub fn note<T: Serialize>(&mut self, records: &[T]) -> Result<(), PathError> {
         let mut append = || -> io::Result<()> {
             let mut lines = Vec::new();
             for record in records {
@@ -62,8 +72,7 @@ impl Records {
                 lines.push(b'\n');
             }
             self.file.seek(SeekFrom::End(0))?;
-            self.file.write_all(&lines)?;
-            self.file.sync_data()
+            self.file.write_all(&lines)
         };
         append().map_err(PathError::of("write", &self.path))
     }

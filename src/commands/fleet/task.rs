@@ -6,7 +6,7 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use miette::Diagnostic;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::args::ResultArgs;
 use super::child::{Child, own_key, remove_keys, write_inputs};
-use super::clone::{Origin, Repositories, place, write};
+use super::clone::{Origin, Repositories, place};
 use super::error::FleetError;
 use super::ledger::{Ledger, Micros};
 use super::manifest::{CheckWords, Manifest, Start, Task};
@@ -31,6 +31,7 @@ use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::past::history::{self, PastRun};
 use crate::run::past::sarif;
+use crate::sys::atomic_file;
 use crate::sys::error::Error;
 use crate::sys::exit::REQUEUED;
 use crate::sys::file_lock::{self, FileLock, LockProblem};
@@ -41,6 +42,8 @@ use crate::sys::interrupt::Signal;
 const LARGEST: u64 = 64 * MIB;
 /// Name of the output of a run, in a task's folder.
 const OUTPUT: &str = ".output.json";
+/// Name of the clone's repository as it was before the first build, in a task's folder.
+const APART: &str = "change.new";
 /// Name of the lock in a task's folder.
 pub const LOCK: &str = "lock";
 /// Exit code of a run that an interrupt has ended, at least.
@@ -407,9 +410,11 @@ impl Attempt<'_> {
     fn prepare(&self, repositories: &Repositories, origin: &Origin<'_>) -> Result<(), Error> {
         let folder = self.folder;
         if !folder.clone.is_dir() {
-            let staged = folder.path.join("clone.new");
+            let (staged, apart) = (folder.path.join("clone.new"), folder.path.join(APART));
             remove(&staged)?;
+            remove(&apart)?;
             repositories.clone(origin, &staged)?;
+            repositories.set_apart(origin, (&staged, &folder.clone), &apart)?;
             fs::rename(&staged, &folder.clone).map_err(PathError::of("make", &folder.clone))?;
         }
         // An earlier start has ended, but may be tried again.
@@ -444,18 +449,17 @@ impl Attempt<'_> {
         let files = files.map(|name| folder.path.join(name));
         let [patch, bundle, own, _] = &files;
         files.iter().try_for_each(|path| remove(path))?;
-        let place = (&*folder.clone, &**own);
-        let change = repositories.change(&task.id, origin, place, (&message, bundle));
+        let places = (&*folder.clone, &*folder.path.join(APART), &**own);
+        let change = repositories.change(&task.id, origin, places, &message, (patch, bundle));
         remove(own)?;
         match change {
-            Ok(change) => write(patch, &change)?,
             Err(error) if !matches!(error.downcast_ref(), Some(FleetError::Unsafe { .. })) => {
                 return Err(error);
             }
             Err(error) if ended.record.exit.code == 0 => {
                 ended.end_with(&error);
             }
-            Err(_) => {}
+            Ok(()) | Err(_) => {}
         }
         // Before the clone is gone.
         sarif::verify_places(&mut ended.record, &folder.clone);
@@ -493,7 +497,9 @@ impl Attempt<'_> {
             document["log"] = log.replacen("logs/", "log/", 1).into();
         }
         let result = format!("{document:#}\n");
-        write(&folder.path.join(RESULT), result.as_bytes())?;
+        let path = folder.path.join(RESULT);
+        atomic_file::replace(&path, |file| file.write_all(result.as_bytes()))
+            .map_err(PathError::of("write", path))?;
         Ok(Ended {
             document,
             record: ended.record,
