@@ -145,6 +145,16 @@ fn every_link_leads_somewhere() {
 }
 
 #[test]
+fn the_changelog_says_nothing_twice() {
+    let changelog = document("CHANGELOG.md");
+    let mut said = BTreeSet::new();
+    for entry in changelog.lines().filter(|line| line.starts_with("- ")) {
+        let beginning: String = entry.chars().take(50).collect();
+        assert!(said.insert(beginning), "{entry}");
+    }
+}
+
+#[test]
 fn every_file_of_this_repository_that_is_named_is_there() {
     for page in pages() {
         for span in spans(&document(&page)) {
