@@ -92,7 +92,7 @@ pub(crate) enum StatementError {
     Differs {
         /// The run's folder.
         run: String,
-        /// What differs.
+        /// The differences.
         differences: Vec<String>,
     },
     /// The signature does not hold.

@@ -20,7 +20,7 @@ pub(crate) enum CommandError {
     CommandLine {
         /// The message.
         message: String,
-        /// What is valid.
+        /// The valid form.
         hint: String,
     },
     /// The program cannot start.

@@ -216,7 +216,7 @@ struct FirstBuild {
     record: Option<BuildRecord>,
     /// The end of its output, indented.
     last_lines: String,
-    /// What was done with `.gitignore` because of what it left.
+    /// The change of `.gitignore` because of the files that it left.
     ignored: &'static str,
     /// The files and directories it left, visible to git.
     made: BTreeSet<String>,

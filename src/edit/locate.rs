@@ -285,7 +285,7 @@ fn nearest<'t>(
     best
 }
 
-/// What tells two lines apart that look alike.
+/// The difference between two lines that look alike.
 fn difference(one: &str, other: &str) -> &'static str {
     let (bare, others) = (one.trim_end_matches('\r'), other.trim_end_matches('\r'));
     if bare == others {

@@ -99,7 +99,7 @@ impl Invocation<'_> {
 pub enum Ran {
     /// The command has ended.
     Ended {
-        /// How it ended.
+        /// The end that it came to.
         status: CommandStatus,
         /// Output of both streams; if long, only its beginning and its end.
         output: String,

@@ -49,20 +49,11 @@ pub enum ProcessError {
     /// The sandbox could not be set up; nothing was started.
     #[error(transparent)]
     #[diagnostic(transparent)]
-    Sandbox(SandboxProblem),
+    Sandbox(#[from] SandboxProblem),
     /// A signal arrived, and the command was ended.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Interrupted(#[from] Interrupted),
-}
-
-impl From<SandboxProblem> for ProcessError {
-    fn from(problem: SandboxProblem) -> Self {
-        match problem {
-            SandboxProblem::Interrupted(interrupted) => Self::Interrupted(interrupted),
-            other => Self::Sandbox(other),
-        }
-    }
 }
 
 /// Error for a name that no background process has.

@@ -32,7 +32,7 @@ pub(super) enum Streams {
     Three,
 }
 
-/// What happens to processes that a command leaves running.
+/// The fate of processes that a command leaves running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Leftovers {
     /// They stay until the program closes the line.

@@ -235,7 +235,7 @@ pub enum ModelError {
     /// The reply is a list of edits that, by its own words, has not come to its end.
     #[error("the model's reply is not whole: {why}")]
     Incomplete {
-        /// What is missing.
+        /// The missing part.
         why: String,
         /// The vendor's finish reason.
         finish: String,

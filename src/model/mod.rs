@@ -1,7 +1,7 @@
 //! Every language model behind one trait, and the table of known models.
 //!
-//! `http` and `server` use the network, and `pace` files; everything else is pure. Guarantees that a [`Reply`] is whole: one that was
-//! blocked, refused, empty or cut short is a [`ModelError`].
+//! `http` and `server` use the network, and `pace` files; everything else is pure. Guarantees that a [`Reply`] is whole:
+//! one that was blocked, refused, empty or cut short is a [`ModelError`].
 
 mod anthropic;
 mod azure;

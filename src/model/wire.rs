@@ -53,7 +53,7 @@ pub trait Model {
     fn read(&self, step: &StepId, answer: &[u8]) -> Result<Reply, ModelError>;
 }
 
-/// What a model is asked, and how.
+/// The model that is asked, the request, and the manner of the call.
 pub(super) type Asked<'r> = (&'r ModelSpec, &'r Request<'r>, Manner);
 
 /// A vendor's wire format. Pure.

@@ -26,7 +26,7 @@ const LARGE_PART: usize = 14;
 /// Size of a file in bytes below which that saves nothing.
 const SMALL: usize = 500;
 
-/// What tells nothing of a name where all names are public.
+/// The words that tell nothing of a name where all names are public.
 static MODIFIERS: LazyLock<Regex> = LazyLock::new(|| {
     regex(
         r"^(?:(?:pub(?:\([^)]*\))?|public|export|static|inline|extern|virtual|override|constexpr|template <[^<>]*(?:<[^<>]*>[^<>]*)*>) )+",

@@ -37,7 +37,7 @@ pub struct AttemptRecord {
     pub model: String,
     /// True if its build has passed.
     pub passed: bool,
-    /// How it changes the gate; null if it was not built.
+    /// Its effect on the gate; null if it was not built.
     pub gate: Option<GateChange>,
     /// The number of lines added and removed; null if it was not built.
     pub lines: Option<u64>,
@@ -52,7 +52,7 @@ pub struct AttemptRecord {
 }
 
 impl From<&Step> for AttemptRecord {
-    /// What the step of an attempt says of it.
+    /// Tells of an attempt as far as its step knows.
     fn from(step: &Step) -> Self {
         let build = step.build.as_ref();
         let building = build.map(|build| build.seconds.0).unwrap_or_default();

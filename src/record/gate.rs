@@ -8,7 +8,7 @@ use crate::sys::text;
 /// Maximum number of names in a line.
 const NAMED: usize = 5;
 
-/// How a change has changed the gate.
+/// The effect of a change on the gate.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GateChange {
@@ -66,11 +66,11 @@ pub enum GateFault {
 pub struct GateRecord {
     /// The files of the gate that the change touches.
     pub files: Vec<String>,
-    /// How it changes them.
+    /// The effect on them.
     pub change: GateChange,
-    /// Whether what was tested before holds.
+    /// The result of the tests as they were before.
     pub old_gate: OldGate,
-    /// Whether the new tests prove the change.
+    /// The proof of the change by the new tests.
     pub new_tests: NewTests,
     /// The files and tests that the query names, if the old gate holds without them alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -20,7 +20,7 @@ use crate::sys::files::{self, IfThere as _, Links, MIB};
 const LARGEST: u64 = 256 * MIB;
 
 /// A recorded run: its folder, and the models that it was made with.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Recording {
     folder: PathBuf,
     /// The models that answered, and the formats of their replies, by step.
@@ -236,15 +236,13 @@ impl Recording {
 
 /// The models that a run was made with.
 #[derive(Deserialize, Default)]
+#[serde(default)]
 struct RecordedModels {
     model: Option<String>,
-    #[serde(default)]
     base_urls: BTreeMap<String, String>,
-    #[serde(rename = "attempts", default)]
+    #[serde(rename = "attempts")]
     steps: Vec<RecordedStep>,
-    #[serde(default)]
     error: Option<ErrorRecord>,
-    #[serde(default)]
     choice: Option<ChoiceRecord>,
 }
 
@@ -283,27 +281,19 @@ impl RecordedModels {
 /// A model that returns recorded replies.
 #[derive(Debug)]
 pub struct ReplayModel {
-    folder: PathBuf,
-    tiers: Vec<(StepId, Tier)>,
-    error: Option<ErrorRecord>,
-    ended: Vec<String>,
+    recording: Recording,
     spec: ModelSpec,
 }
 
 impl ReplayModel {
     /// Replays `recording`, whose answers are read as those of `spec`.
     pub fn new(recording: &Recording, spec: ModelSpec) -> Self {
-        Self {
-            folder: recording.folder.clone(),
-            tiers: recording.tiers.clone(),
-            error: recording.error.clone(),
-            ended: recording.ended.clone(),
-            spec,
-        }
+        let recording = recording.clone();
+        Self { recording, spec }
     }
 
     fn read_file(&self, step: &StepId, artifact: Artifact) -> Result<Option<Vec<u8>>, ModelError> {
-        let path = self.folder.join(run_files::name(step, artifact));
+        let path = self.recording.folder.join(run_files::name(step, artifact));
         let read = files::read(&path, Links::Refused, LARGEST).if_there();
         read.map_err(|source| ModelError::Unreadable { path, source })
     }
@@ -314,12 +304,13 @@ impl ReplayModel {
         let text = String::from_utf8_lossy(&text.unwrap_or_default()).into_owned();
         let error = text.strip_prefix(run_files::ERROR_LINE).map(|error| {
             let (mut message, rest) = error.split_once('\n').unwrap_or((error, ""));
-            if self.ended.contains(&step.to_string()) {
+            if self.recording.ended.contains(&step.to_string()) {
                 message = ENDED;
             }
             let hint = rest.trim_end().strip_prefix("hint: ");
             // The run ended with its last error, which its record tells in more detail.
-            let known = self.error.as_ref().filter(|known| known.message == message);
+            let known = self.recording.error.as_ref();
+            let known = known.filter(|known| known.message == message);
             ModelError::Recorded {
                 message: message.to_owned(),
                 hint: hint.unwrap_or("this error was recorded").to_owned(),
@@ -333,7 +324,7 @@ impl ReplayModel {
 impl Model for ReplayModel {
     fn ask(&self, request: &Request<'_>, _listener: &dyn Listener) -> Result<Answer, ModelError> {
         if let Some(json) = self.read_file(&request.step, Artifact::ResponseJson)? {
-            let mut tiers = self.tiers.iter();
+            let mut tiers = self.recording.tiers.iter();
             let tier = tiers.find(|(step, _)| *step == request.step);
             let tier = tier.map(|(_, tier)| *tier);
             return Ok(Answer { json, tier });
@@ -381,13 +372,11 @@ mod tests {
     #[test]
     fn the_reply_is_the_whole_text_and_none_where_it_is_not_whole() {
         let folder = tempfile::tempdir().unwrap();
-        let model = ReplayModel {
+        let recording = Recording {
             folder: folder.path().to_owned(),
-            tiers: Vec::new(),
-            error: None,
-            ended: Vec::new(),
-            spec: ModelSpec::new("gemini", Provider::Gemini),
+            ..Recording::default()
         };
+        let model = ReplayModel::new(&recording, ModelSpec::new("gemini", Provider::Gemini));
         for (finish, expected) in [("STOP", Some("a\nb")), ("MAX_TOKENS", None)] {
             let answer = serde_json::json!({"candidates": [{
                 "content": {"parts": [{"text": "a\n"}, {"text": "b"}]}, "finishReason": finish,

@@ -6,7 +6,7 @@ use crate::model::{Purpose, StepId};
 pub const RESULT: &str = "result.json";
 /// The earlier conversation of an agent's run that continues a session.
 pub const CONVERSATION: &str = "conversation.json";
-/// What a run with a limit on the code base has shown of it at first.
+/// The part of the code base that a run with a limit on it has shown at first.
 pub const SHOWN: &str = "shown.json";
 /// An agent's request, and the user's answers so far. The record has them as well, but a killed run has no record.
 pub const AGENT: &str = "agent.json";
@@ -20,7 +20,7 @@ pub const LINEAGE: &str = "lineage.json";
 pub const MCP: &str = "mcp.jsonl";
 /// The log of the build before anything is sent; in `logs` until the run has a folder.
 pub const BASELINE: &str = "baseline-build.txt";
-/// What a run in a scratch tree would have changed, had the project not been changed meanwhile.
+/// The changes that a run in a scratch tree would have made, had the project not been changed meanwhile.
 pub const UNAPPLIED: &str = "unapplied.diff";
 /// A build's changes to files that no build may change.
 pub const GATE: &str = "gate.diff";

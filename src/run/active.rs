@@ -49,7 +49,7 @@ pub struct Run<'c> {
     pub advice: Advice,
     /// Cost of the calls so far; approximate where the vendor does not report tokens.
     purse: Purse,
-    /// What the call may cost that is going on.
+    /// The money reserved for the call that is going on.
     reserved: Option<Reserved>,
     /// Models that answered in place of others, by the name of the requested model.
     served: BTreeMap<String, Served>,

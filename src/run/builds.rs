@@ -45,11 +45,11 @@ pub struct BuildOptions {
 
 /// A finished build.
 pub struct Built {
-    /// How it ended.
+    /// The end that it came to.
     pub status: BuildStatus,
     /// The entry for the run's record.
     pub record: BuildRecord,
-    /// What its output says is wrong, if it failed.
+    /// The faults that its output tells of, if it failed.
     pub findings: Vec<Finding>,
     /// The output for the next prompt.
     pub output: String,

@@ -57,7 +57,7 @@ pub struct CodeLimit {
     pub include: Vec<PathBuf>,
     /// Files and directories to leave out.
     pub exclude: Vec<PathBuf>,
-    /// What an earlier run has shown, if that run is resumed.
+    /// The code that an earlier run has shown, if that run is resumed.
     pub shown: Option<Sight>,
 }
 
@@ -98,9 +98,9 @@ pub struct CodeContext {
     pub shown: Vec<ShownFile>,
     /// The outline's text.
     outline: String,
-    /// What the first query shows.
+    /// The code that the first query shows.
     pub first: Sight,
-    /// What the model sees.
+    /// The code that the model sees.
     pub sight: Sight,
     /// The first texts of the files that are not as they were.
     before: BTreeMap<String, String>,
@@ -474,7 +474,7 @@ impl CodeContext {
 }
 
 impl Sight {
-    /// What the run in `folder` has shown at first, if it had a limit.
+    /// The code that the run in `folder` has shown at first, if it had a limit.
     pub fn of_run(folder: &Path) -> Option<Self> {
         let json = files::read(&folder.join(SHOWN), Links::Refused, MIB).ok()?;
         serde_json::from_slice(&json).ok()

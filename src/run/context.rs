@@ -208,7 +208,7 @@ pub struct InputOptions {
     pub is_staged: bool,
     /// True if a report may read a code base that does not fit the model's context window by parts.
     pub by_parts: bool,
-    /// How closely the code base must match the disk.
+    /// The degree to which the code base must match the disk.
     pub freshness: Freshness,
     /// The limit on what is sent of the code base.
     pub limit: CodeLimit,
@@ -245,7 +245,7 @@ impl QuerySource {
     }
 }
 
-/// How closely the code base must match the disk.
+/// The degree to which the code base must match the disk.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Freshness {
     /// Must match the disk; passes if it cannot be compared.

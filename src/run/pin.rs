@@ -35,14 +35,14 @@ pub struct Pin {
     files: FilesThen,
     /// Their content, one after the other.
     content: File,
-    copies: BTreeMap<String, Copy>,
+    copies: BTreeMap<String, FileCopy>,
     /// The copied files that somebody is known to have changed since.
     changed: Mutex<BTreeSet<String>>,
 }
 
 /// The place of a file's copy.
 #[derive(Debug)]
-struct Copy {
+struct FileCopy {
     offset: u64,
     length: u64,
     mode: RawMode,
@@ -58,7 +58,7 @@ pub struct FilesThen {
     began: Stamp,
 }
 
-impl Copy {
+impl FileCopy {
     /// Copies a file to the end of the content; `None` if it may not be read, or is none.
     fn new(
         entry: io::Result<PathEntry>,
@@ -104,7 +104,7 @@ impl Pin {
         for path in files.paths.iter().chain([&script]) {
             context.interrupt.check()?;
             let entry = directory.entry(&handle, path);
-            let copy = Copy::new(entry, (&mut content, end));
+            let copy = FileCopy::new(entry, (&mut content, end));
             if let Some(copy) = copy.map_err(PathError::of("copy", path))? {
                 end += copy.length;
                 copies.insert(path.clone(), copy);
@@ -131,8 +131,8 @@ impl Pin {
         loop {
             let tree = self.tree.fork()?;
             let laid = self.known().clone();
-            for path in &laid {
-                let laid = self.lay(&tree, path);
+            for (path, copy) in self.copies.iter().filter(|(path, _)| laid.contains(*path)) {
+                let laid = self.lay(&tree, path, copy);
                 laid.map_err(PathError::of("write", path))?;
             }
             let built = build(&tree)?;
@@ -147,10 +147,7 @@ impl Pin {
     }
 
     /// Writes what a file was to a tree.
-    fn lay(&self, tree: &Scratch, path: &str) -> io::Result<()> {
-        let Some(copy) = self.copies.get(path) else {
-            return Ok(());
-        };
+    fn lay(&self, tree: &Scratch, path: &str, copy: &FileCopy) -> io::Result<()> {
         let length = usize::try_from(copy.length).map_err(io::Error::other)?;
         let mut content = vec![0; length];
         self.content.read_exact_at(&mut content, copy.offset)?;

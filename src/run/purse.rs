@@ -15,7 +15,7 @@ struct Money {
     reserved: Vec<Usd>,
 }
 
-/// What a call may cost, until that is known.
+/// The money that a call may cost, until its cost is known.
 #[derive(Debug)]
 pub struct Reserved {
     purse: Purse,

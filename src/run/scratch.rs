@@ -16,7 +16,7 @@ use crate::project::{Project, ProjectLock};
 use crate::record::result::ScratchRecord;
 use crate::sys::files::PathError;
 
-/// What becomes of the ignored files that builds have left in a scratch tree.
+/// The fate of the ignored files that builds have left in a scratch tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum ScratchMode {
     /// Drop them
@@ -32,7 +32,7 @@ pub struct ScratchRun {
     pub scratch: Scratch,
     /// Names of directories in the project that were made for the run.
     pub made: Vec<&'static str>,
-    /// What becomes of ignored files.
+    /// The fate of ignored files.
     pub mode: ScratchMode,
     /// Time before the tree began.
     pub began: Stamp,

@@ -275,16 +275,8 @@ pub enum ModelKey {
     Given(Option<ApiKey>, Option<KeySource>),
 }
 
-impl ModelKey {
-    /// The given key, or none.
-    pub fn of(found: Option<FoundKey>) -> Self {
-        let (key, source) = key_of(found);
-        Self::Given(key, source)
-    }
-}
-
 /// The key and its source.
-fn key_of(found: Option<FoundKey>) -> (Option<ApiKey>, Option<KeySource>) {
+pub fn key_of(found: Option<FoundKey>) -> (Option<ApiKey>, Option<KeySource>) {
     found.map(|found| (found.key, found.source)).unzip()
 }
 

@@ -42,7 +42,7 @@ use crate::sys::text::escaped;
 /// Maximum size, in bytes, of a file that is checked for changes by a build.
 const LARGEST: u64 = 64 * MIB;
 
-/// What is brought from a scratch tree to the project.
+/// The changes that are brought from a scratch tree to the project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Brought {
     /// The files that replies have written or removed

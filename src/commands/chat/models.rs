@@ -112,7 +112,8 @@ pub fn models<'c>(
         return Err(ChatError::NoTiers.into());
     }
     let recording = selection::find_recording(context, choice)?;
-    let key = ModelKey::of(key.found().cloned());
+    let (key, source) = selection::key_of(key.found().cloned());
+    let key = ModelKey::Given(key, source);
     agent_models::one_model(context, choice, recording.as_ref(), spec, key)
 }
 

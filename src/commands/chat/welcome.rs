@@ -10,7 +10,7 @@ use crate::sys::files::{self, Links};
 
 /// The maximum number of bytes read of `.git/HEAD`.
 const HEAD: u64 = 256;
-/// What to do without a key.
+/// The way to go on without a key.
 const NO_KEY: &str =
     "**No key is set**: `/login` asks for one, and a request that needed it is taken up then";
 /// The first keys.

@@ -34,7 +34,7 @@ pub struct GateArgs {
     pub gate: Option<GateMode>,
 }
 
-/// How the verdict on the gate counts. The later counts more.
+/// The weight of the verdict on the gate. The later counts more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GateMode {

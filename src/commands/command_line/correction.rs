@@ -1,4 +1,4 @@
-//! What is wrong with a command line, in words: clap's own, the name that was meant, and the way out. Pure.
+//! The mistakes in a command line, in words: clap's own, the name that was meant, and the way out. Pure.
 
 use std::ffi::OsString;
 

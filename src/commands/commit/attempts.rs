@@ -64,7 +64,7 @@ pub struct Attempts<'c> {
 /// An attempt whose reply was built.
 struct Built {
     edits: VerifiedEdits,
-    /// What its reply and its build have made of the reply's files.
+    /// The changes that its reply and its build have made to the reply's files.
     changes: Vec<FileChange>,
     status: BuildStatus,
     output: String,
@@ -81,7 +81,7 @@ struct Made {
     built: Result<Built, Error>,
 }
 
-/// What the run's end would make of an attempt that has passed.
+/// The judgement that the run's end would pass on an attempt.
 #[derive(Default)]
 struct Verdict {
     /// The verdict on the gate, if it was judged.
@@ -90,7 +90,7 @@ struct Verdict {
     fault: Option<Error>,
 }
 
-/// What a thread tells.
+/// A message of a thread.
 enum Told {
     Event(StepId, Event),
     Made(Box<Made>),
@@ -123,19 +123,13 @@ impl<'c> Attempts<'c> {
         let pin = Pin::new(self.context)?;
         let mut made = self.side_by_side(run, ready, &pin)?;
         let (changed, new) = pin.changed();
-        for (files, how) in [
-            (
-                changed,
-                "changed by somebody while the attempts were built, without that",
-            ),
-            (
-                new,
-                "made by somebody while the attempts were built, which may have read it",
-            ),
-        ] {
-            if !files.is_empty() {
-                run.warn(format!("{how}: {}", listed(&files)));
-            }
+        let how = [
+            "changed by somebody while the attempts were built, without that",
+            "made by somebody while the attempts were built, which may have read it",
+        ];
+        let told = [changed, new].into_iter().zip(how);
+        for (files, how) in told.filter(|(files, _)| !files.is_empty()) {
+            run.warn(format!("{how}: {}", listed(&files)));
         }
         let attempts: Vec<_> = made.iter().map(|made| made.record.clone()).collect();
         let mut verdicts = BTreeMap::new();
@@ -358,7 +352,7 @@ impl<'c> Attempts<'c> {
 }
 
 impl Made {
-    /// What a search begins from, if its build has failed.
+    /// The state that a search begins from, if its build has failed.
     fn failed(&self) -> Option<(usize, State, Failed)> {
         let built = self.built.as_ref().ok()?;
         let owned =
@@ -388,7 +382,7 @@ impl Made {
     }
 }
 
-/// What the threads of all attempts share.
+/// The state that the threads of all attempts share.
 struct Maker<'m> {
     context: Context<'m, ()>,
     cli: &'m Cli,

@@ -1,4 +1,4 @@
-//! What the replies of a run have made of the project's files, for its repairs and its summary.
+//! The project's files as the replies of a run have made them, for its repairs and its summary.
 //!
 //! Reads files that the run has changed, and their saved states.
 

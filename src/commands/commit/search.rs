@@ -123,7 +123,7 @@ impl<'c> CommitSearch<'c> {
         Ok(at.map(|at| self.builds[at].output.clone()))
     }
 
-    /// What was tried, for an attempt that begins afresh.
+    /// The earlier attempts, as one that begins afresh is told of them.
     pub fn tried(&self) -> String {
         self.search.tried()
     }

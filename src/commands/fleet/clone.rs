@@ -25,7 +25,7 @@ use crate::sys::interrupt::Interrupt;
 
 /// File with the place of the objects that a repository shares.
 const ALTERNATES: &str = "objects/info/alternates";
-/// What git ignores in a clone, besides what the repository ignores.
+/// The names that git ignores in a clone, besides those that the repository ignores.
 const IGNORED: &str = "/agent-config\n/logs\n";
 /// Attributes that hide nothing: no text is taken for binary.
 const SHOWN: &str = "* !diff\n";

@@ -82,7 +82,7 @@ pub enum FleetError {
     Differs {
         /// The lock file.
         lock: PathBuf,
-        /// What differs from what was locked.
+        /// The part that differs from the locked one.
         what: String,
     },
     /// The task's folder is that of another one.
@@ -199,7 +199,7 @@ pub enum FleetError {
         /// The task's id.
         id: String,
     },
-    /// What is left does not pay for the task.
+    /// The money left does not pay for the task.
     #[error(
         "the task `{id}` is not begun: it may cost {needed}, and {spent} of {limit} is spent or reserved"
     )]
@@ -212,7 +212,7 @@ pub enum FleetError {
         id: String,
         /// The task's own limit, or what is left of it.
         needed: Usd,
-        /// What the other tasks have cost or may cost.
+        /// The money that the other tasks have cost or may cost.
         spent: Usd,
         /// The limit for all tasks.
         limit: Usd,

@@ -67,7 +67,7 @@ pub struct Account {
     pub task: String,
     /// The cost of its calls so far; of one that was cut off, the most that it can have cost.
     pub spent: Micros,
-    /// What it may still cost; 0 once it has ended.
+    /// The money that it may still cost; 0 once it has ended.
     pub reserved: Micros,
     /// The exit's code and name, once it has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -151,7 +151,7 @@ impl Task {
             Workflow::Plan => Some("plan"),
         };
         words.extend(agent.map(Into::into));
-        let start: &[&str] = match (self.workflow, start) {
+        let beginning: &[&str] = match (self.workflow, start) {
             (Workflow::Commit | Workflow::Consistency, Start::Anew) => &["--rollup"],
             (_, Start::Dry) => &["--rollup", "--dry-run"],
             (Workflow::Commit, Start::From(run)) => &["--resume", run, "--allow-stale"],
@@ -159,22 +159,22 @@ impl Task {
             (Workflow::Dev | Workflow::Plan, Start::Anew) => &["--prompt", "-"],
             (Workflow::Dev | Workflow::Plan, Start::From(_)) => &["--resume", "--prompt="],
         };
-        words.extend(start.iter().map(Into::into));
+        words.extend(beginning.iter().map(Into::into));
         words.extend(["--output-format", "json", "--root"].map(Into::into));
         words.push(clone.into());
         let model = self.model.iter().map(|model| format!("--model={model}"));
         let limit = limit.map(|limit| format!("--max-cost={:.6}", limit.dollars()));
         words.extend(model.chain(limit).map(Into::into));
-        let is_dry = start.contains(&"--dry-run");
-        if !is_dry && self.flags.get("findings").is_some_and(Value::is_string) {
+        let has_findings = self.flags.get("findings").is_some_and(Value::is_string);
+        if *start != Start::Dry && has_findings {
             // Standard output is for the record, which has them, too.
             words.push("--findings-file=/dev/null".into());
         }
-        let dropped = match start.contains(&"--resume") {
-            true => &BEGINNING_FLAGS[..],
+        let dropped: &[&str] = match start {
+            Start::From(_) => &BEGINNING_FLAGS,
             // A clone has no report yet.
-            false if is_dry => &["if-changed"],
-            false => &[],
+            Start::Dry => &["if-changed"],
+            Start::Anew => &[],
         };
         let flags = self.flags.clone().into_iter();
         let flags = flags.filter(|(name, _)| !dropped.contains(&&**name));

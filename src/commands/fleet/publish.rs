@@ -46,6 +46,8 @@ struct Change<'r> {
 #[derive(Debug, PartialEq)]
 struct Hosted {
     host: String,
+    /// True if it may be GitHub's, and GitLab's, by its name; both if that says nothing.
+    is_on: [bool; 2],
     /// Owner and name, quoted.
     slug: String,
 }
@@ -63,18 +65,9 @@ impl Hosted {
         let path = path.trim_matches('/');
         let path = path.strip_suffix(DOT_GIT).unwrap_or(path);
         let slug = path.contains('/').then(|| quoted(path))?;
-        Some(Self { host, slug })
-    }
-
-    /// Returns whether the host may be this one, by its name; each may be if its name says nothing.
-    fn may_be(&self, name: &str) -> bool {
-        self.host.contains(name) || self.is_unknown()
-    }
-
-    fn is_unknown(&self) -> bool {
-        !["github", "gitlab"]
-            .iter()
-            .any(|name| self.host.contains(name))
+        let named = ["github", "gitlab"].map(|name| host.contains(name));
+        let is_on = named.map(|is_named| is_named || named == [false; 2]);
+        Some(Self { host, is_on, slug })
     }
 }
 
@@ -126,7 +119,7 @@ pub fn publish(context: &Context<'_>, directory: &Path, branch: &str) -> Result<
         made.map_err(|problem| unpublished(vec![problem]))?;
     }
     let hosted = changes.iter().filter_map(|change| change.hosted.as_ref());
-    let unknown = hosted.filter(|hosted| hosted.is_unknown());
+    let unknown = hosted.filter(|hosted| hosted.is_on == [true; 2]);
     for host in unknown.map(|hosted| &hosted.host).collect::<BTreeSet<_>>() {
         context.notice(format!(
             "`{host}` may be GitHub's or GitLab's: use the lines for one of them"
@@ -241,7 +234,7 @@ impl Publisher<'_> {
         let branch = quoted(self.branch);
         let name = quoted(&self.branch.replace('/', "-"));
         let hosted = changes.iter().filter_map(|change| change.hosted.as_ref());
-        let on_github = hosted.filter(|hosted| hosted.may_be("github"));
+        let on_github = hosted.filter(|hosted| hosted.is_on[0]);
         let slugs: Vec<&str> = on_github.map(|hosted| &*hosted.slug).collect();
         let list = slugs.join(" ");
         let mut turbolift = vec![
@@ -253,9 +246,7 @@ impl Publisher<'_> {
             let Some(hosted) = &change.hosted else {
                 continue;
             };
-            let slug = &hosted.slug;
-            let is_on = ["github", "gitlab"].map(|name| hosted.may_be(name));
-            let [on_github, on_gitlab] = is_on;
+            let (slug, [on_github, on_gitlab]) = (&hosted.slug, hosted.is_on);
             let apply = format!("apply --index {}", quoted(&change.patch));
             if on_github {
                 turbolift.push(format!("git -C work/{slug} {apply}"));
@@ -263,7 +254,8 @@ impl Publisher<'_> {
             let apply = quoted(&format!("git {apply}"));
             let title = quoted(&format!("{}: {}", change.row.id, change.row.title));
             let places = ["--repo", "--platform gitlab --project"];
-            for (place, _) in places.iter().zip(is_on).filter(|(_, is_there)| *is_there) {
+            let places = places.iter().zip(hosted.is_on);
+            for (place, _) in places.filter(|(_, is_there)| *is_there) {
                 multi_gitter.push(format!(
                     "multi-gitter run {apply} {place} {slug} --branch {branch} --commit-message {title}"
                 ));
@@ -347,32 +339,32 @@ mod tests {
             (
                 "https://GitHub.com/team/web.git",
                 Some("github.com team/web"),
-                (true, false),
+                [true, false],
             ),
             (
                 "https://user:word@host:8443/a/b/c",
                 Some("host:8443 a/b/c"),
-                (true, true),
+                [true, true],
             ),
             (
                 "git@gitlab.com:group/sub/web.git",
                 Some("gitlab.com group/sub/web"),
-                (false, true),
+                [false, true],
             ),
             (
                 "ssh://git@gitlab.host:22/github/web/",
                 Some("gitlab.host:22 github/web"),
-                (false, true),
+                [false, true],
             ),
-            ("file:///srv/team/web.git", None, (false, false)),
-            ("/srv/team/web", None, (false, false)),
-            ("https://host/web", None, (false, false)),
+            ("file:///srv/team/web.git", None, [false, false]),
+            ("/srv/team/web", None, [false, false]),
+            ("https://host/web", None, [false, false]),
         ] {
             let hosted = Hosted::of(url);
             let told = hosted.as_ref().map(|at| format!("{} {}", at.host, at.slug));
             assert_eq!(told.as_deref(), expected, "{url}");
-            let may_be = |name| hosted.as_ref().is_some_and(|hosted| hosted.may_be(name));
-            assert_eq!((may_be("github"), may_be("gitlab")), on, "{url}");
+            let is_on = hosted.map_or([false; 2], |hosted| hosted.is_on);
+            assert_eq!(is_on, on, "{url}");
         }
     }
 }

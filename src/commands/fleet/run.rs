@@ -75,7 +75,7 @@ enum State {
     Open,
     /// It has ended, with this code and name.
     Ended(u8, String),
-    /// What is left does not pay for it.
+    /// The money left does not pay for it.
     Unpaid,
 }
 
@@ -120,16 +120,15 @@ impl<'c> Campaign<'c> {
             if folder.join(RESULT).symlink_metadata().is_err() {
                 return Ok(State::Open);
             }
-            let is_final = |ended: &Ended| ended.is_final(task.max_cost);
-            let known = accounts.get(&task.id).map(|account| account.exit.clone());
-            let (code, name) = match known {
-                Some(Some(exit)) => exit,
-                Some(None) | None => match Ended::read(&folder)?.filter(is_final) {
-                    Some(ended) => (ended.record.exit.code, ended.record.exit.name.into_owned()),
-                    None => return Ok(State::Open),
-                },
-            };
-            Ok(State::Ended(code, name))
+            let known = accounts.get(&task.id);
+            if let Some((code, name)) = known.and_then(|account| account.exit.clone()) {
+                return Ok(State::Ended(code, name));
+            }
+            let ended = Ended::read(&folder)?.filter(|ended| ended.is_final(task.max_cost));
+            Ok(ended.map_or(State::Open, |ended| {
+                let exit = ended.record.exit;
+                State::Ended(exit.code, exit.name.into_owned())
+            }))
         };
         let states = tasks.iter().map(state).collect::<Result<Vec<_>, _>>()?;
         let first = arguments.first.map_or(usize::MAX, Into::into);

@@ -63,7 +63,7 @@ pub struct TaskRow {
     pub workflow: String,
     /// The requested model.
     pub model: String,
-    /// How its last run ended; null if it has no result yet.
+    /// The end of its last run; null if it has no result yet.
     pub exit: Option<ExitRecord>,
     /// The cost of all its runs.
     pub cost: Micros,

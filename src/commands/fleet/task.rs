@@ -88,12 +88,6 @@ impl Ended {
         is_final(&self.record) && !(is_short(&self.record) && is_raised())
     }
 
-    /// Replaces the end of the run.
-    fn end_with(&mut self, error: &Error) {
-        self.record.end_with(error, error.hint());
-        self.document = crate::ui::json::record(&self.record);
-    }
-
     /// Ends the command as the run has ended.
     fn told(self, id: &str) -> Result<Outcome, Failure> {
         let Some(error) = &self.record.error else {
@@ -303,8 +297,7 @@ impl Attempt<'_> {
         let now = self.context.clock.now();
         let mut record = RunRecord::new(NOT_BEGUN, problem.exit(), now);
         record.end_with(&problem, problem.hint());
-        let document = crate::ui::json::record(&record);
-        self.leave(Ended { document, record }, spent_in(&folder.project)?)
+        self.leave(record, spent_in(&folder.project)?)
     }
 
     fn try_again(&self) -> Result<Ended, Error> {
@@ -322,27 +315,26 @@ impl Attempt<'_> {
         let mut runs: Vec<PastRun> = history::latest(&folder.project)?.collect();
         let ended = runs.first().and_then(|last| last.record.as_ref());
         let has_ended = |record: &&RunRecord| is_final(record) && !is_short(record);
-        let document = if let Some(record) = ended.filter(has_ended) {
+        let mut record = if let Some(record) = ended.filter(has_ended) {
             // It was killed before it could write its result.
-            crate::ui::json::record(record)
+            record.clone()
         } else {
             // Of several with as many replies, the last one.
             runs.reverse();
             let start = self.start(&runs);
             self.ask(&repositories, commit, &start)?
         };
-        let ended = serde_json::to_vec(&document).and_then(|json| Ended::parse(&json));
-        let mut ended =
-            ended.map_err(|error| PathError::of("read", &folder.path)(io::Error::from(error)))?;
-        if is_short(&ended.record) && cut_off_in(&folder.project)? > Micros::ZERO {
+        if is_short(&record) && cut_off_in(&folder.project)? > Micros::ZERO {
             // The run knows only of what was left for it.
-            ended.end_with(&self.used_up()?);
+            let error = self.used_up()?;
+            record.end_with(&error, error.hint());
         }
-        if ended.record.exit.code >= INTERRUPTED {
+        if record.exit.code >= INTERRUPTED {
             context.interrupt.check()?;
-            return Ok(ended);
+            let document = crate::ui::json::record(&record);
+            return Ok(Ended { document, record });
         }
-        self.collect(&repositories, &origin, ended)
+        self.collect(&repositories, &origin, record)
     }
 
     /// Runs the workflow, and returns its record.
@@ -351,7 +343,7 @@ impl Attempt<'_> {
         repositories: &Repositories,
         commit: &str,
         start: &Start,
-    ) -> Result<Value, Error> {
+    ) -> Result<RunRecord, Error> {
         let (context, task, folder) = (self.context, self.task, self.folder);
         let query = self.manifest.query(task).unwrap_or_default();
         write_inputs(context, task, &query, &folder.clone)?;
@@ -381,17 +373,16 @@ impl Attempt<'_> {
         self.ledger.settle(&task.id, spent, None)?;
         ran?;
         let printed = files::read(&output, Links::Refused, LARGEST);
-        let document: Option<Value> = printed
-            .ok()
-            .and_then(|json| serde_json::from_slice(&json).ok());
+        let record = printed.ok();
+        let record = record.and_then(|json| serde_json::from_slice(&json).ok());
         remove(&output)?;
         let id = || task.id.clone();
-        let document = document.ok_or_else(|| FleetError::Killed { id: id() })?;
-        let reason = document.pointer("/error/reason");
-        if reason.is_some_and(|reason| reason == "locked") {
+        let record: RunRecord = record.ok_or_else(|| FleetError::Killed { id: id() })?;
+        let error = record.error.as_ref();
+        if error.is_some_and(|error| error.reason == "locked") {
             return Err(held(&task.id));
         }
-        Ok(document)
+        Ok(record)
     }
 
     /// The error that what is left of the task's own limit does not pay for another call.
@@ -440,7 +431,7 @@ impl Attempt<'_> {
         &self,
         repositories: &Repositories,
         origin: &Origin<'_>,
-        mut ended: Ended,
+        mut record: RunRecord,
     ) -> Result<Ended, Error> {
         let (task, folder) = (self.task, self.folder);
         let message = format!("{}: {}", task.id, self.title());
@@ -456,14 +447,11 @@ impl Attempt<'_> {
             Err(error) if !matches!(error.downcast_ref(), Some(FleetError::Unsafe { .. })) => {
                 return Err(error);
             }
-            Err(error) if ended.record.exit.code == 0 => {
-                ended.end_with(&error);
-            }
+            Err(error) if record.exit.code == 0 => record.end_with(&error, error.hint()),
             Ok(()) | Err(_) => {}
         }
         // Before the clone is gone.
-        sarif::verify_places(&mut ended.record, &folder.clone);
-        ended.document = crate::ui::json::record(&ended.record);
+        sarif::verify_places(&mut record, &folder.clone);
         let spent = spent_in(&folder.project)?;
         // A build may have put a link there.
         if is_directory(&folder.project.logs()) {
@@ -471,18 +459,17 @@ impl Attempt<'_> {
             remove(&folder.log)?;
             rename(&folder.project.logs(), &folder.log)?;
         }
-        let exit = ended.record.exit.clone();
+        let exit = record.exit.clone();
         let exit = (exit.code, exit.name.into_owned());
-        let is_closed = is_final(&ended.record) && !is_short(&ended.record);
-        let exit = Some(exit).filter(|_| is_closed);
+        let exit = Some(exit).filter(|_| is_final(&record) && !is_short(&record));
         self.ledger.settle(&task.id, spent, exit)?;
-        self.leave(ended, spent)
+        self.leave(record, spent)
     }
 
     /// Leaves the task's result in its folder.
-    fn leave(&self, ended: Ended, spent: Micros) -> Result<Ended, Error> {
+    fn leave(&self, record: RunRecord, spent: Micros) -> Result<Ended, Error> {
         let (task, folder) = (self.task, self.folder);
-        let mut document = ended.document;
+        let mut document = crate::ui::json::record(&record);
         document["task"] = json!({
             "id": task.id,
             "index": self.index,
@@ -493,17 +480,14 @@ impl Attempt<'_> {
             "cost": Usd::from(spent),
             "max_cost": task.max_cost,
         });
-        if let Some(log) = ended.record.log.as_deref() {
+        if let Some(log) = record.log.as_deref() {
             document["log"] = log.replacen("logs/", "log/", 1).into();
         }
         let result = format!("{document:#}\n");
         let path = folder.path.join(RESULT);
         atomic_file::replace(&path, |file| file.write_all(result.as_bytes()))
             .map_err(PathError::of("write", path))?;
-        Ok(Ended {
-            document,
-            record: ended.record,
-        })
+        Ok(Ended { document, record })
     }
 
     /// The first line of the query.

@@ -17,7 +17,7 @@ use crate::sys::files::PathError;
 /// The percentage of right replies below which a dry run warns.
 const LOW: u32 = 90;
 
-/// What a reply was good for.
+/// The judgement on a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// It was incomplete, malformed or not permitted.

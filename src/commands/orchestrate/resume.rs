@@ -26,7 +26,7 @@ use crate::sys::files::{self, Links, MIB};
 #[diagnostic(help("wait until it has ended, or interrupt it"))]
 struct StillRunning(PathBuf);
 
-/// What an earlier run leaves to another one.
+/// The state that an earlier run leaves to another one.
 #[derive(Debug)]
 pub enum Begun {
     /// Work to go on with, by the arguments and the task that the run was started with.

@@ -36,18 +36,10 @@ impl Seatbelt<'_> {
         }
         if let Some((directory, root)) = self.around {
             // Programs ask for the metadata of each directory above their own.
-            rule(
-                &mut text,
-                "deny file-read-data file-write*",
-                "subpath",
-                [directory],
-            );
-            rule(
-                &mut text,
-                "allow file-read-data file-write*",
-                "subpath",
-                [root],
-            );
+            for (verb, path) in [("deny", directory), ("allow", root)] {
+                let what = format!("{verb} file-read-data file-write*");
+                rule(&mut text, &what, "subpath", [path]);
+            }
         }
         let closed = self.hidden.iter().chain(self.read_only);
         let closed: BTreeSet<&Path> = closed.map(PathBuf::as_path).collect();

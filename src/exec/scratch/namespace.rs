@@ -102,7 +102,7 @@ impl Namespaces {
     }
 }
 
-/// What a program inherits to enter namespaces.
+/// The descriptors that a program inherits to enter namespaces.
 #[derive(Debug)]
 pub(in crate::exec) struct Passed {
     _files: Vec<OwnedFd>,

@@ -1,4 +1,4 @@
-//! What a user can do about a call that failed. Pure.
+//! Advice on a call that failed. Pure.
 
 use super::{ModelError, VendorError};
 use crate::model::catalogue;

@@ -50,13 +50,13 @@ pub fn verify_places(record: &mut RunRecord, root: &Path) {
 
 /// A result of a run: something to look at, in a place.
 struct Reported<'r> {
-    /// What has found it.
+    /// The tool, or the warning, that has found it.
     rule: &'r str,
     level: &'static str,
     message: Cow<'r, str>,
     file: Option<&'r str>,
     line: Option<usize>,
-    /// What identifies it in its file, however it is worded and wherever it moves.
+    /// The text that identifies it in its file, however it is worded and wherever it moves.
     identity: &'r str,
 }
 

@@ -48,8 +48,8 @@ struct ChangedFile<'c> {
     is_code: bool,
     /// True if it may have changed the gate in a way that cannot be told from the code.
     is_unclear: bool,
-    /// The change, if the build runs the file, so that it may be a check.
-    check: Option<&'c FileChange>,
+    /// True if the build runs the file, so that it may be a check.
+    may_check: bool,
 }
 
 impl<'c> ChangedFile<'c> {
@@ -72,7 +72,7 @@ impl<'c> ChangedFile<'c> {
             is_unclear: kind == FileKind::Either
                 || kind != FileKind::Test && doctests(path, &texts[0]) != doctests(path, &texts[1])
                 || kind == FileKind::Code && within(&texts[0]) != within(&texts[1]),
-            check: None,
+            may_check: false,
         };
         match kind {
             FileKind::Code => {
@@ -81,9 +81,8 @@ impl<'c> ChangedFile<'c> {
                 let is_run = is_run(change, commands);
                 file.is_gate = is_shell && RUNS.is_match(was) && is_run;
                 file.is_code = !file.is_gate;
-                let may_check = file.is_code && is_run && change.before.is_some();
-                file.check = may_check.then_some(change);
-                file.is_unclear |= may_check;
+                file.may_check = file.is_code && is_run && change.before.is_some();
+                file.is_unclear |= file.may_check;
             }
             FileKind::Parts(form) => file.tell_apart(form, &texts),
             FileKind::Test => file.tests = Some(texts),
@@ -99,15 +98,8 @@ impl<'c> ChangedFile<'c> {
             return;
         };
         let new = without_former(form, &old, new);
-        let lines = |text: &'_ str| -> Vec<String> {
-            let lines = text.lines().map(str::trim_end);
-            lines
-                .filter(|line| !line.is_empty())
-                .map(str::to_owned)
-                .collect()
-        };
         self.is_gate = old.gate != new.gate;
-        self.is_code = lines(&old.rest) != lines(&new.rest);
+        self.is_code = lines(&old.rest).ne(lines(&new.rest));
         self.is_unclear |= old.unclear != new.unclear;
         let text = |side: &Halves| side.gate.iter().map(|(_, text)| text.as_str()).collect();
         // Tests have no place, as levels of lints have.
@@ -219,15 +211,11 @@ impl<'c> ChangedFile<'c> {
     /// Returns whether it is new, with tests in it, or a module of tests for a file that is new.
     fn is_orphan(&self, all: &[ChangedFile<'_>]) -> bool {
         let is_new = |file: &ChangedFile<'_>| file.change.before.is_none();
-        let above = self
-            .change
-            .path
-            .rsplit_once('/')
-            .map_or("", |(above, _)| above);
+        let above = self.change.path.rsplit_once('/');
+        let above = above.map_or("", |(above, _)| above);
         let parents = [format!("{above}.rs"), format!("{above}/mod.rs")];
-        let mut others = all
-            .iter()
-            .filter(|file| parents.contains(&file.change.path));
+        let others = all.iter();
+        let mut others = others.filter(|file| parents.contains(&file.change.path));
         match self.kind {
             FileKind::Parts(_) => is_new(self) && self.tests.is_some(),
             _ => self.tests.is_some() && others.any(is_new),
@@ -247,12 +235,9 @@ impl<'c> Changed<'c> {
         let mut files: Vec<ChangedFile<'_>> = files.collect();
         let mut balance = Balance::new();
         for file in &mut files {
-            let texts = file.code();
-            let texts = texts
-                .as_ref()
-                .map(|texts| texts.each_ref().map(AsRef::as_ref));
-            let silencers = texts.map(|texts| silencers(&file.change.path, texts, &mut balance));
-            file.silencers = silencers.unwrap_or_default();
+            if let Some([old, new]) = file.code() {
+                file.silencers = silencers(&file.change.path, [&old, &new], &mut balance);
+            }
         }
         // Code of a new file was not linted before, unless it was elsewhere.
         let is_removed = |file: &ChangedFile<'_>| file.is_code && file.change.after.is_none();
@@ -393,7 +378,7 @@ impl<'c> Changed<'c> {
     /// `None` if the `query` names it.
     pub fn tree_with_check(&self, query: &str) -> Option<Vec<(&'c str, Option<FileState>)>> {
         let mut unclear = self.0.iter().filter(|file| file.is_unclear);
-        let check = unclear.next()?.check?;
+        let check = unclear.next().filter(|file| file.may_check)?.change;
         let is_named = named::names_file(query, &check.path);
         let mut tree = self.tree(Side::New, Side::Old, None);
         tree.retain(|(path, _)| *path != check.path);
@@ -410,6 +395,12 @@ fn differing<'c>(
     differing
         .map(|(change, state)| (change.path.as_str(), state))
         .collect()
+}
+
+/// The lines of a text that are not blank, without the white space at their ends.
+fn lines(text: &str) -> impl Iterator<Item = &str> {
+    let lines = text.lines().map(str::trim_end);
+    lines.filter(|line| !line.is_empty())
 }
 
 /// The end of a file of code, from the first test in it on.

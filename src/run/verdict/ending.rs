@@ -8,7 +8,7 @@ use super::table;
 use crate::exec::build_script::BuildStatus;
 use crate::secret::escapes::without_escapes;
 
-/// How a build of the verdict ended.
+/// The end of a build of the verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     /// It passed.

@@ -1,6 +1,6 @@
 //! A file as the gate in it and the rest, and the file made of the rest of one state and the gate of another. Pure.
 //!
-//! What cannot be told apart by the form's rules is told, not guessed.
+//! Parts that the form's rules do not tell apart are reported, not guessed.
 
 mod rust;
 

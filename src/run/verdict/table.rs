@@ -95,7 +95,7 @@ pub static DATA: LazyLock<Regex> = LazyLock::new(|| any("data"));
 pub static MISFIT: LazyLock<Regex> = LazyLock::new(|| any("misfit"));
 /// The path of a source file that is a test only if its text shows one.
 static SOURCE: LazyLock<Regex> = LazyLock::new(|| any("source"));
-/// What only a test has, or what checks for one.
+/// Words that only a test has, or a check for one.
 static SIGNS: LazyLock<Regex> = LazyLock::new(|| any("signs"));
 /// The start of a test in a file of code.
 pub static TESTS_WITHIN: LazyLock<Regex> = LazyLock::new(|| any("within"));

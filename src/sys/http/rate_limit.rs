@@ -5,39 +5,15 @@ use std::time::Duration;
 use chrono::{DateTime, FixedOffset};
 use jiff::SignedDuration;
 
-/// The headers of Anthropic's and of OpenAI's limits: what is left, the time at which it is full again, and whether a
-/// call uses up as many as its prompt has tokens, or one.
-const LIMITS: [(&str, &str, bool); 6] = [
-    (
-        "anthropic-ratelimit-requests-remaining",
-        "anthropic-ratelimit-requests-reset",
-        false,
-    ),
-    (
-        "anthropic-ratelimit-tokens-remaining",
-        "anthropic-ratelimit-tokens-reset",
-        true,
-    ),
-    (
-        "anthropic-ratelimit-input-tokens-remaining",
-        "anthropic-ratelimit-input-tokens-reset",
-        true,
-    ),
-    (
-        "anthropic-ratelimit-output-tokens-remaining",
-        "anthropic-ratelimit-output-tokens-reset",
-        false,
-    ),
-    (
-        "x-ratelimit-remaining-requests",
-        "x-ratelimit-reset-requests",
-        false,
-    ),
-    (
-        "x-ratelimit-remaining-tokens",
-        "x-ratelimit-reset-tokens",
-        true,
-    ),
+/// The headers of Anthropic's and of OpenAI's limits: `*` stands for `remaining`, what is left, and for `reset`, the time
+/// at which it is full again. Each with whether a call uses up as many as its prompt has tokens, or one.
+const LIMITS: [(&str, bool); 6] = [
+    ("anthropic-ratelimit-requests-*", false),
+    ("anthropic-ratelimit-tokens-*", true),
+    ("anthropic-ratelimit-input-tokens-*", true),
+    ("anthropic-ratelimit-output-tokens-*", false),
+    ("x-ratelimit-*-requests", false),
+    ("x-ratelimit-*-tokens", true),
 ];
 
 /// Returns the time until another call like this one, whose prompt has `tokens`, is within all limits; `None` if it is
@@ -47,10 +23,11 @@ pub fn reset<'h>(
     now: DateTime<FixedOffset>,
     tokens: u64,
 ) -> Option<Duration> {
-    let resets = LIMITS.iter().filter_map(|(remaining, reset, of_tokens)| {
-        let left: u64 = header(remaining)?.trim().parse().ok()?;
+    let resets = LIMITS.iter().filter_map(|(limit, of_tokens)| {
+        let header = |what| header(&limit.replace('*', what));
+        let left: u64 = header("remaining")?.trim().parse().ok()?;
         let needed = if *of_tokens { tokens.max(1) } else { 1 };
-        (left < needed).then(|| parse(header(reset)?, now))?
+        (left < needed).then(|| parse(header("reset")?, now))?
     });
     resets.max()
 }

@@ -41,27 +41,20 @@ pub(crate) fn build_commands(root: &Path, changes: &[FileChange]) -> String {
     while let Some(path) = paths.get(at).filter(|_| at < MOST_SCRIPTS) {
         let text = String::from_utf8_lossy(&read(path)).into_owned();
         let text = match scripts(text.as_bytes()) {
-            Some(scripts) if path == MANIFEST => {
-                let texts = scripts
-                    .as_object()
-                    .into_iter()
-                    .flat_map(|them| them.values());
-                texts
-                    .filter_map(Value::as_str)
-                    .collect::<Vec<_>>()
-                    .join("\n")
+            Some(Value::Object(scripts)) if path == MANIFEST => {
+                let texts = scripts.values().filter_map(Value::as_str);
+                texts.collect::<Vec<_>>().join("\n")
             }
             // What a script tests is run for its output.
             _ if at > 0 => CAPTURED.replace_all(&text, "").into_owned(),
             _ => text,
         };
-        let mut more: Vec<&str> = run_by(&text)
-            .filter(|path| {
-                let extension = Path::new(path).extension();
-                extension.is_none_or(|extension| extension == "sh" || extension == "bash")
-            })
-            .filter(|path| !path.starts_with('/'))
-            .collect();
+        let is_script = |path: &&str| {
+            let extension = Path::new(path).extension();
+            !path.starts_with('/')
+                && extension.is_none_or(|extension| extension == "sh" || extension == "bash")
+        };
+        let mut more: Vec<&str> = run_by(&text).filter(is_script).collect();
         if words(&text).any(|word| word == "make") {
             more.extend(MAKEFILES);
         }

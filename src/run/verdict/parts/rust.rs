@@ -31,7 +31,7 @@ static NAME: LazyLock<Regex> = LazyLock::new(|| {
 });
 static LINTS: LazyLock<Regex> =
     LazyLock::new(|| regex(r"^#!\[\s*(?:cfg_attr\([^,]*,\s*)?(deny|forbid|warn|allow|expect)\b"));
-/// What brackets do not count in: comments, texts and characters; a longer comment or raw text begins here.
+/// The places in which brackets do not count: comments, texts and characters; a longer comment or raw text begins here.
 static TOKEN: LazyLock<Regex> = LazyLock::new(|| {
     regex(
         r#"(?s)//[^\n]*|/\*|\bb?r(#*)"|b?"(?:\\.|[^"\\])*"|'(?:\\(?:u\{[^}]*\}|x..|.)|[^\\'\n])'|[{}()\[\];]"#,
