@@ -68,20 +68,21 @@ impl<'c> ChangedFile<'c> {
             tests: None,
             silencers: Vec::new(),
             is_gate: matches!(kind, FileKind::Test | FileKind::Settings),
-            is_code: matches!(kind, FileKind::Either | FileKind::Code),
-            is_unclear: kind == FileKind::Either
+            is_code: matches!(kind, FileKind::Either | FileKind::Named | FileKind::Code),
+            is_unclear: matches!(kind, FileKind::Either | FileKind::Named)
+                && change.before.is_some()
                 || kind != FileKind::Test && doctests(path, &texts[0]) != doctests(path, &texts[1])
                 || kind == FileKind::Code && within(&texts[0]) != within(&texts[1]),
             may_check: false,
         };
         match kind {
-            FileKind::Code => {
+            FileKind::Code | FileKind::Named | FileKind::Document => {
                 // A script that runs tests or lints.
                 let is_shell = matches!(extension(path), "" | "sh" | "bash");
                 let is_run = is_run(change, commands);
                 file.is_gate = is_shell && RUNS.is_match(was) && is_run;
-                file.is_code = !file.is_gate;
-                file.may_check = file.is_code && is_run && change.before.is_some();
+                file.is_code &= !file.is_gate;
+                file.may_check = !file.is_gate && is_run && change.before.is_some();
                 file.is_unclear |= file.may_check;
             }
             FileKind::Parts(form) => file.tell_apart(form, &texts),
@@ -113,7 +114,7 @@ impl<'c> ChangedFile<'c> {
     fn code(&self) -> Option<[Cow<'_, str>; 2]> {
         match (&self.parts, self.kind) {
             (Some(parts), _) => Some([0, 1].map(|side| Cow::from(&parts[side].rest))),
-            (None, FileKind::Code | FileKind::Either) if self.is_code => {
+            (None, FileKind::Code | FileKind::Named) if self.is_code => {
                 let texts = [self.change.before(), self.change.after()];
                 Some(texts.map(String::from_utf8_lossy))
             }

@@ -44,7 +44,7 @@ pub fn named(root: &Path, changes: &[FileChange], commands: &str) -> Vec<(String
         let text = String::from_utf8_lossy(&text);
         let is_code = match kind(&path, &text).0 {
             FileKind::Test | FileKind::Settings => false,
-            FileKind::Code => run_by(commands).all(|run| run != path),
+            FileKind::Code | FileKind::Named => run_by(commands).all(|run| run != path),
             FileKind::Either | FileKind::Parts(Form::Rust) => true,
             _ => continue,
         };

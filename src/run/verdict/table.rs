@@ -29,7 +29,7 @@ const TABLES: [&str; 11] = [
 pub enum FileKind {
     /// A test, its data, or what it expects.
     Test,
-    /// A file named like a test: in the languages whose tools do not go by names, a test if its text shows one.
+    /// A source file named like a test, by which no tool goes, and whose text shows none.
     Named,
     /// Settings of tests, lints, coverage, the build or CI.
     Settings,
@@ -125,7 +125,6 @@ pub fn kind(path: &str, text: &str) -> (FileKind, &'static str) {
         let kind = match row.kind {
             FileKind::Named if !SOURCE.is_match(path) || shows_test() => FileKind::Test,
             FileKind::Named if is_rust => FileKind::Parts(Form::Rust),
-            FileKind::Named => FileKind::Either,
             kind => kind,
         };
         return (kind, row.parts);

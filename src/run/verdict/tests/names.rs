@@ -68,6 +68,21 @@ const NAMED: &[(&str, &str, &str)] = &[
         "import XCTest\n",
     ),
     (
+        "cmd/test.go",
+        "package cmd\n\nfunc Test() { run() }\n",
+        "package cmd\n\nfunc testAdd(t *testing.T) { }\n",
+    ),
+    (
+        "commands/test.py",
+        "def run():\n    pass\n",
+        "import add\nassert add.add(1, 2) == 3\n",
+    ),
+    (
+        "templates/speed_test.html",
+        "<p>Speed</p>\n",
+        "<script>QUnit.test('a', assert => assert.ok(1))</script>\n",
+    ),
+    (
         "internal/testing/server.go",
         "package testing\n",
         "package testing\n\nfunc Equal(t *testing.T, a, b int) { }\n",
@@ -77,7 +92,7 @@ const NAMED: &[(&str, &str, &str)] = &[
 #[test]
 fn a_source_file_with_the_name_of_a_test_is_one_if_it_shows_that() {
     for (path, product, test) in NAMED {
-        assert_eq!(kind(path, product).0, FileKind::Either, "{path}");
+        assert_eq!(kind(path, product).0, FileKind::Named, "{path}");
         assert_eq!(kind(path, test).0, FileKind::Test, "{path}");
         // What it was before counts, if there was anything.
         for (before, after, expected) in [
@@ -91,6 +106,15 @@ fn a_source_file_with_the_name_of_a_test_is_one_if_it_shows_that() {
             assert_eq!(found, expected, "{path}: {before}");
         }
     }
+    // A new one has judged nothing before, and one that the build runs may be a check.
+    let [(path, product, _), ..] = NAMED else {
+        panic!("no names");
+    };
+    let changes = [change(path, "", product)];
+    assert_eq!(Changed::of(&changes, "").gate_change(), GateChange::None);
+    let changes = [change("test.py", "a(1)\n", "a(2)\n")];
+    let changed = Changed::of(&changes, "python3 test.py\n");
+    assert!(changed.is_unclear() && changed.tree_with_check("").is_some());
     // In Rust, the attributes of the items tell.
     let within =
         "pub fn a() {}\n#[cfg(test)]\nmod tests {\n    #[test]\n    fn b() { assert!(true) }\n}\n";
@@ -98,13 +122,15 @@ fn a_source_file_with_the_name_of_a_test_is_one_if_it_shows_that() {
         (within, FileKind::Parts(Form::Rust)),
         ("#[test]\nfn b() {}\n", FileKind::Test),
     ] {
-        assert_eq!(kind("src/ab_test.rs", text).0, expected, "{text}");
+        for path in ["src/ab_test.rs", "src/commands/test.rs"] {
+            assert_eq!(kind(path, text).0, expected, "{path}: {text}");
+        }
     }
 }
 
 #[test]
 fn what_a_runner_takes_for_a_test_by_its_name_is_one() {
-    for path in "a_test.py test_a.py a_test.go a-test.js a_test.mjs a.test.tsx a_spec.rb a-spec.ts a_test.sh a_test.exs \
+    for path in "a_test.py test_a.py a_test.go a-test.js a_test.mjs a.test.tsx a_spec.rb a-spec.ts a_test.sh a_test.exs test.ts \
                  a_test.dart test_a.c test.js src/integrationTest/a.kt app/src/androidTest/A.kt speed_test.json"
         .split_whitespace()
     {
