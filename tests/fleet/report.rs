@@ -157,6 +157,7 @@ fn a_task_that_was_killed_counts_with_what_it_has_cost() {
         (&json!(1), &json!(0))
     );
     assert!(unfinished["cost"].as_f64().unwrap() > 0.0);
+    assert_eq!(told["by"]["model"]["unknown"]["cost"], unfinished["cost"]);
     assert_eq!(told["tasks"][2]["exit"], Value::Null);
 }
 

@@ -82,7 +82,9 @@ fn a_failure_that_may_pass_is_tried_twice_more_and_no_other() {
     let server = ModelServer::start([refused(), answer(GOOD)]);
     let fleet = Fleet::new(&server);
     fleet.tasks(&[change("a")]);
-    run(&fleet, &[]).exits(1);
+    let told = run(&fleet, &["--output-format", "json"]).exits(1);
+    let told: Value = serde_json::from_str(&told.stdout).unwrap();
+    assert!(told["cost"].is_number(), "{told}");
     assert_eq!(server.requests().len(), 1);
     // A new start is what an engine's requeueing is.
     run(&fleet, &[]).exits(0);

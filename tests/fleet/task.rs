@@ -72,7 +72,7 @@ fn a_task_ends_as_its_run_did_and_so_does_a_second_start() {
     let fleet = Fleet::new(&server);
     fleet.tasks(&[
         change("a"),
-        change("b"),
+        with(change("b"), &json!({"query": "word ".repeat(20)})),
         with(change("c"), &json!({"max_cost": 0.0001})),
     ]);
     for (index, code, requests) in [("0", 1, 4), ("1", 5, 5), ("2", 3, 5)] {
@@ -82,6 +82,8 @@ fn a_task_ends_as_its_run_did_and_so_does_a_second_start() {
     }
     assert!(fleet.project.read("out/a/change.patch").contains("+0\n"));
     assert_eq!(fleet.result("b")["exit"]["name"], "reply-rejected");
+    let title = fleet.result("b")["task"]["title"].clone();
+    assert!(title.as_str().unwrap().ends_with("word wo…"), "{title}");
     assert_eq!(fleet.project.read("out/b/change.patch"), "");
     assert!(!fleet.has("out/b/branch.bundle"));
     let told = fleet.task("3").exits(2);

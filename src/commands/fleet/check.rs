@@ -26,6 +26,7 @@ use crate::sys::environment::Environment;
 use crate::sys::error::Error;
 use crate::sys::files::{self, Links, MIB, PathError};
 use crate::sys::numbers::counted;
+use crate::ui::columns;
 
 /// Maximum size of a dry run's document, in bytes.
 const LARGEST: u64 = 16 * MIB;
@@ -108,7 +109,7 @@ pub fn check(
         Err(problem) => json!({"id": id, "likely": null, "most": null, "problem": problem}),
     });
     let json = json!({"schema": 1, "tasks": listed.collect::<Vec<_>>(), "likely": sum.likely, "most": sum.most});
-    let text = lines.join("\n");
+    let text = columns::folded(&lines.join("\n"), context.reporter.columns(), 2);
     if problems > 0 {
         let count = tasks.len();
         let error = FleetError::NotReady { problems, count };

@@ -258,7 +258,7 @@ pub enum FleetError {
         id: String,
     },
     /// Some tasks could not begin.
-    #[error("{problems} of {count} tasks are not ready")]
+    #[error("{problems} of {count} tasks {} not ready", if *problems == 1 { "is" } else { "are" })]
     #[diagnostic(code("not-ready"), help("see the problem of each"))]
     NotReady {
         /// The number of tasks that are not ready.

@@ -27,6 +27,7 @@ use crate::model::pace::{self, PACE};
 use crate::model::price::Usd;
 use crate::record::result::RunRecord;
 use crate::record::run_files::RESULT;
+use crate::record::seconds::Seconds;
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::sys::error::Error;
@@ -399,8 +400,15 @@ impl<'c> Campaign<'c> {
             },
             _ => FleetError::Failed { failed, count },
         };
+        let error = Error::from(error);
+        let took = self.context.clock.elapsed().saturating_sub(self.began);
+        let started = self.context.clock.now() - took;
+        let mut record = RunRecord::new(NOT_BEGUN, error.exit(), started);
+        record.end_with(&error, error.hint());
+        (record.cost, record.seconds) = (Some(spent), Seconds(took));
         Err(Failure {
             text: Some(text),
+            record: Some(Box::new(record)),
             ..Failure::from(error)
         })
     }

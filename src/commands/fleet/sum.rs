@@ -252,9 +252,12 @@ impl Sums {
             total.add(row);
             let labels = row.labels.iter();
             let labels = labels.map(|(name, value)| ("label", format!("{name}={value}")));
+            // Its last run may have ended before it chose one.
+            let is_unknown = row.model.is_empty() && row.cost > Micros::ZERO;
+            let model = if is_unknown { "unknown" } else { &row.model };
             let known = [
                 ("outcome", row.outcome().to_owned()),
-                ("model", row.model.clone()),
+                ("model", model.to_owned()),
             ];
             let known = known.into_iter().filter(|(_, value)| !value.is_empty());
             for group in known.chain(labels) {

@@ -37,9 +37,12 @@ use crate::sys::exit::REQUEUED;
 use crate::sys::file_lock::{self, FileLock, LockProblem};
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
 use crate::sys::interrupt::Signal;
+use crate::sys::text::cut;
 
 /// Maximum size of a result, in bytes.
 const LARGEST: u64 = 64 * MIB;
+/// Maximum length of a task's title, in characters.
+const LONGEST_TITLE: usize = 72;
 /// Name of the output of a run, in a task's folder.
 const OUTPUT: &str = ".output.json";
 /// Name of the clone's repository as it was before the first build, in a task's folder.
@@ -494,10 +497,7 @@ impl Attempt<'_> {
     fn title(&self) -> String {
         let query = self.manifest.query(self.task).unwrap_or_default();
         let line = query.lines().find(|line| !line.trim().is_empty());
-        line.map_or("a report", str::trim)
-            .chars()
-            .take(72)
-            .collect()
+        cut(line.map_or("a report", str::trim), LONGEST_TITLE).into_owned()
     }
 
     /// Writes the page about the last run, if there is one.
