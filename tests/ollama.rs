@@ -143,7 +143,7 @@ fn all_that_a_server_lacks_is_told_and_it_is_asked_once() {
 }
 
 #[test]
-fn whatever_a_server_does_there_is_an_answer_or_an_error_within_five_seconds() {
+fn whatever_a_server_does_there_is_an_answer_or_an_error_long_before_the_time_limit() {
     let (silence, _hears) = Answer::silence();
     let head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n";
     let not_there = "no Ollama server answers at";
@@ -173,7 +173,8 @@ fn whatever_a_server_does_there_is_an_answer_or_an_error_within_five_seconds() {
         let server = ModelServer::start([answer]);
         let began = Instant::now();
         at(&server, "").run(&[]).exits(3).says(&[told]);
-        assert!(began.elapsed() < Duration::from_secs(5), "{told}");
+        // A call may take minutes; what a busy machine needs is no matter.
+        assert!(began.elapsed() < Duration::from_secs(60), "{told}");
     }
 }
 
