@@ -53,7 +53,7 @@ use error::ApplyError;
 use operation::{ChangeSet, Journalling};
 use undo_log::UndoLog;
 
-pub(crate) use digest::{Digest, Stamp, stamp};
+pub(crate) use digest::{Digest, Stamp, changed, stamp};
 pub use fault::{
     Allowances, EditKind, FaultKind, FileEdit, Rejection, Replacement, ReplyFault, Unlocated,
 };

@@ -11,17 +11,17 @@ use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rustix::fs::RawMode;
+use rustix::fs::{AtFlags, RawMode, statat};
 
 use super::builds;
 use super::context::Context;
 use super::passed_trees::files_of;
 use crate::edit::beneath::{OpenDirectory, PathEntry, Root};
-use crate::edit::{Stamp, stamp};
+use crate::edit::{self, Stamp, stamp};
 use crate::exec::build_script::BUILD_SCRIPT;
 use crate::exec::scratch::Scratch;
 use crate::sys::error::Error;
-use crate::sys::files::PathError;
+use crate::sys::files::{self, PathError};
 
 /// Size of what is written at once, in bytes.
 const BUFFER: usize = 1 << 20;
@@ -29,8 +29,6 @@ const BUFFER: usize = 1 << 20;
 /// The files that attempts begin from.
 #[derive(Debug)]
 pub struct Pin {
-    /// A tree that nothing is written to, which the trees of builds are made from.
-    tree: Scratch,
     /// The project's files.
     files: FilesThen,
     /// Their content, one after the other.
@@ -52,6 +50,7 @@ struct FileCopy {
 #[derive(Debug)]
 pub struct FilesThen {
     root: PathBuf,
+    directory: File,
     /// Their paths, relative to the root.
     paths: BTreeSet<String>,
     /// Time before they were listed.
@@ -89,14 +88,12 @@ impl Pin {
     /// When there are too many files, one cannot be copied, or a signal arrives.
     pub fn new(context: &Context<'_>) -> Result<Self, Error> {
         let root = context.project.root();
-        let tree = builds::fork(context)?;
         let too_many = || io::Error::other("there are too many, or one is not readable");
         let files = FilesThen::now(context).ok_or_else(too_many);
         let files = files.map_err(PathError::of("list the files of", root))?;
         let handle = Root::open(root).map_err(io::Error::from);
         let handle = handle.map_err(PathError::of("read", root))?;
-        let content = tempfile::tempfile_in(tree.private());
-        let content = content.map_err(PathError::of("copy", root))?;
+        let content = tempfile::tempfile().map_err(PathError::of("copy", root))?;
         let mut content = BufWriter::with_capacity(BUFFER, content);
         let mut directory = OpenDirectory::to_read();
         let (mut copies, mut end) = (BTreeMap::new(), 0);
@@ -116,7 +113,6 @@ impl Pin {
             copies,
             changed: Mutex::default(),
             files,
-            tree,
         })
     }
 
@@ -126,10 +122,11 @@ impl Pin {
     /// When no tree can be made, or `build` fails.
     pub fn build<T>(
         &self,
+        context: &Context<'_>,
         mut build: impl FnMut(&Scratch) -> Result<T, Error>,
     ) -> Result<T, Error> {
         loop {
-            let tree = self.tree.fork()?;
+            let tree = builds::fork(context)?;
             let laid = self.known().clone();
             for (path, copy) in self.copies.iter().filter(|(path, _)| laid.contains(*path)) {
                 let laid = self.lay(&tree, path, copy);
@@ -171,7 +168,13 @@ impl FilesThen {
         let root = context.project.root().to_path_buf();
         let began = stamp(context.clock.now().into());
         let paths = files_of(&root)?;
-        Some(Self { root, paths, began })
+        let directory = files::open_directory(&root).ok()?;
+        Some(Self {
+            root,
+            directory,
+            paths,
+            began,
+        })
     }
 
     /// Returns the files of the project that somebody has changed or removed since, and those that are new.
@@ -190,8 +193,7 @@ impl FilesThen {
 
     /// Returns whether somebody has changed, made or removed a file since.
     fn is_changed(&self, path: &str) -> bool {
-        let found = self.root.join(path).symlink_metadata();
-        let time = |found: std::fs::Metadata| (found.ctime(), found.ctime_nsec());
-        found.map_or(true, |found| time(found) > self.began)
+        let found = statat(&self.directory, path, AtFlags::SYMLINK_NOFOLLOW);
+        found.map_or(true, |found| edit::changed(&found) > self.began)
     }
 }

@@ -270,7 +270,7 @@ impl<'c> Judge<'_, 'c, '_> {
         };
         let built = match self.change.apart {
             None => build(&builds::fork(self.context)?),
-            Some((pin, _)) => pin.build(build),
+            Some((pin, _)) => pin.build(self.context, build),
         };
         self.builds = Some(builds);
         let (report, output) = built?;

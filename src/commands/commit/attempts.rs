@@ -474,7 +474,7 @@ impl Maker<'_> {
         let _turn = self.builds.take();
         context.interrupt.check()?;
         let mut builds = Builds::new(context, self.how.build, self.how.hosts)?;
-        let (built, changed, changes) = self.pin.build(|scratch| {
+        let (built, changed, changes) = self.pin.build(context, |scratch| {
             let read = |path: &str| scratch.read(path).map_err(PathError::of("read", path));
             let mut before = Vec::new();
             for (path, content) in edits.all() {
