@@ -477,8 +477,14 @@ impl Language {
     }
 }
 
-fn strict(project: TestProject, query: &str, files: &[[String; 2]]) -> (Finished, Value) {
-    let blocks = files.iter().map(|[path, text]| match text.as_str() {
+/// Runs with a reply of these files under `--gate strict`; an empty one is deleted.
+pub fn strict(
+    project: TestProject,
+    query: &str,
+    files: &[[impl AsRef<str>; 2]],
+) -> (Finished, Value) {
+    let files = files.iter().map(|file| file.each_ref().map(AsRef::as_ref));
+    let blocks = files.map(|[path, text]| match text {
         "" => format!("^^^{path}\n^^^delete\n"),
         text => format!("^^^{path}\n{text}^^^end\n"),
     });

@@ -2,7 +2,8 @@
 
 use std::thread;
 
-use crate::support::{ModelServer, TestProject};
+use crate::gate_replies;
+use crate::support::TestProject;
 
 /// A file of code and what silences lints in it, with what a linter prints where that is missing.
 const SILENCED: [[&str; 4]; 12] = [
@@ -99,21 +100,7 @@ fn strict(language: [&str; 4], cases: &str, old: &[&str], reply: &[[&str; 2]]) -
     for path in old {
         project = project.file(path, code);
     }
-    let blocks = reply.iter().map(|[path, text]| match *text {
-        "" => format!("^^^{path}\n^^^delete\n"),
-        text => format!("^^^{path}\n{text}^^^end\n"),
-    });
-    let reply: String = blocks.collect();
-    let run = project.with(&ModelServer::gemini(&[&reply])).run(&[
-        "--gate",
-        "strict",
-        "--sandbox",
-        "off",
-        "--allow-stale",
-        "-m",
-        "Make it faster.",
-    ]);
-    let result = run.result();
+    let (run, result) = gate_replies::strict(project, "Make it faster.", reply);
     let name = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
     [
         name(&result["exit"]["name"]),
