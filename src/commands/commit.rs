@@ -11,7 +11,7 @@ use std::path::Path;
 use self::asking::Asking;
 use self::attempts::Attempts;
 use self::replacements::Replacements;
-use self::search::{CommitSearch, Failed};
+use self::search::CommitSearch;
 use super::cli::gate::GateMode;
 use super::cli::replies::{OnFailure, Strategy};
 use super::command_line::Cli;
@@ -27,7 +27,7 @@ use crate::record::result::RunEdits;
 use crate::record::run_files::Artifact;
 use crate::record::run_log::BuildLog;
 use crate::run::active::Run;
-use crate::run::baseline::{Baseline, Passed};
+use crate::run::baseline::Passed;
 use crate::run::builds::describe;
 use crate::run::context::{Context, ModelChoice};
 use crate::run::outcome::{Failure, Outcome};
@@ -35,7 +35,7 @@ use crate::run::present::PresentFile;
 use crate::run::proof::Proof;
 use crate::run::ready::Ready;
 use crate::run::resumption::{ResumedTree, Resumption};
-use crate::run::selection::RecordedReplies;
+use crate::run::selection::{Models, RecordedReplies};
 use crate::run::tree::{Brought, RunTree};
 use crate::run::verdict::{self, PassedChange};
 use crate::run::{closing, ready};
@@ -90,7 +90,7 @@ fn stoppable(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<O
         baseline,
         resumed,
     } = prepare(context, cli, choice)?;
-    let attempts = Attempts::new(context, cli, baseline_of(cli), &ready);
+    let attempts = Attempts::new(context, cli, &ready);
     let searches = cli.replies.strategy == Strategy::Search || attempts.is_some();
     if searches && ready.code.is_some() {
         return Err(Error::from(CommandError::SearchInPart).into());
@@ -118,7 +118,7 @@ fn stoppable(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<O
     let mut tree = RunTree::new(context, &run).with_shown(ready.shown.clone());
     tree.adopt(&resumed.own);
     let mut replacements = Replacements::default();
-    let proof = Proof::new(context, baseline_of(cli), cli.build.baseline);
+    let proof = Proof::new(context, cli.build.options(), cli.build.baseline);
     let reverts = cli.on_failure() == OnFailure::Revert;
     let mut result = proof.and_then(|proof| {
         let mut commit = Commit {
@@ -130,6 +130,7 @@ fn stoppable(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<O
                 code,
             },
             proof,
+            repairs: 0,
             allow_secrets: cli.allow_secrets,
             attempts,
             search: searches.then(|| CommitSearch::new(context, ready.shown.clone())),
@@ -192,7 +193,7 @@ fn judged<T>(
         verdict::tell(context, gate);
     } else if let (Ok(_), Some(how)) = (&result, cli.gate.gate) {
         let is_strict = how == GateMode::Strict;
-        verdict::judge(context, baseline_of(cli), run, change, is_strict)?;
+        verdict::judge(context, cli.build.options(), run, change, is_strict)?;
     }
     let denied = CommandError::denied(&run.record.warning_details, &cli.gate.deny_warnings);
     match denied {
@@ -252,7 +253,7 @@ fn prepare<'c>(
     let baseline = cli
         .build
         .baseline
-        .then(|| baseline_of(cli).prove(context))
+        .then(|| cli.build.options().prove(context))
         .transpose()?;
     if baseline.as_ref().is_some_and(|passed| passed.has_changed) {
         drop(ready);
@@ -299,17 +300,11 @@ fn prepare_again<'c>(
     })
 }
 
-/// The build that runs before the first call.
-pub(crate) fn baseline_of(cli: &Cli) -> Baseline<'_> {
-    Baseline {
-        build: cli.build.options(),
-        hosts: &cli.build.sandbox.allow_host,
-    }
-}
-
 struct Commit<'c> {
     asking: Asking<'c>,
     proof: Proof<'c>,
+    /// The number of the repair that is going on, or 0.
+    repairs: u16,
     /// True if likely credentials may be sent.
     allow_secrets: bool,
     /// The attempts to begin with, if there are several.
@@ -328,18 +323,14 @@ impl Commit<'_> {
     ) -> Result<String, Error> {
         self.asking.log_shown(run)?;
         let mut step = StepId::INITIAL;
-        let mut repairs = 0;
         // The last build, if it failed.
         let mut failed: Option<FailedBuild> = None;
         if let (Some(attempts), Some(search)) = (&self.attempts, &mut self.search) {
             let Some(output) = attempts.make(run, ready, (tree, replacements), search)? else {
-                return Ok(replacements.summary(repairs));
+                return Ok(replacements.summary(0));
             };
-            let changed = tree.look_again();
-            repairs += 1;
-            step = StepId::repair(repairs);
-            let format = ready.models.model(&step).reply_format(&step);
-            failed = Some(self.failed((output, changed, format), tree, replacements)?);
+            let told = (Some(output), tree.look_again());
+            (step, failed) = self.next_repair(&ready.models, told, tree, replacements)?;
         }
         let inputs = &ready.inputs;
         // What a search has tried before it began afresh.
@@ -356,7 +347,7 @@ impl Commit<'_> {
                 }
             };
             // A repair without edits is an attempt like any other.
-            let needs_edits = self.asking.replies.require_edits && repairs == 0;
+            let needs_edits = self.asking.replies.require_edits && self.repairs == 0;
             let sent = |path: &str| tree.sent(path, &inputs.rollup);
             let asked = (inputs.query.as_str(), format, prompt);
             let edits =
@@ -365,12 +356,9 @@ impl Commit<'_> {
             let log = if let Some(applied) = self.asking.resumed.applied(&step) {
                 run.note(|step| step.is_on_disk = true);
                 replacements.remember_reply(applied, tree);
-                if let Some(output) = applied.output.clone() {
-                    repairs += 1;
-                    step = StepId::repair(repairs);
-                    let format = ready.models.model(&step).reply_format(&step);
-                    let failure = (output, Vec::new(), format);
-                    failed = Some(self.failed(failure, tree, replacements)?);
+                if applied.output.is_some() {
+                    let told = (applied.output.clone(), Vec::new());
+                    (step, failed) = self.next_repair(&ready.models, told, tree, replacements)?;
                     continue;
                 }
                 run.log.build(&step)?
@@ -381,18 +369,17 @@ impl Commit<'_> {
             };
             let (status, output) = self.proof.build(run, tree, log)?;
             if status.passed() {
-                return Ok(replacements.summary(repairs));
+                return Ok(replacements.summary(self.repairs));
             }
             if let Some(search) = &mut self.search {
-                let output = output.clone();
-                let failed = Failed { status, output };
-                search.add(run, tree, (&step, &edits), replacements, failed);
+                let built = (status, output.clone());
+                search.add(run, tree, (&step, &edits), replacements, built);
             }
-            if repairs >= ready.models.repairs {
+            if self.repairs >= ready.models.repairs {
                 let best = self.search.as_ref().and_then(CommitSearch::best);
                 let (step, status) = best.unwrap_or((&step, status));
                 return Err(CommandError::BuildFailed {
-                    repairs,
+                    repairs: self.repairs,
                     status: describe(status),
                     log: run.log.path_of(step, Artifact::Build),
                     can_go_on: self.attempts.is_none(),
@@ -404,23 +391,26 @@ impl Commit<'_> {
                 output = search.go_on(run, tree, replacements)?;
                 tried = search.tried();
             }
-            let changed = tree.look_again();
-            repairs += 1;
-            step = StepId::repair(repairs);
-            let format = ready.models.model(&step).reply_format(&step);
-            failed = output
-                .map(|output| self.failed((output, changed, format), tree, replacements))
-                .transpose()?;
+            let told = (output, tree.look_again());
+            (step, failed) = self.next_repair(&ready.models, told, tree, replacements)?;
         }
     }
 
-    /// Returns what a repair in this format is told of a failed build, which has changed these files.
-    fn failed(
+    /// Returns the step of the next repair, and what it is told of a build that has failed with this output and changed
+    /// these files; without an output, it is told nothing.
+    fn next_repair(
         &mut self,
-        (output, changed, format): (String, Vec<String>, ReplyFormat),
+        models: &Models<'_>,
+        (output, changed): (Option<String>, Vec<String>),
         tree: &mut RunTree<'_>,
         replacements: &Replacements,
-    ) -> Result<FailedBuild, Error> {
+    ) -> Result<(StepId, Option<FailedBuild>), Error> {
+        self.repairs += 1;
+        let step = StepId::repair(self.repairs);
+        let Some(output) = output else {
+            return Ok((step, None));
+        };
+        let format = models.model(&step).reply_format(&step);
         // Replies of whole files are repeated as they were written; nothing need be read.
         let is_read = self.asking.code.is_some() || format == ReplyFormat::Edits;
         let mut present = if is_read {
@@ -436,11 +426,12 @@ impl Commit<'_> {
             tree.show(code.changed());
             places = code.places(&output, root);
         }
-        Ok(FailedBuild {
+        let failed = FailedBuild {
             output,
             places,
             present,
-        })
+        };
+        Ok((step, Some(failed)))
     }
 }
 
@@ -475,7 +466,7 @@ fn apply<'r>(
 fn edits_of(run: &Run<'_>, tree: &RunTree<'_>, replacements: &Replacements) -> Option<RunEdits> {
     let mut steps = run.record.steps.iter();
     let is_applied = steps.any(|step| step.edits.is_some());
-    is_applied.then(|| match replacements.is_none() {
+    is_applied.then(|| match replacements.files.is_empty() {
         true if !replacements.has_same => RunEdits::None,
         false if !tree.is_as_before() => RunEdits::Made,
         _ => RunEdits::Same,

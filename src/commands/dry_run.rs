@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::command_line::Cli;
-use super::commit::baseline_of;
 use super::models::rates::Rates;
 use crate::model::estimate::{self, CostRange, LARGEST};
 use crate::model::price::Usd;
@@ -75,9 +74,7 @@ pub fn dry_run(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result
         _ => Outcome::default(),
     };
     let ready = survey.ready().map_err(Error::from);
-    let baseline = build
-        .filter(|_| cli.build.baseline)
-        .map(|_| baseline_of(cli));
+    let baseline = build.filter(|_| cli.build.baseline);
     let passed = ready.and_then(|_held| baseline.map(|it| it.prove(context)).transpose());
     match passed {
         Ok(passed) => {

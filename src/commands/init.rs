@@ -238,11 +238,12 @@ fn try_build(context: &Context<'_>) -> Result<FirstBuild, Failure> {
     let options = BuildOptions {
         timeout: BUILD_TIMEOUT,
         sandbox: SandboxMode::Auto,
+        hosts: &[],
     };
     let root = context.project.root();
     let before = entries(root, None);
     let mut output = Excerpt::default();
-    let mut builds = Builds::new(context, options, &[])?;
+    let mut builds = Builds::new(context, options)?;
     let (mut passed, mut status, record) = match builds.run(Usd::ZERO, &mut output) {
         Ok(report) => {
             // The summary gives the reasons as well.

@@ -11,7 +11,6 @@ use super::context::Context;
 use super::not_ready::NotReady;
 use super::passed_trees::PassedTrees;
 use super::problems::BaselineProblem;
-use crate::exec::hosts::AllowedHost;
 use crate::model::price::Usd;
 use crate::record::run_files::BASELINE;
 use crate::record::run_log::{LogError, RunLog};
@@ -20,15 +19,6 @@ use crate::sys::error::Error;
 
 /// Number of trailing lines shown when the build fails.
 const LAST_LINES: usize = 20;
-
-/// The baseline build with its options.
-#[derive(Debug, Clone, Copy)]
-pub struct Baseline<'b> {
-    /// Options of the build.
-    pub build: BuildOptions,
-    /// Hosts that builds may reach in a strict sandbox.
-    pub hosts: &'b [AllowedHost],
-}
 
 /// The result of a baseline build that passed.
 #[derive(Debug, Default)]
@@ -41,7 +31,7 @@ pub struct Passed {
     pub has_changed: bool,
 }
 
-impl Baseline<'_> {
+impl BuildOptions<'_> {
     /// Builds the project as it is, unless it has passed before. The caller must hold the project's lock.
     ///
     /// # Errors
@@ -53,7 +43,7 @@ impl Baseline<'_> {
             context.notice("baseline: build.sh has passed on this tree before");
             return Ok(Passed::default());
         }
-        let (record, mut warnings) = self.run(context)?;
+        let (record, mut warnings) = self.run_baseline(context)?;
         let after = passed.digest();
         if let Err(unwritten) = passed.remember(before) {
             warnings.push(unwritten.to_string());
@@ -67,16 +57,16 @@ impl Baseline<'_> {
 
     /// The trees that have passed with these build options.
     pub fn passed_trees<'c>(&self, context: &'c Context<'_>) -> PassedTrees<'c> {
-        let Self { build, hosts } = self;
+        let Self { sandbox, hosts, .. } = self;
         let (passed, sockets) = (context.sandbox.passed, context.sandbox.allowed_sockets);
-        let how = format!("{:?} {hosts:?} {passed:?} {sockets:?}", build.sandbox);
+        let how = format!("{sandbox:?} {hosts:?} {passed:?} {sockets:?}");
         PassedTrees::new(&context.project, how)
     }
 
-    fn run(self, context: &Context<'_>) -> Result<(BuildRecord, Vec<String>), Error> {
+    fn run_baseline(self, context: &Context<'_>) -> Result<(BuildRecord, Vec<String>), Error> {
         context.interrupt.check()?;
         context.notice("baseline: build.sh runs on the project as it is");
-        let mut builds = Builds::new(context, self.build, self.hosts)?;
+        let mut builds = Builds::new(context, self)?;
         let log = RunLog::baseline(context.project.home(), context.redactor)?;
         // The error gives the reasons in more detail.
         let built = builds.build(Usd::ZERO, log, false)?;

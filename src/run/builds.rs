@@ -36,11 +36,13 @@ use crate::sys::{atomic_file, sha256};
 
 /// Options for running builds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BuildOptions {
+pub struct BuildOptions<'b> {
     /// Time limit for a build.
     pub timeout: Duration,
     /// The sandbox mode of the build.
     pub sandbox: SandboxMode,
+    /// Hosts that builds may reach in a strict sandbox.
+    pub hosts: &'b [AllowedHost],
 }
 
 /// A finished build.
@@ -60,7 +62,7 @@ pub struct Built {
 /// Runs and reports the builds of a run, and watches what they change of the gate.
 pub struct Builds<'c> {
     context: &'c Context<'c>,
-    options: BuildOptions,
+    options: BuildOptions<'c>,
     gate: Gate,
     env: ChildEnv,
     sandbox: Option<Sandbox>,
@@ -73,18 +75,13 @@ pub struct Builds<'c> {
 }
 
 impl<'c> Builds<'c> {
-    /// Records the state of the gate, and finds a sandbox for builds, which also protects the files that git runs. In a
-    /// strict sandbox, builds can reach only these hosts.
+    /// Records the state of the gate, and finds a sandbox for builds, which also protects the files that git runs.
     ///
     /// # Errors
     /// When a file cannot be examined, or when a strict sandbox is no longer available although it was when the run
     /// began.
-    pub fn new(
-        context: &'c Context<'c>,
-        options: BuildOptions,
-        hosts: &[AllowedHost],
-    ) -> Result<Self, Error> {
-        Self::after(context, options, hosts, false)
+    pub fn new(context: &'c Context<'c>, options: BuildOptions<'c>) -> Result<Self, Error> {
+        Self::after(context, options, false)
     }
 
     /// Likewise, for builds after others, which were sandboxed if `sandboxed`: these may not run without a sandbox.
@@ -93,8 +90,7 @@ impl<'c> Builds<'c> {
     /// As [`new`](Self::new) does, and when there is no sandbox any more.
     pub fn after(
         context: &'c Context<'c>,
-        options: BuildOptions,
-        hosts: &[AllowedHost],
+        options: BuildOptions<'c>,
         sandboxed: bool,
     ) -> Result<Self, Error> {
         let gate = Gate::new(context)?;
@@ -114,7 +110,7 @@ impl<'c> Builds<'c> {
         let _ = atomic_file::private_directory(&context.project.config());
         match find(context, options.sandbox, None, repositories) {
             Ok(sandbox) => {
-                builds.sandbox = sandbox.map(|sandbox| sandbox.with_hosts(hosts));
+                builds.sandbox = sandbox.map(|sandbox| sandbox.with_hosts(options.hosts));
             }
             Err(problem) if builds.may_go_without(&problem) => builds.go_without(&problem),
             Err(problem) => return Err(BuildError::from(problem).into()),

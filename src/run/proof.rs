@@ -1,8 +1,7 @@
 //! The proof that applied edits work: `build.sh` passes, and has not changed the files that it is judged by.
 
 use super::active::Run;
-use super::baseline::Baseline;
-use super::builds::{Builds, describe};
+use super::builds::{BuildOptions, Builds, describe};
 use super::context::Context;
 use super::tree::RunTree;
 use crate::exec::build_script::{BuildError, BuildStatus};
@@ -14,7 +13,7 @@ use crate::sys::text::line_end;
 /// Runs builds, and checks the gate after each.
 pub struct Proof<'c> {
     context: &'c Context<'c>,
-    how: Baseline<'c>,
+    how: BuildOptions<'c>,
     /// True if passing trees are always remembered.
     remembers: bool,
     builds: Builds<'c>,
@@ -27,11 +26,11 @@ impl<'c> Proof<'c> {
     /// When a file cannot be examined, or a required sandbox is not available.
     pub fn new(
         context: &'c Context<'c>,
-        how: Baseline<'c>,
+        how: BuildOptions<'c>,
         remembers: bool,
     ) -> Result<Self, Error> {
         Ok(Self {
-            builds: Builds::new(context, how.build, how.hosts)?,
+            builds: Builds::new(context, how)?,
             context,
             how,
             remembers,

@@ -128,7 +128,7 @@ impl<'a> Survey<'a> {
 pub fn survey<'a>(
     context: &Context<'a>,
     choice: &ModelChoice,
-    build: Option<BuildOptions>,
+    build: Option<BuildOptions<'_>>,
 ) -> Result<Survey<'a>, Error> {
     let recording = find_recording(context, choice)?;
     let purpose = build.map_or(Purpose::REPORT, |_| Purpose::INITIAL);
@@ -290,7 +290,7 @@ fn other(context: &Context<'_>, choice: &ModelChoice, name: &str) -> Result<Mode
 pub fn check<'a>(
     context: &Context<'a>,
     choice: &ModelChoice,
-    build: Option<BuildOptions>,
+    build: Option<BuildOptions<'_>>,
 ) -> Result<Ready<'a>, Error> {
     Ok(survey(context, choice, build)?.ready()?)
 }
@@ -536,7 +536,7 @@ fn redact(context: &Context<'_>, inputs: &mut Inputs) {
 fn check_build(
     context: &Context<'_>,
     choice: &ModelChoice,
-    build: Option<BuildOptions>,
+    build: Option<BuildOptions<'_>>,
     missing: &mut NotReady,
 ) -> Result<(), Error> {
     let Some(build) = build else {

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::edit::VerifiedEdits;
+use crate::exec::build_script::BuildStatus;
 use crate::model::StepId;
 use crate::record::finding::Finding;
 use crate::record::search::{SearchRecord, StateRecord};
@@ -12,6 +14,12 @@ const TOLD: usize = 3;
 
 /// Files by path; `None` for one that was removed.
 pub type Files = BTreeMap<String, Option<String>>;
+
+/// Returns the files that edits write or remove.
+pub fn files_of(edits: &VerifiedEdits) -> Files {
+    let owned = |(path, text): (&str, Option<&str>)| (path.to_owned(), text.map(str::to_owned));
+    edits.all().map(owned).collect()
+}
 
 /// A state of the project's files that failed its build.
 #[derive(Debug, Clone)]
@@ -24,43 +32,38 @@ pub struct State {
     pub edits: Files,
     /// The findings in the build's output.
     pub findings: Vec<Finding>,
-    /// True if its build came to its end.
-    pub is_complete: bool,
     /// The number of lines added and removed since the run began.
     pub lines: u64,
+    /// The end that its build came to.
+    pub status: BuildStatus,
+    /// The build's output, for the model.
+    pub output: String,
 }
 
 impl State {
     /// The rank by its build, the best first: one that came to no end has not found what is wrong, and is the worst.
     fn rank(&self) -> (bool, usize) {
-        (!self.is_complete, self.findings.len())
+        (!self.status.is_complete(), self.findings.len())
     }
-}
-
-/// The beginning of the next attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
-    /// A repair of the state with this index.
-    Repair(usize),
-    /// The first query, on the project as it was before the run.
-    Afresh,
 }
 
 /// The states seen so far.
 #[derive(Debug, Default)]
 pub struct Search {
-    states: Vec<State>,
+    /// The states, in order.
+    pub states: Vec<State>,
     record: Vec<StateRecord>,
-    /// The state that the running attempt began from.
-    from: Option<usize>,
+    /// The index of the state that the running or next attempt repairs; `None` if it begins with the first query, on
+    /// the project as it was before the run.
+    pub from: Option<usize>,
 }
 
 impl Search {
-    /// Adds the state that an attempt has led to, and returns how to go on.
+    /// Adds the state that an attempt has led to, and chooses the one that the next attempt repairs.
     ///
     /// A state, edits or findings that were seen before are a dead end, and so is the state that led there. A state
     /// with more findings than the one before is not built upon.
-    pub fn add(&mut self, state: State) -> Next {
+    pub fn add(&mut self, state: State) {
         let (at, before) = (self.states.len(), self.from);
         let is_seen = |seen: &State| {
             seen.files == state.files
@@ -74,14 +77,12 @@ impl Search {
                 self.record[before].is_dead_end = true;
             }
             self.from = None;
-            return Next::Afresh;
+            return;
         }
         let best = self.best_of(|other| !self.record[other].is_dead_end);
         let rank = |state: usize| self.states[state].rank();
         let is_worse = best.is_some_and(|best| rank(at) > rank(before.unwrap_or(best)));
-        let from = best.filter(|_| is_worse).unwrap_or(at);
-        self.from = Some(from);
-        Next::Repair(from)
+        self.from = best.filter(|_| is_worse).or(Some(at));
     }
 
     /// Adds the states of attempts that were made side by side, and returns the best one, which is repaired.
@@ -113,16 +114,6 @@ impl Search {
     fn best_of(&self, counts: impl Fn(usize) -> bool) -> Option<usize> {
         let states = (0..self.states.len()).filter(|state| counts(*state));
         states.min_by_key(|at| (self.states[*at].rank(), self.states[*at].lines))
-    }
-
-    /// A state by its index.
-    pub fn state(&self, at: usize) -> Option<&State> {
-        self.states.get(at)
-    }
-
-    /// The index of the last state.
-    pub fn last(&self) -> Option<usize> {
-        self.states.len().checked_sub(1)
     }
 
     /// Tells the last attempts to one that begins afresh, a line each.
@@ -214,14 +205,14 @@ mod tests {
                     message: found.to_string(),
                 })
                 .collect(),
-            is_complete: !findings.contains('!'),
             lines,
+            status: BuildStatus::Exited(if findings.contains('!') { 127 } else { 1 }),
+            output: String::new(),
         }
     }
 
     #[test]
     fn each_attempt_begins_where_there_is_most_hope() {
-        use Next::{Afresh, Repair};
         for (name, states, expected, best) in [
             (
                 "ever fewer",
@@ -230,13 +221,13 @@ mod tests {
                     ("2", "2", "ab", 2),
                     ("3", "3", "a", 3),
                 ][..],
-                &[Repair(0), Repair(1), Repair(2)][..],
+                &[Some(0), Some(1), Some(2)][..],
                 2,
             ),
             (
                 "as many others",
                 &[("1", "1", "ab", 1), ("2", "2", "cd", 2)],
-                &[Repair(0), Repair(1)],
+                &[Some(0), Some(1)],
                 0,
             ),
             (
@@ -246,25 +237,25 @@ mod tests {
                     ("2", "2", "abcdefghi", 2),
                     ("3", "3", "abcdefghj", 3),
                 ],
-                &[Repair(0), Repair(0), Repair(0)],
+                &[Some(0), Some(0), Some(0)],
                 0,
             ),
             (
                 "the same state",
                 &[("1", "1", "a", 1), ("2", "2", "b", 2), ("1", "3", "c", 1)],
-                &[Repair(0), Repair(1), Afresh],
+                &[Some(0), Some(1), None],
                 0,
             ),
             (
                 "the same edits",
                 &[("1", "1", "a", 1), ("2", "1", "b", 2)],
-                &[Repair(0), Afresh],
+                &[Some(0), None],
                 0,
             ),
             (
                 "the same findings in other lines",
                 &[("1", "1", "ab", 1), ("2", "2", "ba", 2)],
-                &[Repair(0), Afresh],
+                &[Some(0), None],
                 0,
             ),
             (
@@ -275,40 +266,40 @@ mod tests {
                     ("3", "3", "bcdefghij", 2),
                     ("4", "4", "bcdefghij", 2),
                 ],
-                &[Repair(0), Repair(0), Afresh, Afresh],
+                &[Some(0), Some(0), None, None],
                 0,
             ),
             (
                 "afresh and better",
                 &[("1", "1", "ab", 1), ("2", "2", "ab", 2), ("3", "3", "c", 3)],
-                &[Repair(0), Afresh, Repair(2)],
+                &[Some(0), None, Some(2)],
                 2,
             ),
             (
                 "afresh and worse than what is spent",
                 &[("1", "1", "a", 1), ("2", "2", "a", 2), ("3", "3", "cd", 3)],
-                &[Repair(0), Afresh, Repair(2)],
+                &[Some(0), None, Some(2)],
                 0,
             ),
             (
                 "a build that came to no end",
                 &[("1", "1", "!", 1), ("2", "2", "abc", 2), ("3", "3", "!", 3)],
-                &[Repair(0), Repair(1), Afresh],
+                &[Some(0), Some(1), None],
                 1,
             ),
             (
                 "a smaller change",
                 &[("1", "1", "a", 9), ("2", "2", "b", 2)],
-                &[Repair(0), Repair(1)],
+                &[Some(0), Some(1)],
                 1,
             ),
         ] {
             let mut search = Search::default();
-            let next: Vec<Next> = (0..)
-                .zip(states)
-                .map(|(step, one)| search.add(state(step, *one)))
-                .collect();
-            assert_eq!(next, expected, "{name}");
+            let next = (0..).zip(states).map(|(step, one)| {
+                search.add(state(step, *one));
+                search.from
+            });
+            assert_eq!(next.collect::<Vec<_>>(), expected, "{name}");
             assert_eq!(search.best(), Some(best), "{name}");
         }
     }
@@ -332,7 +323,8 @@ mod tests {
         let attempts = [("1", "1", "ab", 1), ("2", "2", "c", 3), ("3", "3", "c", 2)];
         let states = (0..).zip(attempts).map(|(step, one)| state(step, one));
         assert_eq!(search.begin(states), Some(2));
-        assert_eq!(search.add(state(3, ("4", "4", "de", 1))), Next::Repair(2));
+        search.add(state(3, ("4", "4", "de", 1)));
+        assert_eq!(search.from, Some(2));
         let record = search.record(None).unwrap();
         assert!(record.states.iter().all(|state| !state.is_dead_end));
         assert_eq!(record.states[3].from.as_ref(), Some(&record.states[2].step));
@@ -344,7 +336,7 @@ mod tests {
         assert_eq!((search.best(), search.record(None)), (None, None));
         for (step, findings) in (0..).zip(["a", "bc", "de", "fg"]) {
             let content = format!("{step}");
-            let _ = search.add(state(step, (&content, &content, findings, 1)));
+            search.add(state(step, (&content, &content, findings, 1)));
         }
         let line = |found| format!("- an attempt that changed a failed with 2 findings: {found}\n");
         assert_eq!(search.tried(), ["b", "d", "f"].map(line).concat());

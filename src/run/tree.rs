@@ -240,6 +240,17 @@ impl<'c> RunTree<'c> {
         record
     }
 
+    /// Verifies files that the run itself has made, all of which have passed the limits on losses.
+    ///
+    /// # Errors
+    /// When they do not fit the files that are there.
+    pub fn verified(&self, files: FileEdits) -> Result<VerifiedEdits, VerifyError> {
+        PathPolicy::load(&self.root, self.context.sandbox.program)?
+            .guarded(LossGuard::off())
+            .protecting(self.context.protection.clone())
+            .verify(ParsedReply::of_files(files))
+    }
+
     /// Applies edits that no step has to record.
     pub fn put(&mut self, run: &mut Run<'_>, edits: &VerifiedEdits) -> Result<(), Error> {
         let done = self.follow("Changing", edits.edits().len());

@@ -19,8 +19,7 @@ use self::changed::{Changed, Side};
 use self::ending::Ending;
 use self::table::MISFIT;
 use super::active::Run;
-use super::baseline::Baseline;
-use super::builds::{self, Builds, describe};
+use super::builds::{self, BuildOptions, Builds, describe};
 use super::context::Context;
 use super::pin::Pin;
 use crate::exec::build_script::BuildStatus;
@@ -84,7 +83,7 @@ pub struct PassedChange<'f> {
 /// When a signal arrives, or `is_strict` and the change does not pass.
 pub fn judge(
     context: &Context<'_>,
-    how: Baseline<'_>,
+    how: BuildOptions<'_>,
     run: &mut Run<'_>,
     change: PassedChange<'_>,
     is_strict: bool,
@@ -161,7 +160,7 @@ fn changed<'f>(context: &Context<'_>, changes: &'f [FileChange]) -> Changed<'f> 
 
 struct Judge<'j, 'c, 'r> {
     context: &'c Context<'c>,
-    how: Baseline<'j>,
+    how: BuildOptions<'c>,
     run: &'j mut Run<'r>,
     changed: Changed<'j>,
     change: PassedChange<'j>,
@@ -316,8 +315,7 @@ impl<'c> Judge<'_, 'c, '_> {
             .iter()
             .filter_map(|step| step.build.as_ref());
         let is_sandboxed = built.any(|build| build.sandbox != SandboxMode::Off);
-        let Baseline { build, hosts } = self.how;
-        Builds::after(self.context, build, hosts, is_sandboxed)
+        Builds::after(self.context, self.how, is_sandboxed)
     }
 
     /// Waits until a file that is written now is newer than the changed ones, by the seconds that interpreters compare.

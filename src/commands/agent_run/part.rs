@@ -13,8 +13,7 @@ use crate::model::{Purpose, StepId};
 use crate::record::result::TreeState;
 use crate::record::run_files::Artifact;
 use crate::record::step::Step;
-use crate::run::baseline::Baseline;
-use crate::run::builds::describe;
+use crate::run::builds::{BuildOptions, describe};
 use crate::run::closing;
 use crate::run::proof::Proof;
 use crate::run::verdict::{self, PassedChange};
@@ -44,7 +43,7 @@ impl AgentRun<'_> {
     ///
     /// # Errors
     /// When the build cannot run, it changes files that it is judged by, or the run may not change files.
-    pub fn build(&self, how: Baseline<'_>) -> Result<Option<FailedBuild>, Error> {
+    pub fn build(&self, how: BuildOptions<'_>) -> Result<Option<FailedBuild>, Error> {
         let worktree = self.worktree()?;
         let mut run = self.run.borrow_mut();
         let step = self.latest.borrow().clone();
@@ -104,7 +103,7 @@ impl AgentRun<'_> {
     /// Reports what the change of the files has made of the gate.
     fn judge(
         &self,
-        how: Baseline<'_>,
+        how: BuildOptions<'_>,
         (besides, unjudged): (Vec<FileChange>, Vec<String>),
     ) -> Result<(), Error> {
         let tree = self.worktree()?.tree.borrow();

@@ -35,7 +35,7 @@ use crate::record::seconds::Seconds;
 use crate::record::step::{Action, Step, input_text};
 use crate::record::tool::Verb;
 use crate::run::active::Run;
-use crate::run::baseline::Baseline;
+use crate::run::builds::BuildOptions;
 use crate::run::context::Context;
 use crate::run::outcome::{Advice, Failure, Outcome};
 use crate::run::pin::FilesThen;
@@ -78,7 +78,7 @@ pub struct AgentSetup<'s> {
     /// The mode, for agents that have modes.
     pub mode: Option<Mode>,
     /// The build that proves work that is done; in a talk, if it has changed files.
-    pub proof: Option<Baseline<'s>>,
+    pub proof: Option<BuildOptions<'s>>,
 }
 
 /// A run in which agents work.

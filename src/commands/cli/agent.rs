@@ -11,7 +11,7 @@ use super::values::{SELDOM, parse_dollars};
 use crate::agent::tools::place::Outside;
 use crate::model::Tier;
 use crate::model::price::Usd;
-use crate::run::baseline::Baseline;
+use crate::run::builds::BuildOptions;
 use crate::run::scratch::ScratchMode;
 
 /// The flag of agents that ask what is to be done.
@@ -74,7 +74,7 @@ pub struct AgentArgs {
 
 impl AgentArgs {
     /// The build that proves the work, if one is asked for.
-    pub fn proof(&self, timeout: Duration) -> Option<Baseline<'_>> {
+    pub fn proof(&self, timeout: Duration) -> Option<BuildOptions<'_>> {
         self.prove.then(|| self.sandbox.build(timeout))
     }
 

@@ -8,7 +8,6 @@ use clap::Args;
 use super::values::{SELDOM, parse_absolute, parse_duration, parse_variable};
 use crate::exec::hosts::AllowedHost;
 use crate::exec::sandbox::SandboxMode;
-use crate::run::baseline::Baseline;
 use crate::run::builds::BuildOptions;
 
 /// Flags for builds.
@@ -30,11 +29,8 @@ pub struct BuildArgs {
 
 impl BuildArgs {
     /// Returns the options for a run's builds.
-    pub fn options(&self) -> BuildOptions {
-        BuildOptions {
-            timeout: self.build_timeout,
-            sandbox: self.sandbox.mode,
-        }
+    pub fn options(&self) -> BuildOptions<'_> {
+        self.sandbox.build(self.build_timeout)
     }
 }
 
@@ -63,13 +59,11 @@ pub struct SandboxArgs {
 }
 
 impl SandboxArgs {
-    /// A build in this sandbox.
-    pub(crate) fn build(&self, timeout: Duration) -> Baseline<'_> {
-        Baseline {
-            build: BuildOptions {
-                timeout,
-                sandbox: self.mode,
-            },
+    /// Returns the options for builds in this sandbox.
+    pub(crate) fn build(&self, timeout: Duration) -> BuildOptions<'_> {
+        BuildOptions {
+            timeout,
+            sandbox: self.mode,
             hosts: &self.allow_host,
         }
     }

@@ -11,12 +11,12 @@ use std::{io, iter, mem, slice, thread};
 
 use super::asking::Asking;
 use super::replacements::Replacements;
-use super::search::{CommitSearch, Failed};
+use super::search::CommitSearch;
 use crate::commands::choice;
 use crate::commands::cli::gate::GateMode;
 use crate::commands::command_line::Cli;
 use crate::commands::error::CommandError;
-use crate::edit::{EditKind, LossGuard, ParsedReply, PathPolicy, Sent, VerifiedEdits};
+use crate::edit::{EditKind, Sent, VerifiedEdits};
 use crate::exec::build_script::BuildStatus;
 use crate::exec::scratch::Scratch;
 use crate::model::prompt::{Inputs, Prompt};
@@ -30,7 +30,6 @@ use crate::record::run_files::GATE;
 use crate::record::run_log::RunLog;
 use crate::record::seconds::Seconds;
 use crate::run::active::Run;
-use crate::run::baseline::Baseline;
 use crate::run::builds::Builds;
 use crate::run::choice::choose;
 use crate::run::closing;
@@ -40,7 +39,7 @@ use crate::run::purse::Purse;
 use crate::run::ready::Ready;
 use crate::run::resumption::ResumedTree;
 use crate::run::scratch::ScratchMode;
-use crate::run::search::{Files, State};
+use crate::run::search::{State, files_of};
 use crate::run::selection::Models;
 use crate::run::shown::{ChangedMeanwhile, Shown};
 use crate::run::tree::RunTree;
@@ -58,7 +57,6 @@ const MOST: usize = 8;
 pub struct Attempts<'c> {
     context: &'c Context<'c>,
     cli: &'c Cli,
-    how: Baseline<'c>,
 }
 
 /// An attempt whose reply was built.
@@ -98,14 +96,9 @@ enum Told {
 
 impl<'c> Attempts<'c> {
     /// Prepares the attempts of a commit, if it makes several. The interrupt is the commit's own.
-    pub fn new(
-        context: &'c Context<'c>,
-        cli: &'c Cli,
-        how: Baseline<'c>,
-        ready: &Ready<'_>,
-    ) -> Option<Self> {
+    pub fn new(context: &'c Context<'c>, cli: &'c Cli, ready: &Ready<'_>) -> Option<Self> {
         let are_several = !ready.others.is_empty();
-        are_several.then_some(Self { context, cli, how })
+        are_several.then_some(Self { context, cli })
     }
 
     /// Makes all attempts, and applies one: the best of those that pass; if none does, the best for the search, whose
@@ -174,7 +167,7 @@ impl<'c> Attempts<'c> {
         } = made.swap_remove(at);
         run.record.model_version = part.model_version;
         let built = built?;
-        let taken = self.take(run, tree, (&step, &built));
+        let taken = take(run, tree, (&step, &built));
         if taken.is_err() {
             // Nothing is there that a search could go back to.
             search.forget();
@@ -205,7 +198,8 @@ impl<'c> Attempts<'c> {
                 query,
                 apart: Some((pin, &made.step)),
             };
-            let judged = verdict::judge(self.context, self.how, run, change, true);
+            let how = self.cli.build.options();
+            let judged = verdict::judge(self.context, how, run, change, true);
             verdict.fault = judged.err();
             verdict.gate = run.record.gate.take();
         }
@@ -228,7 +222,6 @@ impl<'c> Attempts<'c> {
         let maker = Maker {
             context: self.context.shared(),
             cli: self.cli,
-            how: self.how,
             inputs: &ready.inputs,
             shown: &ready.shown,
             pin,
@@ -313,64 +306,53 @@ impl<'c> Attempts<'c> {
             _ => {}
         }
     }
+}
 
-    /// Applies what an attempt's build has left of its reply's files.
-    fn take(
-        &self,
-        run: &mut Run<'_>,
-        tree: &mut RunTree<'_>,
-        (step, built): (&StepId, &Built),
-    ) -> Result<(), Error> {
-        let of_attempts = |error| ChangedMeanwhile {
-            is_attempt: true,
-            ..error
-        };
-        tree.check(run, &built.edits).map_err(of_attempts)?;
-        let replied = |path: &str| {
-            let mut edits = built.edits.all();
-            let edit = edits.find(|(other, _)| *other == path);
-            edit.and_then(|(_, content)| content).map(str::to_owned)
-        };
-        let files = built.changes.iter().map(|change| {
-            let after = change.after.as_ref();
-            let text = after.map(|after| String::from_utf8(after.content.clone()));
-            // What is no text is the build's alone.
-            let text = text.and_then(|text| text.ok().or_else(|| replied(&change.path)));
-            (
-                change.path.clone(),
-                text.map_or(EditKind::Remove, EditKind::Write),
-            )
-        });
-        let root = self.context.project.root();
-        // The reply has passed all limits.
-        let policy = PathPolicy::load(root, self.context.sandbox.program)?
-            .guarded(LossGuard::off())
-            .protecting(self.context.protection.clone());
-        let files = policy.verify(ParsedReply::of_files(files.collect()))?;
-        tree.take(run, (step, &built.edits), &files)
-    }
+/// Applies what an attempt's build has left of its reply's files.
+fn take(
+    run: &mut Run<'_>,
+    tree: &mut RunTree<'_>,
+    (step, built): (&StepId, &Built),
+) -> Result<(), Error> {
+    let of_attempts = |error| ChangedMeanwhile {
+        is_attempt: true,
+        ..error
+    };
+    tree.check(run, &built.edits).map_err(of_attempts)?;
+    let replied = |path: &str| {
+        let mut edits = built.edits.all();
+        let edit = edits.find(|(other, _)| *other == path);
+        edit.and_then(|(_, content)| content).map(str::to_owned)
+    };
+    let files = built.changes.iter().map(|change| {
+        let after = change.after.as_ref();
+        let text = after.map(|after| String::from_utf8(after.content.clone()));
+        // What is no text is the build's alone.
+        let text = text.and_then(|text| text.ok().or_else(|| replied(&change.path)));
+        (
+            change.path.clone(),
+            text.map_or(EditKind::Remove, EditKind::Write),
+        )
+    });
+    let files = tree.verified(files.collect())?;
+    tree.take(run, (step, &built.edits), &files)
 }
 
 impl Made {
     /// The state that a search begins from, if its build has failed.
-    fn failed(&self) -> Option<(usize, State, Failed)> {
+    fn failed(&self) -> Option<(usize, State)> {
         let built = self.built.as_ref().ok()?;
-        let owned =
-            |(path, content): (&str, Option<&str>)| (path.to_owned(), content.map(str::to_owned));
-        let files: Files = built.edits.all().map(owned).collect();
+        let files = files_of(&built.edits);
         let state = State {
             step: self.step.clone(),
             edits: files.clone(),
             files,
             findings: built.findings.clone(),
-            is_complete: built.status.is_complete(),
             lines: self.record.lines.unwrap_or_default(),
-        };
-        let failed = Failed {
             status: built.status,
             output: built.output.clone(),
         };
-        Some((self.nth, state, failed))
+        Some((self.nth, state))
     }
 
     /// Notes, if it was interrupted, that another one has passed.
@@ -386,7 +368,6 @@ impl Made {
 struct Maker<'m> {
     context: Context<'m, ()>,
     cli: &'m Cli,
-    how: Baseline<'m>,
     inputs: &'m Inputs,
     shown: &'m Shown,
     pin: &'m Pin,
@@ -473,7 +454,7 @@ impl Maker<'_> {
     ) -> Result<Built, Error> {
         let _turn = self.builds.take();
         context.interrupt.check()?;
-        let mut builds = Builds::new(context, self.how.build, self.how.hosts)?;
+        let mut builds = Builds::new(context, self.cli.build.options())?;
         let (built, changed, changes) = self.pin.build(context, |scratch| {
             let read = |path: &str| scratch.read(path).map_err(PathError::of("read", path));
             let mut before = Vec::new();

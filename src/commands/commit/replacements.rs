@@ -2,11 +2,10 @@
 //!
 //! Reads files that the run has changed, and their saved states.
 
-use std::collections::BTreeMap;
-
 use crate::edit::{self, EditKind, Sent, VerifiedEdits};
 use crate::run::present::PresentFile;
 use crate::run::resumption::PastApplied;
+use crate::run::search::{Files, files_of};
 use crate::run::tree::RunTree;
 use crate::sys::files::{self, Links, MIB};
 
@@ -22,29 +21,16 @@ fn present(tree: &RunTree<'_>, path: &str) -> Option<String> {
 /// The effect of the replies of this run.
 #[derive(Debug, Default)]
 pub struct Replacements {
-    /// The latest state of every file that a reply changed; `None` if it was removed.
-    files: BTreeMap<String, Option<String>>,
+    /// The latest state of every file that a reply changed.
+    pub files: Files,
     /// True if a reply gave a file the content that it had.
     pub has_same: bool,
 }
 
 impl Replacements {
     pub fn remember(&mut self, edits: &VerifiedEdits) {
-        let owned = |(path, content): (&str, &str)| (path.to_owned(), Some(content.to_owned()));
-        self.files.extend(edits.written().map(owned));
-        let removed = edits.removed().map(|path| (path.to_owned(), None));
-        self.files.extend(removed);
+        self.files.extend(files_of(edits));
         self.has_same |= !edits.unchanged().is_empty();
-    }
-
-    /// Returns whether these are all files that are changed.
-    pub fn are(&self, files: &BTreeMap<String, Option<String>>) -> bool {
-        self.files == *files
-    }
-
-    /// Records that these are all files that are changed.
-    pub fn go_to(&mut self, files: BTreeMap<String, Option<String>>) {
-        self.files = files;
     }
 
     /// Records the edits of a reply that are already on disk.
@@ -87,12 +73,8 @@ impl Replacements {
             .map(|(path, content)| (path.as_str(), content.as_deref()))
     }
 
-    pub fn is_none(&self) -> bool {
-        self.files.is_empty()
-    }
-
     pub fn summary(&self, repairs: u16) -> String {
-        if self.is_none() {
+        if self.files.is_empty() {
             let why = if self.has_same {
                 "the reply's files are as they were"
             } else {

@@ -4,32 +4,23 @@
 //! a state are applied, each as one transaction.
 
 use super::replacements::Replacements;
-use crate::edit::{EditKind, LossGuard, ParsedReply, PathPolicy, VerifiedEdits};
+use crate::edit::{EditKind, VerifiedEdits};
 use crate::exec::build_script::BuildStatus;
 use crate::model::StepId;
 use crate::run::active::Run;
 use crate::run::closing;
 use crate::run::context::Context;
-use crate::run::search::{Files, Next, Search, State};
+use crate::run::search::{Files, Search, State, files_of};
 use crate::run::shown::Shown;
 use crate::run::tree::RunTree;
 use crate::sys::error::Error;
-
-/// A failed build: its outcome, and its output for the model.
-pub struct Failed {
-    pub status: BuildStatus,
-    pub output: String,
-}
 
 /// The search of a commit.
 pub struct CommitSearch<'c> {
     context: &'c Context<'c>,
     search: Search,
-    /// The builds of the states.
-    builds: Vec<Failed>,
     /// The model's view of the files before its first reply.
     begun: Shown,
-    next: Next,
 }
 
 impl<'c> CommitSearch<'c> {
@@ -37,35 +28,29 @@ impl<'c> CommitSearch<'c> {
         Self {
             context,
             search: Search::default(),
-            builds: Vec::new(),
             begun,
-            next: Next::Afresh,
         }
     }
 
-    /// Adds the state that a reply has led to.
+    /// Adds the state that a reply has led to, whose build has failed with this status and output.
     pub fn add(
         &mut self,
         run: &mut Run<'_>,
         tree: &RunTree<'_>,
         (step, edits): (&StepId, &VerifiedEdits),
         replacements: &Replacements,
-        failed: Failed,
+        (status, output): (BuildStatus, String),
     ) {
-        let owned =
-            |(path, content): (&str, Option<&str>)| (path.to_owned(), content.map(str::to_owned));
-        let findings = run.record.steps.last();
-        self.next = self.search.add(State {
+        let built = run.record.steps.last();
+        self.search.add(State {
             step: step.clone(),
-            files: replacements.files().map(owned).collect(),
-            edits: edits.all().map(owned).collect(),
-            findings: findings
-                .map(|step| step.findings.clone())
-                .unwrap_or_default(),
-            is_complete: failed.status.is_complete(),
+            files: replacements.files.clone(),
+            edits: files_of(edits),
+            findings: built.map(|step| step.findings.clone()).unwrap_or_default(),
             lines: closing::lines_so_far(tree, replacements.files()),
+            status,
+            output,
         });
-        self.builds.push(failed);
         run.record.search = self.search.record(None);
     }
 
@@ -74,18 +59,13 @@ impl<'c> CommitSearch<'c> {
     pub fn begin(
         &mut self,
         run: &mut Run<'_>,
-        attempts: Vec<(usize, State, Failed)>,
+        attempts: Vec<(usize, State)>,
     ) -> Option<(usize, String, String)> {
-        let (mut indices, mut states) = (Vec::new(), Vec::new());
-        for (nth, state, failed) in attempts {
-            indices.push(nth);
-            states.push(state);
-            self.builds.push(failed);
-        }
+        let (indices, states): (Vec<_>, Vec<_>) = attempts.into_iter().unzip();
         let best = self.search.begin(states)?;
         run.record.search = self.search.record(None);
         let why = self.search.record(Some(best))?.why?;
-        Some((indices[best], why, self.builds[best].output.clone()))
+        Some((indices[best], why, self.search.states[best].output.clone()))
     }
 
     /// Forgets all states: none of them was ever in the project.
@@ -104,23 +84,19 @@ impl<'c> CommitSearch<'c> {
         tree: &mut RunTree<'_>,
         replacements: &mut Replacements,
     ) -> Result<Option<String>, Error> {
-        let (at, files) = match self.next {
-            Next::Repair(at) => (Some(at), self.files(at)),
-            Next::Afresh => (None, Files::new()),
-        };
-        if at != self.search.last() {
-            let step = at
-                .and_then(|at| self.search.state(at))
-                .map(|state| &state.step);
-            self.context.notice(match step {
-                Some(step) => {
+        let Search { states, from, .. } = &self.search;
+        let state = from.map(|at| &states[at]);
+        if *from != states.len().checked_sub(1) {
+            self.context.notice(match state {
+                Some(State { step, .. }) => {
                     format!("it got worse: the next repair begins from the state of {step}")
                 }
                 None => "a dead end: the next attempt begins afresh".to_owned(),
             });
-            self.go_to(run, tree, replacements, files)?;
+            let files = state.map(|state| state.files.clone());
+            self.go_to(run, tree, replacements, files.unwrap_or_default())?;
         }
-        Ok(at.map(|at| self.builds[at].output.clone()))
+        Ok(state.map(|state| state.output.clone()))
     }
 
     /// The earlier attempts, as one that begins afresh is told of them.
@@ -130,8 +106,8 @@ impl<'c> CommitSearch<'c> {
 
     /// The step of the best state, and how its build ended.
     pub fn best(&self) -> Option<(&StepId, BuildStatus)> {
-        let best = self.search.best()?;
-        Some((&self.search.state(best)?.step, self.builds[best].status))
+        let best = &self.search.states[self.search.best()?];
+        Some((&best.step, best.status))
     }
 
     /// Puts the files in the best state, after the last attempt has failed.
@@ -144,8 +120,8 @@ impl<'c> CommitSearch<'c> {
         let Some(best) = self.search.best() else {
             return;
         };
-        let files = self.files(best);
-        let is_there = replacements.are(&files) && !tree.is_as_before();
+        let files = self.search.states[best].files.clone();
+        let is_there = replacements.files == files && !tree.is_as_before();
         if !is_there && let Err(error) = self.go_to(run, tree, replacements, files) {
             run.warn(format!("the best state cannot be brought back: {error}"));
             return;
@@ -157,13 +133,6 @@ impl<'c> CommitSearch<'c> {
         run.record.search = Some(record);
     }
 
-    fn files(&self, at: usize) -> Files {
-        self.search
-            .state(at)
-            .map(|state| state.files.clone())
-            .unwrap_or_default()
-    }
-
     /// Puts back what the run has changed, and applies these files.
     fn go_to(
         &self,
@@ -173,22 +142,15 @@ impl<'c> CommitSearch<'c> {
         files: Files,
     ) -> Result<(), Error> {
         tree.restart(run, self.begun.clone())?;
-        let kind =
-            |content: &Option<String>| content.clone().map_or(EditKind::Remove, EditKind::Write);
-        let edits = files
-            .iter()
-            .map(|(path, content)| (path.clone(), kind(content)));
-        let edits = ParsedReply::of_files(edits.collect());
         if !files.is_empty() {
+            let kind =
+                |text: &Option<String>| text.clone().map_or(EditKind::Remove, EditKind::Write);
+            let edits = files.iter().map(|(path, text)| (path.clone(), kind(text)));
             // All of it has been verified before, but on the files as they were then.
-            let policy =
-                PathPolicy::load(self.context.project.root(), self.context.sandbox.program)?;
-            let policy = policy
-                .guarded(LossGuard::off())
-                .protecting(self.context.protection.clone());
-            tree.put(run, &policy.verify(edits)?)?;
+            let edits = tree.verified(edits.collect())?;
+            tree.put(run, &edits)?;
         }
-        replacements.go_to(files);
+        replacements.files = files;
         Ok(())
     }
 }

@@ -246,8 +246,9 @@ fn attempt(
     let options = BuildOptions {
         timeout: BUILD,
         sandbox: SandboxMode::Strict,
+        hosts: &[],
     };
-    let mut builds = Builds::new(context, options, &[])?;
+    let mut builds = Builds::new(context, options)?;
     let built = builds.build(run.spent(), run.log.build(step)?, false)?;
     run.note(|step| step.build = Some(built.record));
     Ok(if built.status.passed() {
