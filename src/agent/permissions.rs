@@ -76,10 +76,10 @@ impl Permissions for DenyPaths<'_> {
 
 /// Permissions of an agent that may read but change nothing, such as an auditor.
 #[derive(Clone, Copy)]
-pub struct ReadOnly<'a> {
+pub struct ReadOnly<'a>(
     /// Checks a command that it wants to run; a refusal is a sentence for the model.
-    pub commands: &'a dyn Fn(&str) -> Result<AllowedCommand, String>,
-}
+    pub &'a dyn Fn(&str) -> Result<AllowedCommand, String>,
+);
 
 impl Permissions for ReadOnly<'_> {
     fn decide(&self, call: &ToolCall) -> Permission {
@@ -90,7 +90,7 @@ impl Permissions for ReadOnly<'_> {
             Effect::Runs if commands.peek().is_none() => Err(format!(
                 "{name} is not for you: you run plain commands that look, and end none"
             )),
-            Effect::Runs => commands.try_for_each(|command| (self.commands)(command).map(drop)),
+            Effect::Runs => commands.try_for_each(|command| (self.0)(command).map(drop)),
             Effect::Writes => Err(format!(
                 "{name} is not for you: you judge the work and change nothing; say in your feedback what is \
                  to be changed"
@@ -374,9 +374,7 @@ mod tests {
 
     #[test]
     fn nobody_is_asked_about_what_is_not_allowed_at_all() {
-        let refuses = ReadOnly {
-            commands: &|_| Err("no".to_owned()),
-        };
+        let refuses = ReadOnly(&|_| Err("no".to_owned()));
         let asks = AskFirst {
             permissions: &refuses,
             root: Path::new("/"),
@@ -416,10 +414,7 @@ mod tests {
                 own: &[],
                 check_timeout: Duration::MAX,
             };
-            let checked = ReadOnly {
-                commands: &|command| commands.command(command),
-            }
-            .decide(&call);
+            let checked = ReadOnly(&|command| commands.command(command)).decide(&call);
             let is_refused = matches!(checked, Permission::Refused(_));
             assert_eq!(is_refused, !may, "{} {command}", tool.name);
             assert_eq!(Everything.decide(&call), Permission::Allowed);

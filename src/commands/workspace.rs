@@ -10,10 +10,13 @@ use super::agent_run::AgentSetup;
 use super::answers::{AnswerSource, Recorded, recorded};
 use super::keeping::{Keeping, KeptSession, SessionChoice, tell_session};
 use super::{query, sessions};
+use crate::agent::permissions::{DenyPaths, Permissions};
 use crate::agent::session::{
     SESSIONS, Session, SessionFile, SessionForm, SessionState, SessionStore,
 };
 use crate::agent::settings::{self, Settings};
+use crate::agent::tools::command::{RunCommand, Shell};
+use crate::agent::tools::files::ReadAccess;
 use crate::agent::tools::place::Outside;
 use crate::commands::cli::agent::AgentArgs;
 use crate::commands::cli::build::SandboxArgs;
@@ -187,6 +190,44 @@ impl<'c, F: SessionForm> Workspace<'c, F> {
             orchestration: None,
             mode: None,
             proof: None,
+        }
+    }
+
+    /// Returns the agent's access to the project of this context.
+    pub fn access<'p>(&'p self, context: &'p Context<'_>) -> ReadAccess<'p> {
+        ReadAccess {
+            root: context.project.root(),
+            outside: self.outside,
+            closed: &self.closed,
+            interrupt: context.interrupt,
+        }
+    }
+
+    /// Returns these permissions without the paths that agents may not access.
+    pub fn closed_to<'p>(
+        &'p self,
+        context: &'p Context<'_>,
+        permissions: &'p dyn Permissions,
+    ) -> DenyPaths<'p> {
+        DenyPaths {
+            permissions,
+            root: context.project.root(),
+            paths: &self.closed,
+            instead: None,
+        }
+    }
+
+    /// Returns the tool that runs commands in this way, with their output in new files.
+    pub fn command<'p>(
+        &'p self,
+        shell: Shell<'p>,
+        output_files: &'p dyn Fn() -> PathBuf,
+    ) -> RunCommand<'p, 'c> {
+        RunCommand {
+            processes: &self.processes,
+            patience: self.limits.command_timeout(),
+            shell,
+            output_files,
         }
     }
 }

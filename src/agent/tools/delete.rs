@@ -49,7 +49,7 @@ impl Tool for DeleteFile<'_> {
     fn preview(&self, arguments: &Arguments) -> Result<Option<String>, ToolError> {
         let place = self.look(arguments).map_err(ToolError::failed)?;
         let proposed = Proposed {
-            before: Some(place.read(self.0.root, LARGEST)?),
+            before: Some(place.read(self.0.read.root, LARGEST)?),
             after: None,
             place,
         };
@@ -66,9 +66,9 @@ impl DeleteFile<'_> {
     /// Resolves the path and checks that it may be removed.
     fn look(&self, arguments: &Arguments) -> Result<ResolvedPath, String> {
         let place = self.0.resolve(arguments.get("path"))?;
-        place.check_secrets(self.0.root)?;
+        place.check_secrets(self.0.read.root)?;
         let shown = place.shown();
-        match place.find(self.0.root)? {
+        match place.find(self.0.read.root)? {
             Found::File(_) => Ok(place),
             Found::Directory => Err(format!(
                 "{shown} is a directory, and only files are removed; name the files in it"

@@ -1,11 +1,12 @@
 //! Parts shared by the tools that read and change files: applying edits and previewing them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::place::{Outside, ResolvedPath, leads_through_config};
 use crate::agent::tool::{ToolError, ToolOutput};
 use crate::edit::EditKind;
 use crate::sys::diff::FileChange;
+use crate::sys::interrupt::Interrupt;
 use crate::sys::numbers::grouped;
 
 /// The schema of a count of at least one.
@@ -32,13 +33,37 @@ pub trait Files {
     }
 }
 
+/// The project that a tool reads, and its access to other files.
+#[derive(Debug, Clone, Copy)]
+pub struct ReadAccess<'a> {
+    /// The root, with links resolved.
+    pub root: &'a Path,
+    /// Allows or refuses files and directories outside the project.
+    pub outside: Outside,
+    /// Paths that searches and replacements skip, with everything below them: absolute, with links resolved.
+    pub closed: &'a [PathBuf],
+    /// Interrupts listings and searches.
+    pub interrupt: &'a Interrupt,
+}
+
+#[cfg(test)]
+impl<'a> ReadAccess<'a> {
+    /// Access that skips nothing and that nothing interrupts.
+    pub fn to(root: &'a Path, outside: Outside) -> Self {
+        Self {
+            root,
+            outside,
+            closed: &[],
+            interrupt: Interrupt::leaked(),
+        }
+    }
+}
+
 /// Access to the files that a tool may change.
 #[derive(Clone, Copy)]
 pub struct FileAccess<'a> {
-    /// The project's root, with links resolved.
-    pub root: &'a Path,
-    /// Allows or refuses files outside the project.
-    pub outside: Outside,
+    /// The project, and access to files outside it.
+    pub read: ReadAccess<'a>,
     /// Applies edits to the project's files.
     pub files: &'a dyn Files,
 }
@@ -49,7 +74,7 @@ impl FileAccess<'_> {
     /// # Errors
     /// A sentence for the model: the path is invalid, or nothing may be changed there.
     pub fn resolve(&self, path: &str) -> Result<ResolvedPath, String> {
-        let place = ResolvedPath::of(self.root, path, self.outside)?;
+        let place = ResolvedPath::of(self.read.root, path, self.read.outside)?;
         match &place {
             // Inside the project, the path policy enforces the same rule.
             ResolvedPath::Outside(path) if leads_through_config(path) => Err(format!(

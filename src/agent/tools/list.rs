@@ -10,13 +10,13 @@ use std::path::Path;
 
 use globset::{GlobBuilder, GlobSet};
 
-use super::place::{Found, Outside, ResolvedPath, quoted, unreadable};
+use super::files::ReadAccess;
+use super::place::{Found, ResolvedPath, quoted, unreadable};
 use crate::agent::tool::{Arguments, Effect, Parameter, Tool, ToolError, ToolOutput, ToolSpec};
 use crate::edit::beneath::split;
 use crate::project::gitignore::IgnoreRules;
 use crate::project::walk::{DEEPEST, Entry, EntryKind, Walk, joined};
 use crate::record::tool::Verb;
-use crate::sys::interrupt::Interrupt;
 use crate::sys::numbers::{counted, grouped};
 use crate::sys::text::{cut, escaped};
 
@@ -42,14 +42,7 @@ pub static LIST_DIRECTORY: ToolSpec = ToolSpec::new(
 
 /// Lists directories, or the matches of a glob in them.
 #[derive(Debug, Clone, Copy)]
-pub struct ListDirectory<'a> {
-    /// The project's root, with links resolved.
-    pub root: &'a Path,
-    /// Allows or refuses directories outside the project.
-    pub outside: Outside,
-    /// Interrupts the listing.
-    pub interrupt: &'a Interrupt,
-}
+pub struct ListDirectory<'a>(pub ReadAccess<'a>);
 
 impl Tool for ListDirectory<'_> {
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
@@ -59,7 +52,7 @@ impl Tool for ListDirectory<'_> {
             "" => self.list(path),
             pattern => self.tree(path, Some(pattern)),
         };
-        self.interrupt.check()?;
+        self.0.interrupt.check()?;
         let (text, shown) = listed.map_err(ToolError::failed)?;
         let brief = shown.map(|count| match count {
             1 => "1 entry".to_owned(),
@@ -97,9 +90,10 @@ impl ListDirectory<'_> {
     }
 
     fn tree(&self, directory: &str, pattern: Option<&str>) -> Result<Listing, String> {
-        let place = ResolvedPath::of(self.root, directory, self.outside)?;
+        let ReadAccess { root, outside, .. } = self.0;
+        let place = ResolvedPath::of(root, directory, outside)?;
         let shown = place.shown();
-        match place.find(self.root)? {
+        match place.find(root)? {
             Found::Directory => {}
             _ if pattern.is_some() => return Err(format!("{shown} is not a directory")),
             Found::File(file) => {
@@ -113,7 +107,7 @@ impl ListDirectory<'_> {
             }
         }
         let glob = pattern.map(Glob::parse).transpose()?;
-        let walk = walk_of(self.root, &place, self.interrupt);
+        let walk = walk_of(&self.0, &place);
         let tree = walk.and_then(|(walk, _)| Tree::new(walk, glob).run());
         let tree = tree.map_err(|error| unreadable(&shown, &error))?;
         let count = tree.shown;
@@ -123,7 +117,7 @@ impl ListDirectory<'_> {
     /// Splits a path into its directory and the glob after it. A path that exists literally is not a glob.
     fn split_glob<'p>(&self, path: &'p str) -> (&'p str, Option<&'p str>) {
         let is_glob = |text: &str| text.contains(['*', '?', '[', '{']);
-        if !is_glob(path) || self.root.join(path).symlink_metadata().is_ok() {
+        if !is_glob(path) || self.0.root.join(path).symlink_metadata().is_ok() {
             return (path, None);
         }
         let parts = path.split_inclusive('/');
@@ -264,9 +258,10 @@ impl<'w> Tree<'w> {
 
 /// Starts a walk at a place; also returns the place's own path in the project.
 fn walk_of<'w>(
-    root: &Path,
+    &ReadAccess {
+        root, interrupt, ..
+    }: &ReadAccess<'w>,
     place: &ResolvedPath,
-    interrupt: &'w Interrupt,
 ) -> io::Result<(Walk<'w>, String)> {
     let (top, start) = place.directory(root)?;
     let rules = rules(root, place, &start);
@@ -278,11 +273,10 @@ fn walk_of<'w>(
 /// The files below a directory, shallow ones before deep ones, up to the limit on examined entries; and `true` if there
 /// are more.
 pub(super) fn files_below(
-    root: &Path,
+    access: &ReadAccess<'_>,
     place: &ResolvedPath,
-    interrupt: &Interrupt,
 ) -> io::Result<(Vec<ResolvedPath>, bool)> {
-    let (mut walk, start) = walk_of(root, place, interrupt)?;
+    let (mut walk, start) = walk_of(access, place)?;
     let mut files = Vec::new();
     walk.each(|below, kind| {
         if kind == EntryKind::File {

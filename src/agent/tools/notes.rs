@@ -87,14 +87,11 @@ pub trait User {
 
 /// Asks the user a question.
 #[derive(Clone, Copy)]
-pub struct AskUser<'a> {
-    /// The user, or a substitute.
-    pub user: &'a dyn User,
-}
+pub struct AskUser<'a>(pub &'a dyn User);
 
 impl Tool for AskUser<'_> {
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
-        match self.user.ask(arguments.get("question"))? {
+        match self.0.ask(arguments.get("question"))? {
             Some(answer) if answer.trim().is_empty() => Ok(ToolOutput::said("(no answer)")),
             Some(answer) => Ok(ToolOutput::said(answer)),
             None => Err(ToolError::failed(
@@ -118,14 +115,11 @@ pub static REQUEST_APPROVAL: ToolSpec = ToolSpec::new(
 
 /// Asks the user for approval, and stops the work if it is refused.
 #[derive(Clone, Copy)]
-pub struct RequestApproval<'a> {
-    /// The user, or a substitute.
-    pub user: &'a dyn User,
-}
+pub struct RequestApproval<'a>(pub &'a dyn User);
 
 impl Tool for RequestApproval<'_> {
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
-        let answer = self.user.ask(arguments.get("question"))?;
+        let answer = self.0.ask(arguments.get("question"))?;
         let answer = answer.as_deref().map(str::trim);
         match answer.map(str::to_lowercase).as_deref() {
             Some("yes" | "y") => Ok(ToolOutput::said("the user says yes")),
@@ -161,7 +155,7 @@ mod tests {
         let mut arguments = Arguments::default();
         arguments.set("question", "JWT or sessions?".to_owned());
         let user = Answers(answer);
-        AskUser { user: &user }.run(&arguments)
+        AskUser(&user).run(&arguments)
     }
 
     #[test]
@@ -185,7 +179,7 @@ mod tests {
                 }))
             }
         }
-        let asked = AskUser { user: &Interrupts }.run(&Arguments::default());
+        let asked = AskUser(&Interrupts).run(&Arguments::default());
         assert!(matches!(asked, Err(ToolError::Fatal(_))));
     }
 
@@ -195,7 +189,7 @@ mod tests {
             let mut arguments = Arguments::default();
             arguments.set("question", "JWT or sessions?");
             let user = Answers(answer);
-            RequestApproval { user: &user }.run(&arguments)
+            RequestApproval(&user).run(&arguments)
         };
         for yes in ["yes", " Y\n", "YES"] {
             assert_eq!(ask(Some(yes)).unwrap().text, "the user says yes");

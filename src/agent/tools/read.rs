@@ -4,10 +4,9 @@
 //! output in the middle.
 
 use std::fmt;
-use std::path::Path;
 
-use super::files::{COUNT, line_count};
-use super::place::{Outside, ResolvedPath, quoted};
+use super::files::{COUNT, ReadAccess, line_count};
+use super::place::{ResolvedPath, quoted};
 use crate::agent::tool::{
     Arguments, Effect, OUTPUT_LIMIT, Parameter, ParameterKind, Tool, ToolError, ToolOutput,
     ToolSpec,
@@ -45,12 +44,7 @@ pub static READ_FILE: ToolSpec = ToolSpec::new(
 
 /// Reads files.
 #[derive(Debug, Clone, Copy)]
-pub struct ReadFile<'a> {
-    /// The project's root, with links resolved.
-    pub root: &'a Path,
-    /// Allows or refuses files outside the project.
-    pub outside: Outside,
-}
+pub struct ReadFile<'a>(pub ReadAccess<'a>);
 
 impl Tool for ReadFile<'_> {
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
@@ -139,9 +133,10 @@ impl ReadFile<'_> {
         from: fn(usize) -> String,
         binary: fn(String) -> Result<String, String>,
     ) -> Result<ToolOutput, ToolError> {
-        let path = arguments.get("path");
-        let place = ResolvedPath::of(self.root, path, self.outside).map_err(ToolError::failed)?;
-        let content = place.read(self.root, LARGEST)?;
+        let ReadAccess { root, outside, .. } = self.0;
+        let place = ResolvedPath::of(root, arguments.get("path"), outside);
+        let place = place.map_err(ToolError::failed)?;
+        let content = place.read(root, LARGEST)?;
         let brief = match range {
             None => counted(line_count(&content) as u64, "line"),
             Some(range) => format!("lines {range}"),

@@ -113,7 +113,7 @@ impl FindAndReplace<'_> {
         let place = self.0.resolve(passage.path).map_err(ToolError::failed)?;
         let shown = place.shown();
         let failed = |problem: String| ToolError::failed(format!("{shown}: {problem}"));
-        let content = place.read(self.0.root, LARGEST)?;
+        let content = place.read(self.0.read.root, LARGEST)?;
         let before = String::from_utf8(content).map_err(|error| {
             let line = line_of(error.as_bytes(), error.utf8_error().valid_up_to());
             failed(format!(

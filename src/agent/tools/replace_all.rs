@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use regex::Regex;
 
-use super::files::{Files, PathEdit, Proposed, preview_of, with_warnings};
+use super::files::{FileAccess, PathEdit, Proposed, ReadAccess, preview_of, with_warnings};
 use super::place::{Outside, ResolvedPath, quoted};
 use super::search::{LARGEST, READ_AT_MOST, SearchFiles, parsed};
 use crate::agent::tool::{Arguments, Effect, Parameter, Tool, ToolError, ToolOutput, ToolSpec};
@@ -35,14 +35,9 @@ pub static REPLACE_IN_FILES: ToolSpec = ToolSpec::new(
 )
 .of_category(Category::Search);
 
-/// Replaces text in files of the project.
+/// Replaces text in files of the project, never in others.
 #[derive(Clone, Copy)]
-pub struct ReplaceInFiles<'a> {
-    /// Finds the files; nothing is replaced outside the project.
-    pub search: SearchFiles<'a>,
-    /// Applies edits to the project's files.
-    pub files: &'a dyn Files,
-}
+pub struct ReplaceInFiles<'a>(pub FileAccess<'a>);
 
 impl Tool for ReplaceInFiles<'_> {
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
@@ -65,7 +60,7 @@ impl Tool for ReplaceInFiles<'_> {
             said.push_str(&format!("\nand {}", counted(more as u64, "more file")));
         }
         let edits = changed.into_iter().map(ChangedFile::edit).collect();
-        let warnings = self.files.apply(edits)?;
+        let warnings = self.0.files.apply(edits)?;
         Ok(ToolOutput {
             brief: Some(all),
             ..with_warnings(said, warnings)
@@ -79,7 +74,7 @@ impl Tool for ReplaceInFiles<'_> {
             before: Some(changed.before.into_bytes()),
             after: Some(changed.after),
         });
-        preview_of(self.files, proposed.collect()).map(Some)
+        preview_of(self.0.files, proposed.collect()).map(Some)
     }
 }
 
@@ -102,7 +97,7 @@ impl ReplaceInFiles<'_> {
     /// The files in which something was replaced; at least one.
     fn changed(&self, arguments: &Arguments) -> Result<Vec<ChangedFile>, ToolError> {
         let changed = self.found(arguments);
-        self.search.interrupt.check()?;
+        self.0.read.interrupt.check()?;
         changed.map_err(ToolError::failed)
     }
 
@@ -117,10 +112,11 @@ impl ReplaceInFiles<'_> {
         }
         check_groups(&regex, replacement)?;
         let (mut changed, mut read, mut matching) = (Vec::new(), 0, 0);
-        let search = SearchFiles {
+        // Nothing is replaced outside the project.
+        let search = SearchFiles(ReadAccess {
             outside: Outside::Refused,
-            ..self.search
-        };
+            ..self.0.read
+        });
         let is_whole = search.each_file(arguments.get("path"), |file, content| {
             read += content.len();
             let (ResolvedPath::Inside(path), Ok(before)) = (file, String::from_utf8(content))

@@ -4,18 +4,16 @@
 //! contain credentials, binary files and large files are skipped, too. Guarantees that the amount of data read and
 //! shown is limited, and that an interrupt ends it.
 
-use std::path::{Path, PathBuf};
-
 use regex::Regex;
 
+use super::files::ReadAccess;
 use super::list::files_below;
-use super::place::{Found, Outside, ResolvedPath, quoted, unreadable};
+use super::place::{Found, ResolvedPath, quoted, unreadable};
 use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
 };
 use crate::model::Category;
 use crate::record::tool::Verb;
-use crate::sys::interrupt::Interrupt;
 use crate::sys::numbers::counted;
 use crate::sys::text::{cut, escaped};
 
@@ -70,16 +68,7 @@ pub static SEARCH_PROJECT: ToolSpec = ToolSpec::new(
 
 /// Searches files, and shows surrounding lines if the call has a `context`.
 #[derive(Debug, Clone, Copy)]
-pub struct SearchFiles<'a> {
-    /// The project's root, with links resolved.
-    pub root: &'a Path,
-    /// Allows or refuses files outside the project.
-    pub outside: Outside,
-    /// Paths excluded from the search, with everything below them: absolute, with links resolved.
-    pub closed: &'a [PathBuf],
-    /// Interrupts the search.
-    pub interrupt: &'a Interrupt,
-}
+pub struct SearchFiles<'a>(pub ReadAccess<'a>);
 
 impl Tool for SearchFiles<'_> {
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
@@ -94,7 +83,7 @@ impl Tool for SearchFiles<'_> {
             matches.search(&regex, file, &content);
             !matches.is_full()
         });
-        self.interrupt.check()?;
+        self.0.interrupt.check()?;
         matches.is_cut_short |= !is_whole.map_err(ToolError::failed)?;
         Ok(ToolOutput {
             brief: Some(counted(matches.matching, "line")),
@@ -146,17 +135,16 @@ impl SearchFiles<'_> {
         path: &str,
         mut take: impl FnMut(&ResolvedPath, Vec<u8>) -> bool,
     ) -> Result<bool, String> {
-        let place = ResolvedPath::of(self.root, path, self.outside)?;
+        let ReadAccess { root, outside, .. } = self.0;
+        let place = ResolvedPath::of(root, path, outside)?;
         let shown = place.shown();
-        match place.find(self.root)? {
+        match place.find(root)? {
             Found::Directory => {}
             Found::File(_) => {
-                let content = place
-                    .read(self.root, LARGEST)
-                    .map_err(|error| match error {
-                        ToolError::Failed(problem) => problem.message,
-                        ToolError::Fatal(error) => error.to_string(),
-                    })?;
+                let content = place.read(root, LARGEST).map_err(|error| match error {
+                    ToolError::Failed(problem) => problem.message,
+                    ToolError::Fatal(error) => error.to_string(),
+                })?;
                 take(&place, content);
                 return Ok(true);
             }
@@ -164,18 +152,18 @@ impl SearchFiles<'_> {
                 return Err(format!("{shown} is a pipe, a device or the like"));
             }
         }
-        let files = files_below(self.root, &place, self.interrupt);
+        let files = files_below(&self.0, &place);
         let (files, is_cut_short) = files.map_err(|error| unreadable(&shown, &error))?;
         let mut wants_more = true;
         for file in files {
-            let path = file.path(self.root);
-            if self.closed.iter().any(|closed| path.starts_with(closed)) {
+            let path = file.path(root);
+            if self.0.closed.iter().any(|closed| path.starts_with(closed)) {
                 continue;
             }
-            if !wants_more || self.interrupt.check().is_err() {
+            if !wants_more || self.0.interrupt.check().is_err() {
                 return Ok(false);
             }
-            if let Ok(content) = file.read(self.root, LARGEST) {
+            if let Ok(content) = file.read(root, LARGEST) {
                 wants_more = take(&file, content);
             }
         }

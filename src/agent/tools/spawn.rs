@@ -29,12 +29,9 @@ pub static SPAWN_AGENT: ToolSpec = ToolSpec::new(
 /// Lets an agent work on this prompt, and returns its last words.
 pub type Work<'a> = dyn Fn(&str) -> Result<String, AgentError> + 'a;
 
-/// Starts helper agents.
+/// Starts helper agents, which this function runs.
 #[derive(Clone, Copy)]
-pub struct SpawnAgent<'a> {
-    /// Runs a helper.
-    pub work: &'a Work<'a>,
-}
+pub struct SpawnAgent<'a>(pub &'a Work<'a>);
 
 impl Tool for SpawnAgent<'_> {
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
@@ -44,7 +41,7 @@ impl Tool for SpawnAgent<'_> {
                 "the prompt is blank; the helper knows nothing else".to_owned(),
             ));
         }
-        match (self.work)(prompt) {
+        match (self.0)(prompt) {
             Ok(words) if words.trim().is_empty() => Ok(ToolOutput::said("(it has said nothing)")),
             Ok(words) => Ok(ToolOutput::said(words)),
             Err(error) if is_its_own(&error) => Err(ToolError::failed(format!(
@@ -78,7 +75,7 @@ mod tests {
     use crate::sys::interrupt::{Interrupted, Signal};
 
     fn spawn(prompt: &str, work: &Work<'_>) -> Result<String, ToolError> {
-        let tool = SpawnAgent { work };
+        let tool = SpawnAgent(work);
         let arguments = json!({"description": "look around", "prompt": prompt});
         let arguments = SPAWN_AGENT.check(&arguments).unwrap();
         tool.run(&arguments).map(|output| output.text)

@@ -37,12 +37,9 @@ pub static UPDATE_TODOS: ToolSpec = ToolSpec::new(
 )
 .doing(Verb::Note);
 
-/// Replaces the todo list.
+/// Replaces the todo list; this function stores it and shows it.
 #[derive(Clone, Copy)]
-pub struct UpdateTodos<'a> {
-    /// Stores the list and shows it.
-    pub keep: &'a dyn Fn(Vec<Todo>),
-}
+pub struct UpdateTodos<'a>(pub &'a dyn Fn(Vec<Todo>));
 
 impl Tool for UpdateTodos<'_> {
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
@@ -66,7 +63,7 @@ impl Tool for UpdateTodos<'_> {
             Some(todo) => format!("{brief}; in progress: {}", todo.content),
             None => brief.clone(),
         };
-        (self.keep)(todos);
+        (self.0)(todos);
         Ok(ToolOutput {
             brief: Some(brief),
             ..ToolOutput::said(said)
@@ -117,7 +114,7 @@ mod tests {
         let keep = |todos| {
             kept.replace(Some(todos));
         };
-        let tool = UpdateTodos { keep: &keep };
+        let tool = UpdateTodos(&keep);
         let told = UPDATE_TODOS
             .check(&json!({"todos": todos}))
             .and_then(|arguments| {

@@ -6,20 +6,27 @@
 use crate::agent::tool::{Arguments, Tool, ToolError, ToolOutput};
 
 /// A tool with renamed parameters.
-pub struct Worded<T> {
+pub struct Worded<T>(
     /// The renamed parameters, as pairs of the profile's name and the tool's own. All others keep their names.
-    pub renamed: &'static [(&'static str, &'static str)],
+    pub &'static [(&'static str, &'static str)],
     /// Checks that the tool supports what these arguments ask for; an error tells the model why it does not.
-    pub check: fn(&T, &Arguments) -> Result<(), String>,
+    pub fn(&T, &Arguments) -> Result<(), String>,
     /// The implementation.
-    pub tool: T,
-}
+    pub T,
+);
 
 impl<T: Tool> Worded<T> {
+    /// Checks the arguments, and translates them.
+    fn checked(&self, arguments: &Arguments) -> Result<Arguments, ToolError> {
+        let Self(_, check, tool) = self;
+        check(tool, arguments).map_err(ToolError::failed)?;
+        Ok(self.translated(arguments))
+    }
+
     /// The arguments with the tool's own parameter names.
     fn translated(&self, arguments: &Arguments) -> Arguments {
         let own = |name: &String| {
-            let mut renamed = self.renamed.iter();
+            let mut renamed = self.0.iter();
             let own = renamed.find(|(word, _)| word == name);
             own.map_or(name.clone(), |(_, own)| (*own).to_owned())
         };
@@ -34,16 +41,14 @@ impl<T: Tool> Worded<T> {
 
 impl<T: Tool> Tool for Worded<T> {
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
-        (self.check)(&self.tool, arguments).map_err(ToolError::failed)?;
-        self.tool.run(&self.translated(arguments))
+        self.2.run(&self.checked(arguments)?)
     }
 
     fn preview(&self, arguments: &Arguments) -> Result<Option<String>, ToolError> {
-        (self.check)(&self.tool, arguments).map_err(ToolError::failed)?;
-        self.tool.preview(&self.translated(arguments))
+        self.2.preview(&self.checked(arguments)?)
     }
 
     fn hazards(&self, arguments: &Arguments) -> Vec<&'static str> {
-        self.tool.hazards(&self.translated(arguments))
+        self.2.hazards(&self.translated(arguments))
     }
 }

@@ -43,7 +43,7 @@ impl Tool for WriteFile<'_> {
         let content = arguments.get("content").to_owned();
         let (place, is_new) = self.look(arguments).map_err(ToolError::failed)?;
         let same = |there: Vec<u8>| there == content.as_bytes();
-        if !is_new && place.read(self.0.root, LARGEST).is_ok_and(same) {
+        if !is_new && place.read(self.0.read.root, LARGEST).is_ok_and(same) {
             let text = format!(
                 "{} is unchanged: this is its content already",
                 place.shown()
@@ -53,7 +53,7 @@ impl Tool for WriteFile<'_> {
                 ..ToolOutput::said(text)
             });
         }
-        let secret = place.check_secrets(self.0.root);
+        let secret = place.check_secrets(self.0.read.root);
         let lines = counted(line_count(content.as_bytes()) as u64, "line");
         let new = if is_new { "new, " } else { "" };
         let said = format!("wrote {} ({new}{lines})", place.shown());
@@ -68,7 +68,7 @@ impl Tool for WriteFile<'_> {
 
     fn preview(&self, arguments: &Arguments) -> Result<Option<String>, ToolError> {
         let (place, is_new) = self.look(arguments).map_err(ToolError::failed)?;
-        let before = (!is_new).then(|| place.read(self.0.root, LARGEST));
+        let before = (!is_new).then(|| place.read(self.0.read.root, LARGEST));
         let proposed = Proposed {
             before: before.transpose()?,
             after: Some(arguments.get("content").to_owned()),
@@ -89,11 +89,11 @@ impl WriteFile<'_> {
     /// Resolves the path; also returns `true` if nothing exists there yet.
     fn look(&self, arguments: &Arguments) -> Result<(ResolvedPath, bool), String> {
         let place = self.0.resolve(arguments.get("path"))?;
-        let is_new = is_new(&place, self.0.root)?;
+        let is_new = is_new(&place, self.0.read.root)?;
         // A file with credentials, which the model cannot read, is neither replaced nor created, except for a new
         // `.env`.
-        if !(is_new && place.is_environment(self.0.root)) {
-            place.check_secrets(self.0.root)?;
+        if !(is_new && place.is_environment(self.0.read.root)) {
+            place.check_secrets(self.0.read.root)?;
         }
         Ok((place, is_new))
     }

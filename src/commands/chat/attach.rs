@@ -67,10 +67,7 @@ fn shown_file(place: &ChatPlace<'_>, path: &str) -> Option<Result<String, String
     }
     let mut arguments = Arguments::default();
     arguments.set("path", path);
-    let reads = ReadPart(ReadFile {
-        root,
-        outside: place.base.outside,
-    });
+    let reads = ReadPart(ReadFile(place.base.access(place.context)));
     Some(match reads.run(&arguments) {
         Ok(output) => {
             let content = censored(place, &output.text);

@@ -28,30 +28,9 @@ const DEEPEST: usize = 4;
 /// Limit of a description taken from the first line of a file, in characters.
 const LONGEST: usize = 100;
 
-/// The built-in commands in a chat.
-pub const COMMANDS: &[Slash] = &[
-    Slash::Clear,
-    Slash::Command,
-    Slash::Compact,
-    Slash::Copy,
-    Slash::Cost,
-    Slash::Diff,
-    Slash::Exit,
-    Slash::Help,
-    Slash::Init,
-    Slash::Login,
-    Slash::Logout,
-    Slash::Mode,
-    Slash::Model,
-    Slash::Permissions,
-    Slash::Resume,
-    Slash::Transcript,
-    Slash::Undo,
-];
-
 /// Returns `true` if this is the name of a built-in command.
 pub fn is_known(name: &str) -> bool {
-    slash::named(name, COMMANDS).is_some()
+    slash::named(name, Slash::ALL).is_some()
 }
 
 /// A user-defined command.

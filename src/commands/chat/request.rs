@@ -12,9 +12,10 @@ use super::permissions::{ChatPermissions, remembered};
 use super::tools::ChatTools;
 use crate::agent::conversation::{Conversation, HistoryMessage, UserRequest};
 use crate::agent::memory::truncate::{self, Meter, Truncate};
-use crate::agent::permissions::DenyPaths;
 use crate::agent::protocol::native::Native;
 use crate::agent::tagged::without_reminders;
+use crate::agent::tools::command::Shell;
+use crate::agent::tools::files::FileAccess;
 use crate::agent::tools::spawn::Work;
 use crate::agent::{Agent, AgentError, Brief, Env, Host, ToolTries};
 use crate::commands::agent_run::{AgentRun, AgentSetup};
@@ -182,7 +183,6 @@ fn with_agent<T>(
     is_headless: bool,
     work: impl FnOnce(&Agent<'_>) -> Result<T, AgentError>,
 ) -> Result<T, AgentError> {
-    let root = place.context.project.root();
     let output_files = || run.command_output();
     let todos = |list: Vec<Todo>| place.update_todos(list);
     // Text in a file must not pass for a reminder of the program.
@@ -192,12 +192,7 @@ fn with_agent<T>(
         ..run.env()
     };
     let permissions = place.permitted(is_headless);
-    let permissions = DenyPaths {
-        permissions: &permissions,
-        root,
-        paths: &place.base.closed,
-        instead: None,
-    };
+    let permissions = place.base.closed_to(place.context, &permissions);
     let memory = memory(place, &place.meter);
     // A helper has a conversation of its own.
     let helper_meter = Meter::default();
@@ -268,19 +263,13 @@ pub fn aside(
                 mode: &mode,
                 ..place.permitted(false)
             };
-            let looking = DenyPaths {
-                permissions: &permissions,
-                root: place.context.project.root(),
-                paths: &place.base.closed,
-                instead: None,
-            };
             let looking = Agent {
                 brief: &|| Brief {
                     tools: tools(place, run, &output_files, &|_| (), None).looking(),
                     reminders: Vec::new(),
                     ..(agent.brief)()
                 },
-                permissions: &looking,
+                permissions: &place.base.closed_to(place.context, &permissions),
                 memory: &memory(place, &meter),
                 ..agent.clone()
             };
@@ -333,14 +322,11 @@ pub fn tools<'p, 'c: 'p>(
     spawn: Option<&'p Work<'p>>,
 ) -> ChatTools<'p, 'c> {
     ChatTools {
-        root: place.context.project.root(),
-        outside: place.base.outside,
-        closed: &place.base.closed,
-        interrupt: place.context.interrupt,
-        files: run,
-        processes: &place.base.processes,
-        patience: place.base.limits.command_timeout(),
-        output_files,
+        access: FileAccess {
+            read: place.base.access(place.context),
+            files: run,
+        },
+        command: place.base.command(Shell::Full, output_files),
         todos,
         spawn,
     }

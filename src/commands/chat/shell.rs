@@ -10,7 +10,7 @@ use crate::agent::conversation::HistoryMessage;
 use crate::agent::permissions::{Permission, Permissions as _};
 use crate::agent::tagged::{Tag, tagged};
 use crate::agent::tool::{Arguments, Tool as _, ToolCall};
-use crate::agent::tools::command::{EXECUTE_COMMAND, RunCommand, Shell};
+use crate::agent::tools::command::{EXECUTE_COMMAND, Shell};
 use crate::agent::{AgentError, Host as _};
 use crate::commands::agent_run::AgentRun;
 use crate::commands::screen::Screen;
@@ -123,12 +123,7 @@ fn run_in(
     shown: &str,
 ) -> Result<String, AgentError> {
     let output_files = || run.command_output();
-    let tool = RunCommand {
-        processes: &place.base.processes,
-        patience: place.base.limits.command_timeout(),
-        shell: Shell::Full,
-        output_files: &output_files,
-    };
+    let tool = place.base.command(Shell::Full, &output_files);
     let call = (&*EXECUTE_COMMAND.name, json!({"command": shown}));
     let used = run.own_step(Purpose::COMMAND, call, || tool.run(&the_command(command)))?;
     Ok(censored(place, &used.text))

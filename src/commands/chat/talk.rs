@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::checklist::checklist;
-use super::commands::{self, COMMANDS};
+use super::commands;
 use super::entries::STOPPED_SHOWN;
 use super::login::Said;
 use super::place::ChatPlace;
@@ -80,7 +80,7 @@ pub fn talk(place: &mut ChatPlace<'_>, screen: &Rc<Screen>) -> Result<TalkEnd, F
 }
 
 impl Talker for Chat<'_, '_> {
-    const COMMANDS: &'static [Slash] = COMMANDS;
+    const COMMANDS: &'static [Slash] = Slash::ALL;
     const PROMPT: &'static str = "";
 
     fn has_more_to_do(&self) -> Result<bool, Failure> {

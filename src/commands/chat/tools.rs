@@ -1,18 +1,13 @@
 //! The terminal agent's tools: the engine's tools, described in the profile's own words.
 
-use std::cell::RefCell;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
-
 use super::outgoing::check_marks;
 use crate::agent::tool::{Effect, Parameter, ToolSpec, Toolbox};
 use crate::agent::tools::background::{BackgroundAction, BackgroundTool};
-use crate::agent::tools::command::{EXECUTE_COMMAND, RunCommand, Shell};
+use crate::agent::tools::command::{EXECUTE_COMMAND, RunCommand};
 use crate::agent::tools::delete::{DELETE_FILE, DeleteFile};
 use crate::agent::tools::edit::{EDIT_FILE, EditFile};
-use crate::agent::tools::files::{FileAccess, Files};
+use crate::agent::tools::files::FileAccess;
 use crate::agent::tools::list::{LIST_FILES, ListDirectory};
-use crate::agent::tools::place::Outside;
 use crate::agent::tools::read::{READ_PART, ReadFile, ReadPart};
 use crate::agent::tools::replace::FindAndReplace;
 use crate::agent::tools::replace_all::{REPLACE_IN_FILES, ReplaceInFiles};
@@ -21,11 +16,9 @@ use crate::agent::tools::spawn::{SPAWN_AGENT, SpawnAgent, Work};
 use crate::agent::tools::todos::{UPDATE_TODOS, UpdateTodos};
 use crate::agent::tools::worded::Worded;
 use crate::agent::tools::write::WriteFile;
-use crate::exec::process::Processes;
 use crate::model::Category;
 use crate::record::todos::Todo;
 use crate::record::tool::Verb;
-use crate::sys::interrupt::Interrupt;
 
 static WRITE_FILE: ToolSpec = ToolSpec::new(
     "write_file",
@@ -70,46 +63,41 @@ static KILL_BACKGROUND: ToolSpec = ToolSpec::new(
 )
 .doing(Verb::EndProcess);
 
+/// The descriptions of all tools.
+static SPECS: [&ToolSpec; 13] = [
+    &READ_PART,
+    &LIST_FILES,
+    &SEARCH_PROJECT,
+    &WRITE_FILE,
+    &EDIT_FILE,
+    &REPLACE_IN_FILES,
+    &DELETE_FILE,
+    &EXECUTE_COMMAND,
+    &READ_BACKGROUND,
+    &LIST_BACKGROUND,
+    &KILL_BACKGROUND,
+    &UPDATE_TODOS,
+    &SPAWN_AGENT,
+];
+
+/// Returns the names of all tools.
+pub fn names() -> [&'static str; 13] {
+    SPECS.map(|spec| &*spec.name)
+}
+
 /// Returns the verb of the tool of this name.
 pub fn verb_of(name: &str) -> Verb {
-    let specs = [
-        &WRITE_FILE,
-        &EDIT_FILE,
-        &REPLACE_IN_FILES,
-        &DELETE_FILE,
-        &EXECUTE_COMMAND,
-        &READ_BACKGROUND,
-        &LIST_BACKGROUND,
-        &KILL_BACKGROUND,
-        &UPDATE_TODOS,
-        &SPAWN_AGENT,
-        &READ_PART,
-        &LIST_FILES,
-        &SEARCH_PROJECT,
-    ];
-    let spec = specs.into_iter().find(|spec| spec.name == name);
+    let spec = SPECS.iter().find(|spec| spec.name == name);
     spec.map_or(Verb::Use, |spec| spec.verb)
 }
 
 /// The project and the run in which the tools work.
 #[derive(Clone, Copy)]
 pub struct ChatTools<'p, 'a> {
-    /// The project's root, links resolved.
-    pub root: &'p Path,
-    /// Access to files elsewhere.
-    pub outside: Outside,
-    /// Paths that searches and replacements skip: absolute, with links resolved.
-    pub closed: &'p [PathBuf],
-    /// Stops searches and listings.
-    pub interrupt: &'p Interrupt,
-    /// Writes the project's files.
-    pub files: &'p dyn Files,
+    /// Reads and writes the project's files.
+    pub access: FileAccess<'p>,
     /// Runs commands.
-    pub processes: &'p RefCell<Processes<'a>>,
-    /// Time limit of a command, unless a call has its own.
-    pub patience: Duration,
-    /// Returns a new path for a command's output, in an existing directory.
-    pub output_files: &'p dyn Fn() -> PathBuf,
+    pub command: RunCommand<'p, 'a>,
     /// Stores the todo list and shows it.
     pub todos: &'p dyn Fn(Vec<Todo>),
     /// Runs a helper; `None` if there are no helpers, as for a helper itself.
@@ -120,93 +108,51 @@ impl<'p> ChatTools<'p, '_> {
     /// Returns all tools, in the order in which they are described.
     pub fn toolbox(self) -> Toolbox<'p> {
         let Self {
-            root,
-            outside,
-            files,
-            processes,
-            ..
+            access, command, ..
         } = self;
-        let background = |action| BackgroundTool { processes, action };
-        let search = self.search();
-        let access = FileAccess {
-            root,
-            outside,
-            files,
+        let background = |action| BackgroundTool {
+            processes: command.processes,
+            action,
         };
+        let write = Worded(
+            &[],
+            |_, given| check_marks(given.get("content"), ""),
+            WriteFile(access),
+        );
+        let edit = Worded(
+            &[],
+            |_, given| check_marks(given.get("new_string"), given.get("old_string")),
+            EditFile(FindAndReplace(access)),
+        );
+        let replace = Worded(
+            &[],
+            |_, given| check_marks(given.get("replacement"), ""),
+            ReplaceInFiles(access),
+        );
         let tools = self
             .looking()
-            .with(
-                &WRITE_FILE,
-                Worded {
-                    renamed: &[],
-                    check: |_, given| check_marks(given.get("content"), ""),
-                    tool: WriteFile(access),
-                },
-            )
-            .with(
-                &EDIT_FILE,
-                Worded {
-                    renamed: &[],
-                    check: |_, given| check_marks(given.get("new_string"), given.get("old_string")),
-                    tool: EditFile(FindAndReplace(access)),
-                },
-            )
-            .with(
-                &REPLACE_IN_FILES,
-                Worded {
-                    renamed: &[],
-                    check: |_, given| check_marks(given.get("replacement"), ""),
-                    tool: ReplaceInFiles { search, files },
-                },
-            )
+            .with(&WRITE_FILE, write)
+            .with(&EDIT_FILE, edit)
+            .with(&REPLACE_IN_FILES, replace)
             .with(&DELETE_FILE, DeleteFile(access))
-            .with(
-                &EXECUTE_COMMAND,
-                RunCommand {
-                    processes,
-                    patience: self.patience,
-                    shell: Shell::Full,
-                    output_files: self.output_files,
-                },
-            )
+            .with(&EXECUTE_COMMAND, command)
             .with(&READ_BACKGROUND, background(BackgroundAction::Read))
             .with(&LIST_BACKGROUND, background(BackgroundAction::List))
             .with(&KILL_BACKGROUND, background(BackgroundAction::Kill))
-            .with(&UPDATE_TODOS, UpdateTodos { keep: self.todos });
+            .with(&UPDATE_TODOS, UpdateTodos(self.todos));
         match self.spawn {
-            Some(work) => tools.with(&SPAWN_AGENT, SpawnAgent { work }),
+            Some(work) => tools.with(&SPAWN_AGENT, SpawnAgent(work)),
             None => tools,
         }
     }
 
     /// Returns the tools that only read the project's files.
     pub fn looking(self) -> Toolbox<'p> {
-        let Self {
-            root,
-            outside,
-            interrupt,
-            ..
-        } = self;
+        let read = self.access.read;
         Toolbox::new()
-            .with(&READ_PART, ReadPart(ReadFile { root, outside }))
-            .with(
-                &LIST_FILES,
-                ListDirectory {
-                    root,
-                    outside,
-                    interrupt,
-                },
-            )
-            .with(&SEARCH_PROJECT, self.search())
-    }
-
-    fn search(&self) -> SearchFiles<'p> {
-        SearchFiles {
-            root: self.root,
-            outside: self.outside,
-            closed: self.closed,
-            interrupt: self.interrupt,
-        }
+            .with(&READ_PART, ReadPart(ReadFile(read)))
+            .with(&LIST_FILES, ListDirectory(read))
+            .with(&SEARCH_PROJECT, SearchFiles(read))
     }
 }
 

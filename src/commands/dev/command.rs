@@ -11,7 +11,7 @@ use super::args::{DevArgs, DevCommand};
 use crate::agent::audit::work_until_passed;
 use crate::agent::memory::truncate::{Meter, summarize};
 use crate::agent::memory::{Compress, Frame, TokenCounts};
-use crate::agent::permissions::{DenyPaths, Everything, ReadOnly};
+use crate::agent::permissions::{Everything, ReadOnly};
 use crate::agent::protocol::markdown::PlainReplies;
 use crate::agent::restricted::AuditCommands;
 use crate::agent::session::SessionFile;
@@ -21,7 +21,7 @@ use crate::agent::tools::background::{
     BackgroundAction, BackgroundTool, KILL_BACKGROUND_PROCESS, LIST_BACKGROUND_PROCESSES,
     READ_BACKGROUND_PROCESS,
 };
-use crate::agent::tools::command::{COMMAND, RESTRICTED_COMMAND, RunCommand, Shell};
+use crate::agent::tools::command::{COMMAND, RESTRICTED_COMMAND, Shell};
 use crate::agent::tools::files::FileAccess;
 use crate::agent::tools::list::{LIST_DIRECTORY, ListDirectory};
 use crate::agent::tools::notes::{
@@ -257,7 +257,6 @@ fn work(
     request: Option<&str>,
 ) -> Result<Outcome, Failure> {
     let _lock = recovery::take(context)?;
-    let (root, outside) = (context.project.root(), place.outside);
     let mut setup = place.setup(NAME, answers);
     setup.proof = place.flags.proof(PROOF_TIMEOUT);
     setup.conventions = place.conventions(context).unwrap_or_else(|problem| {
@@ -269,19 +268,16 @@ fn work(
     let form = place.models.first.spec.tools.unwrap_or_default();
     let (patience, max_loops) = (place.limits.command_timeout(), place.limits.max_loops);
     let audit_commands = AuditCommands {
-        root,
+        root: context.project.root(),
         path: context.environment.os("PATH"),
         own: &place.audit_commands,
         check_timeout: patience.max(CHECKS),
     };
     let restricted = |command: &str| audit_commands.command(command);
     let output_files = || run.command_output();
-    let command = |shell| RunCommand {
-        processes: &place.processes,
-        patience,
-        shell,
-        output_files: &output_files,
-    };
+    let command = |shell| place.command(shell, &output_files);
+    let read = place.access(context);
+    let read_only = ReadOnly(&restricted);
     let background = format!(
         "- A command goes on in the background after {} s.\n",
         patience.as_secs_f64()
@@ -298,12 +294,7 @@ fn work(
                 ..Brief::default()
             },
             protocol: &*protocol::of(form, PlainReplies::Refused),
-            permissions: &DenyPaths {
-                permissions: &Everything,
-                root,
-                paths: &place.closed,
-                instead: None,
-            },
+            permissions: &place.closed_to(context, &Everything),
             memory: &Compress {
                 limit: place.limits.context(),
                 instructions: SUMMARIZER,
@@ -325,21 +316,14 @@ fn work(
                 ]
                 .concat(),
                 tools: Toolbox::new()
-                    .with(&READ_FILE, ReadFile { root, outside })
-                    .with(&LIST_DIRECTORY, listing(context, place))
+                    .with(&READ_FILE, ReadFile(read))
+                    .with(&LIST_DIRECTORY, ListDirectory(read))
                     .with(&VERDICT, Done)
                     .with(&RESTRICTED_COMMAND, command(Shell::Restricted(&restricted))),
                 ..Brief::default()
             },
             protocol: &*protocol::of(form, PlainReplies::Taken),
-            permissions: &DenyPaths {
-                permissions: &ReadOnly {
-                    commands: &restricted,
-                },
-                root,
-                paths: &place.closed,
-                instead: None,
-            },
+            permissions: &place.closed_to(context, &read_only),
             tries: run.unattended_tries(),
             ..worker.clone()
         };
@@ -363,34 +347,21 @@ fn limits(commands: &str, max_loops: u16, tries: u32) -> String {
     )
 }
 
-/// Creates the tool that lists directories.
-fn listing<'w>(context: &'w Context<'_>, place: &Workspace<'_>) -> ListDirectory<'w> {
-    ListDirectory {
-        root: context.project.root(),
-        outside: place.outside,
-        interrupt: context.interrupt,
-    }
-}
-
 /// Returns the developer's tools, except for commands.
 fn developers_tools<'w>(
     context: &'w Context<'_>,
     place: &'w Workspace<'_>,
     run: &'w AgentRun<'_>,
 ) -> Toolbox<'w> {
-    let (root, outside) = (context.project.root(), place.outside);
     let background = |action| BackgroundTool {
         processes: &place.processes,
         action,
     };
-    let access = FileAccess {
-        root,
-        outside,
-        files: run,
-    };
+    let read = place.access(context);
+    let access = FileAccess { read, files: run };
     let tools = Toolbox::new()
-        .with(&LIST_DIRECTORY, listing(context, place))
-        .with(&READ_FILE, ReadFile { root, outside })
+        .with(&LIST_DIRECTORY, ListDirectory(read))
+        .with(&READ_FILE, ReadFile(read))
         .with(&WRITE_FILE, WriteFile(access))
         .with(&FIND_AND_REPLACE_IN_FILE, FindAndReplace(access))
         .with(&UPDATE_TASK_LIST, UpdateTaskList)
@@ -402,7 +373,7 @@ fn developers_tools<'w>(
         )
         .with(&KILL_BACKGROUND_PROCESS, background(BackgroundAction::Kill));
     if run.is_interactive() {
-        tools.with(&ASK_USER, AskUser { user: run })
+        tools.with(&ASK_USER, AskUser(run))
     } else {
         tools
     }

@@ -30,6 +30,7 @@ use crate::agent::protocol::Protocol;
 use crate::agent::protocol::tool_calls::{CLAUDE_CODE, ToolCalls};
 use crate::agent::tool::{Arguments, Tool as _, Toolbox};
 use crate::agent::tools::command::{AllowedCommand, RunCommand, Shell};
+use crate::agent::tools::files::{FileAccess, ReadAccess};
 use crate::agent::tools::list::ListDirectory;
 use crate::agent::tools::place::Outside;
 use crate::agent::{Agent, AgentError, Brief, Ended, Host, Objection, ToolTries};
@@ -135,11 +136,10 @@ impl<'c> Stages<'_, 'c, '_> {
     fn top_level(&self) -> String {
         let mut arguments = Arguments::default();
         arguments.set("path", "*");
-        let listed = ListDirectory {
-            root: self.context.project.root(),
+        let listed = ListDirectory(ReadAccess {
             outside: Outside::Refused,
-            interrupt: self.context.interrupt,
-        }
+            ..self.place.base.access(self.context)
+        })
         .run(&arguments);
         listed.map_or_else(
             |_| String::new(),
@@ -485,12 +485,7 @@ impl<'c> Stages<'_, 'c, '_> {
         work(&NoteChanges {
             permissions: &AskFirst {
                 permissions: &DenyPaths {
-                    permissions: &DenyPaths {
-                        permissions: &Everything,
-                        root,
-                        paths: &self.place.base.closed,
-                        instead: None,
-                    },
+                    permissions: &self.place.base.closed_to(self.context, &Everything),
                     root,
                     paths: std::slice::from_ref(&self.place.document),
                     instead: Some("this is the plan document, which update_plan changes"),
@@ -525,14 +520,13 @@ impl<'c> Stages<'_, 'c, '_> {
 
     /// The tools available in steps.
     pub fn tools(&self) -> Toolbox<'_> {
-        let root = self.context.project.root();
         let tools = PlanTools {
-            root,
-            outside: self.arguments.agent.outside(),
-            files: self.run,
+            access: FileAccess {
+                read: self.place.base.access(self.context),
+                files: self.run,
+            },
             command: self.command(),
             has_failed: &self.has_failed_command,
-            interrupt: self.context.interrupt,
             changes: self.run,
             keeper: self,
             user: self.run.is_interactive().then_some(self.run),
@@ -542,12 +536,8 @@ impl<'c> Stages<'_, 'c, '_> {
 
     /// The tool that runs commands; harmless ones run without a shell.
     pub fn command(&self) -> RunCommand<'_, 'c> {
-        RunCommand {
-            processes: &self.place.base.processes,
-            patience: self.place.base.limits.command_timeout(),
-            shell: Shell::Foreground(self.harmless),
-            output_files: self.output_files,
-        }
+        let shell = Shell::Foreground(self.harmless);
+        self.place.base.command(shell, self.output_files)
     }
 
     /// Saves the document's version before the result of a stage is written into it.

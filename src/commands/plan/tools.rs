@@ -10,17 +10,16 @@ use crate::agent::tool::{
 };
 use crate::agent::tools::command::RunCommand;
 use crate::agent::tools::diff::{ChangesSoFar, SHOW_DIFF, ShowDiff};
-use crate::agent::tools::files::{FileAccess, Files};
+use crate::agent::tools::files::{FileAccess, ReadAccess};
 use crate::agent::tools::list::ListDirectory;
 use crate::agent::tools::notes::{AskUser, REQUEST_APPROVAL, RequestApproval, User};
-use crate::agent::tools::place::{Outside, ResolvedPath};
+use crate::agent::tools::place::ResolvedPath;
 use crate::agent::tools::read::{ReadFile, ReadWhole};
 use crate::agent::tools::replace::FindAndReplace;
 use crate::agent::tools::search::{SEARCH_FILES, SearchFiles};
 use crate::agent::tools::worded::Worded;
 use crate::agent::tools::write::WriteFile;
 use crate::record::tool::{CommandEnd, Verb};
-use crate::sys::interrupt::Interrupt;
 
 /// Names that models mistake for tools, each with the reply to the model.
 pub const NO_TOOLS: &[(&str, &str)] = &[(
@@ -108,18 +107,12 @@ static ASK_USER: ToolSpec = ToolSpec::new(
 
 /// The dependencies of the tools.
 pub struct PlanTools<'p, 'a> {
-    /// The project's root, links resolved.
-    pub root: &'p Path,
-    /// Access to files outside the project.
-    pub outside: Outside,
-    /// Writes the project's files.
-    pub files: &'p dyn Files,
+    /// Reads and writes the project's files.
+    pub access: FileAccess<'p>,
     /// Runs commands, only in the foreground.
     pub command: RunCommand<'p, 'a>,
     /// Set to `true` by a command that fails, and to `false` by another.
     pub has_failed: &'p Cell<bool>,
-    /// Interrupts a search or a listing.
-    pub interrupt: &'p Interrupt,
     /// The changes made in the run so far.
     pub changes: &'p dyn ChangesSoFar,
     /// Applies changes to the plan.
@@ -135,68 +128,24 @@ impl<'p> PlanTools<'p, '_> {
         Self: 'p,
     {
         const RENAMED: &[(&str, &str)] = &[("file_path", "path")];
-        let Self {
-            root,
-            outside,
-            files,
-            interrupt,
-            ..
-        } = self;
-        let access = FileAccess {
-            root,
-            outside,
-            files,
-        };
+        let access = self.access;
+        let read = Worded(RENAMED, check_encoding, ReadWhole(ReadFile(access.read)));
+        let write = Worded(RENAMED, check_directory, WriteFile(access));
+        let replace = Worded(RENAMED, |_, _| Ok(()), FindAndReplace(access));
         let tools = Toolbox::new()
-            .with(
-                &READ_FILE,
-                Worded {
-                    renamed: RENAMED,
-                    check: |_, arguments| check_encoding(arguments),
-                    tool: ReadWhole(ReadFile { root, outside }),
-                },
-            )
-            .with(
-                &WRITE_FILE,
-                Worded {
-                    renamed: RENAMED,
-                    check: check_directory,
-                    tool: WriteFile(access),
-                },
-            )
-            .with(
-                &REPLACE_IN_FILE,
-                Worded {
-                    renamed: RENAMED,
-                    check: |_, _| Ok(()),
-                    tool: FindAndReplace(access),
-                },
-            )
-            .with(
-                &LIST_FILES,
-                ListDirectory {
-                    root,
-                    outside,
-                    interrupt,
-                },
-            )
-            .with(
-                &SEARCH_FILES,
-                SearchFiles {
-                    root,
-                    outside,
-                    closed: &[],
-                    interrupt,
-                },
-            )
+            .with(&READ_FILE, read)
+            .with(&WRITE_FILE, write)
+            .with(&REPLACE_IN_FILE, replace)
+            .with(&LIST_FILES, ListDirectory(access.read))
+            .with(&SEARCH_FILES, SearchFiles(access.read))
             .with(&SHELL_EXEC, ShellExec(self.command, self.has_failed))
             .with(&SHOW_DIFF, ShowDiff(self.changes))
             .with(&INITIALIZE_PLAN, InitializePlan(self.keeper))
             .with(&UPDATE_PLAN, UpdatePlan(self.keeper));
         match self.user {
             Some(user) => tools
-                .with(&ASK_USER, AskUser { user })
-                .with(&REQUEST_APPROVAL, RequestApproval { user }),
+                .with(&ASK_USER, AskUser(user))
+                .with(&REQUEST_APPROVAL, RequestApproval(user)),
             None => tools,
         }
     }
@@ -252,7 +201,7 @@ impl Tool for ShellExec<'_, '_> {
     }
 }
 
-fn check_encoding(arguments: &Arguments) -> Result<(), String> {
+fn check_encoding(_tool: &ReadWhole<'_>, arguments: &Arguments) -> Result<(), String> {
     let encoding = arguments.get("encoding");
     if ["utf-8", "utf8"]
         .iter()
@@ -268,7 +217,7 @@ fn check_encoding(arguments: &Arguments) -> Result<(), String> {
 
 /// Checks that the file's directory exists, unless `create_directories` lets the tool create it.
 fn check_directory(tool: &WriteFile<'_>, arguments: &Arguments) -> Result<(), String> {
-    let FileAccess { root, outside, .. } = tool.0;
+    let ReadAccess { root, outside, .. } = tool.0.read;
     let place = ResolvedPath::of(root, arguments.get("file_path"), outside)?;
     let path = place.path(root);
     let is_there = path.parent().is_none_or(Path::is_dir);

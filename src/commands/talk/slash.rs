@@ -10,6 +10,11 @@ macro_rules! slash_commands {
             $(#[doc = $description] $command,)*
         }
 
+        impl Slash {
+            /// All commands.
+            pub const ALL: &'static [Self] = &[$(Self::$command,)*];
+        }
+
         /// All commands, each with its name, argument and description. An agent supports the ones that it lists.
         const COMMANDS: &[(Slash, &str, &str, &str)] =
             &[$((Slash::$command, $name, $argument, $description),)*];
@@ -250,12 +255,14 @@ mod tests {
 
     #[test]
     fn every_command_that_is_listed_is_one() {
-        let all: Vec<Slash> = COMMANDS.iter().map(|(command, ..)| *command).collect();
-        let hints = listed(&all, &[]);
+        let hints = listed(Slash::ALL, &[]);
         for (at, ((command, name, ..), hint)) in COMMANDS.iter().zip(&hints).enumerate() {
             assert_eq!((*command as usize, &*hint.name), (at, *name));
             let line = format!("/{name}");
-            assert_eq!(read(&line, &all, &[]), SlashLine::Command(*command, ""));
+            assert_eq!(
+                read(&line, Slash::ALL, &[]),
+                SlashLine::Command(*command, "")
+            );
             let usage = usage(hint).replace('|', "\\|");
             assert!(screen_help(&hints).contains(&format!("| `{usage}` |")));
         }

@@ -7,6 +7,7 @@ use tempfile::TempDir;
 
 use super::super::write::tests::{Plain, REMOVED};
 use super::*;
+use crate::agent::tools::files::ReadAccess;
 use crate::agent::tools::place::Outside;
 
 fn project() -> (TempDir, PathBuf) {
@@ -31,8 +32,7 @@ fn delete(
     path: &str,
 ) -> (Result<String, String>, Option<String>) {
     let tool = DeleteFile(FileAccess {
-        root: files.root,
-        outside,
+        read: ReadAccess::to(files.root, outside),
         files,
     });
     let mut arguments = Arguments::default();

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::super::place::Outside;
 use super::super::write::tests::Plain;
 use super::*;
-use crate::agent::tools::files::FileAccess;
+use crate::agent::tools::files::{FileAccess, ReadAccess};
 
 /// Edits a file with this content; returns the message for the model, the preview that the user saw, and the new
 /// content.
@@ -18,8 +18,7 @@ fn edit(content: &str, mut input: Value) -> (Result<String, String>, Option<Stri
     fs::write(root.join("a"), content).unwrap();
     let files = Plain::below(&root);
     let tool = EditFile(FindAndReplace(FileAccess {
-        root: &root,
-        outside: Outside::Refused,
+        read: ReadAccess::to(&root, Outside::Refused),
         files: &files,
     }));
     input["path"] = "a".into();

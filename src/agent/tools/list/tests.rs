@@ -9,6 +9,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::agent::error::AgentError;
+use crate::agent::tools::place::Outside;
 
 fn project(files: &[&str]) -> (TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
@@ -23,12 +24,7 @@ fn project(files: &[&str]) -> (TempDir, PathBuf) {
 
 fn list(root: &Path, path: &str) -> String {
     let outside = Outside::Refused;
-    let interrupt = Interrupt::leaked();
-    let tool = ListDirectory {
-        root,
-        outside,
-        interrupt,
-    };
+    let tool = ListDirectory(ReadAccess::to(root, outside));
     tool.list(path).unwrap().0
 }
 
@@ -82,11 +78,7 @@ fn a_glob_matches_whole_paths_below_its_directory() {
 #[test]
 fn a_glob_that_is_too_much_is_a_fault_of_the_models() {
     let (_dir, root) = project(&["a.rs"]);
-    let tool = ListDirectory {
-        root: &root,
-        outside: Outside::Refused,
-        interrupt: Interrupt::leaked(),
-    };
+    let tool = ListDirectory(ReadAccess::to(&root, Outside::Refused));
     let nested = |depth: usize| format!("{}a{}", "{".repeat(depth), ",b}".repeat(depth));
     for (glob, expected) in [
         (nested(150), "is no glob: "),
@@ -149,11 +141,7 @@ fn nothing_a_file_and_what_is_missing_are_told_apart() {
     );
     assert!(list(&root, "src/main.rs").contains("read it"));
     let outside = Outside::Refused;
-    let tool = ListDirectory {
-        root: &root,
-        outside,
-        interrupt: Interrupt::leaked(),
-    };
+    let tool = ListDirectory(ReadAccess::to(&root, outside));
     for (path, said) in [
         (
             "source",
@@ -215,11 +203,7 @@ fn outside_no_rules_of_git_hold_but_a_repositorys() {
     let (_other, elsewhere) = project(&["ignored", "kept"]);
     fs::write(elsewhere.join(".gitignore"), "ignored\n").unwrap();
     let outside = Outside::Allowed;
-    let tool = ListDirectory {
-        root: &root,
-        outside,
-        interrupt: Interrupt::leaked(),
-    };
+    let tool = ListDirectory(ReadAccess::to(&root, outside));
     let listed = || tool.list(elsewhere.to_str().unwrap()).unwrap();
     assert!(listed().0.contains("── ignored\n"), "{}", listed().0);
     fs::create_dir(elsewhere.join(".git")).unwrap();
@@ -231,11 +215,7 @@ fn a_directory_and_a_glob_are_taken_apart_or_together() {
     let (_dir, root) = project(&["src/a.rs", "src/deep/b.rs", "src/c.md", "d[1]/e.rs"]);
     let outside = Outside::Refused;
     let list = |input: serde_json::Value| {
-        let tool = ListDirectory {
-            root: &root,
-            outside,
-            interrupt: Interrupt::leaked(),
-        };
+        let tool = ListDirectory(ReadAccess::to(&root, outside));
         let arguments = LIST_FILES.check(&input)?;
         let listed = tool.run(&arguments).map(|output| output.text);
         listed.map_err(|error| match error {
@@ -281,18 +261,14 @@ fn a_directory_and_a_glob_are_taken_apart_or_together() {
 #[test]
 fn a_stop_ends_a_listing() {
     let (_dir, root) = project(&["a.rs", "deep/b.rs"]);
-    let interrupt = Interrupt::leaked();
-    let tool = ListDirectory {
-        root: &root,
-        outside: Outside::Refused,
-        interrupt,
-    };
+    let access = ReadAccess::to(&root, Outside::Refused);
+    let tool = ListDirectory(access);
     let place = ResolvedPath::Inside(String::new());
-    interrupt.raise();
+    access.interrupt.raise();
     assert!(matches!(
         tool.run(&Arguments::default()),
         Err(ToolError::Fatal(AgentError::Interrupted(_)))
     ));
-    let (files, is_cut_short) = files_below(&root, &place, interrupt).unwrap();
+    let (files, is_cut_short) = files_below(&access, &place).unwrap();
     assert!(files.is_empty() && is_cut_short);
 }

@@ -2,10 +2,12 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::path::Path;
 
 use serde_json::json;
 
 use super::*;
+use crate::agent::tools::place::Outside;
 
 fn read(root: &Path, path: &str) -> Result<String, String> {
     read_lines(root, path, "")
@@ -18,7 +20,7 @@ fn read_lines(root: &Path, path: &str, lines: &str) -> Result<String, String> {
     if !lines.is_empty() {
         arguments.set("lines", lines.to_owned());
     }
-    match (ReadFile { root, outside }).run(&arguments) {
+    match ReadFile(ReadAccess::to(root, outside)).run(&arguments) {
         Ok(output) => Ok(output.text),
         Err(ToolError::Failed(reason)) => Err(reason.message),
         Err(other) => panic!("{other:?}"),
@@ -152,7 +154,7 @@ fn what_is_no_file_fails_with_the_way_out() {
 /// Reads a part of a file; returns the message for the model. The tool says what it takes.
 fn read_part(root: &Path, input: &serde_json::Value) -> Result<String, String> {
     let outside = Outside::Refused;
-    let tool = ReadPart(ReadFile { root, outside });
+    let tool = ReadPart(ReadFile(ReadAccess::to(root, outside)));
     let arguments = READ_PART.check(input)?;
     match tool.run(&arguments) {
         Ok(output) => Ok(output.text),

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::super::write::tests::Plain;
 use super::*;
+use crate::agent::tools::files::ReadAccess;
 use crate::agent::tools::place::Outside;
 
 /// A passage that must be there once.
@@ -105,8 +106,7 @@ fn a_file_is_changed_on_the_disk_or_not_at_all() {
     fs::write(root.join("bad"), b"x\n\xff").unwrap();
     let files = Plain::below(&root);
     let tool = FindAndReplace(FileAccess {
-        root: &root,
-        outside: Outside::Refused,
+        read: ReadAccess::to(&root, Outside::Refused),
         files: &files,
     });
     let run = |path: &str, find: &str| {

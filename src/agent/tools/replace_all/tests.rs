@@ -9,7 +9,6 @@ use tempfile::TempDir;
 
 use super::super::write::tests::Plain;
 use super::*;
-use crate::sys::interrupt::Interrupt;
 
 fn project(files: &[(&str, &str)]) -> (TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
@@ -28,13 +27,11 @@ fn replace(
     closed: &[PathBuf],
     [pattern, replacement, path]: [&str; 3],
 ) -> (Result<String, String>, Option<String>) {
-    let search = SearchFiles {
-        root: files.root,
-        outside: Outside::Allowed,
+    let read = ReadAccess {
         closed,
-        interrupt: Interrupt::leaked(),
+        ..ReadAccess::to(files.root, Outside::Allowed)
     };
-    let tool = ReplaceInFiles { search, files };
+    let tool = ReplaceInFiles(FileAccess { read, files });
     let input = json!({"pattern": pattern, "replacement": replacement, "path": path});
     let arguments = REPLACE_IN_FILES.check(&input).unwrap();
     let preview = tool.preview(&arguments).ok().flatten();
@@ -54,20 +51,15 @@ fn read(root: &Path, file: &str) -> String {
 #[test]
 fn after_a_stop_nothing_is_replaced() {
     let (_dir, root) = project(&[("a.rs", "one(1)")]);
-    let (interrupt, files) = (Interrupt::leaked(), Plain::below(&root));
-    let search = SearchFiles {
-        root: &root,
-        outside: Outside::Refused,
-        closed: &[],
-        interrupt,
-    };
-    let tool = ReplaceInFiles {
-        search,
+    let files = Plain::below(&root);
+    let read = ReadAccess::to(&root, Outside::Refused);
+    let tool = ReplaceInFiles(FileAccess {
+        read,
         files: &files,
-    };
+    });
     let input = json!({"pattern": "one", "replacement": "two"});
     let arguments = REPLACE_IN_FILES.check(&input).unwrap();
-    interrupt.raise();
+    read.interrupt.raise();
     assert!(matches!(tool.run(&arguments), Err(ToolError::Fatal(_))));
     assert!(matches!(tool.preview(&arguments), Err(ToolError::Fatal(_))));
     assert!(files.written.borrow().is_empty());

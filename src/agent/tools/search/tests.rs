@@ -2,13 +2,14 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
 use crate::agent::error::AgentError;
+use crate::agent::tools::place::Outside;
 
 fn project(files: &[(&str, &str)]) -> (TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
@@ -22,12 +23,10 @@ fn project(files: &[(&str, &str)]) -> (TempDir, PathBuf) {
 }
 
 fn files<'a>(root: &'a Path, closed: &'a [PathBuf]) -> SearchFiles<'a> {
-    SearchFiles {
-        root,
-        outside: Outside::Refused,
+    SearchFiles(ReadAccess {
         closed,
-        interrupt: Interrupt::leaked(),
-    }
+        ..ReadAccess::to(root, Outside::Refused)
+    })
 }
 
 fn search(root: &Path, pattern: &str, path: &str) -> Result<String, String> {
@@ -51,7 +50,7 @@ fn a_stop_ends_a_search() {
     let mut read = 0;
     let is_whole = files.each_file(".", |_, _| {
         read += 1;
-        files.interrupt.raise();
+        files.0.interrupt.raise();
         true
     });
     assert_eq!((is_whole, read), (Ok(false), 1));

@@ -5,7 +5,7 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 
 use super::*;
-use crate::agent::tools::files::PathEdit;
+use crate::agent::tools::files::{PathEdit, ReadAccess};
 use crate::agent::tools::place::Outside;
 
 /// Stands for the content of a file that is gone.
@@ -61,8 +61,7 @@ fn write(
     arguments.set("path", path.to_owned());
     arguments.set("content", content.to_owned());
     let tool = WriteFile(FileAccess {
-        root: files.root,
-        outside,
+        read: ReadAccess::to(files.root, outside),
         files,
     });
     tool.run(&arguments).map_err(|error| match error {
@@ -171,8 +170,7 @@ fn what_would_be_written_is_shown_and_what_would_be_lost_is_said() {
     fs::write(root.join("id_rsa"), "x").unwrap();
     let files = Plain::below(&root);
     let tool = WriteFile(FileAccess {
-        root: &root,
-        outside: Outside::Refused,
+        read: ReadAccess::to(&root, Outside::Refused),
         files: &files,
     });
     let replaced = "--- a/a\n+++ b/a\n@@ -1,2 +1,2 @@\n x\n-y\n+z\n";

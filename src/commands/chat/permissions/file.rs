@@ -13,8 +13,6 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, FixedOffset, SecondsFormat};
 
 use self::form::PermissionForm;
-#[cfg(test)]
-pub(crate) use self::form::TOOLS;
 pub(crate) use self::form::rule_words;
 pub use self::form::{Choice, PermissionAction};
 use crate::agent::judge::{JudgedCommand, JudgedProgram, ScriptState, judge};

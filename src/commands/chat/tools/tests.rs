@@ -1,7 +1,10 @@
 //! Tests that every tool works by the profile's names, and that errors name the field.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -9,11 +12,12 @@ use tempfile::TempDir;
 use super::*;
 use crate::agent::AgentError;
 use crate::agent::tool::ToolError;
-use crate::agent::tools::files::PathEdit;
-use crate::commands::chat::permissions::file::TOOLS;
+use crate::agent::tools::command::Shell;
+use crate::agent::tools::files::{Files, PathEdit, ReadAccess};
+use crate::agent::tools::place::Outside;
 use crate::edit::EditKind;
 use crate::exec::child_env::ChildEnv;
-use crate::exec::process::SpawnOptions;
+use crate::exec::process::{Processes, SpawnOptions};
 use crate::model::message::Call;
 use crate::secret::Redactor;
 use crate::sys::environment::SystemClock;
@@ -62,14 +66,21 @@ impl World {
         let spawn =
             |prompt: &str| -> Result<String, AgentError> { Ok(format!("looked: {prompt}")) };
         work(ChatTools {
-            root: &self.root,
-            outside: Outside::Refused,
-            closed: &[self.root.join(".agent/commands")],
-            interrupt: &interrupt,
-            files: self,
-            processes: &processes,
-            patience: Duration::from_secs(120),
-            output_files: &|| self.root.join("output"),
+            access: FileAccess {
+                read: ReadAccess {
+                    root: &self.root,
+                    outside: Outside::Refused,
+                    closed: &[self.root.join(".agent/commands")],
+                    interrupt: &interrupt,
+                },
+                files: self,
+            },
+            command: RunCommand {
+                processes: &processes,
+                patience: Duration::from_secs(120),
+                shell: Shell::Full,
+                output_files: &|| self.root.join("output"),
+            },
             todos: &|todos| self.note(format!("{} todos", todos.len())),
             spawn: Some(&spawn),
         })
@@ -289,7 +300,7 @@ fn every_tool_may_be_listed_among_the_permissions() {
         let names = toolbox.specs().map(|spec| spec.name.to_string());
         names.collect()
     };
-    let listed = TOOLS.map(str::to_owned);
+    let listed = super::names().map(str::to_owned);
     assert_eq!(world.with_tools(names), listed.into());
 }
 

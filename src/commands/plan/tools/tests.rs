@@ -14,7 +14,8 @@ use crate::agent::protocol::Protocol as _;
 use crate::agent::protocol::tool_calls::{CLAUDE_CODE, ToolCalls};
 use crate::agent::tool::ToolError;
 use crate::agent::tools::command::{AllowedCommand, Shell};
-use crate::agent::tools::files::PathEdit;
+use crate::agent::tools::files::{Files, PathEdit};
+use crate::agent::tools::place::Outside;
 use crate::commands::plan::forms::{TaskList, WorkSummary};
 use crate::commands::plan::plan_tools::PlanUpdate;
 use crate::commands::plan::types::Criterion;
@@ -78,12 +79,17 @@ impl World {
             output_files: &|| self.root.join("output"),
         };
         let tools = PlanTools {
-            root: &self.root,
-            outside: Outside::Refused,
-            files: self,
+            access: FileAccess {
+                read: ReadAccess {
+                    root: &self.root,
+                    outside: Outside::Refused,
+                    closed: &[],
+                    interrupt: &interrupt,
+                },
+                files: self,
+            },
             command,
             has_failed: &Cell::new(false),
-            interrupt: &interrupt,
             changes: self,
             keeper: self,
             user: Some(self),

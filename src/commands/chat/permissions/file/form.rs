@@ -5,6 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use crate::agent::judge::LOOKS;
+use crate::commands::chat::tools;
 use crate::sys::home_file::first_version;
 use crate::sys::text::one_line;
 
@@ -22,23 +23,6 @@ const DEFAULTS: [(&str, PermissionAction); 5] = [
 
 /// Tools that are used without asking.
 const UNASKED: [&str; 2] = ["update_todos", "spawn_agent"];
-
-/// The tools that may be listed, which are all that exist.
-pub(crate) const TOOLS: [&str; 13] = [
-    "read_file",
-    "list_files",
-    "search_project",
-    "write_file",
-    "edit_file",
-    "replace_in_files",
-    "delete_file",
-    "execute_command",
-    "read_background",
-    "list_background",
-    "kill_background",
-    "update_todos",
-    "spawn_agent",
-];
 
 /// A permanent choice of the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -226,13 +210,13 @@ pub(crate) fn rule_words(prefix: &str) -> String {
 /// Reads the name of a tool. Unknown names are rejected, as a misspelt one would forbid nothing.
 fn known_tool<'de, D: Deserializer<'de>>(input: D) -> Result<String, D::Error> {
     let name = String::deserialize(input)?;
-    if TOOLS.contains(&&*name) {
+    if tools::names().contains(&&*name) {
         return Ok(name);
     }
     Err(D::Error::custom(format!(
         "there is no tool `{}`: known are {}",
         one_line(&name, LONGEST_NAME),
-        TOOLS.join(", ")
+        tools::names().join(", ")
     )))
 }
 
