@@ -267,7 +267,10 @@ impl From<Error> for AgentError {
             .downcast()
             .or_else(|error| error.downcast().map(Self::Model))
             .or_else(|error| error.downcast::<OverBudget>().map(Self::from))
-            .or_else(|error| error.downcast().map(Self::too_long))
+            .or_else(|error| {
+                let fits = error.downcast::<DoesNotFit>();
+                fits.map(|fits| Self::too_long(fits.prompt_tokens, fits.window))
+            })
             .unwrap_or_else(Self::Host)
     }
 }
@@ -291,13 +294,8 @@ impl AgentError {
         }
     }
 
-    fn too_long(
-        DoesNotFit {
-            prompt_tokens: tokens,
-            window,
-            ..
-        }: DoesNotFit,
-    ) -> Self {
+    /// Creates the error for a prompt with so many tokens, for which no model with a larger window is known.
+    pub fn too_long(tokens: u64, window: u64) -> Self {
         Self::TooLong {
             tokens,
             window,
@@ -329,8 +327,7 @@ impl Fault {
     pub fn at(line: usize, problem: impl Into<String>) -> Self {
         Self {
             line: Some(line),
-            problem: problem.into(),
-            remedy: "",
+            ..Self::of_all(problem)
         }
     }
 

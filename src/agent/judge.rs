@@ -239,7 +239,7 @@ impl Judge<'_> {
         arguments: &[ShellWord],
     ) -> Option<&'static str> {
         if has(list("run files"), name) {
-            let mut scripts = arguments.iter().filter(|word| is_script(word));
+            let mut scripts = arguments.iter().filter(|word| is_script(&word.text));
             return scripts.find_map(|script| self.guard_file(script));
         }
         let is_written =
@@ -267,15 +267,15 @@ impl Judge<'_> {
         let inner = arguments.get(before..).unwrap_or_default();
         match inner.first() {
             Some(first) if first.may_be_option() => Some(OPTIONS),
-            Some(first) if is_script(first) => self.guard_file(first),
+            Some(first) if is_script(&first.text) => self.guard_file(first),
             _ => self.guard(inner, only_looks(inner)),
         }
     }
 }
 
 /// Reports whether a word has the file extension of a script.
-fn is_script(word: &ShellWord) -> bool {
-    let ending = word.text.rsplit_once('.').map(|(_, ending)| ending);
+fn is_script(word: &str) -> bool {
+    let ending = word.rsplit_once('.').map(|(_, ending)| ending);
     ending.is_some_and(|ending| has(list("scripts"), ending))
 }
 
@@ -368,12 +368,8 @@ fn prefix_length(words: &[&str]) -> usize {
         Some((at, _)) if is_script => at + 2,
         Some(_) if name == "curl" => words.len(),
         Some(_) if has(list("without subcommands"), name) => 1,
-        Some((at, word)) if has(list("deep"), name) && is_name(word) => {
-            let next = arguments.get(at + 1).filter(|word| is_name(word));
-            at + 2 + usize::from(next.is_some())
-        }
         // In `npm run lint`, `lint` identifies the command.
-        Some((at, "run")) => {
+        Some((at, word)) if word == "run" || has(list("deep"), name) && is_name(word) => {
             let next = arguments.get(at + 1).filter(|word| is_name(word));
             at + 2 + usize::from(next.is_some())
         }
@@ -498,13 +494,9 @@ fn name(program: &str) -> Cow<'_, str> {
 
 /// The program name without its version or variant: `python3.12`, `vim.tiny`.
 fn stem(name: &str) -> &str {
-    let is_script = name
-        .rsplit_once('.')
-        .is_some_and(|(_, ending)| has(list("scripts"), ending));
-    let stem = name
-        .split(|c: char| c.is_ascii_digit() || matches!(c, '.' | '@'))
-        .next();
-    stem.filter(|_| !is_script).unwrap_or(name)
+    let mut parts = name.split(|c: char| c.is_ascii_digit() || matches!(c, '.' | '@'));
+    let stem = parts.next().filter(|_| !is_script(name));
+    stem.unwrap_or(name)
 }
 
 #[cfg(test)]

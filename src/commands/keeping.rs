@@ -133,8 +133,12 @@ impl<F: SessionForm> KeptSession<'_, F> {
     /// # Errors
     /// When they cannot be read.
     pub fn others(&self, directory: &Path) -> Result<Vec<(String, String)>, Failure> {
-        let own = self.session.borrow().id();
-        Ok(sessions::others(self.clock, &self.store, directory, &own)?)
+        let (own, zone) = (self.session.borrow().id(), *self.clock.now().offset());
+        let others = self.store.list_in(directory)?.into_iter();
+        let others = others.filter(|other| other.id != own);
+        Ok(others
+            .map(|other| (other.id.clone(), sessions::line::<F>(&other, zone)))
+            .collect())
     }
 }
 

@@ -8,7 +8,6 @@ use crate::agent::session::{SessionForm, SessionStore, SessionSummary};
 use crate::project::home::AgentHome;
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
-use crate::sys::environment::Clock;
 use crate::sys::error::Error;
 use crate::sys::text::{escaped, truncated};
 use crate::ui::columns::{self, Align::Left};
@@ -51,9 +50,7 @@ pub fn list<F: SessionForm>(
     home: &Path,
     days: u32,
 ) -> Result<Outcome, Failure> {
-    let sessions = store::<F>(context, agent, home, days)
-        .list()
-        .map_err(Error::from)?;
+    let sessions = store::<F>(context, agent, home, days).list()?;
     let zone = *context.clock.now().offset();
     Ok(Outcome::shown(
         text::<F>(&sessions, zone, context.reporter.columns()),
@@ -79,27 +76,8 @@ pub fn edit(
     )))
 }
 
-/// Returns the other sessions of this directory, newest first, each with its id and a one-line description. `own` is
-/// left out.
-///
-/// # Errors
-/// When they cannot be read.
-pub fn others<F: SessionForm>(
-    clock: &dyn Clock,
-    store: &SessionStore<'_, F>,
-    directory: &Path,
-    own: &str,
-) -> Result<Vec<(String, String)>, Error> {
-    let zone = *clock.now().offset();
-    let here = store.list_in(directory)?.into_iter();
-    let others = here.filter(|other| other.id != own);
-    Ok(others
-        .map(|other| (other.id.clone(), line::<F>(&other, zone)))
-        .collect())
-}
-
 /// Formats time, state and prompt of a session on one line.
-fn line<F: SessionForm>(session: &SessionSummary, zone: FixedOffset) -> String {
+pub fn line<F: SessionForm>(session: &SessionSummary, zone: FixedOffset) -> String {
     let [_, time, state, _, prompt] = cells::<F>(session, zone);
     // For a damaged session, the cell holds the error instead of a prompt.
     let prompt = if session.outline.is_ok() { &prompt } else { "" };

@@ -15,9 +15,9 @@ use self::tally::Tally;
 use super::keeping::SessionChoice;
 use super::{diff, last, undo};
 use crate::agent::AgentError;
-use crate::model::ModelTable;
+use crate::model::{ModelSpec, ModelTable};
 use crate::record::event::Event;
-use crate::record::result;
+use crate::record::result::{self, RunRecord};
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::sys::exit::Exit;
@@ -107,7 +107,10 @@ pub trait Talker {
     /// # Errors
     /// When the user interrupts it.
     fn models(&mut self, context: &Context<'_>) -> Result<Menu, Failure> {
-        Ok(model_menu(context, &self.standing().model))
+        let models = context.models.as_ref().map_or(&[][..], ModelTable::models);
+        let named = |spec: &ModelSpec| spec.display_name.clone().unwrap_or_default();
+        let now = self.standing().model;
+        Ok(model_menu("Choose a model", models, named, &now))
     }
 
     /// Switches to the model of this name.
@@ -258,22 +261,14 @@ impl<'t> Talk<'t> {
 
     /// Adds the usage of a request to the tally.
     pub fn count(&mut self, done: &Result<Outcome, Failure>) {
-        let (record, log) = match done {
-            Ok(outcome) => (&outcome.record, &outcome.log),
-            Err(failure) => (&failure.record, &failure.log),
-        };
-        if let Some(record) = record {
-            self.tally.add(record, log.as_deref());
+        if let Some(record) = record_of(done) {
+            self.tally.add(record);
         }
     }
 
     /// Adds the usage of a command to the tally, without replacing the last request.
     pub fn spend(&mut self, done: &Result<Outcome, Failure>) {
-        let record = match done {
-            Ok(outcome) => &outcome.record,
-            Err(failure) => &failure.record,
-        };
-        if let Some(record) = record {
+        if let Some(record) = record_of(done) {
             self.tally.spend(record);
         }
     }
@@ -480,6 +475,14 @@ impl<'t> Talk<'t> {
     }
 }
 
+/// Returns the record of a run, if it has one, however the run ended.
+pub fn record_of(done: &Result<Outcome, Failure>) -> Option<&RunRecord> {
+    match done {
+        Ok(outcome) => outcome.record.as_deref(),
+        Err(failure) => failure.record.as_deref(),
+    }
+}
+
 /// Returns the next non-blank line that the user types, or `None` at the end of input. `stopped` is the time of their
 /// last request to stop, if no other input followed: a second one shortly after means that they want to leave.
 ///
@@ -581,17 +584,17 @@ pub fn hints_at_question() -> Vec<CommandHint> {
     slash::listed(AT_QUESTION, &[])
 }
 
-/// Builds a menu of the models in the table, with the one called `now` selected.
-fn model_menu(context: &Context<'_>, now: &str) -> Menu {
-    let models = context.models.as_ref().map_or(&[][..], ModelTable::models);
-    let items = models.iter().map(|spec| {
-        (
-            spec.name.clone(),
-            spec.display_name.clone().unwrap_or_default(),
-        )
-    });
+/// Builds a menu of these models, each with its description. The one called `now` is selected.
+pub fn model_menu(
+    title: &str,
+    models: &[ModelSpec],
+    described: impl Fn(&ModelSpec) -> String,
+    now: &str,
+) -> Menu {
+    let items = models.iter();
+    let items = items.map(|spec| (spec.name.clone(), described(spec)));
     Menu {
-        title: "Choose a model".to_owned(),
+        title: title.to_owned(),
         items: items.collect(),
         at: models.iter().position(|spec| spec.name == now).unwrap_or(0),
     }

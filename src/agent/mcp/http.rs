@@ -61,6 +61,24 @@ pub(super) struct HttpCall<'c> {
     pub limit: Option<Duration>,
 }
 
+impl<'c> HttpCall<'c> {
+    /// Creates a POST of a JSON text.
+    pub fn post(
+        url: Option<&'c str>,
+        headers: &'c [(&'static str, String)],
+        body: &'c str,
+        limit: Duration,
+    ) -> Self {
+        Self {
+            method: "POST",
+            url,
+            headers,
+            body: Some(body),
+            limit: Some(limit),
+        }
+    }
+}
+
 impl Caller {
     /// Makes a call and returns the answer, whatever its status. A redirect that adds a slash to the server's own URL
     /// is followed and remembered, since many servers are mounted that way.

@@ -41,15 +41,10 @@ impl AnswerStream {
         );
         let (endpoint, headers, body) =
             (self.endpoint.clone(), headers(message), message.to_text());
-        let (id, limit) = (message.id.unwrap_or(NONE), Some(deadline.left()));
+        let (id, limit) = (message.id.unwrap_or(NONE), deadline.left());
         let run = move || {
-            let answered = caller.call(&HttpCall {
-                method: "POST",
-                url: Some(&endpoint),
-                headers: &headers,
-                body: Some(&body),
-                limit,
-            });
+            let call = HttpCall::post(Some(&endpoint), &headers, &body, limit);
+            let answered = caller.call(&call);
             let is_accepted = |status: u16| ACCEPTED.contains(&status);
             let answered = answered.map(|response| match response.status().as_u16() {
                 // The body of an acknowledgement is not needed.
@@ -163,13 +158,9 @@ impl Transport for HttpSse<'_> {
 
     fn notify(&mut self, message: Outgoing<'_>, deadline: Deadline<'_>) -> Result<(), Failed> {
         let stream = self.stream.as_ref().ok_or_else(|| self.gone())?;
-        let call = HttpCall {
-            method: "POST",
-            url: Some(&stream.endpoint),
-            headers: &headers(message),
-            body: Some(&message.to_text()),
-            limit: Some(deadline.left()),
-        };
+        let (headers, body) = (headers(message), message.to_text());
+        let url = Some(&*stream.endpoint);
+        let call = HttpCall::post(url, &headers, &body, deadline.left());
         self.peer.call(&call, true, deadline).map(drop)
     }
 

@@ -246,14 +246,11 @@ impl Reading {
 
     /// Answers a request from the server; the outcome is ignored.
     fn reply(&self, reply: &Value) {
-        let _ = self.endpoint.as_ref().map(|endpoint| {
-            self.caller.call(&HttpCall {
-                method: "POST",
-                url: Some(endpoint),
-                headers: self.session.as_deref().unwrap_or_default(),
-                body: Some(&reply.to_string()),
-                limit: Some(ASIDE),
-            })
-        });
+        if let Some(url) = self.endpoint.as_deref() {
+            let headers = self.session.as_deref().unwrap_or_default();
+            let body = reply.to_string();
+            let call = HttpCall::post(Some(url), headers, &body, ASIDE);
+            let _ = self.caller.call(&call);
+        }
     }
 }

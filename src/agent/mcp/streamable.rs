@@ -66,13 +66,7 @@ impl Streamable<'_> {
         body: &str,
         deadline: Deadline<'_>,
     ) -> Result<Response<Body>, Failed> {
-        let call = HttpCall {
-            method: "POST",
-            url: None,
-            headers,
-            body: Some(body),
-            limit: Some(deadline.left()),
-        };
+        let call = HttpCall::post(None, headers, body, deadline.left());
         self.peer.call(&call, self.session.is_some(), deadline)
     }
 

@@ -175,12 +175,7 @@ impl Truncate<'_> {
                 Err(_) => {}
             }
         }
-        Err(AgentError::TooLong {
-            tokens,
-            window: self.window,
-            answer: 0,
-            larger: None,
-        })
+        Err(AgentError::too_long(tokens, self.window))
     }
 
     fn share(&self, percent: u64) -> u64 {

@@ -21,12 +21,7 @@ impl Memory for Whole {
         if let Some(window) = self.window {
             let tokens = size(frame.system, &messages) + FRAMING;
             if tokens > window {
-                return Err(AgentError::TooLong {
-                    tokens,
-                    window,
-                    answer: 0,
-                    larger: None,
-                });
+                return Err(AgentError::too_long(tokens, window));
             }
         }
         Ok(View::of(messages))

@@ -25,7 +25,6 @@ pub static DELETE_FILE: ToolSpec = ToolSpec::new(
 .doing(Verb::Delete);
 
 /// Removes files.
-#[derive(Clone, Copy)]
 pub struct DeleteFile<'a>(pub FileAccess<'a>);
 
 impl Tool for DeleteFile<'_> {

@@ -28,7 +28,6 @@ pub static EDIT_FILE: ToolSpec = ToolSpec::new(
 );
 
 /// Replaces a passage of a file, once or everywhere.
-#[derive(Clone, Copy)]
 pub struct EditFile<'a>(pub FindAndReplace<'a>);
 
 impl Tool for EditFile<'_> {

@@ -115,7 +115,7 @@ pub(super) fn preview_of(files: &dyn Files, proposed: Vec<Proposed>) -> Result<S
 
 impl Proposed {
     /// The edit, if the file is inside the project.
-    fn edit(&self) -> Option<PathEdit> {
+    pub fn edit(&self) -> Option<PathEdit> {
         let ResolvedPath::Inside(path) = &self.place else {
             return None;
         };
@@ -144,9 +144,13 @@ pub(super) fn line_count(content: &[u8]) -> usize {
     newlines + usize::from(content.last().is_some_and(|last| *last != b'\n'))
 }
 
+/// Line numbers named in a message.
+const NAMED: usize = 10;
+/// Line numbers that [`at_lines`] needs at most, to name some and say that there are more.
+pub(super) const MOST_LINES: usize = NAMED + 1;
+
 /// Formats line numbers as in `lines 4, 17 and 90`, naming at most ten.
 pub(super) fn at_lines(lines: &[usize]) -> String {
-    const NAMED: usize = 10;
     let named: Vec<String> = lines
         .iter()
         .take(NAMED)

@@ -86,7 +86,6 @@ pub trait User {
 }
 
 /// Asks the user a question.
-#[derive(Clone, Copy)]
 pub struct AskUser<'a>(pub &'a dyn User);
 
 impl Tool for AskUser<'_> {
@@ -114,7 +113,6 @@ pub static REQUEST_APPROVAL: ToolSpec = ToolSpec::new(
 );
 
 /// Asks the user for approval, and stops the work if it is refused.
-#[derive(Clone, Copy)]
 pub struct RequestApproval<'a>(pub &'a dyn User);
 
 impl Tool for RequestApproval<'_> {

@@ -61,7 +61,6 @@ fn given_range(arguments: &Arguments) -> Result<Option<LineRange>, ToolError> {
 }
 
 /// Reads whole files, for agents that cannot select lines; they read the middle of a long file with a command.
-#[derive(Debug, Clone, Copy)]
 pub struct ReadWhole<'a>(pub ReadFile<'a>);
 
 impl Tool for ReadWhole<'_> {
@@ -96,7 +95,6 @@ pub static READ_PART: ToolSpec = ToolSpec::new(
 );
 
 /// Reads files by first line and number of lines; binary files are an error.
-#[derive(Debug, Clone, Copy)]
 pub struct ReadPart<'a>(pub ReadFile<'a>);
 
 impl Tool for ReadPart<'_> {

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use memchr::{memchr_iter, memmem};
 
-use super::files::{FileAccess, Proposed, at_lines, line_count, preview_of};
+use super::files::{FileAccess, MOST_LINES, Proposed, at_lines, line_count, preview_of};
 use super::place::ResolvedPath;
 use super::write::put;
 use crate::agent::tool::{Arguments, Effect, Parameter, Tool, ToolError, ToolOutput, ToolSpec};
@@ -33,7 +33,6 @@ pub static FIND_AND_REPLACE_IN_FILE: ToolSpec = ToolSpec::new(
 );
 
 /// Replaces passages of files.
-#[derive(Clone, Copy)]
 pub struct FindAndReplace<'a>(pub FileAccess<'a>);
 
 impl Tool for FindAndReplace<'_> {
@@ -213,12 +212,8 @@ fn with_lf(text: &str) -> String {
 }
 
 fn ambiguous(text: &str, found: &[usize], passage: &Passage<'_>) -> String {
-    let (mut lines, mut line, mut done) = (Vec::with_capacity(found.len()), 1, 0);
-    for at in found {
-        line += newlines(text.get(done..*at).unwrap_or_default());
-        done = *at;
-        lines.push(line);
-    }
+    let lines = found.iter().take(MOST_LINES);
+    let lines: Vec<usize> = lines.map(|at| line_of(text.as_bytes(), *at)).collect();
     format!(
         "`{}` is found {} times: {}; {}",
         passage.words[0],
@@ -234,7 +229,7 @@ fn not_found(text: &str, find: &str, word: &str) -> String {
     let lines: Vec<usize> = first.map_or_else(Vec::new, |first| {
         let numbered = text.lines().zip(1..);
         let holding = numbered.filter(|(line, _)| line.contains(first));
-        holding.map(|(_, number)| number).take(11).collect()
+        holding.map(|(_, number)| number).take(MOST_LINES).collect()
     });
     if lines.is_empty() {
         return format!(

@@ -8,11 +8,10 @@ use std::borrow::Cow;
 
 use regex::Regex;
 
-use super::files::{FileAccess, PathEdit, Proposed, ReadAccess, preview_of, with_warnings};
-use super::place::{Outside, ResolvedPath, quoted};
+use super::files::{FileAccess, Proposed, ReadAccess, preview_of, with_warnings};
+use super::place::{Outside, quoted};
 use super::search::{LARGEST, READ_AT_MOST, SearchFiles, parsed};
 use crate::agent::tool::{Arguments, Effect, Parameter, Tool, ToolError, ToolOutput, ToolSpec};
-use crate::edit::EditKind;
 use crate::model::Category;
 use crate::sys::numbers::counted;
 
@@ -36,7 +35,6 @@ pub static REPLACE_IN_FILES: ToolSpec = ToolSpec::new(
 .of_category(Category::Search);
 
 /// Replaces text in files of the project, never in others.
-#[derive(Clone, Copy)]
 pub struct ReplaceInFiles<'a>(pub FileAccess<'a>);
 
 impl Tool for ReplaceInFiles<'_> {
@@ -50,17 +48,14 @@ impl Tool for ReplaceInFiles<'_> {
         );
         let mut said = format!("replaced {all}:");
         for changed in changed.iter().take(NAMED) {
-            said.push_str(&format!(
-                "\n{} in {}",
-                changed.places,
-                quoted(&changed.path)
-            ));
+            let path = changed.file.place.shown();
+            said.push_str(&format!("\n{} in {path}", changed.places));
         }
         if let Some(more @ 1..) = changed.len().checked_sub(NAMED) {
             said.push_str(&format!("\nand {}", counted(more as u64, "more file")));
         }
-        let edits = changed.into_iter().map(ChangedFile::edit).collect();
-        let warnings = self.0.files.apply(edits)?;
+        let edits = changed.iter().filter_map(|changed| changed.file.edit());
+        let warnings = self.0.files.apply(edits.collect())?;
         Ok(ToolOutput {
             brief: Some(all),
             ..with_warnings(said, warnings)
@@ -69,28 +64,16 @@ impl Tool for ReplaceInFiles<'_> {
 
     fn preview(&self, arguments: &Arguments) -> Result<Option<String>, ToolError> {
         let changed = self.changed(arguments)?;
-        let proposed = changed.into_iter().map(|changed| Proposed {
-            place: ResolvedPath::Inside(changed.path),
-            before: Some(changed.before.into_bytes()),
-            after: Some(changed.after),
-        });
-        preview_of(self.0.files, proposed.collect()).map(Some)
+        let files = changed.into_iter().map(|changed| changed.file);
+        preview_of(self.0.files, files.collect()).map(Some)
     }
 }
 
 /// A file with all matches replaced, before it is written.
 struct ChangedFile {
-    path: String,
-    before: String,
-    after: String,
+    file: Proposed,
     /// The number of replacements.
     places: usize,
-}
-
-impl ChangedFile {
-    fn edit(self) -> PathEdit {
-        (self.path, EditKind::Write(self.after))
-    }
 }
 
 impl ReplaceInFiles<'_> {
@@ -119,8 +102,7 @@ impl ReplaceInFiles<'_> {
         });
         let is_whole = search.each_file(arguments.get("path"), |file, content| {
             read += content.len();
-            let (ResolvedPath::Inside(path), Ok(before)) = (file, String::from_utf8(content))
-            else {
+            let Ok(before) = String::from_utf8(content) else {
                 return true;
             };
             if before.contains('\0') {
@@ -129,13 +111,12 @@ impl ReplaceInFiles<'_> {
             let (after, places) = replaced(&regex, replacement, &before);
             matching += places;
             if after != before {
-                let path = path.clone();
-                changed.push(ChangedFile {
-                    path,
-                    before,
-                    after,
-                    places,
-                });
+                let file = Proposed {
+                    place: file.clone(),
+                    before: Some(before.into_bytes()),
+                    after: Some(after),
+                };
+                changed.push(ChangedFile { file, places });
             }
             changed.len() <= MOST_FILES && read < READ_AT_MOST
         })?;

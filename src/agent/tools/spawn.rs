@@ -30,7 +30,6 @@ pub static SPAWN_AGENT: ToolSpec = ToolSpec::new(
 pub type Work<'a> = dyn Fn(&str) -> Result<String, AgentError> + 'a;
 
 /// Starts helper agents, which this function runs.
-#[derive(Clone, Copy)]
 pub struct SpawnAgent<'a>(pub &'a Work<'a>);
 
 impl Tool for SpawnAgent<'_> {

@@ -38,7 +38,6 @@ pub static UPDATE_TODOS: ToolSpec = ToolSpec::new(
 .doing(Verb::Note);
 
 /// Replaces the todo list; this function stores it and shows it.
-#[derive(Clone, Copy)]
 pub struct UpdateTodos<'a>(pub &'a dyn Fn(Vec<Todo>));
 
 impl Tool for UpdateTodos<'_> {

@@ -35,7 +35,6 @@ pub static WRITE_FILE: ToolSpec = ToolSpec::new(
 .doing(Verb::Write);
 
 /// Writes files.
-#[derive(Clone, Copy)]
 pub struct WriteFile<'a>(pub FileAccess<'a>);
 
 impl Tool for WriteFile<'_> {

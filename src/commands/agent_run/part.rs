@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 
 use super::run::AgentRun;
-use crate::agent::tool::ToolError;
 use crate::agent::tools::diff::ChangesSoFar;
 use crate::commands::error::CommandError;
 use crate::edit::{EditKind, LossGuard, ParsedReply, PathPolicy};
@@ -157,9 +156,9 @@ impl AgentRun<'_> {
 }
 
 impl ChangesSoFar for AgentRun<'_> {
-    fn diff(&self) -> Result<String, ToolError> {
+    fn diff(&self) -> String {
         let worktree = self.worktree.as_ref();
         let diff = worktree.map(|worktree| closing::diff_so_far(&worktree.tree.borrow()));
-        Ok(diff.unwrap_or_default())
+        diff.unwrap_or_default()
     }
 }

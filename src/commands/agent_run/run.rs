@@ -410,7 +410,7 @@ impl<'c> AgentRun<'c> {
             run.log_step()?;
         }
         if let Some(worktree) = worktree.filter(|_| runs) {
-            worktree.observe(&mut run);
+            worktree.tree.borrow_mut().observe(&mut run);
         }
         Ok(())
     }

@@ -39,11 +39,6 @@ impl<'c> Worktree<'c> {
         }
     }
 
-    /// Records what a command did to the files that the run has changed.
-    pub fn observe(&self, run: &mut Run<'_>) {
-        self.tree.borrow_mut().observe(run);
-    }
-
     /// Lists the files changed in this run and before it, for the auditor.
     pub fn told(&self) -> String {
         let changed = closing::changed_so_far(&self.tree.borrow());
@@ -75,7 +70,7 @@ impl<'c> Worktree<'c> {
 
     /// Reports the changes of the run and the warnings about them, before it ends.
     pub fn review(&self, context: &Context<'_>, run: &mut Run<'_>) {
-        self.observe(run);
+        self.tree.borrow_mut().observe(run);
         let tree = self.tree.borrow();
         let files = tree.changed().map(|path| (path, None));
         closing::review(context, run, &tree, files);

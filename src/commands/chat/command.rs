@@ -43,7 +43,7 @@ const HISTORY: &str = "history.jsonl";
 pub fn chat(context: &Context<'_>, arguments: &ChatArgs, stdin: Stdin) -> Result<Outcome, Failure> {
     match &arguments.command {
         Some(ChatCommand::Login { given, .. }) if !given.is_empty() => {
-            return Err(Error::from(ChatError::KeyAsArgument).into());
+            return Err(ChatError::KeyAsArgument.into());
         }
         Some(ChatCommand::Login {
             account, provider, ..
@@ -72,14 +72,10 @@ pub fn chat(context: &Context<'_>, arguments: &ChatArgs, stdin: Stdin) -> Result
         return headless(context, options, mode);
     }
     if !stdin.is_terminal || !stdin.is_seen {
-        return Err(
-            Error::from(ChatError::NoTerminal("standard input or output is not one")).into(),
-        );
+        return Err(ChatError::NoTerminal("standard input or output is not one").into());
     }
     if is_dumb(context.environment) {
-        return Err(
-            Error::from(ChatError::NoTerminal("`TERM` says that it can do nothing")).into(),
-        );
+        return Err(ChatError::NoTerminal("`TERM` says that it can do nothing").into());
     }
     let mode = SharedMode::new(mode.unwrap_or_default());
     interactive(context, options, arguments.first.as_deref(), &mode)
@@ -93,7 +89,7 @@ fn headless(
 ) -> Result<Outcome, Failure> {
     let request = options.request.as_deref();
     if request.is_some_and(|request| request.trim().is_empty()) {
-        return Err(Error::from(InputError::Blank).into());
+        return Err(InputError::Blank.into());
     }
     let own = request.map(own_command).transpose()?.flatten();
     let chosen = models::choose(context, &options.choice, None, None)?;
@@ -159,7 +155,7 @@ fn own_command(request: &str) -> Result<Option<(&str, &str)>, ChatError> {
 fn expanded(place: &mut ChatPlace<'_>, name: &str, argument: &str) -> Result<UserRequest, Failure> {
     let Some(command) = place.command(name) else {
         let name = outgoing::censored(name);
-        return Err(Error::from(ChatError::UnknownCommand(name)).into());
+        return Err(ChatError::UnknownCommand(name).into());
     };
     if let Some(model) = command.model.clone() {
         place.choose_model(&model)?;
@@ -167,7 +163,7 @@ fn expanded(place: &mut ChatPlace<'_>, name: &str, argument: &str) -> Result<Use
     let argument = request::censored(place, argument);
     attach::expand(place, None, name, &argument)?.map_err(|problem| {
         let name = name.to_owned();
-        Error::from(ChatError::NotExpanded { name, problem }).into()
+        ChatError::NotExpanded { name, problem }.into()
     })
 }
 

@@ -199,9 +199,7 @@ pub fn login(
     is_terminal: bool,
 ) -> Result<Outcome, Failure> {
     // Everything else is checked before the user has to type a key.
-    check_name(account.unwrap_or(DEFAULT))
-        .map_err(ChatError::from)
-        .map_err(Error::from)?;
+    check_name(account.unwrap_or(DEFAULT)).map_err(ChatError::from)?;
     opened(context)?;
     let typed = if is_terminal {
         hidden::line(PROMPT, context.interrupt)
@@ -211,10 +209,9 @@ pub fn login(
     };
     if let Err(InputError::NotUtf8(_) | InputError::LineTooLong(_)) = typed {
         let problem = KeyProblem::NotVisibleAscii;
-        return Err(Error::from(ChatError::from(problem)).into());
+        return Err(ChatError::from(problem).into());
     }
-    let typed = typed.map_err(Error::from)?;
-    let line = typed.answer().map_err(Error::from)?.unwrap_or_default();
+    let line = typed?.answer()?.unwrap_or_default();
     let provider = provider.or(provider_of(&line)).unwrap_or(accounts::USUAL);
     Ok(log_in_with(context, &line, account, provider)?.outcome())
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 use super::error::ChatError;
 use super::login::{self, ChatKey};
 use crate::commands::models::HOME_FILE;
+use crate::commands::talk::model_menu;
 use crate::model::price::Rates;
 use crate::model::{
     CHAT_MODELS, ListedModel, ModelSpec, ModelTable, Provider, ToolForm, retired, served,
@@ -120,14 +121,9 @@ pub fn models<'c>(
 /// Builds the menu of models in the table's order, with details from the vendor's list if it is known. The model called
 /// `now` is selected.
 pub fn menu(table: &ModelTable, listed: Option<&[ListedModel]>, now: &str) -> Menu {
-    let models = table.models();
-    let items = models.iter();
-    let items = items.map(|spec| (spec.name.clone(), description(spec, listed)));
-    Menu {
-        title: "Choose a model: window, dollars per million tokens in/out".to_owned(),
-        items: items.collect(),
-        at: models.iter().position(|spec| spec.name == now).unwrap_or(0),
-    }
+    let title = "Choose a model: window, dollars per million tokens in/out";
+    let described = |spec: &ModelSpec| description(spec, listed);
+    model_menu(title, table.models(), described, now)
 }
 
 fn description(spec: &ModelSpec, listed: Option<&[ListedModel]>) -> String {

@@ -21,6 +21,7 @@ use crate::agent::{Agent, AgentError, Brief, Env, Host, ToolTries};
 use crate::commands::agent_run::{AgentRun, AgentSetup};
 use crate::commands::answers::AnswerSource;
 use crate::commands::keeping::Keeping as _;
+use crate::commands::talk::record_of;
 use crate::commands::workspace::PROOF_TIMEOUT;
 use crate::model::message::Role;
 use crate::model::{Purpose, ToolChoice};
@@ -149,11 +150,7 @@ fn in_run(
     };
     let is_refused = matches!(&result, Err(error) if error.exit() == Exit::NotPermitted);
     let finished = run.finish(result);
-    let record = match &finished {
-        Ok(outcome) => &outcome.record,
-        Err(failure) => &failure.record,
-    };
-    if let Some(record) = record {
+    if let Some(record) = record_of(&finished) {
         spending::count(place, record);
     }
     let answered = finished.map(|outcome| Outcome {

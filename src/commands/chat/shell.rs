@@ -18,7 +18,6 @@ use crate::model::Purpose;
 use crate::record::event::Event;
 use crate::record::question::{Answer, Question};
 use crate::run::outcome::Failure;
-use crate::sys::error::Error;
 
 /// Runs a command that the user has typed after `!`; the model sees it with the next request.
 ///
@@ -92,7 +91,7 @@ pub fn output_of(
                 let problem = "forbidden in this mode, or by the project's permissions";
                 return Ok(Err(format!("`{command}` is {problem}")));
             }
-            return Err(Error::from(ChatError::NotPermitted(refused)).into());
+            return Err(ChatError::NotPermitted(refused).into());
         }
     };
     // Permissions may have become stricter while the user was asked.

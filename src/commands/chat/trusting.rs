@@ -107,8 +107,8 @@ pub fn trust(context: &Context<'_>, is_given: bool) -> Result<Outcome, Failure> 
             "nothing was trusted: `always` counts as `ask` here",
         ));
     }
-    let trusted = permissions.trust(&untrusted.commands).map_err(NotReady::of);
-    trusted.map_err(Error::from)?;
+    let trusted = permissions.trust(&untrusted.commands);
+    trusted.map_err(NotReady::of)?;
     let paths = untrusted.paths.iter().map(|path| format!("`{path}`"));
     let paths = paths.collect::<Vec<_>>().join(", ");
     Ok(Outcome::said(format!("done: {paths} trusted as it is now")))

@@ -118,7 +118,7 @@ fn in_session(
     let open = || open_session(context, home, arguments, &options);
     let resumed = is_resumed.then(open).transpose()?;
     let is_over = |kept: &KeptPlan<'_>| {
-        let path = kept.document(context.project.root());
+        let path = kept.session.borrow().document(context.project.root());
         let read = document_of(context, kept, &path).read();
         let is_open = |tasks: Vec<PlanTask>| tasks.iter().any(PlanTask::is_open);
         !kept.is_under_way() && read.is_ok_and(|read| !is_open(read.plan().tasks))
@@ -139,13 +139,13 @@ fn in_session(
     let instructions = instructions.map_err(NotReady::of)?;
     let kept = resumed.map_or_else(open, Ok)?;
     let chat = ChatLog::open(
-        &kept.chat_log(),
+        &kept.session.borrow().chat_log(),
         context.clock,
         context.redactor,
         context.reporter,
     )?;
     let mut context = context.with_reporter(&chat);
-    context.sandbox.document = Some(kept.document(root));
+    context.sandbox.document = Some(kept.session.borrow().document(root));
     if user.is_none() && !is_resumed {
         chat.system(QUESTION);
     }

@@ -38,16 +38,6 @@ use crate::ui::input::{InputError, User};
 pub type KeptPlan<'s> = KeptSession<'s, PlanSessionFile>;
 
 impl KeptPlan<'_> {
-    /// Path of the chat log.
-    pub fn chat_log(&self) -> PathBuf {
-        self.session.borrow().chat_log()
-    }
-
-    /// Path of the document, in the session's folder or in the project at `root`.
-    pub fn document(&self, root: &Path) -> PathBuf {
-        self.session.borrow().document(root)
-    }
-
     /// Calls `look` with the state.
     pub fn state<T>(&self, look: impl FnOnce(&PlanState) -> T) -> T {
         look(&self.session.borrow().file.state)
@@ -287,8 +277,9 @@ impl<'c> PlanPlace<'c> {
         let mut base = Workspace::of(context, options, kept, models, limits, &key_file)?;
         base.closed = own_paths(home, &["config", SESSIONS]);
         warnings.extend(base.uncontained.clone());
+        let document = base.kept.session.borrow().document(root);
         let mut place = Self {
-            document: base.kept.document(root),
+            document,
             base,
             instructions: read.text,
             warnings,

@@ -81,7 +81,6 @@ pub trait PlanKeeper {
 }
 
 /// The tool `initialize_plan`.
-#[derive(Clone, Copy)]
 pub struct InitializePlan<'a>(pub &'a dyn PlanKeeper);
 
 impl Tool for InitializePlan<'_> {
@@ -110,7 +109,6 @@ impl Tool for InitializePlan<'_> {
 }
 
 /// The tool `update_plan`.
-#[derive(Clone, Copy)]
 pub struct UpdatePlan<'a>(pub &'a dyn PlanKeeper);
 
 impl Tool for UpdatePlan<'_> {

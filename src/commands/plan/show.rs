@@ -52,7 +52,7 @@ pub fn show(
         clock: context.clock,
         redactor: context.redactor,
     };
-    let document: PlanDocument = file.read().map_err(Error::from)?;
+    let document: PlanDocument = file.read()?;
     let plan = serde_json::to_value(document.plan()).unwrap_or_default();
     Ok(Outcome::shown(document.text(), plan))
 }

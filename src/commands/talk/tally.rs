@@ -28,7 +28,7 @@ pub struct Tally {
 
 impl Tally {
     /// Adds a finished run.
-    pub fn add(&mut self, record: &RunRecord, log: Option<&str>) {
+    pub fn add(&mut self, record: &RunRecord) {
         self.spend(record);
         self.took += record.seconds.0;
         self.last_took = Some(record.seconds.0);
@@ -38,7 +38,7 @@ impl Tally {
         self.context = used.map(|used| used.input_tokens).or(self.context);
         self.is_latest = record.tree == TreeState::Changed;
         if self.is_latest {
-            self.changed.extend(log.map(str::to_owned));
+            self.changed.extend(record.log.clone());
         }
     }
 
@@ -143,8 +143,13 @@ mod tests {
             tally.cost(0),
             "this session: 0 tokens; since the start: 0 requests, nothing spent, 0s"
         );
-        tally.add(&run(Some(0.25), 110, TreeState::Changed), Some("logs/1"));
-        tally.add(&run(None, 120, TreeState::Unchanged), Some("logs/2"));
+        for (run, log) in [
+            (run(Some(0.25), 110, TreeState::Changed), "logs/1"),
+            (run(None, 120, TreeState::Unchanged), "logs/2"),
+        ] {
+            let log = Some(log.to_owned());
+            tally.add(&RunRecord { log, ..run });
+        }
         assert_eq!(
             tally.line("m", "demo", 12_345, 1000),
             "m · demo · context 12% · 12,345 tokens · $0.50 · 1m 05s · /help, Ctrl-D quits"
