@@ -77,10 +77,11 @@ pub mod measured {
     pub use crate::project::ranking::{PastCommit, Ranked, Ranking, rank, terms};
     pub use crate::record::event::Event;
     pub use crate::record::mode::SharedMode;
+    pub use crate::record::tool::ToolEnd;
     pub use crate::run::past::findings::read as read_findings;
     pub use crate::secret::credentials::find;
     pub use crate::sys::interrupt::Signal;
-    pub use crate::ui::present::{ToolEnd, ToolUse};
+    pub use crate::ui::present::ToolUse;
     pub use crate::ui::tui::app::App;
     pub use crate::ui::tui::composer::{Composer, ComposerOptions};
     pub use crate::ui::tui::{Entry, ToScreen};

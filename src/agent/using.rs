@@ -15,7 +15,7 @@ use crate::model::message::Call;
 use crate::record::event::Event;
 use crate::record::seconds::Seconds;
 use crate::record::step::{Action, input_text};
-use crate::record::tool::Verb;
+use crate::record::tool::{ToolEnd, Verb};
 use crate::sys::excerpt::text::bounded;
 
 /// The result of using a tool.
@@ -87,14 +87,15 @@ impl Env<'_> {
         self.host.note(Note::Acted(Box::new(action), effect))?;
         self.reporter.event(&Event::ToolResult {
             name: call.name.clone(),
-            text: text.clone(),
-            verb,
-            brief: output.brief.clone(),
-            warnings: output.warnings.clone(),
-            command: output.command,
-            failed,
+            end: ToolEnd {
+                text: text.clone(),
+                brief: output.brief.clone(),
+                warnings: output.warnings.clone(),
+                failed,
+                command: output.command,
+                took,
+            },
             is_end: output.is_end,
-            took,
         });
         Ok(ToolUse {
             output,

@@ -409,8 +409,8 @@ impl Screen {
                     status.connection = Connection::Connected;
                 });
             }
-            Event::ToolResult { text, .. } => self.status(|status| {
-                let tokens = (text.chars().count() as u64).div_ceil(TOKEN);
+            Event::ToolResult { end, .. } => self.status(|status| {
+                let tokens = (end.text.chars().count() as u64).div_ceil(TOKEN);
                 status.used = status.used.saturating_add(tokens);
             }),
             Event::Retrying { .. } => {

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::seconds::seconds;
 use super::tasks::Task;
 use super::todos::Todo;
-use super::tool::{CommandEnd, Verb};
+use super::tool::{ToolEnd, Verb};
 use crate::model::price::Usd;
 use crate::model::tokens::Size;
 use crate::model::usage::Usage;
@@ -218,28 +218,12 @@ pub enum Event {
     ToolResult {
         /// The tool's name.
         name: String,
-        /// The result, as sent to the model.
-        text: String,
-        /// The result for a person, in a few words.
-        #[serde(skip)]
-        brief: Option<String>,
-        /// The warnings for the user, which are also part of the text.
-        #[serde(skip)]
-        warnings: Vec<String>,
-        /// The verb for the tool's action.
-        #[serde(skip)]
-        verb: Verb,
-        /// True if the tool failed.
-        failed: bool,
-        /// The outcome of the command that it ran.
-        #[serde(skip)]
-        command: CommandEnd,
+        /// Its result.
+        #[serde(flatten)]
+        end: ToolEnd,
         /// True if the agent uses the tool to say that it is done.
         #[serde(skip)]
         is_end: bool,
-        /// The duration.
-        #[serde(rename = "seconds", serialize_with = "seconds")]
-        took: Duration,
     },
     /// A reply does not have the form that the protocol requires; the model is told.
     Malformed {
@@ -324,12 +308,10 @@ impl Event {
             | Self::Malformed { fault: text, .. }
             | Self::Finished { summary: text, .. } => vec![text],
             Self::Tool { input, subject, .. } => vec![input, subject],
-            Self::ToolResult {
-                text,
-                brief,
-                warnings,
-                ..
-            } => std::iter::once(text).chain(brief).chain(warnings).collect(),
+            Self::ToolResult { end, .. } => {
+                let texts = std::iter::once(&mut end.text).chain(&mut end.brief);
+                texts.chain(&mut end.warnings).collect()
+            }
             Self::Connected { server, protocol } => vec![server, protocol],
             Self::Waiting { branch, status, .. } | Self::BranchEnded { branch, status, .. } => {
                 vec![branch, status]

@@ -1,6 +1,12 @@
 //! The use of a tool as data: the action, and how the command that it ran ended. Code that shows a run relies on these,
 //! and never parses the text of a result.
 
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::seconds::seconds;
+
 /// The verb for a tool's action, as shown to a person.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Verb {
@@ -60,6 +66,27 @@ impl Verb {
             Self::Note => "Update the list",
         }
     }
+}
+
+/// The result of a tool call.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct ToolEnd {
+    /// The result, as sent to the model.
+    pub text: String,
+    /// The result for a person, in a few words.
+    #[serde(skip)]
+    pub brief: Option<String>,
+    /// The warnings for the user, which are also part of the text.
+    #[serde(skip)]
+    pub warnings: Vec<String>,
+    /// True if the tool failed.
+    pub failed: bool,
+    /// The outcome of the command that it ran.
+    #[serde(skip)]
+    pub command: CommandEnd,
+    /// The duration.
+    #[serde(rename = "seconds", serialize_with = "seconds")]
+    pub took: Duration,
 }
 
 /// The outcome of the command that a tool ran.

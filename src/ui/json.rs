@@ -182,7 +182,7 @@ mod tests {
     use crate::model::price::Usd;
     use crate::model::{Purpose, StepId};
     use crate::record::tasks::{Task, TaskStatus};
-    use crate::record::tool::{CommandEnd, Verb};
+    use crate::record::tool::{ToolEnd, Verb};
 
     /// The schema, with nothing allowed that it does not describe.
     fn schema() -> jsonschema::Validator {
@@ -234,15 +234,13 @@ mod tests {
                 asks: false,
             },
             Event::ToolResult {
-                brief: None,
-                warnings: Vec::new(),
                 name: "COMMAND".to_owned(),
-                text: "a\nb".to_owned(),
-                verb: Verb::Use,
-                command: CommandEnd::None,
-                failed: false,
+                end: ToolEnd {
+                    text: "a\nb".to_owned(),
+                    took: Duration::from_millis(1500),
+                    ..ToolEnd::default()
+                },
                 is_end: false,
-                took: Duration::from_millis(1500),
             },
             Event::Malformed {
                 fault: "line 4: no tool".to_owned(),

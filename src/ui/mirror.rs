@@ -28,9 +28,9 @@ pub(super) fn lines(event: &Event, redactor: &Redactor, width: usize) -> Option<
             let call = redactor.text(&call).into_owned();
             ("tool> ", one_line(&call, CALL), SAID)
         }
-        Event::ToolResult { text, failed, .. } => {
-            let error = if *failed { "error: " } else { "" };
-            ("tool< ", format!("{error}{text}"), RESULT)
+        Event::ToolResult { end, .. } => {
+            let error = if end.failed { "error: " } else { "" };
+            ("tool< ", format!("{error}{}", end.text), RESULT)
         }
         Event::Heard { question, answer } => {
             (question.as_str(), answer.clone().unwrap_or_default(), SAID)
@@ -55,10 +55,9 @@ pub(super) fn lines(event: &Event, redactor: &Redactor, width: usize) -> Option<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::tool::{CommandEnd, Verb};
+    use crate::record::tool::{ToolEnd, Verb};
     use crate::sys::text::is_deceptive;
     use serde_json::{Value, json};
-    use std::time::Duration;
 
     const KEY: &str = "sekret-\"key\"-1";
 
@@ -81,14 +80,13 @@ mod tests {
     fn result(text: &str, failed: bool) -> Event {
         Event::ToolResult {
             name: "execute_agent".to_owned(),
-            text: text.to_owned(),
-            brief: Some("brief".to_owned()),
-            warnings: Vec::new(),
-            verb: Verb::Use,
-            command: CommandEnd::None,
-            failed,
+            end: ToolEnd {
+                text: text.to_owned(),
+                brief: Some("brief".to_owned()),
+                failed,
+                ..ToolEnd::default()
+            },
             is_end: false,
-            took: Duration::ZERO,
         }
     }
 

@@ -8,7 +8,7 @@ use super::change::sums;
 use crate::model::StepId;
 use crate::record::event::Event;
 use crate::record::tasks::{Task, TaskStatus};
-use crate::record::tool::{CommandEnd, Verb};
+use crate::record::tool::{ToolEnd, Verb};
 use crate::sys::numbers::{counted, elapsed, grouped};
 use crate::sys::text::one_line;
 
@@ -123,13 +123,13 @@ pub fn present(event: &Event) -> Option<Shown> {
         }
         // The audit reports the end.
         Event::ToolResult { is_end: true, .. } => return None,
-        Event::ToolResult { text, failed, .. } => {
-            let text = match text.trim() {
+        Event::ToolResult { end, .. } => {
+            let text = match end.text.trim() {
                 "" => "(nothing)",
-                _ => text,
+                _ => &end.text,
             };
             Shown {
-                subject: failed.then(|| "failed".to_owned()).unwrap_or_default(),
+                subject: String::from(if end.failed { "failed" } else { "" }),
                 ..Shown::titled("Result", plain, vec![Part::Text(text.to_owned(), plain)])
             }
         }
@@ -295,50 +295,17 @@ pub struct ToolUse {
     pub result: Option<ToolEnd>,
 }
 
-/// The result of a tool call.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct ToolEnd {
-    /// The result as sent to the model.
-    pub text: String,
-    /// The result in a few words.
-    pub brief: Option<String>,
-    /// The warnings for the user.
-    pub warnings: Vec<String>,
-    /// True if the tool failed.
-    pub failed: bool,
-    /// The exit of the command that it ran.
-    pub command: CommandEnd,
-    /// The time taken.
-    pub took: Duration,
-}
-
-impl ToolEnd {
-    /// Returns the result that an event reports.
-    pub(crate) fn of(event: &Event) -> Option<Self> {
-        let Event::ToolResult {
-            text,
-            brief,
-            warnings,
-            failed,
-            command,
-            took,
-            ..
-        } = event
-        else {
-            return None;
-        };
-        Some(Self {
-            text: text.clone(),
-            brief: brief.clone(),
-            warnings: warnings.clone(),
-            failed: *failed,
-            command: *command,
-            took: *took,
-        })
-    }
-}
-
 impl ToolUse {
+    /// Creates a call that has just begun.
+    pub(crate) fn new(name: &str, verb: Verb, subject: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            verb,
+            subject: subject.to_owned(),
+            ..Self::default()
+        }
+    }
+
     /// Returns the tool's activity: `Running cargo test`.
     pub(crate) fn doing(&self) -> String {
         let (doing, _) = self.verb.words(&self.name);

@@ -14,7 +14,7 @@ use super::change::{CONTEXT, broken, numbered};
 use super::columns::folded;
 use super::markdown::{rendered, uncolored};
 use super::paint::diff_style;
-use super::present::{Part, Shown, ToolEnd, ToolUse, asked, present, task_style};
+use super::present::{Part, Shown, ToolUse, asked, present, task_style};
 use crate::record::event::Event;
 use crate::record::tasks::Task;
 use crate::sys::numbers::counted;
@@ -181,13 +181,12 @@ impl Look {
                 lines.push(Line::styled(text.trim_end().to_owned(), shown.style));
             }
         }
-        let indent = match shown.sign {
-            "" if before.is_empty() => SAID_INDENT,
-            "?" => INDENT,
-            "" => "",
-            _ => SAID_INDENT,
+        let is_done = shown.verb == "Done";
+        let (indent, limit) = match shown.sign {
+            "" if is_done || !before.is_empty() => ("", TOLD),
+            "?" => (INDENT, SAID),
+            _ => (SAID_INDENT, SAID),
         };
-        let limit = if before.is_empty() { SAID } else { TOLD };
         let tasks = shown
             .body
             .iter()
@@ -195,22 +194,17 @@ impl Look {
         let more_tasks = tasks.count().saturating_sub(DIFF);
         for (at, part) in shown.body.iter().enumerate() {
             match part {
-                Part::Text(text, style) if shown.verb == "Done" => {
-                    lines.extend(self.behind("", text, TOLD, *style));
-                }
                 Part::Text(text, style) => {
                     let text = format!("{}{text}", take(&mut before));
                     lines.extend(self.behind(indent, &text, limit, *style));
                 }
-                Part::Markdown(text) if shown.verb == "Done" => {
-                    lines.push(Line::default());
-                    lines.extend(rendered(text, self.width, self.is_styled, &uncolored));
-                    lines.push(Line::default());
-                }
                 Part::Markdown(text) => {
                     let width = self.width.saturating_sub(indent.len());
                     let said = rendered(text, width, self.is_styled, &uncolored).into_iter();
+                    // A blank line sets an answer apart.
+                    lines.extend(is_done.then(Line::default));
                     lines.extend(said.map(|line| indented(indent, line)));
+                    lines.extend(is_done.then(Line::default));
                 }
                 Part::Diff(diff) => lines.extend(self.diff(diff, usize::MAX)),
                 // It may be what the user is asked about.
@@ -349,12 +343,7 @@ impl Steps {
                 ..
             } => {
                 self.asks = *asks;
-                self.tool = ToolUse {
-                    name: name.clone(),
-                    verb: *verb,
-                    subject: subject.clone(),
-                    ..ToolUse::default()
-                };
+                self.tool = ToolUse::new(name, *verb, subject);
                 let question = asks.then(|| look.shown(&asked(subject)));
                 return question.unwrap_or_default();
             }
@@ -366,13 +355,13 @@ impl Steps {
                 self.tool.printed.clone_from(text);
                 return Vec::new();
             }
-            Event::ToolResult { failed, is_end, .. } => {
+            Event::ToolResult { end, is_end, .. } => {
                 let mut tool = take(&mut self.tool);
                 // The end and the question are shown separately.
-                if *is_end || self.asks && !failed {
+                if *is_end || self.asks && !end.failed {
                     return Vec::new();
                 }
-                tool.result = ToolEnd::of(event);
+                tool.result = Some(end.clone());
                 return look.tool(&tool);
             }
             _ => {}

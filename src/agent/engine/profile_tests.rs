@@ -223,9 +223,7 @@ fn a_profile_of_its_own_asks_shows_and_ends() {
                             .send(if allowed { Answer::Yes } else { Answer::No })
                             .unwrap();
                     }
-                    Event::ToolResult {
-                        text, brief, took, ..
-                    } => told.push((text, brief, took)),
+                    Event::ToolResult { end, .. } => told.push((end.text, end.brief, end.took)),
                     _ => {}
                 }
             }
@@ -248,7 +246,7 @@ fn nobody_is_asked_about_what_would_fail() {
         for event in shown {
             match event {
                 Event::Notice(asked) => panic!("{asked}"),
-                Event::ToolResult { text, .. } => told.push(text),
+                Event::ToolResult { end, .. } => told.push(end.text),
                 _ => {}
             }
         }
@@ -268,7 +266,7 @@ fn what_the_user_has_not_seen_is_not_done() {
                     assert_eq!(asked, "post may write? + last, behind 1");
                     answer.send(Answer::Yes).unwrap();
                 }
-                Event::ToolResult { text, .. } => told.push(text),
+                Event::ToolResult { end, .. } => told.push(end.text),
                 _ => {}
             }
         }

@@ -8,9 +8,10 @@ use super::tools::verb_of;
 use crate::agent::conversation::{Conversation, HistoryMessage};
 use crate::agent::protocol::FAILED;
 use crate::model::message::{ReplyPart, Role, Thought};
+use crate::record::tool::ToolEnd;
 use crate::sys::excerpt::text::bounded;
 use crate::sys::numbers::counted;
-use crate::ui::present::{ToolEnd, ToolUse};
+use crate::ui::present::ToolUse;
 use crate::ui::tui::Entry;
 
 /// The text for a call without a result: the program ended before the call did.
@@ -73,20 +74,17 @@ fn replied(said: &HistoryMessage) -> impl Iterator<Item = Entry> {
     let words = words.map(|words| Entry::Agent(words.to_owned()));
     let calls = said.calls.iter().map(|call| {
         Entry::Tool(Box::new(ToolUse {
-            name: call.name.clone(),
-            verb: verb_of(&call.name),
-            subject: subject(&call.input),
             // Applies unless a result follows.
             result: Some(ended(CUT_SHORT, true)),
-            ..ToolUse::default()
+            ..ToolUse::new(&call.name, verb_of(&call.name), subject(&call.input))
         }))
     });
     thoughts.chain(words).chain(calls)
 }
 
-fn subject(input: &Value) -> String {
+fn subject(input: &Value) -> &str {
     let subject = SUBJECTS.iter().find_map(|name| input[name].as_str());
-    subject.unwrap_or_default().to_owned()
+    subject.unwrap_or_default()
 }
 
 /// Adds the result of a call to its entry.

@@ -181,9 +181,9 @@ fn entry(event: &Event) -> Option<(&'static str, String)> {
             summary,
             log: folder,
         } => return Some((AGENT, with_lines(summary, log(folder)))),
-        Event::ToolResult { text, failed, .. } => {
-            let mark = if *failed { "❌ Error: " } else { "" };
-            return Some((TOOL_RESULT, format!("{mark}{text}")));
+        Event::ToolResult { end, .. } => {
+            let mark = if end.failed { "❌ Error: " } else { "" };
+            return Some((TOOL_RESULT, format!("{mark}{}", end.text)));
         }
         Event::Tasks(tasks) => joined(tasks.iter().map(ToString::to_string)),
         Event::Notice(text) | Event::Shown(text) | Event::Changed { diff: text } => text.clone(),

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::model::Purpose;
-use crate::record::tool::{CommandEnd, Verb};
+use crate::record::tool::{ToolEnd, Verb};
 use std::time::Duration;
 
 /// The title or label of an event, and the text of it.
@@ -24,15 +24,13 @@ fn task(status: TaskStatus, text: &str) -> Task {
 
 fn result(text: &str, failed: bool) -> Event {
     Event::ToolResult {
-        brief: None,
-        warnings: Vec::new(),
         name: "COMMAND".to_owned(),
-        text: text.to_owned(),
-        failed,
-        verb: Verb::Use,
-        command: CommandEnd::None,
+        end: ToolEnd {
+            text: text.to_owned(),
+            failed,
+            ..ToolEnd::default()
+        },
         is_end: false,
-        took: Duration::ZERO,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::record::tasks::TaskStatus;
-use crate::record::tool::{CommandEnd, Verb};
+use crate::record::tool::{CommandEnd, ToolEnd, Verb};
 use std::time::Duration;
 
 fn look(columns: usize) -> Look {
@@ -53,18 +53,19 @@ fn tool(name: &str, subject: &str) -> Event {
 fn result(name: &str, text: &str, brief: Option<&str>, failed: bool) -> Event {
     Event::ToolResult {
         name: name.to_owned(),
-        text: text.to_owned(),
-        verb: verb(name),
-        brief: brief.map(str::to_owned),
-        warnings: text
-            .lines()
-            .filter_map(|line| line.strip_prefix("warning: "))
-            .map(str::to_owned)
-            .collect(),
-        command: command(name, brief),
-        failed,
+        end: ToolEnd {
+            text: text.to_owned(),
+            brief: brief.map(str::to_owned),
+            warnings: text
+                .lines()
+                .filter_map(|line| line.strip_prefix("warning: "))
+                .map(str::to_owned)
+                .collect(),
+            command: command(name, brief),
+            failed,
+            took: Duration::from_millis(if name == "COMMAND" { 3210 } else { 1210 }),
+        },
         is_end: false,
-        took: Duration::from_millis(if name == "COMMAND" { 3210 } else { 1210 }),
     }
 }
 

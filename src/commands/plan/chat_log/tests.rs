@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::record::tasks::{Task, TaskStatus};
-use crate::record::tool::{CommandEnd, Verb};
+use crate::record::tool::{ToolEnd, Verb};
 use chrono::{DateTime, FixedOffset};
 use proptest::prelude::*;
 use serde_json::json;
@@ -220,14 +220,13 @@ fn what_is_shown_is_noted_and_handed_on() {
     let text = |text: &str| text.to_owned();
     let result = |failed| Event::ToolResult {
         name: text("shell_exec"),
-        text: text("1\n2"),
-        brief: Some(text("two lines")),
-        warnings: Vec::new(),
-        verb: Verb::Use,
-        command: CommandEnd::None,
-        failed,
+        end: ToolEnd {
+            text: text("1\n2"),
+            brief: Some(text("two lines")),
+            failed,
+            ..ToolEnd::default()
+        },
         is_end: false,
-        took: Duration::ZERO,
     };
     let events = [
         (

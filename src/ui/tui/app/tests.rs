@@ -21,7 +21,7 @@ use crate::model::price::Usd;
 use crate::model::{Category, Purpose, StepId};
 use crate::record::mode::Mode;
 use crate::record::question::{Answer, Question, Verdict};
-use crate::record::tool::{CommandEnd, Verb};
+use crate::record::tool::{ToolEnd, Verb};
 use crate::sys::counter::Counter;
 use crate::sys::text::is_deceptive;
 use crate::ui::tui::composer::ComposerOptions;
@@ -141,14 +141,12 @@ fn tool(name: &str, subject: &str) -> Event {
 fn result(name: &str, brief: &str) -> Event {
     Event::ToolResult {
         name: name.to_owned(),
-        text: "text".to_owned(),
-        brief: Some(brief.to_owned()),
-        warnings: Vec::new(),
-        verb: Verb::Use,
-        failed: false,
-        command: CommandEnd::None,
+        end: ToolEnd {
+            text: "text".to_owned(),
+            brief: Some(brief.to_owned()),
+            ..ToolEnd::default()
+        },
         is_end: false,
-        took: Duration::ZERO,
     }
 }
 

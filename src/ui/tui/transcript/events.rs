@@ -2,7 +2,8 @@
 
 use super::Transcript;
 use crate::record::event::Event;
-use crate::ui::present::{ToolEnd, ToolUse, asked, present};
+use crate::record::tool::ToolEnd;
+use crate::ui::present::{ToolUse, asked, present};
 use crate::ui::tui::Entry;
 
 impl Transcript {
@@ -78,18 +79,13 @@ impl Transcript {
                 subject,
                 ..
             } => {
-                let tool = ToolUse {
-                    name,
-                    verb,
-                    subject,
-                    ..ToolUse::default()
-                };
+                let tool = ToolUse::new(&name, verb, &subject);
                 self.push(Entry::Tool(Box::new(tool)));
                 self.tools.push(self.items.len() - 1);
             }
             Event::Printed(text) => self.with_tool(|tool| tool.printed = text),
             Event::Changed { diff } => self.with_tool(|tool| tool.diff.push_str(&diff)),
-            Event::ToolResult { ref name, .. } => self.end_tool(name, ToolEnd::of(&event)),
+            Event::ToolResult { name, end, .. } => self.end_tool(&name, end),
             Event::Tasks(ref tasks) if *tasks != self.tasks => {
                 self.tasks.clone_from(tasks);
                 self.push_event(&event);
@@ -158,7 +154,7 @@ impl Transcript {
     }
 
     /// Ends a tool, and any tools running within it.
-    fn end_tool(&mut self, name: &str, end: Option<ToolEnd>) {
+    fn end_tool(&mut self, name: &str, end: ToolEnd) {
         let is_it = |at: &usize| match self.items.get(*at).map(|item| &item.body) {
             Some(Entry::Tool(tool)) => tool.name == name,
             _ => false,
@@ -168,6 +164,6 @@ impl Transcript {
         };
         let at = self.tools[nth];
         self.tools.truncate(nth);
-        self.with_tool_at(at, |tool| tool.result = end);
+        self.with_tool_at(at, |tool| tool.result = Some(end));
     }
 }

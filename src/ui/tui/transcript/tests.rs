@@ -6,7 +6,7 @@ use super::*;
 use crate::model::StepId;
 use crate::model::price::Usd;
 use crate::record::event::Event;
-use crate::record::tool::{CommandEnd, Verb};
+use crate::record::tool::{CommandEnd, ToolEnd, Verb};
 use crate::sys::text::is_deceptive;
 
 fn transcript() -> Transcript {
@@ -85,21 +85,22 @@ fn tool(name: &str, subject: &str) -> Event {
 fn result(name: &str, text: &str, brief: Option<&str>, failed: bool) -> Event {
     Event::ToolResult {
         name: name.to_owned(),
-        text: text.to_owned(),
-        brief: brief.map(str::to_owned),
-        warnings: text
-            .lines()
-            .filter_map(|line| line.strip_prefix("warning: "))
-            .map(str::to_owned)
-            .collect(),
-        verb: Verb::Use,
-        failed,
-        command: match brief.and_then(|brief| brief.strip_prefix("exit code: ")) {
-            Some(code) => CommandEnd::Exited(code.parse().unwrap()),
-            None => CommandEnd::None,
+        end: ToolEnd {
+            text: text.to_owned(),
+            brief: brief.map(str::to_owned),
+            warnings: text
+                .lines()
+                .filter_map(|line| line.strip_prefix("warning: "))
+                .map(str::to_owned)
+                .collect(),
+            failed,
+            command: match brief.and_then(|brief| brief.strip_prefix("exit code: ")) {
+                Some(code) => CommandEnd::Exited(code.parse().unwrap()),
+                None => CommandEnd::None,
+            },
+            took: std::time::Duration::ZERO,
         },
         is_end: false,
-        took: std::time::Duration::ZERO,
     }
 }
 

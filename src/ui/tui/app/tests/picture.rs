@@ -44,16 +44,10 @@ fn recorded(number: usize) -> (String, Vec<Todo>) {
 /// Returns the result of a tool; "" if its changes say it all.
 fn ended(name: &str, told: &str) -> Event {
     let mut ended = result(name, told);
-    if let Event::ToolResult {
-        text,
-        brief,
-        failed,
-        ..
-    } = &mut ended
-    {
-        *brief = brief.take().filter(|brief| !brief.is_empty());
-        *failed = told == "exit code: 2";
-        OUTPUT.clone_into(text);
+    if let Event::ToolResult { end, .. } = &mut ended {
+        end.brief = end.brief.take().filter(|brief| !brief.is_empty());
+        end.failed = told == "exit code: 2";
+        OUTPUT.clone_into(&mut end.text);
     }
     ended
 }
