@@ -13,9 +13,7 @@ use memchr::memmem;
 use miette::Diagnostic;
 use regex::Regex;
 
-use super::reply::{End, Reply};
-use super::tier::Tier;
-use crate::model::usage::Usage;
+use super::reply::{End, Spent};
 use crate::sys::http::HttpError;
 use crate::sys::http::endpoint::Endpoint;
 use crate::sys::interrupt::Interrupted;
@@ -64,14 +62,10 @@ impl VendorError {
 
     /// Returns whether the prompt was rejected for what it is about.
     fn is_flagged(&self) -> bool {
-        let codes = [
-            "invalid_prompt",
-            "content_policy_violation",
-            "content_filter",
-        ];
-        self.code
-            .as_deref()
-            .is_some_and(|code| codes.contains(&code))
+        matches!(
+            self.code.as_deref(),
+            Some("invalid_prompt" | "content_policy_violation" | "content_filter")
+        )
     }
 
     /// Returns whether the quota is spent, but is refilled in time: that of a day.
@@ -82,36 +76,10 @@ impl VendorError {
     /// Returns whether the error is transient, judging by Anthropic's codes, which also occur in answers with a status
     /// of success.
     pub(super) fn may_pass(&self) -> bool {
-        let passing = [
-            "overloaded_error",
-            "api_error",
-            "rate_limit_error",
-            "timeout_error",
-        ];
-        self.code
-            .as_deref()
-            .is_some_and(|code| passing.contains(&code))
-    }
-}
-
-/// The usage, model version and tier of a call that produced no whole reply.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Spent {
-    /// The tokens used, if the vendor reports them.
-    pub usage: Option<Usage>,
-    /// The model version that answered, if the vendor reports it.
-    pub model_version: Option<String>,
-    /// The service tier that answered, if the reply itself names it.
-    pub tier: Option<Tier>,
-}
-
-impl From<&Reply> for Box<Spent> {
-    fn from(reply: &Reply) -> Self {
-        Self::new(Spent {
-            usage: reply.usage,
-            model_version: reply.model_version.clone(),
-            tier: reply.tier,
-        })
+        matches!(
+            self.code.as_deref(),
+            Some("overloaded_error" | "api_error" | "rate_limit_error" | "timeout_error")
+        )
     }
 }
 
@@ -513,21 +481,17 @@ impl ModelError {
     /// Converts the error of a call to `endpoint`, whose time limit was `timeout`.
     pub(super) fn of_call(error: HttpError, endpoint: &Endpoint, timeout: Duration) -> Self {
         let host = endpoint.host().to_owned();
+        let connection = |host, reason, is_sent| Self::Connection {
+            host,
+            reason,
+            tries: 1,
+            is_sent,
+        };
         match error {
             HttpError::Interrupted(interrupted) => Self::Interrupted(interrupted),
             HttpError::TimedOut => Self::TimedOut(timeout),
-            HttpError::NoConnection { reason, .. } => Self::Connection {
-                host,
-                reason,
-                tries: 1,
-                is_sent: false,
-            },
-            HttpError::Broken(reason) => Self::Connection {
-                host,
-                reason,
-                tries: 1,
-                is_sent: true,
-            },
+            HttpError::NoConnection { reason, .. } => connection(host, reason, false),
+            HttpError::Broken(reason) => connection(host, reason, true),
             HttpError::Tls(reason) => Self::Tls { host, reason },
             HttpError::Protocol(reason) => Self::Protocol { host, reason },
             HttpError::Redirect { status, location } => Self::Redirect { status, location },

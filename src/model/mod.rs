@@ -39,9 +39,9 @@ pub(crate) use crate::sys::http::endpoint::{Endpoint, EndpointProblem, Proxies};
 pub use azure::{azure_spec, is_plain as is_plain_in_url};
 pub(crate) use catalogue::retired;
 pub(crate) use error::human_duration;
-pub use error::{ModelError, Setup, Spent, VendorError};
+pub use error::{ModelError, Setup, VendorError};
 pub use http::HttpModel;
-pub use reply::{Answer, End, Reply};
+pub use reply::{Answer, End, Reply, Spent};
 pub use request::{Category, Delivery, Form, ReplyFormat, Request, ToolChoice, ToolSchema};
 pub use server::{ListedModel, PullProgress, Route, ServerProblem, VendorServer};
 pub use spec::{

@@ -92,9 +92,7 @@ impl RawReply<'_> {
             calls,
             parts,
             finish,
-            usage: self.spent.usage,
-            model_version: self.spent.model_version,
-            tier: self.spent.tier,
+            spent: self.spent,
         })
     }
 }

@@ -37,12 +37,8 @@ pub struct Reply {
     pub end: End,
     /// The vendor's finish reason.
     pub finish: String,
-    /// The tokens used, if the vendor reports them.
-    pub usage: Option<Usage>,
-    /// The model version that answered, if the vendor reports it.
-    pub model_version: Option<String>,
-    /// The service tier that answered, if the reply itself names it.
-    pub tier: Option<Tier>,
+    /// The usage of the call, and what answered it.
+    pub spent: Spent,
 }
 
 impl Reply {
@@ -54,6 +50,17 @@ impl Reply {
             ..Self::default()
         }
     }
+}
+
+/// The usage, model version and tier of a call.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// The tokens used, if the vendor reports them.
+    pub usage: Option<Usage>,
+    /// The model version that answered, if the vendor reports it.
+    pub model_version: Option<String>,
+    /// The service tier that answered, if the reply itself names it.
+    pub tier: Option<Tier>,
 }
 
 /// The answer of a server that reported no error.

@@ -270,9 +270,9 @@ impl<'c> Run<'c> {
         };
         let (reply, examined) =
             read.map_err(|error| self.without_reply(step, (spec, tier), error))?;
-        let usage = reply.usage.filter(|_| is_new);
-        let tier = self.note_tier(spec, tier.or(reply.tier));
-        let price = self.note_served(spec, reply.model_version.as_deref());
+        let usage = reply.spent.usage.filter(|_| is_new);
+        let tier = self.note_tier(spec, tier.or(reply.spent.tier));
+        let price = self.note_served(spec, reply.spent.model_version.as_deref());
         let price = price.map(|price| tier.price(price));
         let cost = self.account((spec, price), usage, size.as_ref());
         let step = self.record.steps.last();
@@ -287,7 +287,9 @@ impl<'c> Run<'c> {
             record.finish = Some(reply.finish.clone());
             record.reply = PartRecord::of_reply(&reply);
         });
-        self.record.model_version.clone_from(&reply.model_version);
+        self.record
+            .model_version
+            .clone_from(&reply.spent.model_version);
         self.log_step()?;
         Ok((reply, examined))
     }

@@ -78,11 +78,11 @@ pub fn with_expected_prices(context: &Context<'_>, mut specs: Vec<ModelSpec>) ->
 /// # Errors
 /// When another model sent the reply.
 pub fn of_model(reply: Reply, required: Option<&str>) -> Result<Reply, ModelError> {
-    match (required, reply.model_version.as_deref()) {
+    match (required, reply.spent.model_version.as_deref()) {
         (Some(asked), Some(served)) if !is_same(asked, served) => Err(ModelError::OtherModel {
             asked: asked.to_owned(),
             served: one_line(served, LONGEST_NAME),
-            spent: (&reply).into(),
+            spent: reply.spent.clone().into(),
             finish: reply.finish,
         }),
         _ => Ok(reply),
@@ -104,7 +104,7 @@ pub fn without_calls_unless_offered(
     Err(ModelError::CutShort {
         end: reply.end,
         message: Some("it calls tools, and was given none".to_owned()),
-        spent: (&reply).into(),
+        spent: reply.spent.clone().into(),
         finish: reply.finish,
     })
 }
@@ -126,7 +126,7 @@ pub fn with_all_edits(reply: Reply, request: &Request<'_>) -> Result<Reply, Mode
     match parsed.and_then(|parsed| parsed.incomplete) {
         Some(why) => Err(ModelError::Incomplete {
             why,
-            spent: (&reply).into(),
+            spent: reply.spent.clone().into(),
             finish: reply.finish,
         }),
         None => Ok(reply),

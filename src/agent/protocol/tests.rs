@@ -71,18 +71,13 @@ impl Host for Script {
             .expect("the script goes on");
         let calls: Vec<Call> = serde_json::from_value(said.calls).unwrap();
         Ok(Reply {
-            parts: Vec::new(),
-            text: said.text.to_owned().into(),
             end: if calls.is_empty() {
                 End::Stop
             } else {
                 End::ToolCalls
             },
             calls,
-            finish: "stop".to_owned(),
-            usage: None,
-            model_version: None,
-            tier: None,
+            ..Reply::said(said.text)
         })
     }
 
@@ -303,16 +298,7 @@ fn every_call_of_the_vendors_own_gets_one_result_also_a_bad_one_and_one_behind_t
 
 #[test]
 fn what_is_no_such_object_is_a_fault_that_says_why() {
-    let reply = |text: &str| Reply {
-        parts: Vec::new(),
-        text: text.to_owned().into(),
-        calls: Vec::new(),
-        end: End::Stop,
-        finish: "stop".to_owned(),
-        usage: None,
-        model_version: None,
-        tier: None,
-    };
+    let reply = |text: &str| Reply::said(text);
     for (text, expected) in [
         ("I will look.", "line 1: the reply does not begin with `{`"),
         ("{\"thoughts\": \"x\"}", "neither `calls` nor `answer`"),
