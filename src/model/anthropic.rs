@@ -17,15 +17,15 @@ use serde_json::{Value, json};
 use self::messages::{Block, Marks, Turn};
 use self::stream::MessageStream;
 use super::{
-    Delivery, End, Endpoint, ModelError, ModelSpec, Reply, Request, Spent, Thinking, Tier,
-    ToolChoice, ToolSchema, Vendor, VendorError,
+    Delivery, End, Endpoint, ModelError, ModelSpec, Reply, Spent, Thinking, Tier, ToolChoice,
+    ToolSchema, Vendor, VendorError,
 };
 use crate::model::manner::Constraint;
 use crate::model::message::{Call, Thought};
 use crate::model::openai::plain_name;
 use crate::model::raw_reply::{RawPart, RawReply};
 use crate::model::usage::Usage;
-use crate::model::wire::{Asked, Assembler, Wire, count, object, parse_answer, text, update};
+use crate::model::wire::{Asked, Assembler, Wire, count, object, parse_answer, text};
 
 /// The default limit on an answer's tokens: the API requires one.
 const MAX_OUTPUT_TOKENS: u32 = 32_000;
@@ -66,36 +66,6 @@ struct MessagesBody<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     system: Vec<Block<'a>>,
     messages: Vec<Turn<'a>>,
-}
-
-/// Builds the request's common fields; `rest` holds additional fields, of which null ones are left out.
-fn body<'a>(spec: &'a ModelSpec, request: &'a Request<'_>, rest: &Value) -> MessagesBody<'a> {
-    let tools: Vec<Value> = request.form.tools.iter().map(body_tool).collect();
-    let marks = Marks::of(&request.messages, !request.cached_by_marks);
-    let may_call = request.form.tool_choice == ToolChoice::Auto || tools.is_empty();
-    let thinking = spec.thinking.map(|Thinking::Adaptive| {
-        // Thinking is left out of the answer unless its display is requested.
-        json!({"type": "adaptive", "display": "summarized"})
-    });
-    let mut fields = object(json!({
-        "thinking": thinking,
-        "output_config": output_config(spec, None),
-        "tool_choice": (!may_call).then(|| json!({"type": "none"})),
-    }));
-    update(&mut fields, rest);
-    let write = if request.form.continues {
-        messages::paused_turns
-    } else {
-        messages::turns
-    };
-    let messages = write(&request.messages, !tools.is_empty(), marks);
-    MessagesBody {
-        model: &spec.id,
-        rest: fields,
-        system: messages::system(&request.messages, marks),
-        messages,
-        tools,
-    }
 }
 
 /// Returns the reasoning effort and the schema that constrains the reply; `None` if neither is set.
@@ -187,16 +157,32 @@ impl Wire for Anthropic {
 
     fn write_request(&self, asked: Asked<'_>, out: &mut dyn Write) -> serde_json::Result<()> {
         let (spec, request, manner) = asked;
-        let most = request.max_output_tokens.or(spec.max_output_tokens);
-        let schema = request.form.schema.as_ref();
-        let schema = schema.filter(|_| manner.constraint == Constraint::Schema);
-        let rest = json!({
-            "output_config": output_config(spec, schema),
-            "max_tokens": most.unwrap_or(MAX_OUTPUT_TOKENS),
-            "stream": true,
-            "temperature": manner.temperature(spec, &request.form),
+        let (messages, form) = (&request.messages, &request.form);
+        let tools: Vec<Value> = form.tools.iter().map(body_tool).collect();
+        let marks = Marks::of(messages, !request.cached_by_marks);
+        let may_call = form.tool_choice == ToolChoice::Auto || tools.is_empty();
+        let thinking = spec.thinking.map(|Thinking::Adaptive| {
+            // Thinking is left out of the answer unless its display is requested.
+            json!({"type": "adaptive", "display": "summarized"})
         });
-        serde_json::to_writer(out, &body(spec, request, &rest))
+        let schema = form.schema.as_ref();
+        let schema = schema.filter(|_| manner.constraint == Constraint::Schema);
+        let most = request.max_output_tokens.or(spec.max_output_tokens);
+        let body = MessagesBody {
+            model: &spec.id,
+            rest: object(json!({
+                "thinking": thinking,
+                "output_config": output_config(spec, schema),
+                "tool_choice": (!may_call).then(|| json!({"type": "none"})),
+                "max_tokens": most.unwrap_or(MAX_OUTPUT_TOKENS),
+                "stream": true,
+                "temperature": manner.temperature(spec, form),
+            })),
+            system: messages::system(messages, marks),
+            messages: messages::turns(messages, !tools.is_empty(), marks, form.continues),
+            tools,
+        };
+        serde_json::to_writer(out, &body)
     }
 
     fn assembler(&self) -> Box<dyn Assembler> {

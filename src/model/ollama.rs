@@ -10,7 +10,7 @@ mod window;
 use std::borrow::Cow;
 use std::io::Write;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -18,7 +18,8 @@ use super::{
     Delivery, End, Endpoint, Listener, ModelError, ModelSpec, ReasoningEffort, Reply, Spent,
     ToolChoice, Vendor, VendorError, openai,
 };
-use crate::model::message::{Call, CallResult, Message, Part, Role, ToolNames, Words};
+use crate::model::message::{Call, CallResult, Message, Part, ToolNames};
+use crate::model::openai::{ChatBody, ChatContent, ChatMessage};
 use crate::model::raw_reply::RawReply;
 use crate::model::usage::Usage;
 use crate::model::wire::{Asked, Assembler, Wire, count, object, parse_answer, text};
@@ -46,28 +47,6 @@ static OLLAMA: Vendor = Vendor {
     key_header: ("authorization", "Bearer "),
     models_path: "/api/tags",
 };
-
-#[derive(Serialize)]
-struct ChatBody<'a> {
-    messages: Vec<ChatMessage<'a>>,
-    #[serde(flatten)]
-    rest: Value,
-}
-
-#[derive(Serialize)]
-struct ChatMessage<'a> {
-    role: &'static str,
-    content: ChatContent<'a>,
-    #[serde(flatten)]
-    rest: Value,
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum ChatContent<'a> {
-    Words(Words<'a>),
-    Result(&'a str),
-}
 
 /// A line of a stream, or a whole answer.
 #[derive(Deserialize)]
@@ -216,7 +195,7 @@ fn body_messages<'a>(messages: &'a [Message<'_>]) -> Vec<ChatMessage<'a>> {
                 }
                 Part::Result(CallResult { id, text, .. }) => body.push(ChatMessage {
                     role: "tool",
-                    content: ChatContent::Result(text),
+                    content: Some(ChatContent::Result(text)),
                     rest: object(json!({"tool_name": names.of(id).map(|call| &call.name)})),
                 }),
             }
@@ -225,8 +204,8 @@ fn body_messages<'a>(messages: &'a [Message<'_>]) -> Vec<ChatMessage<'a>> {
         let images: Vec<&str> = message.images().map(|image| &*image.data).collect();
         if !words.is_empty() || !images.is_empty() || body.len() == before {
             body.push(ChatMessage {
-                role: role_name(message.role),
-                content: ChatContent::Words(words),
+                role: openai::role_name(message.role, "system"),
+                content: Some(ChatContent::Words(words)),
                 rest: object(json!({
                     "images": (!images.is_empty()).then_some(images),
                     "tool_calls": (!tool_calls.is_empty()).then_some(tool_calls),
@@ -240,15 +219,6 @@ fn body_messages<'a>(messages: &'a [Message<'_>]) -> Vec<ChatMessage<'a>> {
 /// Converts a call. Its arguments must be an object, so anything else is replaced by an empty one.
 fn body_call(call: &Call) -> Value {
     json!({"function": {"name": call.name, "arguments": call.object()}})
-}
-
-fn role_name(role: Role) -> &'static str {
-    match role {
-        Role::System => "system",
-        // The program's own messages about tools are sent as the user's, since they answer no call.
-        Role::User | Role::Tool => "user",
-        Role::Assistant => "assistant",
-    }
 }
 
 /// A streamed answer: lines, each with the next piece of the message, the last one marked `done`.
@@ -294,10 +264,6 @@ impl Assembler for ChatLines {
     }
 
     fn is_over(&self) -> bool {
-        self.last.is_some()
-    }
-
-    fn is_whole(&self) -> bool {
         self.last.is_some()
     }
 

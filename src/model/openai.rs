@@ -57,24 +57,24 @@ static OPENAI: Vendor = Vendor {
 };
 
 #[derive(Serialize)]
-struct ChatBody<'a> {
-    messages: Vec<ChatMessage<'a>>,
+pub(super) struct ChatBody<'a> {
+    pub messages: Vec<ChatMessage<'a>>,
     #[serde(flatten)]
-    rest: Value,
+    pub rest: Value,
 }
 
 #[derive(Serialize)]
-struct ChatMessage<'a> {
-    role: &'static str,
+pub(super) struct ChatMessage<'a> {
+    pub role: &'static str,
     /// Null if a message from the model consists of calls alone.
-    content: Option<ChatContent<'a>>,
+    pub content: Option<ChatContent<'a>>,
     #[serde(flatten)]
-    rest: Value,
+    pub rest: Value,
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum ChatContent<'a> {
+pub(super) enum ChatContent<'a> {
     Words(Words<'a>),
     Parts(Vec<ChatPart<'a>>),
     Result(&'a str),
@@ -82,7 +82,7 @@ enum ChatContent<'a> {
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum ChatPart<'a> {
+pub(super) enum ChatPart<'a> {
     Text {
         text: Words<'a>,
         /// Marks the end of the cached prefix, for models that support marks.
@@ -96,7 +96,7 @@ enum ChatPart<'a> {
 
 /// Marks the end of a cached prefix or, as an option of the request, limits caching to such marks.
 #[derive(Serialize)]
-struct CacheMode {
+pub(super) struct CacheMode {
     mode: &'static str,
 }
 
@@ -312,7 +312,7 @@ fn body_messages<'a>(message: &'a Message<'_>, dialect: &Dialect) -> Vec<ChatMes
     let has_words = !words.is_empty() || message.images().next().is_some();
     if has_words || results.is_empty() {
         results.push(ChatMessage {
-            role: role_name(message.role, dialect),
+            role: role_name(message.role, dialect.system),
             content: (has_words || tool_calls.is_empty()).then(|| content(message, dialect)),
             rest: object(json!({"tool_calls": (!tool_calls.is_empty()).then_some(tool_calls)})),
         });
@@ -417,9 +417,10 @@ pub(super) fn arguments(written: &Value) -> Value {
     }
 }
 
-fn role_name(role: Role, dialect: &Dialect) -> &'static str {
+/// Returns the role of a message; that of the system prompt is `system`.
+pub(super) fn role_name(role: Role, system: &'static str) -> &'static str {
     match role {
-        Role::System => dialect.system,
+        Role::System => system,
         // The program's own messages about tools are sent as the user's, since they answer no call.
         Role::User | Role::Tool => "user",
         Role::Assistant => "assistant",

@@ -142,7 +142,9 @@ pub(super) trait Assembler {
     }
 
     /// Returns whether the reply is whole: only the usage and the end of the stream may follow.
-    fn is_whole(&self) -> bool;
+    fn is_whole(&self) -> bool {
+        self.is_over()
+    }
 
     /// Returns the JSON of the whole answer; `None` if the stream ended too early.
     fn finish(self: Box<Self>) -> Option<Vec<u8>>;

@@ -158,25 +158,12 @@ pub fn system<'a>(messages: &'a [Message<'_>], marks: Marks) -> Vec<Block<'a>> {
 }
 
 /// Returns the other messages as turns. Without tools in the request, the API accepts neither calls nor results, so
-/// they become text.
-pub fn turns<'a>(messages: &'a [Message<'_>], has_tools: bool, marks: Marks) -> Vec<Turn<'a>> {
-    written(messages, has_tools, marks, true)
-}
-
-/// Like [`turns`], for a reply that has paused: nothing is added behind it.
-pub fn paused_turns<'a>(
+/// they become text. Nothing is added behind a reply that has paused, which the model `continues`.
+pub fn turns<'a>(
     messages: &'a [Message<'_>],
     has_tools: bool,
     marks: Marks,
-) -> Vec<Turn<'a>> {
-    written(messages, has_tools, marks, false)
-}
-
-fn written<'a>(
-    messages: &'a [Message<'_>],
-    has_tools: bool,
-    marks: Marks,
-    closes: bool,
+    continues: bool,
 ) -> Vec<Turn<'a>> {
     let mut writer = Writer {
         has_tools,
@@ -188,7 +175,7 @@ fn written<'a>(
     for (side, parts) in sides(messages) {
         open = writer.turn(side, &parts, open);
     }
-    if closes {
+    if !continues {
         writer.close(open);
     }
     if marks != Marks::Nowhere {

@@ -81,10 +81,6 @@ impl Assembler for MessageStream {
         self.done
     }
 
-    fn is_whole(&self) -> bool {
-        self.done
-    }
-
     fn finish(self: Box<Self>) -> Option<Vec<u8>> {
         if !self.done {
             return None;

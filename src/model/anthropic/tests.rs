@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use super::*;
 use crate::model::message::{Message, ReplyPart, Role};
 use crate::model::{
-    Form, Listener, ModelTable, Provider, ReasoningEffort, StepId, catalogue, retired,
+    Form, Listener, ModelTable, Provider, ReasoningEffort, Request, StepId, catalogue, retired,
 };
 
 /// Returns the vendor's schema of this name.
@@ -306,9 +306,12 @@ fn a_stream_is_put_together_in_its_order() {
         thought_tokens: 20,
         output_tokens: 30,
     };
-    assert_eq!(reply.usage, Some(usage));
-    assert_eq!(reply.model_version.as_deref(), Some("claude-sonnet-5-5"));
-    assert_eq!(reply.tier, Some(Tier::Standard));
+    assert_eq!(reply.spent.usage, Some(usage));
+    assert_eq!(
+        reply.spent.model_version.as_deref(),
+        Some("claude-sonnet-5-5")
+    );
+    assert_eq!(reply.spent.tier, Some(Tier::Standard));
 }
 
 #[test]

@@ -246,7 +246,10 @@ fn thoughts_are_dropped_and_the_other_parts_joined() {
     let reply = read(&whole).unwrap();
     assert_eq!(*reply.text, "a\nb");
     assert_eq!(reply.finish, "STOP");
-    assert_eq!(reply.model_version.as_deref(), Some("gemini-2.5-pro-002"));
+    assert_eq!(
+        reply.spent.model_version.as_deref(),
+        Some("gemini-2.5-pro-002")
+    );
     let usage = Usage {
         input_tokens: 5,
         cached_tokens: 1,
@@ -254,7 +257,7 @@ fn thoughts_are_dropped_and_the_other_parts_joined() {
         thought_tokens: 3,
         output_tokens: 2,
     };
-    assert_eq!(reply.usage, Some(usage));
+    assert_eq!(reply.spent.usage, Some(usage));
 }
 
 #[test]

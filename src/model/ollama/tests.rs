@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::model::Request;
 use crate::model::manner::{Constraint, Manner};
+use crate::model::message::Role;
 use crate::model::{Form, Provider, StepId, Tier, ToolSchema};
 use crate::sys::ndjson::Lines;
 
@@ -244,8 +245,8 @@ fn a_reply_is_put_together_and_its_thoughts_are_told_and_not_kept() {
     let reply = Ollama.read_reply(&answer).unwrap();
     assert_eq!(*reply.text, "a\n\u{e9}\"b");
     assert_eq!(reply.finish, "stop");
-    assert_eq!(reply.usage, Some(Usage::plain(26, 298)));
-    assert_eq!(reply.model_version.as_deref(), Some("m:latest"));
+    assert_eq!(reply.spent.usage, Some(Usage::plain(26, 298)));
+    assert_eq!(reply.spent.model_version.as_deref(), Some("m:latest"));
     // What came in one piece is the same.
     let mut whole = done("stop");
     whole["message"]["content"] = "a\n\u{e9}\"b".into();

@@ -88,7 +88,10 @@ fn a_whole_answer_is_read_with_its_usage() {
         "prompt_tokens_details": {"cached_tokens": 4, "cache_write_tokens": 2}, "completion_tokens_details": {"reasoning_tokens": 6}});
     let reply = read(&whole).unwrap();
     assert_eq!(*reply.text, "a\nb");
-    assert_eq!(reply.model_version.as_deref(), Some("gpt-5-2025-08-07"));
+    assert_eq!(
+        reply.spent.model_version.as_deref(),
+        Some("gpt-5-2025-08-07")
+    );
     let usage = Usage {
         input_tokens: 7,
         cached_tokens: 4,
@@ -96,7 +99,7 @@ fn a_whole_answer_is_read_with_its_usage() {
         thought_tokens: 6,
         output_tokens: 3,
     };
-    assert_eq!(reply.usage, Some(usage));
+    assert_eq!(reply.spent.usage, Some(usage));
 }
 
 #[test]
@@ -106,10 +109,10 @@ fn compatible_servers_may_leave_out_or_null_what_is_not_needed() {
         json!("stop"),
     ))
     .unwrap();
-    assert_eq!((reply.usage, reply.model_version), (None, None));
+    assert_eq!((reply.spent.usage, reply.spent.model_version), (None, None));
     let mut nulls = answer(json!({"content": "x"}), json!("stop"));
     nulls["usage"] = json!({"prompt_tokens": 1, "prompt_tokens_details": null});
-    assert_eq!(read(&nulls).unwrap().usage.unwrap().input_tokens, 1);
+    assert_eq!(read(&nulls).unwrap().spent.usage.unwrap().input_tokens, 1);
 }
 
 #[test]

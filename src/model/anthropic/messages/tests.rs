@@ -49,7 +49,7 @@ fn model(parts: Vec<Part<'static>>) -> Message<'static> {
 
 /// Summarises the turns sent for these messages: each role, and each block by its kind.
 fn short(messages: &[Message<'static>]) -> Vec<String> {
-    let turns = json!(turns(messages, true, Marks::Nowhere));
+    let turns = json!(turns(messages, true, Marks::Nowhere, false));
     let turns = turns.as_array().unwrap().iter().map(|turn| {
         let blocks = turn["content"].as_array().unwrap().iter().map(|block| {
             let text = |name: &str| block[name].as_str().unwrap_or("").to_owned();
@@ -115,7 +115,10 @@ fn each_part_has_its_block() {
             {"type": "text", "text": "go on"},
         ]},
     ]);
-    assert_eq!(json!(turns(&messages, true, Marks::Nowhere)), expected);
+    assert_eq!(
+        json!(turns(&messages, true, Marks::Nowhere, false)),
+        expected
+    );
     assert_eq!(system(&messages, Marks::Rolling).len(), 0);
 }
 
@@ -222,7 +225,7 @@ fn without_tools_calls_and_results_are_told_in_words() {
         model(vec![call("1")]),
         user(vec![result("1", "a")]),
     ];
-    let told = json!(turns(&messages, false, Marks::Nowhere));
+    let told = json!(turns(&messages, false, Marks::Nowhere, false));
     let text = |at: usize| told[at]["content"][0]["text"].as_str().unwrap();
     assert_eq!(text(1), "[call 1 of read_file]\n{\"path\":\"a\"}");
     assert_eq!(text(2), "[result of 1]\na");
@@ -263,7 +266,7 @@ fn marks_stand_where_earlier_requests_ended() {
     let mut messages = vec![user(vec![said("do")])];
     let mut ended = Vec::new();
     for step in 0..6 {
-        let turns = json!(turns(&messages, true, Marks::Rolling));
+        let turns = json!(turns(&messages, true, Marks::Rolling, false));
         let found = marked(&turns);
         let end = (
             step * 2,
@@ -300,7 +303,7 @@ fn a_prompt_with_marks_has_those_alone() {
     ];
     let messages = [user(parts)];
     assert_eq!(Marks::of(&messages, true), Marks::Explicit);
-    let turns = json!(turns(&messages, false, Marks::Explicit));
+    let turns = json!(turns(&messages, false, Marks::Explicit, false));
     assert_eq!(marked(&turns), [(0, 0), (0, 1)]);
     let plain = [user(vec![said("a")])];
     assert_eq!(Marks::of(&plain, true), Marks::Rolling);
@@ -385,7 +388,7 @@ proptest! {
     #[test]
     fn the_api_takes_whatever_is_made_of_a_conversation(messages in prop::collection::vec(any_message(), 0..8), has_tools in any::<bool>()) {
         for marks in [Marks::Nowhere, Marks::Explicit, Marks::Rolling] {
-            let turns = json!(turns(&messages, has_tools, marks));
+            let turns = json!(turns(&messages, has_tools, marks, false));
             turns.as_array().unwrap().iter().for_each(|turn| fits(&MESSAGE, turn));
             prop_assert_eq!(objection(&turns, has_tools), None, "{}", turns);
             prop_assert!(marked(&turns).len() <= MARKS);
@@ -395,7 +398,7 @@ proptest! {
     #[test]
     fn what_was_sent_is_sent_again(steps in prop::collection::vec((prop::collection::vec(any_part(), 0..4), any::<bool>()), 1..8)) {
         let bytes = |messages: &[Message<'static>]| {
-            let turns = json!(turns(messages, true, Marks::Nowhere)).to_string();
+            let turns = json!(turns(messages, true, Marks::Nowhere, false)).to_string();
             turns.strip_suffix("]}]").unwrap().to_owned()
         };
         let mut messages = vec![user(vec![said("do")])];
