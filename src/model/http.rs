@@ -73,10 +73,14 @@ struct TryError {
 }
 
 impl From<ModelError> for TryError {
-    /// Creates an error that is not retried, unless the vendor's code says that it is transient.
+    /// Creates an error that is not retried, unless the connection failed or the vendor's code says that it is
+    /// transient.
     fn from(error: ModelError) -> Self {
         Self {
-            is_retryable: matches!(&error, ModelError::ErrorInAnswer(vendor) if vendor.may_pass()),
+            is_retryable: match &error {
+                ModelError::ErrorInAnswer(vendor) => vendor.may_pass(),
+                error => matches!(error, ModelError::Connection { .. }),
+            },
             error,
             wait: None,
         }
@@ -351,37 +355,25 @@ impl<'a> HttpModel<'a> {
         if has_events && is_object && total <= FAILURE_HEAD as u64 {
             return Ok(head);
         }
-        Err(self.broken("the stream ended before the reply was whole", true))
-    }
-
-    fn broken(&self, reason: impl Into<String>, is_sent: bool) -> TryError {
-        TryError {
-            error: ModelError::Connection {
-                host: self.server.client.endpoint.host().to_owned(),
-                reason: reason.into(),
-                tries: 1,
-                is_sent,
-            },
-            is_retryable: true,
-            wait: None,
-        }
+        let reason = "the stream ended before the reply was whole".to_owned();
+        Err(self.failed(HttpError::Broken(reason)))
     }
 
     /// Converts an error of the HTTP client to one of this model's calls.
     fn failed(&self, error: HttpError) -> TryError {
-        match error {
+        let endpoint = &self.server.client.endpoint;
+        let error = match error {
             // The user's own server is not running, and is unlikely to be started in the seconds between tries.
             HttpError::NoConnection {
                 reason,
                 is_refused: true,
-            } if self.is_users_own() && self.server.client.endpoint.is_this_machine() => {
-                let url = self.server.client.endpoint.url("");
-                ModelError::NobodyListens { url, reason }.into()
+            } if self.is_users_own() && endpoint.is_this_machine() => {
+                let url = endpoint.url("");
+                ModelError::NobodyListens { url, reason }
             }
-            HttpError::NoConnection { reason, .. } => self.broken(reason, false),
-            HttpError::Broken(reason) => self.broken(reason, true),
-            other => ModelError::of_call(other, &self.server.client.endpoint, self.timeout).into(),
-        }
+            other => ModelError::of_call(other, endpoint, self.timeout),
+        };
+        error.into()
     }
 
     /// Returns whether the server is the user's own, not a vendor's.
@@ -390,9 +382,7 @@ impl<'a> HttpModel<'a> {
             Provider::Ollama => true,
             // The vendor hosts the resource, even though its address is the user's.
             Provider::Azure => false,
-            Provider::Gemini | Provider::OpenAi | Provider::Anthropic => {
-                self.spec.base_url.is_some()
-            }
+            _ => self.spec.base_url.is_some(),
         }
     }
 }

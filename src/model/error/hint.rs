@@ -17,12 +17,7 @@ impl ModelError {
                 },
                 ..
             } => hint,
-            Self::Status {
-                status,
-                vendor,
-                setup,
-                ..
-            } if vendor.bad_key || matches!(status, 401 | 403) => {
+            Self::Status { setup, .. } if self.refuses_key() => {
                 if let Some(variable) = setup.key_variable {
                     return format!(
                         "the vendor does not accept the key: set `{variable}` to a valid one"
@@ -115,14 +110,10 @@ impl ModelError {
     pub fn hint_for_agent(&self) -> String {
         match self {
             Self::Status { vendor, .. } if vendor.hint.is_some() => self.hint(),
-            Self::Status { status, vendor, .. }
-                if vendor.bad_key || matches!(status, 401 | 403) =>
-            {
-                format!(
-                    "{}, or, for an agent's own server, into `apiKey` of its `config.json`",
-                    self.hint()
-                )
-            }
+            Self::Status { .. } if self.refuses_key() => format!(
+                "{}, or, for an agent's own server, into `apiKey` of its `config.json`",
+                self.hint()
+            ),
             Self::Status {
                 status: 400 | 413,
                 vendor,

@@ -1,5 +1,6 @@
 //! The format of `models.json`. Pure.
 
+use std::mem::take;
 use std::sync::LazyLock;
 
 use chrono::NaiveDate;
@@ -130,11 +131,10 @@ impl ModelEntry {
             .extend(flags.filter_map(|(name, value)| Some((name.to_owned(), value?))));
         spec.fallback = self.fallback.or(spec.fallback.take());
         spec.display_name = self.display_name.or(spec.display_name.take());
-        let (capabilities, recommended_for) = (&mut spec.capabilities, &mut spec.recommended_for);
-        *capabilities = self.capabilities.unwrap_or(std::mem::take(capabilities));
-        *recommended_for = self
+        spec.capabilities = self.capabilities.unwrap_or(take(&mut spec.capabilities));
+        spec.recommended_for = self
             .recommended_for
-            .unwrap_or(std::mem::take(recommended_for));
+            .unwrap_or(take(&mut spec.recommended_for));
         spec.prompt = self.prompt.or(spec.prompt.take());
         spec.num_ctx = self.num_ctx.or(spec.num_ctx);
         spec.keep_alive = self.keep_alive.or(spec.keep_alive.take());
