@@ -524,12 +524,9 @@ impl Output<'_> {
             return;
         }
         let stat = self.printable(&stat.text(WIDTH));
+        let stat = colored_stat(&stat, |text, style| self.paint(text, style));
         // A closed stderr does not end the run.
-        let _ = write!(
-            io::stderr(),
-            "{}",
-            colored_stat(&stat, |text, style| self.paint(text, style))
-        );
+        let _ = io::stderr().write_all(stat.as_bytes());
     }
 
     /// Prints the reason for the failure and the run's folder, for the user and for the program that reads

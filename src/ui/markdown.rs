@@ -7,7 +7,7 @@ use std::mem::take;
 use std::ops::Range;
 
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
-use ratatui::style::Style;
+use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
 use super::blocks::{visible, wrapped};
@@ -283,18 +283,13 @@ impl Renderer<'_> {
     }
 
     fn style(&self) -> Style {
-        let style = Style::new();
-        let style = if self.bold > 0 { style.bold() } else { style };
-        let style = if self.italic > 0 {
-            style.italic()
-        } else {
-            style
-        };
-        if self.struck > 0 {
-            style.crossed_out()
-        } else {
-            style
-        }
+        let depths = [
+            (self.bold, Modifier::BOLD),
+            (self.italic, Modifier::ITALIC),
+            (self.struck, Modifier::CROSSED_OUT),
+        ];
+        let set = depths.into_iter().filter(|(depth, _)| *depth > 0);
+        set.fold(Style::new(), |style, (_, set)| style.add_modifier(set))
     }
 
     fn words(&mut self, text: &str, style: Style) {

@@ -57,9 +57,10 @@ pub enum ScreenEffect {
 }
 
 /// The state of the engine as known to the screen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum EngineState {
     /// Setup is in progress: submissions wait, and there is nothing to stop.
+    #[default]
     SettingUp,
     /// The engine waits for a submission.
     Idle,
@@ -68,6 +69,7 @@ enum EngineState {
 }
 
 /// The state of the screen.
+#[derive(Default)]
 pub struct App {
     /// True if no colours are shown.
     is_plain: bool,
@@ -120,25 +122,10 @@ impl App {
     pub fn new(mode: Option<SharedMode>, composer: Composer) -> Self {
         Self {
             transcript: Transcript::new(mode.is_none()),
-            is_plain: false,
             mode,
             composer,
-            dialog: None,
-            status: Status::default(),
-            todos: Vec::new(),
-            wait: None,
-            engine: EngineState::SettingUp,
-            queue: VecDeque::new(),
-            is_stopping: false,
-            call: CallProgress::default(),
-            times: CallTimes::default(),
-            armed: None,
-            leaving: None,
-            held: None,
-            hint: None,
-            now: Duration::ZERO,
-            frame: None,
             is_changed: true,
+            ..Self::default()
         }
     }
 

@@ -33,7 +33,7 @@ pub struct Completion {
 }
 
 /// The paths of a project, listed on demand.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct ProjectPaths {
     root: PathBuf,
     listed: Arc<Mutex<Arc<Vec<String>>>>,
@@ -46,9 +46,8 @@ impl ProjectPaths {
     pub fn new(root: PathBuf, wake: Option<Wake>) -> Self {
         Self {
             root,
-            listed: Arc::default(),
-            is_listing: Arc::default(),
             wake,
+            ..Self::default()
         }
     }
 

@@ -63,7 +63,7 @@ pub enum ComposerAction {
 }
 
 /// The input.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Composer {
     buffer: TextBuffer,
     attachments: Vec<Attachment>,
@@ -81,8 +81,8 @@ pub struct Composer {
     marked: usize,
     /// True if the list of candidates is closed until the word changes.
     is_closed: bool,
-    /// The width of the text when it was last drawn.
-    columns: Cell<usize>,
+    /// The width of the text when it was last drawn; `None` before that.
+    columns: Cell<Option<usize>>,
     /// Cached candidates, and the text that they complete; see [`Self::candidates`].
     candidates: RefCell<Option<Candidates>>,
 }
@@ -99,19 +99,9 @@ impl Composer {
     /// Creates an empty input.
     pub fn new(options: ComposerOptions) -> Self {
         Self {
-            buffer: TextBuffer::default(),
-            attachments: Vec::new(),
             recall: Recall::new(options.history),
-            drafts: HashMap::new(),
-            search: None,
-            aside: None,
-            is_masked: false,
-            commands: Vec::new(),
             paths: ProjectPaths::new(options.root, options.wake),
-            marked: 0,
-            is_closed: false,
-            columns: Cell::new(usize::MAX),
-            candidates: RefCell::default(),
+            ..Self::default()
         }
     }
 
@@ -437,7 +427,7 @@ impl Composer {
     /// Handles Up and Down: moves by a row or, at the edge of the text, through the history.
     fn row(&mut self, is_up: bool) -> ComposerAction {
         let labels = self.labels();
-        let rows = self.rows(self.columns.get(), &labels);
+        let rows = self.rows(self.columns.get().unwrap_or(usize::MAX), &labels);
         if self.buffer.go_row(&rows, is_up, &labels) {
             return ComposerAction::Changed;
         }

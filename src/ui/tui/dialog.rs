@@ -47,10 +47,8 @@ impl Dialog {
 
     /// Creates a dialog that offers a choice from a list.
     pub fn menu(menu: Menu) -> Self {
-        let (at, typed) = (
-            menu.at.min(menu.items.len().saturating_sub(1)),
-            String::new(),
-        );
+        let at = menu.at.min(menu.items.len().saturating_sub(1));
+        let typed = String::new();
         Self(Kind::Menu(MenuDialog { menu, at, typed }))
     }
 

@@ -181,10 +181,7 @@ fn parse(bytes: &[u8], is_settled: bool) -> Parsed {
             let length = if last.is_ascii_graphic() { 3 } else { 2 };
             Parsed::Whole(input, length)
         }
-        [0x1b, rest @ ..] => match with_alt(rest, is_settled) {
-            Parsed::Open => Parsed::Open,
-            parsed => parsed,
-        },
+        [0x1b, rest @ ..] => with_alt(rest, is_settled),
         _ => character(bytes, is_settled),
     }
 }

@@ -32,7 +32,7 @@ impl Composer {
             return 2;
         }
         let columns = columns(width);
-        self.columns.set(columns);
+        self.columns.set(Some(columns));
         let rows = self.rows(columns, &self.labels()).len().min(MOST_ROWS);
         let candidates = self.candidates().len().min(MOST_CANDIDATES);
         u16::try_from(rows + candidates).unwrap_or(u16::MAX)
@@ -59,7 +59,7 @@ impl Composer {
         }
         let labels = self.labels();
         let columns = columns(area.width);
-        self.columns.set(columns);
+        self.columns.set(Some(columns));
         let rows = self.rows(columns, &labels);
         let candidates = self.candidates();
         // The text takes precedence over the candidates.

@@ -26,7 +26,7 @@ type Lines = Vec<(String, Style)>;
 type Choice = (char, &'static str, &'static str);
 
 /// A dialog that asks for a permission.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct QuestionDialog {
     question: Question,
     /// The proposed change.
@@ -52,13 +52,7 @@ impl QuestionDialog {
         Self {
             question,
             preview: preview.unwrap_or_default().to_owned(),
-            body: RefCell::default(),
-            first: Cell::new(0),
-            seen: Cell::new(0),
-            all: Cell::new(0),
-            is_short: Cell::new(false),
-            chosen: None,
-            is_redirecting: false,
+            ..Self::default()
         }
     }
 
