@@ -5,8 +5,6 @@
 
 use std::sync::LazyLock;
 
-use super::beneath::split;
-
 /// The occasion of files that are run with tests or checks.
 pub const IN_CHECKS: &str = "when tests or checks are run";
 /// The occasion of files that CI obeys.
@@ -58,35 +56,25 @@ const EXECUTED: [(&str, &str); 6] = [
 
 /// Returns the occasion on which the file at `path` runs code, judged by its name; `None` if it does not.
 pub fn runs_code(path: &str) -> Option<&'static str> {
-    let mut found = PATTERNS
-        .iter()
-        .filter(|(pattern, _)| is_match(path, pattern));
+    let path = format!("/{}", path.to_ascii_lowercase());
+    let mut found = PATTERNS.iter().filter(|(part, _)| match part.as_str() {
+        directory if directory.ends_with('/') => path.contains(directory),
+        end => path.ends_with(end),
+    });
     found.next().map(|(_, when)| *when)
 }
 
-/// The patterns, each with its occasion.
-static PATTERNS: LazyLock<Vec<(&str, &str)>> = LazyLock::new(|| {
+/// The patterns in lower case, as parts of a path that begins with `/`, each with its occasion.
+static PATTERNS: LazyLock<Vec<(String, &str)>> = LazyLock::new(|| {
+    let part = |pattern: &str| match pattern.strip_prefix('*') {
+        Some(extension) => extension.to_ascii_lowercase(),
+        None => format!("/{}", pattern.to_ascii_lowercase()),
+    };
     let rows = EXECUTED.iter();
     let patterns =
-        rows.flat_map(|(when, all)| all.split_ascii_whitespace().map(|one| (one, *when)));
+        rows.flat_map(|(when, all)| all.split_ascii_whitespace().map(|one| (part(one), *when)));
     patterns.collect()
 });
-
-/// Returns whether a path matches the pattern, ignoring case.
-fn is_match(path: &str, pattern: &str) -> bool {
-    if let Some(directory) = pattern.strip_suffix('/') {
-        let mut above = split(path).0.split('/');
-        return above.any(|name| name.eq_ignore_ascii_case(directory));
-    }
-    let end = pattern.strip_prefix('*');
-    let (is_end, pattern) = (end.is_some(), end.unwrap_or(pattern));
-    let Some(before) = path.len().checked_sub(pattern.len()) else {
-        return false;
-    };
-    let (before, end) = path.as_bytes().split_at(before);
-    end.eq_ignore_ascii_case(pattern.as_bytes())
-        && (is_end || before.last().is_none_or(|last| *last == b'/'))
-}
 
 #[cfg(test)]
 mod tests {
