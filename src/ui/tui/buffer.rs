@@ -162,35 +162,47 @@ impl TextBuffer {
         std::mem::replace(&mut self.cursor, to) != to
     }
 
-    /// Applies an editing command. Returns whether the text or the cursor has changed.
-    pub fn edit(&mut self, edit: EditCommand) -> bool {
-        match edit {
-            EditCommand::Left => self.go(self.before()),
-            EditCommand::Right => self.go(self.behind()),
-            EditCommand::WordLeft => self.go(self.word_before(is_letter)),
-            EditCommand::WordRight => self.go(self.word_behind()),
-            EditCommand::LineStart => self.go(self.line_start()),
-            EditCommand::LineEnd => self.go(self.line_end()),
-            EditCommand::DeleteLeft => self.cut(self.before()..self.cursor, false),
-            EditCommand::DeleteRight => self.cut(self.cursor..self.behind(), false),
-            EditCommand::KillToEnd => {
+    /// Applies an editing key as readline does. Returns whether the text or the cursor has changed; `None` if the key does
+    /// not edit.
+    pub fn key(&mut self, key: KeyEvent) -> Option<bool> {
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        let alt = key.modifiers.contains(KeyModifiers::ALT);
+        let (code, by_word) = match key.code {
+            KeyCode::Char(letter) if control => (editing_key(letter), false),
+            KeyCode::Char(letter @ ('b' | 'd' | 'f')) if alt => (editing_key(letter), true),
+            code => (code, control || alt),
+        };
+        Some(match code {
+            KeyCode::Left if by_word => self.go(self.word_before(is_letter)),
+            KeyCode::Left => self.go(self.before()),
+            KeyCode::Right if by_word => self.go(self.word_behind()),
+            KeyCode::Right => self.go(self.behind()),
+            KeyCode::Home => self.go(self.line_start()),
+            KeyCode::End => self.go(self.line_end()),
+            KeyCode::Backspace if by_word => {
+                self.cut(self.word_before(is_letter)..self.cursor, true)
+            }
+            KeyCode::Backspace => self.cut(self.before()..self.cursor, false),
+            KeyCode::Delete if by_word => self.cut(self.cursor..self.word_behind(), true),
+            KeyCode::Delete => self.cut(self.cursor..self.behind(), false),
+            KeyCode::Char('k') if control => {
                 // At the end of a line, cut its newline.
                 let end = self.line_end().max(self.behind().min(self.cursor + 1));
                 self.cut(self.cursor..end, true)
             }
-            EditCommand::KillToStart => self.cut(self.line_start()..self.cursor, true),
-            EditCommand::KillWord => {
+            KeyCode::Char('u') if control => self.cut(self.line_start()..self.cursor, true),
+            KeyCode::Char('w') if control => {
                 self.cut(self.word_before(|c| !c.is_whitespace())..self.cursor, true)
             }
-            EditCommand::KillWordLeft => self.cut(self.word_before(is_letter)..self.cursor, true),
-            EditCommand::KillWordRight => self.cut(self.cursor..self.word_behind(), true),
-            EditCommand::Yank => {
+            KeyCode::Char('y') if control => {
                 let killed = self.killed.clone();
                 self.insert(&killed);
                 !killed.is_empty()
             }
-            EditCommand::Undo => self.undo(),
-        }
+            // Ctrl-7 and Ctrl-_ send the same byte.
+            KeyCode::Char('7' | '_') if control => self.undo(),
+            _ => return None,
+        })
     }
 
     fn cut(&mut self, range: Range<usize>, is_kept: bool) -> bool {
@@ -237,65 +249,16 @@ impl TextBuffer {
     }
 }
 
-/// The command of an editing key, named as in readline.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EditCommand {
-    Left,
-    Right,
-    WordLeft,
-    WordRight,
-    LineStart,
-    LineEnd,
-    DeleteLeft,
-    DeleteRight,
-    KillToEnd,
-    KillToStart,
-    KillWord,
-    KillWordLeft,
-    KillWordRight,
-    Yank,
-    Undo,
-}
-
-impl EditCommand {
-    /// Returns the command of an editing key.
-    pub fn of(key: KeyEvent) -> Option<Self> {
-        let control = key.modifiers.contains(KeyModifiers::CONTROL);
-        let alt = key.modifiers.contains(KeyModifiers::ALT);
-        Some(match key.code {
-            KeyCode::Left if control || alt => Self::WordLeft,
-            KeyCode::Right if control || alt => Self::WordRight,
-            KeyCode::Left => Self::Left,
-            KeyCode::Right => Self::Right,
-            KeyCode::Home => Self::LineStart,
-            KeyCode::End => Self::LineEnd,
-            KeyCode::Backspace if control || alt => Self::KillWordLeft,
-            KeyCode::Backspace => Self::DeleteLeft,
-            KeyCode::Delete if control || alt => Self::KillWordRight,
-            KeyCode::Delete => Self::DeleteRight,
-            KeyCode::Char(c) if control => match c {
-                'a' => Self::LineStart,
-                'e' => Self::LineEnd,
-                'b' => Self::Left,
-                'f' => Self::Right,
-                'h' => Self::DeleteLeft,
-                'd' => Self::DeleteRight,
-                'k' => Self::KillToEnd,
-                'u' => Self::KillToStart,
-                'w' => Self::KillWord,
-                'y' => Self::Yank,
-                // Ctrl-7 and Ctrl-_ send the same byte.
-                '7' | '_' => Self::Undo,
-                _ => return None,
-            },
-            KeyCode::Char(c) if alt => match c {
-                'b' => Self::WordLeft,
-                'f' => Self::WordRight,
-                'd' => Self::KillWordRight,
-                _ => return None,
-            },
-            _ => return None,
-        })
+/// Returns the key that a letter stands for with Ctrl or Alt.
+fn editing_key(letter: char) -> KeyCode {
+    match letter {
+        'a' => KeyCode::Home,
+        'b' => KeyCode::Left,
+        'd' => KeyCode::Delete,
+        'e' => KeyCode::End,
+        'f' => KeyCode::Right,
+        'h' => KeyCode::Backspace,
+        other => KeyCode::Char(other),
     }
 }
 

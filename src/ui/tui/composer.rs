@@ -23,7 +23,7 @@ use crate::model::message::Image;
 use crate::sys::text::with_unix_line_ends;
 use crate::ui::history::History;
 use crate::ui::tui::attachment::{Attachment, image_label, pasted_image, with_images};
-use crate::ui::tui::buffer::{EditCommand, PLACEHOLDERS, TextBuffer, TextRow};
+use crate::ui::tui::buffer::{PLACEHOLDERS, TextBuffer, TextRow};
 
 /// The number of lines above which a paste is shown as a placeholder.
 const MOST_PASTED_LINES: usize = 10;
@@ -314,13 +314,8 @@ impl Composer {
             KeyCode::Home | KeyCode::End if control || self.buffer.text().is_empty() => {
                 ComposerAction::Unhandled
             }
-            _ => match EditCommand::of(key) {
-                Some(edit) => self.edit(edit),
-                None => match key.code {
-                    KeyCode::Char(c) if is_letter(key) => self.insert(c.encode_utf8(&mut [0; 4])),
-                    _ => ComposerAction::Unhandled,
-                },
-            },
+            KeyCode::Char(c) if is_letter(key) => self.insert(c.encode_utf8(&mut [0; 4])),
+            _ => self.edit(key),
         }
     }
 
@@ -334,10 +329,12 @@ impl Composer {
         ComposerAction::Changed
     }
 
-    fn edit(&mut self, edit: EditCommand) -> ComposerAction {
+    fn edit(&mut self, key: KeyEvent) -> ComposerAction {
         let before = self.buffer.text().len();
-        if !self.buffer.edit(edit) {
-            return ComposerAction::None;
+        match self.buffer.key(key) {
+            None => return ComposerAction::Unhandled,
+            Some(false) => return ComposerAction::None,
+            Some(true) => {}
         }
         if self.buffer.text().len() != before {
             self.recall.reset();

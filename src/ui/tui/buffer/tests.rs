@@ -13,6 +13,14 @@ fn at(marked: &str) -> TextBuffer {
     }
 }
 
+fn alt(code: KeyCode) -> KeyEvent {
+    KeyEvent::new(code, KeyModifiers::ALT)
+}
+
+fn control(letter: char) -> KeyEvent {
+    KeyEvent::new(KeyCode::Char(letter), KeyModifiers::CONTROL)
+}
+
 fn marked(buffer: &TextBuffer) -> String {
     let (before, behind) = buffer.text.split_at(buffer.cursor);
     format!("{before}|{behind}")
@@ -20,48 +28,44 @@ fn marked(buffer: &TextBuffer) -> String {
 
 #[test]
 fn keys_edit_as_readline_does() {
-    for (before, edit, after) in [
-        ("ab|c", EditCommand::Left, "a|bc"),
-        ("|abc", EditCommand::Left, "|abc"),
-        ("a👨‍👩‍👧|", EditCommand::Left, "a|👨‍👩‍👧"),
-        ("|e\u{301}x", EditCommand::Right, "e\u{301}|x"),
-        ("abc|", EditCommand::Right, "abc|"),
-        ("one two_x.|", EditCommand::WordLeft, "one |two_x."),
-        ("|one two", EditCommand::WordRight, "one| two"),
-        ("one| two", EditCommand::WordRight, "one two|"),
-        ("a\nb|c\nd", EditCommand::LineStart, "a\n|bc\nd"),
-        ("a\nb|c\nd", EditCommand::LineEnd, "a\nbc|\nd"),
-        ("e\u{301}|", EditCommand::DeleteLeft, "|"),
-        ("a\n|b", EditCommand::DeleteLeft, "a|b"),
-        ("|👨‍👩‍👧x", EditCommand::DeleteRight, "|x"),
-        ("a|bc\nd", EditCommand::KillToEnd, "a|\nd"),
-        ("abc|\nd", EditCommand::KillToEnd, "abc|d"),
-        ("a\nbc|d", EditCommand::KillToStart, "a\n|d"),
-        ("git push --force|", EditCommand::KillWord, "git push |"),
-        (
-            "git push --force|",
-            EditCommand::KillWordLeft,
-            "git push --|",
-        ),
-        ("| one two", EditCommand::KillWordRight, "| two"),
+    for (before, key, after) in [
+        ("ab|c", KeyCode::Left.into(), "a|bc"),
+        ("|abc", KeyCode::Left.into(), "|abc"),
+        ("a👨‍👩‍👧|", KeyCode::Left.into(), "a|👨‍👩‍👧"),
+        ("|e\u{301}x", KeyCode::Right.into(), "e\u{301}|x"),
+        ("abc|", KeyCode::Right.into(), "abc|"),
+        ("one two_x.|", alt(KeyCode::Char('b')), "one |two_x."),
+        ("|one two", alt(KeyCode::Char('f')), "one| two"),
+        ("one| two", alt(KeyCode::Char('f')), "one two|"),
+        ("a\nb|c\nd", control('a'), "a\n|bc\nd"),
+        ("a\nb|c\nd", control('e'), "a\nbc|\nd"),
+        ("e\u{301}|", KeyCode::Backspace.into(), "|"),
+        ("a\n|b", KeyCode::Backspace.into(), "a|b"),
+        ("|👨‍👩‍👧x", KeyCode::Delete.into(), "|x"),
+        ("a|bc\nd", control('k'), "a|\nd"),
+        ("abc|\nd", control('k'), "abc|d"),
+        ("a\nbc|d", control('u'), "a\n|d"),
+        ("git push --force|", control('w'), "git push |"),
+        ("git push --force|", alt(KeyCode::Backspace), "git push --|"),
+        ("| one two", alt(KeyCode::Char('d')), "| two"),
     ] {
         let mut buffer = at(before);
-        let changes = buffer.edit(edit);
-        assert_eq!(marked(&buffer), after, "{before:?} {edit:?}");
-        assert_eq!(changes, before != after, "{before:?} {edit:?}");
+        let changes = buffer.key(key);
+        assert_eq!(marked(&buffer), after, "{before:?} {key:?}");
+        assert_eq!(changes, Some(before != after), "{before:?} {key:?}");
     }
 }
 
 #[test]
 fn what_was_cut_comes_back() {
     let mut buffer = at("one two|");
-    buffer.edit(EditCommand::KillWord);
-    buffer.edit(EditCommand::LineStart);
-    buffer.edit(EditCommand::Yank);
+    buffer.key(control('w'));
+    buffer.key(control('a'));
+    buffer.key(control('y'));
     assert_eq!(marked(&buffer), "two|one ");
     // What is deleted letter by letter is not cut.
-    buffer.edit(EditCommand::DeleteLeft);
-    buffer.edit(EditCommand::Yank);
+    buffer.key(KeyCode::Backspace.into());
+    buffer.key(control('y'));
     assert_eq!(marked(&buffer), "twtwo|one ");
 }
 
@@ -71,9 +75,9 @@ fn what_was_changed_is_undone_word_by_word() {
     for letter in "one two".chars() {
         buffer.insert(&letter.to_string());
     }
-    buffer.edit(EditCommand::KillToStart);
+    buffer.key(control('u'));
     for expected in ["one two|", "one|", "|", "|"] {
-        buffer.edit(EditCommand::Undo);
+        buffer.key(control('_'));
         assert_eq!(marked(&buffer), expected);
     }
 }
@@ -191,22 +195,22 @@ proptest! {
         let mut buffer = TextBuffer::default();
         buffer.insert(&text);
         for edit in edits {
-            let edit = match edit {
-                0 => EditCommand::Left,
-                1 => EditCommand::Right,
-                2 => EditCommand::WordLeft,
-                3 => EditCommand::WordRight,
-                4 => EditCommand::LineStart,
-                5 => EditCommand::LineEnd,
-                6 => EditCommand::DeleteLeft,
-                7 => EditCommand::DeleteRight,
-                8 => EditCommand::KillToEnd,
-                9 => EditCommand::KillToStart,
-                10 => EditCommand::KillWord,
-                11 => EditCommand::KillWordLeft,
-                12 => EditCommand::KillWordRight,
-                13 => EditCommand::Yank,
-                14 => EditCommand::Undo,
+            let key = match edit {
+                0 => KeyCode::Left.into(),
+                1 => KeyCode::Right.into(),
+                2 => alt(KeyCode::Char('b')),
+                3 => alt(KeyCode::Char('f')),
+                4 => control('a'),
+                5 => control('e'),
+                6 => KeyCode::Backspace.into(),
+                7 => KeyCode::Delete.into(),
+                8 => control('k'),
+                9 => control('u'),
+                10 => control('w'),
+                11 => alt(KeyCode::Backspace),
+                12 => alt(KeyCode::Char('d')),
+                13 => control('y'),
+                14 => control('_'),
                 18 => {
                     buffer.insert("\u{301}");
                     continue;
@@ -217,7 +221,7 @@ proptest! {
                     continue;
                 }
             };
-            buffer.edit(edit);
+            prop_assert!(buffer.key(key).is_some());
             let mut ends = buffer.text.grapheme_indices(true).map(|(at, _)| at);
             let is_between = buffer.cursor == buffer.text.len() || ends.any(|at| at == buffer.cursor);
             prop_assert!(is_between);
