@@ -173,13 +173,9 @@ impl Story {
     }
 
     fn step(&mut self, past: &PastStep) {
-        let step = &past.step;
-        self.line(format!("\n{}", heading(step)));
+        self.line(format!("\n{}", heading(&past.step)));
         for part in past.story() {
             self.part(past, part);
-        }
-        for (did, path) in step.changed_files().filter(|_| step.is_agents()) {
-            self.line(format!("  {did} {path}"));
         }
     }
 
@@ -224,9 +220,7 @@ impl Story {
         match part {
             Part::NoReply => self.line("  There is no reply."),
             Part::Error(error) => self.lines("  ", error.lines()),
-            Part::Report(findings) if step.purpose != Purpose::REPORT => {
-                self.beginning_of(findings, "    ");
-            }
+            Part::Findings(findings) => self.beginning_of(findings, "    "),
             Part::Report(_) => self.line("  The reply is the report."),
             Part::Edits(_) if let Some(why) = &step.rejected => self.lines("  ", why.lines()),
             Part::Edits(_) if step.is_on_disk => {
@@ -255,6 +249,11 @@ impl Story {
             }
             Part::Idle(idle, reply) => self.idle(idle, reply),
             Part::Build(status, output) => self.build(step, status, output),
+            Part::Files => {
+                for (did, path) in step.changed_files() {
+                    self.line(format!("  {did} {path}"));
+                }
+            }
         }
     }
 

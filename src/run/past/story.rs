@@ -11,8 +11,10 @@ pub enum Part<'p> {
     NoReply,
     /// An error in place of a reply.
     Error(&'p str),
-    /// A consistency report, or the findings of a part for one.
+    /// A consistency report.
     Report(&'p str),
+    /// The findings of a part for a consistency report, or its findings as data.
+    Findings(&'p str),
     /// A reply with edits.
     Edits(&'p str),
     /// An agent's thinking.
@@ -29,6 +31,8 @@ pub enum Part<'p> {
     Idle(IdleReply, &'p str),
     /// The build's status and its output.
     Build(&'p str, &'p str),
+    /// The files that an agent changed.
+    Files,
 }
 
 impl PastStep {
@@ -40,7 +44,8 @@ impl PastStep {
             _ if step.is_own() => None,
             None => Some(Part::NoReply),
             Some(Err(error)) => Some(Part::Error(error)),
-            Some(Ok(text)) if step.purpose.is_reports() => Some(Part::Report(text)),
+            Some(Ok(text)) if step.purpose == Purpose::REPORT => Some(Part::Report(text)),
+            Some(Ok(text)) if step.purpose.is_reports() => Some(Part::Findings(text)),
             Some(Ok(text)) if step.is_agents() => Some(Part::Reply(text)),
             Some(Ok(text)) => Some(Part::Edits(text)),
         };
@@ -60,6 +65,9 @@ impl PastStep {
         }
         let log = self.build_log();
         parts.extend(log.map(|(status, output)| Part::Build(status, output)));
+        if step.is_agents() && step.changed_files().next().is_some() {
+            parts.push(Part::Files);
+        }
         parts
     }
 }

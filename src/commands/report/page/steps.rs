@@ -99,15 +99,12 @@ pub fn show(
                 @if !past.step.is_agents() { (reply::prompt(escaper, &past.step)) }
                 @for part in past.story() {
                     @match part {
-                        Part::Report(text) if past.step.purpose != Purpose::REPORT => {
-                            (reply::report(escaper, &id, text, &[]))
-                        }
+                        Part::Findings(text) => (reply::report(escaper, &id, text, &[])),
                         Part::Report(text) => (reply::report(escaper, &id, text, sections)),
                         Part::Edits(text) => (edits(escaper, &id, past, text, changes)),
                         part => (told(escaper, &id, past, part, left)),
                     }
                 }
-                (files(escaper, &past.step))
             }
         }
     })
@@ -180,7 +177,8 @@ fn told(
         Part::Answer(answer) => html! { h3 { "Answer" } (prose(escaper, answer, INPUT)) },
         Part::Idle(idle, _) => html! { p.note { (why_idle(idle)) } },
         Part::Build(status, output) => build(escaper, id, step.build.as_ref(), (status, output)),
-        Part::Report(_) | Part::Edits(_) => html! {},
+        Part::Files => files(escaper, step),
+        Part::Report(_) | Part::Findings(_) | Part::Edits(_) => html! {},
     }
 }
 
@@ -243,18 +241,12 @@ fn build(
 
 /// Renders the files that an agent changed.
 fn files(escaper: HtmlEscaper<'_>, step: &Step) -> Markup {
-    let files = step
-        .changed_files()
-        .filter(|_| step.is_agents())
-        .collect::<Vec<_>>();
-    let more = files.len().saturating_sub(NAMED);
+    let more = step.changed_files().count().saturating_sub(NAMED);
     html! {
-        @if !files.is_empty() {
-            h3 { "Files" }
-            ul {
-                @for (did, path) in files.iter().take(NAMED) { li { (did) " " code { (escaper.name(path)) } } }
-                @if more > 0 { li { "and " (count(more, "more file")) } }
-            }
+        h3 { "Files" }
+        ul {
+            @for (did, path) in step.changed_files().take(NAMED) { li { (did) " " code { (escaper.name(path)) } } }
+            @if more > 0 { li { "and " (count(more, "more file")) } }
         }
     }
 }
