@@ -79,15 +79,17 @@ fn read(json: &str) -> serde_json::Result<Vec<(String, Known)>> {
 
 /// Returns the facts about the model that the vendor calls `id`.
 pub fn known(id: &str) -> Option<&'static Known> {
-    let mut models = CATALOGUE.iter();
-    models.find(|(name, _)| name == id).map(|(_, known)| known)
+    found(|name| name == id)
 }
 
 /// Returns the facts about the model that the vendor calls `id`, or about the model of which `id` is a version.
 pub fn matching(id: &str) -> Option<&'static Known> {
+    found(|name| is_same(name, id))
+}
+
+fn found(is_it: impl Fn(&str) -> bool) -> Option<&'static Known> {
     let mut models = CATALOGUE.iter();
-    let known = models.find(|(name, _)| is_same(name, id));
-    known.map(|(_, known)| known)
+    models.find(|(name, _)| is_it(name)).map(|(_, known)| known)
 }
 
 /// Returns whether the model that the vendor calls `id` supports cache marks.

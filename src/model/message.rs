@@ -42,21 +42,9 @@ impl<'a> Text<'a> {
     }
 }
 
-impl<'a> From<&'a str> for Text<'a> {
-    fn from(piece: &'a str) -> Self {
-        Self(vec![Cow::Borrowed(piece)])
-    }
-}
-
-impl From<String> for Text<'_> {
-    fn from(piece: String) -> Self {
-        Self(vec![Cow::Owned(piece)])
-    }
-}
-
-impl<'a> From<Cow<'a, str>> for Text<'a> {
-    fn from(piece: Cow<'a, str>) -> Self {
-        Self(vec![piece])
+impl<'a, T: Into<Cow<'a, str>>> From<T> for Text<'a> {
+    fn from(piece: T) -> Self {
+        Self(vec![piece.into()])
     }
 }
 

@@ -314,7 +314,7 @@ impl<'a> Prompt<'a> {
             // After a cache mark, a new part begins.
             _ => {
                 if let Some(message) = self.conversation.last_mut() {
-                    message.parts.push(Part::Text(Text::from(piece.into())));
+                    message.parts.push(Part::Text(Text::from(piece)));
                 }
             }
         }
