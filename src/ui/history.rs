@@ -7,7 +7,7 @@
 //! another session during truncation may be lost.
 
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::secret::{Redactor, credentials};
 use crate::sys::atomic_file;
@@ -33,11 +33,6 @@ pub struct History {
 }
 
 impl History {
-    /// Opens the history in this home.
-    pub fn at(home: &Path, redactor: &Redactor) -> Self {
-        Self::of(home.join(FILE), redactor)
-    }
-
     /// Opens the history in this file, which need not exist.
     pub fn of(path: PathBuf, redactor: &Redactor) -> Self {
         let redactor = redactor.clone();
@@ -99,7 +94,7 @@ mod tests {
     #[test]
     fn entries_outlive_the_session_and_nobody_else_reads_them() {
         let home = tempfile::tempdir().unwrap();
-        let history = History::at(home.path(), &Redactor::new([]));
+        let history = History::of(home.path().join(FILE), &Redactor::new([]));
         assert!(history.entries().is_empty());
         for entry in ["one", "two\nlines", "two\nlines", " \n"] {
             history.add(entry);
@@ -112,7 +107,7 @@ mod tests {
     #[test]
     fn it_is_bounded_and_what_is_damaged_is_passed_over() {
         let home = tempfile::tempdir().unwrap();
-        let history = History::at(home.path(), &Redactor::new([]));
+        let history = History::of(home.path().join(FILE), &Redactor::new([]));
         let lines: String = (0..KEPT + 5).map(|nth| format!("\"{nth}\"\n")).collect();
         fs::write(home.path().join(FILE), format!("{lines}{{damaged\n")).unwrap();
         history.add("last");
@@ -135,7 +130,7 @@ mod tests {
     #[test]
     fn an_entry_is_added_without_waiting_for_another_session() {
         let home = tempfile::tempdir().unwrap();
-        let history = History::at(home.path(), &Redactor::new([]));
+        let history = History::of(home.path().join(FILE), &Redactor::new([]));
         let lock = FileLock::take(&home.path().join("history.lock")).unwrap();
         history.add("one");
         assert_eq!(history.entries(), ["one"]);
@@ -145,7 +140,7 @@ mod tests {
     #[test]
     fn nothing_secret_is_kept_and_no_link_is_followed() {
         let home = tempfile::tempdir().unwrap();
-        let history = History::at(home.path(), &Redactor::new(["known-key-1234"]));
+        let history = History::of(home.path().join(FILE), &Redactor::new(["known-key-1234"]));
         let token = format!("ghp_{}", "a1B2c3D4e5".repeat(4).split_at(36).0);
         for entry in ["use known-key-1234", &format!("use {token}")] {
             history.add(entry);

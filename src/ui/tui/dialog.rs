@@ -28,49 +28,47 @@ use crate::ui::blocks::wrapped;
 const BORDER: u16 = 2;
 /// A dialog that asks the user something.
 #[derive(Debug)]
-pub struct Dialog(Kind);
-
-#[derive(Debug)]
-enum Kind {
+pub enum Dialog {
+    /// A question of permission.
     Question(Box<QuestionDialog>),
+    /// A choice from a list.
     Menu(MenuDialog),
+    /// A line, which is typed in the input, after this prompt.
     Line(String),
 }
 
 impl Dialog {
     /// Creates a dialog that asks for a permission; `preview` is the proposed change.
     pub fn question(question: Question, preview: Option<&str>) -> Self {
-        Self(Kind::Question(Box::new(QuestionDialog::new(
-            question, preview,
-        ))))
+        Self::Question(Box::new(QuestionDialog::new(question, preview)))
     }
 
     /// Creates a dialog that offers a choice from a list.
     pub fn menu(menu: Menu) -> Self {
         let at = menu.at.min(menu.items.len().saturating_sub(1));
         let typed = String::new();
-        Self(Kind::Menu(MenuDialog { menu, at, typed }))
+        Self::Menu(MenuDialog { menu, at, typed })
     }
 
     /// Creates a dialog that asks for a line, typed in the input.
     pub fn line(prompt: String) -> Self {
-        Self(Kind::Line(prompt))
+        Self::Line(prompt)
     }
 
     /// Returns whether the answer is the text in the input.
     pub fn wants_text(&self) -> bool {
-        match &self.0 {
-            Kind::Question(question) => question.is_redirecting,
-            Kind::Menu(_) => false,
-            Kind::Line(_) => true,
+        match self {
+            Self::Question(question) => question.is_redirecting,
+            Self::Menu(_) => false,
+            Self::Line(_) => true,
         }
     }
 
     /// Returns the answer for a text from the input.
     pub fn typed(&self, text: String) -> FromScreen {
-        match &self.0 {
-            Kind::Line(_) => FromScreen::Typed(Some(text)),
-            Kind::Question(_) | Kind::Menu(_) => FromScreen::Answered(Verdict {
+        match self {
+            Self::Line(_) => FromScreen::Typed(Some(text)),
+            Self::Question(_) | Self::Menu(_) => FromScreen::Answered(Verdict {
                 answer: Answer::Instead(text),
                 is_for_good: false,
             }),
@@ -79,11 +77,11 @@ impl Dialog {
 
     /// Returns the number of rows needed at this width.
     pub fn height(&self, width: u16) -> u16 {
-        let rows = match &self.0 {
-            Kind::Question(question) => question.height(inner_width(width)),
+        let rows = match self {
+            Self::Question(question) => question.height(inner_width(width)),
             // The filter, the items, and the hint on closing.
-            Kind::Menu(menu) => menu.menu.items.len() + 2,
-            Kind::Line(prompt) => 1 + below_title(prompt, width).len(),
+            Self::Menu(menu) => menu.menu.items.len() + 2,
+            Self::Line(prompt) => 1 + below_title(prompt, width).len(),
         };
         u16::try_from(rows)
             .unwrap_or(u16::MAX)
@@ -92,24 +90,24 @@ impl Dialog {
 
     /// Draws the dialog.
     pub fn render(&self, area: Rect, buf: &mut Buffer) {
-        let title = match &self.0 {
-            Kind::Question(question) => question.title(inner_width(area.width)),
-            Kind::Menu(menu) => printable(&menu.menu.title, &[]),
-            Kind::Line(prompt) if below_title(prompt, area.width).is_empty() => {
+        let title = match self {
+            Self::Question(question) => question.title(inner_width(area.width)),
+            Self::Menu(menu) => printable(&menu.menu.title, &[]),
+            Self::Line(prompt) if below_title(prompt, area.width).is_empty() => {
                 printable(prompt, &[])
             }
-            Kind::Line(_) => "Question".to_owned(),
+            Self::Line(_) => "Question".to_owned(),
         };
         let block = Block::bordered().border_style(theme::BORDER);
         let inner = block.inner(area);
         let mut below = <[String; 2]>::default();
-        match &self.0 {
-            Kind::Question(question) => {
+        match self {
+            Self::Question(question) => {
                 question.render(inner, buf);
                 below = question.border(inner.width.into());
             }
-            Kind::Menu(menu) => menu.render(inner, buf),
-            Kind::Line(prompt) => {
+            Self::Menu(menu) => menu.render(inner, buf),
+            Self::Line(prompt) => {
                 let lines = below_title(prompt, area.width);
                 for (row, line) in lines.iter().enumerate() {
                     put(buf, inner, row, line, theme::HEADING);
@@ -127,16 +125,16 @@ impl Dialog {
 
     /// Handles a key. Returns the user's answer, if the key gives one.
     pub fn key(&mut self, key: KeyEvent) -> Option<FromScreen> {
-        match &mut self.0 {
-            Kind::Question(question) => question.key(key).map(FromScreen::Answered),
-            Kind::Menu(menu) => menu.key(key),
-            Kind::Line(_) => is_cancel(key).then_some(FromScreen::Typed(None)),
+        match self {
+            Self::Question(question) => question.key(key).map(FromScreen::Answered),
+            Self::Menu(menu) => menu.key(key),
+            Self::Line(_) => is_cancel(key).then_some(FromScreen::Typed(None)),
         }
     }
 
     /// Returns whether a key is a letter that answers a question.
     pub fn is_letter(&self, key: KeyEvent) -> bool {
-        matches!(&self.0, Kind::Question(question) if question.is_letter(key))
+        matches!(self, Self::Question(question) if question.is_letter(key))
     }
 
     /// Returns whether a key is text for the draft beside a question.
@@ -147,17 +145,17 @@ impl Dialog {
             KeyCode::Backspace | KeyCode::Delete | KeyCode::Tab => has_draft,
             _ => false,
         };
-        is_text && matches!(self.0, Kind::Question(_))
+        is_text && matches!(self, Self::Question(_))
     }
 
     /// Returns whether a key clears the draft beside a question.
     pub fn clears_draft(&self, key: KeyEvent) -> bool {
-        is_cancel(key) && key.code != KeyCode::Esc && matches!(self.0, Kind::Question(_))
+        is_cancel(key) && key.code != KeyCode::Esc && matches!(self, Self::Question(_))
     }
 
     /// Inserts a paste into the filter of a menu. Returns `false` if there is none.
     pub fn paste(&mut self, text: &str) -> bool {
-        let Kind::Menu(menu) = &mut self.0 else {
+        let Self::Menu(menu) = self else {
             return false;
         };
         menu.typed(text);
@@ -166,7 +164,7 @@ impl Dialog {
 
     /// Scrolls the proposed change by this many rows, up if negative.
     pub fn scroll(&mut self, rows: i32) {
-        if let Kind::Question(question) = &mut self.0 {
+        if let Self::Question(question) = self {
             question.scroll(rows);
         }
     }
@@ -189,7 +187,7 @@ fn inner_width(width: u16) -> usize {
 
 /// A dialog with a list to choose from.
 #[derive(Debug)]
-struct MenuDialog {
+pub struct MenuDialog {
     menu: Menu,
     /// The index of the selected item among the matching ones.
     at: usize,
