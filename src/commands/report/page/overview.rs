@@ -14,6 +14,7 @@ use super::text::HtmlEscaper;
 use super::words::{self, count, seconds};
 use super::{promise, shell};
 use crate::model::price::Usd;
+use crate::model::usage::Usage;
 use crate::project::LOGS;
 use crate::run::past::figures::{self, Figures, cost_of_run};
 use crate::run::past::history::PastRun;
@@ -94,10 +95,8 @@ struct Sum {
     cost: Usd,
     /// The number of runs whose cost is unknown.
     cost_unknown: u64,
-    /// The number of prompt tokens.
-    tokens_in: u64,
-    /// The number of answer tokens, including thoughts.
-    tokens_out: u64,
+    /// The tokens used.
+    usage: Usage,
     /// The duration of each finished run.
     took: Vec<Duration>,
 }
@@ -117,9 +116,7 @@ impl Sum {
             self.built += 1;
             self.repairs += record.repairs() as u64;
         }
-        let usage = record.usage().unwrap_or_default();
-        self.tokens_in = self.tokens_in.saturating_add(usage.input_tokens);
-        self.tokens_out = self.tokens_out.saturating_add(usage.answered());
+        self.usage = self.usage.plus(record.usage().unwrap_or_default());
         if !record.steps.is_empty() {
             let known = record.steps.iter().filter_map(|step| step.cost);
             self.cost = self.cost + known.sum();
@@ -156,8 +153,8 @@ impl Sum {
             grouped(self.bad),
             repairs,
             figures::cost(self.cost, self.cost_unknown == 0),
-            grouped(self.tokens_in),
-            grouped(self.tokens_out),
+            grouped(self.usage.input_tokens),
+            grouped(self.usage.answered()),
             median,
         ]
     }
