@@ -35,11 +35,7 @@ impl Mode {
 
     /// The mode that follows; the first one follows the last.
     pub fn next(self) -> Self {
-        match self {
-            Self::Regular => Self::AutoPilot,
-            Self::AutoPilot => Self::Planning,
-            Self::Planning => Self::Regular,
-        }
+        Self::ALL[(self as usize + 1) % Self::ALL.len()]
     }
 }
 

@@ -20,23 +20,10 @@ use crate::sys::files::{self, IfThere as _, Links, MIB};
 const LARGEST: u64 = 256 * MIB;
 
 /// A recorded run: its folder, and the models that it was made with.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Recording {
     folder: PathBuf,
-    /// The models that answered, and the formats of their replies, by step.
-    steps: Vec<(StepId, (String, ReplyFormat))>,
-    /// The service tiers that answered, by step, if recorded.
-    tiers: Vec<(StepId, Tier)>,
-    /// The model asked in the first query.
-    first: Option<String>,
-    /// The model that made the repairs.
-    repair: Option<String>,
-    /// The servers other than the vendors' own, by model.
-    base_urls: BTreeMap<String, String>,
-    /// The error that the run ended with.
-    error: Option<ErrorRecord>,
-    /// The attempts that were ended since another one had passed, by their steps.
-    ended: Vec<String>,
+    run: RecordedRun,
 }
 
 /// Errors from replaying a recorded run.
@@ -88,90 +75,66 @@ impl Recording {
         let mut folders = [root.join(name), logs.join(name)].into_iter();
         let folder = folders.find(|folder| folder.is_dir());
         let folder = folder.ok_or_else(|| RecordingProblem::Missing(name.to_path_buf()))?;
-        let RecordedModels {
-            model,
-            base_urls,
-            steps,
-            error,
-            choice,
-        } = RecordedModels::read(&folder);
-        let attempts = choice.into_iter().flat_map(|choice| choice.attempts);
-        let ended = attempts.filter(|attempt| attempt.error.as_deref() == Some(ENDED));
-        let id = |step: &RecordedStep| {
-            Some(StepId {
-                purpose: step.kind.clone()?,
-                number: step.number,
-                reask: step.reask,
-            })
-        };
-        let tiers = steps.iter().filter_map(|step| id(step).zip(step.tier));
-        let tiers = tiers.collect();
-        let steps = steps.into_iter();
-        let steps = steps.filter_map(|step| {
-            let model = step.model.clone()?;
-            Some((id(&step)?, (model, step.reply_format)))
-        });
-        let steps: Vec<_> = steps.collect();
-        let mut repairs = steps.iter().filter(|(id, _)| id.purpose == Purpose::REPAIR);
-        Ok(Self {
-            folder,
-            repair: repairs.next().map(|(_, (model, _))| model.clone()),
-            steps,
-            tiers,
-            first: model,
-            base_urls,
-            error,
-            ended: ended.map(|attempt| attempt.step).collect(),
-        })
+        let run = RecordedRun::read(&folder);
+        Ok(Self { folder, run })
+    }
+
+    /// The steps that a model has answered, each with the model's name and the format of the reply.
+    fn steps(&self) -> impl Iterator<Item = (StepId, &str, ReplyFormat)> {
+        let steps = self.run.steps.iter();
+        steps.filter_map(|step| Some((step.id()?, step.model.as_deref()?, step.reply_format)))
+    }
+
+    /// Returns whether the attempt of this step was ended since another one had passed.
+    fn was_ended(&self, step: &StepId) -> bool {
+        let mut attempts = self.run.choice.iter().flat_map(|choice| &choice.attempts);
+        let was_ended = |error: &Option<String>| error.as_deref() == Some(ENDED);
+        attempts.any(|attempt| attempt.step == step.to_string() && was_ended(&attempt.error))
     }
 
     /// The model of the first query, if recorded.
     pub fn first_model(&self) -> Option<&str> {
-        self.first.as_deref()
+        self.run.model.as_deref()
     }
 
     /// The first model that was asked for this purpose, if recorded.
     pub fn model_of(&self, purpose: &Purpose) -> Option<&str> {
-        let mut steps = self.steps.iter();
-        let step = steps.find(|(id, _)| id.purpose == *purpose);
-        step.map(|(_, (model, _))| model.as_str())
+        let mut steps = self.steps();
+        steps.find_map(|(id, model, _)| (id.purpose == *purpose).then_some(model))
     }
 
     /// The steps that the model answered, with the formats of its replies.
     pub fn steps_of(&self, model: &str) -> Vec<(StepId, ReplyFormat)> {
-        let steps = self.steps.iter();
-        let steps = steps.filter(|(_, (answered, _))| answered == model);
-        steps
-            .map(|(id, (_, format))| (id.clone(), *format))
-            .collect()
+        let steps = self.steps();
+        let steps = steps.filter(|(_, answered, _)| *answered == model);
+        steps.map(|(id, _, format)| (id, format)).collect()
     }
 
     /// The models of the attempts beside the first one, in order.
     pub fn others(&self) -> Vec<Option<String>> {
-        let steps = self.steps.iter();
-        let others = steps.filter(|(id, _)| id.purpose == Purpose::ATTEMPT && id.reask == 0);
-        let mut others: Vec<_> = others.map(|(id, (model, _))| (id.number, model)).collect();
+        let steps = self.steps();
+        let others = steps.filter(|(id, ..)| id.purpose == Purpose::ATTEMPT && id.reask == 0);
+        let mut others: Vec<_> = others.map(|(id, model, _)| (id.number, model)).collect();
         // A killed run has several lines about a step.
         others.sort_unstable();
         others.dedup_by_key(|(number, _)| *number);
         let others = others.into_iter();
-        others.map(|(_, model)| Some(model.clone())).collect()
+        others.map(|(_, model)| Some(model.to_owned())).collect()
     }
 
     /// The format of the last reply, if there is one.
     pub fn reply_format(&self) -> Option<ReplyFormat> {
-        self.steps.last().map(|(_, (_, format))| *format)
+        self.steps().last().map(|(.., format)| format)
     }
 
     /// The models that answered, without duplicates.
     pub fn models(&self) -> BTreeSet<&str> {
-        let models = self.steps.iter().map(|(_, (model, _))| model.as_str());
-        models.collect()
+        self.steps().map(|(_, model, _)| model).collect()
     }
 
     /// The number of the last repair allowed: the usual limit, or more if a resumed run had more.
     pub fn repairs(&self) -> u16 {
-        let repairs = self.steps.iter().map(|(id, _)| id);
+        let repairs = self.steps().map(|(id, ..)| id);
         let repairs = repairs.filter(|id| id.purpose == Purpose::REPAIR);
         let last = repairs.map(|id| id.number).max().unwrap_or_default();
         last.max(REPAIRS)
@@ -179,12 +142,12 @@ impl Recording {
 
     /// Returns how many queries were repeats, sent because a reply was rejected.
     pub fn reasks(&self) -> usize {
-        self.steps.iter().filter(|(id, _)| id.reask > 0).count()
+        self.steps().filter(|(id, ..)| id.reask > 0).count()
     }
 
     /// The server that the model was asked at, if it was not the vendor's own.
     pub fn base_url(&self, model: &str) -> Option<&str> {
-        self.base_urls.get(model).map(String::as_str)
+        self.run.base_urls.get(model).map(String::as_str)
     }
 
     /// Returns the record of the agent's work, if the run was an agent's.
@@ -213,12 +176,13 @@ impl Recording {
         asked: Option<&str>,
         table: &'t ModelTable,
     ) -> Result<Option<&'t ModelSpec>, RecordingProblem> {
-        let repair = self.repair.as_ref().filter(|_| *purpose == Purpose::REPAIR);
+        let is_repair = *purpose == Purpose::REPAIR;
+        let repair = self.model_of(purpose).filter(|_| is_repair);
         // If the fallback of the first model made the repair, the first model is the one that was asked.
-        let first = self.first.as_deref().and_then(|first| table.named(first));
-        let fallback = first.and_then(|first| first.fallback.as_ref());
+        let first = self.first_model().and_then(|first| table.named(first));
+        let fallback = first.and_then(|first| first.fallback.as_deref());
         let repair = repair.filter(|repair| Some(*repair) != fallback);
-        let Some(recorded) = repair.or(self.first.as_ref()).cloned() else {
+        let Some(recorded) = repair.or(self.first_model()).map(str::to_owned) else {
             return Ok(None);
         };
         let folder = self.folder.clone();
@@ -234,10 +198,10 @@ impl Recording {
     }
 }
 
-/// The models that a run was made with.
-#[derive(Deserialize, Default)]
+/// The models that a run was made with, and how it and its attempts have ended.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
-struct RecordedModels {
+struct RecordedRun {
     model: Option<String>,
     base_urls: BTreeMap<String, String>,
     #[serde(rename = "attempts")]
@@ -246,7 +210,7 @@ struct RecordedModels {
     choice: Option<ChoiceRecord>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 struct RecordedStep {
     kind: Option<Purpose>,
     #[serde(default)]
@@ -259,7 +223,18 @@ struct RecordedStep {
     reply_format: ReplyFormat,
 }
 
-impl RecordedModels {
+impl RecordedStep {
+    /// Its id, if its purpose is recorded.
+    fn id(&self) -> Option<StepId> {
+        Some(StepId {
+            purpose: self.kind.clone()?,
+            number: self.number,
+            reask: self.reask,
+        })
+    }
+}
+
+impl RecordedRun {
     /// Reads `result.json` or, for a killed run, which has none, the steps.
     fn read(folder: &Path) -> Self {
         let read = |name| files::read(&folder.join(name), Links::Refused, LARGEST);
@@ -304,12 +279,12 @@ impl ReplayModel {
         let text = String::from_utf8_lossy(&text.unwrap_or_default()).into_owned();
         let error = text.strip_prefix(run_files::ERROR_LINE).map(|error| {
             let (mut message, rest) = error.split_once('\n').unwrap_or((error, ""));
-            if self.recording.ended.contains(&step.to_string()) {
+            if self.recording.was_ended(step) {
                 message = ENDED;
             }
             let hint = rest.trim_end().strip_prefix("hint: ");
             // The run ended with its last error, which its record tells in more detail.
-            let known = self.recording.error.as_ref();
+            let known = self.recording.run.error.as_ref();
             let known = known.filter(|known| known.message == message);
             ModelError::Recorded {
                 message: message.to_owned(),
@@ -324,9 +299,9 @@ impl ReplayModel {
 impl Model for ReplayModel {
     fn ask(&self, request: &Request<'_>, _listener: &dyn Listener) -> Result<Answer, ModelError> {
         if let Some(json) = self.read_file(&request.step, Artifact::ResponseJson)? {
-            let mut tiers = self.recording.tiers.iter();
-            let tier = tiers.find(|(step, _)| *step == request.step);
-            let tier = tier.map(|(_, tier)| *tier);
+            let steps = self.recording.run.steps.iter();
+            let mut steps = steps.filter(|step| step.id().as_ref() == Some(&request.step));
+            let tier = steps.find_map(|step| step.tier);
             return Ok(Answer { json, tier });
         }
         let name = run_files::name(&request.step, Artifact::ResponseJson);
@@ -366,7 +341,7 @@ mod tests {
         std::fs::write(root.path().join(run_files::STEPS), steps).unwrap();
         let found = Recording::find(root.path(), root.path(), Path::new("")).unwrap();
         assert_eq!(found.first_model(), Some("one"));
-        assert_eq!(found.repair.as_deref(), Some("other"));
+        assert_eq!(found.model_of(&Purpose::REPAIR), Some("other"));
     }
 
     #[test]

@@ -51,6 +51,8 @@ pub fn holds_project(folder: &str) -> bool {
     workflow(folder) != ORCHESTRATE
 }
 
+/// The purposes of the steps whose queries are found by a number in their file names.
+const NUMBERED: &str = "attempt repair context part step audit compression";
 /// The suffix of a repeated query's name, followed by its number.
 const AGAIN: &str = "-reask-";
 
@@ -79,17 +81,9 @@ pub fn name(step: &StepId, artifact: Artifact) -> String {
     // A rejected reply is not built, so a query has only one build, however often it is repeated.
     let (query, build) = match step.purpose.name() {
         "initial" => (format!("initial-query{again}"), "initial-build".to_owned()),
-        "attempt" => (
-            format!("attempt-query-{number}{again}"),
-            format!("attempt-query-{number}-build"),
-        ),
-        "repair" => (
-            format!("repair-query-{number}{again}"),
-            format!("repair-query-{number}-build"),
-        ),
-        "context" => (
-            format!("context-query-{number}{again}"),
-            format!("context-query-{number}-build"),
+        purpose @ ("attempt" | "repair" | "context") => (
+            format!("{purpose}-query-{number}{again}"),
+            format!("{purpose}-query-{number}-build"),
         ),
         // A report has no build; the names only complete the table.
         "part" => (format!("part-query-{number}{again}"), "build".to_owned()),
@@ -129,19 +123,16 @@ pub fn asked(file: &str) -> Option<StepId> {
         Some((stem, nth)) => (stem, nth.parse().ok()?),
         None => (stem, 0),
     };
-    let step = match (stem, stem.split_once("-query-")) {
-        ("initial-query", _) => StepId::INITIAL,
-        ("query", _) => StepId::REPORT,
-        ("findings-query", _) => StepId::FINDINGS,
-        (_, Some(("attempt", number))) => StepId::new(Purpose::ATTEMPT, number.parse().ok()?),
-        (_, Some(("repair", number))) => StepId::repair(number.parse().ok()?),
-        (_, Some(("context", number))) => StepId::new(Purpose::CONTEXT, number.parse().ok()?),
-        (_, Some(("part", number))) => StepId::new(Purpose::PART, number.parse().ok()?),
+    let step = match stem {
+        "initial-query" => StepId::INITIAL,
+        "query" => StepId::REPORT,
+        "findings-query" => StepId::FINDINGS,
         _ => {
-            let (number, name) = stem.split_once('-')?;
-            let mut agents = [Purpose::STEP, Purpose::AUDIT, Purpose::COMPRESSION].into_iter();
-            let purpose = agents.find(|purpose| purpose.name() == name)?;
-            StepId::new(purpose, number.parse().ok()?)
+            let numbered = stem.split_once("-query-");
+            let (name, number) =
+                numbered.or_else(|| stem.split_once('-').map(|(n, name)| (name, n)))?;
+            let purpose = NUMBERED.split(' ').find(|purpose| *purpose == name)?;
+            StepId::new(Purpose::new(purpose), number.parse().ok()?)
         }
     };
     let step = StepId { reask, ..step };

@@ -31,40 +31,38 @@ pub enum Verb {
 }
 
 impl Verb {
+    /// The words for an action in progress, for one that is done, and for an order; `name` is the tool's.
+    fn forms(self, name: &str) -> [&str; 3] {
+        match self {
+            Self::Use | Self::Ask => [name; 3],
+            Self::Read => ["Reading", "Read", "Read"],
+            Self::List => ["Listing", "Listed", "List"],
+            Self::Search => ["Searching", "Searched", "Search"],
+            Self::Write => ["Writing", "Wrote", "Write"],
+            Self::Edit => ["Editing", "Edited", "Edit"],
+            Self::Delete => ["Deleting", "Deleted", "Delete"],
+            Self::Run => ["Running", "Ran", "$"],
+            Self::Watch => ["Looking at", "Looked at", "Look at"],
+            Self::ListProcesses => ["Listing processes", "Listed processes", "List processes"],
+            Self::EndProcess => ["Ending", "Ended", "End"],
+            Self::Note => [
+                "Updating the task list",
+                "Updated the task list",
+                "Update the list",
+            ],
+        }
+    }
+
     /// The words for an action in progress and for one that is done; `name` is the tool's.
     pub fn words(self, name: &str) -> (&str, &str) {
-        match self {
-            Self::Use | Self::Ask => (name, name),
-            Self::Read => ("Reading", "Read"),
-            Self::List => ("Listing", "Listed"),
-            Self::Search => ("Searching", "Searched"),
-            Self::Write => ("Writing", "Wrote"),
-            Self::Edit => ("Editing", "Edited"),
-            Self::Delete => ("Deleting", "Deleted"),
-            Self::Run => ("Running", "Ran"),
-            Self::Watch => ("Looking at", "Looked at"),
-            Self::ListProcesses => ("Listing processes", "Listed processes"),
-            Self::EndProcess => ("Ending", "Ended"),
-            Self::Note => ("Updating the task list", "Updated the task list"),
-        }
+        let [doing, done, _] = self.forms(name);
+        (doing, done)
     }
 
     /// The words for an action as an order, such as `Edit`, or `$` before a command; `name` is the tool's.
     pub fn order(self, name: &str) -> &str {
-        match self {
-            Self::Use | Self::Ask => name,
-            Self::Read => "Read",
-            Self::List => "List",
-            Self::Search => "Search",
-            Self::Write => "Write",
-            Self::Edit => "Edit",
-            Self::Delete => "Delete",
-            Self::Run => "$",
-            Self::Watch => "Look at",
-            Self::ListProcesses => "List processes",
-            Self::EndProcess => "End",
-            Self::Note => "Update the list",
-        }
+        let [.., order] = self.forms(name);
+        order
     }
 }
 
