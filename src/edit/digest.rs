@@ -114,11 +114,8 @@ impl Present {
 
     /// Returns an error unless the stat is that of the same file.
     pub(super) fn check(self, stat: &Stat) -> io::Result<()> {
-        if self.fingerprint.is_of(stat) {
-            Ok(())
-        } else {
-            Err(changed_meanwhile())
-        }
+        let is_same = self.fingerprint.is_of(stat);
+        is_same.then_some(()).ok_or_else(changed_meanwhile)
     }
 }
 

@@ -70,6 +70,12 @@ pub struct ReplyFault {
 }
 
 impl ReplyFault {
+    /// Returns the fault of a text that begins behind this line of the reply.
+    pub(super) fn behind(self, line: usize) -> Self {
+        let line = line + self.line;
+        Self { line, ..self }
+    }
+
     /// Returns whether it is the fault of a replacement in the file at `path`.
     pub(super) fn is_unlocated(&self, path: &str) -> bool {
         matches!(&self.kind, FaultKind::Unlocated { path: of, .. } if of == path)

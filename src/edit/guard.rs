@@ -2,7 +2,7 @@
 
 use super::form::{self, EditForm};
 use super::loss::{self, Elision};
-use super::{Allowances, FaultKind};
+use super::{Allowances, FaultKind, ReplyFault};
 
 /// Limits on what files may lose in a reply.
 #[derive(Debug, Clone, Default)]
@@ -19,7 +19,7 @@ pub struct LossGuard {
 #[derive(Debug, Default)]
 pub struct Loss {
     /// The faults, each with its line in the new text, starting at 1; 0 if it concerns the whole text.
-    pub faults: Vec<(usize, FaultKind)>,
+    pub faults: Vec<ReplyFault>,
     /// Warnings, as sentence fragments to follow the file's name.
     pub warnings: Vec<String>,
 }
@@ -60,12 +60,7 @@ impl LossGuard {
     }
 
     /// Finds the faults of `put`, which takes the place of the lines `find` of the file at `path`.
-    pub(super) fn loss_in_part(
-        &self,
-        path: &str,
-        find: &str,
-        put: &str,
-    ) -> Vec<(usize, FaultKind)> {
+    pub(super) fn loss_in_part(&self, path: &str, find: &str, put: &str) -> Vec<ReplyFault> {
         let mut found = Loss::default();
         self.elisions(path, find, put, &mut found);
         // A few lines may well be numbered, or stand between fences in prose, as a new file may.
@@ -77,28 +72,24 @@ impl LossGuard {
     }
 
     /// The fault of a text in another edit format, unless it is allowed.
-    fn foreign(&self, path: &str, found: Option<(usize, EditForm)>) -> Option<(usize, FaultKind)> {
+    fn foreign(&self, path: &str, found: Option<(usize, EditForm)>) -> Option<ReplyFault> {
         let (line, form) = found.filter(|_| !self.allowances.form)?;
         let path = path.to_owned();
-        Some((line, FaultKind::Foreign { path, line, form }))
+        let kind = FaultKind::Foreign { path, line, form };
+        Some(ReplyFault { line, kind })
     }
 
     fn elisions(&self, path: &str, old: &str, new: &str, found: &mut Loss) {
-        for Elision {
-            line,
-            lost,
-            is_said,
-        } in loss::elisions(path, old, new)
-        {
-            if !is_said {
+        for elision in loss::elisions(path, old, new) {
+            let Elision { line, lost, .. } = elision;
+            if !elision.is_said {
                 let warning =
                     format!("has a comment in place of {lost} lines of code, on line {line}");
                 found.warnings.push(warning);
             } else if !self.allowances.elision {
                 let path = path.to_owned();
-                found
-                    .faults
-                    .push((line, FaultKind::Elided { path, line, lost }));
+                let kind = FaultKind::Elided { path, line, lost };
+                found.faults.push(ReplyFault { line, kind });
             }
         }
     }
@@ -109,21 +100,18 @@ impl LossGuard {
         old: &'t str,
         new: &'t str,
         others: impl Iterator<Item = &'t str>,
-    ) -> Option<(usize, FaultKind)> {
+    ) -> Option<ReplyFault> {
         let Allowances {
             elision, shrink, ..
         } = self.allowances;
         let (before, after) = loss::shrinkage(old, new).filter(|_| !(elision || shrink))?;
         let others = others.chain(self.written.iter().map(String::as_str));
         let is_meant = loss::names(&self.query, path) || loss::is_moved(old, new, others);
-        let path = path.to_owned();
-        (!is_meant).then_some((
-            0,
-            FaultKind::Shrunk {
-                path,
-                before,
-                after,
-            },
-        ))
+        let kind = FaultKind::Shrunk {
+            path: path.to_owned(),
+            before,
+            after,
+        };
+        (!is_meant).then_some(ReplyFault { line: 0, kind })
     }
 }

@@ -119,9 +119,7 @@ struct Parser<'r> {
     /// True if `^^^find`, `^^^put` and `^^^done N` are marks wherever they stand; otherwise they may be paths.
     has_marks: bool,
     open: Option<OpenBlock<'r>>,
-    edits: Vec<FileEdit>,
-    faults: Vec<ReplyFault>,
-    prose: String,
+    parsed: ParsedReply,
     /// True if every fence line so far ends with `\r\n`.
     all_crlf: bool,
     /// The number of files that the reply says it names.
@@ -134,7 +132,7 @@ impl<'r> Parser<'r> {
     /// Handles the lines up to the next fence.
     fn text(&mut self, text: &str) {
         if self.open.is_none() {
-            self.prose.push_str(text);
+            self.parsed.prose.push_str(text);
         }
     }
 
@@ -251,7 +249,7 @@ impl<'r> Parser<'r> {
     fn edit(&mut self, block: &OpenBlock<'r>, kind: EditKind, parts: Vec<Replacement>) {
         // A missing path has already been reported.
         if !block.path.is_empty() {
-            self.edits.push(FileEdit {
+            self.parsed.edits.push(FileEdit {
                 path: block.path.to_owned(),
                 line: block.line,
                 kind,
@@ -266,7 +264,7 @@ impl<'r> Parser<'r> {
     }
 
     fn fault(&mut self, line: usize, kind: FaultKind) {
-        self.faults.push(ReplyFault { line, kind });
+        self.parsed.faults.push(ReplyFault { line, kind });
     }
 
     fn finish(mut self) -> ParsedReply {
@@ -276,15 +274,15 @@ impl<'r> Parser<'r> {
                 .done
                 .or(said(open.path.trim_end()).filter(|_| !self.has_marks));
             if self.done.is_some() && !self.has_marks {
-                self.prose.push_str(&self.reply[open.body..]);
+                self.parsed.prose.push_str(&self.reply[open.body..]);
             } else {
                 let path = open.path.to_owned();
                 self.fault(open.line, FaultKind::NoEnd { path });
             }
         }
         let (mut last, mut repeated) = (BTreeMap::new(), BTreeSet::new());
-        let mut faults = self.faults;
-        for mut edit in self.edits {
+        let mut parsed = self.parsed;
+        for mut edit in mem::take(&mut parsed.edits) {
             if self.all_crlf && edit.path.ends_with('\r') {
                 edit.path.pop();
             }
@@ -295,14 +293,17 @@ impl<'r> Parser<'r> {
             if self.has_marks {
                 let (path, first) = (earlier.path, earlier.line);
                 let kind = FaultKind::NamedTwice { path, first };
-                faults.push(ReplyFault { line, kind });
+                parsed.faults.push(ReplyFault { line, kind });
             } else {
                 repeated.insert(earlier.path);
             }
         }
-        let edits: Vec<FileEdit> = last.into_values().collect();
-        faults.extend(files_that_are_directories(&edits));
-        let incomplete = match (self.done, self.behind) {
+        parsed.edits = last.into_values().collect();
+        parsed
+            .faults
+            .extend(files_that_are_directories(&parsed.edits));
+        parsed.repeated = repeated.into_iter().collect();
+        parsed.incomplete = match (self.done, self.behind) {
             (None, _) => self.has_marks.then(|| {
                 "it does not end with `^^^done N`, N being the number of its files".to_owned()
             }),
@@ -311,22 +312,15 @@ impl<'r> Parser<'r> {
             )),
             // The number of files in a malformed reply is anyone's guess.
             (Some(said), None) => {
-                let named = edits.len();
-                let is_other = said != named && faults.is_empty();
+                let named = parsed.edits.len();
+                let is_other = said != named && parsed.faults.is_empty();
                 is_other.then(|| {
                     let files = counted(named as u64, "file");
                     format!("it says `^^^done {said}`, and names {files}")
                 })
             }
         };
-        ParsedReply {
-            edits,
-            faults,
-            repeated: repeated.into_iter().collect(),
-            unlocated: Vec::new(),
-            incomplete,
-            prose: self.prose,
-        }
+        parsed
     }
 }
 

@@ -17,6 +17,7 @@ use super::operation::{ChangeSet, Operation};
 use super::record::{Old, Record, RecordedUnit, STAGED, UnitChange, VERSION};
 use super::spelling::PathScope;
 use super::undo_log::UndoLog;
+use crate::project::walk::joined;
 use crate::sys::parallel::in_parallel;
 
 /// An entry moved into place by one rename: a file, or a new directory with all its files.
@@ -82,7 +83,7 @@ impl<'e> ApplyPlan<'e> {
             let target = made.unwrap_or(step.path);
             let unit = Unit {
                 target,
-                staged: beside(target, &format!("{STAGED}{tag:016x}-{slot}")),
+                staged: joined(split(target).0, &format!("{STAGED}{tag:016x}-{slot}")),
                 steps: slot..slot + 1,
                 is_directory: made.is_some(),
             };
@@ -170,12 +171,4 @@ fn first_missing<'p>(root: &Root, directory: &'p str) -> Result<Option<&'p str>,
         }
     }
     Ok(None)
-}
-
-/// The path of `name` in the same directory as `path`.
-fn beside(path: &str, name: &str) -> String {
-    match split(path).0 {
-        "" => name.to_owned(),
-        parent => format!("{parent}/{name}"),
-    }
 }

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::beneath::{ancestors, split};
 use super::digest::{Digest, Fingerprint, Stamp};
 use super::spelling::{self, PathScope};
+use crate::project::walk::joined;
 use crate::sys::defaults::is_default;
 
 /// The prefix of staged names.
@@ -94,30 +95,21 @@ impl Record {
             name.is_some_and(|name| !name.contains('/') && !name.starts_with('.'))
         };
         let is_barred = |path: &String| spelling::broken_rule(path, self.scope).is_some();
-        let units = self.units.iter();
-        let below = units.clone().flat_map(|unit| {
+        let units = || self.units.iter();
+        let below = units().flat_map(|unit| {
             let files = match &unit.change {
                 UnitChange::CreateDirectory { files } => files.as_slice(),
                 _ => &[],
             };
-            files
-                .iter()
-                .map(|(file, _)| format!("{}/{file}", unit.target))
+            files.iter().map(|(file, _)| joined(&unit.target, file))
         });
+        let targets = units().map(|unit| &unit.target).chain(&self.directories);
+        let mut barred = below.chain(targets.cloned()).filter(is_barred);
+        let misnamed = |unit: &&RecordedUnit| !is_staged(&unit.staged, &unit.target);
         let folder = self.folder.clone().filter(|folder| !is_run(folder));
         folder
-            .or_else(|| below.into_iter().find(is_barred))
-            .or_else(|| {
-                let targets = units.clone().map(|unit| &unit.target);
-                targets
-                    .chain(&self.directories)
-                    .find(|path| is_barred(path))
-                    .cloned()
-            })
-            .or_else(|| {
-                let misnamed = |unit: &&RecordedUnit| !is_staged(&unit.staged, &unit.target);
-                units.clone().find(misnamed).map(|unit| unit.staged.clone())
-            })
+            .or_else(|| barred.next())
+            .or_else(|| Some(units().find(misnamed)?.staged.clone()))
     }
 
     /// The directories to be created, outermost first.

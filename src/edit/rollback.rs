@@ -18,6 +18,7 @@ use super::error::{RecoverError, recover_failed};
 use super::journal::{Journal, JournalState};
 use super::place::{StagedEntry, kept_name};
 use super::record::{Record, RecordedUnit, UnitChange};
+use crate::project::walk::joined;
 
 /// Undoes the recorded operations, however far they got.
 ///
@@ -189,21 +190,21 @@ fn is_new_directory(root: &Root, path: &str, files: &[(String, Digest)]) -> io::
     let mut names = directories.clone();
     names.extend(files.iter().map(|(file, _)| file.as_str()));
     for directory in directories.into_iter().chain([""]) {
-        let handle = match root.directory(&join(path, directory)) {
+        let handle = match root.directory(&joined(path, directory)) {
             Ok(handle) => handle,
             // Part of the directory has been removed.
             Err(Errno::NOENT) => continue,
             Err(Errno::NOTDIR | Errno::LOOP) => return Ok(false),
             Err(errno) => return Err(errno.into()),
         };
-        let is_known = |entry: &String| names.contains(join(directory, entry).as_str());
+        let is_known = |entry: &String| names.contains(joined(directory, entry).as_str());
         if !entries(&handle)?.iter().all(is_known) {
             return Ok(false);
         }
     }
     for (file, new) in files {
         let (parent, name) = split(file);
-        if let Ok(handle) = root.directory(&join(path, parent))
+        if let Ok(handle) = root.directory(&joined(path, parent))
             && exists(&handle, name)?
             && !is_new(&handle, name, *new)?
         {
@@ -246,11 +247,11 @@ fn remove_staged(root: &Root, unit: &RecordedUnit) -> Result<(), Errno> {
 
 fn remove_directory(root: &Root, path: &str, files: &[(String, Digest)]) -> Result<(), Errno> {
     for (file, _) in files {
-        remove_at(root, &join(path, file), AtFlags::empty())?;
+        remove_at(root, &joined(path, file), AtFlags::empty())?;
     }
     // Reverse order puts inner directories first.
     for directory in directories_of(files).into_iter().rev() {
-        remove_at(root, &join(path, directory), AtFlags::REMOVEDIR)?;
+        remove_at(root, &joined(path, directory), AtFlags::REMOVEDIR)?;
     }
     remove_at(root, path, AtFlags::REMOVEDIR)
 }
@@ -286,12 +287,4 @@ fn entries(directory: &OwnedFd) -> Result<Vec<String>, Errno> {
 /// The directories on the way to `files`, outermost first.
 fn directories_of(files: &[(String, Digest)]) -> BTreeSet<&str> {
     files.iter().flat_map(|(file, _)| ancestors(file)).collect()
-}
-
-fn join(directory: &str, name: &str) -> String {
-    match (directory, name) {
-        ("", name) => name.to_owned(),
-        (directory, "") => directory.to_owned(),
-        (directory, name) => format!("{directory}/{name}"),
-    }
 }

@@ -9,7 +9,7 @@ use super::apply::{self, Applied, Tree};
 use super::beneath::{OpenDirectory, PathEntry, Root};
 use super::changes::{ChangeLog, LoggedChange, kept_path};
 use super::digest::{Digest, Present};
-use super::error::{ApplyError, RecoverError};
+use super::error::ApplyError;
 use super::operation::{ChangeSet, FileOperation, Operation};
 use super::recovery;
 use super::undo_log::UndoLog;
@@ -38,10 +38,6 @@ pub enum UndoError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Apply(#[from] ApplyError),
-    /// An earlier transaction could not be recovered.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Recover(#[from] RecoverError),
 }
 
 /// The result of undoing a run.
@@ -73,7 +69,7 @@ pub fn undo(
     undo_log: Option<&mut UndoLog<'_>>,
     journalling: Journalling,
 ) -> Result<Undone, UndoError> {
-    recovery::recover(tree)?;
+    recovery::recover(tree).map_err(ApplyError::from)?;
     // The run's own folder may have been moved in the meantime.
     let own = undo_log.as_deref().filter(|log| log.folder() == folder);
     let held = own.and_then(|log| log.held().ok());

@@ -358,11 +358,7 @@ impl PathPolicy {
         });
         let in_parts = edit.parts.iter().flat_map(|part| {
             let lost = self.guard.loss_in_part(path, &part.find, &part.put);
-            let fault = |(line, kind)| ReplyFault {
-                line: part.put_line() + line,
-                kind,
-            };
-            lost.into_iter().map(fault)
+            lost.into_iter().map(|fault| fault.behind(part.put_line()))
         });
         let in_parts: Vec<ReplyFault> = in_parts.collect();
         if !in_parts.is_empty() {
@@ -370,10 +366,10 @@ impl PathPolicy {
         }
         let loss = self.guard.loss(path, old.as_deref(), new, others);
         loss.warnings.iter().for_each(|warning| warn(warning));
-        let faults = loss.faults.into_iter().map(|(line, kind)| ReplyFault {
+        let faults = loss.faults.into_iter().map(|fault| ReplyFault {
             // The lines of a new text that was computed are not the reply's.
-            line: edit.line + if edit.parts.is_empty() { line } else { 0 },
-            kind,
+            line: edit.line + if edit.parts.is_empty() { fault.line } else { 0 },
+            ..fault
         });
         Ok(Some(faults.collect()))
     }

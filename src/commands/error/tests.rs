@@ -828,7 +828,7 @@ fn below(told: &mut Told) {
         told.error(UndoError::Apply(error));
     }
     for error in recover_errors() {
-        told.error(UndoError::Recover(error));
+        told.error(UndoError::Apply(error.into()));
     }
     told.heading("exec");
     for problem in script_problems() {
