@@ -8,12 +8,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use bstr::{BStr, ByteSlice as _};
-use gix_config::File as ConfigFile;
-use gix_config::file::Metadata;
-use gix_config::file::init::Options;
 use gix_config::path::interpolate::Context;
 
-use super::repository::{LARGEST_CONFIG, Repository, read};
+use super::repository::{self, Repository};
 
 /// Maximum number of configuration files to read.
 const FILES: usize = 100;
@@ -53,11 +50,7 @@ impl ConfiguredPaths {
             ],
             ..Self::default()
         };
-        let mut pending = vec![
-            repository.common.join("config"),
-            repository.common.join("config.worktree"),
-            repository.own.join("config.worktree"),
-        ];
+        let mut pending = repository.config_files().to_vec();
         let mut read = BTreeSet::new();
         while let Some(file) = pending.pop() {
             if read.len() < FILES && read.insert(file.clone()) {
@@ -69,23 +62,13 @@ impl ConfiguredPaths {
 
     /// Adds the paths that a file names, and returns the files that it includes.
     fn add_from(&mut self, file: &Path, home: Option<&Path>) -> Vec<PathBuf> {
-        let content = read(file, LARGEST_CONFIG)
-            .ok()
-            .flatten()
-            .unwrap_or_default();
-        let parsed =
-            ConfigFile::from_bytes_no_includes(&content, Metadata::api(), Options::default());
-        let Ok(config) = parsed else {
+        let Ok(config) = repository::config(file) else {
             return Vec::new();
         };
         let mut included = Vec::new();
         for section in config.sections() {
-            let is = |name: &str| {
-                section
-                    .header()
-                    .name()
-                    .eq_ignore_ascii_case(name.as_bytes())
-            };
+            let header = section.header().name();
+            let is = |name: &str| header.eq_ignore_ascii_case(name.as_bytes());
             if is("include") || is("includeIf") {
                 let base = file.parent().unwrap_or(file);
                 for value in section.body().values("path") {

@@ -526,14 +526,7 @@ fn ignores_config(content: &[u8]) -> bool {
     let verdict = |path: &str, is_dir| rules.verdict(path.as_bytes(), is_dir, Case::Sensitive);
     // If the folder itself is not ignored, a later line may have re-included any file in it. So each of
     // the known files must be ignored, and so must a file with any other name.
-    let mut files = [
-        "gemini-key.txt",
-        "openai-key.txt",
-        "query.txt",
-        "codeRollup.txt",
-        "any.other",
-    ]
-    .into_iter();
+    let mut files = "gemini-key.txt openai-key.txt query.txt codeRollup.txt any.other".split(' ');
     let is_file_ignored = |file: &str| verdict(&format!("{CONFIG}/{file}"), false) == Some(true);
     String::from_utf8_lossy(content).lines().any(names_config)
         && verdict(CONFIG, true).unwrap_or_else(|| files.all(is_file_ignored))

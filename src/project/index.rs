@@ -90,12 +90,8 @@ pub(super) fn for_each_below(
     root: &Path,
     mut see: impl FnMut(String, &Entry, Kind),
 ) -> Result<(), IndexProblem> {
-    let unreadable = |source| IndexProblem::Unreadable {
-        path: root.join(".git"),
-        source,
-    };
     let repository = Repository::of(root)?.ok_or(IndexProblem::NoRepository)?;
-    let kind = object_format(&repository).map_err(unreadable)?;
+    let kind = object_format(&repository).map_err(PathError::of("read", root.join(".git")))?;
     let prefix = Repository::prefix(&repository.top, root);
     for_each_entry(&repository.own, kind, |path, entry| {
         if let Some(path) = below(&prefix, path) {
@@ -169,11 +165,7 @@ fn decode(
     expected: Option<ObjectId>,
 ) -> Result<Option<State>, IndexProblem> {
     let read = repository::read(path, LARGEST);
-    let content = read.map_err(|source| IndexProblem::Unreadable {
-        path: path.to_path_buf(),
-        source,
-    })?;
-    let Some(content) = content else {
+    let Some(content) = read.map_err(PathError::of("read", path))? else {
         return Ok(None);
     };
     let damaged = |cause: String| IndexProblem::Damaged {

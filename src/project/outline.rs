@@ -249,11 +249,8 @@ fn split(path: &str) -> (&str, &str) {
 /// tokens.
 fn lines(path: &str, text: &str) -> String {
     let signatures = signatures(path, text);
-    let size: usize = signatures
-        .iter()
-        .map(|signature| signature.text.len())
-        .sum();
-    let is_brief = size > text.len().max(SMALL) / LARGE_PART;
+    let sizes = signatures.iter().map(|signature| signature.text.len());
+    let is_brief = sizes.sum::<usize>() > text.len().max(SMALL) / LARGE_PART;
     let line = |signature: &Signature<'_>| {
         let text = &*signature.text;
         format!("  {}\n", if is_brief { brief(text) } else { text })

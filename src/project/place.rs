@@ -3,7 +3,6 @@
 //! Examines directories, but reads and changes no files. Guarantees that another user's directory is never
 //! chosen as the project unless it is the current directory or the user names it.
 
-use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -31,13 +30,11 @@ pub fn find(here: &Path, user: u32) -> FoundRoot {
     let candidates = configured.chain(top.map(|top| (top, ".git")));
     let mut passed_over = None;
     for (directory, mark) in candidates {
-        let is_users = [directory.to_path_buf(), directory.join(mark)]
-            .iter()
-            .all(|path| {
-                path.symlink_metadata()
-                    .is_ok_and(|found| belongs(&found, user))
-            });
-        if directory == here || is_users {
+        let is_users = |path: &Path| {
+            let found = path.symlink_metadata();
+            found.is_ok_and(|found| found.uid() == user)
+        };
+        if directory == here || is_users(directory) && is_users(&directory.join(mark)) {
             let root = directory.to_path_buf();
             return FoundRoot { root, passed_over };
         }
@@ -47,10 +44,6 @@ pub fn find(here: &Path, user: u32) -> FoundRoot {
         root: here.to_path_buf(),
         passed_over,
     }
-}
-
-fn belongs(found: &Metadata, user: u32) -> bool {
-    found.uid() == user
 }
 
 /// Returns the relative path from one absolute directory to another.

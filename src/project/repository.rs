@@ -22,7 +22,7 @@ pub(crate) const MEND_REPOSITORY: &str = "mend the repository: `git status` must
 /// Name of a repository's folder or file in its work tree.
 pub const DOT_GIT: &str = ".git";
 /// Maximum size of a configuration file in bytes.
-pub(super) const LARGEST_CONFIG: u64 = MIB;
+const LARGEST_CONFIG: u64 = MIB;
 /// Maximum size in bytes of a file that git reads by name.
 const LARGEST_READ: u64 = 16 * MIB;
 /// Maximum size in bytes of a file with a path to another place.
@@ -78,6 +78,16 @@ impl Repository {
         }
     }
 
+    /// Finds the repository in a directory, which may be one without a work tree.
+    ///
+    /// # Errors
+    /// When the directory's pointer files cannot be read, or lead nowhere.
+    pub fn within(directory: &Path) -> Result<Self, PathError> {
+        let dot_git = directory.join(DOT_GIT);
+        let is_bare = dot_git.symlink_metadata().is_err();
+        Self::of_git(if is_bare { directory } else { &dot_git })
+    }
+
     /// Opens the repository at `top`: `.git` itself, or the folder to which a work tree's or submodule's `.git` points.
     pub(super) fn at(top: &Path) -> Result<Self, PathError> {
         let dot_git = top.join(DOT_GIT);
@@ -99,12 +109,7 @@ impl Repository {
     /// # Errors
     /// Fails if the configuration cannot be read.
     pub fn may_filter(&self) -> io::Result<bool> {
-        let files = [
-            self.common.join("config"),
-            self.common.join("config.worktree"),
-            self.own.join("config.worktree"),
-        ];
-        for file in files {
+        for file in self.config_files() {
             let content = read(&file, LARGEST_CONFIG)?.unwrap_or_default();
             if FILTERS.is_match(&String::from_utf8_lossy(&content)) {
                 return Ok(true);
@@ -167,10 +172,16 @@ impl Repository {
     /// # Errors
     /// Fails if the file cannot be read or is invalid.
     pub fn config(&self) -> io::Result<ConfigFile> {
-        let content = read(&self.common.join("config"), LARGEST_CONFIG)?.unwrap_or_default();
-        let parsed =
-            ConfigFile::from_bytes_no_includes(&content, Metadata::api(), Options::default());
-        parsed.map_err(|error| invalid(&format!("git's configuration is damaged: {error}")))
+        config(&self.common.join("config"))
+    }
+
+    /// The files that configure it, but for those that they include.
+    pub(super) fn config_files(&self) -> [PathBuf; 3] {
+        [
+            self.common.join("config"),
+            self.common.join("config.worktree"),
+            self.own.join("config.worktree"),
+        ]
     }
 }
 
@@ -213,6 +224,16 @@ fn is_head(head: &Path) -> bool {
 /// Fails if the path is not a regular file, or the file is larger than `limit` bytes or cannot be read.
 pub(super) fn read(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
     files::read(path, Links::Followed, limit).if_there()
+}
+
+/// Parses a configuration file, without those that it includes; a missing one is empty.
+///
+/// # Errors
+/// When it cannot be read or parsed.
+pub(super) fn config(file: &Path) -> io::Result<ConfigFile> {
+    let content = read(file, LARGEST_CONFIG)?.unwrap_or_default();
+    let parsed = ConfigFile::from_bytes_no_includes(&content, Metadata::api(), Options::default());
+    parsed.map_err(|error| invalid(&format!("git's configuration is damaged: {error}")))
 }
 
 fn invalid(problem: &str) -> io::Error {

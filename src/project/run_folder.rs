@@ -101,10 +101,8 @@ impl RunFolder {
     /// # Errors
     /// Fails if no handle is available.
     pub fn held(&self) -> io::Result<File> {
-        self.held
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .try_clone()
+        let held = self.held.lock();
+        held.unwrap_or_else(PoisonError::into_inner).try_clone()
     }
 
     /// Creates the folder again in `logs`.

@@ -286,11 +286,8 @@ impl Redactor {
     /// Returns `text` without the keys in its visible part.
     fn seen(&self, text: &str, seen: &SeenText) -> String {
         let (mut out, mut done) = (String::with_capacity(text.len()), 0);
-        for found in self
-            .patterns
-            .iter()
-            .flat_map(|all| all.find_iter(&seen.text))
-        {
+        let patterns = self.patterns.iter();
+        for found in patterns.flat_map(|all| all.find_iter(&seen.text)) {
             let range = seen.whole(&found.range());
             out.push_str(&text[done..range.start]);
             out.push_str(&self.replacements[found.pattern()]);
@@ -447,14 +444,12 @@ impl<W: Write> HoldingBack for RedactingWriter<'_, W> {
     fn emit(&mut self, bytes: &[u8], settled: usize) -> io::Result<usize> {
         let mut done = 0;
         if let Some(patterns) = &self.redactor.patterns {
-            for found in patterns
-                .find_iter(bytes)
-                .take_while(|found| found.start() < settled)
-            {
+            let begun = patterns.find_iter(bytes);
+            for found in begun.take_while(|found| found.start() < settled) {
                 self.found = true;
                 self.inner.write_all(&bytes[done..found.start()])?;
-                self.inner
-                    .write_all(self.redactor.replacements[found.pattern()].as_bytes())?;
+                let replacement = &self.redactor.replacements[found.pattern()];
+                self.inner.write_all(replacement.as_bytes())?;
                 done = found.end();
             }
         }
@@ -477,10 +472,8 @@ impl<W: Write> Write for RedactingWriter<'_, W> {
 }
 
 fn replacement(key: &str) -> String {
-    let tail: String = key
-        .chars()
-        .skip(key.chars().count().saturating_sub(2))
-        .collect();
+    let last = key.char_indices().nth_back(1);
+    let tail = last.map_or(key, |(at, _)| &key[at..]);
     format!("[REDACTED]{tail}")
 }
 

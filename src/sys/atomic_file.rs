@@ -93,10 +93,8 @@ pub fn sweep(directory: &Path, oldest: Option<SystemTime>) -> io::Result<()> {
     let mut swept = Ok(());
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
-        let is_staged = entry
-            .file_name()
-            .as_encoded_bytes()
-            .starts_with(STAGED.as_bytes());
+        let name = entry.file_name();
+        let is_staged = name.as_encoded_bytes().starts_with(STAGED.as_bytes());
         let is_old = || {
             let modified = entry.metadata().and_then(|found| found.modified());
             oldest.is_none_or(|oldest| modified.is_ok_and(|modified| modified < oldest))

@@ -39,10 +39,8 @@ impl Environment {
 
     /// Returns the variable's value; `None` if it is unset or empty.
     pub fn os(&self, name: impl AsRef<OsStr>) -> Option<&OsStr> {
-        self.0
-            .get(name.as_ref())
-            .map(OsString::as_os_str)
-            .filter(|value| !value.is_empty())
+        let value = self.0.get(name.as_ref())?;
+        Some(value.as_os_str()).filter(|value| !value.is_empty())
     }
 
     /// Returns whether the variable is set to the empty string.

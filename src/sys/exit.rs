@@ -61,41 +61,32 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// All statuses that have a fixed code and name, with the reason of errors that give no other.
+    /// All statuses that have a fixed code and name, with the reason of errors that give no other: the one of the same
+    /// name where it is empty.
     const ALL: [(Self, u8, &'static str, &'static str); 24] = [
         (Self::Done, 0, "done", "disk"),
         // Code 1: the goal of the run was not reached.
         (Self::BuildFailed, 1, "build-failed", "build"),
-        (Self::GateChanged, 1, "gate-changed", "gate-changed"),
-        (
-            Self::WarningsDenied,
-            1,
-            "warnings-denied",
-            "warnings-denied",
-        ),
-        (Self::GateWeakened, 1, "gate-weakened", "gate-weakened"),
-        (Self::NotProven, 1, "not-proven", "not-proven"),
-        (Self::Findings, 1, "findings", "findings"),
-        (Self::AuditFailed, 1, "audit-failed", "audit-failed"),
-        (Self::ToolsFailed, 1, "tools-failed", "tools-failed"),
-        (Self::LoopLimit, 1, "loop-limit", "loop-limit"),
+        (Self::GateChanged, 1, "gate-changed", ""),
+        (Self::WarningsDenied, 1, "warnings-denied", ""),
+        (Self::GateWeakened, 1, "gate-weakened", ""),
+        (Self::NotProven, 1, "not-proven", ""),
+        (Self::Findings, 1, "findings", ""),
+        (Self::AuditFailed, 1, "audit-failed", ""),
+        (Self::ToolsFailed, 1, "tools-failed", ""),
+        (Self::LoopLimit, 1, "loop-limit", ""),
         (Self::OverBudget, 1, "over-budget", "budget"),
-        (Self::NotPermitted, 1, "not-permitted", "not-permitted"),
-        (Self::StepFailed, 1, "step-failed", "step-failed"),
-        (Self::Stopped, 1, "stopped", "stopped"),
-        (Self::Unreliable, 1, "unreliable", "unreliable"),
-        (
-            Self::IterationLimit,
-            1,
-            "iteration-limit",
-            "iteration-limit",
-        ),
-        (Self::BranchTimeout, 1, "branch-timeout", "branch-timeout"),
-        (Self::PublishFailed, 1, "publish-failed", "publish-failed"),
-        (Self::Usage, 2, "usage", "usage"),
+        (Self::NotPermitted, 1, "not-permitted", ""),
+        (Self::StepFailed, 1, "step-failed", ""),
+        (Self::Stopped, 1, "stopped", ""),
+        (Self::Unreliable, 1, "unreliable", ""),
+        (Self::IterationLimit, 1, "iteration-limit", ""),
+        (Self::BranchTimeout, 1, "branch-timeout", ""),
+        (Self::PublishFailed, 1, "publish-failed", ""),
+        (Self::Usage, 2, "usage", ""),
         (Self::NotReady, 3, "not-ready", "missing-input"),
         (Self::ModelFailed, 4, "model-failed", "server"),
-        (Self::McpFailed, 4, "mcp-failed", "mcp-failed"),
+        (Self::McpFailed, 4, "mcp-failed", ""),
         (Self::ReplyRejected, 5, "reply-rejected", "malformed"),
         (Self::LocalIo, 6, "local-io", "disk"),
     ];
@@ -124,6 +115,7 @@ impl Exit {
     fn row(self) -> (u8, &'static str, &'static str) {
         match (self, Self::ALL.iter().find(|(exit, ..)| *exit == self)) {
             (Self::Interrupted(signal), _) => (128 + signal.number(), "interrupted", "interrupted"),
+            (_, Some((_, code, name, ""))) => (*code, name, name),
             (_, Some((_, code, name, reason))) => (*code, name, reason),
             // Unreachable: the table contains all other statuses.
             _ => (6, "local-io", "disk"),

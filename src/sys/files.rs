@@ -101,7 +101,7 @@ pub(crate) enum Links {
 /// # Errors
 /// Fails if the path is not a regular file or cannot be opened.
 pub(crate) fn open(path: &Path, links: Links) -> io::Result<File> {
-    open_by(CWD, path, links, OFlags::RDONLY, Mode::empty())
+    open_by(CWD, path, links, OFlags::RDONLY, 0)
 }
 
 /// Like [`open`], but in an open directory and without following a link.
@@ -110,13 +110,7 @@ pub(crate) fn open(path: &Path, links: Links) -> io::Result<File> {
 /// Same as [`open`].
 pub(crate) fn open_in(directory: impl AsFd, name: impl AsRef<Path>) -> io::Result<File> {
     let flags = OFlags::RDONLY;
-    open_by(
-        directory,
-        name.as_ref(),
-        Links::Refused,
-        flags,
-        Mode::empty(),
-    )
+    open_by(directory, name.as_ref(), Links::Refused, flags, 0)
 }
 
 /// Like [`open`], but returns `None` if it is not a regular file.
@@ -136,7 +130,7 @@ pub(crate) fn open_regular(path: &Path, links: Links) -> io::Result<Option<File>
 /// Fails if the path is not a directory or cannot be opened.
 pub(crate) fn open_directory(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let opened = open_at_all(CWD, path, flags, Mode::empty());
+    let opened = open_at_all(CWD, path, flags, 0);
     Ok(opened?.into())
 }
 
@@ -146,7 +140,7 @@ pub(crate) fn open_directory(path: &Path) -> io::Result<File> {
 /// Fails if the path is not a directory or cannot be opened.
 pub(crate) fn open_directory_in(directory: impl AsFd, path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let opened = open_at_all(directory, path, flags, Mode::empty());
+    let opened = open_at_all(directory, path, flags, 0);
     Ok(opened?.into())
 }
 
@@ -155,7 +149,7 @@ pub(crate) fn open_directory_in(directory: impl AsFd, path: &Path) -> io::Result
 /// # Errors
 /// Fails if the path is not a regular file, or the file is larger or cannot be read.
 pub(crate) fn read(path: &Path, links: Links, max_bytes: u64) -> io::Result<Vec<u8>> {
-    let (file, size) = open_sized(CWD, path, links, OFlags::RDONLY, Mode::empty())?;
+    let (file, size) = open_sized(CWD, path, links, OFlags::RDONLY, 0)?;
     read_sized(file, size, max_bytes)
 }
 
@@ -223,7 +217,6 @@ pub(crate) fn create_new_in(
     mode: RawMode,
 ) -> io::Result<File> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
-    let mode = Mode::from_raw_mode(mode);
     open_by(directory, name.as_ref(), Links::Refused, flags, mode)
 }
 
@@ -241,8 +234,7 @@ pub(crate) fn append(path: &Path) -> io::Result<File> {
 /// Same as [`append`].
 pub(crate) fn append_in(directory: impl AsFd, name: impl AsRef<Path>) -> io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE;
-    let mode = Mode::from_raw_mode(0o666);
-    open_by(directory, name.as_ref(), Links::Refused, flags, mode)
+    open_by(directory, name.as_ref(), Links::Refused, flags, 0o666)
 }
 
 /// Opens one of the program's own files for reading and appending. A missing file is created, accessible only to its
@@ -252,8 +244,7 @@ pub(crate) fn append_in(directory: impl AsFd, name: impl AsRef<Path>) -> io::Res
 /// Fails if the path is not a regular file or cannot be created.
 pub(crate) fn append_private(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE;
-    let mode = Mode::from_raw_mode(0o600);
-    open_by(CWD, path, Links::Refused, flags, mode)
+    open_by(CWD, path, Links::Refused, flags, 0o600)
 }
 
 /// Opens a lock file. A missing file is created, accessible only to its owner.
@@ -262,8 +253,7 @@ pub(crate) fn append_private(path: &Path) -> io::Result<File> {
 /// Fails if the path is not a regular file or cannot be created.
 pub(crate) fn open_to_lock(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDWR | OFlags::CREATE;
-    let mode = Mode::from_raw_mode(0o600);
-    open_by(CWD, path, Links::Refused, flags, mode)
+    open_by(CWD, path, Links::Refused, flags, 0o600)
 }
 
 /// Writes to a pipe or device that the user has named. Follows links such as `/dev/stdout`, and gives up if no process
@@ -273,7 +263,7 @@ pub(crate) fn open_to_lock(path: &Path) -> io::Result<File> {
 /// Fails if the path is a regular file, cannot be opened, or blocks for ten seconds.
 pub(crate) fn write_stream(path: &Path, content: &[u8]) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let opened = open_at_all(CWD, path, flags, Mode::empty());
+    let opened = open_at_all(CWD, path, flags, 0);
     let mut stream = File::from(opened?);
     if stream.metadata()?.is_file() {
         return Err(io::Error::other("it has become a file"));
@@ -333,7 +323,7 @@ fn open_by(
     path: &Path,
     links: Links,
     flags: OFlags,
-    mode: Mode,
+    mode: RawMode,
 ) -> io::Result<File> {
     open_sized(directory, path, links, flags, mode).map(|(file, _)| file)
 }
@@ -344,7 +334,7 @@ fn open_sized(
     path: &Path,
     links: Links,
     flags: OFlags,
-    mode: Mode,
+    mode: RawMode,
 ) -> io::Result<(File, u64)> {
     // A terminal must not become the controlling terminal, and opening a pipe must not block.
     let mut flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -358,11 +348,8 @@ fn open_sized(
         Err(errno) => return Err(errno.into()),
     };
     let found = file.metadata()?;
-    if found.is_file() {
-        Ok((file, found.len()))
-    } else {
-        Err(io::Error::other(NoFile))
-    }
+    let opened = found.is_file().then_some((file, found.len()));
+    opened.ok_or_else(|| io::Error::other(NoFile))
 }
 
 #[expect(clippy::disallowed_methods, reason = "the one place")]
@@ -370,8 +357,9 @@ fn open_at_all(
     directory: impl AsFd,
     path: &Path,
     flags: OFlags,
-    mode: Mode,
+    mode: RawMode,
 ) -> Result<OwnedFd, Errno> {
+    let mode = Mode::from_raw_mode(mode);
     retry_on_intr(|| rustix::fs::openat(&directory, path, flags, mode))
 }
 

@@ -11,16 +11,9 @@ const WANTED: u64 = 1024;
 /// that the kernel refuses to change.
 pub fn allow() {
     let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit {
-        current: limit
-            .maximum
-            .map_or(Some(WANTED), |most| Some(most.min(WANTED))),
-        ..limit
-    };
-    if limit
-        .current
-        .is_some_and(|current| raised.current > Some(current))
-    {
-        let _ = setrlimit(Resource::Nofile, raised);
+    let wanted = limit.maximum.map_or(WANTED, |most| most.min(WANTED));
+    if limit.current.is_some_and(|current| current < wanted) {
+        let current = Some(wanted);
+        let _ = setrlimit(Resource::Nofile, Rlimit { current, ..limit });
     }
 }

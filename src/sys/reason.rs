@@ -11,59 +11,18 @@ pub struct Reason {
     pub http_status: Option<u16>,
 }
 
-/// All reasons, and whether the same command may succeed later.
-pub(crate) const REASONS: [(&str, bool); 44] = [
-    // The project, the command line or the environment.
-    ("usage", false),
-    ("missing-input", false),
-    ("no-key", false),
-    ("key-rejected", false),
-    ("settings", false),
-    ("locked", true),
-    ("stale", false),
-    ("not-clean", false),
-    ("baseline", false),
-    ("credentials-found", false),
-    ("window", false),
-    ("budget", false),
-    ("sandbox", false),
-    // The call.
-    ("network", true),
-    ("busy", true),
-    ("quota", false),
-    ("server", false),
-    ("refused", false),
-    ("cut-short", false),
-    ("other-model", false),
-    // The reply.
-    ("no-edits", false),
-    ("malformed", false),
-    ("path", false),
-    ("incomplete-code", false),
-    ("changed-meanwhile", true),
-    // The build.
-    ("build", false),
-    ("gate-changed", false),
-    ("warnings-denied", false),
-    ("gate-weakened", false),
-    ("not-proven", false),
-    ("findings", false),
-    // The machine.
-    ("disk", true),
-    ("interrupted", true),
-    // An agent's work.
-    ("audit-failed", false),
-    ("tools-failed", false),
-    ("loop-limit", false),
-    ("not-permitted", false),
-    ("step-failed", false),
-    ("stopped", false),
-    ("unreliable", false),
-    ("iteration-limit", false),
-    ("branch-timeout", false),
-    ("publish-failed", false),
-    ("mcp-failed", false),
-];
+/// All reasons: of the project, the command line or the environment; of the call; of the reply; of the build; of the
+/// machine; and of an agent's work.
+pub(crate) const REASONS: &str = "usage missing-input no-key key-rejected settings locked stale not-clean baseline credentials-found window \
+    budget sandbox \
+    network busy quota server refused cut-short other-model \
+    no-edits malformed path incomplete-code changed-meanwhile \
+    build gate-changed warnings-denied gate-weakened not-proven findings \
+    disk interrupted \
+    audit-failed tools-failed loop-limit not-permitted step-failed stopped unreliable iteration-limit branch-timeout \
+    publish-failed mcp-failed";
+/// The reasons after which the same command may succeed later.
+const PASSING: &str = "locked network busy changed-meanwhile disk interrupted";
 
 impl Reason {
     /// Returns the reason that the rest of an error's code gives behind the exit's name: `busy`, `busy/503`, or
@@ -71,10 +30,11 @@ impl Reason {
     /// `network/never` for the opposite. `None` if it gives none.
     pub fn parse(code: &str) -> Option<Self> {
         let (name, detail) = code.split_once('/').unwrap_or((code, ""));
-        let (name, retryable) = REASONS.into_iter().find(|(known, _)| *known == name)?;
+        let name = REASONS.split(' ').find(|known| *known == name)?;
+        let passes = PASSING.split(' ').any(|passing| passing == name);
         Some(Self {
             name,
-            retryable: detail == "later" || retryable && detail != "never",
+            retryable: detail == "later" || passes && detail != "never",
             http_status: detail.parse().ok(),
         })
     }

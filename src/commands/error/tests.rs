@@ -137,8 +137,8 @@ fn the_reasons_are_those_of_the_schema() {
     let schema = include_str!("../../../fixtures/schema/result.schema.json");
     let schema: Value = serde_json::from_str(schema).unwrap();
     let listed = &schema["properties"]["error"]["anyOf"][0]["properties"]["reason"]["enum"];
-    let names = REASONS.map(|(name, _)| name);
-    assert_eq!(*listed, serde_json::json!(names.to_vec()));
+    let names: Vec<&str> = REASONS.split(' ').collect();
+    assert_eq!(*listed, serde_json::json!(names));
 }
 
 fn s(text: &str) -> String {

@@ -206,14 +206,9 @@ fn proxy(value: &str, excepted: &str) -> Option<Proxy> {
     let builder = Proxy::builder(read.protocol())
         .host(read.host())
         .port(read.port());
-    let builder = read
-        .username()
-        .into_iter()
-        .fold(builder, ProxyBuilder::username);
-    let builder = read
-        .password()
-        .into_iter()
-        .fold(builder, ProxyBuilder::password);
+    let (user, password) = (read.username().into_iter(), read.password().into_iter());
+    let builder = user.fold(builder, ProxyBuilder::username);
+    let builder = password.fold(builder, ProxyBuilder::password);
     let entries = excepted.split(',').map(str::trim);
     let entries = entries.filter(|entry| !entry.is_empty());
     entries.fold(builder, ProxyBuilder::no_proxy).build().ok()

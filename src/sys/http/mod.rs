@@ -198,10 +198,6 @@ impl HttpClient {
     /// Converts an error from ureq.
     pub fn classify(&self, error: ureq::Error) -> HttpError {
         let reason = error.to_string();
-        let unconnected = |reason: &str| HttpError::NoConnection {
-            reason: reason.to_owned(),
-            is_refused: false,
-        };
         match error {
             ureq::Error::Timeout(ureq::Timeout::Connect | ureq::Timeout::Resolve) => {
                 unconnected("no connection in time")
@@ -226,14 +222,10 @@ impl HttpClient {
             // rustls reports certificates and messages that it rejects as invalid data.
             io::ErrorKind::InvalidData if self.endpoint.is_secure() => HttpError::Tls(reason),
             // An established connection cannot be refused.
-            io::ErrorKind::ConnectionRefused => HttpError::NoConnection {
-                reason,
-                is_refused: true,
-            },
-            io::ErrorKind::NotConnected => HttpError::NoConnection {
-                reason,
-                is_refused: false,
-            },
+            kind @ (io::ErrorKind::ConnectionRefused | io::ErrorKind::NotConnected) => {
+                let is_refused = kind == io::ErrorKind::ConnectionRefused;
+                HttpError::NoConnection { reason, is_refused }
+            }
             io::ErrorKind::PermissionDenied => HttpError::Protocol(reason),
             _ => HttpError::Broken(reason),
         }
@@ -246,6 +238,11 @@ pub fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
 }
 
 /// Returns the signal that ended an operation, if any.
+fn unconnected(reason: &str) -> HttpError {
+    let (reason, is_refused) = (reason.to_owned(), false);
+    HttpError::NoConnection { reason, is_refused }
+}
+
 fn interruption(error: &io::Error) -> Option<Interrupted> {
     error.get_ref()?.downcast_ref::<Interrupted>().copied()
 }
