@@ -47,33 +47,9 @@ const SHORT_HELP: [(&str, &str); 6] = [
 ];
 
 /// The flags that do not apply to a consistency report.
-const CHANGE_FLAGS: [&str; 25] = [
-    "context",
-    "include",
-    "exclude",
-    "ci",
-    "protect",
-    "deny_warnings",
-    "gate",
-    "require_clean",
-    "allow_elision",
-    "allow_shrink",
-    "allow_form",
-    "diff",
-    "on_failure",
-    "scratch",
-    "baseline",
-    "build_timeout",
-    "sandbox",
-    "allow_socket",
-    "pass_env",
-    "reask",
-    "reply_format",
-    "require_edits",
-    "strategy",
-    "attempts",
-    "first_pass",
-];
+const CHANGE_FLAGS: &str = "context include exclude ci protect deny_warnings gate require_clean allow_elision \
+    allow_shrink allow_form diff on_failure scratch baseline build_timeout sandbox allow_socket pass_env reask \
+    reply_format require_edits strategy attempts first_pass";
 
 /// The command line of `code-commit`.
 #[derive(Debug, Clone, Parser)]
@@ -100,7 +76,7 @@ pub struct Cli {
     pub inputs: InputArgs,
 
     /// Write a consistency report instead of changing the project
-    #[arg(long, visible_aliases = ["consistency", "cc"], conflicts_with_all = CHANGE_FLAGS)]
+    #[arg(long, visible_aliases = ["consistency", "cc"], conflicts_with_all = CHANGE_FLAGS.split(' '))]
     pub consistency_check: bool,
 
     /// Flags for the report.
@@ -284,19 +260,14 @@ impl Cli {
             );
         let is_report =
             matches!(&cli.command, Some(Command::Fleet(fleet)) if fleet.command.is_report());
-        let misplaced = match cli.output.output_format {
+        let checked = match cli.output.output_format {
             OutputFormat::Sarif if !has_run && !is_report => {
-                Some("`--output-format sarif` is for runs, and for `fleet report`")
+                Err("`--output-format sarif` is for runs, and for `fleet report`")
             }
-            OutputFormat::Csv if !is_report => Some("`--output-format csv` is for `fleet report`"),
-            _ => None,
+            OutputFormat::Csv if !is_report => Err("`--output-format csv` is for `fleet report`"),
+            _ => cli.sandbox().check(),
         };
-        if let Some(reason) = misplaced {
-            return Err(Self::command().error(ArgumentConflict, reason));
-        }
-        cli.sandbox()
-            .check()
-            .map_err(|reason| Self::command().error(ArgumentConflict, reason))?;
+        checked.map_err(|reason| Self::command().error(ArgumentConflict, reason))?;
         Ok(cli)
     }
 

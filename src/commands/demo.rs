@@ -18,6 +18,7 @@ use crate::sys::environment::Environment;
 use crate::sys::error::Error;
 use crate::sys::files::PathError;
 use crate::sys::git::Git;
+use crate::sys::text::shell_quoted;
 
 /// Arguments of `demo`.
 #[derive(Debug, Clone, Args)]
@@ -60,22 +61,8 @@ const CHAT_RUN: Fixtures = fixtures!("chat-demo": "0001-step-response.json", "00
 
 /// The command lines that replay the recordings. Their builds run only the demo's own code, so they need no
 /// sandbox.
-const COMMIT: [&str; 6] = [
-    "code-commit",
-    "--replay",
-    RECORDING,
-    "--sandbox",
-    "off",
-    "--diff",
-];
-const CHAT_COMMAND: [&str; 6] = [
-    "code-commit",
-    "chat",
-    "--replay",
-    RECORDING,
-    "--sandbox",
-    "off",
-];
+const COMMIT: &str = "code-commit --replay recorded-run --sandbox off --diff";
+const CHAT_COMMAND: &str = "code-commit chat --replay recorded-run --sandbox off";
 
 /// Writes the demo's project to the given directory, or to a new default one, and has `run` run the commit
 /// workflow or the chat agent on it. The context's project is the one in which the command was given.
@@ -115,7 +102,8 @@ pub fn demo(
     };
     introduce(&context, arguments.chat);
     let below = |log: String| shown.join(log).display().to_string();
-    let outcome = run(&context, &command.map(Into::into)).map_err(|failure| Failure {
+    let words: Vec<OsString> = command.split(' ').map(Into::into).collect();
+    let outcome = run(&context, &words).map_err(|failure| Failure {
         log: failure.log.clone().map(below),
         ..failure
     })?;
@@ -124,8 +112,7 @@ pub fn demo(
     } else {
         "cat slug.sh test.sh"
     };
-    let directory = shown.display().to_string();
-    let directory = shlex::try_quote(&directory).unwrap_or_default();
+    let directory = shell_quoted(&shown.display().to_string());
     Ok(Outcome {
         log: outcome.log.clone().map(below),
         next: Some(format!("see for yourself: cd {directory} && {look}")),
@@ -201,10 +188,8 @@ fn track(context: &Context<'_>, root: &Path) -> bool {
         return false;
     };
     let run = |arguments: &[&str]| {
-        let status = git
-            .command(root, arguments)
-            .and_then(|mut git| git.status().ok());
-        status.is_some_and(|status| status.success())
+        let status = git.command(root, arguments).status();
+        status.is_ok_and(|status| status.success())
     };
     run(&["init", "--quiet"]) && run(&["add", "--all"])
 }

@@ -21,17 +21,11 @@ pub fn find(report: &str) -> Vec<SectionRecord> {
     let titles = titles(&lines);
     let headings = [0, 1, 2, 3, 4].map(|title| heading_line(&lines, &titles, title));
     let section = |(title, heading): (&&'static str, &Option<usize>)| {
-        let next = |line: usize| {
-            headings
-                .iter()
-                .flatten()
-                .filter(move |at| **at > line)
-                .min()
-        };
+        let later = |line: usize| headings.iter().flatten().filter(move |at| **at > line);
         SectionRecord {
             title: (*title).into(),
             first_line: *heading,
-            last_line: heading.map(|line| next(line).map_or(lines.len(), |next| next - 1)),
+            last_line: heading.map(|line| later(line).min().map_or(lines.len(), |next| next - 1)),
         }
     };
     TITLES.iter().zip(&headings).map(section).collect()

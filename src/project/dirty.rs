@@ -86,9 +86,9 @@ pub fn changed(
 pub fn staged(root: &Path, git: Option<&Git>, commit: Option<&str>) -> Result<Vec<String>, String> {
     let words = "diff --cached --relative --name-status --no-renames --no-ext-diff -z";
     let words: Vec<&str> = words.split(' ').chain(commit).collect();
-    let command = git.and_then(|git| git.command(root, &words));
-    let mut command = command.ok_or("git is not installed")?;
-    let output = command
+    let git = git.ok_or("git is not installed")?;
+    let output = git
+        .command(root, &words)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .output();

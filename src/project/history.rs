@@ -31,7 +31,7 @@ fn log(root: &Path, path: Option<&OsStr>) -> Option<Vec<u8>> {
     if repository.may_filter().ok()? {
         return None;
     }
-    let mut command = Git::find(path, root)?.command(root, &LOG.split(' ').collect::<Vec<_>>())?;
+    let mut command = Git::find(path, root)?.command(root, &LOG.split(' ').collect::<Vec<_>>());
     let mut child = command.stdout(Stdio::piped()).spawn().ok()?;
     let mut output = Vec::new();
     let stdout = child.stdout.take();
@@ -79,7 +79,7 @@ mod tests {
         let identity = ["-c", "user.name=a", "-c", "user.email=a@example.com"];
         let arguments = [&identity[..], arguments].concat();
         let git = Git::find(path().as_deref(), Path::new("/nowhere")).unwrap();
-        let mut command = git.command(root, &arguments).unwrap();
+        let mut command = git.command(root, &arguments);
         assert!(command.status().unwrap().success(), "{arguments:?}");
     }
 

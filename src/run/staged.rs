@@ -118,8 +118,7 @@ fn object(
 }
 
 fn start(git: &Git, root: &Path, arguments: &[&str]) -> Result<Child, NothingStaged> {
-    let command = git.command(root, arguments);
-    let mut command = command.ok_or_else(|| NothingStaged("there is no git".to_owned()))?;
+    let mut command = git.command(root, arguments);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     Ok(command.spawn()?)
 }

@@ -85,21 +85,7 @@ impl Git {
         let mut words = vec![self.env.clone(), "-i".to_owned()];
         words.extend(self.variables().map(str::to_owned));
         words.push(self.git.clone());
-        words.extend(Self::arguments(place, arguments)?);
-        Some(words)
-    }
-
-    fn variables(&self) -> impl Iterator<Item = &str> {
-        ENVIRONMENT.split(' ').chain(self.index.as_deref())
-    }
-
-    fn arguments(place: Option<GitPlace<'_>>, arguments: &[&str]) -> Option<Vec<String>> {
-        let mut words = ["--no-pager", "--no-optional-locks"]
-            .map(str::to_owned)
-            .to_vec();
-        for setting in SAFE.into_iter().chain(SETTINGS.split(' ')) {
-            words.extend(["-c", setting].map(str::to_owned));
-        }
+        words.extend(Self::settings().map(str::to_owned));
         if let Some(place) = place {
             words.push(format!("--git-dir={}", place.own.to_str()?));
             words.push(format!("--work-tree={}", place.top.to_str()?));
@@ -108,19 +94,32 @@ impl Git {
         Some(words)
     }
 
+    fn variables(&self) -> impl Iterator<Item = &str> {
+        ENVIRONMENT.split(' ').chain(self.index.as_deref())
+    }
+
+    fn settings() -> impl Iterator<Item = &'static str> {
+        let settings = SAFE.into_iter().chain(SETTINGS.split(' '));
+        let settings = settings.flat_map(|setting| ["-c", setting]);
+        ["--no-pager", "--no-optional-locks"]
+            .into_iter()
+            .chain(settings)
+    }
+
     /// Builds a command that runs in `directory`, with no input and its output discarded.
-    pub fn command(&self, directory: &Path, arguments: &[&str]) -> Option<Command> {
+    pub fn command(&self, directory: &Path, arguments: &[&str]) -> Command {
         let variables = self.variables().filter_map(|one| one.split_once('='));
         let mut command = Command::new(&self.git);
         command
-            .args(Self::arguments(None, arguments)?)
+            .args(Self::settings())
+            .args(arguments)
             .env_clear()
             .envs(variables)
             .current_dir(directory)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
-        Some(command)
+        command
     }
 
     /// Builds a command that talks to other repositories, by the user's own environment and configuration, which has
@@ -273,7 +272,7 @@ mod tests {
         assert_eq!(output, b"false\n");
         // The same without `env`, whose words say what is set.
         let told = ["-c", "alias.told=!env", "told"];
-        let mut command = git.command(dir.path(), &told).unwrap();
+        let mut command = git.command(dir.path(), &told);
         let told = command.stdout(Stdio::piped()).output().unwrap().stdout;
         let told = String::from_utf8(told).unwrap();
         let has = |variable: &str| told.lines().any(|line| line == variable);

@@ -1,4 +1,4 @@
-//! Text for display: invisible and control characters, widths, line ends; and regex patterns. Pure.
+//! Text for display: invisible and control characters, widths, line ends; regex patterns, and words for a shell. Pure.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -163,6 +163,11 @@ pub(crate) fn cut(text: &str, length: usize) -> Cow<'_, str> {
 pub(crate) fn one_line(text: &str, length: usize) -> String {
     let words: Vec<_> = text.split_whitespace().collect();
     printable(&cut(&words.join(" "), length), &[])
+}
+
+/// Quotes a word for a shell, where it has to be. A word with a zero byte, which no argument or variable has, is left out.
+pub(crate) fn shell_quoted(word: &str) -> String {
+    shlex::try_quote(word).unwrap_or_default().into_owned()
 }
 
 /// Returns whether `c` is in Unicode's `Default_Ignorable_Code_Point`, and thus invisible.

@@ -18,13 +18,9 @@ pub(crate) const SELDOM: &str = "Advanced options";
 
 /// Parses an amount such as `0.50` or `$2`.
 pub(crate) fn parse_dollars(text: &str) -> Result<Usd, String> {
-    let form = || "write it like `0.50`".to_owned();
-    let number: f64 = text
-        .strip_prefix('$')
-        .unwrap_or(text)
-        .parse()
-        .map_err(|_| form())?;
-    Usd::try_from(number).map_err(|_| form())
+    let number = text.strip_prefix('$').unwrap_or(text).parse::<f64>().ok();
+    let amount = number.and_then(|number| Usd::try_from(number).ok());
+    amount.ok_or_else(|| "write it like `0.50`".to_owned())
 }
 
 /// Parses a number of tokens such as `16000` or `40k`.

@@ -28,11 +28,8 @@ impl CliMessage {
     /// The error in one line, without a hint; empty if it is none.
     pub(crate) fn reason(&self) -> String {
         let error = self.error.as_ref().map(ToString::to_string);
-        let words: Vec<_> = error
-            .iter()
-            .flat_map(|error| error.split_whitespace())
-            .collect();
-        words.join(" ")
+        let error = error.unwrap_or_default();
+        error.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
     /// Creates the message of a program that cannot start.

@@ -663,7 +663,7 @@ fn fleet(told: &mut Told) {
             id: id(),
             folder: p("out/web"),
         },
-        FleetError::Held { id: id() },
+        FleetError::Held(id()),
         FleetError::NoKey {
             id: id(),
             variable: s("TEAM_KEY"),
@@ -690,7 +690,7 @@ fn fleet(told: &mut Told) {
             repository: repository(),
             problem: problem(),
         },
-        FleetError::NoLimit { id: id() },
+        FleetError::NoLimit(id()),
         FleetError::OverBudget {
             id: id(),
             needed: dollars(0.2),
@@ -707,7 +707,7 @@ fn fleet(told: &mut Told) {
             id: id(),
             problem: problem(),
         },
-        FleetError::Killed { id: id() },
+        FleetError::Killed(id()),
         FleetError::NotReady {
             problems: 2,
             count: 3,

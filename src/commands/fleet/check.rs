@@ -4,10 +4,11 @@
 //! written.
 
 use std::collections::HashMap;
-use std::fs;
 use std::path::Path;
 use std::time::Duration;
+use std::{fmt, fs};
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::child::{Child, own_key, write_inputs};
@@ -32,10 +33,39 @@ use crate::ui::columns;
 const LARGEST: u64 = 16 * MIB;
 
 /// The likely and the highest cost of a task, where known.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, Serialize)]
 struct Cost {
     likely: Option<Usd>,
     most: Option<Usd>,
+}
+
+impl Cost {
+    /// Returns the cost under a limit.
+    fn within(self, limit: Option<Usd>) -> Self {
+        let lesser = |cost: Usd| limit.filter(|limit| *limit < cost).unwrap_or(cost);
+        Self {
+            likely: self.likely.map(lesser),
+            most: self.most.map(lesser).or(limit),
+        }
+    }
+}
+
+impl fmt::Display for Cost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [likely, most] = [self.likely, self.most]
+            .map(|cost| cost.map_or("unknown".to_owned(), |cost| cost.to_string()));
+        write!(f, "likely {likely}, at most {most}")
+    }
+}
+
+/// A task that was checked.
+#[derive(Serialize)]
+struct Checked<'t> {
+    id: &'t str,
+    #[serde(flatten)]
+    cost: Cost,
+    /// The reason that it could not begin.
+    problem: Option<String>,
 }
 
 /// Checks all tasks.
@@ -52,20 +82,16 @@ pub fn check(
     let pins = pins::pins(context, &manifest, &tasks.iter().collect::<Vec<_>>(), false)?;
     let repositories = Repositories::find(context, manifest.directory())?;
     let room = tempfile::tempdir().map_err(PathError::of("make", "a temporary directory"))?;
-    let (mut lines, mut rows, mut problems) = (Vec::new(), Vec::new(), 0);
+    let (mut lines, mut rows) = (Vec::new(), Vec::new());
     let mut estimated: HashMap<String, Result<Cost, String>> = HashMap::new();
     for (task, pin) in tasks.iter().zip(pins) {
         context.interrupt.check()?;
         let query = manifest.query(task).unwrap_or_default();
         let build = manifest.build(task).unwrap_or_default();
-        let digest = pin.as_ref().map_or(String::new(), TaskPin::digest);
-        let own = (
-            &task.repository,
-            &task.reference,
-            &task.env_key,
-            task.max_cost,
-        );
-        let key = format!("{digest} {own:?}");
+        let digest = pin
+            .as_ref()
+            .map_or_else(FleetError::to_string, TaskPin::digest);
+        let key = format!("{digest} {:?} {:?}", task.env_key, task.max_cost);
         let checked = estimated.entry(key).or_insert_with(|| {
             let clone = room.path().join(&task.id);
             let checked = pin.map_err(Error::from).and_then(|pin| {
@@ -81,37 +107,28 @@ pub fn check(
             let _ = fs::remove_dir_all(&clone);
             checked.map_err(|error| error.to_string())
         });
-        let cost = checked.as_ref().map(|cost| Cost {
-            likely: cost
-                .likely
-                .map(|likely| task.max_cost.map_or(likely, |limit| lesser(likely, limit))),
-            most: match (cost.most, task.max_cost) {
-                (Some(most), Some(limit)) => Some(lesser(most, limit)),
-                (most, limit) => most.or(limit),
-            },
-        });
-        lines.push(match cost {
-            Ok(cost) => format!("{}: {}", task.id, told(cost)),
+        let cost = checked.as_ref().map(|cost| cost.within(task.max_cost));
+        lines.push(match &cost {
+            Ok(cost) => format!("{}: {cost}", task.id),
             Err(problem) => format!("{}: not ready: {problem}", task.id),
         });
-        problems += usize::from(cost.is_err());
-        rows.push((task.id.clone(), cost.map_err(Clone::clone)));
+        rows.push(Checked {
+            id: &task.id,
+            cost: cost.unwrap_or_default(),
+            problem: cost.err().cloned(),
+        });
     }
-    let costs = || rows.iter().filter_map(|(_, cost)| cost.as_ref().ok());
+    let count = rows.len();
+    let ready = || rows.iter().filter(|row| row.problem.is_none());
+    let problems = count - ready().count();
     let sum = Cost {
-        likely: costs().map(|cost| cost.likely).sum(),
-        most: costs().map(|cost| cost.most).sum(),
+        likely: ready().map(|row| row.cost.likely).sum(),
+        most: ready().map(|row| row.cost.most).sum(),
     };
-    let count = counted(tasks.len() as u64, "task");
-    lines.push(format!("{count}: {}", told(sum)));
-    let listed = rows.iter().map(|(id, cost)| match cost {
-        Ok(cost) => json!({"id": id, "likely": cost.likely, "most": cost.most, "problem": null}),
-        Err(problem) => json!({"id": id, "likely": null, "most": null, "problem": problem}),
-    });
-    let json = json!({"schema": 1, "tasks": listed.collect::<Vec<_>>(), "likely": sum.likely, "most": sum.most});
+    lines.push(format!("{}: {sum}", counted(count as u64, "task")));
+    let json = json!({"schema": 1, "tasks": rows, "likely": sum.likely, "most": sum.most});
     let text = columns::folded(&lines.join("\n"), context.reporter.columns(), 2);
     if problems > 0 {
-        let count = tasks.len();
         let error = FleetError::NotReady { problems, count };
         return Err(Failure {
             text: Some(text),
@@ -122,19 +139,6 @@ pub fn check(
         summary: "done: the tasks are ready; nothing was sent".to_owned(),
         ..Outcome::shown(text, json)
     })
-}
-
-fn lesser(one: Usd, other: Usd) -> Usd {
-    if one < other { one } else { other }
-}
-
-fn told(cost: Cost) -> String {
-    let amount = |cost: Option<Usd>| cost.map_or("unknown".to_owned(), |cost| cost.to_string());
-    format!(
-        "likely {}, at most {}",
-        amount(cost.likely),
-        amount(cost.most)
-    )
 }
 
 /// Starts a dry run in a clone of the task. An agent's task has none: it is cloned, and its models are found, with their

@@ -71,11 +71,8 @@ impl Repositories {
     /// When there is none.
     pub fn find(context: &Context<'_>, base: &Path) -> Result<Self, FleetError> {
         let git = Git::find(context.environment.os("PATH"), context.project.root());
-        let git = git.ok_or_else(|| FleetError::Repository {
-            action: "use",
-            repository: base.display().to_string(),
-            problem: "git is not installed".to_owned(),
-        })?;
+        let place = base.display().to_string();
+        let git = git.ok_or_else(|| fails(&place, "use")("git is not installed".to_owned()))?;
         Ok(Self {
             git,
             interrupt: context.interrupt.clone(),
@@ -270,20 +267,14 @@ impl Repositories {
     fn local(&self, repository: &str) -> Result<Repository, FleetError> {
         let path = self.base.join(repository);
         let fails = fails(repository, "open");
-        let path = path
-            .canonicalize()
-            .map_err(|error| fails(error.to_string()))?;
-        let dot_git = path.join(DOT_GIT);
-        let is_bare = dot_git.symlink_metadata().is_err();
-        let found = Repository::of_git(if is_bare { &path } else { &dot_git });
-        found.map_err(|error| fails(error.to_string()))
+        let path = path.canonicalize().map_err(|error| error.to_string());
+        let found = path.and_then(|path| Repository::within(&path).map_err(|it| it.to_string()));
+        found.map_err(fails)
     }
 
     /// Runs git by the program's own settings, and returns its output.
     fn git(&self, fails: Fails<'_>, directory: &Path, words: &[&str]) -> Result<Vec<u8>, Error> {
-        let command = self.git.command(directory, words);
-        let command = command.ok_or_else(|| fails("a path is not UTF-8".to_owned()))?;
-        self.output(fails, command)
+        self.output(fails, self.git.command(directory, words))
     }
 
     /// Runs git, and returns its output.

@@ -51,12 +51,9 @@ pub enum FleetError {
         count: usize,
     },
     /// No task has left a result.
-    #[error("there is no result of a task in `{}`", .path.display())]
+    #[error("there is no result of a task in `{}`", .0.display())]
     #[diagnostic(code("usage"), help("name the directory that `--out` had"))]
-    NoResults {
-        /// The directory.
-        path: PathBuf,
-    },
+    NoResults(PathBuf),
     /// Branches could not be made.
     #[error("the branches `{branch}` are not made:{}", .problems.iter().map(|problem| format!("\n  {problem}")).collect::<String>())]
     #[diagnostic(
@@ -110,12 +107,9 @@ pub enum FleetError {
         folder: PathBuf,
     },
     /// Another process works on the task.
-    #[error("another process works on the task `{id}`")]
+    #[error("another process works on the task `{0}`")]
     #[diagnostic(code("not-ready/locked"), help("wait for it, or stop it"))]
-    Held {
-        /// The task's id.
-        id: String,
-    },
+    Held(String),
     /// The variable with the task's key is not set.
     #[error("the environment variable `{variable}`, the `env_key` of the task `{id}`, is not set")]
     #[diagnostic(code("not-ready/no-key"), help("set it to the API key"))]
@@ -190,15 +184,12 @@ pub enum FleetError {
         problem: String,
     },
     /// A limit for all tasks needs one for each.
-    #[error("`--max-cost` needs a `max_cost` of each task, and `{id}` has none")]
+    #[error("`--max-cost` needs a `max_cost` of each task, and `{0}` has none")]
     #[diagnostic(
         code("not-ready/budget"),
         help("add it: a task begins only if that much is left")
     )]
-    NoLimit {
-        /// The task's id.
-        id: String,
-    },
+    NoLimit(String),
     /// The money left does not pay for the task.
     #[error(
         "the task `{id}` is not begun: it may cost {needed}, and {spent} of {limit} is spent or reserved"
@@ -248,15 +239,12 @@ pub enum FleetError {
         problem: String,
     },
     /// A process was ended from outside.
-    #[error("the run of the task `{id}` was killed")]
+    #[error("the run of the task `{0}` was killed")]
     #[diagnostic(
         code("local-io/disk"),
         help("start the task again: it goes on from there")
     )]
-    Killed {
-        /// The task's id.
-        id: String,
-    },
+    Killed(String),
     /// Some tasks could not begin.
     #[error("{problems} of {count} tasks {} not ready", if *problems == 1 { "is" } else { "are" })]
     #[diagnostic(code("not-ready"), help("see the problem of each"))]

@@ -34,40 +34,11 @@ const LONGEST_ID: usize = 100;
 const SHEBANG: &str = "#!";
 
 /// Flags that the fleet gives itself, or that leave no result.
-const OWN_FLAGS: [&str; 22] = [
-    "cc",
-    "consistency",
-    "consistency-check",
-    "diff",
-    "dry-run",
-    "edit",
-    "findings-file",
-    "help",
-    "max-cost",
-    "message",
-    "model",
-    "output-format",
-    "prompt",
-    "quiet",
-    "replay",
-    "resume",
-    "rollup",
-    "root",
-    "session",
-    "staged",
-    "summary-file",
-    "version",
-];
+const OWN_FLAGS: &str = "cc consistency consistency-check diff dry-run edit findings-file help max-cost message \
+    model output-format prompt quiet replay resume rollup root session staged summary-file version";
 /// Flags that have had their effect when a run is resumed, or that a resumed run gets anyway.
-const BEGINNING_FLAGS: [&str; 7] = [
-    "allow-stale",
-    "baseline",
-    "context",
-    "exclude",
-    "if-changed",
-    "include",
-    "require-fresh",
-];
+const BEGINNING_FLAGS: &str =
+    "allow-stale baseline context exclude if-changed include require-fresh";
 
 /// Checks a command line; returns what is wrong with it.
 pub type CheckWords<'c> = &'c dyn Fn(&[OsString]) -> Result<(), String>;
@@ -170,14 +141,14 @@ impl Task {
             // Standard output is for the record, which has them, too.
             words.push("--findings-file=/dev/null".into());
         }
-        let dropped: &[&str] = match start {
-            Start::From(_) => &BEGINNING_FLAGS,
+        let dropped = match start {
+            Start::From(_) => BEGINNING_FLAGS,
             // A clone has no report yet.
-            Start::Dry => &["if-changed"],
-            Start::Anew => &[],
+            Start::Dry => "if-changed",
+            Start::Anew => "",
         };
         let flags = self.flags.clone().into_iter();
-        let flags = flags.filter(|(name, _)| !dropped.contains(&&**name));
+        let flags = flags.filter(|(name, _)| dropped.split(' ').all(|dropped| dropped != name));
         // They have been checked.
         let flags = flag_words(flags.collect()).unwrap_or_default();
         words.extend(flags.into_iter().map(|(_, word)| word));
@@ -365,6 +336,10 @@ impl Manifest {
     }
 }
 
+fn ensure(is_right: bool, problem: &str) -> Result<(), String> {
+    is_right.then_some(()).ok_or_else(|| problem.to_owned())
+}
+
 fn check_id(id: &str) -> Result<(), String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     let is_name = (1..=LONGEST_ID).contains(&id.len()) && id.chars().all(is_plain);
@@ -375,9 +350,7 @@ fn check_id(id: &str) -> Result<(), String> {
     let ends = ends.iter().any(|end| lower.ends_with(end));
     let form = "an id is made of up to 100 letters, digits, `.`, `_` and `-`, begins with a letter or a digit, and does not \
         end with `.lock`, nor with `.html` or `.jsonl` as the campaign's ledger and report do";
-    (is_name && is_branch && !ends)
-        .then_some(())
-        .ok_or_else(|| form.to_owned())
+    ensure(is_name && is_branch && !ends, form)
 }
 
 fn check_repository(repository: &str) -> Result<(), String> {
@@ -388,12 +361,8 @@ fn check_repository(repository: &str) -> Result<(), String> {
     let Some((scheme, rest)) = repository.split_once("://") else {
         // Git would start a program of that name.
         let is_helpers = repository.split('/').any(|part| part.contains("::"));
-        let helpers = "a repository is not named by a transport of git's, like `ext::`";
-        return if is_helpers {
-            Err(helpers.to_owned())
-        } else {
-            Ok(())
-        };
+        let problem = "a repository is not named by a transport of git's, like `ext::`";
+        return ensure(!is_helpers, problem);
     };
     if !PROTOCOLS.contains(&scheme) {
         let known = PROTOCOLS.join("`, `");
@@ -411,9 +380,8 @@ fn check_repository(repository: &str) -> Result<(), String> {
 fn check_ref(reference: &str) -> Result<(), String> {
     let is_odd = |c: char| c.is_whitespace() || c.is_control() || "~^:?*[\\".contains(c);
     let is_ref = !reference.is_empty() && !reference.starts_with('-');
-    (is_ref && !reference.contains(is_odd))
-        .then_some(())
-        .ok_or_else(|| "name a branch, a tag or a commit".to_owned())
+    let is_ref = is_ref && !reference.contains(is_odd);
+    ensure(is_ref, "name a branch, a tag or a commit")
 }
 
 fn check_query(task: &Task) -> Result<(), String> {
@@ -429,7 +397,9 @@ fn check_query(task: &Task) -> Result<(), String> {
 }
 
 fn check_flags(flags: &Map<String, Value>) -> Result<(), String> {
-    let own = flags.keys().find(|name| OWN_FLAGS.contains(&&***name));
+    let own = flags
+        .keys()
+        .find(|name| OWN_FLAGS.split(' ').any(|own| own == *name));
     match own {
         Some(own) => Err(format!("`{own}` is given by the fleet itself")),
         None => flag_words(flags.clone()).map(drop),
@@ -437,9 +407,8 @@ fn check_flags(flags: &Map<String, Value>) -> Result<(), String> {
 }
 
 fn check_cost(limit: Option<Usd>) -> Result<(), String> {
-    let pays = limit != Some(Usd::ZERO);
-    let told = || "it must be more than 0: leave it out for a model that costs nothing".to_owned();
-    pays.then_some(()).ok_or_else(told)
+    let problem = "it must be more than 0: leave it out for a model that costs nothing";
+    ensure(limit != Some(Usd::ZERO), problem)
 }
 
 fn check_key(task: &Task) -> Result<(), String> {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use rustix::event::PollFlags;
 use rustix::process::{Pid, Signal as Number, kill_process};
 
-use crate::sys::interrupt::{Interrupt, Signal, is_readable_within};
+use crate::sys::interrupt::{Interrupt, is_readable_within};
 use crate::sys::parallel::joined;
 use crate::ui::lent;
 
@@ -46,7 +46,10 @@ pub fn wait(mut child: Child, interrupt: &Interrupt, limit: Option<u32>) -> io::
                     is_late = true;
                     break Some(Number::KILL);
                 }
-                Err(_) => break interrupt.check().err().map(|came| number(came.signal)),
+                Err(_) => {
+                    let came = interrupt.check().err().map(|came| came.signal.number());
+                    break came.and_then(|number| Number::from_named_raw(number.into()));
+                }
             }
         };
         if let Some(signal) = signal {
@@ -63,17 +66,10 @@ pub fn wait(mut child: Child, interrupt: &Interrupt, limit: Option<u32>) -> io::
     (!is_late).then_some(status).ok_or_else(|| too_late.into())
 }
 
-fn number(signal: Signal) -> Number {
-    match signal {
-        Signal::Int => Number::INT,
-        Signal::Term => Number::TERM,
-        Signal::Hup => Number::HUP,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys::interrupt::Signal;
     use std::os::unix::process::ExitStatusExt as _;
     use std::process::Command;
 

@@ -4,7 +4,7 @@
 //! pushed, that no work tree and no other branch changes, and that no branch is made unless all can be.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::json;
 
@@ -18,15 +18,10 @@ use crate::run::outcome::{Failure, Outcome};
 use crate::sys::git::Git;
 use crate::sys::interrupt::Interrupt;
 use crate::sys::numbers::counted;
+use crate::sys::text::shell_quoted;
 
 /// Signs of an operation of git's that has not ended, in the folder of a work tree.
-const UNDER_WAY: [&str; 5] = [
-    "BISECT_LOG",
-    "CHERRY_PICK_HEAD",
-    "MERGE_HEAD",
-    "rebase-apply",
-    "rebase-merge",
-];
+const UNDER_WAY: &str = "BISECT_LOG CHERRY_PICK_HEAD MERGE_HEAD rebase-apply rebase-merge";
 
 /// The change of a task, as a branch to be made.
 struct Change<'r> {
@@ -64,7 +59,7 @@ impl Hosted {
         let host = host.rsplit('@').next()?.to_ascii_lowercase();
         let path = path.trim_matches('/');
         let path = path.strip_suffix(DOT_GIT).unwrap_or(path);
-        let slug = path.contains('/').then(|| quoted(path))?;
+        let slug = path.contains('/').then(|| shell_quoted(path))?;
         let named = ["github", "gitlab"].map(|name| host.contains(name));
         let is_on = named.map(|is_named| is_named || named == [false; 2]);
         Some(Self { host, is_on, slug })
@@ -139,10 +134,8 @@ impl Publisher<'_> {
     fn git(&self, repository: Option<&Repository>, words: &[&str]) -> Result<String, String> {
         let place = repository.map(|found| format!("--git-dir={}", found.own.display()));
         let place: Vec<&str> = place.as_deref().into_iter().collect();
-        let command = self
-            .git
-            .command(Path::new("/"), &[&place[..], words].concat());
-        let output = ended(command.ok_or("a path is not UTF-8")?, self.interrupt)?;
+        let words = [&place[..], words].concat();
+        let output = ended(self.git.command(Path::new("/"), &words), self.interrupt)?;
         Ok(String::from_utf8_lossy(&output).trim_end().to_owned())
     }
 
@@ -198,8 +191,8 @@ impl Publisher<'_> {
         let is_bare = repository.own == *top;
         let checked = repository.check_readable();
         checked.map_err(|error| error.to_string())?;
-        let is_there = |name: &&&str| repository.own.join(name).symlink_metadata().is_ok();
-        if let Some(name) = UNDER_WAY.iter().find(is_there) {
+        let is_there = |name: &&str| repository.own.join(name).symlink_metadata().is_ok();
+        if let Some(name) = UNDER_WAY.split(' ').find(is_there) {
             return Err(format!(
                 "`{}` is in the middle of something: it has `{name}`",
                 top.display()
@@ -231,8 +224,8 @@ impl Publisher<'_> {
 
     /// Tells which branches there are, and how each tool makes pull requests of the changes.
     fn told(&self, changes: &[Change<'_>], tasks: usize) -> Outcome {
-        let branch = quoted(self.branch);
-        let name = quoted(&self.branch.replace('/', "-"));
+        let branch = shell_quoted(self.branch);
+        let name = shell_quoted(&self.branch.replace('/', "-"));
         let hosted = changes.iter().filter_map(|change| change.hosted.as_ref());
         let on_github = hosted.filter(|hosted| hosted.is_on[0]);
         let slugs: Vec<&str> = on_github.map(|hosted| &*hosted.slug).collect();
@@ -247,12 +240,12 @@ impl Publisher<'_> {
                 continue;
             };
             let (slug, [on_github, on_gitlab]) = (&hosted.slug, hosted.is_on);
-            let apply = format!("apply --index {}", quoted(&change.patch));
+            let apply = format!("apply --index {}", shell_quoted(&change.patch));
             if on_github {
                 turbolift.push(format!("git -C work/{slug} {apply}"));
             }
-            let apply = quoted(&format!("git {apply}"));
-            let title = quoted(&format!("{}: {}", change.row.id, change.row.title));
+            let apply = shell_quoted(&format!("git {apply}"));
+            let title = shell_quoted(&format!("{}: {}", change.row.id, change.row.title));
             let places = ["--repo", "--platform gitlab --project"];
             let places = places.iter().zip(hosted.is_on);
             for (place, _) in places.filter(|(_, is_there)| *is_there) {
@@ -263,7 +256,7 @@ impl Publisher<'_> {
             let Some(repository) = &change.repository else {
                 continue;
             };
-            let place = quoted(&repository.top.display().to_string());
+            let place = shell_quoted(&repository.top.display().to_string());
             let push = format!("cd {place} && git push --set-upstream origin {branch}");
             if on_github {
                 gh.push(format!("({push} && gh pr create --head {branch} --fill)"));
@@ -304,29 +297,16 @@ impl Publisher<'_> {
 
 /// Finds a repository on this machine, with or without a work tree.
 fn find(path: &str) -> Result<Repository, String> {
+    let found = Repository::within(Path::new(path)).map_err(|error| error.to_string())?;
+    let is_there = found.own.join("HEAD").is_file();
     let none = || format!("`{path}` is no repository");
-    let path = PathBuf::from(path);
-    if path.join(DOT_GIT).symlink_metadata().is_ok() {
-        let found = Repository::of(&path).map_err(|error| error.to_string())?;
-        return found.ok_or_else(none);
-    }
-    if !path.join("HEAD").is_file() {
-        return Err(none());
-    }
-    let (own, common, top) = (path.clone(), path.clone(), path);
-    Ok(Repository { top, own, common })
+    is_there.then_some(found).ok_or_else(none)
 }
 
 /// Returns the URL that a repository was cloned from.
 fn origin(repository: &Repository) -> Option<String> {
     let config = repository.config().ok()?;
     Some(config.string("remote.origin.url")?.to_string())
-}
-
-/// Quotes a word for a shell, where it has to be.
-fn quoted(word: &str) -> String {
-    // A word without a zero byte can be quoted.
-    shlex::try_quote(word).unwrap_or_default().into_owned()
 }
 
 #[cfg(test)]

@@ -32,25 +32,8 @@ const TEXT: usize = 40;
 /// Maximum length of an error on the page, in characters.
 const ERROR: usize = 200;
 /// The columns of comma-separated values, as pointers into a task's data.
-const COLUMNS: [&str; 17] = [
-    "id",
-    "index",
-    "repository",
-    "workflow",
-    "model",
-    "exit/code",
-    "exit/name",
-    "cost",
-    "input_tokens",
-    "output_tokens",
-    "seconds",
-    "stat/files",
-    "stat/added",
-    "stat/removed",
-    "gate_changed",
-    "labels",
-    "error",
-];
+const COLUMNS: &str = "id index repository workflow model exit/code exit/name cost input_tokens output_tokens \
+    seconds stat/files stat/added stat/removed gate_changed labels error";
 /// Columns dropped on a narrow terminal, in this order.
 const DISPENSABLE: [&str; 4] = ["out", "tokens in", "removed", "time"];
 
@@ -65,9 +48,9 @@ pub fn report(
 ) -> Result<Outcome, Failure> {
     let place = context.project.root().join(directory);
     let mut log = FleetLog::default();
-    let rows = sum::read(context, &place, |row, record| {
+    let rows = sum::read(context, &place, |id, record| {
         if format == OutputFormat::Sarif {
-            log.add(&row.id, record);
+            log.add(id, record);
         }
     })?;
     let sums = Sums::of(&rows);
@@ -126,28 +109,18 @@ fn written_page(
     // For a page elsewhere, the relative links would be broken.
     let has_page =
         |id: &str| page.is_none() && project.root().join(directory).join(id).join(PAGE).is_file();
-    let Sum {
-        tasks,
-        done,
-        cost,
-        input_tokens,
-        output_tokens,
-        seconds,
-    } = sums.total;
+    let [tasks, done, cost, input, output, time] = sums.total.texts();
     let facts = [
-        ("Done", format!("{} of {}", grouped(done), grouped(tasks))),
-        ("Cost", Usd::from(cost).to_string()),
-        ("Tokens in", grouped(input_tokens)),
-        ("Tokens out", grouped(output_tokens)),
-        ("Time", elapsed(seconds.0)),
+        ("Done", format!("{done} of {tasks}")),
+        ("Cost", cost),
+        ("Tokens in", input),
+        ("Tokens out", output),
+        ("Time", time),
     ];
     let tables = [by(sums), to_look_at(first, has_page), all(rows, has_page)];
-    let headline = format!("{} of {} are done", grouped(done), counted(tasks, "task"));
-    let about = (
-        "a fleet of tasks",
-        &*headline,
-        &*directory.display().to_string(),
-    );
+    let headline = format!("{done} of {} are done", counted(sums.total.tasks, "task"));
+    let place = directory.display().to_string();
+    let about = ("a fleet of tasks", &*headline, &*place);
     let text = tables::page(about, &facts, &tables, context.redactor);
     let find = if page.is_some() {
         OutputFile::find
@@ -167,18 +140,9 @@ fn by(sums: &Sums) -> Table {
         let number = shown.entry((by, sum::label(value))).or_default();
         *number += 1;
         if *number <= VALUES {
-            let texts = vec![(*by).to_owned(), one_line(value, TEXT)];
-            let counts = [sum.tasks, sum.done].map(grouped).into_iter();
-            let tokens = [sum.input_tokens, sum.output_tokens].map(grouped);
-            let cost = Usd::from(sum.cost).to_string();
-            let numbers = counts
-                .chain([cost])
-                .chain(tokens)
-                .chain([elapsed(sum.seconds.0)]);
-            let numbers = numbers.collect();
             rows.push(Row {
-                texts,
-                numbers,
+                texts: vec![(*by).to_owned(), one_line(value, TEXT)],
+                numbers: sum.texts().to_vec(),
                 ..Row::default()
             });
         }
@@ -291,19 +255,21 @@ fn text(table: Table, columns: Option<usize>) -> String {
 
 /// Formats all tasks as comma-separated values, a line each.
 fn csv(rows: &[TaskRow]) -> String {
-    let mut text = COLUMNS.join(",").replace('/', "_") + "\n";
+    let mut text = COLUMNS.replace(' ', ",").replace('/', "_") + "\n";
     for row in rows {
         let row = json!(row);
-        let cells = COLUMNS.map(|name| match row.pointer(&format!("/{name}")) {
-            None | Some(Value::Null) => String::new(),
-            Some(Value::String(text)) => cell(text),
-            Some(Value::Object(labels)) => {
-                let labels = labels.iter().map(|(name, value)| format!("{name}={value}"));
-                cell(&labels.collect::<Vec<_>>().join(";").replace('"', ""))
-            }
-            Some(other) => other.to_string(),
-        });
-        text += &(cells.join(",") + "\n");
+        let cells = COLUMNS
+            .split(' ')
+            .map(|name| match row.pointer(&format!("/{name}")) {
+                None | Some(Value::Null) => String::new(),
+                Some(Value::String(text)) => cell(text),
+                Some(Value::Object(labels)) => {
+                    let labels = labels.iter().map(|(name, value)| format!("{name}={value}"));
+                    cell(&labels.collect::<Vec<_>>().join(";").replace('"', ""))
+                }
+                Some(other) => other.to_string(),
+            });
+        text += &(cells.collect::<Vec<_>>().join(",") + "\n");
     }
     text
 }

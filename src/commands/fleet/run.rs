@@ -32,7 +32,7 @@ use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::sys::error::Error;
 use crate::sys::files::PathError;
-use crate::sys::text::one_line;
+use crate::sys::text::{self, one_line};
 use crate::ui::columns;
 use crate::ui::live::LiveLines;
 
@@ -56,8 +56,7 @@ pub fn run(
     let tasks = manifest.tasks(words)?;
     let unlimited = tasks.iter().find(|task| task.max_cost.is_none());
     if let (Some(_), Some(task)) = (arguments.results.max_cost, unlimited) {
-        let id = task.id.clone();
-        return Err(FleetError::NoLimit { id }.into());
+        return Err(FleetError::NoLimit(task.id.clone()).into());
     }
     let out = context.project.root().join(&arguments.results.out);
     fs::create_dir_all(&out).map_err(PathError::of("make", &out))?;
@@ -371,14 +370,10 @@ impl<'c> Campaign<'c> {
             *ends.entry(name).or_default() += 1;
         }
         let count = self.tasks.len();
-        let listed: Vec<_> = ends
-            .iter()
-            .map(|(name, count)| format!("{name} {count}"))
-            .collect();
-        let listed = if count > 0 {
-            listed.join(", ")
-        } else {
-            "no tasks".to_owned()
+        let listed = ends.iter().map(|(name, count)| format!("{name} {count}"));
+        let listed = match count {
+            0 => "no tasks".to_owned(),
+            _ => text::listed(listed, ends.len()),
         };
         let text = format!("{listed}; {spent}");
         let text = columns::folded(&text, self.context.reporter.columns(), 2);

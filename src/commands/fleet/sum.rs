@@ -5,48 +5,27 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::error::FleetError;
 use super::ledger::{Ledger, Micros};
-use super::task::LOCK;
+use super::task::{Ended, LOCK};
+use crate::model::price::Usd;
 use crate::record::gate::GateChange;
 use crate::record::result::{ExitRecord, RunRecord, StatRecord};
-use crate::record::run_files::RESULT;
 use crate::record::seconds::Seconds;
 use crate::run::context::Context;
 use crate::sys::error::Error;
-use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
+use crate::sys::files::PathError;
+use crate::sys::numbers::{elapsed, grouped};
 
-/// Maximum size of a result, in bytes.
-const LARGEST: u64 = 64 * MIB;
 /// Number of changes to look at first.
 const FIRST: usize = 10;
 /// Exits that tell of a gate that the change has touched.
 const GATE_EXITS: [&str; 2] = ["gate-changed", "gate-weakened"];
-
-/// The part of a result that is the task's own.
-#[derive(Debug, Default, Deserialize)]
-struct TaskPart {
-    task: TaskFields,
-}
-
-#[derive(Debug, Default, Deserialize)]
-struct TaskFields {
-    index: usize,
-    #[serde(default)]
-    repository: String,
-    #[serde(default)]
-    title: String,
-    #[serde(default)]
-    labels: BTreeMap<String, String>,
-    #[serde(default)]
-    cost: Micros,
-}
 
 /// A task as reports show it.
 #[derive(Debug, Default, Serialize)]
@@ -87,21 +66,20 @@ pub struct TaskRow {
 }
 
 impl TaskRow {
-    fn new(id: String, content: &[u8], record: &RunRecord) -> serde_json::Result<Self> {
-        let TaskPart { task } = serde_json::from_slice(content)?;
+    fn new(id: String, Ended { record, task }: Ended) -> Self {
         let usage = record.usage().unwrap_or_default();
         let gate = record.gate.as_ref().map(|gate| gate.change);
         let gate_changed = gate == Some(GateChange::Changed)
             || GATE_EXITS.contains(&&*record.exit.name)
             || !record.warning_details.is_empty();
-        Ok(Self {
+        Self {
             id,
             index: Some(task.index),
             repository: task.repository,
             title: task.title,
-            workflow: record.workflow.to_string(),
-            model: record.model.clone().unwrap_or_default(),
-            exit: Some(record.exit.clone()),
+            workflow: record.workflow.into_owned(),
+            model: record.model.unwrap_or_default(),
+            exit: Some(record.exit),
             cost: task.cost,
             input_tokens: usage.input_tokens,
             output_tokens: usage.answered(),
@@ -109,9 +87,9 @@ impl TaskRow {
             stat: record.stat.unwrap_or_default(),
             gate_changed,
             labels: task.labels,
-            error: record.error.as_ref().map(|error| error.message.clone()),
+            error: record.error.map(|error| error.message),
             is_not_begun: false,
-        })
+        }
     }
 
     /// The name of its end.
@@ -135,15 +113,15 @@ impl TaskRow {
     }
 }
 
-/// Reads the results of all tasks in a directory, by their lines in the manifest; `look` sees each record. Warns of a
-/// result that cannot be read.
+/// Reads the results of all tasks in a directory, by their lines in the manifest; `look` sees each id and record. Warns
+/// of a result that cannot be read.
 ///
 /// # Errors
 /// When there is none, or the directory or its ledger cannot be read.
 pub fn read(
     context: &Context<'_>,
     directory: &Path,
-    mut look: impl FnMut(&TaskRow, &RunRecord),
+    mut look: impl FnMut(&str, &RunRecord),
 ) -> Result<Vec<TaskRow>, Error> {
     let fails = || PathError::of("read", directory);
     let mut names = Vec::new();
@@ -154,19 +132,16 @@ pub fn read(
     }
     names.sort_unstable();
     let ledger = Ledger::of(directory);
-    let accounts = if ledger.is_there() {
-        ledger.accounts()?
-    } else {
-        BTreeMap::new()
-    };
+    let accounts = ledger.is_there().then(|| ledger.accounts());
+    let accounts = accounts.transpose()?.unwrap_or_default();
     let mut rows = Vec::new();
     for name in names {
         let folder = directory.join(&name);
         let account = accounts.get(&name);
-        let error = match read_row(&folder, &name) {
-            Ok(Some((row, record))) => {
-                look(&row, &record);
-                rows.push(row);
+        let error = match Ended::read(&folder) {
+            Ok(Some(ended)) => {
+                look(&name, &ended.record);
+                rows.push(TaskRow::new(name, ended));
                 continue;
             }
             Ok(None) if account.is_none() && !folder.join(LOCK).is_file() => continue,
@@ -185,25 +160,10 @@ pub fn read(
         });
     }
     if rows.is_empty() {
-        let path = directory.to_owned();
-        return Err(FleetError::NoResults { path }.into());
+        return Err(FleetError::NoResults(directory.to_owned()).into());
     }
     rows.sort_by_cached_key(|row| (row.index.is_none(), row.index));
     Ok(rows)
-}
-
-/// Reads a task's result; `None` if there is none.
-fn read_row(folder: &Path, id: &str) -> Result<Option<(TaskRow, RunRecord)>, PathError> {
-    let path = folder.join(RESULT);
-    let read = || -> io::Result<_> {
-        let Some(content) = files::read(&path, Links::Refused, LARGEST).if_there()? else {
-            return Ok(None);
-        };
-        let record: RunRecord = serde_json::from_slice(&content)?;
-        let row = TaskRow::new(id.to_owned(), &content, &record)?;
-        Ok(Some((row, record)))
-    };
-    read().map_err(PathError::of("read", &path))
 }
 
 /// The sum of several tasks.
@@ -224,6 +184,14 @@ pub struct Sum {
 }
 
 impl Sum {
+    /// Its figures as texts: tasks, those done, the cost, the tokens of prompts and of answers, and the time.
+    pub fn texts(&self) -> [String; 6] {
+        let counts = [self.tasks, self.done, self.input_tokens, self.output_tokens];
+        let [tasks, done, input, output] = counts.map(grouped);
+        let (cost, time) = (Usd::from(self.cost).to_string(), elapsed(self.seconds.0));
+        [tasks, done, cost, input, output, time]
+    }
+
     fn add(&mut self, row: &TaskRow) {
         self.tasks += 1;
         self.done += u64::from(row.is_done() == Some(true));

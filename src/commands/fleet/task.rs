@@ -4,13 +4,14 @@
 //! and whole, and that a call that was paid for is not made again: a run that was killed, or has failed in a way that
 //! may pass, is taken up.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use miette::Diagnostic;
-use serde::Deserialize as _;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::args::ResultArgs;
@@ -54,13 +55,32 @@ const INTERRUPTED: u8 = 128;
 /// Workflow in the record of a task that has not begun.
 pub const NOT_BEGUN: &str = "fleet";
 
-/// The end of a task, as its `result.json` has it.
+/// The part of a result that is the task's own.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TaskPart {
+    id: String,
+    /// The number of its line in the manifest, counted from 0.
+    pub index: usize,
+    /// The path or URL of its repository.
+    pub repository: String,
+    /// The first line of its query.
+    pub title: String,
+    commit: Option<String>,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// The cost of all its runs.
+    pub cost: Micros,
+    max_cost: Option<Usd>,
+}
+
+/// The end of a task, as its `result.json` has it: the record of its last run, with the task's own part.
 #[derive(Debug, Clone)]
 pub struct Ended {
-    /// The run's record, as a document with the task's own data.
-    document: Value,
     /// The record.
     pub record: RunRecord,
+    /// The task's part.
+    pub task: TaskPart,
 }
 
 impl Ended {
@@ -77,16 +97,28 @@ impl Ended {
     }
 
     fn parse(content: &[u8]) -> serde_json::Result<Self> {
-        let document: Value = serde_json::from_slice(content)?;
-        let record = RunRecord::deserialize(&document)?;
-        Ok(Self { document, record })
+        #[derive(Deserialize)]
+        struct Part {
+            task: TaskPart,
+        }
+        let Part { task } = serde_json::from_slice(content)?;
+        let record = serde_json::from_slice(content)?;
+        Ok(Self { record, task })
+    }
+
+    /// Returns the content of `result.json`.
+    fn document(&self) -> Value {
+        let mut document = crate::ui::json::record(&self.record);
+        document["task"] = json!(self.task);
+        if let Some(log) = self.record.log.as_deref() {
+            document["log"] = log.replacen("logs/", "log/", 1).into();
+        }
+        document
     }
 
     /// Returns whether another start would do nothing. A larger limit opens a task again that has ended for want of money.
     pub fn is_final(&self, limit: Option<Usd>) -> bool {
-        let earlier: Option<Usd> = Option::deserialize(&self.document["task"]["max_cost"])
-            .ok()
-            .flatten();
+        let earlier = self.task.max_cost;
         let is_raised = || limit.is_none_or(|limit| earlier.is_some_and(|earlier| limit > earlier));
         is_final(&self.record) && !(is_short(&self.record) && is_raised())
     }
@@ -95,7 +127,7 @@ impl Ended {
     fn told(self, id: &str) -> Result<Outcome, Failure> {
         let Some(error) = &self.record.error else {
             return Ok(Outcome {
-                data: Some(self.document),
+                data: Some(self.document()),
                 ..Outcome::said(format!("done: the task `{id}`"))
             });
         };
@@ -168,8 +200,7 @@ pub fn task(
     };
     let task = tasks.get(index).ok_or_else(no_task)?;
     if results.max_cost.is_some() && task.max_cost.is_none() {
-        let id = task.id.clone();
-        return Err(FleetError::NoLimit { id }.into());
+        return Err(FleetError::NoLimit(task.id.clone()).into());
     }
     let mut pins = pins::pins(context, &manifest, &[task], true)?;
     let out = context.project.root().join(&results.out);
@@ -252,7 +283,7 @@ impl TaskFolder {
 }
 
 fn held(id: &str) -> Error {
-    FleetError::Held { id: id.to_owned() }.into()
+    FleetError::Held(id.to_owned()).into()
 }
 
 /// Returns whether a process works on the task in this folder.
@@ -334,8 +365,8 @@ impl Attempt<'_> {
         }
         if record.exit.code >= INTERRUPTED {
             context.interrupt.check()?;
-            let document = crate::ui::json::record(&record);
-            return Ok(Ended { document, record });
+            let task = TaskPart::default();
+            return Ok(Ended { record, task });
         }
         self.collect(&repositories, &origin, record)
     }
@@ -379,8 +410,7 @@ impl Attempt<'_> {
         let record = printed.ok();
         let record = record.and_then(|json| serde_json::from_slice(&json).ok());
         remove(&output)?;
-        let id = || task.id.clone();
-        let record: RunRecord = record.ok_or_else(|| FleetError::Killed { id: id() })?;
+        let record: RunRecord = record.ok_or_else(|| FleetError::Killed(task.id.clone()))?;
         let error = record.error.as_ref();
         if error.is_some_and(|error| error.reason == "locked") {
             return Err(held(&task.id));
@@ -472,25 +502,22 @@ impl Attempt<'_> {
     /// Leaves the task's result in its folder.
     fn leave(&self, record: RunRecord, spent: Micros) -> Result<Ended, Error> {
         let (task, folder) = (self.task, self.folder);
-        let mut document = crate::ui::json::record(&record);
-        document["task"] = json!({
-            "id": task.id,
-            "index": self.index,
-            "repository": place(self.manifest.directory(), &task.repository),
-            "title": self.title(),
-            "commit": self.commit.as_ref().ok(),
-            "labels": task.labels,
-            "cost": Usd::from(spent),
-            "max_cost": task.max_cost,
-        });
-        if let Some(log) = record.log.as_deref() {
-            document["log"] = log.replacen("logs/", "log/", 1).into();
-        }
-        let result = format!("{document:#}\n");
+        let part = TaskPart {
+            id: task.id.clone(),
+            index: self.index,
+            repository: place(self.manifest.directory(), &task.repository),
+            title: self.title(),
+            commit: self.commit.as_ref().ok().cloned(),
+            labels: task.labels.clone(),
+            cost: spent,
+            max_cost: task.max_cost,
+        };
+        let ended = Ended { record, task: part };
+        let result = format!("{:#}\n", ended.document());
         let path = folder.path.join(RESULT);
         atomic_file::replace(&path, |file| file.write_all(result.as_bytes()))
             .map_err(PathError::of("write", path))?;
-        Ok(Ended { document, record })
+        Ok(ended)
     }
 
     /// The first line of the query.
@@ -562,9 +589,6 @@ fn remove(path: &Path) -> Result<(), Error> {
     } else {
         fs::remove_file(path)
     };
-    removed
-        .if_there()
-        .map(drop)
-        .map_err(PathError::of("remove", path))?;
+    removed.if_there().map_err(PathError::of("remove", path))?;
     Ok(())
 }

@@ -17,11 +17,9 @@ pub fn instructions(
     let (status, latest) = (report.status, &report.latest_branch_id);
     let is_published = report.publish_report.is_some();
     // Nothing was tried.
-    let is_refused = settings
-        .begun
-        .as_ref()
-        .is_some_and(|begun| begun.publish_only)
-        && report.publish_error.is_none();
+    let begun = settings.begun.as_ref();
+    let is_refused =
+        begun.is_some_and(|begun| begun.publish_only) && report.publish_error.is_none();
     let worklog = in_workspace(&settings.workspace_dir, WORKLOG);
     let log = in_workspace(&settings.workspace_dir, REVIEW_LOG);
     let mut told = match (status, is_published) {

@@ -81,14 +81,10 @@ impl Pantheon<'_> {
         let answer = self.call(EXPLORE, arguments, Repeat::UnlessBegun)?;
         let id = id_in(&answer).map(str::to_owned);
         id.ok_or_else(|| {
-            ToolError::failed(CallFailure::new(
-                MCP_ERROR,
-                format!(
-                    "`{EXPLORE}` has named no new branch; it says: {}",
-                    one_line(&self.redactor.json(&answer).to_string(), SHOWN)
-                ),
-                "an agent may be at work all the same, on a branch that is not known",
-            ))
+            let answer = self.redactor.json(&answer).to_string();
+            let answer = one_line(&answer, SHOWN);
+            let message = format!("`{EXPLORE}` has named no new branch; it says: {answer}");
+            failed(MCP_ERROR, message, MAY_BE_AT_WORK)
         })
     }
 
@@ -147,11 +143,8 @@ impl Pantheon<'_> {
         let arguments = json!({"branch_id": branch, "file_path": path});
         let answer = self.call(READ_FILE, arguments, Repeat::Always)?;
         content_of(answer).map_err(|problem| {
-            ToolError::failed(CallFailure::new(
-                MCP_ERROR,
-                format!("`{path}` on branch `{branch}` cannot be read: {problem}"),
-                "have the agent write it as text",
-            ))
+            let message = format!("`{path}` on branch `{branch}` cannot be read: {problem}");
+            failed(MCP_ERROR, message, "have the agent write it as text")
         })
     }
 
@@ -160,6 +153,9 @@ impl Pantheon<'_> {
     }
 }
 
+/// The hint where a start has named no new branch.
+pub(super) const MAY_BE_AT_WORK: &str =
+    "an agent may be at work all the same, on a branch that is not known";
 /// The code of a failure that the server reports.
 const MCP_ERROR: &str = "mcp_error";
 
@@ -168,7 +164,16 @@ fn told(error: McpError) -> ToolError {
     if error.is_lost() {
         return error.into();
     }
-    ToolError::failed(CallFailure::new(MCP_ERROR, error.to_string(), ""))
+    failed(MCP_ERROR, error.to_string(), "")
+}
+
+/// Creates a failure that is reported to the model.
+pub(super) fn failed(
+    code: &'static str,
+    message: impl Into<String>,
+    hint: impl Into<String>,
+) -> ToolError {
+    ToolError::Failed(CallFailure::new(code, message, hint))
 }
 
 /// The new branch's id: at the top level, in `branch`, or in the first of `branches`.

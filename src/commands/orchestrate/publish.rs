@@ -10,6 +10,7 @@ use super::specialists::{FinishedBranch, Specialists};
 use crate::agent::AgentError;
 use crate::agent::tool::{ToolError, ToolOutput};
 use crate::secret::ApiKey;
+use crate::sys::text::shell_quoted;
 
 /// The prompt, with placeholders in braces.
 const PROMPT: &str = include_str!("../../../prompts/orchestrate_publish.txt").trim_ascii_end();
@@ -31,7 +32,7 @@ impl Publishing {
         let token = self.token.as_ref().map_or("", ApiKey::expose);
         // The task comes last, so that no braces in it are replaced.
         PROMPT
-            .replace("{token}", &quoted(token))
+            .replace("{token}", &shell_quoted(token))
             .replace("{workspace}", workspace)
             .replace("{author}", &self.author())
             .replace("{task}", task)
@@ -41,7 +42,7 @@ impl Publishing {
         let known = [("name", &self.author_name), ("email", &self.author_email)];
         let settings = known.into_iter().filter_map(|(key, value)| {
             let setting = format!("user.{key}={}", value.as_ref()?);
-            Some(format!("`-c {}`", quoted(&setting)))
+            Some(format!("`-c {}`", shell_quoted(&setting)))
         });
         let settings: Vec<String> = settings.collect();
         if settings.is_empty() {
@@ -53,12 +54,6 @@ impl Publishing {
             settings.join(" ")
         )
     }
-}
-
-/// Quotes a word for a shell command.
-fn quoted(word: &str) -> String {
-    // Only NUL cannot be quoted, and no environment variable contains one.
-    shlex::try_quote(word).unwrap_or_default().into_owned()
 }
 
 /// Characters that may surround a value in a line of a report.

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use super::branches::{BranchProgress, BranchState, REVIEW_LOG, Specialist, in_workspace};
 use super::lineage::BranchTracker;
-use super::pantheon::{Pantheon, ParentState};
+use super::pantheon::{MAY_BE_AT_WORK, Pantheon, ParentState, failed};
 use super::review::verdict_of;
-use crate::agent::tool::{CallFailure, ToolError};
+use crate::agent::tool::ToolError;
 use crate::agent::{AgentError, Unsaid};
 use crate::record::event::Event;
 use crate::record::orchestration::Polling;
@@ -125,8 +125,7 @@ impl Specialists<'_> {
         let began = self.clock.elapsed();
         if self.lineage.borrow().has(&id) {
             let message = format!("`{id}` was named as the new branch, and is none");
-            let hint = "an agent may be at work all the same, on a branch that is not known";
-            return Err(failed("no_new_branch", message, hint));
+            return Err(failed("no_new_branch", message, MAY_BE_AT_WORK));
         }
         self.lineage.borrow_mut().started(&id, &parent, agent);
         self.tell_change()?;
@@ -282,10 +281,8 @@ impl Specialists<'_> {
         };
         let message = format!("`{}` has failed on branch `{id}`; {end}", agent.name());
         let lineage = self.lineage.borrow();
-        let hint = format!(
-            "the work goes on from branch `{}`, as before",
-            lineage.latest()
-        );
+        let latest = lineage.latest();
+        let hint = format!("the work goes on from branch `{latest}`, as before");
         failed("branch_failed", message, hint)
     }
 
@@ -294,18 +291,14 @@ impl Specialists<'_> {
         let ToolError::Failed(failure) = error else {
             return error;
         };
-        ToolError::Failed(CallFailure {
-            message: format!(
-                "it is not known what has become of branch `{id}`: {}",
-                failure.message
-            ),
-            hint: format!(
-                "`{}` may still be at work on branch `{id}`; the work goes on from branch `{}`",
-                agent.name(),
-                self.lineage.borrow().latest()
-            ),
-            ..failure
-        })
+        let (message, agent) = (failure.message, agent.name());
+        let message = format!("it is not known what has become of branch `{id}`: {message}");
+        let lineage = self.lineage.borrow();
+        let latest = lineage.latest();
+        let hint = format!(
+            "`{agent}` may still be at work on branch `{id}`; the work goes on from branch `{latest}`"
+        );
+        failed(failure.code, message, hint)
     }
 
     /// Reports the lineage to the watcher.
@@ -315,10 +308,6 @@ impl Specialists<'_> {
     pub fn tell_change(&self) -> Result<(), AgentError> {
         self.watcher.changed(&self.lineage.borrow())
     }
-}
-
-fn failed(code: &'static str, message: impl Into<String>, hint: impl Into<String>) -> ToolError {
-    ToolError::Failed(CallFailure::new(code, message, hint))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 use serde_json::json;
 
 use super::branches::{Specialist, in_workspace};
+use super::pantheon::failed;
 use super::specialists::{FinishedBranch, MAX_REVIEWS, Specialists};
 use crate::agent::AgentError;
 use crate::agent::tool::{
@@ -104,11 +105,9 @@ impl Tool for ReadArtifact<'_, '_> {
             "" => latest,
             known if lineage.borrow().has(known) => known.to_owned(),
             unknown => {
-                return Err(ToolError::Failed(CallFailure::new(
-                    "unknown_branch",
-                    format!("`{}` is no branch of this work", one_line(unknown, SHOWN)),
-                    format!("the last branch that succeeded is `{latest}`"),
-                )));
+                let message = format!("`{}` is no branch of this work", one_line(unknown, SHOWN));
+                let hint = format!("the last branch that succeeded is `{latest}`");
+                return Err(failed("unknown_branch", message, hint));
             }
         };
         let content = self.0.read(&branch, &path)?;
@@ -123,11 +122,7 @@ impl Tool for ReadArtifact<'_, '_> {
 }
 
 fn invalid(problem: String) -> ToolError {
-    ToolError::Failed(CallFailure::new(
-        CallFailure::INVALID_ARGUMENTS,
-        problem,
-        "",
-    ))
+    failed(CallFailure::INVALID_ARGUMENTS, problem, "")
 }
 
 #[cfg(test)]
