@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 
 use super::{last, output_file};
 use crate::project::LOGS;
-use crate::run::closing;
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::past::history::PastRun;
@@ -122,7 +121,7 @@ fn listed(differences: &[String]) -> String {
 pub fn attest(context: &Context<'_>, arguments: &AttestArgs) -> Result<Outcome, Failure> {
     let project = &context.project;
     let folder = last::folder(context, arguments.run.as_deref())?;
-    let run = closing::past_run(project, Some(&folder));
+    let run = PastRun::at(project, &folder);
     let record = run.record.as_ref();
     let program = record.and_then(|record| program_digest(context.sandbox.program, record));
     let is_known = program.is_some();

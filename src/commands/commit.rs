@@ -116,7 +116,7 @@ fn stoppable(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<O
         .iter()
         .for_each(|warning| run.warn(warning.clone()));
     let mut tree = RunTree::new(context, &run).with_shown(ready.shown.clone());
-    tree.adopt(&resumed.own);
+    tree.shown.adopt(&resumed.own);
     let mut replacements = Replacements::default();
     let proof = Proof::new(context, cli.build.options(), cli.build.baseline);
     let reverts = cli.on_failure() == OnFailure::Revert;
@@ -348,7 +348,7 @@ impl Commit<'_> {
             };
             // A repair without edits is an attempt like any other.
             let needs_edits = self.asking.replies.require_edits && self.repairs == 0;
-            let sent = |path: &str| tree.sent(path, &inputs.rollup);
+            let sent = |path: &str| tree.shown.sent(path, &inputs.rollup);
             let asked = (inputs.query.as_str(), format, prompt);
             let edits =
                 self.asking

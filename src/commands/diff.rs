@@ -7,7 +7,6 @@ use serde_json::json;
 
 use super::last;
 use crate::record::result::TreeState;
-use crate::run::closing;
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::past::history::PastRun;
@@ -36,7 +35,7 @@ const WIDTH: usize = 80;
 pub fn diff(context: &Context<'_>, run: Option<&Path>, as_stat: bool) -> Result<Outcome, Failure> {
     let project = &context.project;
     let folder = last::folder(context, run)?;
-    let run = closing::past_run(project, Some(&folder));
+    let run = PastRun::at(project, &folder);
     let changes = run.changes(project)?;
     let files = &changes.files;
     let stat = diff::stat(files);

@@ -1,7 +1,5 @@
 //! The dry run: performs every step that needs no model. Sends and writes nothing.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Value, json};
 
 use super::command_line::Cli;
@@ -17,6 +15,8 @@ use crate::run::context::{Context, ModelChoice};
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::parts::Parts;
 use crate::run::past::history::latest;
+use crate::run::ready::Survey;
+use crate::run::selection::Models;
 use crate::run::sending::share;
 use crate::run::{ready, selection, sending};
 use crate::sys::error::Error;
@@ -38,7 +38,7 @@ pub fn dry_run(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result
     let survey = ready::survey(context, choice, build)?;
     let mut warnings = survey.warnings.clone();
     warnings.extend(selection::near_ends(context, &survey.specs));
-    warnings.extend(survey.exposed());
+    warnings.extend(survey.models.iter().flat_map(Models::exposed));
     let rates = Rates::read(&context.project);
     let low = |rates: Rates| {
         let spec = survey.specs.first()?;
@@ -48,13 +48,11 @@ pub fn dry_run(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result
     warnings.extend(rates.ok().filter(|_| is_change).and_then(low));
     let outcome = match (&survey.inputs, &*survey.specs) {
         (Some(inputs), [spec, repair @ ..]) => {
-            let mut estimate = Estimate::new(context, &purpose, inputs, spec, repair.first());
-            estimate.parts = survey.parts.as_ref();
+            let models = (spec, repair.first());
+            let mut estimate = Estimate::new(context, &purpose, &survey, inputs, models);
             if cli.report.findings.is_some() {
                 estimate.findings = estimate.of_findings();
             }
-            estimate.base_urls = survey.base_urls();
-            estimate.key_sources = survey.key_sources();
             estimate.tier = choice.tier.unwrap_or(spec.tier);
             let (mut text, mut json) = (estimate.text(), estimate.json(&warnings));
             if !choice.others.is_empty() {
@@ -94,6 +92,7 @@ pub fn dry_run(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result
 
 /// The size of a run's prompt, and the possible cost of its calls.
 struct Estimate<'e> {
+    survey: &'e Survey<'e>,
     spec: &'e ModelSpec,
     size: Size,
     /// All files with their tokens, the largest first.
@@ -104,12 +103,6 @@ struct Estimate<'e> {
     all: Option<CostRange>,
     /// The cost of the call for a report's findings.
     findings: Option<CostRange>,
-    /// The parts of a report on a code base that does not fit.
-    parts: Option<&'e Parts>,
-    /// The servers other than the vendors' own, by model.
-    base_urls: BTreeMap<String, String>,
-    /// The source of each model's key.
-    key_sources: BTreeMap<String, String>,
     /// The service tier to request.
     tier: Tier,
 }
@@ -118,9 +111,9 @@ impl<'e> Estimate<'e> {
     fn new(
         context: &Context<'_>,
         purpose: &Purpose,
+        survey: &'e Survey<'e>,
         inputs: &'e Inputs,
-        spec: &'e ModelSpec,
-        repair: Option<&ModelSpec>,
+        (spec, repair): (&'e ModelSpec, Option<&ModelSpec>),
     ) -> Self {
         let size = estimate::measure(&sending::prompt(purpose, inputs, spec));
         let sections = rollup::sections(&inputs.rollup, context.project.root());
@@ -129,6 +122,7 @@ impl<'e> Estimate<'e> {
         let known = repair.is_none_or(|repair| repair.price.is_some());
         let with_repairs = price.filter(|_| *purpose == Purpose::INITIAL && known);
         Self {
+            survey,
             spec,
             files: sending::counted(&sections),
             likely: price.map(|price| {
@@ -142,9 +136,6 @@ impl<'e> Estimate<'e> {
             }),
             size,
             findings: None,
-            parts: None,
-            base_urls: BTreeMap::new(),
-            key_sources: BTreeMap::new(),
             tier: spec.tier,
         }
     }
@@ -167,11 +158,11 @@ impl<'e> Estimate<'e> {
         let mut lines = Vec::new();
         let mut line = |label: &str, text: String| lines.push(format!("{label:<9} {text}"));
         line("model", self.spec.name.clone());
-        for (model, url) in &self.base_urls {
+        for (model, url) in self.survey.base_urls() {
             line("server", format!("{url} for {model}, not its vendor's"));
         }
-        for (model, source) in &self.key_sources {
-            let whose = if *model == self.spec.name {
+        for (model, source) in self.survey.key_sources() {
+            let whose = if model == self.spec.name {
                 String::new()
             } else {
                 format!(" for {model}")
@@ -196,12 +187,13 @@ impl<'e> Estimate<'e> {
             let more = self.files.len() - LARGEST;
             line("", format!("           and {more} more files"));
         }
-        let parts = self.parts.map(Parts::listed);
+        let by_parts = self.survey.parts.as_ref();
+        let parts = by_parts.map(Parts::listed);
         for (at, part) in parts.into_iter().flatten().enumerate() {
             line(if at == 0 { "parts" } else { "" }, part);
         }
         match self.first {
-            _ if let Some(parts) = self.parts => line("cost", parts.estimate.to_string()),
+            _ if let Some(parts) = by_parts => line("cost", parts.estimate.to_string()),
             None => line("cost", "unknown: the model's entry has no price".to_owned()),
             Some(CostRange {
                 least,
@@ -237,14 +229,14 @@ impl<'e> Estimate<'e> {
             "schema": 1,
             "model": self.spec.name,
             "tier": self.tier,
-            "base_urls": self.base_urls,
-            "keys": self.key_sources,
+            "base_urls": self.survey.base_urls(),
+            "keys": self.survey.key_sources(),
             "prompt": {"tokens": self.size.tokens, "exact": false, "parts": parts.collect::<Vec<_>>()},
             "context_window": self.spec.prompt_window(),
             "files": self.files.len(),
             "largest": files.collect::<Vec<_>>(),
             "cost": {"likely": self.likely, "first": self.first.map(cost), "with_repairs": self.all.map(cost), "findings": self.findings.map(cost)},
-            "by_parts": self.parts.map(|it| json!({"calls": it.estimate.calls, "cost": it.estimate.cost.map(cost)})),
+            "by_parts": self.survey.parts.as_ref().map(|it| json!({"calls": it.estimate.calls, "cost": it.estimate.cost.map(cost)})),
             "warnings": warnings,
         })
     }

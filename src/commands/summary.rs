@@ -13,7 +13,6 @@ use crate::record::choice::ChoiceRecord;
 use crate::record::result::{RunRecord, TreeState};
 use crate::record::run_files::Artifact;
 use crate::record::step::Step;
-use crate::run::closing;
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::past::figures::{Figures, taken_back};
@@ -97,7 +96,7 @@ fn redacted(redactor: &Redactor, record: &RunRecord) -> Option<RunRecord> {
 }
 
 fn of_run(context: &Context<'_>, record: &RunRecord, log: Option<&str>) -> String {
-    let run = closing::past_run(&context.project, log);
+    let run = PastRun::at(&context.project, log.unwrap_or_default());
     let sign = if record.exit.code == 0 {
         '\u{2705}'
     } else {

@@ -111,13 +111,6 @@ impl FromStr for AllowedHost {
 }
 
 impl AllowedHost {
-    fn allows(&self, host: &HostName, port: u16) -> bool {
-        let is_port = self
-            .port
-            .map_or(USUAL_PORTS.contains(&port), |own| own == port);
-        self.name == *host && is_port
-    }
-
     /// Returns whether `name` denotes this host, whatever its ports.
     pub(super) fn is_named(&self, name: &str) -> bool {
         HostName::parse(name).as_ref() == Some(&self.name)
@@ -126,7 +119,11 @@ impl AllowedHost {
 
 /// Returns whether commands may request this host and port.
 pub(super) fn is_allowed(hosts: &[AllowedHost], host: &HostName, port: u16) -> bool {
-    hosts.iter().any(|allowed| allowed.allows(host, port))
+    let is_usual = USUAL_PORTS.contains(&port);
+    let has_port = |allowed: &AllowedHost| allowed.port.map_or(is_usual, |own| own == port);
+    hosts
+        .iter()
+        .any(|allowed| allowed.name == *host && has_port(allowed))
 }
 
 /// Returns whether an allowed host may also resolve to this address.

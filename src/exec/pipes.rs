@@ -7,7 +7,7 @@ use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -15,12 +15,12 @@ use std::time::Duration;
 
 use rustix::event::PollFlags;
 use rustix::io::ioctl_fionbio;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 use super::child_env::ChildEnv;
 use super::subreaper;
 use super::supervised_child::SupervisedChild;
-use super::supervisor::{GRACE, SupervisorPlace};
+use super::supervisor::GRACE;
 use super::wire::{CommandStatus, Leftovers, Notice, SpawnRequest, Streams};
 use crate::sys::interrupt::{Interrupt, is_readable_within};
 
@@ -79,11 +79,7 @@ impl PipedProgram {
         let Some(own) = own.filter(|_| subreaper::can_look()) else {
             return Self::start(words, env);
         };
-        let mut command = Command::new(own);
-        command.arg0("code-commit").stderr(Stdio::null());
-        let here = Path::new(".");
-        let place = SupervisorPlace::Outside;
-        let mut child = SupervisedChild::spawn(command, place, here, env, interrupt)?;
+        let mut child = SupervisedChild::beside(own, Path::new("."), env, interrupt)?;
         let request = SpawnRequest {
             words: words.to_vec(),
             streams: Streams::Three,
@@ -248,7 +244,7 @@ impl Host {
 }
 
 fn has_ended_within(child: &Child, limit: Duration) -> bool {
-    let Some(pid) = Pid::from_raw(child.id().cast_signed()) else {
+    let Some(pid) = subreaper::pid(child) else {
         return true;
     };
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
@@ -267,7 +263,7 @@ fn has_ended_within(child: &Child, limit: Duration) -> bool {
 }
 
 fn signal(child: &Child, signal: Signal) {
-    if let Some(group) = Pid::from_raw(child.id().cast_signed()) {
+    if let Some(group) = subreaper::pid(child) {
         let _ = kill_process_group(group, signal);
     }
 }

@@ -8,9 +8,7 @@
 
 use std::fs::File;
 use std::os::fd::AsRawFd as _;
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::Duration;
 use std::{io, thread};
 
@@ -22,7 +20,7 @@ use super::runner::Running;
 use super::sandbox::Sandbox;
 use super::subreaper;
 use super::supervised_child::SupervisedChild;
-use super::supervisor::{GRACE, SupervisorPlace};
+use super::supervisor::GRACE;
 use super::wire::{Leftovers, SpawnRequest, Streams};
 use crate::secret::Redactor;
 use crate::sys::environment::Clock;
@@ -414,17 +412,8 @@ impl<'a> Processes<'a> {
         if !subreaper::can_look() {
             return Err(ProcessError::ForeignProc);
         }
-        let mut command = Command::new(path);
-        command.arg0("code-commit").stderr(Stdio::null());
-        let place = SupervisorPlace::Outside;
-        SupervisedChild::spawn(
-            command,
-            place,
-            options.root,
-            &options.env,
-            options.interrupt,
-        )
-        .map_err(|error| self.failed(error))
+        let child = SupervisedChild::beside(&path, options.root, &options.env, options.interrupt);
+        child.map_err(|error| self.failed(error))
     }
 
     /// Returns the I/O error, or the interruption if a signal arrived.

@@ -190,10 +190,10 @@ impl Scratch {
     /// # Errors
     /// Fails if the file cannot be read.
     pub fn read(&self, path: &str) -> io::Result<Option<Vec<u8>>> {
-        let Some(directory) = self.directory_of(path, false).if_there()? else {
+        let Some((directory, name)) = entry(&self.view, Path::new(path), false).if_there()? else {
             return Ok(None);
         };
-        match files::open_in(&directory, name(path)).if_there() {
+        match files::open_in(&directory, name).if_there() {
             Err(error) if files::is_no_file(&error) => Ok(None),
             Ok(Some(file)) => files::read_open(file, LARGEST).map(Some),
             other => other.map(|_| None),
@@ -206,11 +206,11 @@ impl Scratch {
     /// # Errors
     /// Fails if the file cannot be written.
     pub fn write(&self, path: &str, content: &[u8], mode: Option<RawMode>) -> io::Result<()> {
-        let directory = self.directory_of(path, true)?;
-        let before = files::open_in(&directory, name(path)).and_then(|file| Ok(fstat(file)?));
+        let (directory, name) = entry(&self.view, Path::new(path), true)?;
+        let before = files::open_in(&directory, name).and_then(|file| Ok(fstat(file)?));
         let mode = mode.or(before.ok().map(|before| before.st_mode & 0o7777));
         self.remove(path)?;
-        let mut file = files::create_new_in(&directory, name(path), 0o666)?;
+        let mut file = files::create_new_in(&directory, name, 0o666)?;
         io::Write::write_all(&mut file, content)?;
         let set = |mode| Ok(fchmod(&file, Mode::from_raw_mode(mode))?);
         mode.map_or(Ok(()), set)
@@ -221,7 +221,7 @@ impl Scratch {
     /// # Errors
     /// Fails if the file cannot be removed.
     pub fn remove(&self, path: &str) -> io::Result<()> {
-        remove_below(&self.view, Path::new(path))
+        remove_below(&self.view, path)
     }
 
     /// Brings a change over to the project, with its times. Pipes, sockets and devices stay behind.
@@ -229,19 +229,12 @@ impl Scratch {
     /// # Errors
     /// Fails if the change cannot be read, or is not possible there.
     pub fn bring(&self, change: &ScratchChange) -> io::Result<()> {
-        let project = &self.original;
-        let name = change.path.file_name().unwrap_or_default();
         if change.is_gone {
-            return remove_below(project, &change.path);
+            return remove_below(&self.original, &change.path);
         }
-        let from = directory_of(&self.view, &change.path, false)?;
-        let to = directory_of(project, &change.path, true)?;
+        let (from, name) = entry(&self.view, &change.path, false)?;
+        let (to, _) = entry(&self.original, &change.path, true)?;
         bring_entry(&from, &to, name)
-    }
-
-    /// Opens the directory of a file, following no link.
-    fn directory_of(&self, path: &str, creates: bool) -> io::Result<File> {
-        directory_of(&self.view, Path::new(path), creates)
     }
 
     /// Returns the files and links that the tree has changed, sorted. In an overlay, that includes every file that was
@@ -306,7 +299,8 @@ impl Scratch {
         let (Some(namespaces), Some(own)) = (&self.namespaces, &self.maker.program) else {
             return Ok(None);
         };
-        let mut command = own_command(own);
+        let mut command = Command::new(namespace::path_of(own));
+        command.arg0("code-commit");
         let inherited = namespaces.pass(&mut command, &self.maker.project)?;
         command.arg(program);
         Ok(Some((command, inherited)))
@@ -318,16 +312,14 @@ impl Scratch {
         env: &ChildEnv,
         interrupt: &Interrupt,
     ) -> io::Result<SupervisedChild> {
+        let root = self.working_directory();
+        if let Some((mut command, _passed)) = self.command(OsStr::new("/proc/self/exe"))? {
+            command.stderr(Stdio::null());
+            return SupervisedChild::spawn(command, SupervisorPlace::Outside, root, env, interrupt);
+        }
         let program = self.maker.program.as_ref();
         let program = program.ok_or(io::ErrorKind::Unsupported)?;
-        let inside = self.command(OsStr::new("/proc/self/exe"))?;
-        let (mut command, _passed) = match inside {
-            Some((command, passed)) => (command, Some(passed)),
-            None => (own_command(program), None),
-        };
-        command.stderr(Stdio::null());
-        let (place, root) = (SupervisorPlace::Outside, self.working_directory());
-        SupervisedChild::spawn(command, place, root, env, interrupt)
+        SupervisedChild::beside(&namespace::path_of(program), root, env, interrupt)
     }
 
     /// Moves this process into the tree: from then on, the project's path leads to the tree. Returns whether it does,
@@ -426,23 +418,15 @@ impl Maker {
     }
 }
 
-/// Returns a command that runs this program.
-fn own_command(program: &File) -> Command {
-    let mut command = Command::new(namespace::path_of(program));
-    command.arg0("code-commit");
-    command
-}
-
 /// The path of an open directory, which is no link even where links are not followed.
 fn directory_path(directory: &File) -> PathBuf {
     namespace::path_of(directory).join(".")
 }
 
-/// Opens the directory of a path below an open one, following no link.
-fn directory_of(root: &File, path: &Path, creates: bool) -> io::Result<File> {
-    let parent = path.parent().unwrap_or(Path::new(""));
+/// Opens the directory of a path below an open one, following no link. Returns it with the path's last name.
+fn entry<'p>(root: &File, path: &'p Path, creates: bool) -> io::Result<(File, &'p OsStr)> {
     let mut directory = root.try_clone()?;
-    for part in parent {
+    for part in path.parent().into_iter().flatten() {
         if creates
             && let Err(errno) = mkdirat(&directory, part, Mode::from_raw_mode(0o777))
             && errno != Errno::EXIST
@@ -451,19 +435,15 @@ fn directory_of(root: &File, path: &Path, creates: bool) -> io::Result<File> {
         }
         directory = files::open_directory_in(&directory, Path::new(part))?;
     }
-    Ok(directory)
+    Ok((directory, path.file_name().unwrap_or_default()))
 }
 
 /// Removes a file below an open directory, if it is there.
-fn remove_below(root: &File, path: &Path) -> io::Result<()> {
-    let name = path.file_name().unwrap_or_default();
-    let removed = directory_of(root, path, false)
-        .and_then(|directory| Ok(unlinkat(&directory, name, AtFlags::empty())?));
+fn remove_below(root: &File, path: impl AsRef<Path>) -> io::Result<()> {
+    let found = entry(root, path.as_ref(), false);
+    let removed =
+        found.and_then(|(directory, name)| Ok(unlinkat(&directory, name, AtFlags::empty())?));
     removed.if_there().map(drop)
-}
-
-fn name(path: &str) -> &OsStr {
-    Path::new(path).file_name().unwrap_or_default()
 }
 
 /// Returns the names in a directory.

@@ -89,6 +89,21 @@ impl SupervisedChild {
         Self::greeted(host, line, interrupt)
     }
 
+    /// Starts a supervisor process outside any sandbox; `program` is this program's executable.
+    ///
+    /// # Errors
+    /// Same as [`spawn`](Self::spawn).
+    pub fn beside(
+        program: &Path,
+        root: &Path,
+        env: &ChildEnv,
+        interrupt: &Interrupt,
+    ) -> io::Result<Self> {
+        let mut command = Command::new(program);
+        command.arg0("code-commit").stderr(Stdio::null());
+        Self::spawn(command, SupervisorPlace::Outside, root, env, interrupt)
+    }
+
     /// Starts a supervisor on a thread. It ends the command's process group, and orphaned processes that left the
     /// group. When the thread ends, all of them have.
     ///
@@ -237,9 +252,8 @@ impl SupervisedChild {
         loop {
             if let Some(at) = memchr::memchr(b'\n', &self.received) {
                 let line = self.received.drain(..=at).collect::<Vec<_>>();
-                let notice = Notice::from_line(String::from_utf8_lossy(&line).trim_end());
                 // Anything else does not come from a supervisor of this program.
-                return notice.map(Some).ok_or_else(end);
+                return serde_json::from_slice(&line).map(Some).map_err(|_| end());
             }
             let mut chunk = [0; 256];
             match self.line.read(&mut chunk) {

@@ -239,7 +239,7 @@ impl Supervisor<'_> {
 }
 
 fn notify(line: &mut UnixStream, notice: Notice) -> io::Result<()> {
-    line.write_all(format!("{}\n", notice.to_line()).as_bytes())
+    line.write_all(format!("{}\n", serde_json::to_string(&notice)?).as_bytes())
 }
 
 /// Pipe ends for a command's standard streams.

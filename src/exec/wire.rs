@@ -80,18 +80,6 @@ pub(super) enum Notice {
     LeftBehind(u64),
 }
 
-impl Notice {
-    /// Encodes the notice as a line without a line end.
-    pub fn to_line(self) -> String {
-        serde_json::to_string(&self).unwrap_or_default()
-    }
-
-    /// Decodes a line.
-    pub fn from_line(line: &str) -> Option<Self> {
-        serde_json::from_str(line).ok()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,16 +97,16 @@ mod tests {
             Notice::Ended(CommandStatus::NotStarted(2), after),
             Notice::Ended(CommandStatus::Lost, after),
         ] {
-            let line = notice.to_line();
+            let line = serde_json::to_string(&notice).unwrap();
             assert!(!line.contains('\n'));
-            assert_eq!(Notice::from_line(&line), Some(notice));
+            assert_eq!(serde_json::from_str::<Notice>(&line).unwrap(), notice);
         }
     }
 
     #[test]
     fn nothing_else_is() {
         for line in ["", "exited 0", "\"Gone\"", "{\"LeftBehind\":\"x\"}"] {
-            assert_eq!(Notice::from_line(line), None, "{line}");
+            assert!(serde_json::from_str::<Notice>(line).is_err(), "{line}");
         }
     }
 }

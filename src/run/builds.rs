@@ -14,6 +14,7 @@ use crate::edit::PROTECTED_FILES;
 use crate::exec::build_script::{BUILD_SCRIPT, BuildError, BuildReport, BuildScript, BuildStatus};
 use crate::exec::child_env::ChildEnv;
 use crate::exec::hosts::AllowedHost;
+use crate::exec::process::CommandStatus;
 use crate::exec::sandbox::{Sandbox, SandboxMode, SandboxPolicy, SandboxProblem, services};
 use crate::exec::scratch::{Scratch, ScratchError, ScratchPlace};
 use crate::model::price::Usd;
@@ -128,15 +129,8 @@ impl<'c> Builds<'c> {
         mut log: BuildLog<'_>,
         gives_reasons: bool,
     ) -> Result<Built, Error> {
-        let report = match self.run(spent, &mut log) {
-            Ok(report) => report,
-            Err(error) => {
-                // An error is ignored: the one that stopped the build explains the unfinished log.
-                let _ = log.finish(&error.to_string());
-                return Err(error);
-            }
-        };
-        self.ended(&report, log, gives_reasons)
+        let report = self.run(spent, &mut log);
+        self.ended(report, log, gives_reasons)
     }
 
     /// Runs a build in a scratch tree, and finishes its log. Returns what it has changed of the tree's gate, too.
@@ -156,15 +150,8 @@ impl<'c> Builds<'c> {
         let mut gate = Gate::new(&apart)?;
         gate.before_build()?;
         self.script = script_digest(&apart);
-        let report = match self.build_in(scratch, &mut log) {
-            Ok(report) => report,
-            Err(error) => {
-                // As for a build in the project.
-                let _ = log.finish(&error.to_string());
-                return Err(error);
-            }
-        };
-        let built = self.ended(&report, log, true)?;
+        let report = self.build_in(scratch, &mut log);
+        let built = self.ended(report, log, true)?;
         let changed = gate.change(&apart.project, &self.context.key_files())?;
         Ok((built, changed))
     }
@@ -172,11 +159,19 @@ impl<'c> Builds<'c> {
     /// Reports the end of a build, with the reasons for a failure if `gives_reasons`, and finishes its log.
     fn ended(
         &self,
-        report: &BuildReport,
+        report: Result<BuildReport, Error>,
         log: BuildLog<'_>,
         gives_reasons: bool,
     ) -> Result<Built, Error> {
-        let (output, warnings) = self.finish(report, log)?;
+        let report = match report {
+            Ok(report) => report,
+            Err(error) => {
+                // An error is ignored: the one that stopped the build explains the unfinished log.
+                let _ = log.finish(&error.to_string());
+                return Err(error);
+            }
+        };
+        let (output, warnings) = self.finish(&report, log)?;
         let (mut reasons, mut found) = (Vec::new(), Vec::new());
         if !report.status.passed() {
             found = findings::read(&output.text, self.context.project.root());
@@ -186,7 +181,7 @@ impl<'c> Builds<'c> {
         }
         Ok(Built {
             status: report.status,
-            record: self.report(report, reasons),
+            record: self.report(&report, reasons),
             findings: found,
             output: output.text,
             warnings,
@@ -271,19 +266,13 @@ impl<'c> Builds<'c> {
             .change(&self.context.project, &self.context.key_files())
     }
 
-    /// Returns the connections refused since the last call.
-    fn new_refusals(&self) -> Vec<String> {
-        let sandbox = self.sandbox.as_ref();
-        sandbox.map_or_else(Vec::new, Sandbox::new_refusals)
-    }
-
     /// Finishes the log of a build. Returns the build's output and warnings about it.
     fn finish(
         &self,
         report: &BuildReport,
         log: BuildLog<'_>,
     ) -> Result<(BuildOutput, Vec<String>), LogError> {
-        let refused = self.new_refusals().into_iter();
+        let refused = self.sandbox.iter().flat_map(Sandbox::new_refusals);
         let refused = refused.map(|refusal| format!("build.sh could not reach a host: {refusal}"));
         let mut warnings: Vec<String> = refused.collect();
         if report.left_behind && !matches!(report.status, BuildStatus::TimedOut(_)) {
@@ -348,11 +337,8 @@ pub fn fork(context: &Context<'_>) -> Result<Scratch, ScratchError> {
 /// The first line of a build's log: how the build ended.
 pub fn describe(status: BuildStatus) -> String {
     match status {
-        BuildStatus::Exited(code) => format!("exit code: {code}"),
-        BuildStatus::Signaled(signal) => {
-            let name = signal_hook::low_level::signal_name(signal).unwrap_or("unknown");
-            format!("signal: {signal} ({name})")
-        }
+        BuildStatus::Exited(code) => CommandStatus::Exited(code).to_string(),
+        BuildStatus::Signaled(signal) => CommandStatus::Signaled(signal).to_string(),
         BuildStatus::TimedOut(limit) => format!(
             "ended after {} without finishing",
             crate::model::human_duration(limit)

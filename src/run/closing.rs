@@ -114,7 +114,7 @@ fn stat(changes: &[FileChange], too_large: Vec<FileStat>) -> Stat {
 /// When the run failed, or the record of its changes cannot be read.
 pub fn with_diff(project: &Project, outcome: Result<Outcome, Failure>) -> Result<Outcome, Failure> {
     let diff = |log: Option<&str>| -> Result<Option<String>, Error> {
-        let changes = past_run(project, log).changes(project)?;
+        let changes = PastRun::at(project, log.unwrap_or_default()).changes(project)?;
         Ok(Some(diff::text(&changes.files)))
     };
     match outcome {
@@ -129,12 +129,6 @@ pub fn with_diff(project: &Project, outcome: Result<Outcome, Failure>) -> Result
         }),
         failed => failed,
     }
-}
-
-/// Reads the run whose folder is given relative to the root.
-pub fn past_run(project: &Project, log: Option<&str>) -> PastRun {
-    let name = log.and_then(|log| log.rsplit('/').next());
-    PastRun::read(project, name.unwrap_or_default())
 }
 
 /// The changes that can be compared line by line, and those that are too large for that.

@@ -22,7 +22,7 @@ use crate::project::repository::DOT_GIT;
 use crate::project::{Project, ProjectProblem};
 use crate::record::run_files;
 use crate::sys::files::PathError;
-use crate::sys::text::escaped;
+use crate::sys::text::{escaped, first_lines};
 
 /// Maximum number of changed files named.
 const NAMED: usize = 10;
@@ -243,12 +243,7 @@ impl fmt::Display for GateChanged {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let all = self.files.iter().chain(&self.repositories);
         let all = all.map(|(path, words)| format!("`{}` {words}", escaped(path)));
-        let mut told: Vec<String> = all.collect();
-        let more = told.len().saturating_sub(NAMED);
-        told.truncate(NAMED);
-        if more > 0 {
-            told.push(format!("and {more} more"));
-        }
+        let mut told = first_lines(all, NAMED);
         if self.exposes_keys {
             told.push("git no longer ignores the keys in `agent-config`".to_owned());
         }

@@ -213,13 +213,10 @@ pub fn find(context: &Context<'_>, spec: &ModelSpec) -> Result<Option<FoundKey>,
         return Ok(Some(FoundKey { key, source }));
     }
     if let Some(account) = account(context, spec)? {
-        return match account.credential {
-            Credential::Key(key) => Ok(Some(FoundKey {
-                key,
-                source: KeySource::Account(account.name),
-            })),
-            Credential::Command(_) => Err(NoKey::ByCommand(account.name)),
-        };
+        if let Credential::Command(_) = account.credential {
+            return Err(NoKey::ByCommand(account.name));
+        }
+        return of_account(context, &account).map(Some);
     }
     let mut empty = variables.iter().copied();
     Err(NoKey::Missing {

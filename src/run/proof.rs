@@ -1,7 +1,7 @@
 //! The proof that applied edits work: `build.sh` passes, and has not changed the files that it is judged by.
 
 use super::active::Run;
-use super::builds::{BuildOptions, Builds, describe};
+use super::builds::{BuildOptions, Builds, Built, describe};
 use super::context::Context;
 use super::tree::RunTree;
 use crate::exec::build_script::{BuildError, BuildStatus};
@@ -55,13 +55,7 @@ impl<'c> Proof<'c> {
         tree.observe(run);
         run.record.warnings.extend(self.builds.take_warning());
         let built = built.inspect_err(|error| self.warn_of_gate(run, error))?;
-        for warning in built.warnings {
-            run.warn(warning);
-        }
-        run.note(|step| {
-            step.build = Some(built.record);
-            step.findings = built.findings;
-        });
+        note(run, &built);
         run.log_step()?;
         // The build's own result does not count here: it may have come from a changed gate.
         self.check_gate(run)?;
@@ -93,6 +87,17 @@ impl<'c> Proof<'c> {
         }
         Err(changed.into())
     }
+}
+
+/// Records a build of the current step, and warns of what it has done besides.
+pub fn note(run: &mut Run<'_>, built: &Built) {
+    for warning in &built.warnings {
+        run.warn(warning.clone());
+    }
+    run.note(|step| {
+        step.build = Some(built.record.clone());
+        step.findings.clone_from(&built.findings);
+    });
 }
 
 /// Adds a note if the build timed out: the model cannot tell from the output alone.

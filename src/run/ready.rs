@@ -67,7 +67,8 @@ pub struct Survey<'a> {
     /// Warnings to the user.
     pub warnings: Vec<String>,
     missing: NotReady,
-    models: Option<Models<'a>>,
+    /// The models for the change and its repairs, or for the report.
+    pub models: Option<Models<'a>>,
     others: Vec<Models<'a>>,
     shown: Shown,
     /// The code base, if only a part of it is sent.
@@ -83,12 +84,6 @@ impl<'a> Survey<'a> {
     pub fn base_urls(&self) -> BTreeMap<String, String> {
         let models = self.models.as_ref().filter(|models| !models.is_replay);
         models.map(Models::base_urls).unwrap_or_default()
-    }
-
-    /// Returns warnings about unencrypted connections to the models.
-    pub fn exposed(&self) -> Vec<String> {
-        let models = self.models.as_ref();
-        models.map_or_else(Vec::new, |models| models.exposed().collect())
     }
 
     /// Returns the sources of the models' keys, by model.
@@ -198,19 +193,16 @@ pub fn survey<'a>(
         }
         warnings.extend(sent_secrets(choice, findings));
         if let (Some(inputs), Some(spec)) = (&inputs, specs.first()) {
-            let sent = (inputs, outdated, parts.as_ref());
-            let (refused, noticed) = sending::examine(project.root(), choice, &purpose, sent, spec);
-            missing.extend(refused);
-            let others = specs.iter().skip(1).chain(&other_specs);
-            missing.extend(others.filter_map(|spec| sending::without_price(choice, spec)));
-            warnings.extend(noticed);
-            for spec in &other_specs {
-                let sent = (inputs, None, None);
+            let first = [(spec, (inputs, outdated, parts.as_ref()))];
+            let others = other_specs.iter().map(|spec| (spec, (inputs, None, None)));
+            for (spec, sent) in first.into_iter().chain(others) {
                 let (refused, noticed) =
                     sending::examine(project.root(), choice, &purpose, sent, spec);
                 missing.extend(refused);
                 warnings.extend(noticed);
             }
+            let repair = specs.get(1);
+            missing.extend(repair.and_then(|spec| sending::without_price(choice, spec)));
         }
     }
     let is_draft = choice.inputs.query.is_draft();

@@ -4,7 +4,7 @@
 //! only if the disk still holds what the run left.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::code_context::{CodeLimit, Sight};
 use super::context::{Context, Freshness, InputOptions, QuerySource};
@@ -19,8 +19,8 @@ use crate::project::changed_files::EditsRecord;
 use crate::project::rollup::{self, RollupState};
 use crate::run::past::history::PastRun;
 use crate::run::past::inputs::sent;
+use crate::run::past::naming;
 use crate::run::past::past_step::PastStep;
-use crate::run::past::{folders, naming};
 use crate::sys::error::Error;
 use crate::sys::excerpt::Excerpt;
 use crate::sys::excerpt::text::bounded;
@@ -77,8 +77,8 @@ impl Resumption {
     /// When the run does not exist or cannot be resumed.
     pub fn read(context: &Context<'_>, run: &Path) -> Result<Self, Error> {
         let found = naming::find_asked(&context.project, run, context.today())?;
-        let folder = folders::relative(&found);
-        let run = past(context, &folder);
+        let run = PastRun::read(&context.project, &found);
+        let folder = run.relative();
         let not = |problem: ResumeProblem| Err(NotReady::of(problem).into());
         if run.workflow() != "commit" {
             return not(ResumeProblem::OtherWorkflow(folder, "a change"));
@@ -271,7 +271,7 @@ impl Resumption {
                 known.before = before;
             }
             // A run that found edits on the disk resumed the run that made them.
-            let steps = past(context, &own).steps(&context.project);
+            let steps = PastRun::at(&context.project, &own).steps(&context.project);
             let first = steps.into_iter().next().map(|past| past.step);
             folder = first
                 .filter(|step| step.is_on_disk)
@@ -302,13 +302,6 @@ impl ResumedTree {
     pub fn applied(&self, step: &StepId) -> Option<&PastApplied> {
         self.applied.get(step)
     }
-}
-
-/// Reads the run whose folder is given relative to the root.
-fn past(context: &Context<'_>, folder: &str) -> PastRun {
-    let name = PathBuf::from(folder);
-    let name = name.file_name().and_then(|name| name.to_str());
-    PastRun::read(&context.project, name.unwrap_or_default())
 }
 
 /// Returns the query that the run in `folder` sent first; `None` if its record does not hold it.

@@ -98,7 +98,7 @@ impl<'e> Telemetry<'e> {
     ) -> Result<(), TelemetryProblem> {
         let folder = record.log.as_deref().unwrap_or_default();
         // The folder's files are without keys.
-        let past = PastRun::read(project, folder.rsplit('/').next().unwrap_or(folder));
+        let past = PastRun::at(project, folder);
         let text = |step: &StepId, artifact| past.text(step, artifact);
         let trace = Trace {
             record,

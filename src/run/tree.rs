@@ -20,8 +20,8 @@ use crate::edit::error::ApplyError;
 use crate::edit::undo::{Journalling, UndoError, Undone, undo};
 use crate::edit::undo_log::UndoLog;
 use crate::edit::{
-    self, Digest, EditKind, LossGuard, ParsedReply, PathPolicy, Sent, Stamp, VerifiedEdits,
-    VerifyError, stamp,
+    self, Digest, EditKind, LossGuard, ParsedReply, PathPolicy, Stamp, VerifiedEdits, VerifyError,
+    stamp,
 };
 use crate::model::StepId;
 use crate::project::changed_files::EditsRecord;
@@ -85,7 +85,7 @@ pub struct RunTree<'c> {
     scratch: Option<&'c ScratchRun>,
     undo_log: UndoLog<'c>,
     /// The model's view of the files.
-    shown: Shown,
+    pub shown: Shown,
     /// Files that replies have replaced in the scratch tree alone, since somebody had changed them.
     changed_meanwhile: BTreeSet<String>,
     /// Time at which the latest edits were completely applied.
@@ -137,16 +137,6 @@ impl<'c> RunTree<'c> {
             checked => checked?.into_iter().for_each(|warning| run.warn(warning)),
         }
         Ok(())
-    }
-
-    /// Returns the text of a file as the model was last sent it, with `rollup` as the code base.
-    pub fn sent(&self, path: &str, rollup: &str) -> Sent {
-        self.shown.sent(path, rollup)
-    }
-
-    /// Records that files are as the resumed run left them.
-    pub fn adopt(&mut self, paths: &[String]) {
-        self.shown.adopt(paths);
     }
 
     /// Updates the model's view of the files before it is asked again. Returns those that the build has changed.

@@ -35,6 +35,7 @@ use crate::run::choice::choose;
 use crate::run::closing;
 use crate::run::context::Context;
 use crate::run::pin::Pin;
+use crate::run::proof;
 use crate::run::purse::Purse;
 use crate::run::ready::Ready;
 use crate::run::resumption::ResumedTree;
@@ -472,13 +473,7 @@ impl Maker<'_> {
             Ok((built, changed, changes))
         })?;
         run.record.warnings.extend(builds.take_warning());
-        for warning in built.warnings {
-            run.warn(warning);
-        }
-        run.note(|step| {
-            step.build = Some(built.record);
-            step.findings.clone_from(&built.findings);
-        });
+        proof::note(run, &built);
         if let Some(changed) = changed {
             run.log.text(GATE, &changed.diff)?;
             return Err(changed.into());

@@ -12,6 +12,13 @@ use std::path::{Path, PathBuf};
 use super::targets::present;
 use crate::sys::environment::Environment;
 
+/// The directories of sockets: variables with their paths, the usual path, and the sockets in them.
+const PLACES: [(&str, &str, &str); 4] = [
+    ("XDG_RUNTIME_DIR", "/run/user/{uid}", RUNTIME),
+    ("TMPDIR TMUX_TMPDIR", "/tmp", TEMPORARY),
+    ("HOME", "", HOME),
+    ("", "/", ROOT),
+];
 /// Sockets below `XDG_RUNTIME_DIR` or its usual path. Buses and service managers start programs, terminals and window
 /// managers type commands, editors evaluate code, and containers can mount the machine's disk. `{uid}` is the user's
 /// ID. A `*` at the end stands for all sockets with that prefix; it is used in directories where a build may have
@@ -38,35 +45,19 @@ pub fn places(environment: &Environment, uid: u32) -> Vec<PathBuf> {
         let found = environment.os(name).map(PathBuf::from);
         found.filter(|path| path.is_absolute())
     };
-    let bases = |names: &[&str], usual: Option<String>| {
-        let named = names.iter().filter_map(|name| directory(name));
-        named
-            .chain(usual.map(PathBuf::from))
-            .collect::<Vec<PathBuf>>()
-    };
-    let known = [
-        (
-            bases(&["XDG_RUNTIME_DIR"], Some(format!("/run/user/{uid}"))),
-            RUNTIME,
-        ),
-        (
-            bases(&["TMPDIR", "TMUX_TMPDIR"], Some("/tmp".to_owned())),
-            TEMPORARY,
-        ),
-        (bases(&["HOME"], None), HOME),
-        (bases(&[], Some("/".to_owned())), ROOT),
-    ];
-    let uid = uid.to_string();
-    let known = known.iter().flat_map(|(bases, names)| {
-        let names = names.split(' ').map(|name| name.replace("{uid}", &uid));
-        names.flat_map(|name| bases.iter().map(move |base| base.join(&name)))
-    });
+    let of_user = |text: &str| PathBuf::from(text.replace("{uid}", &uid.to_string()));
+    let mut places = Vec::new();
+    for (variables, usual, names) in PLACES {
+        let named = variables.split(' ').filter_map(directory);
+        let usual = Some(of_user(usual)).filter(|path| path.is_absolute());
+        for base in named.chain(usual) {
+            places.extend(names.split(' ').map(|name| base.join(of_user(name))));
+        }
+    }
     let screens = directory("SCREENDIR").map(|directory| directory.join("*"));
     let named = VARIABLES.split(' ').filter_map(|name| environment.os(name));
-    known
-        .chain(screens)
-        .chain(named.filter_map(path_in))
-        .collect()
+    places.extend(screens.into_iter().chain(named.filter_map(path_in)));
+    places
 }
 
 /// Returns the socket path in a variable's value. The `*` limits it to sockets: the names have other uses, too.

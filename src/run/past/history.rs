@@ -33,7 +33,7 @@ use crate::sys::file_lock;
 use crate::sys::files::{self, Links, MIB, PathError, beginning, check_size, open, read};
 
 /// Maximum size, in bytes, of a text file read from a run's folder.
-const MAX_TEXT: u64 = 64 * MIB;
+pub(super) const MAX_TEXT: u64 = 64 * MIB;
 /// Maximum size, in bytes, of a run's record.
 const MAX_RECORD: u64 = 8 * MIB;
 /// Maximum size, in bytes, of the steps, which are read line by line.
@@ -104,6 +104,11 @@ impl PastRun {
             undone_by: None,
             folder,
         }
+    }
+
+    /// Reads the run whose folder has this path, relative to the root.
+    pub fn at(project: &Project, folder: &str) -> Self {
+        Self::read(project, folder.rsplit('/').next().unwrap_or_default())
     }
 
     /// Reads the run whose folder has this name, and whether a later undo took its changes back.
@@ -565,7 +570,7 @@ fn json<T: DeserializeOwned>(folder: &Path, name: &str) -> Option<T> {
 }
 
 /// Reads a file; `None` if it is a link or too large.
-pub(super) fn read_limited(path: &Path) -> Option<Vec<u8>> {
+fn read_limited(path: &Path) -> Option<Vec<u8>> {
     read(path, Links::Refused, MAX_TEXT).ok()
 }
 

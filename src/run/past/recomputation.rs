@@ -4,14 +4,16 @@
 //! one of the states that the run recorded while it lasted.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 
-use super::history::{PastRun, read_limited};
+use super::history::{MAX_TEXT, PastRun};
 use crate::edit::changes::{ChangeLog, kept_path, vault};
 use crate::edit::undo_log::UndoLogError;
 use crate::edit::{self, Digest, EditKind, Rejection, Sent};
 use crate::model::ReplyFormat;
 use crate::project::Project;
 use crate::record::run_files::{self, Artifact};
+use crate::sys::files::{self, Links};
 use crate::sys::text::escaped;
 
 /// Reasons that a run cannot be attested, or its statement does not hold.
@@ -93,8 +95,8 @@ impl Recomputed {
         let steps = run.recorded_steps();
         let mut formats = steps.iter().map(|step| step.reply_format);
         let has_edits = formats.any(|format| format == ReplyFormat::Edits);
-        let saved = (1..).map_while(|nth| saved_file(project, &folder, nth));
-        let saved = saved.take_while(|_| has_edits);
+        let saved = saved_files(project, &folder).take_while(|_| has_edits);
+        let saved = saved.map_while(|file| files::read_open(file, MAX_TEXT).ok());
         let saved: Vec<_> = saved.map(|saved| (Digest::of(&saved), saved)).collect();
         // The states of each file that a reply may have been about, the latest last.
         let mut states: BTreeMap<&String, Vec<Option<Vec<u8>>>> = BTreeMap::new();
@@ -180,10 +182,14 @@ fn sent(state: Option<&Vec<u8>>) -> Sent {
     text.map_or(Sent::Missing, Sent::Text)
 }
 
-/// Returns the `nth` file that the run saved before a reply replaced or removed it, counted from 1.
-fn saved_file(project: &Project, folder: &str, nth: u32) -> Option<Vec<u8>> {
-    [false, true].into_iter().find_map(|beside_keys| {
-        let vault = vault(folder, beside_keys);
-        read_limited(&project.root().join(format!("{vault}/{nth}")))
+/// Opens the files that the run in `folder` saved before a reply or a repair replaced or removed them, the first one
+/// first.
+pub fn saved_files(project: &Project, folder: &str) -> impl Iterator<Item = File> {
+    (1..).map_while(move |nth: u32| {
+        let vaults = [false, true].map(|beside_keys| vault(folder, beside_keys));
+        vaults.iter().find_map(|vault| {
+            let path = project.root().join(format!("{vault}/{nth}"));
+            files::open(&path, Links::Refused).ok()
+        })
     })
 }

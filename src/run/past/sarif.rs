@@ -60,29 +60,36 @@ struct Reported<'r> {
     identity: &'r str,
 }
 
+impl<'r> Reported<'r> {
+    /// Creates a result that its message identifies.
+    fn new(
+        rule: &'r str,
+        level: &'static str,
+        message: &'r str,
+        (file, line): (Option<&'r str>, Option<usize>),
+    ) -> Self {
+        Self {
+            rule,
+            level,
+            message: message.into(),
+            file,
+            line,
+            identity: message,
+        }
+    }
+}
+
 impl<'r> From<&'r Finding> for Reported<'r> {
     fn from(finding: &'r Finding) -> Self {
-        Self {
-            rule: &finding.tool,
-            level: "error",
-            message: (&finding.message).into(),
-            identity: &finding.message,
-            file: finding.file.as_deref(),
-            line: finding.line,
-        }
+        let place = (finding.file.as_deref(), finding.line);
+        Self::new(&finding.tool, "error", &finding.message, place)
     }
 }
 
 impl<'r> From<&'r WarningRecord> for Reported<'r> {
     fn from(warning: &'r WarningRecord) -> Self {
-        Self {
-            rule: &warning.code,
-            level: "warning",
-            message: (&warning.message).into(),
-            identity: &warning.message,
-            file: warning.path.as_deref(),
-            line: warning.line,
-        }
+        let place = (warning.path.as_deref(), warning.line);
+        Self::new(&warning.code, "warning", &warning.message, place)
     }
 }
 
@@ -90,13 +97,11 @@ impl<'r> From<&'r ReportFinding> for Reported<'r> {
     fn from(finding: &'r ReportFinding) -> Self {
         let quote = Some(finding.quote.trim());
         let quote = quote.filter(|quote| finding.file.is_some() && !quote.is_empty());
+        let (level, identity) = (finding.severity.name(), quote.unwrap_or(&finding.title));
+        let place = (finding.file.as_deref(), finding.line);
         Self {
-            rule: "consistency",
-            level: finding.severity.name(),
             message: format!("{}: {}", finding.title, finding.message).into(),
-            file: finding.file.as_deref(),
-            line: finding.line,
-            identity: quote.unwrap_or(&finding.title),
+            ..Self::new("consistency", level, identity, place)
         }
     }
 }
@@ -107,17 +112,10 @@ fn judged(record: &RunRecord) -> impl Iterator<Item = Reported<'_>> {
         let faults = gate.faults().into_iter().map(GateFault::told);
         faults.flat_map(|told| gate.files.iter().map(move |file| (told, file)))
     });
-    faults.map(move |([rule, message], file)| Reported {
-        rule,
-        level: if rule == record.exit.name {
-            "error"
-        } else {
-            "warning"
-        },
-        message: message.into(),
-        identity: message,
-        file: Some(file),
-        line: None,
+    faults.map(|([rule, message], file)| {
+        let ends_run = rule == record.exit.name;
+        let level = if ends_run { "error" } else { "warning" };
+        Reported::new(rule, level, message, (Some(file), None))
     })
 }
 
@@ -126,12 +124,8 @@ fn failed_build(record: &RunRecord) -> Option<Reported<'_>> {
     let mut builds = record.steps.iter().filter_map(|step| step.build.as_ref());
     let failed = builds.next_back().filter(|build| !build.passed())?;
     Some(Reported {
-        rule: "build-failed",
-        level: "error",
         message: format!("`{BUILD_SCRIPT}` has failed: {failed}").into(),
-        file: Some(BUILD_SCRIPT),
-        line: None,
-        identity: "",
+        ..Reported::new("build-failed", "error", "", (Some(BUILD_SCRIPT), None))
     })
 }
 

@@ -9,8 +9,7 @@ use serde_json::{Value, json};
 
 use super::history::PastRun;
 use super::inputs;
-use super::recomputation::{Contents, NotRecomputed, Recomputed};
-use crate::edit::changes::vault;
+use super::recomputation::{Contents, NotRecomputed, Recomputed, saved_files};
 use crate::edit::{Digest, undo_log};
 use crate::exec::build_script::BUILD_SCRIPT;
 use crate::model::StepId;
@@ -90,7 +89,7 @@ impl Statement {
         let applied = record.steps.iter().rfind(|step| step.edits.is_some());
         let asked = applied.and_then(|step| step.model.as_ref());
         let mut predicate = json!({
-            "run": folder, "workflow": record.workflow, "started": fields["started"],
+            "run": &folder, "workflow": record.workflow, "started": fields["started"],
             "exit": record.exit, "tree": fields["tree"], "gate": fields["gate"], "scratch": fields["scratch"],
             "model": models(asked.or(record.model.as_ref()), record.model_version.as_ref()), "cost": record.cost,
         });
@@ -119,7 +118,7 @@ impl Statement {
         let own: Result<Vec<Value>, _> = own.into_iter().chain(verdicts).collect();
         let own = own?.into_iter().filter(|file| !file.is_null());
         let own = own.chain(changes);
-        predicate["log"] = own.chain(saved(run, project)).collect();
+        predicate["log"] = own.chain(saved(project, &folder)).collect();
         let value = json!({
             "_type": STATEMENT, "subject": subject, "predicateType": PREDICATE, "predicate": predicate,
         });
@@ -182,15 +181,11 @@ fn changes(run: &PastRun, project: &Project) -> Result<Value, NotRecomputed> {
 }
 
 /// Describes the files that the run saved before a reply or a repair replaced them.
-fn saved(run: &PastRun, project: &Project) -> impl Iterator<Item = Value> {
-    let folder = run.relative();
-    (1..).map_while(move |nth: u32| {
-        let saved = [false, true].into_iter().find_map(|beside_keys| {
-            let path = format!("{}/{nth}", vault(&folder, beside_keys));
-            let file = files::open(&project.root().join(path), Links::Refused).ok()?;
-            sha256::of_reader(file).ok()
-        });
-        Some(json!({"name": format!("{REPLACED}/{nth}"), "digest": digest(saved?)}))
+fn saved(project: &Project, folder: &str) -> impl Iterator<Item = Value> {
+    let saved = (1..).zip(saved_files(project, folder));
+    saved.map_while(|(nth, file)| {
+        let saved = sha256::of_reader(file).ok()?;
+        Some(json!({"name": format!("{REPLACED}/{nth}"), "digest": digest(saved)}))
     })
 }
 

@@ -7,9 +7,9 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::named;
-use super::parts::{Halves, halves, joined, without_former};
+use super::parts::{halves, joined, without_former};
 use super::silenced::{self, Balance, Silencer, silencers};
-use super::table::{ASSERTS, FileKind, Form, RUNS, TESTS_WITHIN, extension, kind};
+use super::table::{ASSERTS, FileKind, Form, Halves, RUNS, TESTS_WITHIN, extension, kind};
 use crate::record::gate::GateChange;
 use crate::run::past::warnings::{Concern, is_run, signed_lines};
 use crate::sys::diff::{Comparison, FileChange, FileState};

@@ -10,21 +10,10 @@ use regex::Regex;
 use serde_json::{Map, Value};
 
 use self::rust::TOP;
-use super::table::Form;
+use super::table::{Form, Halves};
 use crate::edit::protection::covers;
 use crate::project::gitignore::{Case, IgnoreFile};
 use crate::sys::text::regex;
-
-/// The gate in a file, and the rest.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Halves {
-    /// The parts that are the gate: where each stands (a section, an element, a key), and its text.
-    pub gate: Vec<(String, String)>,
-    /// All else.
-    pub rest: String,
-    /// The parts of it that may be the gate.
-    pub unclear: Vec<String>,
-}
 
 /// Tells the parts of a text apart, by the patterns of those that are the gate; `None` if the form's rules do not.
 pub fn halves(form: Form, parts: &str, text: &str) -> Option<Halves> {
@@ -36,11 +25,7 @@ pub fn halves(form: Form, parts: &str, text: &str) -> Option<Halves> {
         Form::Json => json(is_gate, text),
         Form::Sections => Some(sections(is_gate, text)),
         Form::Xml => xml(parts, text),
-        Form::Rust => rust::halves(text).map(|(gate, rest, unclear)| Halves {
-            gate,
-            rest,
-            unclear,
-        }),
+        Form::Rust => rust::halves(text),
     }
 }
 

@@ -56,6 +56,17 @@ pub enum Form {
     Rust,
 }
 
+/// The gate in a file, and the rest.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Halves {
+    /// The parts that are the gate: where each stands (a section, an element, a key), and its text.
+    pub gate: Vec<(String, String)>,
+    /// All else.
+    pub rest: String,
+    /// The parts of it that may be the gate.
+    pub unclear: Vec<String>,
+}
+
 /// A line of a table.
 struct Row {
     kind: FileKind,

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use crate::run::verdict::table::Halves;
 use crate::sys::text::{line_end, regex};
 
 /// The place of attributes on the file; tests may stand at its end.
@@ -40,11 +41,15 @@ static TOKEN: LazyLock<Regex> = LazyLock::new(|| {
 
 /// Tells the items of a file apart: those of the gate, each with its place, the rest, and those of the rest that may
 /// have tests in them; `None` if its brackets are not balanced, or all of it may be a test.
-#[expect(clippy::type_complexity, reason = "named where it is taken apart")]
-pub fn halves(text: &str) -> Option<(Vec<(String, String)>, String, Vec<String>)> {
+pub fn halves(text: &str) -> Option<Halves> {
     // Nothing that is put behind it becomes part of a comment.
     let text = format!("{text}{}", line_end(text));
-    let (mut gate, mut rest, mut unclear) = (Vec::new(), String::new(), Vec::new());
+    let mut halves = Halves::default();
+    let Halves {
+        gate,
+        rest,
+        unclear,
+    } = &mut halves;
     let (items, code) = items(&text)?;
     for range in items {
         let (text, code) = (&text[range.clone()], &code[range]);
@@ -71,7 +76,7 @@ pub fn halves(text: &str) -> Option<(Vec<(String, String)>, String, Vec<String>)
             }
         }
     }
-    Some((gate, rest, unclear))
+    Some(halves)
 }
 
 /// The items of a file that have names: where each stands, and its kind and name; `None` if brackets are not balanced.
