@@ -10,7 +10,7 @@
 //! | `conversation`, `tagged` | the messages so far, and the tags that set them apart from the program's own words |
 //! | `mcp` | a client for the servers whose tools an agent uses |
 //! | `audit` | an agent that judges another's work |
-//! | `session`, `settings` | conversations that outlive the process, and the user's settings |
+//! | `session` | conversations that outlive the process |
 //!
 //! A workflow is a profile that combines these parts and adds none of its own. In the layering, this module is above
 //! the stages and below the workflows.
@@ -30,7 +30,6 @@ pub(crate) mod protocol;
 pub(crate) mod restricted;
 pub(crate) mod schema;
 pub(crate) mod session;
-pub(crate) mod settings;
 pub(crate) mod tagged;
 mod taking_up;
 pub mod tool;

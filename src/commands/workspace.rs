@@ -1,4 +1,4 @@
-//! Everything an agent needs to start: settings, session, model, and the runner of its commands.
+//! Everything an agent needs to start: session, model, and the runner of its commands.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -11,10 +11,7 @@ use super::answers::{AnswerSource, Recorded, recorded};
 use super::keeping::{Keeping, KeptSession, SessionChoice, tell_session};
 use super::{query, sessions};
 use crate::agent::permissions::{DenyPaths, Permissions};
-use crate::agent::session::{
-    SESSIONS, Session, SessionFile, SessionForm, SessionState, SessionStore,
-};
-use crate::agent::settings::{self, Settings};
+use crate::agent::session::{Session, SessionFile, SessionForm, SessionState, SessionStore};
 use crate::agent::tools::command::{RunCommand, Shell};
 use crate::agent::tools::files::ReadAccess;
 use crate::agent::tools::place::Outside;
@@ -25,16 +22,15 @@ use crate::edit::Allowances;
 use crate::exec::process::{Processes, SpawnOptions};
 use crate::exec::subreaper;
 use crate::project::conventions;
-use crate::project::home::{AgentHome, DEV, System};
+use crate::project::home::{AgentHome, System};
 use crate::record::event::Event;
 use crate::record::result::{AgentRecord, LimitsRecord};
 use crate::record::run_log::make_ignored_directory;
+use crate::run::builds;
 use crate::run::context::{Context, ModelChoice};
 use crate::run::not_ready::NotReady;
 use crate::run::selection::Models;
-use crate::run::{agent_models, builds};
 use crate::sys::error::Error;
-use crate::ui::history;
 
 /// Time limit of the build that proves an agent's work.
 pub const PROOF_TIMEOUT: Duration = Duration::from_secs(30 * 60);
@@ -232,44 +228,7 @@ impl<'c, F: SessionForm> Workspace<'c, F> {
     }
 }
 
-impl<'c> Workspace<'c> {
-    /// Opens a workspace for `dev`.
-    ///
-    /// # Errors
-    /// When git tracks or does not ignore a key file, or the settings, model, session or sandbox cannot be used.
-    pub fn open(context: &'c Context<'c>, options: &AgentOptions) -> Result<Self, Error> {
-        check_keys(context)?;
-        let (home, settings) = settings(context)?;
-        let models = agent_models::agent_model(
-            context,
-            &options.choice,
-            &settings.model,
-            settings.server(),
-        )?;
-        models.tell_base_urls(context);
-        for end in models.warnings(context) {
-            context.warn(end);
-        }
-        let kept = kept(
-            context,
-            options,
-            (&DEV, &home),
-            settings.session_retention_days,
-        )?;
-        let window = Some(context_limit(&settings, &models));
-        let (tries, timeout) = (settings.max_retries, Some(settings.command_timeout));
-        let limits = LimitsRecord {
-            max_retries_automated: settings.max_retries_automated,
-            ..LimitsRecord::new(window, tries, settings.max_loops, timeout)
-        };
-        let key_file = home.join(settings::FILE);
-        Ok(Self {
-            audit_commands: settings.audit_commands,
-            closed: own_paths(&home, &[settings::FILE, SESSIONS, history::FILE]),
-            ..Self::of(context, options, kept, models, limits, &key_file)?
-        })
-    }
-
+impl Workspace<'_> {
     /// Rewinds to the start of the run to replay, if any, and returns its request and the user's answers.
     ///
     /// # Errors
@@ -311,29 +270,6 @@ impl<'c> Workspace<'c> {
         let read = conventions::read(context.project.root());
         let text = read.map_err(|problem| format!("`AGENTS.md` is not used: {problem}"))?;
         Ok(text.map(|text| context.redactor.text(&text).into_owned()))
-    }
-
-    /// Switches `dev` to another model: one from the model table or the one from the user's settings.
-    ///
-    /// # Errors
-    /// When the model is unknown or its configuration is incomplete.
-    pub fn choose_model(
-        &mut self,
-        context: &'c Context<'c>,
-        options: &AgentOptions,
-        name: &str,
-    ) -> Result<(), Error> {
-        let (_, settings) = settings(context)?;
-        let choice = ModelChoice {
-            model: (name != settings.model).then(|| name.to_owned()),
-            ..options.choice.clone()
-        };
-        let models =
-            agent_models::agent_model(context, &choice, &settings.model, settings.server())?;
-        models.tell_base_urls(context);
-        let limit = context_limit(&settings, &models);
-        self.set_models(models, Some(limit));
-        Ok(())
     }
 
     /// Switches to another session, or to a new one.
@@ -451,12 +387,6 @@ fn processes<'c>(
     Ok((processes, uncontained))
 }
 
-/// Returns the limit of a conversation, in tokens.
-fn context_limit(settings: &Settings, models: &Models<'_>) -> u64 {
-    let window = models.first.spec.prompt_window().unwrap_or(u64::MAX);
-    settings.max_context_tokens.min(window)
-}
-
 /// Returns the directory of a system's home.
 ///
 /// # Errors
@@ -464,25 +394,6 @@ fn context_limit(settings: &Settings, models: &Models<'_>) -> u64 {
 pub fn home(context: &Context<'_>, agent: &AgentHome) -> Result<PathBuf, Error> {
     let home = agent.directory(context.environment, System::current());
     Ok(home.map_err(NotReady::of)?)
-}
-
-/// Returns `dev`'s home directory and the settings in it, creating the settings if they are missing.
-///
-/// # Errors
-/// When the settings are invalid, or cannot be read or created.
-pub fn settings(context: &Context<'_>) -> Result<(PathBuf, Settings), Error> {
-    let home = home(context, &DEV)?;
-    let (settings, created) = Settings::load(&home, context.environment).map_err(NotReady::of)?;
-    if let Some(created) = created {
-        let path = created.display();
-        let Settings { api_url, model, .. } = Settings::default();
-        let url = api_url.unwrap_or_default();
-        context.notice(format!(
-            "`{path}` was made, with the defaults: the model `{model}` at `{url}`; `dev config` changes them, and \
-             `--model NAME` asks a model of `code-commit models` instead"
-        ));
-    }
-    Ok((home, settings))
 }
 
 /// Returns the paths of these files in a system's home, and their targets if they are links.

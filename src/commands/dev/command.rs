@@ -8,6 +8,8 @@ use std::mem::take;
 use std::time::Duration;
 
 use super::args::{DevArgs, DevCommand};
+use super::place::{self, settings};
+use super::settings::FILE;
 use crate::agent::audit::work_until_passed;
 use crate::agent::memory::truncate::{Meter, summarize};
 use crate::agent::memory::{Compress, Frame, TokenCounts};
@@ -15,7 +17,6 @@ use crate::agent::permissions::{Everything, ReadOnly};
 use crate::agent::protocol::markdown::PlainReplies;
 use crate::agent::restricted::AuditCommands;
 use crate::agent::session::SessionFile;
-use crate::agent::settings::FILE;
 use crate::agent::tool::Toolbox;
 use crate::agent::tools::background::{
     BackgroundAction, BackgroundTool, KILL_BACKGROUND_PROCESS, LIST_BACKGROUND_PROCESSES,
@@ -39,7 +40,7 @@ use crate::commands::screen::with_user;
 use crate::commands::sessions as listing;
 use crate::commands::talk::slash::{self, Slash};
 use crate::commands::talk::{Standing, Talk, Talker};
-use crate::commands::workspace::{AgentOptions, PROOF_TIMEOUT, Workspace, home, settings};
+use crate::commands::workspace::{AgentOptions, PROOF_TIMEOUT, Workspace, home};
 use crate::model::Purpose;
 use crate::project::home::DEV;
 use crate::record::event::Event;
@@ -98,7 +99,7 @@ fn serve<'c>(
 ) -> Result<Outcome, Failure> {
     let request = options.request.as_deref();
     let goes_on = options.goes_on()?;
-    let mut place = Workspace::open(context, options)?;
+    let mut place = place::open(context, options)?;
     if let Some((request, answers)) = place.replay(context, options)? {
         return work(context, &place, answers, request.as_deref());
     }
@@ -206,7 +207,12 @@ impl Talker for Developer<'_, '_> {
     }
 
     fn choose_model(&mut self, name: &str) -> Result<(), Failure> {
-        Ok(self.place.choose_model(self.context, self.options, name)?)
+        Ok(place::choose_model(
+            &mut self.place,
+            self.context,
+            self.options,
+            name,
+        )?)
     }
 
     fn obey(

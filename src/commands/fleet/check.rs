@@ -16,6 +16,7 @@ use super::clone::{Origin, Repositories};
 use super::error::FleetError;
 use super::manifest::{CheckWords, Manifest, Start, Task, Workflow};
 use super::pins::{self, TaskPin};
+use crate::commands::dev::place as dev;
 use crate::commands::plan::place as plan;
 use crate::commands::workspace;
 use crate::model::price::Usd;
@@ -195,7 +196,7 @@ fn find_models(context: &Context<'_>, task: &Task) -> Result<(), Error> {
         ..ModelChoice::streamed(task.model.as_deref(), Duration::ZERO)
     };
     if task.workflow == Workflow::Dev {
-        let (_, settings) = workspace::settings(context)?;
+        let (_, settings) = dev::settings(context)?;
         let (own, server) = (&settings.model, settings.server());
         return agent_models::agent_model(context, choice, own, server).map(drop);
     }

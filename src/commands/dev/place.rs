@@ -1,0 +1,95 @@
+//! The place of `dev`: its home with the settings, and the workspace that they make.
+
+use std::path::PathBuf;
+
+use super::settings::{FILE, Settings};
+use crate::agent::session::SESSIONS;
+use crate::commands::workspace::{AgentOptions, Workspace, check_keys, home, kept, own_paths};
+use crate::project::home::DEV;
+use crate::record::result::LimitsRecord;
+use crate::run::agent_models;
+use crate::run::context::{Context, ModelChoice};
+use crate::run::not_ready::NotReady;
+use crate::run::selection::Models;
+use crate::sys::error::Error;
+use crate::ui::history;
+
+/// Opens a workspace for `dev`.
+///
+/// # Errors
+/// When git tracks or does not ignore a key file, or the settings, model, session or sandbox cannot be used.
+pub fn open<'c>(context: &'c Context<'c>, options: &AgentOptions) -> Result<Workspace<'c>, Error> {
+    check_keys(context)?;
+    let (home, settings) = settings(context)?;
+    let models =
+        agent_models::agent_model(context, &options.choice, &settings.model, settings.server())?;
+    models.tell_base_urls(context);
+    for end in models.warnings(context) {
+        context.warn(end);
+    }
+    let kept = kept(
+        context,
+        options,
+        (&DEV, &home),
+        settings.session_retention_days,
+    )?;
+    let window = Some(context_limit(&settings, &models));
+    let (tries, timeout) = (settings.max_retries, Some(settings.command_timeout));
+    let limits = LimitsRecord {
+        max_retries_automated: settings.max_retries_automated,
+        ..LimitsRecord::new(window, tries, settings.max_loops, timeout)
+    };
+    let key_file = home.join(FILE);
+    Ok(Workspace {
+        audit_commands: settings.audit_commands,
+        closed: own_paths(&home, &[FILE, SESSIONS, history::FILE]),
+        ..Workspace::of(context, options, kept, models, limits, &key_file)?
+    })
+}
+
+/// Switches `dev` to another model: one from the model table or the one from the user's settings.
+///
+/// # Errors
+/// When the model is unknown or its configuration is incomplete.
+pub fn choose_model<'c>(
+    place: &mut Workspace<'c>,
+    context: &'c Context<'c>,
+    options: &AgentOptions,
+    name: &str,
+) -> Result<(), Error> {
+    let (_, settings) = settings(context)?;
+    let choice = ModelChoice {
+        model: (name != settings.model).then(|| name.to_owned()),
+        ..options.choice.clone()
+    };
+    let models = agent_models::agent_model(context, &choice, &settings.model, settings.server())?;
+    models.tell_base_urls(context);
+    let limit = context_limit(&settings, &models);
+    place.set_models(models, Some(limit));
+    Ok(())
+}
+
+/// Returns `dev`'s home directory and the settings in it, creating the settings if they are missing.
+///
+/// # Errors
+/// When the settings are invalid, or cannot be read or created.
+pub fn settings(context: &Context<'_>) -> Result<(PathBuf, Settings), Error> {
+    let home = home(context, &DEV)?;
+    let (settings, created) = Settings::load(&home, context.environment).map_err(NotReady::of)?;
+    if let Some(created) = created {
+        let path = created.display();
+        let Settings { api_url, model, .. } = Settings::default();
+        let url = api_url.unwrap_or_default();
+        context.notice(format!(
+            "`{path}` was made, with the defaults: the model `{model}` at `{url}`; `dev config` changes them, and \
+             `--model NAME` asks a model of `code-commit models` instead"
+        ));
+    }
+    Ok((home, settings))
+}
+
+/// Returns the limit of a conversation, in tokens.
+fn context_limit(settings: &Settings, models: &Models<'_>) -> u64 {
+    let window = models.first.spec.prompt_window().unwrap_or(u64::MAX);
+    settings.max_context_tokens.min(window)
+}
