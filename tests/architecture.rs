@@ -677,6 +677,26 @@ fn a_system_is_named_by_a_file_a_word_or_a_text() {
             "fn planned() { \"/dev/null\" } // chat",
             None,
         ),
+        (
+            "src/agent/a.rs",
+            "const A: &str = \"the plan: `less /dev/null` in a chat, DEVELOP_MODE\";",
+            None,
+        ),
+        (
+            "src/agent/a.rs",
+            "const A: &str = \"see `code-commit chat login`\";",
+            Some("src/agent/a.rs"),
+        ),
+        (
+            "src/agent/a.rs",
+            "const A: &str = \"run code-commit dev\";",
+            Some("src/agent/a.rs"),
+        ),
+        (
+            "src/run/a.rs",
+            "fn f() { g(\"unset DEV_AGENT_KEY\") }",
+            Some("src/run/a.rs"),
+        ),
         ("src/agent/a.rs", "#[cfg(test)] fn chat() {}", None),
         (
             "src/agent/a.rs",
@@ -799,7 +819,7 @@ fn naming_ui(house: &House) -> BTreeSet<String> {
     naming.map(|(path, _)| path.clone()).collect()
 }
 
-/// The folder or file of a shared room that names a system: by its own name, a word of the program, or a whole text.
+/// The folder or file of a shared room that names a system: by its own name, a word of the program, or a text.
 fn naming_system(path: &str, text: &str) -> Option<String> {
     if !SHARED_ROOMS.contains(&room(path)) {
         return None;
@@ -815,11 +835,28 @@ fn naming_system(path: &str, text: &str) -> Option<String> {
             names_one |= words(&ident.to_string()).any(|word| is_system(&word));
         }
         TokenTree::Literal(literal) => {
-            names_one |= is_system(literal.to_string().trim_matches('"'));
+            names_one |= texts_code(&literal.to_string()).any(|word| is_system(&word));
         }
         _ => {}
     });
     names_one.then(|| path.to_owned())
+}
+
+/// The words of a literal that are code and no English: the whole literal, what stands in backticks or after
+/// `code-commit`, and the words of variables' names.
+fn texts_code(literal: &str) -> impl Iterator<Item = String> {
+    let whole = [literal.trim_matches('"')].into_iter();
+    let in_backticks = literal.split('`').skip(1).step_by(2);
+    let commands = literal.split("code-commit ").skip(1);
+    let commands =
+        commands.filter_map(|rest| rest.split(|letter: char| !letter.is_alphanumeric()).next());
+    let is_in_name = |letter: char| letter.is_ascii_uppercase() || letter == '_';
+    let variables = literal.split(move |letter| !is_in_name(letter));
+    let variables = variables.filter(|name| name.contains('_')).flat_map(words);
+    let code = whole
+        .chain(in_backticks.flat_map(str::split_whitespace))
+        .chain(commands);
+    code.map(str::to_owned).chain(variables)
 }
 
 /// The words of an identifier in whatever case, in lower case.

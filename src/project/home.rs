@@ -68,6 +68,9 @@ pub static CHAT: AgentHome = AgentHome {
 /// Home for what all agents share: accounts and models.
 pub static SHARED: &AgentHome = &CHAT;
 
+/// Home of the agent that reads only what it needs of a project.
+pub static FRUGAL: &AgentHome = &DEV;
+
 /// All homes.
 pub static ALL: [&AgentHome; 3] = [&DEV, &PLAN, &CHAT];
 
@@ -99,6 +102,8 @@ pub const SESSIONS: &str = "sessions";
 pub const SETTINGS: &str = "config.json";
 /// File with the accounts and their keys in a home.
 pub const ACCOUNTS: &str = "auth.json";
+/// Consequence of removing that file, for hints.
+pub const WITHOUT_ACCOUNTS: &str = "`code-commit chat login` then signs in anew";
 /// The plan agent's own table of models in its home.
 pub const PLAN_MODELS: &str = "config/models.json";
 

@@ -34,8 +34,6 @@ pub const USUAL: Provider = Provider::Anthropic;
 const VERSION: u64 = 1;
 /// Maximum length of an account's name, in bytes.
 const LONGEST_NAME: usize = 64;
-/// Consequence of removing the accounts file, for hints.
-const WITHOUT: &str = "`code-commit chat login` then signs in anew";
 
 /// Source of an account's key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,7 +115,7 @@ impl Accounts {
     /// When the file cannot be read or contains a mistake.
     pub fn load(home: &Path) -> Result<Self, HomeFileProblem> {
         let path = home.join(FILE);
-        let loaded = home_file::load(&path, WITHOUT, parse)?;
+        let loaded = home_file::load(&path, home::WITHOUT_ACCOUNTS, parse)?;
         let warning = loaded.is_some().then(|| warning(&path)).flatten();
         Ok(Self {
             path,

@@ -108,7 +108,7 @@ pub enum NoKey {
     /// The vendor has several accounts, none of them active.
     #[diagnostic(
         code("/no-key"),
-        help("choose one by `/login NAME` in `code-commit chat`")
+        help("choose one by `/login NAME` in `code-commit {}`", home::SHARED.command)
     )]
     #[error("`auth.json` has several accounts for {}, and none of them is active: {}", .provider.vendor().name, .accounts.join(", "))]
     Ambiguous {
@@ -117,9 +117,10 @@ pub enum NoKey {
         /// The names of its accounts.
         accounts: Vec<String>,
     },
-    /// The account's key is printed by a command, which only `code-commit chat` runs.
+    /// The account's key is printed by a command, which only the command of the shared home runs.
     #[error(
-        "the key of the account `{0}` is printed by a command, which `code-commit chat` alone runs"
+        "the key of the account `{0}` is printed by a command, which `code-commit {by}` alone runs",
+        by = home::SHARED.command
     )]
     #[diagnostic(
         code("/no-key"),
@@ -170,7 +171,8 @@ impl NoKey {
 /// The ways to provide a key that an account may hold.
 fn ways(variable: &str) -> String {
     format!(
-        "sign in with `/login`, or outside of a chat with `code-commit chat login`, or set `{variable}`"
+        "sign in with `/login`, or outside of a chat with `code-commit {} login`, or set `{variable}`",
+        home::SHARED.command
     )
 }
 

@@ -11,6 +11,7 @@ use crate::model::price::Usd;
 use crate::model::prompt::{Inputs, Prompt};
 use crate::model::tokens::Size;
 use crate::model::{ModelSpec, Purpose};
+use crate::project::home::FRUGAL;
 use crate::project::rollup::{self, RollupFile, RollupState};
 use crate::sys::numbers::{grouped, percent};
 use crate::sys::text::first_lines;
@@ -44,9 +45,10 @@ pub enum SendingProblem {
     #[diagnostic(
         code("/window"),
         help(
-            "{}{}leave files out of the rollup: `code-commit rollup --budget TOKENS` says which; or use a model with a larger window (one of Ollama's is loaded with its entry's `numCtx`); or let `code-commit dev` do it, which reads only what it needs",
+            "{}{}leave files out of the rollup: `code-commit rollup --budget TOKENS` says which; or use a model with a larger window (one of Ollama's is loaded with its entry's `numCtx`); or let `code-commit {}` do it, which reads only what it needs",
             in_parts(*parts),
-            a_directory(.size, .files, *.window)
+            a_directory(.size, .files, *.window),
+            FRUGAL.command
         )
     )]
     TooLarge {
