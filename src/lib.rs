@@ -236,8 +236,7 @@ pub fn print_early_error(
 
 fn console_options(cli: &Cli, world: &World) -> ConsoleOptions {
     let terminals = (world.stdout_terminal, world.terminal);
-    let mirrors =
-        matches!(&cli.command, Some(Command::Orchestrate(arguments)) if !arguments.headless);
+    let mirrors = cli.command.as_ref().is_some_and(Command::mirrors);
     ConsoleOptions {
         echoes: world.stdin_terminal && world.stdout_terminal,
         mirrors,

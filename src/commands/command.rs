@@ -1,10 +1,13 @@
 //! The commands.
 
+use std::path::PathBuf;
+
 use clap::Subcommand;
 use clap_complete::Shell;
 
 use super::attest::{AttestArgs, VerifyArgs};
 use super::chat::args::ChatArgs;
+use super::cli::agent::AgentArgs;
 use super::context::ContextArgs;
 use super::demo::DemoArgs;
 use super::dev::args::DevArgs;
@@ -68,4 +71,83 @@ pub enum Command {
         /// Command to describe, such as `mcp call` [default: the whole program]
         command: Vec<String>,
     },
+}
+
+impl Command {
+    /// The flags of the agent to start, if they are those of every agent.
+    pub fn agent(&self) -> Option<&AgentArgs> {
+        match self {
+            Self::Dev(DevArgs { agent, .. })
+            | Self::Plan(PlanArgs { agent, .. })
+            | Self::Chat(ChatArgs { agent, .. }) => Some(agent),
+            _ => None,
+        }
+    }
+
+    /// The value that may name a run, or be the path of its folder.
+    pub fn named_run(&mut self) -> Option<&mut PathBuf> {
+        match self {
+            Self::Dev(DevArgs {
+                agent: AgentArgs { replay: run, .. },
+                ..
+            })
+            | Self::Plan(PlanArgs {
+                agent: AgentArgs { replay: run, .. },
+                ..
+            })
+            | Self::Chat(ChatArgs {
+                agent: AgentArgs { replay: run, .. },
+                ..
+            })
+            | Self::Orchestrate(OrchestrateArgs { replay: run, .. })
+            | Self::Log(LogArgs { run, .. })
+            | Self::Diff(DiffArgs { run, .. })
+            | Self::Report(ReportArgs { run, .. })
+            | Self::Undo(UndoArgs { run }) => run.as_mut(),
+            _ => None,
+        }
+    }
+
+    /// The paths of files, relative to the current directory.
+    pub fn paths(&mut self) -> Vec<&mut PathBuf> {
+        match self {
+            Self::Plan(PlanArgs {
+                plan_file: path, ..
+            })
+            | Self::Report(ReportArgs { page: path, .. }) => path.iter_mut().collect(),
+            Self::Fleet(fleet) => fleet.command.paths(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// True if it records a run.
+    pub fn has_run(&self) -> bool {
+        self.agent().is_some() || matches!(self, Self::Orchestrate(_) | Self::Undo(_))
+    }
+
+    /// True if it needs no project.
+    pub fn is_without_project(&self) -> bool {
+        matches!(
+            self,
+            Self::Demo(_)
+                | Self::Dev(DevArgs {
+                    command: Some(_),
+                    ..
+                })
+                | Self::Mcp(_)
+                | Self::Fleet(_)
+                | Self::Completions { .. }
+                | Self::Man { .. }
+        )
+    }
+
+    /// True if it reads variables from `.env`: it talks to servers that no project file names.
+    pub fn reads_env_file(&self) -> bool {
+        matches!(self, Self::Orchestrate(_) | Self::Mcp(_))
+    }
+
+    /// True if standard output shows what standard error does.
+    pub fn mirrors(&self) -> bool {
+        matches!(self, Self::Orchestrate(arguments) if !arguments.headless)
+    }
 }

@@ -13,8 +13,7 @@ use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, V
 
 pub use self::correction::CliMessage;
 use self::correction::message;
-use super::chat::args::ChatArgs;
-use super::cli::agent::{AgentArgs, CallArgs};
+use super::cli::agent::CallArgs;
 use super::cli::build::{BuildArgs, SandboxArgs};
 use super::cli::consistency::ConsistencyArgs;
 use super::cli::gate::GateArgs;
@@ -24,7 +23,6 @@ use super::cli::values::{PROGRAM, SELDOM, parse_duration};
 use super::command::Command;
 use super::dev::args::{DEV_ABOUT, DevArgs};
 use super::orchestrate::args::{ORCHESTRATE_ABOUT, OrchestrateArgs};
-use super::plan::args::PlanArgs;
 use crate::run::scratch::ScratchMode;
 use crate::ui::OutputFormat;
 
@@ -247,17 +245,7 @@ impl Cli {
                 cli.replies.reask = 1;
             }
         }
-        let has_run = !cli.dry_run
-            && matches!(
-                cli.command,
-                None | Some(
-                    Command::Dev(_)
-                        | Command::Plan(_)
-                        | Command::Chat(_)
-                        | Command::Orchestrate(_)
-                        | Command::Undo(_)
-                )
-            );
+        let has_run = !cli.dry_run && cli.command.as_ref().is_none_or(Command::has_run);
         let is_report =
             matches!(&cli.command, Some(Command::Fleet(fleet)) if fleet.command.is_report());
         let checked = match cli.output.output_format {
@@ -306,8 +294,8 @@ impl Cli {
 
     /// The flags for the sandbox of builds and commands.
     pub fn sandbox(&self) -> &SandboxArgs {
-        self.agent()
-            .map_or(&self.build.sandbox, |agent| &agent.sandbox)
+        let agent = self.command.as_ref().and_then(Command::agent);
+        agent.map_or(&self.build.sandbox, |agent| &agent.sandbox)
     }
 
     /// The environment variables passed to the sandbox or MCP server although their names look like secrets.
@@ -318,24 +306,9 @@ impl Cli {
         }
     }
 
-    /// True if the command reads variables from `.env`: it talks to servers that no project file names.
+    /// True if the command reads variables from `.env`.
     pub fn reads_env_file(&self) -> bool {
-        matches!(
-            self.command,
-            Some(Command::Orchestrate(_) | Command::Mcp(_))
-        )
-    }
-
-    /// The flags of the agent to start, if any.
-    fn agent(&self) -> Option<&AgentArgs> {
-        match &self.command {
-            Some(
-                Command::Dev(DevArgs { agent, .. })
-                | Command::Plan(PlanArgs { agent, .. })
-                | Command::Chat(ChatArgs { agent, .. }),
-            ) => Some(agent),
-            _ => None,
-        }
+        self.command.as_ref().is_some_and(Command::reads_env_file)
     }
 }
 

@@ -9,11 +9,7 @@ use rustix::process::geteuid;
 
 use crate::commands::command::Command;
 use crate::commands::command_line::Cli;
-use crate::commands::dev::args::DevArgs;
-use crate::commands::diff::DiffArgs;
 use crate::commands::error::CommandError;
-use crate::commands::log::LogArgs;
-use crate::commands::undo::UndoArgs;
 use crate::project::place::{self, FoundRoot};
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
@@ -33,20 +29,8 @@ impl ProjectPlace {
     /// Takes the directory given by `--root`, or else searches for the project from `here`, an absolute directory.
     /// Commands that need no project use the current directory.
     pub fn find(cli: &Cli, here: &Path) -> Self {
-        let is_here = matches!(
-            cli.command,
-            Some(
-                Command::Demo(_)
-                    | Command::Dev(DevArgs {
-                        command: Some(_),
-                        ..
-                    })
-                    | Command::Mcp(_)
-                    | Command::Fleet(_)
-                    | Command::Completions { .. }
-                    | Command::Man { .. }
-            )
-        );
+        let command = cli.command.as_ref();
+        let is_here = command.is_some_and(Command::is_without_project);
         let (mut said, mut wrong) = (None, None);
         let at = |root: &Path| FoundRoot {
             root: root.to_path_buf(),
@@ -130,35 +114,15 @@ impl ProjectPlace {
         let files = cli.summary_file.iter_mut().chain(report);
         files.for_each(from_here);
         cli.replay.iter_mut().for_each(run_from_here);
-        match &mut cli.command {
-            Some(Command::Dev(dev)) => dev.agent.replay.iter_mut().for_each(run_from_here),
-            Some(Command::Chat(chat)) => chat.agent.replay.iter_mut().for_each(run_from_here),
-            Some(Command::Orchestrate(orchestrate)) => {
-                orchestrate.replay.iter_mut().for_each(run_from_here);
+        if let Some(command) = &mut cli.command {
+            command.named_run().into_iter().for_each(run_from_here);
+            command.paths().into_iter().for_each(from_here);
+        }
+        if let Some(Command::Rollup(rollup)) = &mut cli.command {
+            for path in &mut rollup.paths {
+                let clean = path_clean::clean(self.here.join(&*path));
+                *path = place::relative(self.root(), &clean);
             }
-            Some(Command::Plan(plan)) => {
-                plan.agent.replay.iter_mut().for_each(run_from_here);
-                plan.plan_file.iter_mut().for_each(from_here);
-            }
-            Some(
-                Command::Log(LogArgs { run, .. })
-                | Command::Diff(DiffArgs { run, .. })
-                | Command::Undo(UndoArgs { run }),
-            ) => run.iter_mut().for_each(run_from_here),
-            Some(Command::Report(report)) => {
-                report.run.iter_mut().for_each(run_from_here);
-                report.page.iter_mut().for_each(from_here);
-            }
-            Some(Command::Fleet(fleet)) => {
-                fleet.command.paths().into_iter().for_each(from_here);
-            }
-            Some(Command::Rollup(rollup)) => {
-                for path in &mut rollup.paths {
-                    let clean = path_clean::clean(self.here.join(&*path));
-                    *path = place::relative(self.root(), &clean);
-                }
-            }
-            _ => {}
         }
         cli
     }

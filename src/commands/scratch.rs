@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use super::command::Command;
 use super::command_line::Cli;
 use crate::edit::stamp;
 use crate::project::run_folder::make_directory;
@@ -35,10 +34,7 @@ pub fn enter_scratch(
 ) -> Result<Option<(ScratchRun, Project)>, Error> {
     let mode = match &cli.command {
         None => cli.scratch.filter(|_| !cli.dry_run),
-        Some(Command::Dev(arguments)) => arguments.agent.scratch,
-        Some(Command::Plan(arguments)) => arguments.agent.scratch,
-        Some(Command::Chat(arguments)) => arguments.agent.scratch,
-        Some(_) => None,
+        Some(command) => command.agent().and_then(|agent| agent.scratch),
     };
     let Some(mode) = mode else {
         return Ok(None);
