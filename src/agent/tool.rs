@@ -384,6 +384,8 @@ pub struct ToolOutput {
     pub command: CommandEnd,
     /// Set if the call counts as failed although the tool ran; the text then says why.
     pub is_failure: bool,
+    /// The output of the command alone, as the text has it.
+    pub printed: Option<String>,
     /// The outcome for the user, in a few words: `575 lines`.
     pub brief: Option<String>,
     /// Warnings for the user, which are also part of the text.

@@ -105,7 +105,7 @@ fn unchanged(
     mut record: RunRecord,
 ) -> Result<Outcome, Failure> {
     (record.exit, record.error) = (Exit::Done.into(), None);
-    let said = format!("done: nothing has changed since {folder}, whose report is in {REPORT}");
+    let said = format!("nothing has changed since {folder}, whose report is in {REPORT}");
     let (result, document) = concluded(context, arguments, &mut record, Ok(said));
     record.log = Some(folder);
     printing(arguments, document, ended(result, record))
@@ -119,8 +119,9 @@ fn concluded(
     record: &mut RunRecord,
     result: Result<String, Error>,
 ) -> (Result<String, Error>, Option<Value>) {
+    let done = |said: String| format!("done: {said}");
     let Some((format, found)) = arguments.findings.zip(record.findings.as_deref()) else {
-        return (result, None);
+        return (result.map(done), None);
     };
     let limit = arguments.fail_on;
     let limit = limit.filter(|limit| found.iter().any(|one| one.severity <= *limit));
@@ -146,10 +147,10 @@ fn concluded(
             result = result.and_then(|said| written.map(|()| said).map_err(Error::from));
         }
         // Standard output has the findings.
-        (None, Ok(said)) => context.notice(said.trim_start_matches("done: ")),
+        (None, Ok(said)) => context.notice(said.as_str()),
         (None, Err(_)) => {}
     }
-    (result, Some(document))
+    (result.map(done), Some(document))
 }
 
 /// Adds the findings for standard output, unless they go to a file.
@@ -198,7 +199,7 @@ fn report(
         run.warn(format!("the report has no section `{}`", section.title));
     }
     run.record.sections = Some(sections);
-    let said = format!("done: the report is in {REPORT}");
+    let said = format!("the report is in {REPORT}");
     if !with_findings {
         return Ok(said);
     }

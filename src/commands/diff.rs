@@ -46,6 +46,7 @@ pub fn diff(context: &Context<'_>, run: Option<&Path>, as_stat: bool) -> Result<
     };
     let mut outcome = Outcome::shown(text, data(&run, &stat, files));
     outcome.is_paged = true;
+    outcome.is_diff = !as_stat && !files.is_empty();
     outcome.warnings = changes.doubts;
     if files.is_empty() {
         let attempts = run.choice().filter(|choice| choice.taken.is_none());

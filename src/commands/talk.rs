@@ -346,7 +346,12 @@ impl<'t> Talk<'t> {
             self.context.warn(warning);
         }
         if let Some(text) = outcome.text.filter(|text| !text.is_empty()) {
-            self.context.reporter.event(&Event::Shown(text));
+            let shown = if outcome.is_diff {
+                Event::ShownDiff
+            } else {
+                Event::Shown
+            };
+            self.context.reporter.event(&shown(text));
         }
         Ok(outcome.summary)
     }

@@ -82,12 +82,15 @@ fn succeeded(
         Some(document) => document,
         None => result_text(&outcome),
     };
+    let is_diff = outcome.is_diff;
     let told = answered.and_then(
         |()| match (&report, outcome.is_paged.then(pager).flatten()) {
             (Some(report), _) => output.report(report, || document(output, outcome)),
-            (None, Some(pager)) => output.paged(&text, &pager, || document(output, outcome)),
+            (None, Some(pager)) => {
+                output.paged((&text, is_diff), &pager, || document(output, outcome))
+            }
             (None, None) if outcome.is_document => output.document(&text),
-            (None, None) => output.result(&text, || document(output, outcome)),
+            (None, None) => output.result(&text, is_diff, || document(output, outcome)),
         },
     );
     let Err(error) = told else {
@@ -117,7 +120,7 @@ fn failed(
     let exit = error.exit();
     if let (Some(text), OutputFormat::Text) = (&failure.text, output.format()) {
         // Failing to write this matters less than the error that follows.
-        let _ = output.result(&format!("{text}\n"), || Value::Null);
+        let _ = output.result(&format!("{text}\n"), failure.is_diff, || Value::Null);
     }
     if let (Some(report), OutputFormat::Text) = (&failure.report, output.format())
         && let Err(error) = output.report(report, || Value::Null)
@@ -161,7 +164,9 @@ fn of_run(output: &Output<'_>, record: &RunRecord) -> Value {
 /// Reports an error from before any command to programs; the user has been told.
 pub fn tell_early(output: &Output<'_>, started: DateTime<FixedOffset>, error: &Error) {
     // A write error would only obscure the failure already printed.
-    let _ = output.result("", || unstarted(output, "", started, error, error.hint()));
+    let _ = output.result("", false, || {
+        unstarted(output, "", started, error, error.hint())
+    });
 }
 
 /// Returns the text for stdout: the result, a summary of the work, the log's path, and a suggested next step.

@@ -148,9 +148,12 @@ pub enum Event {
     /// The session's status, shown before the user is asked again.
     #[serde(skip)]
     Status(String),
-    /// Output that the user asked for, such as a diff or a list.
+    /// Output that the user asked for, such as a list.
     #[serde(skip)]
     Shown(String),
+    /// Changes that the user asked for, or is asked about, as a unified diff.
+    #[serde(skip)]
+    ShownDiff(String),
     /// A command given at the terminal succeeded.
     Finished {
         /// A summary of the result.
@@ -300,6 +303,7 @@ impl Event {
             | Self::Receiving { piece: text, .. }
             | Self::Status(text)
             | Self::Shown(text)
+            | Self::ShownDiff(text)
             | Self::Thoughts(text)
             | Self::Words(text)
             | Self::Printed(text)

@@ -282,6 +282,7 @@ impl ReplayModel {
             if self.recording.was_ended(step) {
                 message = ENDED;
             }
+            // A step has no record of its error: the file of the log alone has the hint, in runs of every version.
             let hint = rest.trim_end().strip_prefix("hint: ");
             // The run ended with its last error, which its record tells in more detail.
             let known = self.recording.run.error.as_ref();

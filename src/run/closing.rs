@@ -118,13 +118,18 @@ pub fn with_diff(project: &Project, outcome: Result<Outcome, Failure>) -> Result
         Ok(Some(diff::text(&changes.files)))
     };
     match outcome {
-        Ok(outcome) => Ok(Outcome {
-            text: diff(outcome.log.as_deref())?,
-            ..outcome
-        }),
+        Ok(outcome) => {
+            let text = diff(outcome.log.as_deref())?;
+            Ok(Outcome {
+                is_diff: text.as_ref().is_some_and(|text| !text.is_empty()),
+                text,
+                ..outcome
+            })
+        }
         // The original error matters more than a diff that cannot be read.
         Err(failure) if failure.tree == TreeState::Changed => Err(Failure {
             text: diff(failure.log.as_deref()).unwrap_or_default(),
+            is_diff: true,
             ..failure
         }),
         failed => failed,

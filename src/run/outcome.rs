@@ -14,6 +14,8 @@ pub struct Outcome {
     pub is_answer: bool,
     /// The requested output as plain text, such as a diff or a list.
     pub text: Option<String>,
+    /// True if the text is a unified diff.
+    pub is_diff: bool,
     /// True if the text is the document for programs, in a format of JSON.
     pub is_document: bool,
     /// True if output longer than the terminal is shown in a pager.
@@ -102,6 +104,8 @@ pub(crate) struct Failure {
     pub record: Option<Box<RunRecord>>,
     /// Output that can be shown despite the failure, as text.
     pub text: Option<String>,
+    /// True if the text is a unified diff.
+    pub is_diff: bool,
     /// The same output for a program that reads it, even when stdout gets text.
     pub report: Option<Box<Value>>,
 }
@@ -125,6 +129,7 @@ impl<E: Into<Error>> From<E> for Failure {
             log: None,
             record: None,
             text: None,
+            is_diff: false,
             report: None,
         }
     }

@@ -438,7 +438,10 @@ impl Output<'_> {
     /// Shows an agent's event. With `--quiet`, shows only its questions and the outcome.
     fn show(&self, event: &Event) {
         let is_wanted = match event {
-            Event::Finished { .. } | Event::Failed { .. } | Event::Shown(_) => true,
+            Event::Finished { .. }
+            | Event::Failed { .. }
+            | Event::Shown(_)
+            | Event::ShownDiff(_) => true,
             Event::Tool { asks, .. } => *asks,
             Event::Words(_) => self.options.asks,
             _ => false,
@@ -551,7 +554,7 @@ impl Output<'_> {
         }
         if self.format != OutputFormat::Text {
             // A write error would only obscure the failure already printed.
-            let _ = self.result("", document);
+            let _ = self.result("", false, document);
         }
     }
 }

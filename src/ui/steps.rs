@@ -171,7 +171,7 @@ impl Look {
         let mut before = "";
         match (shown.sign, &*shown.verb) {
             _ if shown.is_title_spared => {}
-            ("", "Error") => before = "error: ",
+            _ if shown.is_error => before = "error: ",
             ("", verb) => {
                 let text = format!("{verb} {}", shown.subject);
                 lines.extend(self.behind("", text.trim_start(), TOLD, shown.style));

@@ -102,28 +102,30 @@ impl RunCommand<'_, '_> {
             ProcessError::NotStarted { .. } => ToolError::failed(error.to_string()),
             error => ToolError::Fatal(error.into()),
         })?;
-        let (text, command, brief) = match ran {
+        let (text, command, brief, output) = match ran {
             Ran::Ended { status, output } => {
                 let command = match status {
                     CommandStatus::Exited(code) => CommandEnd::Exited(code),
                     _ => CommandEnd::Killed,
                 };
                 let text = format!("{status}\n{}", printed(&output));
-                (text, command, status.to_string())
+                (text, command, status.to_string(), output)
             }
             Ran::InBackground { id, output } => {
                 let brief = format!("goes on as {id}");
-                (backgrounded(&id, &output), CommandEnd::InBackground, brief)
+                let text = backgrounded(&id, &output);
+                (text, CommandEnd::InBackground, brief, output)
             }
             // The agent itself stops before its next step.
             Ran::Stopped { output } => return Err(ToolError::failed(stopped(&output))),
             Ran::TimedOut { output } => {
                 let text = timed_out(patience, &output);
-                (text, CommandEnd::Killed, "timed out".to_owned())
+                (text, CommandEnd::Killed, "timed out".to_owned(), output)
             }
         };
         Ok(ToolOutput {
             command,
+            printed: Some(printed(&output)),
             brief: Some(brief),
             ..ToolOutput::said(text)
         })

@@ -465,7 +465,7 @@ impl Host for AgentRun<'_> {
         }
         let reporter = self.context.reporter;
         if let Some(preview) = preview {
-            reporter.event(&Event::Shown(preview.to_owned()));
+            reporter.event(&Event::ShownDiff(preview.to_owned()));
         }
         reporter.event(&Event::Notice(question.sentence.clone()));
         let answer = self.answer_to(&question.sentence, "yes/no> ")?;

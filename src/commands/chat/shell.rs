@@ -9,15 +9,17 @@ use super::request::{by_itself, censored};
 use crate::agent::conversation::HistoryMessage;
 use crate::agent::permissions::{Permission, Permissions as _};
 use crate::agent::tagged::{Tag, tagged};
-use crate::agent::tool::{Arguments, Tool as _, ToolCall};
+use crate::agent::tool::{Arguments, OUTPUT_LIMIT, Tool as _, ToolCall, ToolOutput};
 use crate::agent::tools::command::{EXECUTE_COMMAND, Shell};
-use crate::agent::{AgentError, Host as _};
+use crate::agent::{AgentError, Host as _, ToolUse};
 use crate::commands::agent_run::AgentRun;
 use crate::commands::screen::Screen;
 use crate::model::Purpose;
 use crate::record::event::Event;
 use crate::record::question::{Answer, Question};
+use crate::record::tool::CommandEnd;
 use crate::run::outcome::Failure;
+use crate::sys::excerpt::text::bounded;
 
 /// Runs a command that the user has typed after `!`; the model sees it with the next request.
 ///
@@ -27,8 +29,10 @@ pub fn run_for_user(place: &ChatPlace<'_>, command: &str) -> Result<(), Failure>
     // The command runs as typed, but what looks like a credential in it is never shown or sent.
     let shown = &*censored(place, command);
     let about = format!("!{shown}");
-    let outcome = by_itself(place, &about, |run, conversation| {
-        let text = run_in(place, run, command, shown)?;
+    let mut printed = None;
+    by_itself(place, &about, |run, conversation| {
+        let (text, output) = run_in(place, run, command, shown)?;
+        printed = output.printed;
         let told = format!("The user has run this command:\n$ {shown}\n{text}");
         let attributes = [("tool", &*EXECUTE_COMMAND.name)];
         let told = tagged(Tag::TOOL_RESULT, &attributes, &told);
@@ -37,14 +41,9 @@ pub fn run_for_user(place: &ChatPlace<'_>, command: &str) -> Result<(), Failure>
         place.context.interrupt.check()?;
         Ok(text)
     })?;
-    // The first line says how the command ended, which is already shown beside it.
-    let printed = outcome.summary.split_once('\n');
-    let printed = printed.map_or("", |(_, printed)| printed.trim_end());
-    if !printed.is_empty() {
-        place
-            .context
-            .reporter
-            .event(&Event::Shown(printed.to_owned()));
+    // How the command ended is already shown beside it.
+    if let Some(printed) = printed.filter(|printed| !printed.is_empty()) {
+        place.context.reporter.event(&Event::Shown(printed));
     }
     Ok(())
 }
@@ -104,28 +103,35 @@ pub fn output_of(
         return Ok(Err("its arguments have a NUL character in them".to_owned()));
     };
     let with_arguments = format!("export ARGUMENTS={quoted}\n{command}");
+    let mut printed = None;
     let outcome = by_itself(place, &format!("!{command}"), |run, _| {
-        run_in(place, run, &with_arguments, command)
+        let (text, output) = run_in(place, run, &with_arguments, command)?;
+        // A successful exit code is left out: the output speaks for itself.
+        let is_done = output.command == CommandEnd::Exited(0);
+        printed = output.printed.filter(|_| is_done);
+        Ok(text)
     })?;
     place.context.interrupt.check().map_err(AgentError::from)?;
-    // A successful exit code is left out: the output speaks for itself.
-    let output = outcome.summary.strip_prefix("exit code: 0\n");
-    let output = output.unwrap_or(&outcome.summary).trim_end();
-    Ok(Ok(output.to_owned()))
+    Ok(Ok(printed.unwrap_or(outcome.summary).trim_end().to_owned()))
 }
 
-/// Runs a command in this run and returns its output; `shown` is the text of the command as users see it.
+/// Runs a command in this run and returns the text for the model, and the output; `shown` is the text of the command as
+/// users see it.
 fn run_in(
     place: &ChatPlace<'_>,
     run: &AgentRun<'_>,
     command: &str,
     shown: &str,
-) -> Result<String, AgentError> {
+) -> Result<(String, ToolOutput), AgentError> {
     let output_files = || run.command_output();
     let tool = place.base.command(Shell::Full, &output_files);
     let call = (&*EXECUTE_COMMAND.name, json!({"command": shown}));
-    let used = run.own_step(Purpose::COMMAND, call, || tool.run(&the_command(command)))?;
-    Ok(censored(place, &used.text))
+    let ToolUse {
+        text, mut output, ..
+    } = run.own_step(Purpose::COMMAND, call, || tool.run(&the_command(command)))?;
+    let shown = |text: &str| bounded(censored(place, text).trim_end(), OUTPUT_LIMIT);
+    output.printed = output.printed.as_deref().map(shown);
+    Ok((censored(place, &text), output))
 }
 
 fn the_command(command: &str) -> Arguments {

@@ -16,7 +16,7 @@ use crate::record::gate::GateRecord;
 use crate::record::orchestration::{EXECUTE_AGENT, READ_ARTIFACT};
 use crate::record::result::{self, AgentRecord, RunRecord};
 use crate::record::run_files::ORCHESTRATE;
-use crate::record::step::{Action, Step};
+use crate::record::step::{Action, BuildRecord, Step};
 use crate::run::code_context::CodeContext;
 use crate::run::context::Context;
 use crate::run::past::figures::taken_back;
@@ -268,7 +268,7 @@ impl Story {
         let took = build.map(|build| format!(", {}s", build.seconds));
         let (verb, took) = (build_verb(build), took.unwrap_or_default());
         self.line(format!("  build.sh {verb} ({status}){took}"));
-        if verb == "passed" {
+        if build.is_some_and(BuildRecord::passed) {
             return;
         }
         // Short output is shown in full.

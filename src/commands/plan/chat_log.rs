@@ -186,7 +186,10 @@ fn entry(event: &Event) -> Option<(&'static str, String)> {
             return Some((TOOL_RESULT, format!("{mark}{}", end.text)));
         }
         Event::Tasks(tasks) => joined(tasks.iter().map(ToString::to_string)),
-        Event::Notice(text) | Event::Shown(text) | Event::Changed { diff: text } => text.clone(),
+        Event::Notice(text)
+        | Event::Shown(text)
+        | Event::ShownDiff(text)
+        | Event::Changed { diff: text } => text.clone(),
         Event::Warning(text) => format!("warning: {text}"),
         Event::Started { log } => format!("log: {log}"),
         Event::Retrying {

@@ -431,7 +431,8 @@ fn is_attempt(step: &Step) -> bool {
     [Purpose::INITIAL, Purpose::ATTEMPT].contains(&step.purpose)
 }
 
-/// Returns the `[query]` section of a prompt, in the format of the run log.
+/// Returns the `[query]` section of a prompt, in the format of the run log: runs of every version have the query there,
+/// and most nowhere else.
 pub fn query_of(prompt: &str) -> Option<&str> {
     let (_, behind) = prompt.split_once("\n[query]\n")?;
     let end = behind.find("\n[codebase]\n");

@@ -44,14 +44,19 @@ impl Output<'_> {
         true
     }
 
-    /// Prints the result as text, or as the JSON `document`.
+    /// Prints the result as text, which may begin with a unified diff, or as the JSON `document`.
     ///
     /// # Errors
     /// When it cannot be written; a closed stdout is an error only in the JSON formats.
-    pub fn result(&self, text: &str, document: impl FnOnce() -> Value) -> io::Result<()> {
+    pub fn result(
+        &self,
+        text: &str,
+        is_diff: bool,
+        document: impl FnOnce() -> Value,
+    ) -> io::Result<()> {
         self.spinner.stop();
         match self.format {
-            OutputFormat::Text | OutputFormat::Csv => stdout::told(&self.ready(text)),
+            OutputFormat::Text | OutputFormat::Csv => stdout::told(&self.ready(text, is_diff)),
             OutputFormat::Json | OutputFormat::Sarif => json::document(self.redactor, &document()),
             OutputFormat::JsonL => self.lines.result(&document()),
         }
@@ -75,7 +80,7 @@ impl Output<'_> {
         self.spinner.stop();
         match self.format {
             OutputFormat::Text => json::document(self.redactor, report),
-            _ => self.result("", document),
+            _ => self.result("", false, document),
         }
     }
 
@@ -85,18 +90,18 @@ impl Output<'_> {
     /// When it cannot be written; a closed stdout is an error only in the JSON formats.
     pub fn paged(
         &self,
-        text: &str,
+        (text, is_diff): (&str, bool),
         pager: &Pager,
         document: impl FnOnce() -> Value,
     ) -> io::Result<()> {
         if self.format != OutputFormat::Text {
-            return self.result(text, document);
+            return self.result(text, is_diff, document);
         }
         self.spinner.stop();
         let size = size(io::stdout()).filter(|_| self.options.stdout_terminal);
         let redacted = self.redactor.text(text);
         let is_long = size.is_some_and(|(rows, columns)| lines_taken(&redacted, columns) >= rows);
-        let text = self.ready(text);
+        let text = self.ready(text, is_diff);
         if is_long && pager.show(&text, None) {
             return Ok(());
         }
@@ -104,9 +109,9 @@ impl Output<'_> {
     }
 
     /// Prepares a result for stdout.
-    fn ready(&self, text: &str) -> String {
+    fn ready(&self, text: &str, is_diff: bool) -> String {
         let mut text = self.redactor.text(text).into_owned();
-        if text.starts_with("diff --git ") {
+        if is_diff {
             // Elsewhere, a diff stays unchanged byte for byte, so that it can be applied.
             if self.options.stdout_terminal || self.options.runner == CiRunner::Told {
                 let lines = text.split_inclusive('\n');
@@ -151,7 +156,7 @@ impl Output<'_> {
         }
         self.spinner.stop();
         if !self.options.stdout_terminal {
-            return stdout::told(&self.ready(&format!("{text}{}", text::line_end(text))));
+            return stdout::told(&self.ready(&format!("{text}{}", text::line_end(text)), false));
         }
         let columns = self.stdout_columns().unwrap_or(80).saturating_sub(1);
         let text = self.redactor.text(text);

@@ -100,6 +100,7 @@ impl Transcript {
             Event::Notice(_)
             | Event::Status(_)
             | Event::Shown(_)
+            | Event::ShownDiff(_)
             | Event::Malformed { .. }
             | Event::Auditing
             | Event::Audited { .. }
