@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 use self::messages::{Block, Marks, Turn};
 use self::stream::MessageStream;
 use super::{
-    Delivery, End, Endpoint, ModelError, ModelSpec, Reply, Spent, Thinking, Tier, ToolChoice,
-    ToolSchema, Vendor, VendorError,
+    Delivery, End, Endpoint, ModelError, ModelSpec, ReasoningEffort, Reply, Spent, Thinking, Tier,
+    ToolChoice, ToolSchema, Vendor, VendorError,
 };
 use crate::model::manner::Constraint;
 use crate::model::message::{Call, Thought};
@@ -52,6 +52,12 @@ static ANTHROPIC: Vendor = Vendor {
     key_variables: &["ANTHROPIC_API_KEY"],
     url_variable: "ANTHROPIC_BASE_URL",
     url: Some("https://api.anthropic.com"),
+    is_local: false,
+    refuses_tiers: true,
+    takes_temperature: false,
+    is_shared: false,
+    is_listed: true,
+    key_prefixes: &["sk-ant-"],
     key_header: ("x-api-key", ""),
     models_path: "/v1/models?limit=1000",
 };
@@ -140,6 +146,16 @@ impl Wire for Anthropic {
             key_file: ANTHROPIC.key_file.map(str::to_owned),
             max_output_tokens: Some(MAX_OUTPUT_TOKENS),
             ..new
+        }
+    }
+
+    fn check_entry(&self, spec: &ModelSpec) -> Result<(), String> {
+        match spec.reasoning_effort {
+            Some(effort @ (ReasoningEffort::None | ReasoningEffort::Minimal)) => Err(format!(
+                "the provider `anthropic` does not take the `reasoningEffort` `{}`, but low, medium, high, xhigh, max",
+                effort.word()
+            )),
+            _ => Ok(()),
         }
     }
 

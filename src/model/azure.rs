@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::openai::{Dialect, OpenAi, filtered};
 use super::{
-    Delivery, Endpoint, ModelError, ModelSpec, Origin, Provider, Reply, ToolChoice, ToolForm,
+    Delivery, Endpoint, ModelError, ModelSpec, Origin, Provider, Reply, Tier, ToolChoice, ToolForm,
     Vendor, VendorError,
 };
 use crate::model::wire::{Asked, Assembler, Wire};
@@ -42,7 +42,11 @@ pub fn azure_spec(endpoint: &Endpoint, deployment: &str, api_version: Option<&st
 ///
 /// # Errors
 /// When one of the names needs escaping.
-pub(super) fn check(spec: &ModelSpec) -> Result<(), String> {
+fn check(spec: &ModelSpec) -> Result<(), String> {
+    if spec.reasoning_effort.is_some() || spec.tier != Tier::Standard {
+        let fields = "`reasoningEffort` and `serviceTier`";
+        return Err(format!("{fields} are not for the provider `azure`"));
+    }
     if !is_plain(&spec.id) {
         return Err(format!(
             "`{}` is not the name of a deployment, which is made of letters, digits and `-_.`",
@@ -81,6 +85,12 @@ static AZURE: Vendor = Vendor {
     key_variables: &["AZURE_OPENAI_API_KEY"],
     url_variable: "AZURE_OPENAI_BASE_URL",
     url: None,
+    is_local: false,
+    refuses_tiers: true,
+    takes_temperature: false,
+    is_shared: false,
+    is_listed: false,
+    key_prefixes: &[],
     key_header: ("api-key", ""),
     models_path: "/models",
 };
@@ -96,6 +106,10 @@ impl Wire for Azure {
             max_output_tokens: Some(MAX_OUTPUT_TOKENS),
             ..new
         }
+    }
+
+    fn check_entry(&self, spec: &ModelSpec) -> Result<(), String> {
+        check(spec)
     }
 
     fn url(&self, endpoint: &Endpoint, spec: &ModelSpec, _delivery: Delivery) -> String {

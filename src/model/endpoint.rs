@@ -28,7 +28,7 @@ pub fn of(
         })?;
         return Endpoint::parse(variable, standard, has_key);
     };
-    if spec.provider != Provider::Ollama {
+    if !vendor.is_local {
         return Endpoint::parse(variable, value, has_key);
     }
     let not_a_url = || EndpointProblem::NotAUrl {
@@ -42,8 +42,9 @@ pub fn of(
 
 /// The base URL, unless it is the provider's own service, or Ollama on this machine.
 pub fn differing(endpoint: &Endpoint, provider: Provider) -> Option<&str> {
-    let is_usual = provider == Provider::Ollama && endpoint.is_this_machine();
-    (Some(endpoint.base()) != provider.vendor().url && !is_usual).then_some(endpoint.base())
+    let vendor = provider.vendor();
+    let is_usual = vendor.is_local && endpoint.is_this_machine();
+    (Some(endpoint.base()) != vendor.url && !is_usual).then_some(endpoint.base())
 }
 
 #[cfg(test)]

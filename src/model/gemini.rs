@@ -55,6 +55,12 @@ static GEMINI: Vendor = Vendor {
     key_variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
     url_variable: "GOOGLE_GEMINI_BASE_URL",
     url: Some("https://generativelanguage.googleapis.com"),
+    is_local: false,
+    refuses_tiers: false,
+    takes_temperature: true,
+    is_shared: false,
+    is_listed: false,
+    key_prefixes: &["AIza", "AQ."],
     key_header: ("x-goog-api-key", ""),
     models_path: "/v1beta/models",
 };

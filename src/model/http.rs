@@ -22,8 +22,8 @@ use super::error::{ANSWER_LIMIT, Setup};
 use super::manner::{LINE, Manner, refuses_schema};
 use super::pace::Pace;
 use super::{
-    Answer, Delivery, Listener, Model, ModelError, ModelSpec, Provider, Reply, Request, Route,
-    StepId, Tier, VendorServer,
+    Answer, Delivery, Listener, Model, ModelError, ModelSpec, Reply, Request, Route, StepId, Tier,
+    VendorServer,
 };
 use crate::model::wire::{Assembler, Wire};
 use crate::secret::ApiKey;
@@ -248,7 +248,7 @@ impl<'a> HttpModel<'a> {
             ..manner
         });
         let asks_usage =
-            manner.delivery == Delivery::Streamed && self.spec.provider == Provider::OpenAi;
+            manner.delivery == Delivery::Streamed && self.spec.provider.vendor().is_shared;
         let plainly = asks_usage.then_some(Manner {
             delivery: Delivery::StreamedPlainly,
             ..manner
@@ -378,12 +378,9 @@ impl<'a> HttpModel<'a> {
 
     /// Returns whether the server is the user's own, not a vendor's.
     fn is_users_own(&self) -> bool {
-        match self.spec.provider {
-            Provider::Ollama => true,
-            // The vendor hosts the resource, even though its address is the user's.
-            Provider::Azure => false,
-            _ => self.spec.base_url.is_some(),
-        }
+        let vendor = self.spec.provider.vendor();
+        // A vendor whose users name their own address hosts the server all the same.
+        vendor.is_local || vendor.url.is_some() && self.spec.base_url.is_some()
     }
 }
 

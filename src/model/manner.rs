@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::Value;
 
-use super::{Delivery, Form, ModelSpec, Provider};
+use super::{Delivery, Form, ModelSpec};
 use crate::sys::text;
 
 /// The features that requests to a server use.
@@ -39,8 +39,7 @@ impl Manner {
 
     /// The query's temperature, if it is sent. Unlike the entry's, it can be left out.
     pub fn queries_temperature(self, spec: &ModelSpec, form: &Form) -> Option<f64> {
-        let refuses =
-            spec.is_openais_own() || matches!(spec.provider, Provider::Azure | Provider::Anthropic);
+        let refuses = spec.is_openais_own() || !spec.provider.vendor().takes_temperature;
         let is_told = self.takes_temperature && spec.temperature.is_none() && !refuses;
         form.temperature.filter(|_| is_told)
     }

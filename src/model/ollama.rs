@@ -43,6 +43,12 @@ static OLLAMA: Vendor = Vendor {
     key_variables: &[],
     url_variable: "OLLAMA_HOST",
     url: Some("http://127.0.0.1:11434"),
+    is_local: true,
+    refuses_tiers: false,
+    takes_temperature: true,
+    is_shared: false,
+    is_listed: false,
+    key_prefixes: &[],
     // Ollama itself needs no key; a proxy in front of it may.
     key_header: ("authorization", "Bearer "),
     models_path: "/api/tags",

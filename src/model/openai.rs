@@ -52,6 +52,12 @@ static OPENAI: Vendor = Vendor {
     key_variables: &["OPENAI_API_KEY"],
     url_variable: "OPENAI_BASE_URL",
     url: Some("https://api.openai.com/v1"),
+    is_local: false,
+    refuses_tiers: false,
+    takes_temperature: true,
+    is_shared: true,
+    is_listed: false,
+    key_prefixes: &["sk-proj-", "sk-svcacct-"],
     key_header: ("authorization", "Bearer "),
     models_path: "/models",
 };

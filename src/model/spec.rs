@@ -85,9 +85,9 @@ impl ModelSpec {
         }
     }
 
-    /// The vendor's name for the model; `None` for Azure, where the id is the user's own name for a deployment.
+    /// The vendor's name for the model; `None` if the id is the user's own name for a deployment.
     pub fn vendors_name(&self) -> Option<&str> {
-        (self.provider != Provider::Azure).then_some(&*self.id)
+        self.provider.vendor().url.map(|_| &*self.id)
     }
 
     /// Returns whether it is one of OpenAI's own models, judging by its name; those accept the API's newer fields.
@@ -186,8 +186,20 @@ pub struct Vendor {
     pub key_variables: &'static [&'static str],
     /// The environment variable that names another server.
     pub url_variable: &'static str,
-    /// The base URL of the vendor's own server; `None` if users have servers of their own.
+    /// The base URL of the vendor's own server; `None` if users have servers of their own, where they name the models.
     pub url: Option<&'static str>,
+    /// True if the server usually is the user's machine, and has the models that were pulled to it.
+    pub is_local: bool,
+    /// True if the vendor has no service tiers, and rejects requests that name one.
+    pub refuses_tiers: bool,
+    /// True if a query may set the temperature.
+    pub takes_temperature: bool,
+    /// True if other vendors' servers speak the same format, some without all of its fields.
+    pub is_shared: bool,
+    /// True if the vendor's list of models completes the table, and names all that a key may ask.
+    pub is_listed: bool,
+    /// The beginnings of the vendor's keys that no other vendor's have.
+    pub key_prefixes: &'static [&'static str],
     /// The header that carries the key: its name, and the prefix of the key in its value.
     pub key_header: (&'static str, &'static str),
     /// The path that lists the models available to a key, as a whole or in pages like Anthropic's.

@@ -20,8 +20,7 @@ use serde_json::value::RawValue;
 use self::form::{File, ModelEntry, Rules, is_name};
 pub use self::task::TaskType;
 use super::{
-    Endpoint, ListedModel, ModelSpec, Origin, Place, Provider, Purpose, ReasoningEffort, Tier,
-    azure, catalogue, retired, served,
+    Endpoint, ListedModel, ModelSpec, Origin, Place, Provider, Purpose, catalogue, retired, served,
 };
 use crate::model::price::Price;
 use crate::sys::positions::{self, Misplaced, Positions};
@@ -80,44 +79,13 @@ pub struct Unselected {
 
 /// Checks that the fields of an entry are compatible with each other and with its provider.
 fn check(spec: &ModelSpec) -> Result<(), String> {
-    let provider = spec.provider;
-    let effort = spec.reasoning_effort;
-    let only_for =
-        |field: &str, provider: &str| Err(format!("{field} for the provider `{provider}`"));
-    if provider != Provider::Ollama && (spec.num_ctx.is_some() || spec.keep_alive.is_some()) {
-        return only_for("`numCtx` and `keepAlive` are", "ollama");
-    }
-    if provider != Provider::Azure && spec.api_version.is_some() {
-        return only_for("`apiVersion` is", "azure");
-    }
-    if provider != Provider::Anthropic && spec.thinking.is_some() {
-        return only_for("`thinking` is", "anthropic");
-    }
-    match (provider, effort) {
-        (Provider::Azure, _) if effort.is_some() || spec.tier != Tier::Standard => {
-            return only_for("`reasoningEffort` and `serviceTier` are not", "azure");
-        }
-        (Provider::Azure, _) => azure::check(spec)?,
-        (Provider::Anthropic, _) if spec.tier != Tier::Standard => {
-            return only_for("`serviceTier` is not", "anthropic");
-        }
-        (
-            Provider::Anthropic,
-            Some(effort @ (ReasoningEffort::None | ReasoningEffort::Minimal)),
-        ) => {
-            return Err(format!(
-                "the provider `anthropic` does not take the `reasoningEffort` `{}`, but low, medium, high, xhigh, max",
-                effort.word()
-            ));
-        }
-        _ => {}
-    }
+    spec.provider.check(spec)?;
     if let (Some(url), Some(_)) = (&spec.base_url, &spec.key_file) {
         let checked = Endpoint::parse("baseUrl", url, true);
         checked.map_err(|problem| problem.to_string())?;
     }
     let taken = catalogue::known(&spec.id).and_then(|known| known.efforts.as_deref());
-    match (effort, taken) {
+    match (spec.reasoning_effort, taken) {
         (Some(effort), Some(taken)) if !taken.contains(&effort) => {
             let words: Vec<String> = taken.iter().map(|effort| effort.word()).collect();
             Err(format!(
@@ -171,9 +139,9 @@ impl ModelTable {
             })?;
         }
         // The specification's models and the user's own come first.
-        table.models.sort_by_key(|spec| {
-            spec.provider == Provider::Anthropic && spec.origin == Origin::BuiltIn
-        });
+        table
+            .models
+            .sort_by_key(|spec| spec.provider.vendor().is_listed && spec.origin == Origin::BuiltIn);
         Ok(table)
     }
 
@@ -307,12 +275,12 @@ impl ModelTable {
         })
     }
 
-    /// Adds the models of Anthropic's list, except those that are in the table or a version of one that is.
-    pub fn add_listed(&mut self, listed: &[ListedModel]) {
+    /// Adds the models of the provider's list, except those that are in the table or a version of one that is.
+    pub fn add_listed(&mut self, provider: Provider, listed: &[ListedModel]) {
         for model in listed {
             let mut ids = self.models.iter().map(|spec| &spec.id);
             if !ids.any(|id| served::is_same(id, &model.id)) {
-                let known = Provider::Anthropic.spec(&model.id);
+                let known = provider.spec(&model.id);
                 self.models.push(ModelSpec {
                     context_window: model.max_input_tokens,
                     max_output_tokens: model.max_tokens.and_then(|most| most.try_into().ok()),

@@ -3,10 +3,22 @@
 use super::error::ModelError;
 use super::reply::Reply;
 use super::spec::{ModelSpec, Provider, Vendor};
+use super::tier::Tier;
 use super::wire::Wire;
 use super::{anthropic, azure, gemini, ollama, openai};
 
 impl Provider {
+    /// All providers.
+    pub const ALL: [Self; 5] = [
+        Self::Gemini,
+        Self::OpenAi,
+        Self::Ollama,
+        Self::Azure,
+        Self::Anthropic,
+    ];
+    /// The provider of models on the user's machine.
+    pub const LOCAL: Self = Self::Ollama;
+
     /// Facts about the provider's vendor.
     pub fn vendor(self) -> &'static Vendor {
         self.wire().vendor()
@@ -15,6 +27,36 @@ impl Provider {
     /// The provider with this name in configuration files.
     pub fn named(word: &str) -> Option<Self> {
         serde_json::from_value(word.into()).ok()
+    }
+
+    /// Checks the fields of an entry that not every vendor has.
+    ///
+    /// # Errors
+    /// When a field is not for the vendor, or not with this value.
+    pub(super) fn check(self, spec: &ModelSpec) -> Result<(), String> {
+        for (is_set, field, owner) in [
+            (
+                spec.num_ctx.is_some() || spec.keep_alive.is_some(),
+                "`numCtx` and `keepAlive` are",
+                Self::Ollama,
+            ),
+            (spec.api_version.is_some(), "`apiVersion` is", Self::Azure),
+            (spec.thinking.is_some(), "`thinking` is", Self::Anthropic),
+        ] {
+            if is_set && self != owner {
+                return Err(format!(
+                    "{field} for the provider `{}`",
+                    owner.vendor().word
+                ));
+            }
+        }
+        self.wire().check_entry(spec)?;
+        let vendor = self.vendor();
+        if spec.tier != Tier::Standard && vendor.refuses_tiers {
+            let word = vendor.word;
+            return Err(format!("`serviceTier` is not for the provider `{word}`"));
+        }
+        Ok(())
     }
 
     /// Creates an entry for a model of which only the name is known.

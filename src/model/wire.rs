@@ -66,6 +66,14 @@ pub(super) trait Wire: Sync {
         new
     }
 
+    /// Checks the values of an entry's fields.
+    ///
+    /// # Errors
+    /// When the vendor does not take one.
+    fn check_entry(&self, _spec: &ModelSpec) -> Result<(), String> {
+        Ok(())
+    }
+
     /// The URL of a call to the server at `endpoint`.
     fn url(&self, endpoint: &Endpoint, spec: &ModelSpec, delivery: Delivery) -> String;
 

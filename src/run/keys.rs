@@ -275,9 +275,9 @@ pub fn of_account(context: &Context<'_>, account: &Account) -> Result<FoundKey, 
 }
 
 /// The variables that may hold the key: the vendor's, unless the entry names a server of its own, which needs a key of
-/// its own. Azure's server is always named by the user.
+/// its own. A vendor without a usual server has none but those.
 pub fn variables(spec: &ModelSpec) -> &'static [&'static str] {
-    if spec.base_url.is_some() && spec.provider != Provider::Azure {
+    if spec.base_url.is_some() && spec.provider.vendor().url.is_some() {
         return &[];
     }
     spec.provider.vendor().key_variables

@@ -175,9 +175,9 @@ impl Models<'_> {
         if self.is_replay {
             return;
         }
-        // Azure has no default server: its users always name one.
+        // Where there is no usual server, users always name one.
         let told = self.all();
-        let told = told.filter(|model| model.spec.provider != Provider::Azure);
+        let told = told.filter(|model| model.spec.provider.vendor().url.is_some());
         let told = told.filter_map(SelectedModel::elsewhere);
         for (model, url) in told.collect::<BTreeMap<_, _>>() {
             context.notice(format!(
@@ -379,9 +379,9 @@ impl<'a> SelectedModel<'a> {
         let base_url = base_url.map(str::to_owned);
         let (key, key_source) = found?;
         let route = Route { key, ..route };
-        let is_ollamas = spec.provider == Provider::Ollama;
+        let is_local = spec.provider.vendor().is_local;
         let server =
-            is_ollamas.then(|| VendorServer::new(spec.provider, route.clone(), context.interrupt));
+            is_local.then(|| VendorServer::new(spec.provider, route.clone(), context.interrupt));
         let model = HttpModel::new(
             spec.clone(),
             route,
@@ -489,7 +489,7 @@ pub fn named_or_installed(context: &Context<'_>, name: &str) -> Result<ModelSpec
 
 /// The model of that name on the Ollama server of the environment, if one answers and has it.
 fn installed_model(context: &Context<'_>, name: &str) -> Option<ModelSpec> {
-    let mut spec = ModelSpec::new(name, Provider::Ollama);
+    let mut spec = ModelSpec::new(name, Provider::LOCAL);
     let route = route(context, &spec, false).ok()?;
     let server = VendorServer::new(spec.provider, route, context.interrupt);
     if server.lack(name, &server.installed().ok()?).is_some() {

@@ -48,9 +48,9 @@ pub enum ChatError {
     )]
     NoNativeTools(String),
     /// The vendor has no service tiers.
-    #[error("`--tier` is not for Anthropic's models: they are served in one tier")]
+    #[error("`--tier` is not for {0}'s models: they are served in one tier")]
     #[diagnostic(code("usage"), help("leave it out"))]
-    NoTiers,
+    NoTiers(&'static str),
     /// The account does not exist.
     #[error(transparent)]
     #[diagnostic(

@@ -159,17 +159,12 @@ pub fn log_in_with(
 
 /// Recognises the vendor of a key by its prefix; `None` if unknown.
 pub fn provider_of(key: &str) -> Option<Provider> {
-    let prefixes = [
-        ("sk-ant-", Provider::Anthropic),
-        ("AIza", Provider::Gemini),
-        ("AQ.", Provider::Gemini),
-        ("sk-proj-", Provider::OpenAi),
-        ("sk-svcacct-", Provider::OpenAi),
-    ];
-    let mut known = prefixes.into_iter();
-    known
-        .find(|(prefix, _)| key.trim_start().starts_with(prefix))
-        .map(|(_, provider)| provider)
+    let key = key.trim_start();
+    let mut all = Provider::ALL.into_iter();
+    all.find(|provider| {
+        let mut prefixes = provider.vendor().key_prefixes.iter();
+        prefixes.any(|prefix| key.starts_with(prefix))
+    })
 }
 
 /// Executes `/logout`: removes the active account.
@@ -413,9 +408,13 @@ fn load(home: &Path) -> Result<Accounts, Error> {
 
 /// Checks a key by asking the vendor for its models. Returns the reason if that is not possible.
 fn check(context: &Context<'_>, provider: Provider, key: &ApiKey) -> Result<Option<String>, Error> {
-    // A resource in Azure has an address of its own, which an account does not include.
-    if provider == Provider::Azure {
-        return Ok(Some("Azure's servers are its users' own".to_owned()));
+    // Such a server has an address of its own, which an account does not include.
+    let vendor = provider.vendor();
+    if vendor.url.is_none() {
+        return Ok(Some(format!(
+            "{}'s servers are its users' own",
+            vendor.name
+        )));
     }
     match server(context, provider, key)?.check_key() {
         Ok(()) => Ok(None),

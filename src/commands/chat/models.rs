@@ -9,9 +9,7 @@ use super::login::{self, ChatKey};
 use crate::commands::models::HOME_FILE;
 use crate::commands::talk::model_menu;
 use crate::model::price::Rates;
-use crate::model::{
-    CHAT_MODELS, ListedModel, ModelSpec, ModelTable, Provider, ToolForm, retired, served,
-};
+use crate::model::{CHAT_MODELS, ListedModel, ModelSpec, ModelTable, ToolForm, retired, served};
 use crate::record::replay::Recording;
 use crate::run::agent_models;
 use crate::run::context::{Context, ModelChoice};
@@ -109,8 +107,9 @@ pub fn models<'c>(
     spec: ModelSpec,
     key: &ChatKey,
 ) -> Result<Models<'c>, Error> {
-    if choice.tier.is_some() && spec.provider == Provider::Anthropic {
-        return Err(ChatError::NoTiers.into());
+    let vendor = spec.provider.vendor();
+    if choice.tier.is_some() && vendor.refuses_tiers {
+        return Err(ChatError::NoTiers(vendor.name).into());
     }
     let recording = selection::find_recording(context, choice)?;
     let (key, source) = selection::key_of(key.found().cloned());
@@ -133,7 +132,7 @@ fn description(spec: &ModelSpec, listed: Option<&[ListedModel]>) -> String {
     });
     let name = match by_vendor {
         // A server with its own `base_url` may offer other models.
-        Some(None) if spec.base_url.is_none() && spec.provider == Provider::Anthropic => {
+        Some(None) if spec.base_url.is_none() && spec.provider.vendor().is_listed => {
             Some("not offered for this key".to_owned())
         }
         Some(Some(model)) if !model.display_name.trim().is_empty() => {

@@ -29,7 +29,7 @@ use crate::commands::workspace::{AgentOptions, Workspace, check_keys, kept};
 use crate::exec::sandbox::SandboxMode;
 use crate::model::message::Role;
 use crate::model::usage::Usage;
-use crate::model::{ModelTable, Provider, Purpose};
+use crate::model::{ModelTable, Purpose};
 use crate::project::home::{AGENT_FOLDER, CHAT};
 use crate::record::event::Event;
 use crate::record::mode::{Mode, SharedMode};
@@ -404,14 +404,15 @@ impl<'c> ChatPlace<'c> {
         let asked = &self.base.models.first.spec;
         // Without the vendor's list, the table alone is enough.
         let found = self.key.found();
-        let found = found.filter(|_| asked.provider == Provider::Anthropic);
+        let provider = asked.provider;
+        let found = found.filter(|_| provider.vendor().is_listed);
         let listed = found.and_then(|found| {
-            let server = login::server(self.context, Provider::Anthropic, &found.key).ok()?;
+            let server = login::server(self.context, provider, &found.key).ok()?;
             server.models().ok()
         });
         self.context.interrupt.check()?;
         let mut table = self.table.clone();
-        table.add_listed(listed.as_deref().unwrap_or_default());
+        table.add_listed(provider, listed.as_deref().unwrap_or_default());
         self.table = table.for_chat();
         Ok(models::menu(&self.table, listed.as_deref(), &asked.name))
     }

@@ -738,7 +738,7 @@ fn chat(told: &mut Told) {
         successor: "d",
     });
     told.error(ChatError::NoNativeTools("c".to_owned()));
-    told.error(ChatError::NoTiers);
+    told.error(ChatError::NoTiers("Anthropic"));
     told.error(ChatError::Account(NoAccount::NotAName));
     told.error(ChatError::Account(NoAccount::Unknown {
         known: vec![s("home")],

@@ -12,7 +12,7 @@ use super::*;
 use crate::model::message::{Message, Role};
 use crate::model::tests::Quiet;
 use crate::model::wire::Asked;
-use crate::model::{Endpoint, Proxies};
+use crate::model::{Endpoint, Provider, Proxies};
 use crate::model::{Form, Thinking, Vendor, VendorError};
 use crate::secret::ApiKey;
 use crate::sys::environment::SystemClock;
@@ -323,6 +323,12 @@ static SEVENTH: Vendor = Vendor {
     key_variables: &["SEVENTH_API_KEY"],
     url_variable: "SEVENTH_BASE_URL",
     url: None,
+    is_local: false,
+    refuses_tiers: false,
+    takes_temperature: true,
+    is_shared: false,
+    is_listed: false,
+    key_prefixes: &[],
     key_header: ("x-seventh-key", ""),
     models_path: "/models",
 };

@@ -463,7 +463,7 @@ fn what_the_vendor_lists_besides_is_added_once() {
         listed("claude-next", Some(2_000_000)),
     ];
     for _ in 0..2 {
-        table.add_listed(&list);
+        table.add_listed(Provider::Anthropic, &list);
     }
     assert_eq!(
         table.names(),

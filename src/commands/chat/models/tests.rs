@@ -1,6 +1,7 @@
 //! Tests of the models on offer, and of the messages about others.
 
 use super::*;
+use crate::model::Provider;
 use crate::sys::exit::Exit;
 
 fn chat_table() -> ModelTable {
@@ -68,7 +69,7 @@ fn the_menu_has_windows_prices_and_what_the_vendor_adds() {
         listed("claude-haiku-5-5", ""),
         listed("claude-next", "Next\u{1b}[2J\nline"),
     ];
-    table.add_listed(&list);
+    table.add_listed(Provider::Anthropic, &list);
     let menu = menu(&table, Some(&list), "claude-next");
     let told: Vec<&str> = menu.items.iter().map(|(_, told)| &**told).collect();
     assert_eq!(menu.at, 6);
