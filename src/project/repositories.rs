@@ -6,8 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, FileType};
-use std::io;
+use std::fs::FileType;
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
@@ -15,7 +14,7 @@ use rustix::io::Errno;
 use super::gitignore::{GITIGNORE, IgnoreRules};
 use super::index::TrackedPaths;
 use super::repository::{DOT_GIT, Repository, is_git_directory, is_top};
-use crate::sys::files::{PathError, is_missing};
+use crate::sys::files::{PathError, is_missing, listed};
 use crate::sys::identity::{FileIdentity, identity};
 
 /// A search of a project, with the ignore rules in force when it was created. Rules that are added later cannot hide
@@ -142,34 +141,29 @@ impl ProjectSearch {
     }
 }
 
-/// Returns the names in a directory and their file types. If it cannot be listed but files in it can still be
-/// opened by name, tries only the relevant names.
+/// Returns the names in a directory and their file types; only git's own if it cannot be listed but files in it can
+/// still be opened by name.
 fn names(
     place: &Path,
     found: &mut GitFiles,
 ) -> Result<Vec<(OsString, Option<FileType>)>, PathError> {
-    let is_made_so = |error: &io::Error| {
-        let errno = Errno::from_io_error(error);
-        errno.is_some_and(|errno| matches!(errno, Errno::ACCESS | Errno::PERM | Errno::NAMETOOLONG))
-    };
-    match fs::read_dir(place) {
-        Ok(entries) => {
-            let named = entries.flatten();
-            let named = named.map(|entry| (entry.file_name(), entry.file_type().ok()));
-            Ok(named.collect())
+    let tried: Vec<_> = [DOT_GIT, GITIGNORE]
+        .into_iter()
+        .chain(LAYOUT)
+        .map(OsStr::new)
+        .collect();
+    let (names, unlisted) = listed(place, &tried);
+    if let Some(error) = unlisted.filter(|error| !is_missing(error)) {
+        let errno = Errno::from_io_error(&error);
+        if !matches!(
+            errno,
+            Some(Errno::ACCESS | Errno::PERM | Errno::NAMETOOLONG)
+        ) {
+            return Err(PathError::of("read", place)(error));
         }
-        Err(error) if is_missing(&error) => Ok(Vec::new()),
-        Err(error) if is_made_so(&error) => {
-            found.unlisted.push(place.to_path_buf());
-            let names = [DOT_GIT, GITIGNORE].into_iter().chain(LAYOUT);
-            let found = names.filter_map(|name| {
-                let found = place.join(name).symlink_metadata().ok()?;
-                Some((OsString::from(name), Some(found.file_type())))
-            });
-            Ok(found.collect())
-        }
-        Err(error) => Err(PathError::of("read", place)(error)),
+        found.unlisted.push(place.to_path_buf());
     }
+    Ok(names)
 }
 
 /// Names that make up a repository.
@@ -211,6 +205,7 @@ impl RepositoryState {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::os::unix::fs::symlink;
 
     fn write(root: &Path, name: &str, content: &str) {

@@ -4,7 +4,8 @@
 //! blocks, that a link at the end of a path is followed only if the caller allows it, and that no more is read than the
 //! caller allows. Lints prevent other code from opening files by other means.
 
-use std::fs::File;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, FileType};
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
@@ -83,6 +84,28 @@ impl<T> IfThere<T> for io::Result<T> {
         match self {
             Err(error) if is_missing(&error) => Ok(None),
             there => there.map(Some),
+        }
+    }
+}
+
+/// Lists the names in a directory with their file types, which may be unknown. If it cannot be listed, returns the error
+/// and those of the names `tried` that are there: files in it may still be opened by name.
+pub(crate) fn listed(
+    directory: &Path,
+    tried: &[&OsStr],
+) -> (Vec<(OsString, Option<FileType>)>, Option<io::Error>) {
+    match fs::read_dir(directory) {
+        Ok(entries) => {
+            let named = entries.flatten();
+            let named = named.map(|entry| (entry.file_name(), entry.file_type().ok()));
+            (named.collect(), None)
+        }
+        Err(error) => {
+            let found = tried.iter().filter_map(|name| {
+                let found = directory.join(name).symlink_metadata().ok()?;
+                Some(((*name).to_owned(), Some(found.file_type())))
+            });
+            (found.collect(), Some(error))
         }
     }
 }

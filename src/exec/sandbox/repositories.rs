@@ -2,11 +2,11 @@
 //!
 //! Reads only the project's directories and git's own small files.
 
-use std::ffi::{OsStr, OsString};
-use std::fs::{self, FileType};
+use std::ffi::OsStr;
+use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::sys::files::{Links, beginning};
+use crate::sys::files::{Links, beginning, listed};
 
 /// Maximum length of a path in bytes.
 const LONGEST: u64 = 8192;
@@ -32,11 +32,16 @@ impl Nested {
     pub fn find(root: &Path, keys: &Path) -> Self {
         let mut found = Self::default();
         let mut pending = vec![root.to_path_buf()];
+        let searched: Vec<_> = keys
+            .file_name()
+            .into_iter()
+            .chain([OsStr::new(DOT_GIT)])
+            .collect();
         while let Some(directory) = pending.pop() {
             let is_root = directory == root;
-            for (name, kind) in names(&directory, keys) {
+            for (name, kind) in listed(&directory, &searched).0 {
                 let path = directory.join(&name);
-                let is_directory = kind.is_dir();
+                let is_directory = kind.is_some_and(|kind| kind.is_dir());
                 if name == DOT_GIT {
                     if !is_root {
                         found.repositories.push(path);
@@ -56,22 +61,6 @@ impl Nested {
         found.keys.sort();
         found
     }
-}
-
-/// Returns the names in a directory and their file types. In a directory that cannot be listed, only the names that are
-/// searched for are tried: files in it can still be opened by name.
-fn names(directory: &Path, keys: &Path) -> Vec<(OsString, FileType)> {
-    let Ok(entries) = fs::read_dir(directory) else {
-        let wanted = [Some(OsStr::new(DOT_GIT)), keys.file_name()];
-        let found = wanted.into_iter().flatten().filter_map(|name| {
-            let found = directory.join(name).symlink_metadata().ok()?;
-            Some((name.to_owned(), found.file_type()))
-        });
-        return found.collect();
-    };
-    let found = entries.flatten();
-    let found = found.filter_map(|entry| Some((entry.file_name(), entry.file_type().ok()?)));
-    found.collect()
 }
 
 /// Returns these repositories and the folders that belong to them elsewhere: those that `.git` files point to, and
