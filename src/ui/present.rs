@@ -34,8 +34,6 @@ pub struct Shown {
     pub body: Vec<Part>,
     /// True if the verb is a title that can be omitted at a terminal.
     pub is_title_spared: bool,
-    /// True if it is the error with which the command ended.
-    pub is_error: bool,
 }
 
 /// A part of the text below a headline, on its own lines.
@@ -109,8 +107,11 @@ pub fn present(event: &Event) -> Option<Shown> {
         Event::Thoughts(text) if text.trim().is_empty() => return None,
         Event::Thoughts(text) => Shown::spared("Thoughts", vec![Part::Text(text.clone(), dim)]),
         Event::Words(text) => Shown::spared("Said", vec![Part::Text(text.clone(), dim)]),
-        Event::Shown(text) => Shown::spared("Shown", vec![Part::Output(text.clone())]),
-        Event::ShownDiff(diff) => Shown::spared("Shown", vec![Part::Diff(diff.clone())]),
+        Event::Shown(text) => {
+            let is_diff = text.starts_with("diff --git ");
+            let form = if is_diff { Part::Diff } else { Part::Output };
+            Shown::spared("Shown", vec![form(text.clone())])
+        }
         Event::Tasks(tasks) if tasks.is_empty() => return None,
         Event::Tasks(tasks) => {
             let tasks = tasks.iter().cloned().map(Part::Task);
@@ -187,10 +188,7 @@ pub fn present(event: &Event) -> Option<Shown> {
             let hint = hint.map(|hint| Part::Text(hint, plain));
             let error = Part::Text(error.clone(), red);
             let body = std::iter::once(error).chain(hint).chain(log(folder));
-            Shown {
-                is_error: true,
-                ..Shown::titled("Error", red, body.collect())
-            }
+            Shown::titled("Error", red, body.collect())
         }
         _ => return None,
     })
@@ -228,54 +226,47 @@ fn awaited_since(event: &Event, waited: Duration) -> String {
 /// Describes a branch on a server as [`awaited`] does, but in short, and with what a narrow screen must not cut at the
 /// beginning: the number of the review, and the time of all the work.
 pub fn awaited_in_all(event: &Event) -> String {
-    let branch = branch(event, SHORT_ID);
+    let [agent, review] = on_branch(event, SHORT_ID);
     match event {
-        Event::Waiting { total, .. } => {
-            format!("{}, {} in all: {branch}", review(event), elapsed(*total))
-        }
-        _ => branch,
+        Event::Waiting { total, .. } => format!("{review}, {} in all: {agent}", elapsed(*total)),
+        _ => agent,
     }
 }
 
 /// Describes a branch on a server, with `id_length` characters of its id: `claude_code on branch 1f2e3d4c…
 /// (running), review 3 of 8`.
 pub fn awaited(event: &Event, id_length: usize) -> String {
-    let branch = branch(event, id_length);
-    match event {
-        Event::Waiting { .. } => format!("{branch}, {}", review(event)),
-        _ => branch,
-    }
+    let parts = on_branch(event, id_length).into_iter();
+    let parts: Vec<String> = parts.filter(|part| !part.is_empty()).collect();
+    parts.join(", ")
 }
 
-fn review(event: &Event) -> String {
-    match event {
+/// Describes the agent on a branch, and the number of its review if it is awaited.
+fn on_branch(event: &Event, id_length: usize) -> [String; 2] {
+    let (Event::Waiting {
+        agent,
+        branch,
+        status,
+        ..
+    }
+    | Event::BranchEnded {
+        agent,
+        branch,
+        status,
+        ..
+    }) = event
+    else {
+        return Default::default();
+    };
+    let branch = one_line(branch, id_length.min(LONGEST_WORD));
+    let status = one_line(status, LONGEST_WORD);
+    let review = match event {
         Event::Waiting {
             review, reviews, ..
         } => format!("review {review} of {reviews}"),
         _ => String::new(),
-    }
-}
-
-fn branch(event: &Event, id_length: usize) -> String {
-    match event {
-        Event::Waiting {
-            agent,
-            branch,
-            status,
-            ..
-        }
-        | Event::BranchEnded {
-            agent,
-            branch,
-            status,
-            ..
-        } => {
-            let branch = one_line(branch, id_length.min(LONGEST_WORD));
-            let status = one_line(status, LONGEST_WORD);
-            format!("{agent} on branch {branch} ({status})")
-        }
-        _ => String::new(),
-    }
+    };
+    [format!("{agent} on branch {branch} ({status})"), review]
 }
 
 /// Returns the style of a task.
@@ -363,7 +354,6 @@ impl ToolUse {
             style,
             body,
             is_title_spared: false,
-            is_error: false,
         })
     }
 
