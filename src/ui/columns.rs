@@ -23,12 +23,7 @@ pub enum Align {
 
 /// Formats each row as a line, with two spaces between columns and no trailing spaces.
 pub fn aligned(rows: &[Vec<String>], aligns: &[Align]) -> Vec<String> {
-    let mut widths = vec![0; aligns.len()];
-    for row in rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(text_width(cell));
-        }
-    }
+    let widths = widths(rows);
     let line = |row: &Vec<String>| {
         let columns = widths.iter().zip(aligns);
         let cells = row.iter().zip(columns).map(|(cell, (width, align))| {
@@ -43,12 +38,22 @@ pub fn aligned(rows: &[Vec<String>], aligns: &[Align]) -> Vec<String> {
     rows.iter().map(line).collect()
 }
 
+/// Returns the width of each column.
+fn widths(rows: &[Vec<String>]) -> Vec<usize> {
+    let mut widths = Vec::new();
+    for row in rows {
+        widths.resize(row.len().max(widths.len()), 0);
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = text_width(cell).max(*width);
+        }
+    }
+    widths
+}
+
 /// Truncates the cells of the widest of the first `texts` columns, as far as that makes room for the others.
 pub fn shorten(rows: &mut [Vec<String>], texts: usize, columns: usize) {
-    let count = rows.first().map_or(0, Vec::len);
-    let width = |at: usize| rows.iter().map(|row| text_width(&row[at])).max();
-    let widths: Vec<usize> = (0..count).filter_map(width).collect();
-    let wider = (widths.iter().sum::<usize>() + GAP * count).saturating_sub(GAP + columns);
+    let widths = widths(rows);
+    let wider = (widths.iter().sum::<usize>() + GAP * widths.len()).saturating_sub(GAP + columns);
     let widest = (0..texts).max_by_key(|at| widths.get(*at));
     let Some((at, width)) = widest.and_then(|at| Some((at, *widths.get(at)?))) else {
         return;
@@ -67,11 +72,10 @@ pub fn make_room<T>(
     columns: usize,
 ) {
     for name in dispensable {
-        let width = |at: usize| rows.iter().map(|row| text_width(&row[at])).max();
-        let widths = (0..head.len()).map(|at| width(at).unwrap_or_default() + GAP);
-        let last = width(head.len() - 1).unwrap_or_default();
-        let left_out = last.saturating_sub(LAST);
-        if widths.sum::<usize>() - GAP - left_out <= columns {
+        let widths = widths(rows);
+        let left_out = widths.last().unwrap_or(&0).saturating_sub(LAST);
+        let whole = widths.iter().sum::<usize>() + GAP * widths.len();
+        if whole <= columns + GAP + left_out {
             return;
         }
         if let Some(at) = head.iter().position(|(column, _)| column == name) {

@@ -66,9 +66,7 @@ pub enum EditorProblem {
 
 /// Returns the command that opens a file: `$VISUAL`, `$EDITOR`, or the system's.
 pub fn command(environment: &Environment) -> &str {
-    environment
-        .first(&VARIABLES)
-        .map_or(SYSTEM, |(_, command)| command)
+    chosen(environment).unwrap_or(SYSTEM)
 }
 
 /// Returns the configured command that opens a file and waits until the user is done; the system's default
