@@ -274,21 +274,20 @@ impl ModelError {
         }
     }
 
+    /// Returns whether the vendor reports an error of this kind.
+    fn says(&self, is_it: impl Fn(&VendorError) -> bool) -> bool {
+        matches!(self, Self::Status { vendor, .. } | Self::ErrorInAnswer(vendor) if is_it(vendor))
+    }
+
     /// Returns the reason's name in the contract; behind a slash, that trying again may help.
     fn reason(&self) -> &str {
         match self {
             Self::Status { .. } if self.refuses_key() => "key-rejected",
             Self::Status { status: 413, .. } => "window",
-            Self::Status { vendor, .. } | Self::ErrorInAnswer(vendor) if vendor.is_flagged() => {
-                "refused"
-            }
+            _ if self.says(VendorError::is_flagged) => "refused",
             Self::Status { .. } | Self::ErrorInAnswer(_) if self.is_context_exceeded() => "window",
-            Self::Status { vendor, .. } | Self::ErrorInAnswer(vendor) if vendor.is_refilled() => {
-                "busy"
-            }
-            Self::Status { vendor, .. } | Self::ErrorInAnswer(vendor) if vendor.quota_spent => {
-                "quota"
-            }
+            _ if self.says(VendorError::is_refilled) => "busy",
+            _ if self.says(|vendor| vendor.quota_spent) => "quota",
             Self::Status {
                 status: 429 | 500..,
                 ..
@@ -318,14 +317,12 @@ impl ModelError {
 
     /// Adds the configuration of the call, on which hints depend.
     pub fn with_setup(mut self, known: Setup) -> Self {
-        match &mut self {
-            Self::Status { setup, .. } => *setup = known,
-            Self::NoTimeLeft { error, .. } => {
-                if let Self::Status { setup, .. } = &mut **error {
-                    *setup = known;
-                }
-            }
-            _ => {}
+        let last = match &mut self {
+            Self::NoTimeLeft { error, .. } => &mut **error,
+            error => error,
+        };
+        if let Self::Status { setup, .. } = last {
+            *setup = known;
         }
         self
     }
@@ -354,13 +351,11 @@ impl ModelError {
             // Nothing was generated.
             Self::Blocked { spent, .. } => spent.usage.is_none(),
             Self::NoTimeLeft { error, .. } => error.costs_nothing(),
-            _ => matches!(
-                self,
-                Self::Status { .. }
-                    | Self::Redirect { .. }
-                    | Self::NobodyListens { .. }
-                    | Self::Tls { .. }
-            ),
+            Self::Status { .. }
+            | Self::Redirect { .. }
+            | Self::NobodyListens { .. }
+            | Self::Tls { .. } => true,
+            _ => false,
         }
     }
 

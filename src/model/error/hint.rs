@@ -26,10 +26,10 @@ impl ModelError {
                 "the vendor does not accept the key: put a valid one into the model's key file in \
                  `agent-config`"
             }
-            Self::Status { vendor, .. } | Self::ErrorInAnswer(vendor) if vendor.is_refilled() => {
+            _ if self.says(VendorError::is_refilled) => {
                 "the quota is spent for today: wait until tomorrow, or use another model with `--model`"
             }
-            Self::Status { vendor, .. } | Self::ErrorInAnswer(vendor) if vendor.quota_spent => {
+            _ if self.says(|vendor| vendor.quota_spent) => {
                 "the quota is spent and waiting does not refill it soon: see the vendor's billing \
                  page, or use another model with `--model`"
             }
@@ -39,9 +39,7 @@ impl ModelError {
                 setup,
                 ..
             } => return not_found(model, setup.successor.as_deref()),
-            Self::Status { vendor, .. } | Self::ErrorInAnswer(vendor) if vendor.is_flagged() => {
-                REWORD
-            }
+            _ if self.says(VendorError::is_flagged) => REWORD,
             _ if self.is_bad_request() => {
                 "the vendor did not accept the request: often it is too large for the model \
                  (`agent-config/codeRollup.txt` may leave files out of a rollup)"
