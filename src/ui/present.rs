@@ -34,6 +34,8 @@ pub struct Shown {
     pub body: Vec<Part>,
     /// True if the verb is a title that can be omitted at a terminal.
     pub is_title_spared: bool,
+    /// True if it is the error with which the command ended.
+    pub is_error: bool,
 }
 
 /// A part of the text below a headline, on its own lines.
@@ -107,11 +109,8 @@ pub fn present(event: &Event) -> Option<Shown> {
         Event::Thoughts(text) if text.trim().is_empty() => return None,
         Event::Thoughts(text) => Shown::spared("Thoughts", vec![Part::Text(text.clone(), dim)]),
         Event::Words(text) => Shown::spared("Said", vec![Part::Text(text.clone(), dim)]),
-        Event::Shown(text) => {
-            let is_diff = text.starts_with("diff --git ");
-            let form = if is_diff { Part::Diff } else { Part::Output };
-            Shown::spared("Shown", vec![form(text.clone())])
-        }
+        Event::Shown(text) => Shown::spared("Shown", vec![Part::Output(text.clone())]),
+        Event::ShownDiff(diff) => Shown::spared("Shown", vec![Part::Diff(diff.clone())]),
         Event::Tasks(tasks) if tasks.is_empty() => return None,
         Event::Tasks(tasks) => {
             let tasks = tasks.iter().cloned().map(Part::Task);
@@ -188,7 +187,10 @@ pub fn present(event: &Event) -> Option<Shown> {
             let hint = hint.map(|hint| Part::Text(hint, plain));
             let error = Part::Text(error.clone(), red);
             let body = std::iter::once(error).chain(hint).chain(log(folder));
-            Shown::titled("Error", red, body.collect())
+            Shown {
+                is_error: true,
+                ..Shown::titled("Error", red, body.collect())
+            }
         }
         _ => return None,
     })
@@ -354,6 +356,7 @@ impl ToolUse {
             style,
             body,
             is_title_spared: false,
+            is_error: false,
         })
     }
 
