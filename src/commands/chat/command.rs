@@ -169,7 +169,7 @@ fn expanded(place: &mut ChatPlace<'_>, name: &str, argument: &str) -> Result<Use
 
 /// Converts a request that was not typed at the screen, attaching the images that it names.
 fn submission(context: &Context<'_>, text: &str) -> Result<Submission, Error> {
-    let submission = attachment::with_images(text, &[], context.project.root());
+    let submission = attachment::with_images(text, &[], Some(context.project.root()));
     Ok(submission.map_err(ChatError::from)?)
 }
 

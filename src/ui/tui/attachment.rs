@@ -121,18 +121,18 @@ pub fn pasted_image(text: &str, root: &Path) -> Option<Result<Image, ImageProble
 
 /// Returns the submission for a text with placeholders. Pastes are inserted into the text; pictures, including
 /// those named after an `@`, are attached, with labels in the text. Pictures named without an `@` are attached
-/// too, but the name stays in the text, which may be about the file.
+/// too, but the name stays in the text, which may be about the file. Without a `root`, a path only names its file.
 pub fn with_images(
     text: &str,
     attachments: &[Attachment],
-    root: &Path,
+    root: Option<&Path>,
 ) -> Result<Submission, ImageProblem> {
     let mut sent = Submission::default();
     let mut from = 0;
     for named in named_paths(text) {
-        if !is_image_name(named.path) {
+        let Some(root) = root.filter(|_| is_image_name(named.path)) else {
             continue;
-        }
+        };
         let (before, image) = match load(root.join(named.path)) {
             Ok(image) if named.is_marked => (named.range.start, image),
             Ok(image) => (named.range.end, image),

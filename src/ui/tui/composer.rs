@@ -8,7 +8,7 @@ mod view;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -29,6 +29,8 @@ use crate::ui::tui::buffer::{PLACEHOLDERS, TextBuffer, TextRow};
 const MOST_PASTED_LINES: usize = 10;
 /// The number of characters above which a paste is shown as a placeholder.
 const MOST_PASTED_LETTERS: usize = 1000;
+/// The answer to Ctrl-V if the agent takes no pictures.
+const TEXT_ONLY: &str = "this agent takes no pictures";
 
 /// Options of the input.
 #[derive(Debug, Default)]
@@ -39,6 +41,8 @@ pub struct ComposerOptions {
     pub history: Option<History>,
     /// Wakes the screen when paths have been listed.
     pub wake: Option<Wake>,
+    /// True if the agent takes no pictures: a path then stays in the text.
+    pub is_text_only: bool,
 }
 
 /// The result of a key.
@@ -75,6 +79,8 @@ pub struct Composer {
     aside: Option<(TextBuffer, Vec<Attachment>)>,
     /// True if only the length of the text is shown.
     is_masked: bool,
+    /// See [`ComposerOptions::is_text_only`].
+    is_text_only: bool,
     commands: Vec<CommandHint>,
     paths: ProjectPaths,
     /// The index of the selected candidate.
@@ -100,6 +106,7 @@ impl Composer {
     pub fn new(options: ComposerOptions) -> Self {
         Self {
             recall: Recall::new(options.history),
+            is_text_only: options.is_text_only,
             paths: ProjectPaths::new(options.root, options.wake),
             ..Self::default()
         }
@@ -241,13 +248,19 @@ impl Composer {
             return ComposerAction::Changed;
         }
         self.recall.reset();
-        match pasted_image(&text, self.paths.root()) {
+        let image = |root| pasted_image(&text, root);
+        match self.pictures().and_then(image) {
             Some(Ok(image)) => self.attach(Attachment::Image(image)),
             Some(Err(error)) => return ComposerAction::Refused(error.to_string()),
             None => self.insert_whole(text),
         }
         self.changed();
         ComposerAction::Changed
+    }
+
+    /// Returns the directory of the pictures that a path may name; `None` if the agent takes none.
+    fn pictures(&self) -> Option<&Path> {
+        (!self.is_text_only).then(|| self.paths.root())
     }
 
     /// Inserts a text at the cursor, as a single attachment if it is long.
@@ -308,6 +321,9 @@ impl Composer {
             KeyCode::Char('n') if control => self.row(false),
             KeyCode::Char('r') if control && !self.is_masked => self.begin_search(),
             KeyCode::Char('g') if control => ComposerAction::OpenEditor,
+            KeyCode::Char('v') if control && self.is_text_only => {
+                ComposerAction::Refused(TEXT_ONLY.to_owned())
+            }
             KeyCode::Char('v') if control => ComposerAction::FetchImage,
             KeyCode::Char('d') if control && self.buffer.text().is_empty() => ComposerAction::Leave,
             // The text cannot be scrolled, so leave these keys to the transcript.
@@ -378,7 +394,7 @@ impl Composer {
         if text.starts_with('!') || self.is_secret() || self.aside.is_some() {
             return Ok(self.text().into());
         }
-        let mut submission = with_images(text, &self.attachments, self.paths.root())
+        let mut submission = with_images(text, &self.attachments, self.pictures())
             .map_err(|error| error.to_string())?;
         let labels = self.labels();
         let shown = self.with(|attachment| labels.get(attachment).cloned());

@@ -213,6 +213,7 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
             root: options.root.clone(),
             history: options.history.take(),
             wake: Some(receiver.wake()),
+            is_text_only: options.mode.is_none(),
         });
         let mut app = App::new(options.mode.take(), composer);
         if options.no_color {

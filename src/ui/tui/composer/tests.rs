@@ -381,6 +381,18 @@ fn pictures_go_beside_the_text() {
         assert!(reason.contains(expected), "{reason}");
         assert_eq!(composer.text(), text);
     }
+    // An agent that takes no pictures is sent the path.
+    let mut composer = Composer::new(ComposerOptions {
+        root: root.to_owned(),
+        is_text_only: true,
+        ..ComposerOptions::default()
+    });
+    composer.set_text("@shot.png or ");
+    composer.paste("shot.png");
+    let submission = sent(&mut composer);
+    assert_eq!(submission, "@shot.png or shot.png".to_owned().into());
+    let pasted = composer.key(KeyEvent::new(KeyCode::Char('v'), KeyModifiers::CONTROL));
+    assert!(matches!(pasted, ComposerAction::Refused(_)), "{pasted:?}");
     // A path that is no picture is text, and so is a picture's within one.
     let mut composer = new();
     composer.paste("shot.txt");
