@@ -38,6 +38,8 @@ pub trait Talker {
     const COMMANDS: &'static [Slash];
     /// The prompt at the start of a line.
     const PROMPT: &'static str;
+    /// The rows of `/help` on the screen for the keys that only this agent has.
+    const KEYS: &'static str = "";
 
     /// Returns `true` if the previous request is unfinished.
     ///
@@ -307,7 +309,7 @@ impl<'t> Talk<'t> {
             Slash::Help => {
                 let hints = slash::listed(T::COMMANDS, &agent.own_commands());
                 if self.user.borrow().is_screen() {
-                    slash::screen_help(&hints)
+                    slash::screen_help(&hints, T::KEYS)
                 } else {
                     slash::help(&hints)
                 }

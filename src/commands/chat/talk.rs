@@ -82,6 +82,12 @@ pub fn talk(place: &mut ChatPlace<'_>, screen: &Rc<Screen>) -> Result<TalkEnd, F
 impl Talker for Chat<'_, '_> {
     const COMMANDS: &'static [Slash] = Slash::ALL;
     const PROMPT: &'static str = "";
+    const KEYS: &'static str = "\
+| Shift+Tab | switch modes |
+| Ctrl-V | attach an image |
+| `@path` | attach a file |
+| `!command` | run a command yourself |
+";
 
     fn has_more_to_do(&self) -> Result<bool, Failure> {
         Ok(false)

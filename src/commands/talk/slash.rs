@@ -57,24 +57,24 @@ pub const COMMON: [Slash; 9] = [
 /// Aliases of commands.
 const ALIASES: [(&str, &str); 2] = [("quit", "exit"), ("?", "help")];
 
-/// The keys of the screen, as shown by its `/help`.
+/// The keys that all agents have on the screen, as shown by its `/help`.
 const KEYS: &str = "\
 | key | does |
 |---|---|
 | Enter | send |
 | Ctrl-J, Alt-Enter, Shift-Enter, `\\` Enter | begin a line |
 | Up, Down, Ctrl-R | go through what was sent before |
-| Shift+Tab | switch modes |
 | Esc Esc | stop the agent |
 | Ctrl-C | clear the input, stop, leave |
 | Ctrl-D | leave |
 | Ctrl-Z | stop for the shell |
 | Ctrl-G | edit in $EDITOR |
 | Ctrl-O | unfold results |
-| Ctrl-V | attach an image |
-| PageUp, PageDown, wheel | scroll |
-| `@path` | attach a file |
-| `!command` | run a command yourself |";
+| PageUp, PageDown, wheel | scroll |";
+
+/// The answer to `!command` where nobody runs it.
+const NO_SHELL: &str =
+    "`!` runs no command here: run it in your shell, or ask the agent to";
 
 /// A parsed line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,8 +99,12 @@ pub fn split(line: &str) -> Option<(&str, &str)> {
     is_command.then_some((name, argument.trim()))
 }
 
-/// Parses a line for an agent that supports these built-in commands and these of the user's own.
+/// Parses a line for an agent that supports these built-in commands and these of the user's own. A line that begins with
+/// `!` is refused: an agent that runs commands for its user has taken it already.
 pub fn read<'l>(line: &'l str, commands: &[Slash], own: &[CommandHint]) -> SlashLine<'l> {
+    if line.trim_start().starts_with('!') {
+        return SlashLine::Refused(NO_SHELL.to_owned());
+    }
     let Some((name, argument)) = split(line) else {
         return SlashLine::Request;
     };
@@ -158,15 +162,15 @@ pub fn listed(commands: &[Slash], own: &[CommandHint]) -> Vec<CommandHint> {
     hints.chain(own.iter().cloned()).collect()
 }
 
-/// Returns the text of `/help` on the screen, in Markdown.
-pub fn screen_help(hints: &[CommandHint]) -> String {
+/// Returns the text of `/help` on the screen, in Markdown; `keys` are rows for the keys that only this agent has.
+pub fn screen_help(hints: &[CommandHint], keys: &str) -> String {
     let lines = hints.iter().map(|hint| {
         // A bare `|` would begin another table cell.
         let usage = usage(hint).replace('|', "\\|");
         format!("| `{usage}` | {} |\n", hint.description)
     });
     format!(
-        "| command | does |\n|---|---|\n{}\n{KEYS}\n",
+        "| command | does |\n|---|---|\n{}\n{KEYS}\n{keys}",
         lines.collect::<String>()
     )
 }
@@ -254,6 +258,15 @@ mod tests {
     }
 
     #[test]
+    fn a_command_for_the_shell_is_no_request() {
+        for line in ["!ls", " !rm -rf x"] {
+            let refused = SlashLine::Refused(NO_SHELL.to_owned());
+            assert_eq!(read(line, SOME, &own()), refused);
+        }
+        assert_eq!(read("ls!", SOME, &own()), SlashLine::Request);
+    }
+
+    #[test]
     fn every_command_that_is_listed_is_one() {
         let hints = listed(Slash::ALL, &[]);
         for (at, ((command, name, ..), hint)) in COMMANDS.iter().zip(&hints).enumerate() {
@@ -264,7 +277,7 @@ mod tests {
                 SlashLine::Command(*command, "")
             );
             let usage = usage(hint).replace('|', "\\|");
-            assert!(screen_help(&hints).contains(&format!("| `{usage}` |")));
+            assert!(screen_help(&hints, "").contains(&format!("| `{usage}` |")));
         }
     }
 }
