@@ -195,6 +195,14 @@ pub(crate) enum CommandError {
         )
     )]
     NothingAsked,
+    /// The request is a command of the screen; the rest of it, which may contain a key, is not shown.
+    #[error("`{0}` is a command of the screen")]
+    #[diagnostic(code("usage"), help("{}", outside(.0)))]
+    ScreenCommand(String),
+    /// The request has the form of a command, and there is none of this name.
+    #[error("there is no command `/{0}`")]
+    #[diagnostic(code("usage"), help("begin the request with a word, without a slash"))]
+    NoSlashCommand(String),
     /// The run's agents have no worktree with the project's files.
     #[error("this run may not change the project's files")]
     NoWorktree,
@@ -216,6 +224,16 @@ impl CommandError {
         let denied = denied.map(|found| DeniedWarning(found.message.clone()));
         let warnings: Vec<_> = denied.collect();
         (!warnings.is_empty()).then_some(Self::WarningsDenied { warnings })
+    }
+}
+
+/// Returns the way to do without the screen what one of its commands does.
+fn outside(command: &str) -> &'static str {
+    match command {
+        "/login" => "`code-commit chat login` signs in, and reads the key from standard input",
+        "/logout" => "`code-commit chat logout` signs out",
+        "!" => "run it in your shell, or ask the agent to",
+        _ => "give it at the prompt of the agent, which opens without a request",
     }
 }
 

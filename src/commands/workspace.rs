@@ -9,6 +9,7 @@ use uuid::Uuid;
 use super::agent_run::AgentSetup;
 use super::answers::{AnswerSource, Recorded, recorded};
 use super::keeping::{Keeping, KeptSession, SessionChoice, tell_session};
+use super::talk::slash;
 use super::{query, sessions};
 use crate::agent::permissions::{DenyPaths, Permissions};
 use crate::agent::session::{Session, SessionFile, SessionForm, SessionState, SessionStore};
@@ -52,16 +53,21 @@ impl AgentOptions {
     /// Combines an agent's own flags with those of every agent; the prompt `-` is read from standard input.
     ///
     /// # Errors
-    /// When standard input is blank or cannot be read.
+    /// When standard input is blank or cannot be read, or the prompt is a command of the screen.
     pub fn new(
         context: &Context<'_>,
         agent: &AgentArgs,
         prompt: Option<&str>,
         session: SessionChoice,
         choice: ModelChoice,
+        has_own_commands: bool,
     ) -> Result<Self, Error> {
+        let request = query::prompt(context, prompt)?;
+        if let Some(request) = &request {
+            slash::check_request(request, has_own_commands)?;
+        }
         Ok(Self {
-            request: query::prompt(context, prompt)?,
+            request,
             session,
             choice: ModelChoice {
                 replay: agent.replay.clone(),

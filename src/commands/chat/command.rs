@@ -6,7 +6,6 @@
 use std::rc::Rc;
 
 use super::args::{ChatArgs, ChatCommand};
-use super::commands::is_known;
 use super::error::ChatError;
 use super::place::ChatPlace;
 use super::talk::TalkEnd;
@@ -66,6 +65,7 @@ pub fn chat(context: &Context<'_>, arguments: &ChatArgs, stdin: Stdin) -> Result
             allow_secrets: arguments.allow_secrets,
             ..ModelChoice::streamed(arguments.model.as_deref(), arguments.timeout)
         },
+        true,
     )?;
     let mode = arguments.first_mode();
     if options.is_headless() {
@@ -91,7 +91,7 @@ fn headless(
     if request.is_some_and(|request| request.trim().is_empty()) {
         return Err(InputError::Blank.into());
     }
-    let own = request.map(own_command).transpose()?.flatten();
+    let own = request.and_then(slash::split);
     let chosen = models::choose(context, &options.choice, None, None)?;
     let redactor = context.redactor.and(chosen.key.exposed());
     // The outer reporter does not know a key that a program has supplied.
@@ -133,22 +133,6 @@ fn headless(
         text: failure.text.map(redacted),
         ..failure
     })
-}
-
-/// Returns the user-defined command that a request calls, and its argument. Commands of the screen are refused: a key
-/// after `/login` must not be sent to the model.
-fn own_command(request: &str) -> Result<Option<(&str, &str)>, ChatError> {
-    let request = request.trim();
-    if request.starts_with('!') {
-        return Err(ChatError::ScreenCommand("!".to_owned()));
-    }
-    let Some((name, argument)) = slash::split(request) else {
-        return Ok(None);
-    };
-    if is_known(name) {
-        return Err(ChatError::ScreenCommand(format!("/{name}")));
-    }
-    Ok(Some((name, argument)))
 }
 
 /// Expands a user-defined command into a request, after switching to the model that it names.

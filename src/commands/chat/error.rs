@@ -93,10 +93,6 @@ pub enum ChatError {
     #[error(transparent)]
     #[diagnostic(code("usage"), help("without the `@`, the request only names it"))]
     Image(#[from] ImageProblem),
-    /// The request is a command of the screen; the rest of it, which may contain a key, is not shown.
-    #[error("`{0}` is a command of the screen")]
-    #[diagnostic(code("usage"), help("{}", outside(.0)))]
-    ScreenCommand(String),
     /// The request is an unknown command.
     #[error("there is no command `/{0}`")]
     #[diagnostic(
@@ -127,16 +123,6 @@ pub enum ChatError {
         help("ask one request without a terminal: `code-commit chat -p TEXT`")
     )]
     NoTerminal(&'static str),
-}
-
-/// Returns the way to do without the screen what one of its commands does.
-fn outside(command: &str) -> &'static str {
-    match command {
-        "/login" => "`code-commit chat login` signs in, and reads the key from standard input",
-        "/logout" => "`code-commit chat logout` signs out",
-        "!" => "run it in your shell, or ask the agent to",
-        _ => "`code-commit chat` opens the screen",
-    }
 }
 
 /// Returns the hint for errors shared with other agents, adapted to the settings of `chat`.

@@ -80,6 +80,7 @@ pub fn dev(context: &Context<'_>, arguments: &DevArgs, stdin: Stdin) -> Result<O
         arguments.prompt.as_deref(),
         SessionChoice::of(arguments.session, arguments.resume),
         ModelChoice::streamed(arguments.model.as_deref(), arguments.timeout),
+        false,
     )?;
     let home = home(context, &DEV)?;
     let wants_screen = !options.is_headless() && !arguments.talk.plain;

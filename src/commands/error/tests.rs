@@ -617,6 +617,10 @@ fn commands_own(told: &mut Told) {
     });
     told.error(NoPlanFile::NoPlan(p("a")));
     told.error(CommandError::NothingAsked);
+    for command in ["/login", "/logout", "!", "/model"] {
+        told.error(CommandError::ScreenCommand(s(command)));
+    }
+    told.error(CommandError::NoSlashCommand(s("fly")));
     told.error(CommandError::SearchOnEdits);
     told.error(CommandError::ToolArguments(s("it is a list")));
     told.error(interrupted());
@@ -756,9 +760,6 @@ fn chat(told: &mut Told) {
         path: p("a.png"),
         problem: s("it is larger than 5 MB; make it smaller first"),
     }));
-    for command in ["/login", "/logout", "!", "/model"] {
-        told.error(ChatError::ScreenCommand(s(command)));
-    }
     told.error(ChatError::UnknownCommand(s("fly")));
     told.error(ChatError::NotExpanded {
         name: s("mine"),

@@ -32,6 +32,7 @@ use crate::agent::{Agent, AgentError, Brief, Ended, Objection, ToolTries};
 use crate::commands::agent_run::{AgentRun, AgentSetup};
 use crate::commands::mcp_server::{ExchangeLog, connect, require_tools};
 use crate::commands::screen::with_user;
+use crate::commands::talk::slash;
 use crate::commands::workspace::home;
 use crate::commands::{query, talk};
 use crate::model::Purpose;
@@ -76,6 +77,9 @@ pub fn orchestrate(
         None => None,
     };
     let given = query::prompt(context, arguments.task.as_deref())?;
+    if let Some(task) = &given {
+        slash::check_request(task, false)?;
+    }
     let (arguments, task, begun) = match &begun {
         Some((arguments, task, begun)) => (arguments, Some(task.clone()), Some(begun)),
         None => (arguments, given, None),

@@ -67,6 +67,7 @@ pub fn plan(context: &Context<'_>, arguments: &PlanArgs, stdin: Stdin) -> Result
         arguments.prompt.as_deref(),
         SessionChoice::of(arguments.session.as_ref(), arguments.resume),
         ModelChoice::streamed(arguments.model.as_deref(), arguments.timeout),
+        false,
     )?;
     let home = home(context, &PLAN)?;
     let wants_screen = !options.is_headless() && !arguments.talk.plain;

@@ -1,5 +1,6 @@
 //! Slash commands: one table, one parser and one help text for all interactive agents. Pure.
 
+use crate::commands::error::CommandError;
 use crate::ui::tui::CommandHint;
 
 macro_rules! slash_commands {
@@ -99,6 +100,25 @@ pub fn split(line: &str) -> Option<(&str, &str)> {
     is_command.then_some((name, argument.trim()))
 }
 
+/// Checks that a request given in advance is none of the commands that a user types: a key after `/login` must not be sent
+/// to the model. Commands of the user's own pass if the agent `has_own`.
+///
+/// # Errors
+/// When it is such a command.
+pub fn check_request(request: &str, has_own: bool) -> Result<(), CommandError> {
+    let Some((name, _)) = split(request) else {
+        return match request.trim_start().starts_with('!') {
+            true => Err(CommandError::ScreenCommand("!".to_owned())),
+            false => Ok(()),
+        };
+    };
+    match row(name) {
+        Some(_) => Err(CommandError::ScreenCommand(format!("/{name}"))),
+        None if has_own => Ok(()),
+        None => Err(CommandError::NoSlashCommand(name.to_owned())),
+    }
+}
+
 /// Parses a line for an agent that supports these built-in commands and these of the user's own. A line that begins with
 /// `!` is refused: an agent that runs commands for its user has taken it already.
 pub fn read<'l>(line: &'l str, commands: &[Slash], own: &[CommandHint]) -> SlashLine<'l> {
@@ -121,12 +141,15 @@ pub fn read<'l>(line: &'l str, commands: &[Slash], own: &[CommandHint]) -> Slash
 
 /// Finds the command with this name or alias, and the argument that it takes.
 pub fn named(name: &str, commands: &[Slash]) -> Option<(Slash, &'static str)> {
+    let (command, _, argument, _) = row(name)?;
+    commands.contains(command).then_some((*command, argument))
+}
+
+/// Finds the row of the command with this name or alias.
+fn row(name: &str) -> Option<&'static (Slash, &'static str, &'static str, &'static str)> {
     let alias = ALIASES.iter().find(|(alias, _)| *alias == name);
     let name = alias.map_or(name, |(_, meant)| meant);
-    let mut all = COMMANDS.iter();
-    let (command, _, argument, _) =
-        all.find(|(command, known, ..)| *known == name && commands.contains(command))?;
-    Some((*command, argument))
+    COMMANDS.iter().find(|(_, known, ..)| *known == name)
 }
 
 /// Returns the error for an unknown command, which suggests those with the same first letter, or else lists all.
