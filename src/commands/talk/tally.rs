@@ -6,6 +6,7 @@ use crate::model::Purpose;
 use crate::model::price::Usd;
 use crate::record::result::{RunRecord, TreeState};
 use crate::sys::numbers::{counted, elapsed, grouped};
+use crate::ui::tui::status::percentage;
 
 /// Totals since the program was started.
 #[derive(Debug, Default)]
@@ -64,7 +65,7 @@ impl Tally {
     /// Formats the status line: `model · directory · context 4% · 12,345 tokens · $0.0123 · 42s · keys`.
     pub fn line(&self, model: &str, directory: &str, tokens: u64, window: u64) -> String {
         let share = self.context.map(|context| {
-            let share = context.saturating_mul(100).div_ceil(window.max(1));
+            let share = percentage(context, window);
             format!("context {share}%")
         });
         let tokens = (tokens > 0).then(|| counted(tokens, "token"));
@@ -154,6 +155,8 @@ mod tests {
             tally.line("m", "demo", 12_345, 1000),
             "m · demo · context 12% · 12,345 tokens · $0.50 · 1m 05s · /help, Ctrl-D quits"
         );
+        // As the status bar of the screen shows it.
+        assert!(tally.line("m", "demo", 0, 128_000).contains("context 0%"));
         assert_eq!(tally.changed, ["logs/1"]);
         assert_eq!(
             tally.cost(12_345),

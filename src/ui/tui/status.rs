@@ -119,7 +119,7 @@ fn context(status: &Status) -> Line<'static> {
 }
 
 /// Returns the share as a percentage, with halves rounded up.
-fn percentage(used: u64, window: u64) -> u64 {
+pub fn percentage(used: u64, window: u64) -> u64 {
     let window = u128::from(window.max(1));
     let percent = (u128::from(used) * 200 + window) / (window * 2);
     u64::try_from(percent).unwrap_or(u64::MAX)
