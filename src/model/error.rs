@@ -419,6 +419,14 @@ impl ModelError {
         matches!(self, Self::Status { status, vendor, .. } if vendor.bad_key || matches!(status, 401 | 403))
     }
 
+    /// Returns the environment variable of the key with which a call failed, if the key comes from one.
+    pub fn key_variable(&self) -> Option<&'static str> {
+        match self {
+            Self::Status { setup, .. } => setup.key_variable,
+            _ => None,
+        }
+    }
+
     /// Returns whether the model or its vendor refused to answer.
     pub fn is_refusal(&self) -> bool {
         match self {

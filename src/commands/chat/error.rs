@@ -147,8 +147,12 @@ pub(crate) fn hint_in_chat(error: &Error) -> Option<String> {
 fn model_hint(error: &ModelError) -> String {
     let hint = match error {
         _ if error.refuses_key() => {
-            "the vendor does not accept the key: `/login` or `code-commit chat login` stores another, and \
-             `ANTHROPIC_API_KEY` goes before what is stored"
+            let before = error.key_variable().map(|variable| format!("`{variable}`"));
+            return format!(
+                "the vendor does not accept the key: `/login` or `code-commit chat login` stores another, and {} goes \
+                 before what is stored",
+                before.as_deref().unwrap_or("a key file in `agent-config`")
+            );
         }
         _ if error.is_context_exceeded() => TOO_LONG,
         _ if error.is_bad_request() => {
