@@ -28,6 +28,8 @@ pub enum Verb {
     Note,
     /// Asks the user, who sees the question itself.
     Ask,
+    /// Ends the work, which is displayed separately.
+    Finish,
 }
 
 impl Verb {
@@ -50,6 +52,7 @@ impl Verb {
                 "Updated the task list",
                 "Update the list",
             ],
+            Self::Finish => ["Finishing", "Finished", "Finish"],
         }
     }
 

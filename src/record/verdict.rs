@@ -26,10 +26,12 @@ pub struct Verdict {
 impl Verdict {
     /// Formats the verdict for a reader; for accepted work, with the report on the checks.
     pub fn told(&self) -> String {
-        match (self.passed, self.seen.as_str(), self.feedback.as_str()) {
+        let is_none = self.feedback.trim_end_matches('.').eq_ignore_ascii_case("none");
+        let feedback = if is_none { "" } else { &self.feedback };
+        match (self.passed, self.seen.as_str(), feedback) {
             (true, "", "") => "The work is accepted.".to_owned(),
             (true, seen, feedback) => format!("{seen}\n{feedback}").trim().to_owned(),
-            (false, _, feedback) => feedback.to_owned(),
+            (false, ..) => self.feedback.clone(),
         }
     }
 }

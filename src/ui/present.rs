@@ -323,7 +323,9 @@ impl ToolUse {
     pub(crate) fn shown(&self) -> Option<Shown> {
         let (doing, done) = self.verb.words(&self.name);
         let verb = match &self.result {
-            Some(end) if self.verb == Verb::Note && !end.failed => return None,
+            Some(end) if matches!(self.verb, Verb::Note | Verb::Finish) && !end.failed => {
+                return None;
+            }
             _ if self.is_order => self.verb.order(&self.name),
             None => doing,
             Some(_) => done,

@@ -29,7 +29,8 @@ pub static DONE: ToolSpec = ToolSpec::new(
          - Updated all route handlers\n- All tests passing",
     )],
     Effect::Ends,
-);
+)
+.doing(Verb::Finish);
 
 /// The description of `DONE` for an auditor, who may also give the verdict in plain words.
 pub static VERDICT: ToolSpec = ToolSpec::new(
@@ -41,7 +42,8 @@ pub static VERDICT: ToolSpec = ToolSpec::new(
          fix the failing tests in auth.spec.ts before completing.",
     )],
     Effect::Ends,
-);
+)
+.doing(Verb::Finish);
 
 /// The description of `ASK_USER`.
 pub static ASK_USER: ToolSpec = ToolSpec::new(

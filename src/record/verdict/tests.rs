@@ -30,6 +30,8 @@ fn a_reader_is_told_what_was_looked_at_and_never_nothing() {
     for (text, told) in [
         ("Overall: PASS", "The work is accepted."),
         ("Overall: PASS\nFeedback: Well done.", "Well done."),
+        ("Overall: PASS\nFeedback: None.", "The work is accepted."),
+        ("It builds.\n\nOverall: PASS\nFeedback: none", "It builds."),
         (
             "| Check | Status | Notes |\n|---|---|---|\n| It builds | PASS | build.sh |\n\n\
              Overall: PASS\nFeedback: Well done.",

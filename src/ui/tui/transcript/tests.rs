@@ -203,7 +203,7 @@ fn doing(verb: Verb, name: &str, subject: &str) -> Event {
 }
 
 #[test]
-fn calls_are_told_as_orders_and_the_todos_not_at_all() {
+fn calls_are_told_as_orders_and_the_todos_and_the_end_not_at_all() {
     let mut transcript = transcript();
     for event in [
         doing(Verb::Run, "execute_command", "cargo\u{200b} build"),
@@ -212,6 +212,8 @@ fn calls_are_told_as_orders_and_the_todos_not_at_all() {
         result("edit_file", "ok", Some("done"), false),
         doing(Verb::Note, "update_todos", ""),
         result("update_todos", "ok", Some("0 of 3 todos done"), false),
+        doing(Verb::Finish, "DONE", "It is done."),
+        result("DONE", "It is done.", None, false),
     ] {
         transcript.event(event);
     }
