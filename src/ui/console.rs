@@ -483,11 +483,11 @@ impl Output<'_> {
         let _ = io::stderr().write_all(text.as_bytes());
     }
 
-    /// Prints a sentence without a label.
+    /// Prints text without a label.
     fn plain_line(&self, text: &str) {
         self.spinner.stop();
         if !self.options.quiet {
-            self.print("", &self.printable(text).replace('\n', " "));
+            self.print("", text);
         }
     }
 

@@ -471,7 +471,12 @@ fn a_replay_is_as_the_run_was_and_nobodys_to_go_on_with() {
 fn a_session_in_which_nothing_was_asked_for_is_none() {
     let (agent, _server) = AgentProject::scripted(&[done()]);
     // Nor is what was meant as a command.
-    for (typed, told) in [("", ""), ("/nope\n", "`/exit` or Ctrl-D ends")] {
+    for (typed, told) in [
+        ("", ""),
+        ("/nope\n", "`/exit` or Ctrl-D ends"),
+        ("/help\n", "\n  /clear"),
+        ("!ls\n", "`!` runs no command here"),
+    ] {
         let run = agent.typed(&[], typed).exits(0).says(&[told]);
         assert_eq!(run.stdout, "nothing was asked for\n");
     }

@@ -71,7 +71,8 @@ const KEYS: &str = "\
 | Ctrl-Z | stop for the shell |
 | Ctrl-G | edit in $EDITOR |
 | Ctrl-O | unfold results |
-| PageUp, PageDown, wheel | scroll |";
+| PageUp, PageDown, wheel | scroll |
+| `@` | complete a path |";
 
 /// The answer to `!command` where nobody runs it.
 const NO_SHELL: &str =
