@@ -51,7 +51,7 @@ pub enum Command {
     Demo(DemoArgs),
     /// Run an agent with tools until an independent audit passes
     Dev(DevArgs),
-    /// Plan a request with local models, and work on it step by step
+    /// Plan a request, and work on it step by step
     Plan(PlanArgs),
     /// Have remote agents implement, review and fix a task over MCP
     Orchestrate(OrchestrateArgs),

@@ -178,11 +178,17 @@ impl Models<'_> {
         // Where there is no usual server, users always name one.
         let told = self.all();
         let told = told.filter(|model| model.spec.provider.vendor().url.is_some());
-        let told = told.filter_map(SelectedModel::elsewhere);
-        for (model, url) in told.collect::<BTreeMap<_, _>>() {
-            context.notice(format!(
-                "`{model}` is asked at {url}, not at the usual server"
-            ));
+        let told = told.filter_map(|model| {
+            let (name, url) = model.elsewhere()?;
+            // A server in the model's own entry is its usual one.
+            let than = match model.spec.base_url {
+                Some(_) => "",
+                None => ", not at the usual server",
+            };
+            Some(format!("`{name}` is asked at {url}{than}"))
+        });
+        for notice in told.collect::<BTreeSet<_>>() {
+            context.notice(notice);
         }
     }
 }

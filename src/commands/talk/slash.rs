@@ -29,7 +29,7 @@ slash_commands! {
     Copy "copy" "" "copy the last reply to the clipboard";
     Cost "cost" "" "show tokens and dollars";
     Diff "diff" "" "show what the last request changed";
-    Exit "exit" "" "leave";
+    Exit "exit" "" "quit";
     Help "help" "" "show keys and commands";
     Init "init" "" "have AGENTS.md written";
     Login "login" "[KEY|NAME]" "sign in, or switch accounts";
@@ -66,8 +66,8 @@ const KEYS: &str = "\
 | Ctrl-J, Alt-Enter, Shift-Enter, `\\` Enter | begin a line |
 | Up, Down, Ctrl-R | go through what was sent before |
 | Esc Esc | stop the agent |
-| Ctrl-C | clear the input, stop, leave |
-| Ctrl-D | leave |
+| Ctrl-C | clear the input, stop, quit |
+| Ctrl-D | quit |
 | Ctrl-Z | stop for the shell |
 | Ctrl-G | edit in $EDITOR |
 | Ctrl-O | unfold results |

@@ -16,7 +16,7 @@ use crate::ui::blocks::one_line;
 /// The essential keys.
 const KEYS: &str = "shift+tab: cycle mode | esc×2: stop | /help: commands";
 /// The essential keys of an agent without modes.
-const KEYS_WITHOUT_MODES: &str = "esc×2: stop | ctrl+d: leave | /help: commands";
+const KEYS_WITHOUT_MODES: &str = "esc×2: stop | ctrl+d: quit | /help: commands";
 /// The height with a border, in lines.
 pub const HEIGHT: u16 = 3;
 

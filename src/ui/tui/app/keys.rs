@@ -143,7 +143,7 @@ impl App {
             return vec![ScreenEffect::Send(FromScreen::Leave)];
         }
         self.leaving = Some(self.now + ARMED);
-        self.say("ctrl+c again to leave");
+        self.say("ctrl+c again to quit");
         Vec::new()
     }
 

@@ -140,7 +140,7 @@ fn control_c_clears_then_stops_then_leaves() {
     app.tell(ToScreen::Settled, at(0));
     let leave = [ScreenEffect::Send(FromScreen::Leave)];
     assert_eq!(control(&mut app, 'c'), []);
-    assert!(shown(&mut app, 60, 24).contains("ctrl+c again to leave"));
+    assert!(shown(&mut app, 60, 24).contains("ctrl+c again to quit"));
     assert_eq!(control(&mut app, 'c'), leave);
     // Another key is between, or time.
     control(&mut app, 'c');
