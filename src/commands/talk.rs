@@ -3,6 +3,8 @@
 //! Ctrl-C stops the current work and returns to the prompt. In line mode a second Ctrl-C ends the program if it follows
 //! immediately or arrives before the work has stopped. Failures are reported and do not end the conversation.
 
+pub(crate) mod menu;
+pub(crate) mod question;
 pub(crate) mod slash;
 pub(crate) mod tally;
 
@@ -10,12 +12,12 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
+use self::menu::{chosen_model, table_menu};
 use self::slash::{Slash, SlashLine};
 use self::tally::Tally;
 use super::keeping::SessionChoice;
 use super::{diff, last, undo};
 use crate::agent::AgentError;
-use crate::model::{ModelSpec, ModelTable};
 use crate::record::event::Event;
 use crate::record::result::{self, RunRecord};
 use crate::run::context::Context;
@@ -109,10 +111,7 @@ pub trait Talker {
     /// # Errors
     /// When the user interrupts it.
     fn models(&mut self, context: &Context<'_>) -> Result<Menu, Failure> {
-        let models = context.models.as_ref().map_or(&[][..], ModelTable::models);
-        let named = |spec: &ModelSpec| spec.display_name.clone().unwrap_or_default();
-        let now = self.standing().model;
-        Ok(model_menu("Choose a model", models, named, &now))
+        Ok(table_menu(context, &self.standing().model))
     }
 
     /// Switches to the model of this name.
@@ -359,22 +358,15 @@ impl<'t> Talk<'t> {
     }
 
     fn model<T: Talker>(&mut self, agent: &mut T, name: &str) -> Result<String, Failure> {
-        let mut name = name.to_owned();
         if name.is_empty() {
             let menu = agent.models(self.context)?;
-            let names: Vec<String> = menu.items.iter().map(|(name, _)| name.clone()).collect();
-            let Some(chosen) = self.user.borrow_mut().choose(menu).transpose()? else {
-                let (asked, names) = (agent.standing().model, names.join(", "));
-                return Ok(format!(
-                    "`{asked}` is asked; `/model NAME` asks another: {names}"
-                ));
-            };
-            match chosen.and_then(|at| names.get(at)) {
-                Some(chosen) => name.clone_from(chosen),
-                None => return Ok("the model stays the same".to_owned()),
+            match chosen_model(self.user, menu, &agent.standing().model)? {
+                Ok(name) => agent.choose_model(&name)?,
+                Err(said) => return Ok(said),
             }
+        } else {
+            agent.choose_model(name)?;
         }
-        agent.choose_model(&name)?;
         Ok(format!("`{}` is asked from now on", agent.standing().model))
     }
 
@@ -559,50 +551,4 @@ fn tell(
     let log = failure.log;
     context.reporter.event(&Event::Failed { error, hint, log });
     Ok(is_stopped)
-}
-
-/// The only commands available while the agent waits for an answer in words.
-const AT_QUESTION: &[Slash] = &[Slash::Exit, Slash::Help];
-
-/// Asks until `ask` returns something other than a command, which is answered here.
-///
-/// # Errors
-/// Returns the error of `ask`.
-pub fn asked<E>(
-    context: &Context<'_>,
-    mut ask: impl FnMut() -> Result<Typed, E>,
-) -> Result<Typed, E> {
-    loop {
-        let typed = ask()?;
-        let Typed::Line(line) = &typed else {
-            return Ok(typed);
-        };
-        match slash::read(line, AT_QUESTION, &[]) {
-            SlashLine::Request | SlashLine::Own(..) => return Ok(typed),
-            SlashLine::Command(Slash::Exit, _) => return Ok(Typed::End),
-            SlashLine::Command(..) => context.notice(slash::help(&hints_at_question())),
-            SlashLine::Refused(problem) => context.notice(problem),
-        }
-    }
-}
-
-/// The commands available at a question, for completion.
-pub fn hints_at_question() -> Vec<CommandHint> {
-    slash::listed(AT_QUESTION, &[])
-}
-
-/// Builds a menu of these models, each with its description. The one called `now` is selected.
-pub fn model_menu(
-    title: &str,
-    models: &[ModelSpec],
-    described: impl Fn(&ModelSpec) -> String,
-    now: &str,
-) -> Menu {
-    let items = models.iter();
-    let items = items.map(|spec| (spec.name.clone(), described(spec)));
-    Menu {
-        title: title.to_owned(),
-        items: items.collect(),
-        at: models.iter().position(|spec| spec.name == now).unwrap_or(0),
-    }
 }

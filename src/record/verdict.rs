@@ -26,7 +26,10 @@ pub struct Verdict {
 impl Verdict {
     /// Formats the verdict for a reader; for accepted work, with the report on the checks.
     pub fn told(&self) -> String {
-        let is_none = self.feedback.trim_end_matches('.').eq_ignore_ascii_case("none");
+        let is_none = self
+            .feedback
+            .trim_end_matches('.')
+            .eq_ignore_ascii_case("none");
         let feedback = if is_none { "" } else { &self.feedback };
         match (self.passed, self.seen.as_str(), feedback) {
             (true, "", "") => "The work is accepted.".to_owned(),

@@ -227,3 +227,16 @@ fn a_key_that_is_typed_is_not_kept() {
     }
     assert!(!agent.home("history").exists());
 }
+
+#[test]
+fn what_is_a_command_is_no_request() {
+    let (agent, server) = AgentProject::scripted(&[done(), PASS.to_owned()]);
+    for (request, told) in [
+        ("/undo", "`/undo` is a command of the screen"),
+        ("!ls", "`!` is a command of the screen"),
+        ("/foo it", "there is no command `/foo`"),
+    ] {
+        agent.work(request).exits(2).says(&[told]);
+    }
+    assert!(server.requests().is_empty());
+}

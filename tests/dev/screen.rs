@@ -159,3 +159,24 @@ fn what_was_typed_is_there_in_the_next_session_and_tab_completes_paths() {
     assert!(last_told(&server, 2).contains("look at @notes/unique-name.txt"));
     assert!(agent.home("history").exists());
 }
+
+#[test]
+fn a_picture_is_named_and_the_help_tells_of_what_there_is() {
+    let (agent, server) = AgentProject::scripted(&[done(), PASS.to_owned()]);
+    let agent = agent.with_file("x.png", "\u{89}PNG");
+    let Some(mut screen) = opened(&agent, 100) else {
+        return;
+    };
+    screen.types("/help\r").shows("Ctrl-Z");
+    let contents = screen.contents();
+    for unwanted in ["Shift+Tab", "Ctrl-V", "!command", "attach"] {
+        assert!(!contents.contains(unwanted), "{unwanted}: {contents}");
+    }
+    screen
+        .types("!ls\r")
+        .shows("`!` runs no command here")
+        .types("what is @x.png there\r")
+        .shows("It is done.");
+    let told = last_told(&server, 0);
+    assert!(told.contains("what is @x.png there"), "{told}");
+}

@@ -218,6 +218,8 @@ fn the_screen_asks_and_shows_and_the_report_stands_behind_it() {
     };
     screen
         .shows("Ask for something")
+        .shows("What is to be done?")
+        .shows("● gpt-5-deployed")
         .types("Add a flag.\r")
         .shows("Which flag?")
         .shows("Press Esc to cancel")
@@ -228,6 +230,25 @@ fn the_screen_asks_and_shows_and_the_report_stands_behind_it() {
     assert!(shown.contains("\"status\": \"completed\""), "{shown}");
     let told = orchestra.sent(1).pop().unwrap()["content"].to_string();
     assert!(told.contains("--verbose"), "{told}");
+}
+
+#[test]
+fn another_model_can_be_chosen_until_there_is_a_task() {
+    let orchestra = OrchestraProject::clean()
+        .with_variable("HOME", "/no/such/home")
+        .with_variable("OPENAI_API_KEY", "sk-of-the-tests");
+    let Some(mut screen) = Screen::open(&orchestra.command(&[]), 100, 40) else {
+        return;
+    };
+    screen
+        .shows("● gpt-5-deployed")
+        .types("/model no-such\r")
+        .shows("`no-such`")
+        .types("/model gpt-5\r")
+        .shows("`gpt-5` is asked from now on")
+        .shows("● gpt-5 ")
+        .types("/exit\r");
+    assert_eq!(screen.ends().1, 2);
 }
 
 #[test]

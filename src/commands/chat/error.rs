@@ -147,11 +147,12 @@ pub(crate) fn hint_in_chat(error: &Error) -> Option<String> {
 fn model_hint(error: &ModelError) -> String {
     let hint = match error {
         _ if error.refuses_key() => {
-            let before = error.key_variable().map(|variable| format!("`{variable}`"));
+            let before = error
+                .key_variable()
+                .map(|variable| format!(", and `{variable}` goes before what is stored"));
             return format!(
-                "the vendor does not accept the key: `/login` or `code-commit chat login` stores another, and {} goes \
-                 before what is stored",
-                before.as_deref().unwrap_or("a key file in `agent-config`")
+                "the vendor does not accept the key: `/login` or `code-commit chat login` stores another{}",
+                before.unwrap_or_default()
             );
         }
         _ if error.is_context_exceeded() => TOO_LONG,

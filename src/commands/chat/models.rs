@@ -7,7 +7,7 @@ use std::path::Path;
 use super::error::ChatError;
 use super::login::{self, ChatKey};
 use crate::commands::models::HOME_FILE;
-use crate::commands::talk::model_menu;
+use crate::commands::talk::menu::model_menu;
 use crate::model::price::Rates;
 use crate::model::{CHAT_MODELS, ListedModel, ModelSpec, ModelTable, ToolForm, retired, served};
 use crate::record::replay::Recording;

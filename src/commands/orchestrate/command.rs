@@ -31,10 +31,10 @@ use crate::agent::tool::{ToolError, Toolbox};
 use crate::agent::{Agent, AgentError, Brief, Ended, Objection, ToolTries};
 use crate::commands::agent_run::{AgentRun, AgentSetup};
 use crate::commands::mcp_server::{ExchangeLog, connect, require_tools};
+use crate::commands::query;
 use crate::commands::screen::with_user;
-use crate::commands::talk::slash;
+use crate::commands::talk::{question, slash};
 use crate::commands::workspace::home;
-use crate::commands::{query, talk};
 use crate::model::Purpose;
 use crate::project::home::DEV;
 use crate::record::event::Event;
@@ -335,7 +335,7 @@ impl Orchestration<'_, '_> {
             let answer = self.run.answer(PROMPT)?;
             Ok::<_, Error>(answer.map_or(Typed::End, Typed::Line))
         };
-        Ok(match talk::asked(self.context, ask)? {
+        Ok(match question::asked(self.context, ask, None)? {
             Typed::Line(answer) => Some(answer),
             Typed::End | Typed::Interrupted => None,
         })

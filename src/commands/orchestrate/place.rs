@@ -10,7 +10,10 @@ use super::config::{AgentConfig, AzureVariables};
 use super::publish::Publishing;
 use crate::commands::answers::AnswerSource;
 use crate::commands::mcp_server::McpSource;
-use crate::commands::{query, talk};
+use crate::commands::query;
+use crate::commands::talk::menu::{chosen_model, table_menu};
+use crate::commands::talk::question;
+use crate::model::ModelSpec;
 use crate::record::orchestration::OrchestrationSettings;
 use crate::record::replay::{Recording, RecordingProblem};
 use crate::record::result::{AgentRecord, LimitsRecord};
@@ -22,11 +25,13 @@ use crate::run::{agent_models, sending};
 use crate::sys::error::Error;
 use crate::sys::files::{self, Links, MIB, PathError};
 use crate::sys::interrupt::{Interrupted, Signal};
-use crate::ui::input::{InputError, LineReader, OpenUser, Typed, User};
+use crate::ui::input::{InputError, OpenUser, Typed, User};
 use crate::ui::tui::Status;
 
 /// The prompt for the task.
 const TASK_PROMPT: &str = "task> ";
+/// The first message on the screen, which shows no prompt.
+const GREETING: &str = "What is to be done? Two remote agents implement and review it. Enter sends, `/help` lists commands";
 
 /// The limit of consecutive replies that are neither a call nor a report.
 const TRIES: u32 = 3;
@@ -92,12 +97,30 @@ impl<'c> OrchestratePlace<'c> {
             }
             None => models(context, choice, azure, &mut missing)?,
         };
-        let (Some(config), Some(models), true) = (config, models, missing.problems.is_empty())
+        let (Some(config), Some(mut models), true) = (config, models, missing.problems.is_empty())
         else {
             return Err(missing.into());
         };
-        let parent = arguments.parent_branch_id.map(|id| id.to_string());
+        // The user is asked for the task only once everything else is complete.
+        let (task, user) = match given {
+            Some(task) => (task, None),
+            // Nothing else is read from standard input, so all of it is the task.
+            None if arguments.headless && !stdin.is_terminal => (query::from_stdin(context)?, None),
+            None => {
+                let user = RefCell::new(open()?);
+                (typed_task(context, &user, choice, &mut models)?, Some(user))
+            }
+        };
+        let user = match user {
+            _ if arguments.headless => None,
+            Some(user) => Some(user),
+            None => Some(RefCell::new(open()?)),
+        };
         let spec = &models.first.spec;
+        if let Some(user) = &user {
+            stand(user, spec, false);
+        }
+        let parent = arguments.parent_branch_id.map(|id| id.to_string());
         let settings = OrchestrationSettings {
             model: spec.name.clone(),
             provider: spec.provider,
@@ -110,25 +133,13 @@ impl<'c> OrchestratePlace<'c> {
             begun: None,
         };
         let (address, token) = config.mcp;
-        // The user is asked for the task only once everything else is complete.
-        let (task, user) = match given {
-            Some(task) => (task, None),
-            // Nothing else is read from standard input, so all of it is the task.
-            None if arguments.headless && !stdin.is_terminal => (query::from_stdin(context)?, None),
-            None => typed_task(context, open).map(|(task, user)| (task, Some(user)))?,
-        };
-        let user = match user {
-            _ if arguments.headless => None,
-            Some(user) => Some(user),
-            None => Some(open()?),
-        };
         Ok(Self {
             limits: LimitsRecord::new(spec.context_window, TRIES, MOST_LOOPS, None),
             models,
             task,
             settings,
             publishing: config.publishing,
-            user: user.map(RefCell::new),
+            user,
             server: McpSource::Server(address, token),
             recorded: None,
         })
@@ -205,23 +216,79 @@ fn models<'c>(
     Ok(first.map(|first| Models::new(choice, false, first, Vec::new())))
 }
 
-/// Asks the user for the task. Returns both.
+/// Asks the user for the task; until they give it, they can choose another of the `models`.
 ///
 /// # Errors
 /// If no task is given.
-fn typed_task(
-    context: &Context<'_>,
-    open: OpenUser<'_>,
-) -> Result<(String, Box<dyn LineReader>), Error> {
-    let mut user = open()?;
-    user.stands(Status::default(), talk::hints_at_question());
-    let ask = || Ok::<_, Error>(user.request(TASK_PROMPT)?.map(|task| task.text));
-    match talk::asked(context, ask)? {
-        Typed::Line(task) if !task.trim().is_empty() => Ok((task, user)),
+fn typed_task<'c>(
+    context: &Context<'c>,
+    user: &User,
+    choice: &ModelChoice,
+    models: &mut Models<'c>,
+) -> Result<String, Error> {
+    stand(user, &models.first.spec, true);
+    user.borrow_mut().say(GREETING);
+    let ask = || {
+        let task = user.borrow_mut().request(TASK_PROMPT)?;
+        Ok::<_, Error>(task.map(|task| task.text))
+    };
+    let mut switch = |name: &str| {
+        let now = models.first.spec.name.clone();
+        let name = match name {
+            "" => match chosen_model(user, table_menu(context, &now), &now)? {
+                Ok(name) => name,
+                Err(said) => return Ok(said),
+            },
+            name => name.to_owned(),
+        };
+        Ok(match other_models(context, choice, name) {
+            Ok(others) => {
+                *models = others;
+                stand(user, &models.first.spec, true);
+                format!("`{}` is asked from now on", models.first.spec.name)
+            }
+            Err(error) => error.to_string(),
+        })
+    };
+    match question::asked(context, ask, Some(&mut switch))? {
+        Typed::Line(task) if !task.trim().is_empty() => Ok(task),
         Typed::Line(_) | Typed::End => Err(InputError::Blank.into()),
         Typed::Interrupted => {
             let signal = Signal::Int;
             Err(Interrupted { signal }.into())
         }
     }
+}
+
+/// Selects the model of this name instead of the one chosen before.
+///
+/// # Errors
+/// If the model is unknown, or something is missing for it.
+fn other_models<'c>(
+    context: &Context<'c>,
+    choice: &ModelChoice,
+    name: String,
+) -> Result<Models<'c>, Error> {
+    let choice = &ModelChoice {
+        model: Some(name),
+        ..choice.clone()
+    };
+    let mut missing = NotReady::default();
+    let models = models(context, choice, None, &mut missing)?;
+    match models.filter(|_| missing.problems.is_empty()) {
+        Some(models) => Ok(models),
+        None => Err(missing.into()),
+    }
+}
+
+/// Shows the model on the screen, and the commands that are completed there.
+fn stand(user: &User, spec: &ModelSpec, has_models: bool) {
+    let status = Status {
+        model: spec.name.clone(),
+        vendor: spec.provider.vendor().name,
+        window: spec.context_window.unwrap_or_default(),
+        ..Status::default()
+    };
+    let commands = question::hints_at_question(has_models);
+    user.borrow_mut().stands(status, commands);
 }

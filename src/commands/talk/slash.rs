@@ -75,8 +75,7 @@ const KEYS: &str = "\
 | `@` | complete a path |";
 
 /// The answer to `!command` where nobody runs it.
-const NO_SHELL: &str =
-    "`!` runs no command here: run it in your shell, or ask the agent to";
+const NO_SHELL: &str = "`!` runs no command here: run it in your shell, or ask the agent to";
 
 /// A parsed line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,11 +106,11 @@ pub fn split(line: &str) -> Option<(&str, &str)> {
 /// # Errors
 /// When it is such a command.
 pub fn check_request(request: &str, has_own: bool) -> Result<(), CommandError> {
+    if request.trim_start().starts_with('!') {
+        return Err(CommandError::ScreenCommand("!".to_owned()));
+    }
     let Some((name, _)) = split(request) else {
-        return match request.trim_start().starts_with('!') {
-            true => Err(CommandError::ScreenCommand("!".to_owned())),
-            false => Ok(()),
-        };
+        return Ok(());
     };
     match row(name) {
         Some(_) => Err(CommandError::ScreenCommand(format!("/{name}"))),
