@@ -2,18 +2,20 @@
 //!
 //! | part | purpose |
 //! |---|---|
-//! | `engine` | the loop itself |
+//! | `engine`, `taking_up`, `ending` | the loop itself, its resumption and its end |
+//! | `host` | the run that an agent works in |
 //! | `protocol` | how a reply names tools, and how tools are described to the model |
 //! | [`tool`], [`tools`], `schema`, `using` | the tool trait, its implementations, their arguments and their use |
 //! | `permissions`, `restricted` | the calls that are permitted, and the commands that an auditor may run |
+//! | [`judge`] | the assessment of shell commands |
 //! | `asking`, `memory` | requests to the model, and the handling of conversations that grow too long |
 //! | `conversation`, `tagged` | the messages so far, and the tags that set them apart from the program's own words |
 //! | `mcp` | a client for the servers whose tools an agent uses |
 //! | `audit` | an agent that judges another's work |
 //! | `session` | conversations that outlive the process |
 //!
-//! A workflow is a profile that combines these parts and adds none of its own. In the layering, this module is above
-//! the stages and below the workflows.
+//! A system is a profile that combines these parts. In the layering, this module is above runs and records, and below
+//! the commands.
 
 mod asking;
 pub(crate) mod audit;

@@ -66,7 +66,7 @@ pub trait Talker {
     }
 
     /// Shows pending information before the next line is read.
-    fn show(&self, _talk: &Talk<'_>) {}
+    fn show(&self) {}
 
     /// Works on a request; `None` continues the previous one.
     ///
@@ -216,7 +216,7 @@ impl<'t> Talk<'t> {
             self.show_status(agent);
         }
         while !agent.is_over() {
-            agent.show(self);
+            agent.show();
             let Some(line) = next_line(self.context, self.user, T::PROMPT, &mut self.stopped)?
             else {
                 break;

@@ -15,11 +15,9 @@ use crate::agent::permissions::{DenyPaths, Permissions};
 use crate::agent::session::{Session, SessionFile, SessionForm, SessionState, SessionStore};
 use crate::agent::tools::command::{RunCommand, Shell};
 use crate::agent::tools::files::ReadAccess;
-use crate::agent::tools::place::Outside;
 use crate::commands::cli::agent::AgentArgs;
 use crate::commands::cli::build::SandboxArgs;
 use crate::commands::error::CommandError;
-use crate::edit::Allowances;
 use crate::exec::process::{Processes, SpawnOptions};
 use crate::exec::subreaper;
 use crate::project::conventions;
@@ -115,10 +113,6 @@ pub struct Workspace<'c, F: SessionForm = SessionFile> {
     pub kept: KeptSession<'c, F>,
     /// The agent's processes, which end with the workspace.
     pub processes: RefCell<Processes<'c>>,
-    /// Access outside the current directory.
-    pub outside: Outside,
-    /// Content that the agent may drop from the files it replaces.
-    pub allowances: Allowances,
     /// Commands that the user lets an auditor run, each split into words.
     pub audit_commands: Vec<Vec<String>>,
     /// Paths that agents may not access, with links resolved.
@@ -155,8 +149,6 @@ impl<'c, F: SessionForm> Workspace<'c, F> {
             models,
             kept,
             processes: RefCell::new(processes),
-            outside: options.agent.outside(),
-            allowances: options.agent.losses.into(),
             audit_commands: Vec::new(),
             closed: Vec::new(),
             recorded: None,
@@ -188,7 +180,7 @@ impl<'c, F: SessionForm> Workspace<'c, F> {
             warnings: self.uncontained.iter().cloned().collect(),
             conventions: None,
             stops_at_no: false,
-            changes: Some(self.allowances),
+            changes: Some(self.flags.losses.into()),
             orchestration: None,
             mode: None,
             proof: None,
@@ -199,7 +191,7 @@ impl<'c, F: SessionForm> Workspace<'c, F> {
     pub fn access<'p>(&'p self, context: &'p Context<'_>) -> ReadAccess<'p> {
         ReadAccess {
             root: context.project.root(),
-            outside: self.outside,
+            outside: self.flags.outside(),
             closed: &self.closed,
             interrupt: context.interrupt,
         }

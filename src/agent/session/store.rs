@@ -29,10 +29,6 @@ use crate::sys::positions::{self, Misplaced, Positions};
 pub const SESSIONS: &str = crate::project::home::SESSIONS;
 /// Maximum size of a session file in bytes, which no session reaches.
 pub const LARGEST: u64 = 1024 * MIB;
-/// The session file within a session folder.
-const FILE: &str = "session.json";
-/// The file that is locked while a session folder is in use.
-const LOCK: &str = "session.lock";
 
 /// A session that this process holds until this value is dropped.
 #[derive(Debug)]
@@ -339,18 +335,19 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
 
     /// The path of a session's file.
     pub(super) fn file(&self, id: &str) -> PathBuf {
-        if F::IS_FOLDER {
-            self.path.join(id).join(FILE)
-        } else {
-            self.path.join(format!("{id}.json"))
-        }
+        self.part(id, "json")
     }
 
+    /// The path of the file that is locked while a session is in use.
     fn lock_file(&self, id: &str) -> PathBuf {
+        self.part(id, "lock")
+    }
+
+    fn part(&self, id: &str, ending: &str) -> PathBuf {
         if F::IS_FOLDER {
-            self.path.join(id).join(LOCK)
+            self.path.join(id).join(format!("session.{ending}"))
         } else {
-            self.path.join(format!("{id}.lock"))
+            self.path.join(format!("{id}.{ending}"))
         }
     }
 
@@ -473,7 +470,7 @@ fn is_directory(path: &Path) -> bool {
 
 /// The description of a session folder without a session file.
 fn no_file() -> String {
-    format!("it has no `{FILE}`")
+    "it has no `session.json`".to_owned()
 }
 
 #[cfg(test)]

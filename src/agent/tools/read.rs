@@ -48,15 +48,11 @@ pub struct ReadFile<'a>(pub ReadAccess<'a>);
 
 impl Tool for ReadFile<'_> {
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
-        let range = given_range(arguments)?;
+        let range = match arguments.get("lines").trim() {
+            "" => None,
+            text => Some(LineRange::parse(text).map_err(ToolError::failed)?),
+        };
         self.read(arguments, range, |next| format!("`lines` {next}-"), Ok)
-    }
-}
-
-fn given_range(arguments: &Arguments) -> Result<Option<LineRange>, ToolError> {
-    match arguments.get("lines").trim() {
-        "" => Ok(None),
-        text => LineRange::parse(text).map(Some).map_err(ToolError::failed),
     }
 }
 
@@ -65,9 +61,8 @@ pub struct ReadWhole<'a>(pub ReadFile<'a>);
 
 impl Tool for ReadWhole<'_> {
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
-        let range = given_range(arguments)?;
         let from = |next| format!("a command, such as `tail -n +{next}` with its path");
-        self.0.read(arguments, range, from, Ok)
+        self.0.read(arguments, None, from, Ok)
     }
 }
 

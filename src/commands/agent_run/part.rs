@@ -8,10 +8,9 @@ use crate::agent::tools::diff::ChangesSoFar;
 use crate::commands::error::CommandError;
 use crate::edit::{EditKind, LossGuard, ParsedReply, PathPolicy};
 use crate::exec::build_script::BuildStatus;
-use crate::model::{Purpose, StepId};
+use crate::model::Purpose;
 use crate::record::result::TreeState;
 use crate::record::run_files::Artifact;
-use crate::record::step::Step;
 use crate::run::builds::{BuildOptions, describe};
 use crate::run::closing;
 use crate::run::proof::Proof;
@@ -67,10 +66,7 @@ impl AgentRun<'_> {
         };
         // What the build makes is no part of the work.
         let besides = self.besides()?;
-        let number = self.latest.borrow().number.saturating_add(1);
-        let step = StepId::new(Purpose::PROOF, number);
-        self.latest.replace(step.clone());
-        self.with(|run| run.begin_step(Step::own(step)))?;
+        self.begin_own_step(Purpose::PROOF)?;
         match self.build(how)? {
             None => self.judge(how, besides),
             Some(FailedBuild { status, log, .. }) => {

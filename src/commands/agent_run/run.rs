@@ -266,13 +266,7 @@ impl<'c> AgentRun<'c> {
         (tool, input): (&str, Value),
         use_tool: impl FnOnce() -> Result<ToolOutput, ToolError>,
     ) -> Result<ToolUse, AgentError> {
-        let number = self.latest.borrow().number.saturating_add(1);
-        let step = StepId::new(purpose, number);
-        self.latest.replace(step.clone());
-        self.run
-            .borrow_mut()
-            .begin_step(Step::own(step))
-            .map_err(Error::from)?;
+        self.begin_own_step(purpose)?;
         let call = Call {
             id: String::new(),
             name: tool.to_owned(),
@@ -281,6 +275,14 @@ impl<'c> AgentRun<'c> {
         };
         self.env()
             .carry_out(&call, None, (None, Verb::Use), |_| use_tool())
+    }
+
+    /// Begins a step of the run itself.
+    pub(super) fn begin_own_step(&self, purpose: Purpose) -> Result<(), Error> {
+        let number = self.latest.borrow().number.saturating_add(1);
+        let step = StepId::new(purpose, number);
+        self.latest.replace(step.clone());
+        Ok(self.run.borrow_mut().begin_step(Step::own(step))?)
     }
 
     /// Warns of hosts that the commands could not reach, and of output that was withheld.

@@ -67,7 +67,7 @@ pub struct ChatPlace<'c> {
     /// The context of the command.
     pub context: &'c Context<'c>,
     /// The model options on the command line.
-    choice: ModelChoice,
+    pub choice: ModelChoice,
     /// Session, models, limits and processes.
     pub base: Workspace<'c>,
     /// The agent's home.
@@ -88,16 +88,12 @@ pub struct ChatPlace<'c> {
     pub briefing: RefCell<Briefing>,
     /// The mode.
     pub mode: SharedMode,
-    /// The project's root, links resolved.
-    root: PathBuf,
     /// Permanent permissions.
     pub permissions: RefCell<PermissionFile>,
     /// Calls refused because no user was present to allow them.
     pub refused: RefCell<NotPermitted>,
     /// The user-defined commands.
     pub commands: Vec<CommandFile>,
-    /// `true` to send what looks like credentials.
-    pub allow_secrets: bool,
     /// Warnings for the user.
     warnings: Vec<String>,
 }
@@ -205,14 +201,13 @@ impl<'c> ChatPlace<'c> {
         let key_file = home.join(accounts::FILE);
         let mut base = Workspace::of(context, options, kept, models, limits, &key_file)?;
         base.closed = closed_paths(root, &home);
-        let allow_secrets = options.choice.allow_secrets;
         let processes = base.processes.into_inner().with_grace(GRACE);
-        base.processes = RefCell::new(processes.showing_credentials(allow_secrets));
+        let processes = processes.showing_credentials(options.choice.allow_secrets);
+        base.processes = RefCell::new(processes);
         let mut place = Self {
             context,
             choice: options.choice.clone(),
             base,
-            root: root.to_owned(),
             meter: Meter::default(),
             todos: RefCell::default(),
             briefing: RefCell::default(),
@@ -220,7 +215,6 @@ impl<'c> ChatPlace<'c> {
             permissions: RefCell::new(permissions),
             refused: RefCell::default(),
             commands,
-            allow_secrets,
             warnings,
             home,
             settings,
@@ -242,7 +236,8 @@ impl<'c> ChatPlace<'c> {
         let (file, conversation) = (&session.file, &session.conversation);
         self.meter.estimated(file.context_tokens, conversation);
         self.todos.replace(conversation.todos.clone());
-        let briefing = Briefing::load(&self.root, self.context.project.directory(), &file.briefing);
+        let project = &self.context.project;
+        let briefing = Briefing::load(project.root(), project.directory(), &file.briefing);
         self.briefing.replace(briefing);
     }
 
@@ -375,7 +370,7 @@ impl<'c> ChatPlace<'c> {
 
     /// Reads the user-defined commands again, and warns about unusable files, each only once.
     pub fn reload_commands(&mut self) {
-        let (commands, bad) = commands::load(&self.root, &self.home);
+        let (commands, bad) = commands::load(self.context.project.root(), &self.home);
         for warning in bad {
             if !self.warnings.contains(&warning) {
                 self.context.warn(warning.clone());
@@ -456,7 +451,7 @@ impl<'c> ChatPlace<'c> {
             mode: &self.mode,
             file: &self.permissions,
             counts: true,
-            root: &self.root,
+            root: self.context.project.root(),
             briefing: &self.briefing,
             headless: is_headless.then_some(&self.refused),
         }

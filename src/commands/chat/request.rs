@@ -363,7 +363,7 @@ pub fn tokens_of(asked: &UserRequest) -> u64 {
 /// Redacts keys in a text, and what looks like credentials, unless the user allows sending that.
 pub fn censored(place: &ChatPlace<'_>, text: &str) -> String {
     let text = place.context.redactor.text(text);
-    if place.allow_secrets {
+    if place.choice.allow_secrets {
         return text.into_owned();
     }
     outgoing::censored(&text)

@@ -69,7 +69,7 @@ pub fn talk(place: &mut ChatPlace<'_>, screen: &Rc<Screen>) -> Result<TalkEnd, F
     };
     let mut talk = Talk::new(context, &user);
     talk.show_status_bar(&chat);
-    chat.show(&talk);
+    chat.show();
     trusting::ask_at_start(chat.place, screen)?;
     talk.run(&mut chat)?;
     if chat.is_over() {
@@ -128,7 +128,7 @@ impl Talker for Chat<'_, '_> {
         Ok(Some(line))
     }
 
-    fn show(&self, _talk: &Talk<'_>) {
+    fn show(&self) {
         let todos = self.place.todos.borrow().clone();
         self.screen.tell(ToScreen::Todos(todos));
     }

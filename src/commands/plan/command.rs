@@ -249,7 +249,7 @@ impl Talker for Worker<'_> {
         }
     }
 
-    fn show(&self, _talk: &Talk<'_>) {
+    fn show(&self) {
         self.context.notice(QUESTION);
     }
 
