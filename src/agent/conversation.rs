@@ -289,19 +289,14 @@ impl Conversation {
         self.history.get(from..).unwrap_or_default()
     }
 
-    /// Drops the thoughts from the messages to send.
-    pub fn drop_thoughts(&mut self) {
-        let is_said = |part: &ReplyPart| !matches!(part, ReplyPart::Thought(_));
-        for message in &mut self.history {
-            message.parts.retain(is_said);
-        }
-    }
-
     /// Sets the account and model that sign the next thoughts. Thoughts signed by another are dropped, since the vendor
     /// would reject them.
     pub fn set_thinker(&mut self, thinker: &str) {
         if self.thinker.as_deref() != Some(thinker) {
-            self.drop_thoughts();
+            let is_said = |part: &ReplyPart| !matches!(part, ReplyPart::Thought(_));
+            for message in &mut self.history {
+                message.parts.retain(is_said);
+            }
             self.thinker = Some(thinker.to_owned());
         }
     }

@@ -177,6 +177,7 @@ impl Judge<'_> {
             return Some(reason);
         }
         let looks = rows("looking").any(|row| is_named(row, name));
+        let overwrites = |word: &ShellWord| is_whole(&word.text, list("overwriting"));
         match name {
             // The pattern may expand to several operands, or to an option.
             _ if looks && arguments.iter().any(|word| word.is_glob) => Some(UNCLEAR),
@@ -185,12 +186,7 @@ impl Judge<'_> {
                 .or_else(|| (!is_passing_git(arguments)).then_some(CHANGES_REPOSITORY)),
             name if name.starts_with("git-") => Some(CHANGES_REPOSITORY),
             name if name.starts_with("ld-") => Some(RUNS),
-            _ if arguments
-                .iter()
-                .any(|word| is_whole(&word.text, list("overwriting"))) =>
-            {
-                Some(OVERWRITES)
-            }
+            _ if arguments.iter().any(overwrites) => Some(OVERWRITES),
             _ if has(list("interpreters"), name) || has(list("interpreters"), stem(name)) => {
                 self.guard_interpreter(name, arguments)
             }
@@ -207,19 +203,15 @@ impl Judge<'_> {
         } else {
             list("script options")
         };
-        let options = arguments.iter();
-        let options = options
-            .take_while(|word| is_whole(&word.text, harmless))
-            .count();
+        let is_harmless = |word: &&ShellWord| is_whole(&word.text, harmless);
+        let options = arguments.iter().take_while(is_harmless).count();
         let (options, rest) = arguments.split_at(options);
         match rest.split_first() {
             // `node -v`
             None => (!matches!(options, [only] if only.text == "-v")).then_some(CODE),
             Some((first, module)) if first.text == "-m" => {
-                let is_known = module
-                    .first()
-                    .is_some_and(|module| has(list("modules"), &module.text));
-                let unknown = (!is_known).then_some(CODE);
+                let is_known = |module: &ShellWord| has(list("modules"), &module.text);
+                let unknown = (!module.first().is_some_and(is_known)).then_some(CODE);
                 unknown.or_else(|| self.guard(module, only_looks(module)))
             }
             // Such an option may be followed by files, but not by further options: `node --test --import=data:…`.

@@ -503,11 +503,6 @@ pub trait Tool {
 pub struct Toolbox<'a>(Vec<(&'a ToolSpec, Box<dyn Tool + 'a>)>);
 
 impl<'a> Toolbox<'a> {
-    /// Creates an empty toolbox.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Adds a tool with its description.
     pub fn with(mut self, spec: &'a ToolSpec, tool: impl Tool + 'a) -> Self {
         self.0.push((spec, Box::new(tool)));

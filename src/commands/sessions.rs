@@ -98,11 +98,8 @@ fn text<F: SessionForm>(
         .map(|name| (name, Left))
         .to_vec();
     let mut rows = vec![head.iter().map(|(name, _)| (*name).to_owned()).collect()];
-    rows.extend(
-        sessions
-            .iter()
-            .map(|session| cells::<F>(session, zone).to_vec()),
-    );
+    let row = |session| cells::<F>(session, zone).to_vec();
+    rows.extend(sessions.iter().map(row));
     let whole = columns::aligned(&rows, &[Left; 5]).join("\n");
     let Some(columns) = columns.filter(|columns| columns::cut(&whole, Some(*columns)) != whole)
     else {

@@ -176,7 +176,7 @@ fn run(
             purpose: Purpose::new("chat"),
             brief: &|| Brief {
                 instructions: "Chat.".to_owned(),
-                tools: Toolbox::new().with(&POST, Post::default()),
+                tools: Toolbox::default().with(&POST, Post::default()),
                 ..Brief::default()
             },
             protocol: &Lines,

@@ -173,7 +173,7 @@ fn brief<'a>() -> Brief<'a> {
     let tools = names.iter();
     Brief {
         instructions: String::new(),
-        tools: tools.fold(Toolbox::new(), |tools, name| {
+        tools: tools.fold(Toolbox::default(), |tools, name| {
             tools.with(spec(name), Named(spec(name)))
         }),
         ..Brief::default()
@@ -301,7 +301,7 @@ fn a_call_that_is_not_valid_is_told_by_its_verb() {
     let mut agent = agent(&host, &clock, &redactor);
     agent.env.reporter = &verbs;
     agent.brief = &|| Brief {
-        tools: Toolbox::new().with(&EDIT, Named(&EDIT)),
+        tools: Toolbox::default().with(&EDIT, Named(&EDIT)),
         ..Brief::default()
     };
     agent

@@ -53,10 +53,8 @@ pub(super) fn rows<const N: usize>(section: &str) -> impl Iterator<Item = [&'sta
 
 /// The names, or the pattern, in a list.
 pub(super) fn list(name: &str) -> &'static str {
-    let mut lists = rows("lists");
-    lists
-        .find_map(|[known, text]| (known == name).then_some(text))
-        .unwrap_or_default()
+    let found = rows("lists").find(|[known, _]| *known == name);
+    found.map_or("", |[_, text]| text)
 }
 
 /// A read-only program or git subcommand that an auditor may run without a shell: its name; a pattern for the flags it

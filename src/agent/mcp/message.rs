@@ -25,10 +25,7 @@ impl Outgoing<'_> {
     /// Serializes the message as one line of JSON.
     pub fn to_text(self) -> String {
         let (method, params) = (Value::from(self.method), self.params);
-        let id = self
-            .id
-            .map(|id| format!("\"id\":{id},"))
-            .unwrap_or_default();
+        let id = self.id.map_or(String::new(), |id| format!("\"id\":{id},"));
         format!("{{\"jsonrpc\":\"2.0\",{id}\"method\":{method},\"params\":{params}}}")
     }
 }
@@ -63,10 +60,8 @@ impl Incoming {
     pub fn read(message: Value, awaited: u64) -> Vec<Self> {
         match message {
             Value::Array(messages) => {
-                let messages = messages.into_iter();
-                messages
-                    .map(|message| Self::of_one(message, awaited))
-                    .collect()
+                let one = |message| Self::of_one(message, awaited);
+                messages.into_iter().map(one).collect()
             }
             message => vec![Self::of_one(message, awaited)],
         }

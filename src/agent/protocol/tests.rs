@@ -119,7 +119,7 @@ impl Reporter for Silent {
 }
 
 fn tools<'a>() -> Toolbox<'a> {
-    Toolbox::new()
+    Toolbox::default()
         .with(&READ, Read)
         .with(&UPDATE_TASK_LIST, UpdateTaskList)
         .with(&DONE, Done)
@@ -362,7 +362,7 @@ fn calls_that_a_stop_has_left_without_result_get_one_when_the_session_goes_on() 
 
 #[test]
 fn what_was_thought_is_no_part_of_a_reply_in_any_protocol() {
-    let tools = Toolbox::new().with(&READ, Read).with(&DONE, Done);
+    let tools = Toolbox::default().with(&READ, Read).with(&DONE, Done);
     let thought = "<think>\nWhat now? `{`\n</think>\n\n";
     for (form, reply) in [
         (ToolForm::Markdown, "It is well."),

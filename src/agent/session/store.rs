@@ -357,10 +357,8 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
         let is_id = |stem: &str| Uuid::try_parse(stem).is_ok_and(|id| id.to_string() == stem);
         let names = self.names()?;
         let stems = names.iter().filter_map(|name| name.strip_suffix(end));
-        Ok(stems
-            .filter(|stem| is_id(stem))
-            .map(str::to_owned)
-            .collect())
+        let ids = stems.filter(|stem| is_id(stem));
+        Ok(ids.map(str::to_owned).collect())
     }
 
     /// The content of a file; `None` if it is missing.
@@ -390,16 +388,10 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
     /// The names in the folder, if it is there, that are valid UTF-8.
     fn names(&self) -> Result<Vec<String>, SessionError> {
         let name = |entry: io::Result<fs::DirEntry>| Ok(entry?.file_name().into_string().ok());
-        fs::read_dir(&self.path)
-            .and_then(|entries| {
-                entries
-                    .map(name)
-                    .filter_map(io::Result::transpose)
-                    .collect()
-            })
-            .if_there()
-            .map(Option::unwrap_or_default)
-            .map_err(self.cannot_be("read", &self.path))
+        let names = |entries: fs::ReadDir| entries.map(name).filter_map(io::Result::transpose);
+        let found = fs::read_dir(&self.path).and_then(|entries| names(entries).collect());
+        let found = found.if_there().map(Option::unwrap_or_default);
+        found.map_err(self.cannot_be("read", &self.path))
     }
 
     /// A directory in the form used in files. Bytes of a path that is not UTF-8 are escaped, so that it cannot be

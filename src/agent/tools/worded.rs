@@ -31,11 +31,8 @@ impl<T: Tool> Worded<T> {
             own.map_or(name.clone(), |(_, own)| (*own).to_owned())
         };
         let arguments = arguments.0.iter();
-        Arguments(
-            arguments
-                .map(|(name, value)| (own(name), value.clone()))
-                .collect(),
-        )
+        let own = arguments.map(|(name, value)| (own(name), value.clone()));
+        Arguments(own.collect())
     }
 }
 

@@ -22,10 +22,8 @@ impl Files for AgentRun<'_> {
             ));
         };
         let tree = worktree.tree.borrow();
-        let before: Vec<_> = edits
-            .iter()
-            .map(|(path, _)| tree.read(path).if_there().map(Option::flatten).ok())
-            .collect();
+        let read = |path: &String| tree.read(path).if_there().map(Option::flatten);
+        let before: Vec<_> = edits.iter().map(|(path, _)| read(path).ok()).collect();
         drop(tree);
         let diff = diff_of(&edits, before.iter().map(|before| before.clone().flatten()));
         let paths: Vec<String> = edits.iter().map(|(path, _)| path.clone()).collect();

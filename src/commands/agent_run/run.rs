@@ -197,10 +197,8 @@ impl<'c> AgentRun<'c> {
     pub fn command_output(&self) -> PathBuf {
         let nth = self.commands.get() + 1;
         self.commands.set(nth);
-        self.run
-            .borrow()
-            .log
-            .command_output(&self.latest.borrow(), nth)
+        let run = self.run.borrow();
+        run.log.command_output(&self.latest.borrow(), nth)
     }
 
     /// Lets agents work on the session's conversation, or on a new one, and records how that ends.
@@ -268,7 +266,6 @@ impl<'c> AgentRun<'c> {
     ) -> Result<ToolUse, AgentError> {
         self.begin_own_step(purpose)?;
         let call = Call {
-            id: String::new(),
             name: tool.to_owned(),
             input: self.context.redactor.json(&input),
             ..Call::default()
@@ -367,11 +364,9 @@ impl<'c> AgentRun<'c> {
         let mut reply = asked.map(|(reply, ())| reply)?;
         if self.worktree.is_none() {
             // Only when writing files may a call need the real keys.
-            reply.calls = reply
-                .calls
-                .iter()
-                .map(|call| call.redacted(self.context.redactor))
-                .collect();
+            let calls = reply.calls.iter();
+            let calls = calls.map(|call| call.redacted(self.context.redactor));
+            reply.calls = calls.collect();
         }
         Ok(reply)
     }

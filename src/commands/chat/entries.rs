@@ -42,12 +42,8 @@ pub fn entries(conversation: &Conversation) -> Vec<Entry> {
             (Role::Assistant, _) => {
                 entries.extend(replied(said));
                 let first = entries.len() - said.calls.len();
-                calls = said
-                    .calls
-                    .iter()
-                    .map(|call| &*call.id)
-                    .zip(first..)
-                    .collect();
+                let ids = said.calls.iter().map(|call| &*call.id);
+                calls = ids.zip(first..).collect();
             }
             (Role::Tool, Some(_)) => {
                 let call = said.call.as_deref().and_then(|id| calls.get(id));

@@ -310,9 +310,7 @@ fn store(
 fn switch(home: &Path, environment: &Environment, name: &str) -> Result<Said, Error> {
     let provider = change(home, |accounts| {
         accounts.switch(name).map_err(ChatError::from)?;
-        Ok(accounts
-            .active()
-            .map_or(accounts::USUAL, |account| account.provider))
+        Ok(active_provider(accounts))
     })?;
     Ok(signed_in(name, provider, None, environment))
 }
@@ -340,9 +338,7 @@ fn signed_in(
 
 fn sign_out(home: &Path, environment: &Environment) -> Result<Said, Error> {
     let (done, provider) = change(home, |accounts| {
-        let provider = accounts
-            .active()
-            .map_or(accounts::USUAL, |account| account.provider);
+        let provider = active_provider(accounts);
         let removed = accounts.remove_active();
         let done = match (removed, accounts.active()) {
             (None, _) => "Nobody is signed in".to_owned(),
@@ -360,6 +356,12 @@ fn sign_out(home: &Path, environment: &Environment) -> Result<Said, Error> {
         warnings: overridden.into_iter().collect(),
         account: None,
     })
+}
+
+/// Returns the vendor of the active account, or else the usual one.
+fn active_provider(accounts: &Accounts) -> Provider {
+    let active = accounts.active();
+    active.map_or(accounts::USUAL, |account| account.provider)
 }
 
 /// Returns the variable whose key takes precedence over an account's.

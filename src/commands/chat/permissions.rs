@@ -240,11 +240,10 @@ fn why(reasons: &[&'static str]) -> String {
 pub fn words_of(choice: &Choice) -> String {
     match choice {
         Choice::Tool(tool, _) => format!("`{tool}`"),
-        Choice::Commands(rules) => rules
-            .iter()
-            .map(|rule| rule_words(rule))
-            .collect::<Vec<_>>()
-            .join("; "),
+        Choice::Commands(rules) => {
+            let rules = rules.iter().map(|rule| rule_words(rule));
+            rules.collect::<Vec<_>>().join("; ")
+        }
     }
 }
 

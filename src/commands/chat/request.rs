@@ -31,7 +31,6 @@ use crate::record::todos::Todo;
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::recovery;
-use crate::sys::environment::Clock;
 use crate::sys::error::{Error, Problem as _};
 use crate::sys::exit::Exit;
 
@@ -47,7 +46,6 @@ const TOOL_TRIES: u32 = 25;
 pub fn ask(
     place: &ChatPlace<'_>,
     screen: &Screen,
-    clock: &dyn Clock,
     question: &Question,
     preview: Option<&str>,
 ) -> Result<Answer, Error> {
@@ -56,10 +54,8 @@ pub fn ask(
     place.briefing.borrow_mut().look();
     if let Some(choice) = remembered(question, &verdict) {
         trusting::ask_before(place, screen, &choice)?;
-        let kept = place
-            .permissions
-            .borrow_mut()
-            .remember(&choice, clock.now());
+        let now = place.context.clock.now();
+        let kept = place.permissions.borrow_mut().remember(&choice, now);
         if let Err(problem) = kept {
             let hint = problem.hint().unwrap_or_default();
             screen.say(format!("{problem}\n\n{hint}"));
@@ -305,9 +301,7 @@ fn memory<'m>(place: &ChatPlace<'_>, meter: &'m Meter) -> Truncate<'m> {
 /// Returns the agent's system prompt as it is sent.
 pub fn system(agent: &Agent<'_>) -> Vec<String> {
     let brief = (agent.brief)();
-    std::iter::once(brief.instructions)
-        .chain(brief.context)
-        .collect()
+    [vec![brief.instructions], brief.context].concat()
 }
 
 /// Returns the agent's tools.

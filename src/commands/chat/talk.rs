@@ -146,20 +146,17 @@ impl Talker for Chat<'_, '_> {
     }
 
     fn ended(&self, _talk: &Talk<'_>, done: Result<Outcome, Failure>) -> Result<bool, Failure> {
-        let _ = self.place.context.interrupt.take();
-        self.place
-            .context
-            .interrupt
-            .check()
-            .map_err(AgentError::from)?;
+        let context = self.place.context;
+        let _ = context.interrupt.take();
+        context.interrupt.check().map_err(AgentError::from)?;
         let Err(failure) = done else {
             return Ok(false);
         };
         if matches!(failure.error.exit(), Exit::Interrupted(_)) {
-            self.place.context.notice(STOPPED_SHOWN);
+            context.notice(STOPPED_SHOWN);
             return Ok(true);
         }
-        self.place.context.reporter.event(&Event::Failed {
+        context.reporter.event(&Event::Failed {
             error: failure.error.to_string(),
             hint: failure.hint(),
             log: failure.log,
@@ -268,7 +265,7 @@ impl Chat<'_, '_> {
         let _ = self.screen.take_begun();
         let (place, screen) = (&*self.place, self.screen);
         let ask = |question: &Question, preview: Option<&str>| {
-            request::ask(place, screen, place.context.clock, question, preview)
+            request::ask(place, screen, question, preview)
         };
         let done = request::work(self.place, AnswerSource::Screen(&ask), Some(asked));
         talk.count(&done);

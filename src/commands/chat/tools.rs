@@ -149,7 +149,7 @@ impl<'p> ChatTools<'p, '_> {
     /// Returns the tools that only read the project's files.
     pub fn looking(self) -> Toolbox<'p> {
         let read = self.access.read;
-        Toolbox::new()
+        Toolbox::default()
             .with(&READ_PART, ReadPart(ReadFile(read)))
             .with(&LIST_FILES, ListDirectory(read))
             .with(&SEARCH_PROJECT, SearchFiles(read))

@@ -77,9 +77,8 @@ impl TrustedFiles {
 
     /// Returns `true` if the user trusts this content of the file at `path`, which is relative to the project's root.
     pub fn has(&self, path: &str, content: &[u8]) -> bool {
-        self.digests
-            .get(path)
-            .is_some_and(|known| *known == digest(content))
+        let known = self.digests.get(path);
+        known.is_some_and(|known| *known == digest(content))
     }
 
     /// Records that the user trusts these files, given by path and content.
@@ -93,11 +92,8 @@ impl TrustedFiles {
         let _lock = Accounts::lock(&self.home)?;
         let mut form = read(&self.home)?;
         let digests = form.folders.entry(self.root.clone()).or_default();
-        digests.extend(
-            files
-                .into_iter()
-                .map(|(path, content)| (path.to_owned(), digest(content))),
-        );
+        let files = files.into_iter();
+        digests.extend(files.map(|(path, content)| (path.to_owned(), digest(content))));
         let known = digests.clone();
         home_file::save_json(&self.home.join(FILE), &form)?;
         self.digests = known;

@@ -322,7 +322,7 @@ fn work(
                     &limits(&audit_commands.told(), max_loops, run.unattended_tries()),
                 ]
                 .concat(),
-                tools: Toolbox::new()
+                tools: Toolbox::default()
                     .with(&READ_FILE, ReadFile(read))
                     .with(&LIST_DIRECTORY, ListDirectory(read))
                     .with(&VERDICT, Done)
@@ -366,7 +366,7 @@ fn developers_tools<'w>(
     };
     let read = place.access(context);
     let access = FileAccess { read, files: run };
-    let tools = Toolbox::new()
+    let tools = Toolbox::default()
         .with(&LIST_DIRECTORY, ListDirectory(read))
         .with(&READ_FILE, ReadFile(read))
         .with(&WRITE_FILE, WriteFile(access))

@@ -249,7 +249,7 @@ impl Orchestration<'_, '_> {
         let begun = begun.map(|_| take_up(specialists)).transpose()?;
         let brief = || Brief {
             instructions: system_prompt(&settings.workspace_dir),
-            tools: Toolbox::new()
+            tools: Toolbox::default()
                 .with(&tools::EXECUTE_AGENT, ExecuteAgent(specialists))
                 .with(&tools::READ_ARTIFACT, ReadArtifact(specialists)),
             ..Brief::default()

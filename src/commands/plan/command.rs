@@ -229,22 +229,14 @@ impl Talker for Worker<'_> {
     }
 
     fn standing(&self) -> Standing {
-        let is_begun = self
-            .place
-            .base
-            .kept
-            .state(|state| !state.requests.is_empty());
-        let spec = &self.place.base.models.first.spec;
+        let base = &self.place.base;
+        let is_begun = base.kept.state(|state| !state.requests.is_empty());
+        let spec = &base.models.first.spec;
         Standing {
-            session: is_begun.then(|| self.place.base.kept.id()),
+            session: is_begun.then(|| base.kept.id()),
             model: spec.name.clone(),
             vendor: spec.provider.vendor().name,
-            window: self
-                .place
-                .base
-                .limits
-                .max_context_tokens
-                .unwrap_or_default(),
+            window: base.limits.max_context_tokens.unwrap_or_default(),
             ..Standing::default()
         }
     }
@@ -335,15 +327,13 @@ impl Worker<'_> {
         request: Option<&str>,
     ) -> Result<Outcome, Failure> {
         let _lock = recovery::take(self.context)?;
-        let kept = &self.place.base.kept;
+        let (kept, document) = (&self.place.base.kept, self.document());
         self.check_plan()?;
         // The steps of a request that was not summed up are about to be replaced.
         let state = kept.state(PlanState::clone);
         if request.is_some() && matches!(state.stage, PlanStage::Execution | PlanStage::Summary) {
             let now = self.context.clock.now().timestamp_millis();
-            let logged = self
-                .document()
-                .change(|plan| note_unsummed(&state, plan, now));
+            let logged = document.change(|plan| note_unsummed(&state, plan, now));
             logged.map_err(NotReady::of)?;
         }
         kept.change_state(|state| state.begin(request))?;
@@ -362,7 +352,6 @@ impl Worker<'_> {
             ..self.place.base.setup(NAME, answers)
         };
         let run = AgentRun::start(self.context, setup, asked.as_deref())?;
-        let document = self.document();
         let bytes = document.bytes()?;
         run.with(|run| run.log.text(run_files::PLAN, bytes))?;
         let root = self.context.project.root();

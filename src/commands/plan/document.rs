@@ -115,27 +115,18 @@ impl PlanDocument {
     pub fn plan(&self) -> Plan {
         let number = |key| self.front_value(key).and_then(|text| text.parse().ok());
         let updated_at = number("updatedAt").unwrap_or_default();
-        let decisions = |part| {
-            let entries = self.items(part);
-            entries
-                .map(|entry| items::decision(entry, updated_at))
-                .collect()
-        };
+        let decision = |entry| items::decision(entry, updated_at);
+        let log_entry = |entry| items::log_entry(entry, updated_at);
+        let criteria = self.items(PlanPart::Criteria).map(items::criterion);
         let tasks = (1..).zip(self.items(PlanPart::Tasks));
-        let log = self.items(PlanPart::Log);
         Plan {
             status: self.status(),
             goal: items::goal(self.items(PlanPart::Goal)),
-            acceptance_criteria: self
-                .items(PlanPart::Criteria)
-                .map(items::criterion)
-                .collect(),
-            decisions_made: decisions(PlanPart::Made),
-            decisions_rejected: decisions(PlanPart::Rejected),
+            acceptance_criteria: criteria.collect(),
+            decisions_made: self.items(PlanPart::Made).map(decision).collect(),
+            decisions_rejected: self.items(PlanPart::Rejected).map(decision).collect(),
             tasks: tasks.map(|(step, item)| items::task(step, item)).collect(),
-            execution_log: log
-                .map(|entry| items::log_entry(entry, updated_at))
-                .collect(),
+            execution_log: self.items(PlanPart::Log).map(log_entry).collect(),
             metadata: PlanMetadata {
                 created_at: number("createdAt").unwrap_or_default(),
                 updated_at,

@@ -157,10 +157,8 @@ impl PlanFile<'_> {
     /// # Errors
     /// If the file cannot be copied or replaced. It is unchanged then.
     pub fn replace(&self, by: &PlanDocument) -> Result<PathBuf, PlanFileError> {
-        let content = self.bytes()?;
-        let copy = self
-            .copy(&content)
-            .map_err(PathError::of("copy", self.path))?;
+        let copied = self.copy(&self.bytes()?);
+        let copy = copied.map_err(PathError::of("copy", self.path))?;
         self.write(by)?;
         Ok(copy)
     }

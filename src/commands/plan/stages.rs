@@ -429,7 +429,7 @@ impl<'c> Stages<'_, 'c, '_> {
             ],
             // The summary is written without tools.
             tools: if *purpose == Purpose::SUMMARY {
-                Toolbox::new()
+                Toolbox::default()
             } else {
                 self.tools()
             },

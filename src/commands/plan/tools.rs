@@ -132,7 +132,7 @@ impl<'p> PlanTools<'p, '_> {
         let read = Worded(RENAMED, check_encoding, ReadWhole(ReadFile(access.read)));
         let write = Worded(RENAMED, check_directory, WriteFile(access));
         let replace = Worded(RENAMED, |_, _| Ok(()), FindAndReplace(access));
-        let tools = Toolbox::new()
+        let tools = Toolbox::default()
             .with(&READ_FILE, read)
             .with(&WRITE_FILE, write)
             .with(&REPLACE_IN_FILE, replace)
@@ -165,7 +165,9 @@ pub fn described() -> Toolbox<'static> {
         &UPDATE_PLAN,
     ];
     let tools = specs.into_iter();
-    tools.fold(Toolbox::new(), |tools, spec| tools.with(spec, Described))
+    tools.fold(Toolbox::default(), |tools, spec| {
+        tools.with(spec, Described)
+    })
 }
 
 /// A tool that does nothing.
@@ -203,10 +205,8 @@ impl Tool for ShellExec<'_, '_> {
 
 fn check_encoding(_tool: &ReadWhole<'_>, arguments: &Arguments) -> Result<(), String> {
     let encoding = arguments.get("encoding");
-    if ["utf-8", "utf8"]
-        .iter()
-        .any(|known| encoding.trim().eq_ignore_ascii_case(known))
-    {
+    let is = |known| encoding.trim().eq_ignore_ascii_case(known);
+    if is("utf-8") || is("utf8") {
         return Ok(());
     }
     Err(format!(

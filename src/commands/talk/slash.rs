@@ -158,10 +158,8 @@ fn unknown(name: &str, hints: &[CommandHint]) -> String {
     let names = |is_wanted: &dyn Fn(&str) -> bool| {
         let names = hints.iter().map(|hint| &*hint.name);
         let names = names.filter(|name| is_wanted(name));
-        names
-            .map(|name| format!("`/{name}`"))
-            .collect::<Vec<_>>()
-            .join(", ")
+        let names = names.map(|name| format!("`/{name}`"));
+        names.collect::<Vec<_>>().join(", ")
     };
     match names(&|known| known.chars().next() == first) {
         alike if alike.is_empty() => format!(
@@ -211,9 +209,8 @@ pub fn help(hints: &[CommandHint]) -> String {
 
 /// Formats a command's usage, such as `/model [NAME]`.
 fn usage(hint: &CommandHint) -> String {
-    format!("/{} {}", hint.name, hint.argument)
-        .trim_end()
-        .to_owned()
+    let usage = format!("/{} {}", hint.name, hint.argument);
+    usage.trim_end().to_owned()
 }
 
 #[cfg(test)]

@@ -206,11 +206,8 @@ impl<'a, 'r> Unread<'a, 'r> {
         parameters: &[&'static Parameter],
         arguments: &mut Arguments,
     ) -> Result<(), Fault> {
-        let names: Vec<String> = parameters
-            .iter()
-            .map(|known| format!("`{}`", known.name))
-            .collect();
-        let names = names.join(" and ");
+        let names = parameters.iter().map(|known| format!("`{}`", known.name));
+        let names = names.collect::<Vec<_>>().join(" and ");
         let mut missing = parameters.to_vec();
         let begin = self.fault("");
         while !self.lines.is_empty() {

@@ -24,14 +24,13 @@ pub struct ReplyLine<'r> {
 /// Splits `text` into lines, without a byte order mark; the first line has the number `first`.
 pub fn lines(text: &str, first: usize) -> Vec<ReplyLine<'_>> {
     let text = text.trim_start_matches('\u{feff}');
+    let line = |(number, raw)| ReplyLine {
+        number,
+        raw,
+        is_content: false,
+    };
     let numbered = (first..).zip(text.split_inclusive('\n'));
-    numbered
-        .map(|(number, raw)| ReplyLine {
-            number,
-            raw,
-            is_content: false,
-        })
-        .collect()
+    numbered.map(line).collect()
 }
 
 /// The lines with the labelled blocks inside labelled blocks as content of these, as in a README that is written with

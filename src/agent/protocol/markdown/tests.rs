@@ -86,7 +86,7 @@ impl Tool for Fake {
 
 fn toolbox() -> Toolbox<'static> {
     ALL.into_iter()
-        .fold(Toolbox::new(), |tools, spec| tools.with(spec, Fake))
+        .fold(Toolbox::default(), |tools, spec| tools.with(spec, Fake))
 }
 
 fn reply(text: &str) -> Reply {
@@ -422,7 +422,7 @@ fn longer(mark: char, content: &str) -> String {
 proptest! {
     #[test]
     fn no_reply_makes_it_panic(text in prop_oneof![text(0..40), any::<String>()], count in 0..ALL.len()) {
-        let tools = ALL.into_iter().take(count).fold(Toolbox::new(), |tools, spec| tools.with(spec, Fake));
+        let tools = ALL.into_iter().take(count).fold(Toolbox::default(), |tools, spec| tools.with(spec, Fake));
         for plain_replies in [PlainReplies::Taken, PlainReplies::Refused] {
             let lines = text.split('\n').count();
             match (Markdown { plain_replies }).read(&reply(&text), &tools) {

@@ -18,11 +18,8 @@ pub(crate) fn outlines(tools: &Toolbox<'_>) -> String {
 }
 
 fn joined(tools: &Toolbox<'_>, described: impl Fn(&ToolSpec) -> String) -> String {
-    tools
-        .specs()
-        .map(described)
-        .collect::<Vec<_>>()
-        .join("\n\n---\n\n")
+    let described: Vec<String> = tools.specs().map(described).collect();
+    described.join("\n\n---\n\n")
 }
 
 /// Outlines a tool: its use and its input.

@@ -70,7 +70,7 @@ fn tools() -> Toolbox<'static> {
     let specs = [&READ_FILE, &WRITE_FILE, &UPDATE_PLAN];
     specs
         .into_iter()
-        .fold(Toolbox::new(), |tools, spec| tools.with(spec, Echo))
+        .fold(Toolbox::default(), |tools, spec| tools.with(spec, Echo))
 }
 
 fn read(text: &str) -> Result<Turn, Fault> {
@@ -313,7 +313,7 @@ fn a_fault_shows_what_is_wrong_and_what_is_right() {
 #[test]
 fn tools_are_described_as_in_the_specification() {
     let offer = FORM.offer(
-        &Toolbox::new()
+        &Toolbox::default()
             .with(&READ_FILE, Echo)
             .with(&WRITE_FILE, Echo),
     );
@@ -422,7 +422,7 @@ fn the_schema_allows_what_can_be_used_and_nothing_else() {
     ] {
         assert_eq!(validator.is_valid(&reply), is_allowed, "{reply}");
     }
-    let without = FORM.offer(&Toolbox::new()).form.schema.unwrap();
+    let without = FORM.offer(&Toolbox::default()).form.schema.unwrap();
     assert_eq!(without["required"], json!(["response"]));
 }
 

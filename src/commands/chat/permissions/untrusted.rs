@@ -23,14 +23,11 @@ impl Untrusted {
             found.add(FILE, "would allow", withheld);
         }
         let would_allow = permissions.as_trusted();
-        for command in commands
-            .iter()
-            .filter(|command| !permissions.trusts(command))
-        {
+        let would_run = |command: &String| would_allow.allows_command(command);
+        let untrusted = commands.iter();
+        for command in untrusted.filter(|command| !permissions.trusts(command)) {
             let run = command.commands();
-            if run
-                .iter()
-                .any(|command| would_allow.allows_command(command))
+            if run.iter().any(would_run)
                 && let Some((path, _)) = command.source()
             {
                 found.add(path, "would run", run);

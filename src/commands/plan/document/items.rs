@@ -71,16 +71,13 @@ pub fn task(step: usize, item: &str) -> PlanTask {
 
 /// Reads a decision. `saved` is the timestamp if it has none.
 pub fn decision(entry: &str, saved: i64) -> PlanDecision {
-    let times = ["decided", "rejected"].map(|name| read_time(text_of(entry, name)));
+    let mut times = ["decided", "rejected"].iter();
+    let time = times.find_map(|name| read_time(text_of(entry, name)));
     PlanDecision {
         title: title_of(entry).to_owned(),
         rationale: text_of(entry, "rationale").to_owned(),
         alternatives: read_list(text_of(entry, "alternative")),
-        timestamp: times
-            .into_iter()
-            .flatten()
-            .next()
-            .map_or(saved, |(time, _)| time),
+        timestamp: time.map_or(saved, |(time, _)| time),
     }
 }
 
@@ -99,11 +96,8 @@ pub fn log_entry(entry: &str, saved: i64) -> LogEntry {
 
 /// The title of an entry.
 fn title_of(entry: &str) -> &str {
-    entry
-        .lines()
-        .next()
-        .and_then(heading)
-        .map_or("", |(_, title)| title)
+    let heading = entry.lines().next().and_then(heading);
+    heading.map_or("", |(_, title)| title)
 }
 
 /// Reads a comma-separated list.
@@ -135,14 +129,11 @@ pub fn title(goal: &str) -> String {
 pub fn write(part: PlanPart, plan: &Plan) -> Vec<String> {
     let made = |decision| write_decision(decision, "Alternatives considered", "Decided");
     let rejected = |decision| write_decision(decision, "Alternative", "Rejected");
+    let criteria = plan.acceptance_criteria.iter();
     let items: Vec<String> = match part {
         PlanPart::Title => vec![format!("**Status:** {}", plan.status.word())],
         PlanPart::Goal => write_goal(&plan.goal).into_iter().collect(),
-        PlanPart::Criteria => plan
-            .acceptance_criteria
-            .iter()
-            .map(write_criterion)
-            .collect(),
+        PlanPart::Criteria => criteria.map(write_criterion).collect(),
         PlanPart::Made => plan.decisions_made.iter().map(made).collect(),
         PlanPart::Rejected => plan.decisions_rejected.iter().map(rejected).collect(),
         PlanPart::Tasks => (1..).zip(&plan.tasks).map(write_task).collect(),

@@ -26,7 +26,7 @@ impl Tool for Write {
 }
 
 fn tools() -> Toolbox<'static> {
-    Toolbox::new().with(&WRITE_FILE, Write)
+    Toolbox::default().with(&WRITE_FILE, Write)
 }
 
 /// The first JSON object in a text.
@@ -163,7 +163,7 @@ fn the_schema_of_a_task_list_has_an_end_everywhere() {
 #[test]
 fn such_a_reply_is_its_compact_object_and_a_fault_shows_what_is_right() {
     let form = TaskList::protocol(&tools());
-    let read = |text: String| form.read(&Reply::said(text), &Toolbox::new());
+    let read = |text: String| form.read(&Reply::said(text), &Toolbox::default());
     let list = json!({"task_list": [task("a")]});
     let turn = read(format!("<think>x</think>\n```json\n{list:#}\n```\n")).unwrap();
     assert_eq!(turn.decision, Decision::Answer(list.to_string()));
@@ -194,7 +194,9 @@ fn the_stages_are_told_of_the_tools_without_calls_of_them() {
         "{told}"
     );
     assert!(!told.contains("tool_calls"), "{told}");
-    let told = WorkSummary::protocol().offer(&Toolbox::new()).instructions;
+    let told = WorkSummary::protocol()
+        .offer(&Toolbox::default())
+        .instructions;
     assert!(!told.contains("# Tools"), "{told}");
 }
 
