@@ -6,7 +6,7 @@ use super::ending::Next;
 use super::engine::{Agent, Brief, Work};
 use super::error::AgentError;
 use super::host::Compressed;
-use super::memory::{Frame, View};
+use super::memory::Frame;
 use crate::model::message::Role;
 use crate::model::prompt::Prompt;
 use crate::model::{Form, Reply};
@@ -63,15 +63,12 @@ impl Agent<'_> {
         form: Form,
         work: &mut Work<'_>,
     ) -> Result<Reply, AgentError> {
-        let View {
-            messages,
-            system: own,
-            compressed,
-        } = self.memory.view(self.frame(system), work.conversation)?;
-        if let Some(compressed) = compressed {
+        let view = self.memory.view(self.frame(system), work.conversation)?;
+        if let Some(compressed) = view.compressed {
             self.note_compressed(compressed, work.conversation)?;
         }
-        let system = own.unwrap_or_else(|| system.to_vec());
+        let messages = view.messages;
+        let system = view.system.unwrap_or_else(|| system.to_vec());
         let progress = &mut work.progress;
         // Messages that are already in the run log.
         let pairs = progress.sent.iter().zip(&messages);

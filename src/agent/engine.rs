@@ -20,7 +20,6 @@ use super::memory::Memory;
 use super::permissions::{Permission, Permissions};
 use super::protocol::{Decision, Fault, MAX_CALLS, Protocol, Turn};
 use super::tool::{CallFailure, OUTPUT_LIMIT, Tool, ToolCall, ToolError, ToolOutput, Toolbox};
-use super::using::ToolUse;
 
 /// The instructions and tools of an agent's next step.
 #[derive(Default)]
@@ -278,26 +277,22 @@ impl Agent<'_> {
         let tool = known.map(|call| &call.tool);
         // A call that is not valid is told by its verb, too.
         let verb = tools.named(&call.name).map_or(Verb::Use, |tool| tool.verb);
-        let ToolUse {
-            output,
-            text,
-            failure,
-        } = self.env.carry_out(call, subject, (tool, verb), done)?;
-        let failed = failure.is_some();
-        if output.is_end {
+        let used = self.env.carry_out(call, subject, (tool, verb), done)?;
+        let (words, failed) = (used.text, used.failure.is_some());
+        if used.output.is_end {
             let by = Some((call.name.clone(), call.id.clone()));
-            return self.end(Ended { words: text, by }, work);
+            return self.end(Ended { words, by }, work);
         }
-        let data = output.data.map(|data| self.env.redactor.json(&data));
-        let told = match &failure {
-            None => self.protocol.result(Ok((&text, data.as_ref()))),
+        let data = used.output.data.map(|data| self.env.redactor.json(&data));
+        let told = match &used.failure {
+            None => self.protocol.result(Ok((&words, data.as_ref()))),
             Some(failure) => self.protocol.result(Err(failure)),
         };
         work.conversation.say(HistoryMessage {
             is_failed: failed,
             ..HistoryMessage::of_tool(&call.name, &call.id, told)
         });
-        self.count(failure.as_ref(), &mut work.progress);
+        self.count(used.failure.as_ref(), &mut work.progress);
         let (failures, allowed) = match self.tool_tries {
             ToolTries::AsReplies => (work.progress.failures, self.tries),
             ToolTries::Unlimited => (0, 1),
@@ -311,7 +306,7 @@ impl Agent<'_> {
         Err(AgentError::ToolsFailed {
             tries: failures,
             tool: call.name.clone(),
-            problem: text,
+            problem: words,
         })
     }
 

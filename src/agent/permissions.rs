@@ -135,7 +135,7 @@ pub enum Consent {
 }
 
 /// Permissions that need consent for commands that may be more than read-only, and for writes to the files in
-/// `ASKED_ABOUT`.
+/// `ASKED_ABOUT`. Calls that may change files are noted.
 #[derive(Clone, Copy)]
 pub struct AskFirst<'a> {
     /// Permissions that are checked before the user is asked.
@@ -148,10 +148,32 @@ pub struct AskFirst<'a> {
     pub consent: Consent,
     /// Set once a call is refused since there is no user to ask.
     pub lacks_consent: &'a Cell<bool>,
+    /// Set once a call that may change files is not refused.
+    pub may_have_changed: &'a Cell<bool>,
 }
 
 impl Permissions for AskFirst<'_> {
     fn decide(&self, call: &ToolCall) -> Permission {
+        let decided = self.consented(call);
+        if self.may_change(call) && !matches!(decided, Permission::Refused(_)) {
+            self.may_have_changed.set(true);
+        }
+        decided
+    }
+}
+
+impl AskFirst<'_> {
+    /// Reports whether a call may change the project's files. A tool without a path, which updates a plan, does not.
+    fn may_change(&self, call: &ToolCall) -> bool {
+        let mut commands = call.of_kind(ParameterKind::Command);
+        match call.tool.effect {
+            Effect::Writes => call.tool.takes(ParameterKind::Path),
+            Effect::Runs => commands.any(|command| !(self.is_harmless)(command)),
+            _ => false,
+        }
+    }
+
+    fn consented(&self, call: &ToolCall) -> Permission {
         let decided = self.permissions.decide(call);
         let about = match (&decided, self.consent) {
             (Permission::Allowed, Consent::Asked | Consent::Unattended) => self.about(call),
@@ -175,9 +197,7 @@ impl Permissions for AskFirst<'_> {
             }
         }
     }
-}
 
-impl AskFirst<'_> {
     /// Describes the action that needs confirmation, as the end of a sentence; `None` if there is none.
     fn about(&self, call: &ToolCall) -> Option<String> {
         let mut commands = call.of_kind(ParameterKind::Command);
@@ -351,6 +371,7 @@ mod tests {
                     is_harmless: &is_harmless,
                     consent,
                     lacks_consent: &Cell::default(),
+                    may_have_changed: &Cell::default(),
                 };
                 ask.decide(&call)
             };
@@ -381,6 +402,7 @@ mod tests {
             is_harmless: &|_| false,
             consent: Consent::Asked,
             lacks_consent: &Cell::default(),
+            may_have_changed: &Cell::default(),
         };
         let call = call(&command::COMMAND, ("command", "rm x"));
         assert_eq!(asks.decide(&call), Permission::Refused("no".to_owned()));

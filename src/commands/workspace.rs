@@ -7,7 +7,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::agent_run::AgentSetup;
-use super::answers::{AnswerSource, Recorded, recorded};
+use super::answers::{AnswerSource, recorded};
 use super::keeping::{Keeping, KeptSession, SessionChoice, tell_session};
 use super::talk::slash;
 use super::{query, sessions};
@@ -236,20 +236,15 @@ impl Workspace<'_> {
         context: &Context<'_>,
         options: &AgentOptions,
     ) -> Result<Option<(Option<String>, AnswerSource<'static>)>, Error> {
-        let Some(Recorded {
-            record,
-            conversation,
-            ..
-        }) = recorded(context, &options.choice)?
-        else {
+        let Some(recorded) = recorded(context, &options.choice)? else {
             return Ok(None);
         };
-        if record.request.is_none() && conversation.history.is_empty() {
+        let record = self.recorded.insert(recorded.record);
+        if record.request.is_none() && recorded.conversation.history.is_empty() {
             return Err(CommandError::NothingAsked.into());
         }
         self.limits = record.limits;
-        self.kept.session.get_mut().conversation = conversation;
-        let record = self.recorded.insert(record);
+        self.kept.session.get_mut().conversation = recorded.conversation;
         Ok(Some((
             record.request.clone(),
             AnswerSource::recorded(record),

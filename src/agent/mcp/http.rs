@@ -113,11 +113,8 @@ impl Caller {
         for (name, value) in &self.headers {
             request = request.header(name, value);
         }
-        if let Some(token) = self
-            .token
-            .as_ref()
-            .filter(|_| !self.headers.contains_key("authorization"))
-        {
+        let is_given = self.headers.contains_key("authorization");
+        if let Some(token) = self.token.as_ref().filter(|_| !is_given) {
             request = request.header("authorization", format!("Bearer {}", token.expose()));
         }
         match call.body {

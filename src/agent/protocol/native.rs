@@ -84,12 +84,8 @@ impl Protocol for Native {
                 json!({"status": "success", "data": data}).to_string()
             }
             (ResultForm::Json, Err(failure)) => {
-                let CallFailure {
-                    code,
-                    message,
-                    hint,
-                } = failure;
-                let error = json!({"code": code, "message": message, "hint": hint});
+                let (message, hint) = (&failure.message, &failure.hint);
+                let error = json!({"code": failure.code, "message": message, "hint": hint});
                 json!({"status": "error", "error": error}).to_string()
             }
         }

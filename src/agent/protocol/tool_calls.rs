@@ -71,20 +71,15 @@ impl Protocol for ToolCalls {
     }
 
     fn read(&self, reply: &Reply, tools: &Toolbox<'_>) -> Result<Turn, Fault> {
-        let Keys {
-            answer,
-            thoughts,
-            counter_example,
-            ..
-        } = self.keys;
+        let keys = self.keys;
         let read = object::read(&reply.text).and_then(|mut object| {
-            let text = object::thoughts(&mut object, *thoughts)?;
+            let text = object::thoughts(&mut object, keys.thoughts)?;
             let decision = self.decision(&object, tools).map_err(Fault::of_all)?;
             let remembered = match &decision {
-                Decision::Answer(words) => json!({ *answer: words }),
+                Decision::Answer(words) => json!({ keys.answer: words }),
                 Decision::Use(_) => {
                     // Calls that are not carried out would fill every further prompt.
-                    if let Some(Value::Array(calls)) = object.get_mut(self.keys.calls) {
+                    if let Some(Value::Array(calls)) = object.get_mut(keys.calls) {
                         calls.truncate(MAX_CALLS);
                     }
                     Value::Object(object)
@@ -93,7 +88,7 @@ impl Protocol for ToolCalls {
             Ok((text, decision, remembered.to_string()))
         });
         let (thoughts, decision, remembered) =
-            read.map_err(|fault| fault.with_remedy(counter_example))?;
+            read.map_err(|fault| fault.with_remedy(keys.counter_example))?;
         let tasks = match &decision {
             Decision::Use(calls) => tasks_in(calls, tools),
             Decision::Answer(_) => None,

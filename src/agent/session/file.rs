@@ -135,22 +135,14 @@ impl SessionForm for SessionFile {
     }
 
     fn written(&mut self, redactor: &Redactor) -> impl Serialize {
-        let Conversation {
-            requests,
-            settled,
-            tasks,
-            todos,
-            thinker,
-            truncation,
-            ..
-        } = redacted_state(&self.conversation, redactor);
-        self.original_prompt = requests.first().cloned().unwrap_or_default();
-        self.requests = requests;
-        self.settled = settled;
-        self.task_list = tasks;
-        self.todos = todos;
-        self.thinker = thinker;
-        self.truncation = truncation;
+        let state = redacted_state(&self.conversation, redactor);
+        self.original_prompt = state.requests.first().cloned().unwrap_or_default();
+        self.requests = state.requests;
+        self.settled = state.settled;
+        self.task_list = state.tasks;
+        self.todos = state.todos;
+        self.thinker = state.thinker;
+        self.truncation = state.truncation;
         update(&mut self.history, &self.conversation.history, redactor);
         update(&mut self.earlier, &self.conversation.earlier, redactor);
         self.model = redactor.text(&self.model).into_owned();

@@ -257,17 +257,16 @@ impl<'w> Tree<'w> {
 }
 
 /// Starts a walk at a place; also returns the place's own path in the project.
-fn walk_of<'w>(
-    &ReadAccess {
-        root, interrupt, ..
-    }: &ReadAccess<'w>,
-    place: &ResolvedPath,
-) -> io::Result<(Walk<'w>, String)> {
+fn walk_of<'w>(access: &ReadAccess<'w>, place: &ResolvedPath) -> io::Result<(Walk<'w>, String)> {
+    let root = access.root;
     let (top, start) = place.directory(root)?;
     let rules = rules(root, place, &start);
     let from = start.clone();
     let open = move |path: &str| Ok(top.directory_to_read(&joined(&from, path))?);
-    Ok((Walk::new(open, rules, LOOKED_AT).until(interrupt), start))
+    Ok((
+        Walk::new(open, rules, LOOKED_AT).until(access.interrupt),
+        start,
+    ))
 }
 
 /// The files below a directory, shallow ones before deep ones, up to the limit on examined entries; and `true` if there

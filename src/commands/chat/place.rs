@@ -169,12 +169,7 @@ impl<'c> ChatPlace<'c> {
         chosen: ChosenModel,
         mode: SharedMode,
     ) -> Result<Self, Error> {
-        let ChosenModel {
-            table,
-            spec,
-            key,
-            account,
-        } = chosen;
+        let ChosenModel { key, spec, .. } = chosen;
         check_keys(context)?;
         let root = context.project.root();
         let home = home(context)?;
@@ -218,9 +213,9 @@ impl<'c> ChatPlace<'c> {
             warnings,
             home,
             settings,
-            table,
+            table: chosen.table,
             key,
-            account,
+            account: chosen.account,
         };
         place.take_up();
         let unusable = place.briefing.get_mut().warnings();
@@ -383,12 +378,10 @@ impl<'c> ChatPlace<'c> {
     /// Returns the whole conversation as text.
     pub fn transcript_text(&self) -> String {
         let session = self.base.kept.session.borrow();
-        let Conversation {
-            earlier, history, ..
-        } = &session.conversation;
+        let said = &session.conversation;
+        let said = said.earlier.iter().chain(&said.history);
         // Tagged messages are meant for the model only.
-        let said = earlier.iter().chain(history).filter(|said| !said.is_tagged);
-        transcript(said, usize::MAX)
+        transcript(said.filter(|said| !said.is_tagged), usize::MAX)
     }
 
     /// Returns the models to choose from, including those that the vendor lists, if it can be asked.

@@ -107,9 +107,7 @@ pub struct ChatTools<'p, 'a> {
 impl<'p> ChatTools<'p, '_> {
     /// Returns all tools, in the order in which they are described.
     pub fn toolbox(self) -> Toolbox<'p> {
-        let Self {
-            access, command, ..
-        } = self;
+        let (access, command) = (self.access, self.command);
         let background = |action| BackgroundTool {
             processes: command.processes,
             action,

@@ -263,7 +263,8 @@ impl Talker for Worker<'_> {
 
     fn change_session(&mut self, session: SessionChoice) -> Result<String, Failure> {
         if let SessionChoice::Named(id) = &session {
-            self.place.base.kept.check(id)?;
+            // It can be resumed only if it opens.
+            self.place.base.kept.store.open(id)?;
         }
         self.next = Some(AgentOptions {
             session,

@@ -4,7 +4,6 @@
 //! reply forms, sessions and the chat log. The agent loop and the tools are in [`crate::agent`].
 
 pub(crate) mod args;
-mod changing;
 pub mod chat_log;
 pub(crate) mod command;
 pub mod criteria;

@@ -13,7 +13,7 @@ use super::instructions::Instructions;
 use super::session::{self, PlanSessionFile, PlanSessionStore, PlanStage, PlanState};
 use crate::agent::conversation::Conversation;
 use crate::agent::session::{SESSIONS, SessionForm as _, SessionState};
-use crate::commands::answers::{Recorded, recorded};
+use crate::commands::answers::recorded;
 use crate::commands::error::CommandError;
 use crate::commands::keeping::{Keeping, KeptSession, SessionChoice, tell_session};
 use crate::commands::workspace::{AgentOptions, Workspace, own_paths};
@@ -54,14 +54,6 @@ impl KeptPlan<'_> {
     /// If saving fails.
     pub fn change_state(&self, change: impl FnOnce(&mut PlanState)) -> Result<(), Error> {
         self.change(|session| change(&mut session.state))
-    }
-
-    /// Checks that another session can be resumed.
-    ///
-    /// # Errors
-    /// If it cannot be used.
-    pub fn check(&self, id: &str) -> Result<(), Error> {
-        Ok(self.store.open(id).map(drop)?)
     }
 }
 
@@ -291,14 +283,10 @@ impl<'c> PlanPlace<'c> {
 
     /// Restores the state at the start of the run to replay, if any.
     fn replay(&mut self, context: &Context<'_>, choice: &ModelChoice) -> Result<(), Error> {
-        let Some(Recorded {
-            recording,
-            record,
-            conversation,
-        }) = recorded(context, choice)?
-        else {
+        let Some(recorded) = recorded(context, choice)? else {
             return Ok(());
         };
+        let recording = &recorded.recording;
         let document = files::read(&recording.folder().join(PLAN), Links::Refused, 64 * MIB);
         let document = document.map_err(|_| CommandError::NothingAsked)?;
         let made = atomic_file::replace_private(&self.document, |file| file.write_all(&document));
@@ -313,11 +301,11 @@ impl<'c> PlanPlace<'c> {
             PlanStage::Summary
         };
         self.base.kept.change_state(|state| {
-            state.from = record.from;
-            state.conversation = conversation;
+            state.from = recorded.record.from;
+            state.conversation = recorded.conversation;
             state.stage = stage;
         })?;
-        self.base.recorded = Some(record);
+        self.base.recorded = Some(recorded.record);
         Ok(())
     }
 }

@@ -9,7 +9,6 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use super::args::{PlanArgs, StepGate};
-use super::changing::NoteChanges;
 use super::criteria::{add_open, tick};
 use super::document::PlanDocument;
 use super::ends::{are_over, not_understood, step_failed};
@@ -482,20 +481,17 @@ impl<'c> Stages<'_, 'c, '_> {
     pub fn permitted<T>(&self, work: impl FnOnce(&dyn Permissions) -> T) -> T {
         let root = self.context.project.root();
         let is_harmless = |command: &str| (self.harmless)(command).is_some();
-        work(&NoteChanges {
-            permissions: &AskFirst {
-                permissions: &DenyPaths {
-                    permissions: &self.place.base.closed_to(self.context, &Everything),
-                    root,
-                    paths: std::slice::from_ref(&self.place.document),
-                    instead: Some("this is the plan document, which update_plan changes"),
-                },
+        work(&AskFirst {
+            permissions: &DenyPaths {
+                permissions: &self.place.base.closed_to(self.context, &Everything),
                 root,
-                is_harmless: &is_harmless,
-                consent: self.consent(),
-                lacks_consent: &self.lacks_consent,
+                paths: std::slice::from_ref(&self.place.document),
+                instead: Some("this is the plan document, which update_plan changes"),
             },
+            root,
             is_harmless: &is_harmless,
+            consent: self.consent(),
+            lacks_consent: &self.lacks_consent,
             may_have_changed: &self.may_have_changed,
         })
     }

@@ -163,12 +163,8 @@ impl<'a, 'r> Unread<'a, 'r> {
 
     /// Takes everything that is left as the argument for `parameter`.
     fn only(&mut self, parameter: &Parameter) -> Result<String, Fault> {
-        let Parameter {
-            name,
-            meaning,
-            kind,
-            ..
-        } = parameter;
+        let Parameter { name, meaning, .. } = parameter;
+        let kind = parameter.kind;
         let (all, begin) = (self.lines, self.line);
         if !self.label().eq_ignore_ascii_case(name) {
             (self.lines, self.line) = (all, begin);
@@ -179,9 +175,9 @@ impl<'a, 'r> Unread<'a, 'r> {
         let text = match self.block() {
             Some(block) if is_words && self.lines.is_empty() => joined(block.content),
             _ if is_words => joined(all).trim().to_owned(),
-            None if *kind == ParameterKind::Command => command::raw(all)?.trim().to_owned(),
+            None if kind == ParameterKind::Command => command::raw(all)?.trim().to_owned(),
             None => return Err(missing_block),
-            Some(block) if *kind == ParameterKind::Command => {
+            Some(block) if kind == ParameterKind::Command => {
                 if !command::are_words(self.lines, block.content) {
                     self.end(BEHIND)?;
                 }

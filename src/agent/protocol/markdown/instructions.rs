@@ -64,9 +64,7 @@ pub fn instructions(tools: &Toolbox<'_>, plain_replies: PlainReplies) -> String 
 
 /// Describes a tool, its parameters and an example.
 fn described(tool: &ToolSpec) -> String {
-    let ToolSpec {
-        name, description, ..
-    } = tool;
+    let (name, description) = (&tool.name, &tool.description);
     let (paths, others) = shape(tool);
     let meanings = paths.iter().chain(&others);
     let meanings: String = meanings

@@ -29,9 +29,7 @@ fn outline(tool: &ToolSpec) -> String {
         None if tool.parameters.is_empty() => vec!["  (none)".to_owned()],
         None => tool.parameters.iter().map(parameter).collect(),
     };
-    let ToolSpec {
-        name, description, ..
-    } = tool;
+    let (name, description) = (&tool.name, &tool.description);
     format!(
         "### {name}\n{description}\n\n**Parameters:**\n{}",
         parameters.join("\n")
@@ -39,12 +37,7 @@ fn outline(tool: &ToolSpec) -> String {
 }
 
 fn parameter(parameter: &Parameter) -> String {
-    let Parameter {
-        name,
-        meaning,
-        default,
-        ..
-    } = parameter;
+    let Parameter { name, meaning, .. } = parameter;
     let schema = parameter.schema();
     let kind = schema["type"].as_str().unwrap_or_default();
     let need = if parameter.is_optional {
@@ -52,7 +45,7 @@ fn parameter(parameter: &Parameter) -> String {
     } else {
         "required"
     };
-    let default = match *default {
+    let default = match parameter.default {
         "" => String::new(),
         default => format!(" [default: {default}]"),
     };
