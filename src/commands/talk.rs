@@ -14,12 +14,12 @@ use std::time::Duration;
 
 use self::menu::{chosen_model, table_menu};
 use self::slash::{Slash, SlashLine};
-use self::tally::Tally;
+use self::tally::{Tally, record_of};
 use super::keeping::SessionChoice;
 use super::{diff, last, undo};
 use crate::agent::AgentError;
 use crate::record::event::Event;
-use crate::record::result::{self, RunRecord};
+use crate::record::result;
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::sys::exit::Exit;
@@ -471,14 +471,6 @@ impl<'t> Talk<'t> {
         };
         let hints = slash::listed(T::COMMANDS, &agent.own_commands());
         self.user.borrow_mut().stands(status, hints);
-    }
-}
-
-/// Returns the record of a run, if it has one, however the run ended.
-pub fn record_of(done: &Result<Outcome, Failure>) -> Option<&RunRecord> {
-    match done {
-        Ok(outcome) => outcome.record.as_deref(),
-        Err(failure) => failure.record.as_deref(),
     }
 }
 

@@ -301,7 +301,7 @@ impl Peer<'_> {
         let server = &self.server;
         match error {
             HttpError::Interrupted(interrupted) => interrupted.into(),
-            HttpError::TimedOut => deadline.is_over(server),
+            HttpError::TimedOut => deadline.failure(server),
             HttpError::NoConnection { reason, .. } => {
                 Failed::unbegun(McpError::no_answer(server, reason))
             }

@@ -96,7 +96,7 @@ impl Listener {
             }
             peer.interrupt.check()?;
             if left.is_zero() {
-                return Err(deadline.is_over(&peer.server));
+                return Err(deadline.failure(&peer.server));
             }
         }
     }

@@ -92,7 +92,7 @@ impl Stdio<'_> {
             return interrupted.into();
         }
         match error.kind() {
-            ErrorKind::TimedOut => deadline.is_over(self.name()),
+            ErrorKind::TimedOut => deadline.failure(self.name()),
             ErrorKind::BrokenPipe => self.failed("has ended"),
             _ => self.failed(&format!("cannot be spoken to: {error}")),
         }

@@ -86,8 +86,8 @@ impl<'c> Deadline<'c> {
         self.at.saturating_sub(self.clock.elapsed())
     }
 
-    /// The failure for a deadline that has passed.
-    pub fn is_over(&self, server: &str) -> Failed {
+    /// The failure of a call whose deadline has passed.
+    pub fn failure(&self, server: &str) -> Failed {
         Failed::lost(McpError::TimedOut {
             server: server.to_owned(),
             limit: self.limit,

@@ -81,14 +81,7 @@ impl SessionSummary {
         outline.map_or("damaged", |outline| F::state_name(outline.state))
     }
 
-    /// Tests whether the session works in `directory`, given in the form used in files; a damaged session matches no
-    /// directory.
-    pub fn is_of(&self, directory: &str) -> bool {
-        let outline = self.outline.as_ref();
-        outline.is_ok_and(|outline| outline.directory == directory)
-    }
-
-    /// Tests whether the session has a request.
+    /// Reports whether the session has a request.
     pub fn is_begun(&self) -> bool {
         let outline = self.outline.as_ref();
         outline.is_ok_and(|outline| !outline.prompt.is_empty())

@@ -279,7 +279,8 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
     pub fn list_in(&self, directory: &Path) -> Result<Vec<SessionSummary>, SessionError> {
         let directory = self.written(directory);
         let mut found = self.list()?;
-        found.retain(|summary| summary.is_of(&directory));
+        let is_here = |outline: &Outline| outline.directory == directory;
+        found.retain(|summary| summary.outline.as_ref().is_ok_and(is_here));
         Ok(found)
     }
 

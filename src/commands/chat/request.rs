@@ -21,7 +21,7 @@ use crate::agent::{Agent, AgentError, Brief, Env, Host, ToolTries};
 use crate::commands::agent_run::{AgentRun, AgentSetup};
 use crate::commands::answers::AnswerSource;
 use crate::commands::keeping::Keeping as _;
-use crate::commands::talk::record_of;
+use crate::commands::talk::tally::record_of;
 use crate::commands::workspace::PROOF_TIMEOUT;
 use crate::model::message::Role;
 use crate::model::{Purpose, ToolChoice};

@@ -42,7 +42,7 @@ pub struct DevArgs {
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
 
-    /// How it asks.
+    /// Flags of a conversation.
     #[command(flatten)]
     pub talk: TalkArgs,
 

@@ -60,7 +60,7 @@ pub struct PlanArgs {
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = OnFailure::Keep, hide_default_value = true, hide_possible_values = true)]
     pub on_failure: OnFailure,
 
-    /// How it asks.
+    /// Flags of a conversation.
     #[command(flatten)]
     pub talk: TalkArgs,
 

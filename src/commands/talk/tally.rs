@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::model::Purpose;
 use crate::model::price::Usd;
 use crate::record::result::{RunRecord, TreeState};
+use crate::run::outcome::{Failure, Outcome};
 use crate::sys::numbers::{counted, elapsed, grouped};
 use crate::ui::tui::status::percentage;
 
@@ -101,6 +102,14 @@ impl Tally {
             counted(self.requests, "request"),
             elapsed(self.took)
         )
+    }
+}
+
+/// Returns the record of a run, if it has one, however the run ended.
+pub fn record_of(done: &Result<Outcome, Failure>) -> Option<&RunRecord> {
+    match done {
+        Ok(outcome) => outcome.record.as_deref(),
+        Err(failure) => failure.record.as_deref(),
     }
 }
 
