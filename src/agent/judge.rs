@@ -288,10 +288,8 @@ fn guarded(name: &str, arguments: &[ShellWord]) -> Option<&'static str> {
 /// may take a value, and for programs with several subcommands, any word may be one.
 fn subcommands<'w>(name: &str, arguments: &'w [ShellWord]) -> impl Iterator<Item = &'w str> {
     let is_option = |word: &ShellWord| word.text.starts_with(['-', '+']);
-    let is_first = !arguments
-        .first()
-        .is_some_and(|word| word.text.starts_with('-'));
     let first = arguments.first().map(|word| &*word.text);
+    let is_first = !first.is_some_and(|word| word.starts_with('-'));
     let count = match name {
         name if has(list("without subcommands"), name) => 0,
         name if !is_first || has(list("nested"), name) => usize::MAX,
@@ -381,9 +379,8 @@ fn unwrapped(mut words: &[ShellWord]) -> Result<&[ShellWord], &'static str> {
         let name = word.text.split_once('=').map(|(name, _)| name);
         name.is_some_and(|name| has(list("harmless variables"), name))
     };
-    words = words
-        .get(words.iter().take_while(is_variable).count()..)
-        .unwrap_or_default();
+    let variables = words.iter().take_while(is_variable).count();
+    words = words.get(variables..).unwrap_or_default();
     while let Some((program, arguments)) = words.split_first() {
         let name = name(&program.text);
         let mut wrappers = rows::<4>("wrappers").filter(|[known, ..]| *known == name);

@@ -402,6 +402,14 @@ impl ToolOutput {
             ..Self::default()
         }
     }
+
+    /// Adds the outcome for the user, if there is one to tell.
+    pub fn in_brief(self, brief: impl Into<Option<String>>) -> Self {
+        Self {
+            brief: brief.into(),
+            ..self
+        }
+    }
 }
 
 /// The failure of a call, as reported to the model.

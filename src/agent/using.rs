@@ -63,10 +63,8 @@ impl Env<'_> {
             Err(ToolError::Failed(failure)) => {
                 let failure = self.redacted(&failure);
                 let is_refused = failure.code == CallFailure::NOT_ALLOWED;
-                let output = ToolOutput {
-                    brief: is_refused.then(|| "not allowed".to_owned()),
-                    ..ToolOutput::said(failure.to_string())
-                };
+                let brief = is_refused.then(|| "not allowed".to_owned());
+                let output = ToolOutput::said(failure.to_string()).in_brief(brief);
                 (output, Some(failure))
             }
             Err(ToolError::Fatal(error)) => return Err(error),

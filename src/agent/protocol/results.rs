@@ -55,7 +55,6 @@ fn result(said: &HistoryMessage, index: usize) -> String {
         }
         _ => tagged(text),
     };
-    format!("{heading}[{index}] {sign} {text}")
-        .trim_end()
-        .to_owned()
+    let result = format!("{heading}[{index}] {sign} {text}");
+    result.trim_end().to_owned()
 }

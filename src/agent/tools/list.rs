@@ -58,10 +58,7 @@ impl Tool for ListDirectory<'_> {
             1 => "1 entry".to_owned(),
             count => format!("{} entries", grouped(count as u64)),
         });
-        Ok(ToolOutput {
-            brief,
-            ..ToolOutput::said(text)
-        })
+        Ok(ToolOutput::said(text).in_brief(brief))
     }
 }
 

@@ -136,10 +136,7 @@ impl ReadFile<'_> {
         };
         let shown = shown(&place.shown(), content, range, from, binary);
         let shown = shown.map_err(ToolError::failed)?;
-        Ok(ToolOutput {
-            brief: Some(brief),
-            ..ToolOutput::said(shown)
-        })
+        Ok(ToolOutput::said(shown).in_brief(brief))
     }
 }
 

@@ -56,10 +56,7 @@ impl Tool for ReplaceInFiles<'_> {
         }
         let edits = changed.iter().filter_map(|changed| changed.file.edit());
         let warnings = self.0.files.apply(edits.collect())?;
-        Ok(ToolOutput {
-            brief: Some(all),
-            ..with_warnings(said, warnings)
-        })
+        Ok(with_warnings(said, warnings).in_brief(all))
     }
 
     fn preview(&self, arguments: &Arguments) -> Result<Option<String>, ToolError> {

@@ -85,10 +85,8 @@ impl Tool for SearchFiles<'_> {
         });
         self.0.interrupt.check()?;
         matches.is_cut_short |= !is_whole.map_err(ToolError::failed)?;
-        Ok(ToolOutput {
-            brief: Some(counted(matches.matching, "line")),
-            ..ToolOutput::said(matches.told(pattern))
-        })
+        let brief = counted(matches.matching, "line");
+        Ok(ToolOutput::said(matches.told(pattern)).in_brief(brief))
     }
 }
 

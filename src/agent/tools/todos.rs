@@ -55,27 +55,22 @@ impl Tool for UpdateTodos<'_> {
             count(TodoStatus::Completed),
             counted(todos.len() as u64, "todo")
         );
-        let current = todos
-            .iter()
-            .find(|todo| todo.status == TodoStatus::InProgress);
-        let said = match current {
+        let said = match todos.iter().find(|todo| is_current(todo)) {
             Some(todo) => format!("{brief}; in progress: {}", todo.content),
             None => brief.clone(),
         };
         (self.0)(todos);
-        Ok(ToolOutput {
-            brief: Some(brief),
-            ..ToolOutput::said(said)
-        })
+        Ok(ToolOutput::said(said).in_brief(brief))
     }
+}
+
+fn is_current(todo: &Todo) -> bool {
+    todo.status == TodoStatus::InProgress
 }
 
 /// Validates a list of todos.
 fn checked(todos: Vec<Todo>) -> Result<Vec<Todo>, String> {
-    let current = todos
-        .iter()
-        .filter(|todo| todo.status == TodoStatus::InProgress);
-    if current.count() > 1 {
+    if todos.iter().filter(|todo| is_current(todo)).count() > 1 {
         return Err(
             "Complete current task first: one todo may be in progress, and the list has several"
                 .to_owned(),

@@ -47,22 +47,16 @@ impl Tool for WriteFile<'_> {
                 "{} is unchanged: this is its content already",
                 place.shown()
             );
-            return Ok(ToolOutput {
-                brief: Some("unchanged".to_owned()),
-                ..ToolOutput::said(text)
-            });
+            return Ok(ToolOutput::said(text).in_brief("unchanged".to_owned()));
         }
         let secret = place.check_secrets(self.0.read.root);
         let lines = counted(line_count(content.as_bytes()) as u64, "line");
         let new = if is_new { "new, " } else { "" };
         let said = format!("wrote {} ({new}{lines})", place.shown());
-        let warned = secret
-            .is_err()
-            .then(|| "such a file commonly holds credentials: git should ignore it".to_owned());
-        Ok(ToolOutput {
-            brief: is_new.then(|| format!("new, {lines}")),
-            ..put(self.0.files, &place, content, said, warned)?
-        })
+        let warning = "such a file commonly holds credentials: git should ignore it";
+        let warned = secret.is_err().then(|| warning.to_owned());
+        let brief = is_new.then(|| format!("new, {lines}"));
+        Ok(put(self.0.files, &place, content, said, warned)?.in_brief(brief))
     }
 
     fn preview(&self, arguments: &Arguments) -> Result<Option<String>, ToolError> {

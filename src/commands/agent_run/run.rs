@@ -332,9 +332,8 @@ impl<'c> AgentRun<'c> {
     /// Returns the number of the next call, or an error if the limit is reached.
     fn next_call(&self) -> Result<u16, AgentError> {
         let made = self.latest.borrow().number;
-        let next = made
-            .checked_add(1)
-            .filter(|next| *next <= self.setup.limits.max_loops);
+        let is_allowed = |next: &u16| *next <= self.setup.limits.max_loops;
+        let next = made.checked_add(1).filter(is_allowed);
         next.ok_or(AgentError::LoopLimit(made.into()))
     }
 

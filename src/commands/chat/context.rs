@@ -178,9 +178,8 @@ fn way_down<'p>(top: &Path, directory: &'p Path) -> Vec<&'p Path> {
 /// Returns the root of the repository that contains the project, if the same user owns it, or else the project's root.
 fn top_of(project: &Path) -> PathBuf {
     let owner = |path: &Path| path.symlink_metadata().ok().map(|found| found.uid());
-    let top = project
-        .ancestors()
-        .find(|directory| directory.join(".git").symlink_metadata().is_ok());
+    let is_top = |directory: &&Path| directory.join(".git").symlink_metadata().is_ok();
+    let top = project.ancestors().find(is_top);
     let is_users = |top: &&Path| owner(top) == owner(project);
     top.filter(is_users).unwrap_or(project).to_path_buf()
 }

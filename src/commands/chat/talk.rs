@@ -416,9 +416,8 @@ impl Chat<'_, '_> {
     }
 
     fn new_command(&mut self, talk: &mut Talk<'_>, argument: &str) -> Result<String, Failure> {
-        let (name, description) = argument
-            .split_once(char::is_whitespace)
-            .unwrap_or((argument, ""));
+        let words = argument.split_once(char::is_whitespace);
+        let (name, description) = words.unwrap_or((argument, ""));
         let Some(path) = commands::file_for(name).filter(|_| !description.trim().is_empty()) else {
             let what = "say a name and what it is to do: `/command NAME DESCRIPTION`";
             let names = "names have a-z, 0-9, `_` and `-`, and are none of the program's own";
