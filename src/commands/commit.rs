@@ -10,7 +10,7 @@ use std::path::Path;
 
 use self::asking::Asking;
 use self::attempts::Attempts;
-use self::replacements::Replacements;
+use self::replacements::{Replacements, Work};
 use self::search::CommitSearch;
 use super::cli::gate::GateMode;
 use super::cli::replies::{OnFailure, Strategy};
@@ -90,8 +90,8 @@ fn stoppable(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<O
         baseline,
         resumed,
     } = prepare(context, cli, choice)?;
-    let attempts = Attempts::new(context, cli, &ready);
-    let searches = cli.replies.strategy == Strategy::Search || attempts.is_some();
+    let are_several = !ready.others.is_empty();
+    let searches = cli.replies.strategy == Strategy::Search || are_several;
     if searches && ready.code.is_some() {
         return Err(Error::from(CommandError::SearchInPart).into());
     }
@@ -106,22 +106,22 @@ fn stoppable(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<O
             run.warn(unmoved.to_string());
         }
         run.record.baseline = passed.build;
-        passed
-            .warnings
-            .into_iter()
-            .for_each(|warning| run.warn(warning));
+        run.warn_all(&passed.warnings);
     }
-    resumed
-        .warnings
-        .iter()
-        .for_each(|warning| run.warn(warning.clone()));
+    run.warn_all(&resumed.warnings);
     let mut tree = RunTree::new(context, &run).with_shown(ready.shown.clone());
     tree.shown.adopt(&resumed.own);
-    let mut replacements = Replacements::default();
+    let replacements = Replacements::default();
+    let mut work = Work {
+        run,
+        tree,
+        replacements,
+    };
     let proof = Proof::new(context, cli.build.options(), cli.build.baseline);
     let reverts = cli.on_failure() == OnFailure::Revert;
     let mut result = proof.and_then(|proof| {
         let mut commit = Commit {
+            cli,
             asking: Asking {
                 context,
                 replies: &cli.replies,
@@ -131,23 +131,26 @@ fn stoppable(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<O
             },
             proof,
             repairs: 0,
-            allow_secrets: cli.allow_secrets,
-            attempts,
+            are_several,
             search: searches.then(|| CommitSearch::new(context, ready.shown.clone())),
         };
-        let result =
-            commit.until_the_build_passes(&mut run, &mut ready, &mut tree, &mut replacements);
+        let result = commit.until_the_build_passes(&mut work, &mut ready);
         // A search that ends before keeps the best state.
         if let (Err(error), Some(search)) = (&result, &commit.search)
             && !reverts
             && !is_moved(error)
             && error.exit() != Exit::LocalIo
         {
-            search.keep_best(&mut run, &mut tree, &mut replacements);
+            search.keep_best(&mut work);
         }
         result
     });
-    run.record.edits = edits_of(&run, &tree, &replacements);
+    work.run.record.edits = edits_of(&work);
+    let Work {
+        mut run,
+        mut tree,
+        replacements,
+    } = work;
     match &result {
         Err(error) if is_moved(error) && !tree.is_apart() => {}
         Err(error) if reverts || error.exit() == Exit::LocalIo => {
@@ -301,14 +304,13 @@ fn prepare_again<'c>(
 }
 
 struct Commit<'c> {
+    cli: &'c Cli,
     asking: Asking<'c>,
     proof: Proof<'c>,
     /// The number of the repair that is going on, or 0.
     repairs: u16,
-    /// True if likely credentials may be sent.
-    allow_secrets: bool,
-    /// The attempts to begin with, if there are several.
-    attempts: Option<Attempts<'c>>,
+    /// True if it begins with several attempts.
+    are_several: bool,
     /// The states seen, with `--strategy search`.
     search: Option<CommitSearch<'c>>,
 }
@@ -316,21 +318,23 @@ struct Commit<'c> {
 impl Commit<'_> {
     fn until_the_build_passes(
         &mut self,
-        run: &mut Run<'_>,
+        work: &mut Work<'_>,
         ready: &mut Ready<'_>,
-        tree: &mut RunTree<'_>,
-        replacements: &mut Replacements,
     ) -> Result<String, Error> {
-        self.asking.log_shown(run)?;
+        self.asking.log_shown(&work.run)?;
         let mut step = StepId::INITIAL;
         // The last build, if it failed.
         let mut failed: Option<FailedBuild> = None;
-        if let (Some(attempts), Some(search)) = (&self.attempts, &mut self.search) {
-            let Some(output) = attempts.make(run, ready, (tree, replacements), search)? else {
-                return Ok(replacements.summary(0));
+        if let Some(search) = self.search.as_mut().filter(|_| self.are_several) {
+            let attempts = Attempts {
+                context: self.asking.context,
+                cli: self.cli,
             };
-            let told = (Some(output), tree.look_again());
-            (step, failed) = self.next_repair(&ready.models, told, tree, replacements)?;
+            let Some(output) = attempts.make(work, ready, search)? else {
+                return Ok(work.replacements.summary(0));
+            };
+            let told = (Some(output), work.tree.look_again());
+            (step, failed) = self.next_repair(&ready.models, told, work)?;
         }
         let inputs = &ready.inputs;
         // What a search has tried before it began afresh.
@@ -348,6 +352,11 @@ impl Commit<'_> {
             };
             // A repair without edits is an attempt like any other.
             let needs_edits = self.asking.replies.require_edits && self.repairs == 0;
+            let Work {
+                run,
+                tree,
+                replacements,
+            } = &mut *work;
             let sent = |path: &str| tree.shown.sent(path, &inputs.rollup);
             let asked = (inputs.query.as_str(), format, prompt);
             let edits =
@@ -358,7 +367,7 @@ impl Commit<'_> {
                 replacements.remember_reply(applied, tree);
                 if applied.output.is_some() {
                     let told = (applied.output.clone(), Vec::new());
-                    (step, failed) = self.next_repair(&ready.models, told, tree, replacements)?;
+                    (step, failed) = self.next_repair(&ready.models, told, work)?;
                     continue;
                 }
                 run.log.build(&step)?
@@ -373,7 +382,7 @@ impl Commit<'_> {
             }
             if let Some(search) = &mut self.search {
                 let built = (status, output.clone());
-                search.add(run, tree, (&step, &edits), replacements, built);
+                search.add(work, (&step, &edits), built);
             }
             if self.repairs >= ready.models.repairs {
                 let best = self.search.as_ref().and_then(CommitSearch::best);
@@ -381,18 +390,18 @@ impl Commit<'_> {
                 return Err(CommandError::BuildFailed {
                     repairs: self.repairs,
                     status: describe(status),
-                    log: run.log.path_of(step, Artifact::Build),
-                    can_go_on: self.attempts.is_none(),
+                    log: work.run.log.path_of(step, Artifact::Build),
+                    can_go_on: !self.are_several,
                 }
                 .into());
             }
             let mut output = Some(output);
             if let Some(search) = &self.search {
-                output = search.go_on(run, tree, replacements)?;
+                output = search.go_on(work)?;
                 tried = search.tried();
             }
-            let told = (output, tree.look_again());
-            (step, failed) = self.next_repair(&ready.models, told, tree, replacements)?;
+            let told = (output, work.tree.look_again());
+            (step, failed) = self.next_repair(&ready.models, told, work)?;
         }
     }
 
@@ -402,8 +411,9 @@ impl Commit<'_> {
         &mut self,
         models: &Models<'_>,
         (output, changed): (Option<String>, Vec<String>),
-        tree: &mut RunTree<'_>,
-        replacements: &Replacements,
+        Work {
+            tree, replacements, ..
+        }: &mut Work<'_>,
     ) -> Result<(StepId, Option<FailedBuild>), Error> {
         self.repairs += 1;
         let step = StepId::repair(self.repairs);
@@ -421,7 +431,7 @@ impl Commit<'_> {
         let mut places = String::new();
         if let Some(code) = &mut self.asking.code {
             let root = self.asking.context.project.root();
-            let search = (!self.allow_secrets).then_some(self.asking.context.redactor);
+            let search = (!self.cli.allow_secrets).then_some(self.asking.context.redactor);
             present = code.look_again(present, changed, format, (root, search))?;
             tree.show(code.changed());
             places = code.places(&output, root);
@@ -451,9 +461,7 @@ fn apply<'r>(
     step: &StepId,
     edits: &VerifiedEdits,
 ) -> Result<BuildLog<'r>, Error> {
-    for warning in edits.warnings() {
-        run.warn(warning.clone());
-    }
+    run.warn_all(edits.warnings());
     tree.check(run, edits)?;
     // Opened before any changes, so that a failure to open the log leaves the project untouched.
     let log = run.log.build(step)?;
@@ -463,7 +471,12 @@ fn apply<'r>(
 }
 
 /// Returns the net effect of the replies, or `None` if none was applied.
-fn edits_of(run: &Run<'_>, tree: &RunTree<'_>, replacements: &Replacements) -> Option<RunEdits> {
+fn edits_of(work: &Work<'_>) -> Option<RunEdits> {
+    let Work {
+        run,
+        tree,
+        replacements,
+    } = work;
     let mut steps = run.record.steps.iter();
     let is_applied = steps.any(|step| step.edits.is_some());
     is_applied.then(|| match replacements.files.is_empty() {

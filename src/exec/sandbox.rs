@@ -32,7 +32,7 @@ use rustix::fs::{Access, access};
 use rustix::io::{FdFlags, fcntl_setfd};
 use serde::{Deserialize, Serialize};
 
-use self::arguments::{add, add_empty, add_names, add_read_only};
+use self::arguments::Arguments;
 pub use self::policy::SandboxPolicy;
 use self::policy::own_files;
 pub use self::repositories::settings;
@@ -41,7 +41,6 @@ use self::seatbelt::Seatbelt;
 use self::targets::{KeyTarget, key_target, present, resolved};
 use super::child_env::ChildEnv;
 use super::hosts::AllowedHost;
-use super::mounts::MountTable;
 use super::proxy::HostProxy;
 use super::scratch::Scratch;
 use super::supervised_child::SupervisedChild;
@@ -358,28 +357,25 @@ impl Sandbox {
 
     /// Returns bubblewrap's arguments, in the order in which it applies them, with `source` at the project's path.
     fn arguments(&self, source: &Path) -> Vec<OsString> {
-        let mut list = Vec::new();
+        let mut list = Arguments::new();
         let others = elsewhere::other_projects(&self.policy.root, &self.policy.keys);
         if IS_SEATBELT {
-            add(&mut list, "-p", &[self.profile(source, &others)]);
-            return list;
+            list.add("-p", &[self.profile(source, &others)]);
+            return list.list;
         }
-        let mounts = MountTable::read();
         match self.mode {
-            SandboxMode::Auto | SandboxMode::Off => {
-                self.add_lenient(&mut list, source, &mounts, &others);
-            }
-            SandboxMode::Strict => self.add_strict(&mut list, source, &mounts, &others),
+            SandboxMode::Auto | SandboxMode::Off => self.add_lenient(&mut list, source, &others),
+            SandboxMode::Strict => self.add_strict(&mut list, source, &others),
         }
         // Kernel settings apply to the whole machine.
-        add(&mut list, "--ro-bind", &["/proc/sys", "/proc/sys"]);
+        list.add("--ro-bind", &["/proc/sys", "/proc/sys"]);
         // As the first process, this program is safe inside: no other process can obtain its descriptors, and
         // no signal from inside ends it.
-        add(&mut list, "--unshare-pid", &["--as-pid-1"]);
+        list.add("--unshare-pid", &["--as-pid-1"]);
         // A process that shares a terminal can inject input into it.
-        add(&mut list, "--new-session", &["--die-with-parent"]);
-        add(&mut list, "--chdir", &[&self.policy.root]);
-        list
+        list.add("--new-session", &["--die-with-parent"]);
+        list.add("--chdir", &[&self.policy.root]);
+        list.list
     }
 
     /// Returns macOS's profile, for a project whose files are in `source`.
@@ -395,70 +391,58 @@ impl Sandbox {
         seatbelt.profile()
     }
 
-    fn add_lenient(
-        &self,
-        list: &mut Vec<OsString>,
-        source: &Path,
-        mounts: &MountTable,
-        others: &[PathBuf],
-    ) {
+    fn add_lenient(&self, list: &mut Arguments, source: &Path, others: &[PathBuf]) {
         let SandboxPolicy { root, git, .. } = &self.policy;
-        add(list, "--dev-bind", &["/", "/"]);
+        list.add("--dev-bind", &["/", "/"]);
         // A mount point cannot be renamed, so these directories stay in place.
         let services = self.hidden_services();
         let sockets = services.iter().filter(|path| !path.is_dir());
         let directories: BTreeSet<_> = sockets.filter_map(|path| path.parent()).collect();
         for directory in directories {
-            add(list, "--dev-bind-try", &[directory, directory]);
+            list.add("--dev-bind-try", &[directory, directory]);
         }
-        add_names(list, "--tmpfs", mounts, self.policy.campaign.as_ref());
-        add(list, "--dev-bind", &[source, root]);
+        list.add_names("--tmpfs", self.policy.campaign.as_ref());
+        list.add("--dev-bind", &[source, root]);
         if let Some(directory) = self.own_directory() {
-            add(list, "--dev-bind-try", &[directory, directory]);
+            list.add("--dev-bind-try", &[directory, directory]);
         }
         for folder in with_linked([git]).iter().map(|path| resolved(path)) {
             if folder.is_dir() {
-                add(list, "--dev-bind", &[&folder, &folder]);
+                list.add("--dev-bind", &[&folder, &folder]);
             }
         }
         for other in others {
             let project = other.parent().unwrap_or(other);
             if !root.starts_with(project) {
-                add(list, "--dev-bind-try", &[project, project]);
+                list.add("--dev-bind-try", &[project, project]);
             }
         }
         let closed = [self.inside(), self.policy.read_only.clone()];
-        add_read_only(list, mounts, &closed.concat());
-        self.add_services(list, mounts, &services);
-        self.add_hidden(list, mounts, others);
-        add(list, "--proc", &["/proc"]);
+        list.add_read_only(&closed.concat());
+        self.add_services(list, &services);
+        self.add_hidden(list, others);
+        list.add("--proc", &["/proc"]);
         for capability in FORBIDDEN.split(' ') {
-            add(list, "--cap-drop", &[capability]);
+            list.add("--cap-drop", &[capability]);
         }
     }
 
-    fn add_strict(
-        &self,
-        list: &mut Vec<OsString>,
-        source: &Path,
-        mounts: &MountTable,
-        others: &[PathBuf],
-    ) {
+    fn add_strict(&self, list: &mut Arguments, source: &Path, others: &[PathBuf]) {
         let root = &self.policy.root;
-        add(list, "--ro-bind", &["/", "/"]);
-        add(list, "--dev", &["/dev"]);
-        add(list, "--remount-ro", &["/dev"]);
-        add(list, "--proc", &["/proc"]);
+        list.add("--ro-bind", &["/", "/"]);
+        list.add("--dev", &["/dev"]);
+        list.add("--remount-ro", &["/dev"]);
+        list.add("--proc", &["/proc"]);
         for directory in PRIVATE.iter().filter(|path| Path::new(path).is_dir()) {
-            add(list, "--tmpfs", &[directory]);
+            list.add("--tmpfs", &[directory]);
         }
         if Path::new(NIX_SYSTEM).exists() {
-            add(list, "--ro-bind", &[NIX_SYSTEM, NIX_SYSTEM]);
+            list.add("--ro-bind", &[NIX_SYSTEM, NIX_SYSTEM]);
         }
-        add_names(list, "--tmpfs", mounts, self.policy.campaign.as_ref());
-        add(list, "--bind", &[source, root]);
+        list.add_names("--tmpfs", self.policy.campaign.as_ref());
+        list.add("--bind", &[source, root]);
         if let Some(directory) = self.own_directory().filter(|own| own.starts_with(root)) {
-            add(list, "--bind-try", &[directory, directory]);
+            list.add("--bind-try", &[directory, directory]);
         }
         let nested = self.nested_repositories().into_iter();
         let (old, new): (Vec<PathBuf>, Vec<PathBuf>) =
@@ -468,23 +452,23 @@ impl Sandbox {
         closed.retain(|path| resolved(path).starts_with(root) || path.join("HEAD").is_file());
         closed.extend(present(&self.inside()).filter(|path| path.starts_with(root)));
         closed.extend_from_slice(&self.policy.read_only);
-        add_read_only(list, mounts, &closed);
+        list.add_read_only(&closed);
         for path in with_linked(&new) {
             let path = resolved(&path);
             // The command that created it must not use a link to make something outside visible.
             if path.starts_with(root) {
                 // `-try`, because a running command may remove it meanwhile.
-                add(list, "--ro-bind-try", &[&path, &path]);
+                list.add("--ro-bind-try", &[&path, &path]);
             }
         }
-        self.add_hidden(list, mounts, others);
-        add_names(list, "--remount-ro", mounts, self.policy.campaign.as_ref());
-        add(list, "--setenv", &["TMPDIR", TEMPORARY]);
-        add(list, "--unshare-net", &["--unshare-ipc"]);
+        self.add_hidden(list, others);
+        list.add_names("--remount-ro", self.policy.campaign.as_ref());
+        list.add("--setenv", &["TMPDIR", TEMPORARY]);
+        list.add("--unshare-net", &["--unshare-ipc"]);
         for variable in self.proxy.iter().flat_map(|proxy| proxy.variables()) {
-            add(list, "--setenv", &variable);
+            list.add("--setenv", &variable);
         }
-        add(list, "--cap-drop", &["ALL"]);
+        list.add("--cap-drop", &["ALL"]);
     }
 
     /// Returns git's settings and hooks, the protected files and this program's files.
@@ -500,12 +484,13 @@ impl Sandbox {
     }
 
     /// Empties all hidden paths, under every name they are mounted at. Comes last, so that no mount reveals them.
-    fn add_hidden(&self, list: &mut Vec<OsString>, mounts: &MountTable, others: &[PathBuf]) {
+    fn add_hidden(&self, list: &mut Arguments, others: &[PathBuf]) {
         let hidden = self.hidden(others).into_iter();
-        for name in hidden.flat_map(|path| mounts.names(&path)) {
-            let is_directory = add_empty(list, &name);
+        let names: Vec<_> = hidden.flat_map(|path| list.mounts.names(&path)).collect();
+        for name in names {
+            let is_directory = list.add_empty(&name);
             if is_directory && self.mode == SandboxMode::Strict {
-                add(list, "--remount-ro", &[&name]);
+                list.add("--remount-ro", &[&name]);
             }
         }
     }
@@ -527,13 +512,15 @@ impl Sandbox {
     }
 
     /// Hides these services. Not needed in a strict sandbox, where no socket leads outside.
-    fn add_services(&self, list: &mut Vec<OsString>, mounts: &MountTable, services: &[PathBuf]) {
-        for name in services.iter().flat_map(|path| mounts.names(path)) {
-            add_empty(list, &name);
+    fn add_services(&self, list: &mut Arguments, services: &[PathBuf]) {
+        for service in services {
+            for name in list.mounts.names(service) {
+                list.add_empty(&name);
+            }
         }
         let is_hidden = |socket: &&PathBuf| services.iter().any(|path| socket.starts_with(path));
         for socket in self.allowed_sockets().iter().filter(is_hidden) {
-            add(list, "--bind-try", &[socket, socket]);
+            list.add("--bind-try", &[socket, socket]);
         }
     }
 

@@ -242,12 +242,8 @@ fn notify(line: &mut UnixStream, notice: Notice) -> io::Result<()> {
     line.write_all(format!("{}\n", serde_json::to_string(&notice)?).as_bytes())
 }
 
-/// Pipe ends for a command's standard streams.
-struct Pipes {
-    stdin: Stdio,
-    stdout: Stdio,
-    stderr: Stdio,
-}
+/// Pipe ends for a command's input, output and errors.
+type Pipes = [Stdio; 3];
 
 /// Receives the request, the command's pipes and, if it may reach hosts, the line to their proxy; returns `None` if the
 /// other end was closed.
@@ -260,18 +256,10 @@ fn receive(line: &UnixStream) -> io::Result<Option<(SpawnRequest, Pipes, Option<
     BufReader::new(line.take(MAX_REQUEST as u64)).read_line(&mut request)?;
     let request: SpawnRequest = serde_json::from_str(&request)?;
     let pipes = match request.streams {
-        Streams::Output => Pipes {
-            stdin: Stdio::null(),
-            stderr: first.try_clone()?.into(),
-            stdout: first.into(),
-        },
+        Streams::Output => [Stdio::null(), first.try_clone()?.into(), first.into()],
         Streams::Three => {
             let mut next = || fds.next().ok_or(io::ErrorKind::InvalidData);
-            Pipes {
-                stdin: first.into(),
-                stdout: next()?.into(),
-                stderr: next()?.into(),
-            }
+            [first.into(), next()?.into(), next()?.into()]
         }
     };
     Ok(Some((request, pipes, fds.next())))
@@ -279,16 +267,20 @@ fn receive(line: &UnixStream) -> io::Result<Option<(SpawnRequest, Pipes, Option<
 
 /// Starts the command in its own process group. In a sandbox, it inherits from this program only the descriptor of the
 /// program's own file, read-only, through which the supervisor was started.
-fn spawn(words: &[String], pipes: Pipes, prepare: impl FnOnce(&mut Command)) -> io::Result<Pid> {
+fn spawn(
+    words: &[String],
+    [stdin, stdout, stderr]: Pipes,
+    prepare: impl FnOnce(&mut Command),
+) -> io::Result<Pid> {
     let Some((program, arguments)) = words.split_first() else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
     let mut command = Command::new(program);
     command
         .args(arguments)
-        .stdin(pipes.stdin)
-        .stdout(pipes.stdout)
-        .stderr(pipes.stderr)
+        .stdin(stdin)
+        .stdout(stdout)
+        .stderr(stderr)
         .process_group(0);
     prepare(&mut command);
     let child = command.spawn()?;

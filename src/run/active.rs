@@ -16,7 +16,7 @@ use crate::model::tokens::Size;
 use crate::model::usage::Usage;
 use crate::model::{Answer, Model, ModelError, ModelSpec, Reply, Request, StepId, Tier, catalogue};
 use crate::record::event::Event;
-use crate::record::result::{ProgramRecord, RunRecord};
+use crate::record::result::{ProgramRecord, RunRecord, ScratchRecord};
 use crate::record::run_files::RESULT;
 use crate::record::run_log::{LogError, RunLog};
 use crate::record::seconds::Seconds;
@@ -28,7 +28,6 @@ use crate::run::past::history::records_of;
 use crate::run::problems::DoesNotFit;
 use crate::run::purse::{Purse, Reserved};
 use crate::run::ready::Ready;
-use crate::run::scratch::ScratchRun;
 use crate::run::selection::{Models, SelectedModel};
 use crate::run::served::{
     Served, expected_price, of_model, with_all_edits, without_calls_unless_offered,
@@ -77,7 +76,8 @@ impl<'c> Run<'c> {
             .program
             .and_then(|path| path.metadata().ok());
         record.program = program.as_ref().map(ProgramRecord::from);
-        record.scratch = context.scratch.map(ScratchRun::record);
+        let scratch = context.scratch.map(|run| run.scratch.kind());
+        record.scratch = scratch.map(|how| ScratchRecord { how });
         Ok(Self {
             record,
             ..Self::part(context, (log, Purse::default()))
@@ -134,14 +134,10 @@ impl<'c> Run<'c> {
         for models in iter::once(&ready.models).chain(&ready.others) {
             if told.insert(&models.first.spec.name) {
                 models.tell_base_urls(self.context);
-                for end in models.warnings(self.context) {
-                    self.warn(end);
-                }
+                self.warn_all(&models.warnings(self.context));
             }
         }
-        for warning in &ready.warnings {
-            self.warn(warning.clone());
-        }
+        self.warn_all(&ready.warnings);
     }
 
     /// Records which models the run asks, and at which base URLs.
@@ -156,6 +152,13 @@ impl<'c> Run<'c> {
         if !self.record.warnings.contains(&text) {
             self.context.warn(text.clone());
             self.record.warnings.push(text);
+        }
+    }
+
+    /// Shows the user these warnings, and records them.
+    pub fn warn_all(&mut self, texts: &[String]) {
+        for text in texts {
+            self.warn(text.clone());
         }
     }
 

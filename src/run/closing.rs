@@ -8,11 +8,9 @@ use crate::project::Project;
 use crate::record::event::Event;
 use crate::record::result::{StatRecord, TreeState, WarningRecord};
 use crate::record::run_files::UNAPPLIED;
-use crate::run::past::history::PastRun;
+use crate::run::past::history::{PastRun, file_change};
 use crate::run::past::warnings;
-use crate::sys::diff::{
-    self, FileChange, FileStat, FileState, MAX_BYTES, NEW_MODE, Stat, StatKind,
-};
+use crate::sys::diff::{self, FileChange, FileStat, FileState, MAX_BYTES, Stat, StatKind};
 use crate::sys::error::Error;
 use crate::sys::files::{self, Links};
 
@@ -166,18 +164,7 @@ pub(crate) fn changes<'f>(
             content: files::read(&kept, Links::Refused, MAX_BYTES as u64).unwrap_or_default(),
             mode,
         });
-        let mode = before.as_ref().map_or(NEW_MODE, |before| before.mode);
-        let after = after.map(|after| FileState {
-            content: after.to_vec(),
-            mode,
-        });
-        if before != after {
-            changes.push(FileChange {
-                path: path.to_owned(),
-                before,
-                after,
-            });
-        }
+        changes.extend(file_change(path, before, after.map(<[u8]>::to_vec)));
     }
     (changes, too_large)
 }

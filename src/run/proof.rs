@@ -91,9 +91,7 @@ impl<'c> Proof<'c> {
 
 /// Records a build of the current step, and warns of what it has done besides.
 pub fn note(run: &mut Run<'_>, built: &Built) {
-    for warning in &built.warnings {
-        run.warn(warning.clone());
-    }
+    run.warn_all(&built.warnings);
     run.note(|step| {
         step.build = Some(built.record.clone());
         step.findings.clone_from(&built.findings);

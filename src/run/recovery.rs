@@ -72,9 +72,9 @@ fn mention_cut_short(context: &Context<'_>) {
 /// When another run holds the lock, or the tree cannot be recovered.
 pub fn take_for_scratch(context: &Context<'_>) -> Result<ProjectLock, Error> {
     let lock = context.project.lock().map_err(NotReady::of)?;
-    put_in_order(context)?
-        .into_iter()
-        .for_each(|text| context.warn(text));
+    if let Some(recovered) = put_in_order(context)? {
+        context.warn(recovered);
+    }
     Ok(lock)
 }
 

@@ -13,7 +13,6 @@ use crate::exec::scratch::{Scratch, ScratchChange};
 use crate::project::gitignore::IgnoreRules;
 use crate::project::index::TrackedPaths;
 use crate::project::{Project, ProjectLock};
-use crate::record::result::ScratchRecord;
 use crate::sys::files::PathError;
 
 /// The fate of the ignored files that builds have left in a scratch tree.
@@ -43,12 +42,6 @@ pub struct ScratchRun {
 }
 
 impl ScratchRun {
-    /// The entry for the run's record.
-    pub fn record(&self) -> ScratchRecord {
-        let how = self.scratch.kind();
-        ScratchRecord { how }
-    }
-
     /// Brings ignored files over to the project, with their times, if the user wants them. Returns the failures.
     pub fn bring_ignored(&self, project: &Project) -> Vec<PathError> {
         if self.mode == ScratchMode::Drop {

@@ -134,7 +134,7 @@ impl<'c> RunTree<'c> {
         let git = Git::find(path, self.context.project.root());
         match self.shown.check(edits, git.as_ref()) {
             Err(changed) if self.is_apart() => self.changed_meanwhile.extend(changed.files),
-            checked => checked?.into_iter().for_each(|warning| run.warn(warning)),
+            checked => run.warn_all(&checked?),
         }
         Ok(())
     }

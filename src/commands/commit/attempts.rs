@@ -10,7 +10,7 @@ use std::time::Duration;
 use std::{io, iter, mem, slice, thread};
 
 use super::asking::Asking;
-use super::replacements::Replacements;
+use super::replacements::Work;
 use super::search::CommitSearch;
 use crate::commands::choice;
 use crate::commands::cli::gate::GateMode;
@@ -56,8 +56,10 @@ const MOST: usize = 8;
 
 /// The attempts at a commit.
 pub struct Attempts<'c> {
-    context: &'c Context<'c>,
-    cli: &'c Cli,
+    /// The context, whose interrupt is the commit's own.
+    pub context: &'c Context<'c>,
+    /// The flags.
+    pub cli: &'c Cli,
 }
 
 /// An attempt whose reply was built.
@@ -95,13 +97,7 @@ enum Told {
     Made(Box<Made>),
 }
 
-impl<'c> Attempts<'c> {
-    /// Prepares the attempts of a commit, if it makes several. The interrupt is the commit's own.
-    pub fn new(context: &'c Context<'c>, cli: &'c Cli, ready: &Ready<'_>) -> Option<Self> {
-        let are_several = !ready.others.is_empty();
-        are_several.then_some(Self { context, cli })
-    }
-
+impl Attempts<'_> {
     /// Makes all attempts, and applies one: the best of those that pass; if none does, the best for the search, whose
     /// build's output is returned for a repair. From then on, the models are that attempt's.
     ///
@@ -109,11 +105,11 @@ impl<'c> Attempts<'c> {
     /// When no attempt comes to a build, a signal arrives, or the attempt cannot be applied.
     pub fn make(
         &self,
-        run: &mut Run<'_>,
+        work: &mut Work<'_>,
         ready: &mut Ready<'_>,
-        (tree, replacements): (&mut RunTree<'_>, &mut Replacements),
         search: &mut CommitSearch<'_>,
     ) -> Result<Option<String>, Error> {
+        let run = &mut work.run;
         let pin = Pin::new(self.context)?;
         let mut made = self.side_by_side(run, ready, &pin)?;
         let (changed, new) = pin.changed();
@@ -168,14 +164,14 @@ impl<'c> Attempts<'c> {
         } = made.swap_remove(at);
         run.record.model_version = part.model_version;
         let built = built?;
-        let taken = take(run, tree, (&step, &built));
+        let taken = take(run, &mut work.tree, (&step, &built));
         if taken.is_err() {
             // Nothing is there that a search could go back to.
             search.forget();
             run.record.choice.iter_mut().for_each(ChoiceRecord::forget);
         }
         taken?;
-        replacements.remember(&built.edits);
+        work.replacements.remember(&built.edits);
         let Verdict { gate, fault } = verdicts.remove(&at).unwrap_or_default();
         run.record.gate = gate;
         // The run's end tells other faults.
@@ -439,9 +435,7 @@ impl Maker<'_> {
         let sent = |path: &str| -> Sent { self.shown.sent(path, &self.inputs.rollup) };
         let asked = (self.inputs.query.as_str(), format, prompt);
         let edits = asking.ask(run, models, step, asked, &sent, replies.require_edits)?;
-        for warning in edits.warnings() {
-            run.warn(warning.clone());
-        }
+        run.warn_all(edits.warnings());
         Ok(edits)
     }
 

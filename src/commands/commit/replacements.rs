@@ -3,6 +3,7 @@
 //! Reads files that the run has changed, and their saved states.
 
 use crate::edit::{self, EditKind, Sent, VerifiedEdits};
+use crate::run::active::Run;
 use crate::run::present::PresentFile;
 use crate::run::resumption::PastApplied;
 use crate::run::search::{Files, files_of};
@@ -11,6 +12,13 @@ use crate::sys::files::{self, Links, MIB};
 
 /// Maximum size, in bytes, of a file whose state before the run is read for a repair.
 const LARGEST: u64 = 64 * MIB;
+
+/// A commit's run, the project's files, and what its replies have made of them.
+pub struct Work<'c> {
+    pub run: Run<'c>,
+    pub tree: RunTree<'c>,
+    pub replacements: Replacements,
+}
 
 /// The text of a file; `None` if there is no such file.
 fn present(tree: &RunTree<'_>, path: &str) -> Option<String> {

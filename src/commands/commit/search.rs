@@ -3,7 +3,7 @@
 //! Changes the project's files as replies do, by the run's own tree: what it has changed is put back, then the files of
 //! a state are applied, each as one transaction.
 
-use super::replacements::Replacements;
+use super::replacements::Work;
 use crate::edit::{EditKind, VerifiedEdits};
 use crate::exec::build_script::BuildStatus;
 use crate::model::StepId;
@@ -12,7 +12,6 @@ use crate::run::closing;
 use crate::run::context::Context;
 use crate::run::search::{Files, Search, State, files_of};
 use crate::run::shown::Shown;
-use crate::run::tree::RunTree;
 use crate::sys::error::Error;
 
 /// The search of a commit.
@@ -35,10 +34,12 @@ impl<'c> CommitSearch<'c> {
     /// Adds the state that a reply has led to, whose build has failed with this status and output.
     pub fn add(
         &mut self,
-        run: &mut Run<'_>,
-        tree: &RunTree<'_>,
+        Work {
+            run,
+            tree,
+            replacements,
+        }: &mut Work<'_>,
         (step, edits): (&StepId, &VerifiedEdits),
-        replacements: &Replacements,
         (status, output): (BuildStatus, String),
     ) {
         let built = run.record.steps.last();
@@ -78,12 +79,7 @@ impl<'c> CommitSearch<'c> {
     ///
     /// # Errors
     /// When the files cannot be changed, or somebody else has changed them.
-    pub fn go_on(
-        &self,
-        run: &mut Run<'_>,
-        tree: &mut RunTree<'_>,
-        replacements: &mut Replacements,
-    ) -> Result<Option<String>, Error> {
+    pub fn go_on(&self, work: &mut Work<'_>) -> Result<Option<String>, Error> {
         let Search { states, from, .. } = &self.search;
         let state = from.map(|at| &states[at]);
         if *from != states.len().checked_sub(1) {
@@ -94,7 +90,7 @@ impl<'c> CommitSearch<'c> {
                 None => "a dead end: the next attempt begins afresh".to_owned(),
             });
             let files = state.map(|state| state.files.clone());
-            self.go_to(run, tree, replacements, files.unwrap_or_default())?;
+            self.go_to(work, files.unwrap_or_default())?;
         }
         Ok(state.map(|state| state.output.clone()))
     }
@@ -111,36 +107,28 @@ impl<'c> CommitSearch<'c> {
     }
 
     /// Puts the files in the best state, after the last attempt has failed.
-    pub fn keep_best(
-        &self,
-        run: &mut Run<'_>,
-        tree: &mut RunTree<'_>,
-        replacements: &mut Replacements,
-    ) {
+    pub fn keep_best(&self, work: &mut Work<'_>) {
         let Some(best) = self.search.best() else {
             return;
         };
         let files = self.search.states[best].files.clone();
-        let is_there = replacements.files == files && !tree.is_as_before();
-        if !is_there && let Err(error) = self.go_to(run, tree, replacements, files) {
+        let is_there = work.replacements.files == files && !work.tree.is_as_before();
+        if !is_there && let Err(error) = self.go_to(work, files) {
+            let run = &mut work.run;
             run.warn(format!("the best state cannot be brought back: {error}"));
             return;
         }
         let record = self.search.record(Some(best)).unwrap_or_default();
         if let (Some(kept), Some(why)) = (&record.kept, &record.why) {
+            let run = &mut work.run;
             run.warn(format!("kept the state of {kept}: it has {why}"));
         }
-        run.record.search = Some(record);
+        work.run.record.search = Some(record);
     }
 
     /// Puts back what the run has changed, and applies these files.
-    fn go_to(
-        &self,
-        run: &mut Run<'_>,
-        tree: &mut RunTree<'_>,
-        replacements: &mut Replacements,
-        files: Files,
-    ) -> Result<(), Error> {
+    fn go_to(&self, work: &mut Work<'_>, files: Files) -> Result<(), Error> {
+        let Work { run, tree, .. } = &mut *work;
         tree.restart(run, self.begun.clone())?;
         if !files.is_empty() {
             let kind =
@@ -150,7 +138,7 @@ impl<'c> CommitSearch<'c> {
             let edits = tree.verified(edits.collect())?;
             tree.put(run, &edits)?;
         }
-        replacements.files = files;
+        work.replacements.files = files;
         Ok(())
     }
 }

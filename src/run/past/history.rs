@@ -272,7 +272,6 @@ impl PastRun {
                     FileState::empty(before.mode)
                 })
             });
-            let mode = before.as_ref().map_or(NEW_MODE, |before| before.mode);
             let after = change.after.last().copied().flatten().map(|digest| {
                 let is_it = |content: &Vec<u8>| Digest::of(content) == digest;
                 let reply = replied.get(path).copied().unwrap_or_default().to_vec();
@@ -286,14 +285,13 @@ impl PastRun {
                 };
                 let known = Some(reply.clone()).filter(is_it).or_else(on_disk);
                 let known = known.or_else(|| Some(elsewhere()?.content));
-                let content = known.unwrap_or_else(|| {
+                known.unwrap_or_else(|| {
                     doubts.push(format!(
                         "what the build made of `{}` is not recorded: it is shown as the reply left it",
                         path.escape_debug()
                     ));
                     reply
-                });
-                FileState { content, mode }
+                })
             });
             files.extend(file_change(path, before, after));
         }
@@ -455,28 +453,27 @@ fn apply(files: &mut FileStates, reply: &str, format: ReplyFormat) -> Vec<FileCh
     }
     let edits = parsed.edits.into_iter().filter_map(|edit| {
         let before = files.get(&edit.path).cloned().flatten();
-        let mode = before.as_ref().map_or(NEW_MODE, |before| before.mode);
         let after = match edit.kind {
-            EditKind::Write(content) => Some(FileState {
-                content: content.into_bytes(),
-                mode,
-            }),
+            EditKind::Write(content) => Some(content.into_bytes()),
             EditKind::Remove => None,
         };
-        files.insert(edit.path.clone(), after.clone());
-        file_change(&edit.path, before, after)
+        let change = file_change(&edit.path, before, after)?;
+        files.insert(edit.path, change.after.clone());
+        Some(change)
     });
     let mut changes: Vec<_> = edits.collect();
     changes.sort_by(|a, b| a.path.cmp(&b.path));
     changes
 }
 
-/// The change of a file between two states, if they differ.
-fn file_change(
+/// Returns the change of a file from a state to a content, if they differ. The mode stays.
+pub fn file_change(
     path: &str,
     before: Option<FileState>,
-    after: Option<FileState>,
+    after: Option<Vec<u8>>,
 ) -> Option<FileChange> {
+    let mode = before.as_ref().map_or(NEW_MODE, |before| before.mode);
+    let after = after.map(|content| FileState { content, mode });
     let path = path.to_owned();
     (before != after).then_some(FileChange {
         path,
