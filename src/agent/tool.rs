@@ -157,7 +157,7 @@ pub enum Effect {
     Notes,
     /// Reports that the work is done.
     Ends,
-    /// Lets another agent work, whose calls need permissions of their own.
+    /// Delegates work to another agent, whose calls need their own permissions.
     Delegates,
 }
 

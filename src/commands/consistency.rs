@@ -38,7 +38,7 @@ const REPORT: &str = "agent-config/consistency-report.txt";
 /// Runs a consistency check.
 ///
 /// # Errors
-/// When no report is received, or it cannot be written; or when it has findings that the user denies.
+/// When no report arrives, it cannot be written, or it has findings that `--fail-on` denies.
 pub fn consistency(
     context: &Context<'_>,
     arguments: &ConsistencyArgs,

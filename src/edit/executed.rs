@@ -5,9 +5,9 @@
 
 use std::sync::LazyLock;
 
-/// The occasion of files that are run with tests or checks.
+/// Reason given for files that run with the tests or checks.
 pub const IN_CHECKS: &str = "when tests or checks are run";
-/// The occasion of files that CI obeys.
+/// Reason given for files that CI obeys.
 pub const IN_CI: &str = "in CI";
 
 /// The occasions on which files run code, with the patterns of those files. A pattern is a name at any depth, the end

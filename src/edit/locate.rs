@@ -21,7 +21,7 @@ use crate::sys::text::{cut, ends_lines_with_crlf, escaped, line_of, with_crlf};
 const COUNTED: usize = 100;
 /// Maximum number of occurrences named by their lines.
 const NAMED: usize = 10;
-/// Maximum number of faults of a reply for which the nearest line is searched.
+/// Maximum number of faults per reply that name the nearest matching line.
 const EXPLAINED: usize = 3;
 /// Maximum number of edit distances computed for a fault.
 const DISTANCES: usize = 3000;

@@ -47,7 +47,7 @@ pub(super) struct SupervisedChild {
     proxy: Option<Arc<HostProxy>>,
 }
 
-/// Where the supervisor runs.
+/// The side of the sandbox on which the supervisor runs.
 #[derive(Debug)]
 enum SupervisorHandle {
     /// The first process inside the sandbox of this bwrap process.

@@ -39,7 +39,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// Interval between checks of processes that must end.
 const TICK: Duration = Duration::from_millis(10);
 
-/// Where a supervisor process runs.
+/// The side of the sandbox on which a supervisor process runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SupervisorPlace {
     /// In a sandbox, as its first process.

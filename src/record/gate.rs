@@ -12,12 +12,12 @@ const NAMED: usize = 5;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GateChange {
-    /// Not at all.
+    /// The gate is as before.
     #[default]
     None,
-    /// It has more than before, beside all that it had.
+    /// The gate has everything that it had, and more.
     Added,
-    /// Something that it had is different or gone.
+    /// Part of the gate is different or gone.
     Changed,
 }
 
@@ -25,13 +25,13 @@ pub enum GateChange {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OldGate {
-    /// It passed: what was tested before still holds.
+    /// The build passed: what was tested before still holds.
     Passed,
-    /// It failed: something that was tested before does not hold.
+    /// The build failed: something that was tested before no longer holds.
     Failed,
-    /// It did not get so far as to tell, or the gate cannot be told from the code.
+    /// The build ended too early to tell, or gate and code cannot be told apart.
     Inconclusive,
-    /// There was none: the gate is as it was.
+    /// No build was needed: the gate is as before.
     #[default]
     NotRun,
 }

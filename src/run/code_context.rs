@@ -39,9 +39,9 @@ const OUTLINE: u64 = 8;
 const SHARE: u64 = 4;
 /// Minimum number of tokens for which another file is worth showing.
 const LEAST: u64 = 100;
-/// Number of lines shown around a place that a build names.
+/// Number of lines of context around each location in the build output.
 const AROUND: usize = 15;
-/// Maximum number of such places.
+/// Maximum number of such locations.
 const PLACES: usize = 20;
 
 /// A location in a build's output: `src/a.rs:10`, `src/a.ts(3,5)`, `A.java:[12,8]`, `"a.py", line 3`, `a.php on line 3`.

@@ -208,7 +208,7 @@ impl Shown {
     }
 
     /// Updates the state of the files after a build, before the model is asked again. A build's changes to the run's
-    /// own files count as the run's. Returns the files that it has changed.
+    /// own files count as the run's. Returns the files that the build changed.
     pub fn refresh(&mut self, now: Stamp) -> Vec<String> {
         self.asked = now;
         let mut disk = DiskFiles::below(&self.root);

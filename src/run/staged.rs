@@ -25,7 +25,7 @@ impl From<io::Error> for NothingStaged {
     }
 }
 
-/// Reads the files in the index, also in the one of a commit that is being made.
+/// Reads the staged files, including those of a commit in progress.
 ///
 /// # Errors
 /// When there is no repository, its index or an object cannot be read, or nothing is left to roll up.

@@ -9,7 +9,7 @@ use crate::sys::text::printable;
 /// Maximum number of annotations.
 const MOST: usize = 50;
 
-/// Returns the commands for these findings, the gravest first.
+/// Formats findings as CI commands, the most severe first.
 pub fn annotations(findings: &[ReportFinding], redactor: &Redactor) -> Vec<String> {
     let mut findings: Vec<_> = findings.iter().collect();
     findings.sort_by_key(|finding| finding.severity);

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 
 use super::values::SELDOM;
 
-/// Flags for what becomes of a reply.
+/// Flags that control how a reply is handled.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct ReplyArgs {
     /// Ask again up to N times in a run if a reply is rejected, naming its faults; each time costs

@@ -208,7 +208,7 @@ pub enum FleetError {
         /// The limit for all tasks.
         limit: Usd,
     },
-    /// A task's own limit is used up.
+    /// The task's `max_cost` is exhausted.
     #[error(
         "the `max_cost` of the task `{id}` is {limit}, of which {spent} is booked, {cut_off} of that for calls that were cut \
         off: the rest pays for no other call"

@@ -286,7 +286,7 @@ fn held(id: &str) -> Error {
     FleetError::Held(id.to_owned()).into()
 }
 
-/// Returns whether a process works on the task in this folder.
+/// Returns whether another process is working on the task in this folder.
 pub fn is_held(folder: PathBuf) -> bool {
     let folder = TaskFolder::new(folder);
     file_lock::is_held(&folder.path.join(LOCK)) || folder.has_run()

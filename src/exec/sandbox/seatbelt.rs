@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Where programs keep temporary files, and the devices that they write to.
+/// Directories of temporary files, and devices that programs write to.
 const TEMPORARY: [&str; 3] = ["/private/tmp", "/private/var/folders", "/dev"];
 
 /// The paths that a profile closes, all without links.

@@ -64,7 +64,7 @@ pub struct ImageProblem {
     pub problem: String,
 }
 
-/// Returns whether a file name is that of a picture.
+/// Returns whether the file name has an image extension.
 fn is_image_name(path: &str) -> bool {
     let end = Path::new(path).extension().and_then(|end| end.to_str());
     end.is_some_and(|end| ENDS.contains(&&*end.to_ascii_lowercase()))
