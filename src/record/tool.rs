@@ -90,6 +90,23 @@ pub struct ToolEnd {
     pub took: Duration,
 }
 
+#[cfg(test)]
+impl ToolEnd {
+    /// Returns a result of this text, the warnings of which are its lines that begin with `warning: `.
+    pub fn of_text(text: &str, brief: Option<&str>, failed: bool) -> Self {
+        let warnings = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("warning: "));
+        Self {
+            text: text.to_owned(),
+            brief: brief.map(str::to_owned),
+            warnings: warnings.map(str::to_owned).collect(),
+            failed,
+            ..Self::default()
+        }
+    }
+}
+
 /// The outcome of the command that a tool ran.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum CommandEnd {

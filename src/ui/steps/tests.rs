@@ -54,16 +54,9 @@ fn result(name: &str, text: &str, brief: Option<&str>, failed: bool) -> Event {
     Event::ToolResult {
         name: name.to_owned(),
         end: ToolEnd {
-            text: text.to_owned(),
-            brief: brief.map(str::to_owned),
-            warnings: text
-                .lines()
-                .filter_map(|line| line.strip_prefix("warning: "))
-                .map(str::to_owned)
-                .collect(),
             command: command(name, brief),
-            failed,
             took: Duration::from_millis(if name == "COMMAND" { 3210 } else { 1210 }),
+            ..ToolEnd::of_text(text, brief, failed)
         },
         is_end: false,
     }

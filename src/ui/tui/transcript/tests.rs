@@ -86,19 +86,11 @@ fn result(name: &str, text: &str, brief: Option<&str>, failed: bool) -> Event {
     Event::ToolResult {
         name: name.to_owned(),
         end: ToolEnd {
-            text: text.to_owned(),
-            brief: brief.map(str::to_owned),
-            warnings: text
-                .lines()
-                .filter_map(|line| line.strip_prefix("warning: "))
-                .map(str::to_owned)
-                .collect(),
-            failed,
             command: match brief.and_then(|brief| brief.strip_prefix("exit code: ")) {
                 Some(code) => CommandEnd::Exited(code.parse().unwrap()),
                 None => CommandEnd::None,
             },
-            took: std::time::Duration::ZERO,
+            ..ToolEnd::of_text(text, brief, failed)
         },
         is_end: false,
     }
