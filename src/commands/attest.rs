@@ -22,7 +22,6 @@ use crate::sys::numbers::counted;
 use crate::sys::text::{escaped, one_line};
 use crate::ui::lent;
 
-/// Arguments of `attest`.
 #[derive(Debug, Clone, Args)]
 pub struct AttestArgs {
     /// Run, as `log` takes it [default: the last run with changes]
@@ -38,7 +37,6 @@ pub struct AttestArgs {
     pub sign: Option<PathBuf>,
 }
 
-/// Arguments of `verify`.
 #[derive(Debug, Clone, Args)]
 pub struct VerifyArgs {
     /// File that `attest` has written

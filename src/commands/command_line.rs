@@ -342,6 +342,8 @@ fn with_help(command: clap::Command, arguments: &[OsString]) -> clap::Command {
         command.mut_subcommands(shortened)
     }
     if arguments.iter().any(|argument| argument == "-h") {
+        let mut command = command;
+        command.build();
         shortened(command)
     } else {
         command

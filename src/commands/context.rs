@@ -18,7 +18,6 @@ use crate::sys::numbers::{counted, grouped};
 use crate::ui::columns::{self, Align};
 use crate::ui::input;
 
-/// Arguments of `context`.
 #[derive(Debug, Clone, Args)]
 pub struct ContextArgs {
     /// Rank for this change, not for the one in agent-config/query.txt; `-` reads it from standard

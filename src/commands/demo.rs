@@ -20,7 +20,6 @@ use crate::sys::files::PathError;
 use crate::sys::git::Git;
 use crate::sys::text::shell_quoted;
 
-/// Arguments of `demo`.
 #[derive(Debug, Clone, Args)]
 pub struct DemoArgs {
     /// New or empty directory [default: code-commit-demo]

@@ -13,7 +13,6 @@ use crate::run::past::history::PastRun;
 use crate::sys::diff::{self, FileChange, Stat};
 use crate::sys::numbers::counted;
 
-/// Arguments of `diff`.
 #[derive(Debug, Clone, Args)]
 pub struct DiffArgs {
     /// Run, as `log` takes it [default: the last run with changes]

@@ -32,7 +32,6 @@ use crate::ui::json::record;
 /// The maximum length of a query in the list, in characters.
 const QUERY: usize = 200;
 
-/// Arguments of `log`.
 #[derive(Debug, Clone, Args)]
 pub struct LogArgs {
     /// Run to show: its folder, the beginning of its name, a time of today (14:05), last, or -2 for

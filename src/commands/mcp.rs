@@ -20,7 +20,6 @@ use crate::sys::text::cut;
 
 const AFTER_HELP: &str = include_str!("mcp/after_help.txt").trim_ascii_end();
 
-/// Arguments of `mcp`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = AFTER_HELP, max_term_width = 80)]
 pub struct McpArgs {
@@ -29,7 +28,7 @@ pub struct McpArgs {
     pub command: McpCommand,
 }
 
-/// A server to ask.
+// A server to ask.
 #[derive(Debug, Clone, Args)]
 pub struct ServerArgs {
     /// Server to ask: a URL, or stdio:COMMAND
@@ -45,7 +44,7 @@ pub struct ServerArgs {
     pub header: Vec<(HeaderName, HeaderValue)>,
 }
 
-/// What an MCP server is asked for.
+// What an MCP server is asked for.
 #[derive(Debug, Clone, Subcommand)]
 pub enum McpCommand {
     /// List the tools of a server, and what each takes

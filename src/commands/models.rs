@@ -31,7 +31,6 @@ use crate::ui::columns::{
     Align::{Left, Right},
 };
 
-/// Arguments of `models`.
 #[derive(Debug, Clone, Args)]
 pub struct ModelsArgs {
     /// Write the entry of this model, one that is known to the program but not built in, into

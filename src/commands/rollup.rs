@@ -20,7 +20,6 @@ use crate::sys::numbers::{counted, grouped, percent};
 use crate::sys::text::first_lines;
 use crate::ui::columns::{self, Align};
 
-/// Arguments of `rollup`.
 #[derive(Debug, Clone, Args)]
 pub struct RollupArgs {
     /// Include lock files; secrets, logs and binary files are always left out

@@ -18,7 +18,6 @@ use crate::run::recovery;
 use crate::run::tree::RunTree;
 use crate::sys::error::Error;
 
-/// Arguments of `undo`.
 #[derive(Debug, Clone, Args)]
 pub struct UndoArgs {
     /// Run, as `log` takes it [default: the last run with changes]

@@ -11,7 +11,6 @@ use crate::record::mode::Mode;
 
 const CHAT_AFTER_HELP: &str = include_str!("../../../help/chat.txt").trim_ascii_end();
 
-/// Arguments of `chat`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = CHAT_AFTER_HELP, max_term_width = 80, args_conflicts_with_subcommands = true)]
 pub struct ChatArgs {
@@ -69,7 +68,7 @@ impl ChatArgs {
     }
 }
 
-/// A command of `chat` other than talking.
+// A command of `chat` other than talking.
 #[derive(Debug, Clone, Subcommand)]
 pub enum ChatCommand {
     /// Sign in: check a key and store it; it is asked for unseen, or read from standard input

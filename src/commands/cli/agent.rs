@@ -14,7 +14,7 @@ use crate::model::price::Usd;
 use crate::run::builds::BuildOptions;
 use crate::run::scratch::ScratchMode;
 
-/// The flag of agents that ask what is to be done.
+// The flag of agents that ask what is to be done.
 #[derive(Debug, Clone, Default, Args)]
 pub struct TalkArgs {
     /// Ask and answer by lines instead of on a full screen
@@ -22,7 +22,7 @@ pub struct TalkArgs {
     pub plain: bool,
 }
 
-/// Flags for calls to models.
+// Flags for calls to models.
 #[derive(Debug, Clone, Args)]
 pub struct CallArgs {
     /// Make no call that could take the cost of the run above this many US dollars
@@ -39,7 +39,7 @@ pub struct CallArgs {
     pub require_model: bool,
 }
 
-/// Flags of an agent.
+// Flags of an agent.
 #[derive(Debug, Clone, Args)]
 pub struct AgentArgs {
     /// Flags for calls.
@@ -88,7 +88,7 @@ impl AgentArgs {
     }
 }
 
-/// The commands for sessions.
+// The commands for sessions.
 #[derive(Debug, Clone, Subcommand)]
 pub enum SessionsCommand {
     /// List all sessions: id, time, state, directory, prompt

@@ -10,7 +10,7 @@ use crate::exec::hosts::AllowedHost;
 use crate::exec::sandbox::SandboxMode;
 use crate::run::builds::BuildOptions;
 
-/// Flags for builds.
+// Flags for builds.
 #[derive(Debug, Clone, Args)]
 pub struct BuildArgs {
     /// Run build.sh before anything is sent, and stop with exit code 3 if it fails; not repeated for
@@ -34,7 +34,7 @@ impl BuildArgs {
     }
 }
 
-/// Flags for the sandbox of builds and commands.
+// Flags for the sandbox of builds and commands.
 #[derive(Debug, Clone, Args)]
 pub struct SandboxArgs {
     /// Sandbox builds and commands with bubblewrap: auto hides keys and other processes if possible;

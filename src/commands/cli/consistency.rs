@@ -8,7 +8,7 @@ use super::values::SELDOM;
 use crate::record::finding::Severity;
 use crate::record::run_files::{FINDINGS_JSON, FINDINGS_SARIF};
 
-/// Flags for a consistency report.
+// Flags for a consistency report.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ConsistencyArgs {
     /// With --cc, print the report's findings as sarif or json, which takes a second call; each has

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use crate::edit::protection::check_pattern;
 use crate::run::past::warnings::check_code;
 
-/// Flags for the gate.
+// Flags for the gate.
 #[derive(Debug, Clone, Default, Args)]
 pub struct GateArgs {
     /// What CI wants: --baseline --require-clean --require-edits --deny-warnings=tests --reask 1

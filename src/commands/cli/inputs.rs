@@ -10,7 +10,7 @@ use clap::error::{ContextKind, ContextValue};
 
 use super::values::{PROGRAM, SELDOM, parse_tokens};
 
-/// Flags for what is sent.
+// Flags for what is sent.
 #[derive(Debug, Clone, Args)]
 pub struct InputArgs {
     /// Ask for this change, not for the one in agent-config/query.txt; `-` reads it from standard
@@ -60,7 +60,7 @@ pub struct InputArgs {
     pub require_fresh: bool,
 }
 
-/// Flags that choose files of the code base.
+// Flags that choose files of the code base.
 #[derive(Debug, Clone, Args)]
 pub struct ChosenArgs {
     /// With a limit on the code base: send these files, or those below this directory, first
@@ -84,7 +84,7 @@ impl ChosenArgs {
     }
 }
 
-/// The flag for the project.
+// The flag for the project.
 #[derive(Debug, Clone, Args)]
 pub struct PlaceArgs {
     /// Root of the project, if not the one found from the current directory
@@ -126,7 +126,7 @@ pub(crate) fn as_message(
     Some((hint, wrong.contains(' ')))
 }
 
-/// Flags for what is shown.
+// Flags for what is shown.
 #[derive(Debug, Clone, Args)]
 pub struct OutputArgs {
     /// Print only the result, warnings and errors

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 
 use super::values::SELDOM;
 
-/// Flags that control how a reply is handled.
+// Flags that control how a reply is handled.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct ReplyArgs {
     /// Ask again up to N times in a run if a reply is rejected, naming its faults; each time costs
@@ -54,7 +54,7 @@ pub enum Strategy {
     Search,
 }
 
-/// Flags for what a reply may lose of the files that it replaces.
+// Flags for what a reply may lose of the files that it replaces.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Args)]
 pub struct LossArgs {
     /// Accept a comment in place of code, like "... rest unchanged"; implies --allow-shrink

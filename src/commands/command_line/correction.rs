@@ -135,7 +135,10 @@ fn allowed<'e>(error: &'e clap::Error, command: &clap::Command) -> Option<(&'e s
     let Some(ContextValue::String(wrong)) = error.get(kind) else {
         return None;
     };
-    let flags = command.get_arguments().filter_map(|argument| {
+    let mut arguments: Vec<_> = command.get_arguments().collect();
+    // The command's own flags come first.
+    arguments.sort_by_key(|argument| argument.is_global_set());
+    let flags = arguments.into_iter().filter_map(|argument| {
         let aliases = argument.get_visible_aliases().into_iter().flatten();
         Some(std::iter::once(argument.get_long()?).chain(aliases))
     });

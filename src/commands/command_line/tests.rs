@@ -15,6 +15,19 @@ fn the_definition_is_consistent() {
 }
 
 #[test]
+fn a_command_describes_itself_as_the_list_of_commands_does() {
+    let listed = Cli::command();
+    let mut whole = listed.clone();
+    whole.build();
+    for command in listed.get_subcommands() {
+        let built = whole.find_subcommand(command.get_name()).unwrap();
+        let about = |command: &clap::Command| command.get_about().map(ToString::to_string);
+        assert_eq!(about(built), about(command), "{}", command.get_name());
+        assert!(built.get_long_about().is_none(), "{}", command.get_name());
+    }
+}
+
+#[test]
 fn durations_have_a_unit() {
     for (text, seconds) in [
         ("90s", 90),
@@ -75,7 +88,7 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
             &["demo", "--model", "gpt-5"],
             &[
                 "'--model'",
-                "\nhint: allowed are `--chat`, `--quiet`, `--output-format`, `--root`, `--help`\n",
+                "\nhint: allowed are `--chat`, `--help`, `--quiet`, `--output-format`, `--root`\n",
             ],
         ),
         (

@@ -17,7 +17,6 @@ one task and asks no questions.";
 
 const DEV_AFTER_HELP: &str = include_str!("../../../help/dev.txt").trim_ascii_end();
 
-/// Arguments of `dev`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = DEV_AFTER_HELP, max_term_width = 80, args_conflicts_with_subcommands = true)]
 pub struct DevArgs {
@@ -55,7 +54,7 @@ pub struct DevArgs {
     pub timeout: Duration,
 }
 
-/// A command of `dev` other than running the agent.
+// A command of `dev` other than running the agent.
 #[derive(Debug, Clone, Subcommand)]
 pub enum DevCommand {
     /// Manage sessions

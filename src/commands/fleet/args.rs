@@ -11,7 +11,6 @@ use crate::model::price::Usd;
 
 const AFTER_HELP: &str = include_str!("after_help.txt").trim_ascii_end();
 
-/// Arguments of `fleet`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = AFTER_HELP, max_term_width = 80)]
 pub struct FleetArgs {
@@ -20,7 +19,7 @@ pub struct FleetArgs {
     pub command: FleetCommand,
 }
 
-/// A command on a manifest of tasks.
+// A command on a manifest of tasks.
 #[derive(Debug, Clone, Subcommand)]
 pub enum FleetCommand {
     /// Check a manifest and estimate what its tasks cost, without sending anything
@@ -76,7 +75,6 @@ pub enum FleetCommand {
     },
 }
 
-/// Arguments of `fleet run`.
 #[derive(Debug, Clone, Args)]
 pub struct RunArgs {
     /// File of tasks, as JSON Lines
@@ -99,7 +97,7 @@ pub struct RunArgs {
     pub stop_above: Option<usize>,
 }
 
-/// Flags for results and their cost.
+// Flags for results and their cost.
 #[derive(Debug, Clone, Args)]
 pub struct ResultArgs {
     /// Directory of the results, in which each task has a folder

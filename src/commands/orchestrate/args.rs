@@ -16,7 +16,6 @@ pub(crate) const ORCHESTRATE_ABOUT: &str = include_str!("about.txt").trim_ascii_
 
 const ORCHESTRATE_AFTER_HELP: &str = include_str!("after_help.txt").trim_ascii_end();
 
-/// Arguments of `orchestrate`.
 #[derive(Debug, Clone, Default, Args)]
 #[command(after_help = ORCHESTRATE_AFTER_HELP, max_term_width = 80)]
 pub struct OrchestrateArgs {

@@ -11,7 +11,6 @@ use crate::commands::cli::values::{SELDOM, parse_duration};
 
 const PLAN_AFTER_HELP: &str = include_str!("after_help.txt").trim_ascii_end();
 
-/// Arguments of `plan`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = PLAN_AFTER_HELP, max_term_width = 80, args_conflicts_with_subcommands = true)]
 pub struct PlanArgs {
@@ -86,7 +85,7 @@ pub enum StepGate {
     Off,
 }
 
-/// A command of `plan` other than working.
+// A command of `plan` other than working.
 #[derive(Debug, Clone, Subcommand)]
 pub enum PlanCommand {
     /// Show a session's plan
@@ -109,7 +108,6 @@ pub enum PlanCommand {
     Reliability(ReliabilityArgs),
 }
 
-/// Arguments of `plan reliability`.
 #[derive(Debug, Clone, Args)]
 pub struct ReliabilityArgs {
     /// How many calls

@@ -21,7 +21,6 @@ use crate::sys::error::Error;
 use crate::sys::files::{self, Links, PathError};
 use crate::ui::browser;
 
-/// Arguments of `report`.
 #[derive(Debug, Clone, Args)]
 pub struct ReportArgs {
     /// Run, as `log` takes it [default: the last run]
