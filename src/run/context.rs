@@ -194,6 +194,14 @@ impl ModelChoice {
             ..Self::default()
         }
     }
+
+    /// Returns the choice with another model.
+    pub fn with_model(&self, name: &str) -> Self {
+        Self {
+            model: Some(name.to_owned()),
+            ..self.clone()
+        }
+    }
 }
 
 /// The sources of the query and the code base.

@@ -411,10 +411,7 @@ impl<'c> ChatPlace<'c> {
     /// When the model is unknown or retired, or its key cannot be used.
     pub fn choose_model(&mut self, name: &str) -> Result<(), Error> {
         let context = self.context;
-        let choice = ModelChoice {
-            model: Some(name.to_owned()),
-            ..self.choice.clone()
-        };
+        let choice = self.choice.with_model(name);
         let table = Some(self.table.clone());
         let chosen = models::choose(context, &choice, self.account.clone(), table)?;
         let key = chosen.key.known_to(context.redactor)?;

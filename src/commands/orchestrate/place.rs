@@ -241,7 +241,7 @@ fn typed_task<'c>(
             },
             name => name.to_owned(),
         };
-        Ok(match other_models(context, choice, name) {
+        Ok(match other_models(context, choice, &name) {
             Ok(others) => {
                 *models = others;
                 stand(user, &models.first.spec, true);
@@ -267,12 +267,9 @@ fn typed_task<'c>(
 fn other_models<'c>(
     context: &Context<'c>,
     choice: &ModelChoice,
-    name: String,
+    name: &str,
 ) -> Result<Models<'c>, Error> {
-    let choice = &ModelChoice {
-        model: Some(name),
-        ..choice.clone()
-    };
+    let choice = &choice.with_model(name);
     let mut missing = NotReady::default();
     let models = models(context, choice, None, &mut missing)?;
     match models.filter(|_| missing.problems.is_empty()) {

@@ -274,10 +274,7 @@ impl Talker for Worker<'_> {
     }
 
     fn choose_model(&mut self, name: &str) -> Result<(), Failure> {
-        let choice = ModelChoice {
-            model: Some(name.to_owned()),
-            ..self.options.choice.clone()
-        };
+        let choice = self.options.choice.with_model(name);
         let models = models(self.context, &choice, self.arguments.pull, self.user)?;
         models.tell_base_urls(self.context);
         let window = models.first.spec.prompt_window();
