@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::record::event::Event;
 use crate::record::result::{self, RunRecord, TreeState};
 use crate::sys::error::Error;
 
@@ -114,6 +115,15 @@ impl Failure {
     /// Returns the hint for the error, with the state of the project's files.
     pub fn hint(&self) -> Option<String> {
         result::hint((self.advice)(&self.error), self.tree)
+    }
+
+    /// Returns the event that reports it.
+    pub fn event(&self) -> Event {
+        Event::Failed {
+            error: self.error.to_string(),
+            hint: self.hint(),
+            log: self.log.clone(),
+        }
     }
 }
 

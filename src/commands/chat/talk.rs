@@ -23,7 +23,6 @@ use crate::edit::undo_log;
 use crate::exec::process::ProcessState;
 use crate::model::Provider;
 use crate::project::conventions::AGENTS_FILE;
-use crate::record::event::Event;
 use crate::record::mode::Mode;
 use crate::record::question::Question;
 use crate::record::todos::{Todo, TodoStatus};
@@ -156,11 +155,7 @@ impl Talker for Chat<'_, '_> {
             context.notice(STOPPED_SHOWN);
             return Ok(true);
         }
-        context.reporter.event(&Event::Failed {
-            error: failure.error.to_string(),
-            hint: failure.hint(),
-            log: failure.log,
-        });
+        context.reporter.event(&failure.event());
         Ok(false)
     }
 

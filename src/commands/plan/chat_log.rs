@@ -20,6 +20,7 @@ use crate::secret::Redactor;
 use crate::sys::environment::Clock;
 use crate::sys::files::{self, PathError};
 use crate::sys::text::{printable, regex};
+use crate::ui::present::{Part, present};
 
 /// The file's name, in a session's folder.
 pub const CHAT_LOG: &str = "chat_history.log";
@@ -172,24 +173,17 @@ impl Reporter for ChatLog<'_> {
 /// The entry for an event; `None` for transient events that others follow, and for events that never occur in a run of
 /// `plan`.
 fn entry(event: &Event) -> Option<(&'static str, String)> {
-    let log = |log: &Option<_>| log.as_ref().map(|log| format!("log: {log}"));
     let text = match event {
         Event::Prose(text) | Event::Thoughts(text) | Event::Words(text) => {
             return Some((AGENT, text.clone()));
         }
-        Event::Finished {
-            summary,
-            log: folder,
-        } => return Some((AGENT, with_lines(summary, log(folder)))),
+        Event::Finished { .. } => return Some((AGENT, shown(event)?)),
         Event::ToolResult { end, .. } => {
             let mark = if end.failed { "❌ Error: " } else { "" };
             return Some((TOOL_RESULT, format!("{mark}{}", end.text)));
         }
         Event::Tasks(tasks) => joined(tasks.iter().map(ToString::to_string)),
-        Event::Notice(text)
-        | Event::Shown(text)
-        | Event::ShownDiff(text)
-        | Event::Changed { diff: text } => text.clone(),
+        Event::Changed { diff } => diff.clone(),
         Event::Warning(text) => format!("warning: {text}"),
         Event::Started { log } => format!("log: {log}"),
         Event::Retrying {
@@ -212,26 +206,29 @@ fn entry(event: &Event) -> Option<(&'static str, String)> {
             let warnings = warnings.map(|text| format!("warning: {text}"));
             with_lines(&stat.text(STAT_WIDTH), warnings)
         }
-        Event::Failed {
-            error,
-            hint,
-            log: folder,
-        } => {
-            let hint = hint.iter().map(|hint| format!("hint: {hint}"));
-            with_lines(&format!("error: {error}"), hint.chain(log(folder)))
-        }
-        Event::Session { id, resumed } => {
-            let begun = if *resumed { "resumed" } else { "new session" };
-            format!("session {id} ({begun})")
-        }
-        Event::Malformed {
-            fault,
-            failures,
-            allowed,
-        } => format!("reply not understood ({failures} of {allowed}): {fault}"),
+        Event::Notice(_)
+        | Event::Shown(_)
+        | Event::ShownDiff(_)
+        | Event::Failed { .. }
+        | Event::Session { .. }
+        | Event::Malformed { .. } => shown(event)?,
         _ => return None,
     };
     Some((SYSTEM, text))
+}
+
+/// The text of an event as it is shown, without a title above it.
+fn shown(event: &Event) -> Option<String> {
+    let shown = present(event)?;
+    if shown.body.is_empty() {
+        return Some(
+            format!("{} {}", shown.verb, shown.subject)
+                .trim_start()
+                .to_owned(),
+        );
+    }
+    let label = if shown.is_error { "error: " } else { "" };
+    Some(label.to_owned() + &joined(shown.body.iter().map(Part::text)))
 }
 
 fn joined(lines: impl Iterator<Item = String>) -> String {

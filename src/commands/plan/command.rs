@@ -199,11 +199,7 @@ fn ended<T>(done: &Result<(Outcome, T), Failure>) -> Event {
             summary: summary.clone(),
             log: log.clone(),
         },
-        Err(failure) => Event::Failed {
-            error: failure.error.to_string(),
-            hint: failure.hint(),
-            log: failure.log.clone(),
-        },
+        Err(failure) => failure.event(),
     }
 }
 
