@@ -226,19 +226,17 @@ impl Publisher<'_> {
     fn told(&self, changes: &[Change<'_>], tasks: usize) -> Outcome {
         let branch = shell_quoted(self.branch);
         let name = shell_quoted(&self.branch.replace('/', "-"));
-        let hosted = changes.iter().filter_map(|change| change.hosted.as_ref());
-        let on_github = hosted.filter(|hosted| hosted.is_on[0]);
-        let slugs: Vec<&str> = on_github.map(|hosted| &*hosted.slug).collect();
+        let hosted = changes.iter();
+        let hosted = hosted.filter_map(|change| Some((change, change.hosted.as_ref()?)));
+        let on_github = hosted.clone().filter(|(_, hosted)| hosted.is_on[0]);
+        let slugs: Vec<&str> = on_github.map(|(_, hosted)| &*hosted.slug).collect();
         let list = slugs.join(" ");
         let mut turbolift = vec![
             format!("turbolift init --name {name} && cd {name}"),
             format!("printf '%s\\n' {list} >repos.txt && turbolift clone"),
         ];
         let [mut multi_gitter, mut gh, mut glab] = [const { Vec::new() }; 3];
-        for change in changes {
-            let Some(hosted) = &change.hosted else {
-                continue;
-            };
+        for (change, hosted) in hosted {
             let (slug, [on_github, on_gitlab]) = (&hosted.slug, hosted.is_on);
             let apply = format!("apply --index {}", shell_quoted(&change.patch));
             if on_github {
