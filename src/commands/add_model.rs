@@ -14,6 +14,7 @@ use crate::project::ProjectProblem;
 use crate::run::context::Context;
 use crate::run::not_ready::NotReady;
 use crate::run::outcome::{Failure, Outcome};
+use crate::run::selection;
 use crate::sys::atomic_file;
 use crate::sys::error::Error;
 use crate::sys::files::PathError;
@@ -25,9 +26,7 @@ const TABLE: &str = ModelTable::FILE;
 /// # Errors
 /// When the catalogue has no such model, the table already has one, or the table cannot be used or written.
 pub fn add_model(context: &Context<'_>, name: &str) -> Result<Outcome, Failure> {
-    let table = context.models.as_ref();
-    let table = table.map_err(|problem| NotReady::of(problem.clone()))?;
-    if table.named(name).is_some() {
+    if selection::table_of(context.models)?.named(name).is_some() {
         return Err(CommandError::ModelIsThere(name.to_owned()).into());
     }
     let entry = catalogue::known(name).and_then(|known| known.entry.as_ref());

@@ -19,7 +19,6 @@ use crate::project::home::{PLAN_MODELS, System};
 use crate::project::{Project, ProjectProblem, home};
 use crate::run::context::{Context, ModelsProblem};
 use crate::run::keys::KeySource;
-use crate::run::not_ready::NotReady;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::{keys, selection};
 use crate::sys::environment::Environment;
@@ -88,24 +87,20 @@ pub fn table(
     };
     let (plan, plans) = plans.unzip();
     let [home, plan] = [&*home, plan.unwrap_or(Path::new(""))].map(|path| path.to_string_lossy());
-    let files = [
-        (Place::Home, &*home, homes.as_deref()),
-        (Place::Plan, &*plan, plans),
-        (
-            Place::Project,
-            ModelTable::FILE,
-            projects.as_deref().map(str::as_bytes),
-        ),
-    ];
-    let files = files.into_iter().filter_map(|(place, path, content)| {
-        let content = content?;
+    let projects = projects.as_deref().map(str::as_bytes);
+    let file = |place, path, content: Option<_>| {
         Some(TableFile {
             place,
             path,
-            content,
+            content: content?,
         })
-    });
-    Ok(ModelTable::read(files, today)?)
+    };
+    let files = [
+        file(Place::Home, &*home, homes.as_deref()),
+        file(Place::Plan, &*plan, plans),
+        file(Place::Project, ModelTable::FILE, projects),
+    ];
+    Ok(ModelTable::read(files.into_iter().flatten(), today)?)
 }
 
 /// Lists the models, adds one to the project's table, or tries one out.
@@ -119,8 +114,7 @@ pub fn models(context: &Context<'_>, arguments: &ModelsArgs) -> Result<Outcome, 
     if let Some(name) = &arguments.tried {
         return trial(context, name, arguments.runs, arguments.max_cost);
     }
-    let table = context.models.as_ref();
-    let table = table.map_err(|problem| NotReady::of(problem.clone()))?;
+    let table = selection::table_of(context.models)?;
     let mut warnings = selection::near_ends(context, table.models());
     let plans = plans_table(context).unwrap_or_else(|problem| {
         warnings.push(problem.to_string());
