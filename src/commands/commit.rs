@@ -85,11 +85,7 @@ pub fn commit(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<
 
 /// Runs a commit in a context whose interrupt is its own.
 fn stoppable(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<Outcome, Failure> {
-    let Prepared {
-        mut ready,
-        baseline,
-        resumed,
-    } = prepare(context, cli, choice)?;
+    let (mut ready, baseline, resumed) = prepare(context, cli, choice)?;
     let are_several = !ready.others.is_empty();
     let searches = cli.replies.strategy == Strategy::Search || are_several;
     if searches && ready.code.is_some() {
@@ -146,11 +142,7 @@ fn stoppable(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<O
         result
     });
     work.run.record.edits = edits_of(&work);
-    let Work {
-        mut run,
-        mut tree,
-        replacements,
-    } = work;
+    let (mut run, mut tree, replacements) = (work.run, work.tree, work.replacements);
     match &result {
         Err(error) if is_moved(error) && !tree.is_apart() => {}
         Err(error) if reverts || error.exit() == Exit::LocalIo => {
@@ -235,12 +227,8 @@ fn is_moved(error: &Error) -> bool {
     matches!(error, Some(BuildError::Sandbox(SandboxProblem::Moved(_))))
 }
 
-/// The starting point of a run.
-struct Prepared<'c> {
-    ready: Ready<'c>,
-    baseline: Option<Passed>,
-    resumed: ResumedTree,
-}
+/// The starting point of a run: what it needs, the build of the unmodified project, and what a resumed run has left.
+type Prepared<'c> = (Ready<'c>, Option<Passed>, ResumedTree);
 
 /// Checks the prerequisites and, if requested, that the unmodified project passes its build.
 fn prepare<'c>(
@@ -266,12 +254,7 @@ fn prepare<'c>(
             ..choice.clone()
         })?;
     }
-    let resumed = ResumedTree::default();
-    Ok(Prepared {
-        ready,
-        baseline,
-        resumed,
-    })
+    Ok((ready, baseline, ResumedTree::default()))
 }
 
 /// Prepares a resumed run with its query and replies.
@@ -296,11 +279,7 @@ fn prepare_again<'c>(
     ready.models.recorded = Some(replies);
     ready.models.reasks = resumption.reasks() + cli.replies.reask;
     ready.models.repairs = resumption.repairs();
-    Ok(Prepared {
-        ready,
-        baseline: None,
-        resumed,
-    })
+    Ok((ready, None, resumed))
 }
 
 struct Commit<'c> {
@@ -352,11 +331,7 @@ impl Commit<'_> {
             };
             // A repair without edits is an attempt like any other.
             let needs_edits = self.asking.replies.require_edits && self.repairs == 0;
-            let Work {
-                run,
-                tree,
-                replacements,
-            } = &mut *work;
+            let (run, tree) = (&mut work.run, &mut work.tree);
             let sent = |path: &str| tree.shown.sent(path, &inputs.rollup);
             let asked = (inputs.query.as_str(), format, prompt);
             let edits =
@@ -364,7 +339,7 @@ impl Commit<'_> {
                     .ask(run, &ready.models, &mut step, asked, &sent, needs_edits)?;
             let log = if let Some(applied) = self.asking.resumed.applied(&step) {
                 run.note(|step| step.is_on_disk = true);
-                replacements.remember_reply(applied, tree);
+                work.replacements.remember_reply(applied, tree);
                 if applied.output.is_some() {
                     let told = (applied.output.clone(), Vec::new());
                     (step, failed) = self.next_repair(&ready.models, told, work)?;
@@ -373,12 +348,12 @@ impl Commit<'_> {
                 run.log.build(&step)?
             } else {
                 let log = apply(run, tree, &step, &edits)?;
-                replacements.remember(&edits);
+                work.replacements.remember(&edits);
                 log
             };
             let (status, output) = self.proof.build(run, tree, log)?;
             if status.passed() {
-                return Ok(replacements.summary(self.repairs));
+                return Ok(work.replacements.summary(self.repairs));
             }
             if let Some(search) = &mut self.search {
                 let built = (status, output.clone());
@@ -472,16 +447,11 @@ fn apply<'r>(
 
 /// Returns the net effect of the replies, or `None` if none was applied.
 fn edits_of(work: &Work<'_>) -> Option<RunEdits> {
-    let Work {
-        run,
-        tree,
-        replacements,
-    } = work;
-    let mut steps = run.record.steps.iter();
+    let (mut steps, made) = (work.run.record.steps.iter(), &work.replacements);
     let is_applied = steps.any(|step| step.edits.is_some());
-    is_applied.then(|| match replacements.files.is_empty() {
-        true if !replacements.has_same => RunEdits::None,
-        false if !tree.is_as_before() => RunEdits::Made,
+    is_applied.then(|| match made.files.is_empty() {
+        true if !made.has_same => RunEdits::None,
+        false if !work.tree.is_as_before() => RunEdits::Made,
         _ => RunEdits::Same,
     })
 }

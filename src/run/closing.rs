@@ -60,16 +60,11 @@ pub fn changed_so_far(tree: &RunTree<'_>) -> Vec<String> {
         _ => "M",
     };
     let stat = stat(&changes, too_large).files.into_iter();
-    stat.map(|file| {
-        let FileStat {
-            path,
-            added,
-            removed,
-            ..
-        } = &file;
-        format!(" {} {path} (+{added} -{removed})", mark(path))
-    })
-    .collect()
+    let lines = stat.map(|file| {
+        let (path, added, removed) = (file.path, file.added, file.removed);
+        format!(" {} {path} (+{added} -{removed})", mark(&path))
+    });
+    lines.collect()
 }
 
 /// Returns the run's changes so far, as a unified diff.

@@ -178,12 +178,8 @@ fn ways(variable: &str) -> String {
 
 /// The variable that usually holds a vendor's key.
 fn usual_variable(provider: Provider) -> &'static str {
-    provider
-        .vendor()
-        .key_variables
-        .first()
-        .copied()
-        .unwrap_or_default()
+    let variables = provider.vendor().key_variables;
+    variables.first().copied().unwrap_or_default()
 }
 
 /// Returns the key for a model, with its source; `None` if the model needs none.

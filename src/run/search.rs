@@ -171,17 +171,12 @@ fn kinds(findings: &[Finding]) -> Vec<(Option<&str>, &str, &str)> {
 }
 
 fn told(finding: &Finding) -> String {
-    let Finding {
-        file,
-        line,
-        message,
-        ..
-    } = finding;
+    let (line, message) = (finding.line, &finding.message);
     let line = line.map(|line| format!(":{line}")).unwrap_or_default();
-    file.as_ref().map_or_else(
-        || message.clone(),
-        |file| format!("{file}{line}: {message}"),
-    )
+    match &finding.file {
+        Some(file) => format!("{file}{line}: {message}"),
+        None => message.clone(),
+    }
 }
 
 #[cfg(test)]

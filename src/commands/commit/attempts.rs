@@ -156,15 +156,10 @@ impl Attempts<'_> {
         if at > 0 {
             ready.models = ready.others.swap_remove(at - 1);
         }
-        let Made {
-            step,
-            run: part,
-            built,
-            ..
-        } = made.swap_remove(at);
-        run.record.model_version = part.model_version;
-        let built = built?;
-        let taken = take(run, &mut work.tree, (&step, &built));
+        let made = made.swap_remove(at);
+        run.record.model_version = made.run.model_version;
+        let built = made.built?;
+        let taken = take(run, &mut work.tree, (&made.step, &built));
         if taken.is_err() {
             // Nothing is there that a search could go back to.
             search.forget();

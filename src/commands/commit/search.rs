@@ -34,21 +34,18 @@ impl<'c> CommitSearch<'c> {
     /// Adds the state that a reply has led to, whose build has failed with this status and output.
     pub fn add(
         &mut self,
-        Work {
-            run,
-            tree,
-            replacements,
-        }: &mut Work<'_>,
+        work: &mut Work<'_>,
         (step, edits): (&StepId, &VerifiedEdits),
         (status, output): (BuildStatus, String),
     ) {
+        let (run, made) = (&mut work.run, &work.replacements);
         let built = run.record.steps.last();
         self.search.add(State {
             step: step.clone(),
-            files: replacements.files.clone(),
+            files: made.files.clone(),
             edits: files_of(edits),
             findings: built.map(|step| step.findings.clone()).unwrap_or_default(),
-            lines: closing::lines_so_far(tree, replacements.files()),
+            lines: closing::lines_so_far(&work.tree, made.files()),
             status,
             output,
         });
