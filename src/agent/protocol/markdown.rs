@@ -134,16 +134,12 @@ fn turn(
     }
     let (tool, named_at) = sections.tool(tools)?;
     let (input, heading) = sections.input().unwrap_or((&[], named_at));
-    let arguments = input::arguments(tool, input, heading).map_err(|fault| {
-        let name = &tool.name;
-        let missing =
-            format!("there is no `## Tool Input` section behind it, which `{name}` needs");
-        let is_there = sections.input().is_some();
-        if is_there {
-            fault
-        } else {
-            Fault::at(named_at, missing)
-        }
+    let name = &tool.name;
+    let missing = format!("there is no `## Tool Input` section behind it, which `{name}` needs");
+    let arguments = input::arguments(tool, input, heading);
+    let arguments = arguments.map_err(|fault| match sections.input() {
+        Some(_) => fault,
+        None => Fault::at(named_at, missing),
     });
     let call = Call {
         id: Call::own_id(1),

@@ -2,10 +2,8 @@
 //!
 //! Works like [`replace`](super::replace), with other parameter names and support for several occurrences.
 
-use super::replace::{FindAndReplace, Passage};
-use crate::agent::tool::{
-    Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec,
-};
+use super::replace::PassageWords;
+use crate::agent::tool::{Effect, Parameter, ParameterKind, ToolSpec};
 
 /// The description of `edit_file`.
 pub static EDIT_FILE: ToolSpec = ToolSpec::new(
@@ -27,29 +25,12 @@ pub static EDIT_FILE: ToolSpec = ToolSpec::new(
     Effect::Writes,
 );
 
-/// Replaces a passage of a file, once or everywhere.
-pub struct EditFile<'a>(pub FindAndReplace<'a>);
-
-impl Tool for EditFile<'_> {
-    fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
-        self.0.change(&passage(arguments))
-    }
-
-    fn preview(&self, arguments: &Arguments) -> Result<Option<String>, ToolError> {
-        self.0.preview(&passage(arguments))
-    }
-}
-
-fn passage(arguments: &Arguments) -> Passage<'_> {
-    Passage {
-        path: arguments.get("path"),
-        find: arguments.get("old_string"),
-        replace: arguments.get("new_string"),
-        is_everywhere: arguments.is_set("replace_all"),
-        words: ["old_string", "new_string"],
-        once: "add lines around it, so that it is there once, or set `replace_all`",
-    }
-}
+/// Its words for a passage.
+pub static STRINGS: PassageWords = PassageWords {
+    find: "old_string",
+    replace: "new_string",
+    once: "add lines around it, so that it is there once, or set `replace_all`",
+};
 
 #[cfg(test)]
 mod tests;

@@ -32,46 +32,25 @@ pub static FIND_AND_REPLACE_IN_FILE: ToolSpec = ToolSpec::new(
     Effect::Writes,
 );
 
-/// Replaces passages of files.
-pub struct FindAndReplace<'a>(pub FileAccess<'a>);
-
-impl Tool for FindAndReplace<'_> {
-    fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
-        self.change(&passage(arguments))
-    }
-
-    fn preview(&self, arguments: &Arguments) -> Result<Option<String>, ToolError> {
-        self.preview(&passage(arguments))
-    }
-}
-
-fn passage(arguments: &Arguments) -> Passage<'_> {
-    Passage {
-        path: arguments.get("path"),
-        find: arguments.get("find"),
-        replace: arguments.get("replace"),
-        is_everywhere: false,
-        words: ["find", "replace"],
-        once: "add lines around it, so that it is there once",
-    }
-}
-
-/// A passage to replace.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Passage<'p> {
-    /// The path of the file.
-    pub path: &'p str,
-    /// The text to find.
-    pub find: &'p str,
-    /// The replacement.
-    pub replace: &'p str,
-    /// Set if all occurrences are replaced; otherwise, the passage must occur exactly once.
-    pub is_everywhere: bool,
-    /// The parameter names of the two texts, for messages.
-    pub words: [&'static str; 2],
+/// A tool's words for a passage.
+pub struct PassageWords {
+    /// The parameter with the text to find.
+    pub find: &'static str,
+    /// The parameter with the replacement.
+    pub replace: &'static str,
     /// Advice for a passage that occurs more than once, as the end of a sentence.
     pub once: &'static str,
 }
+
+/// The words of `FIND_AND_REPLACE_IN_FILE`.
+pub static FIND: PassageWords = PassageWords {
+    find: "find",
+    replace: "replace",
+    once: "add lines around it, so that it is there once",
+};
+
+/// Replaces passages of files: all occurrences if `replace_all` is set; otherwise, there must be exactly one.
+pub struct FindAndReplace<'a>(pub FileAccess<'a>, pub &'static PassageWords);
 
 /// A file with a passage replaced, before it is written.
 struct Edited {
@@ -80,10 +59,9 @@ struct Edited {
     change: Replaced,
 }
 
-impl FindAndReplace<'_> {
-    /// Replaces the passage.
-    pub(super) fn change(&self, passage: &Passage<'_>) -> Result<ToolOutput, ToolError> {
-        let Edited { place, change, .. } = self.edited(passage)?;
+impl Tool for FindAndReplace<'_> {
+    fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
+        let Edited { place, change, .. } = self.edited(arguments)?;
         let shown = place.shown();
         let said = match change.lines.as_slice() {
             [_] => format!("changed {shown}:\n{}", excerpt(&change)),
@@ -97,9 +75,8 @@ impl FindAndReplace<'_> {
         put(self.0.files, &place, change.text, said, None)
     }
 
-    /// Shows the change as a unified diff.
-    pub(super) fn preview(&self, passage: &Passage<'_>) -> Result<Option<String>, ToolError> {
-        let edited = self.edited(passage)?;
+    fn preview(&self, arguments: &Arguments) -> Result<Option<String>, ToolError> {
+        let edited = self.edited(arguments)?;
         let proposed = Proposed {
             place: edited.place,
             before: Some(edited.before.into_bytes()),
@@ -107,9 +84,12 @@ impl FindAndReplace<'_> {
         };
         preview_of(self.0.files, vec![proposed]).map(Some)
     }
+}
 
-    fn edited(&self, passage: &Passage<'_>) -> Result<Edited, ToolError> {
-        let place = self.0.resolve(passage.path).map_err(ToolError::failed)?;
+impl FindAndReplace<'_> {
+    fn edited(&self, arguments: &Arguments) -> Result<Edited, ToolError> {
+        let place = self.0.resolve(arguments.get("path"));
+        let place = place.map_err(ToolError::failed)?;
         let shown = place.shown();
         let failed = |problem: String| ToolError::failed(format!("{shown}: {problem}"));
         let content = place.read(self.0.read.root, LARGEST)?;
@@ -119,7 +99,7 @@ impl FindAndReplace<'_> {
                 "it is not UTF-8, see line {line}; only a command can change it"
             ))
         })?;
-        let change = replaced(&before, passage).map_err(failed)?;
+        let change = replaced(&before, arguments, self.1).map_err(failed)?;
         Ok(Edited {
             place,
             before,
@@ -139,17 +119,19 @@ struct Replaced {
 }
 
 /// Replaces the passage in `text`.
-fn replaced(text: &str, passage: &Passage<'_>) -> Result<Replaced, String> {
-    let Passage { find, replace, .. } = *passage;
-    let [find_word, replace_word] = passage.words;
+fn replaced(text: &str, arguments: &Arguments, words: &PassageWords) -> Result<Replaced, String> {
+    let (find, replace) = (arguments.get(words.find), arguments.get(words.replace));
+    let is_everywhere = arguments.is_set("replace_all");
     if find.is_empty() {
         return Err(format!(
-            "nothing is to be found: `{find_word}` is empty; to change all of a file, write it as a whole"
+            "nothing is to be found: `{}` is empty; to change all of a file, write it as a whole",
+            words.find
         ));
     }
     if find == replace {
         return Err(format!(
-            "it changes nothing: `{find_word}` and `{replace_word}` are the same"
+            "it changes nothing: `{}` and `{}` are the same",
+            words.find, words.replace
         ));
     }
     // New lines in a file that uses CRLF throughout get CRLF, too; and a reply may use other line endings than the
@@ -166,18 +148,18 @@ fn replaced(text: &str, passage: &Passage<'_>) -> Result<Replaced, String> {
         (with_lf(find), with_lf(replace)),
     ] {
         let mut found: Vec<usize> = memmem::find_iter(text.as_bytes(), &find).collect();
-        if let ([only], false) = (&*found, passage.is_everywhere) {
+        if let ([only], false) = (&*found, is_everywhere) {
             // An overlapping occurrence counts as another one.
             let last = memmem::rfind(text.as_bytes(), find.as_bytes());
             found.extend(last.filter(|last| last != only));
         }
         match found.len() {
             0 => {}
-            2.. if !passage.is_everywhere => return Err(ambiguous(text, &found, passage)),
+            2.. if !is_everywhere => return Err(ambiguous(text, &found, words)),
             _ => return Ok(spliced(text, &found, find.len(), &replace)),
         }
     }
-    Err(not_found(text, find, find_word))
+    Err(not_found(text, find, words.find))
 }
 
 /// Replaces `length` bytes at each of these offsets of `text` with `replace`.
@@ -211,15 +193,15 @@ fn with_lf(text: &str) -> String {
     text.replace("\r\n", "\n")
 }
 
-fn ambiguous(text: &str, found: &[usize], passage: &Passage<'_>) -> String {
+fn ambiguous(text: &str, found: &[usize], words: &PassageWords) -> String {
     let lines = found.iter().take(MOST_LINES);
     let lines: Vec<usize> = lines.map(|at| line_of(text.as_bytes(), *at)).collect();
     format!(
         "`{}` is found {} times: {}; {}",
-        passage.words[0],
+        words.find,
         grouped(found.len() as u64),
         at_lines(&lines),
-        passage.once
+        words.once
     )
 }
 

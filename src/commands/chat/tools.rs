@@ -5,7 +5,7 @@ use crate::agent::tool::{Effect, Parameter, ToolSpec, Toolbox};
 use crate::agent::tools::background::{BackgroundAction, BackgroundTool};
 use crate::agent::tools::command::{EXECUTE_COMMAND, RunCommand};
 use crate::agent::tools::delete::{DELETE_FILE, DeleteFile};
-use crate::agent::tools::edit::{EDIT_FILE, EditFile};
+use crate::agent::tools::edit::{EDIT_FILE, STRINGS};
 use crate::agent::tools::files::FileAccess;
 use crate::agent::tools::list::{LIST_FILES, ListDirectory};
 use crate::agent::tools::read::{READ_PART, ReadFile, ReadPart};
@@ -120,7 +120,7 @@ impl<'p> ChatTools<'p, '_> {
         let edit = Worded(
             &[],
             |_, given| check_marks(given.get("new_string"), given.get("old_string")),
-            EditFile(FindAndReplace(access)),
+            FindAndReplace(access, &STRINGS),
         );
         let replace = Worded(
             &[],

@@ -29,7 +29,7 @@ use crate::agent::tools::notes::{
     ASK_USER, AskUser, DONE, Done, UPDATE_TASK_LIST, UpdateTaskList, VERDICT,
 };
 use crate::agent::tools::read::{READ_FILE, ReadFile};
-use crate::agent::tools::replace::{FIND_AND_REPLACE_IN_FILE, FindAndReplace};
+use crate::agent::tools::replace::{FIND, FIND_AND_REPLACE_IN_FILE, FindAndReplace};
 use crate::agent::tools::write::{WRITE_FILE, WriteFile};
 use crate::agent::{Agent, Brief, Host, ToolTries, protocol};
 use crate::commands::agent_run::AgentRun;
@@ -370,7 +370,7 @@ fn developers_tools<'w>(
         .with(&LIST_DIRECTORY, ListDirectory(read))
         .with(&READ_FILE, ReadFile(read))
         .with(&WRITE_FILE, WriteFile(access))
-        .with(&FIND_AND_REPLACE_IN_FILE, FindAndReplace(access))
+        .with(&FIND_AND_REPLACE_IN_FILE, FindAndReplace(access, &FIND))
         .with(&UPDATE_TASK_LIST, UpdateTaskList)
         .with(&DONE, Done)
         .with(&READ_BACKGROUND_PROCESS, background(BackgroundAction::Read))

@@ -15,7 +15,7 @@ use crate::agent::tools::list::ListDirectory;
 use crate::agent::tools::notes::{AskUser, REQUEST_APPROVAL, RequestApproval, User};
 use crate::agent::tools::place::ResolvedPath;
 use crate::agent::tools::read::{ReadFile, ReadWhole};
-use crate::agent::tools::replace::FindAndReplace;
+use crate::agent::tools::replace::{FIND, FindAndReplace};
 use crate::agent::tools::search::{SEARCH_FILES, SearchFiles};
 use crate::agent::tools::worded::Worded;
 use crate::agent::tools::write::WriteFile;
@@ -131,7 +131,7 @@ impl<'p> PlanTools<'p, '_> {
         let access = self.access;
         let read = Worded(RENAMED, check_encoding, ReadWhole(ReadFile(access.read)));
         let write = Worded(RENAMED, check_directory, WriteFile(access));
-        let replace = Worded(RENAMED, |_, _| Ok(()), FindAndReplace(access));
+        let replace = Worded(RENAMED, |_, _| Ok(()), FindAndReplace(access, &FIND));
         let tools = Toolbox::default()
             .with(&READ_FILE, read)
             .with(&WRITE_FILE, write)

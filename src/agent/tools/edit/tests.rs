@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 use super::super::place::Outside;
 use super::super::write::tests::Plain;
 use super::*;
+use crate::agent::tool::{Tool, ToolError};
 use crate::agent::tools::files::{FileAccess, ReadAccess};
+use crate::agent::tools::replace::FindAndReplace;
 
 /// Edits a file with this content; returns the message for the model, the preview that the user saw, and the new
 /// content.
@@ -17,10 +19,9 @@ fn edit(content: &str, mut input: Value) -> (Result<String, String>, Option<Stri
     let root = dir.path().canonicalize().unwrap();
     fs::write(root.join("a"), content).unwrap();
     let files = Plain::below(&root);
-    let tool = EditFile(FindAndReplace(FileAccess {
-        read: ReadAccess::to(&root, Outside::Refused),
-        files: &files,
-    }));
+    let read = ReadAccess::to(&root, Outside::Refused);
+    let files = &files;
+    let tool = FindAndReplace(FileAccess { read, files }, &STRINGS);
     input["path"] = "a".into();
     let arguments = match EDIT_FILE.check(&input) {
         Ok(arguments) => arguments,

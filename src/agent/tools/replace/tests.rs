@@ -14,7 +14,7 @@ fn replaced(text: &str, find: &str, replace: &str) -> Result<Replaced, String> {
     let mut arguments = Arguments::default();
     arguments.set("find", find);
     arguments.set("replace", replace);
-    super::replaced(text, &passage(&arguments))
+    super::replaced(text, &arguments, &FIND)
 }
 
 #[test]
@@ -105,10 +105,9 @@ fn a_file_is_changed_on_the_disk_or_not_at_all() {
     fs::write(root.join("a.rs"), "let a = 1;\r\nlet b = 2;\r\n").unwrap();
     fs::write(root.join("bad"), b"x\n\xff").unwrap();
     let files = Plain::below(&root);
-    let tool = FindAndReplace(FileAccess {
-        read: ReadAccess::to(&root, Outside::Refused),
-        files: &files,
-    });
+    let read = ReadAccess::to(&root, Outside::Refused);
+    let files = &files;
+    let tool = FindAndReplace(FileAccess { read, files }, &FIND);
     let run = |path: &str, find: &str| {
         let mut arguments = Arguments::default();
         arguments.set("path", path.to_owned());
