@@ -58,7 +58,7 @@ pub mod measured {
     pub use crate::agent::tools::command::{AllowedCommand, RunCommand, Shell};
     pub use crate::commands::plan::document::PlanDocument;
     pub use crate::commands::plan::types::LogEntry;
-    pub use crate::edit::{EditKind, PathPolicy, Sent, VerifyError, parse, read};
+    pub use crate::edit::{EditKind, PathPolicy, Sent, VerifyError, read};
     pub use crate::exec::build_script::{BuildScript, BuildStatus};
     pub use crate::exec::child_env::ChildEnv;
     pub use crate::exec::process::{

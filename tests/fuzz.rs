@@ -17,7 +17,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Component, Path};
 use std::thread;
 
-use code_commit::measured::{PathPolicy, VerifyError, parse};
+use code_commit::measured::{PathPolicy, ReplyFormat, Sent, VerifyError, read};
 
 /// How many inputs are tried when nothing else is said.
 const FEW: u64 = 20_000;
@@ -157,14 +157,10 @@ fn try_all(seeds: impl Iterator<Item = u64>) -> u64 {
 }
 
 fn try_one(policy: &PathPolicy, reply: &str) -> u64 {
-    match policy.verify(parse(reply)) {
+    match policy.verify(read(reply, ReplyFormat::Whole, &|_| Sent::Missing)) {
         Ok(edits) => {
-            for edit in edits.edits() {
-                assert!(
-                    stays_inside(edit.path()),
-                    "{:?} leaves the root",
-                    edit.path()
-                );
+            for (path, _) in edits.all() {
+                assert!(stays_inside(path), "{path:?} leaves the root");
             }
             edits.edits().len() as u64
         }

@@ -5,7 +5,6 @@
 //! run time declare their parameters by a JSON schema. No tool runs with arguments that do not fit its schema.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
@@ -413,7 +412,8 @@ impl ToolOutput {
 }
 
 /// The failure of a call, as reported to the model.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}{}{hint}", if .hint.is_empty() { "" } else { "\nhint: " })]
 pub struct CallFailure {
     /// The kind of failure as an identifier: `unknown_tool`, `invalid_arguments`, or one of the tool's own.
     pub code: &'static str,
@@ -441,17 +441,6 @@ impl CallFailure {
             code,
             message: message.into(),
             hint: hint.into(),
-        }
-    }
-}
-
-impl fmt::Display for CallFailure {
-    /// Formats the failure as text: the message and the hint.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)?;
-        match &*self.hint {
-            "" => Ok(()),
-            hint => write!(f, "\nhint: {hint}"),
         }
     }
 }

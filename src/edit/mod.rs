@@ -59,7 +59,9 @@ pub use fault::{
 };
 pub use guard::LossGuard;
 pub use locate::{Sent, read};
-pub use parse::{ParsedReply, incomplete, parse};
+#[cfg(test)]
+pub use parse::parse;
+pub use parse::{ParsedReply, incomplete};
 pub use rule::Rule;
 pub(crate) use spelling::PROTECTED_FILES;
 pub use verify::{PathPolicy, VerifiedEdit, VerifiedEdits, VerifyError};

@@ -51,6 +51,7 @@ impl ParsedReply {
 }
 
 /// Parses a reply of whole files.
+#[cfg(test)]
 pub fn parse(reply: &str) -> ParsedReply {
     parse_as(reply, ReplyFormat::Whole)
 }

@@ -38,11 +38,6 @@ pub struct VerifiedEdit {
 }
 
 impl VerifiedEdit {
-    /// The path, relative to the root.
-    pub fn path(&self) -> &str {
-        &self.edit.path
-    }
-
     /// The operation on the tree.
     pub(super) fn operation(&self) -> FileOperation<'_> {
         FileOperation {

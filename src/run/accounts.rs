@@ -139,9 +139,7 @@ impl Accounts {
     /// # Errors
     /// When it cannot be written; the previous content is then still there.
     pub fn save(&self) -> Result<(), PathError> {
-        let mut content = serde_json::to_string_pretty(&self.json()).unwrap_or_default();
-        content.push('\n');
-        home_file::save(&self.path, content.as_bytes())
+        home_file::save_json(&self.path, &self.json())
     }
 
     /// The active account; `None` if there are no accounts.

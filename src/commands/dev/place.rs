@@ -78,7 +78,7 @@ pub fn settings(context: &Context<'_>) -> Result<(PathBuf, Settings), Error> {
     let (settings, created) = Settings::load(&home, context.environment).map_err(NotReady::of)?;
     if let Some(created) = created {
         let path = created.display();
-        let Settings { api_url, model, .. } = Settings::default();
+        let Settings { api_url, model, .. } = Settings::usual();
         let url = api_url.unwrap_or_default();
         context.notice(format!(
             "`{path}` was made, with the defaults: the model `{model}` at `{url}`; `dev config` changes them, and \

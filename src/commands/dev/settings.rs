@@ -28,8 +28,8 @@ const VARIABLES: [(&str, &str); 3] = [
 
 /// The consequence of removing the file, for hints.
 const WITHOUT: &str = "it is then made anew with the defaults";
-/// The default configuration given by the specification. The file is created with these bytes. They match
-/// [`Settings::default`], which supplies the values that a file omits.
+/// The default configuration given by the specification. The file is created with these bytes, and they supply the
+/// values that a file omits.
 const DEFAULT: &str = r#"{
   "apiUrl": "http://localhost:8005/v1",
   "apiKey": "",
@@ -44,7 +44,7 @@ const DEFAULT: &str = r#"{
 "#;
 
 /// The settings of `dev`'s agents.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settings {
     /// The base URL of an OpenAI-compatible API; if `None`, [`model`](Self::model) names an entry of the table of
     /// models.
@@ -67,23 +67,6 @@ pub struct Settings {
     pub session_retention_days: u32,
     /// Further commands that an auditor may run, each as its words.
     pub audit_commands: Vec<Vec<String>>,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            api_url: Some("http://localhost:8005/v1".to_owned()),
-            api_key: None,
-            model: "devstral-small-2507".to_owned(),
-            max_context_tokens: 131_072,
-            command_timeout: Duration::from_secs(30),
-            max_retries: 3,
-            max_retries_automated: 10,
-            max_loops: 1000,
-            session_retention_days: 30,
-            audit_commands: Vec::new(),
-        }
-    }
 }
 
 /// Errors in the settings. They contain none of the values.
@@ -112,6 +95,11 @@ pub enum SettingsProblem {
 }
 
 impl Settings {
+    /// The settings of a file that omits all values.
+    pub fn usual() -> Self {
+        Self::parse(b"{}").unwrap_or_default()
+    }
+
     /// The URL of the user's own server and its key; `None` if the table of models determines the server.
     pub fn server(&self) -> Option<(&str, Option<ApiKey>)> {
         Some((self.api_url.as_deref()?, self.api_key.clone()))
@@ -143,13 +131,13 @@ impl Settings {
     /// # Errors
     /// The first mistake.
     pub fn parse(content: &[u8]) -> Result<Self, Misplaced> {
-        let json = positions::text(content)?;
-        let at = Positions(json);
-        let entries: Entries<'_> = at.object(json)?;
         let mut settings = Self::default();
-        for (name, value) in &entries.0 {
-            let set = settings.set(name, value.get());
-            set.map_err(|expected| at.problem(value.get(), format!("`{name}` {expected}")))?;
+        for json in [DEFAULT, positions::text(content)?] {
+            let at = Positions(json);
+            for (name, value) in at.object::<Entries<'_>>(json)?.0 {
+                let set = settings.set(&name, value.get());
+                set.map_err(|expected| at.problem(value.get(), format!("`{name}` {expected}")))?;
+            }
         }
         Ok(settings)
     }

@@ -14,8 +14,21 @@ fn mistake(json: &str) -> String {
 
 #[test]
 fn the_default_file_stands_for_the_defaults() {
-    assert_eq!(Settings::parse(DEFAULT.as_bytes()), Ok(Settings::default()));
-    assert_eq!(Settings::parse(b"{}"), Ok(Settings::default()));
+    let usual = Settings {
+        api_url: Some("http://localhost:8005/v1".to_owned()),
+        api_key: None,
+        model: "devstral-small-2507".to_owned(),
+        max_context_tokens: 131_072,
+        command_timeout: Duration::from_secs(30),
+        max_retries: 3,
+        max_retries_automated: 10,
+        max_loops: 1000,
+        session_retention_days: 30,
+        audit_commands: Vec::new(),
+    };
+    assert_eq!(Settings::parse(DEFAULT.as_bytes()).as_ref(), Ok(&usual));
+    assert_eq!(Settings::parse(b"{}").as_ref(), Ok(&usual));
+    assert_eq!(Settings::usual(), usual);
 }
 
 #[test]
@@ -23,7 +36,7 @@ fn a_missing_file_is_made_once_and_is_its_owners() {
     let dir = tempfile::tempdir().unwrap();
     let home = dir.path().join("config/dev-agent");
     let (settings, made) = Settings::load(&home, &Environment::default()).unwrap();
-    assert_eq!(settings, Settings::default());
+    assert_eq!(settings, Settings::usual());
     let path = home.join("config.json");
     assert_eq!(made.as_ref(), Some(&path));
     assert_eq!(fs::read_to_string(&path).unwrap(), DEFAULT);
