@@ -374,28 +374,23 @@ fn chosen(
     (query, code): (String, Code),
     limit: Option<&CodeLimit>,
 ) -> Result<(Inputs, Option<CodeContext>), Error> {
-    let (Some(whole), Some(limit)) = (code.whole, limit) else {
-        let rollup = code.text;
-        let inputs = Inputs {
-            query,
-            rollup,
-            is_part: false,
-        };
-        return Ok((inputs, None));
+    let select = |(whole, limit)| {
+        let root = context.project.root();
+        let history = past_commits(root, context.environment.os("PATH"));
+        CodeContext::select(whole, &query, &history, limit)
     };
-    let root = context.project.root();
-    let history = past_commits(root, context.environment.os("PATH"));
-    let selected = CodeContext::select(whole, &query, &history, limit)?;
-    let rollup = match &choice.inputs.query {
-        QuerySource::Recorded(sent) => sent.rollup.clone(),
-        _ => selected.text(),
+    let selected = code.whole.zip(limit).map(select).transpose()?;
+    let rollup = match (&choice.inputs.query, &selected) {
+        (_, None) => code.text,
+        (QuerySource::Recorded(sent), _) => sent.rollup.clone(),
+        (_, Some(selected)) => selected.text(),
     };
     let inputs = Inputs {
+        is_part: selected.is_some(),
         query,
         rollup,
-        is_part: true,
     };
-    Ok((inputs, Some(selected)))
+    Ok((inputs, selected))
 }
 
 /// The limit on what is sent of the code base, if there is one: of the run that is resumed or replayed, as the flag

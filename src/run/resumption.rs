@@ -207,12 +207,10 @@ impl Resumption {
         }
         let mut found = ResumedTree::default();
         if !differing.is_empty() {
+            let files = differing.iter().map(|path| format!("`{}`", escaped(path)));
             let problem = ResumeProblem::OtherTree {
                 folder: self.folder.clone(),
-                files: first_lines(
-                    differing.iter().map(|path| format!("`{}`", escaped(path))),
-                    NAMED,
-                ),
+                files: first_lines(files, NAMED),
             };
             if freshness != Freshness::Stale {
                 return Err(NotReady::of(problem).into());

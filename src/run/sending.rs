@@ -105,15 +105,9 @@ fn stale(sections: &[RollupFile<'_>]) -> Option<SendingProblem> {
 /// files. With `may_be_stale`, replies may replace files despite a difference.
 pub fn compare(rollup: &str, root: &Path, may_be_stale: bool) -> (Option<SendingProblem>, Shown) {
     let sections = rollup::sections(rollup, root);
-    if rollup::is_comparable(rollup, &sections) {
-        let shown = Shown::of(Some(&sections), root, may_be_stale);
-        (stale(&sections), shown)
-    } else {
-        (
-            Some(SendingProblem::NoFiles),
-            Shown::of(None, root, may_be_stale),
-        )
-    }
+    let known = rollup::is_comparable(rollup, &sections).then_some(&*sections);
+    let problem = known.map_or(Some(SendingProblem::NoFiles), stale);
+    (problem, Shown::of(known, root, may_be_stale))
 }
 
 /// Examines the first query. Returns the problems that prevent sending it, and warnings.

@@ -22,12 +22,7 @@ pub struct Served {
 impl Served {
     /// Returns the model that answered, by its version, if it is not the one requested.
     pub fn instead(context: &Context<'_>, spec: &ModelSpec, version: &str) -> Option<Self> {
-        if spec
-            .vendors_name()
-            .is_none_or(|name| is_same(name, version))
-        {
-            return None;
-        }
+        spec.vendors_name().filter(|name| !is_same(name, version))?;
         let price = match &context.models {
             _ if spec.has_own_price() => spec.price,
             Ok(table) => table.price_of(spec.provider, version, context.today()),

@@ -16,6 +16,7 @@ use crate::project::dirty;
 use crate::project::rollup::{self, RollupFile, RollupState};
 use crate::sys::files::{MIB, read_open};
 use crate::sys::git::Git;
+use crate::sys::text::escaped;
 
 /// Maximum size of a file, in bytes, in which lines are replaced.
 const LARGEST: u64 = 128 * MIB;
@@ -37,10 +38,9 @@ pub struct ChangedMeanwhile {
 const RESUMED: &str = "put the files back as the model was shown them, or allow to replace them with `--allow-stale`; then `code-commit --resume RUN` applies it";
 const REPLAYED: &str = "put the files back as the model was shown them; then `code-commit --replay RUN` makes all attempts again, without a call";
 
-fn listed(paths: &[String]) -> String {
-    let paths = paths
-        .iter()
-        .map(|path| format!("`{}`", path.escape_debug()));
+/// These paths, as a phrase.
+pub(super) fn listed(paths: &[String]) -> String {
+    let paths = paths.iter().map(|path| format!("`{}`", escaped(path)));
     paths.collect::<Vec<_>>().join(", ")
 }
 
@@ -81,14 +81,12 @@ impl Shown {
                 RollupState::Changed | RollupState::Gone => disk.digest(&path),
             };
             let is_own = false;
-            (
-                path,
-                ShownFile {
-                    shown,
-                    asked,
-                    is_own,
-                },
-            )
+            let file = ShownFile {
+                shown,
+                asked,
+                is_own,
+            };
+            (path, file)
         };
         Self {
             root: root.to_path_buf(),

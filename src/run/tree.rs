@@ -12,7 +12,7 @@ use rustix::fs::RawMode;
 use super::active::Run;
 use super::context::Context;
 use super::scratch::ScratchRun;
-use super::shown::{ChangedMeanwhile, DiskFiles, Shown};
+use super::shown::{self, ChangedMeanwhile, DiskFiles, Shown};
 use crate::edit::apply::{Applied, Tree};
 use crate::edit::beneath::{Root, open_regular, split};
 use crate::edit::changes::{ChangeLog, kept_path};
@@ -53,7 +53,7 @@ pub enum Brought {
 
 /// Files of a run in a scratch tree were changed in the project meanwhile.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
-#[error("nothing was applied: changed while the run went on: {}", named(.changed))]
+#[error("nothing was applied: changed while the run went on: {}", shown::listed(.changed))]
 #[diagnostic(
     code("/changed-meanwhile/never"),
     help(
@@ -63,11 +63,6 @@ pub enum Brought {
 struct ProjectChanged {
     changed: Vec<String>,
     folder: String,
-}
-
-fn named(paths: &[String]) -> String {
-    let paths = paths.iter().map(|path| format!("`{}`", escaped(path)));
-    paths.collect::<Vec<_>>().join(", ")
 }
 
 /// Edits by path.

@@ -12,7 +12,7 @@ use crate::model::price::Usd;
 const AFTER_HELP: &str = include_str!("after_help.txt").trim_ascii_end();
 
 #[derive(Debug, Clone, Args)]
-#[command(after_help = AFTER_HELP, max_term_width = 80)]
+#[command(after_help = AFTER_HELP, max_term_width = 80, mut_subcommands(|it| it.after_help(AFTER_HELP).max_term_width(80)))]
 pub struct FleetArgs {
     /// What to do with a manifest.
     #[command(subcommand)]
@@ -23,13 +23,11 @@ pub struct FleetArgs {
 #[derive(Debug, Clone, Subcommand)]
 pub enum FleetCommand {
     /// Check a manifest and estimate what its tasks cost, without sending anything
-    #[command(after_help = AFTER_HELP, max_term_width = 80)]
     Check {
         /// File of tasks, as JSON Lines
         manifest: PathBuf,
     },
     /// Do one task of a manifest, in a clone of its own
-    #[command(after_help = AFTER_HELP, max_term_width = 80)]
     Task {
         /// File of tasks, as JSON Lines
         manifest: PathBuf,
@@ -42,10 +40,8 @@ pub enum FleetCommand {
         results: ResultArgs,
     },
     /// Do all tasks of a manifest, several at a time
-    #[command(after_help = AFTER_HELP, max_term_width = 80)]
     Run(RunArgs),
     /// Sum up the results as a table and a page
-    #[command(after_help = AFTER_HELP, max_term_width = 80)]
     Report {
         /// Directory of the results
         #[arg(value_name = "DIR")]
@@ -56,7 +52,6 @@ pub enum FleetCommand {
         page: Option<PathBuf>,
     },
     /// Make a branch of each change that has passed, in local clones, and print how to go on
-    #[command(after_help = AFTER_HELP, max_term_width = 80)]
     Publish {
         /// Directory of the results
         #[arg(value_name = "DIR")]
@@ -67,7 +62,6 @@ pub enum FleetCommand {
         branch: String,
     },
     /// Print which exit codes an engine tries again, in its own words
-    #[command(after_help = AFTER_HELP, max_term_width = 80)]
     Policy {
         /// Engine that starts tasks
         #[arg(value_enum)]

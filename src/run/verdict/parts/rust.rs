@@ -45,30 +45,25 @@ pub fn halves(text: &str) -> Option<Halves> {
     // Nothing that is put behind it becomes part of a comment.
     let text = format!("{text}{}", line_end(text));
     let mut halves = Halves::default();
-    let Halves {
-        gate,
-        rest,
-        unclear,
-    } = &mut halves;
     let (items, code) = items(&text)?;
     for range in items {
         let (text, code) = (&text[range.clone()], &code[range]);
         let at = start(text, code);
         let (above, item) = text.split_at(at);
-        rest.push_str(above);
+        halves.rest.push_str(above);
         if let Some(found) = LINTS.captures(item) {
             // What silences lints is taken out where it is new, as in any code.
             if matches!(&found[1], "allow" | "expect") {
-                rest.push_str(item);
+                halves.rest.push_str(item);
             } else {
-                gate.push((TOP.to_owned(), item.to_owned()));
+                halves.gate.push((TOP.to_owned(), item.to_owned()));
             }
         } else if TEST.is_match(&code[at..]) {
-            gate.push((String::new(), item.to_owned()));
+            halves.gate.push((String::new(), item.to_owned()));
         } else {
-            rest.push_str(item);
+            halves.rest.push_str(item);
             if MAYBE.is_match(&code[at..]) {
-                unclear.push(item.to_owned());
+                halves.unclear.push(item.to_owned());
                 // The whole file may be.
                 if code[at..].starts_with("#![cfg(") {
                     return None;
