@@ -131,7 +131,11 @@ fn paths_are_named_from_where_the_user_is() {
     )
     .exits(0);
     assert!(project.path("sub/page.html").is_file());
+    run_in(&project, "sub", &["attest", &typed]).exits(0);
     run_in(&project, "sub", &["--replay", &typed]).exits(0);
+    // It is found, and has nothing left to do.
+    let resumed = run_in(&project, "sub", &["--resume", &typed]);
+    assert!(!resumed.stderr.contains("no run at"), "{}", resumed.stderr);
     git_init(&project.path(""));
     let added = Command::new("git")
         .current_dir(project.path(""))

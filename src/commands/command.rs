@@ -87,9 +87,21 @@ impl Command {
         }
     }
 
-    /// The value that may name a run, or be the path of its folder.
-    pub fn named_run(&mut self) -> Option<&mut PathBuf> {
-        match self {
+    /// The values that may name a run, or be the path of its folder.
+    pub fn named_runs(&mut self) -> Vec<&mut PathBuf> {
+        let run = match self {
+            Self::Orchestrate(OrchestrateArgs {
+                replay,
+                resume,
+                publish_only,
+                ..
+            }) => {
+                return replay
+                    .iter_mut()
+                    .chain(resume)
+                    .chain(publish_only)
+                    .collect();
+            }
             Self::Dev(DevArgs {
                 agent: AgentArgs { replay: run, .. },
                 ..
@@ -102,13 +114,14 @@ impl Command {
                 agent: AgentArgs { replay: run, .. },
                 ..
             })
-            | Self::Orchestrate(OrchestrateArgs { replay: run, .. })
             | Self::Log(LogArgs { run, .. })
+            | Self::Attest(AttestArgs { run, .. })
             | Self::Diff(DiffArgs { run, .. })
             | Self::Report(ReportArgs { run, .. })
-            | Self::Undo(UndoArgs { run }) => run.as_mut(),
-            _ => None,
-        }
+            | Self::Undo(UndoArgs { run }) => run,
+            _ => return Vec::new(),
+        };
+        run.iter_mut().collect()
     }
 
     /// The paths of files, relative to the current directory.

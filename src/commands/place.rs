@@ -113,9 +113,10 @@ impl ProjectPlace {
         let report = &mut cli.report.findings_file;
         let files = cli.summary_file.iter_mut().chain(report);
         files.for_each(from_here);
-        cli.replay.iter_mut().for_each(run_from_here);
+        let runs = cli.replay.iter_mut().chain(&mut cli.replies.resume);
+        runs.for_each(run_from_here);
         if let Some(command) = &mut cli.command {
-            command.named_run().into_iter().for_each(run_from_here);
+            command.named_runs().into_iter().for_each(run_from_here);
             command.paths().into_iter().for_each(from_here);
         }
         if let Some(Command::Rollup(rollup)) = &mut cli.command {

@@ -141,3 +141,23 @@ fn work_is_published_where_a_review_has_passed_it() {
     }
     assert_eq!(report(&refused)["status"], "publish_failed");
 }
+
+#[test]
+fn an_earlier_run_is_named_from_where_the_user_is() {
+    let orchestra = OrchestraProject::clean();
+    let folder = orchestra.run(&[]).exits(0).folder;
+    std::fs::create_dir(orchestra.project.path("sub")).unwrap();
+    let named = format!("../logs/{folder}");
+    for (flag, code, said) in [
+        ("--replay", 0, "\"status\": \"completed\""),
+        ("--publish-only", 0, "\"status\": \"completed\""),
+        ("--resume", 3, "there is nothing to resume"),
+    ] {
+        let arguments = ["orchestrate", "--headless", flag, &named];
+        let mut command = orchestra.project.command(&arguments);
+        let output = command.current_dir(orchestra.project.path("sub")).output();
+        let run = Finished::new(&orchestra.project, &arguments, output.unwrap()).exits(code);
+        let told = format!("{}{}", run.stdout, run.stderr);
+        assert!(told.contains(said), "{flag}: {told}");
+    }
+}
