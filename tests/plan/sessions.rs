@@ -9,8 +9,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::support::plan::{
-    MODEL, PlanProject, last_told, queries, response, said, serving, summary_with_updates, tasks,
-    tasks_with_criteria, write,
+    MODEL, PlanProject, last_told, queries, query, response, said, serving, summary_with_updates,
+    tasks, tasks_with_criteria, write,
 };
 use crate::support::{Answer, Finished, TestProject};
 
@@ -286,10 +286,7 @@ fn the_commands_of_a_talk_are_those_of_all_agents() {
     let typed = [
         ("/help, Ctrl-D quits", ""),
         ("plan> ", "/compact\r"),
-        (
-            "there is no command `/compact`: did you mean `/clear`, `/cost`?",
-            "",
-        ),
+        ("there is nothing to compact yet", ""),
         ("plan> ", "/help\r"),
         ("/resume [NUMBER]", ""),
         ("plan> ", "/undo\r"),
@@ -318,6 +315,46 @@ fn the_commands_of_a_talk_are_those_of_all_agents() {
     assert!(!plan.project.path("a.txt").exists());
     assert_eq!(plan.sessions().len(), 2);
     assert_eq!(queries(&server), whole().len());
+}
+
+#[test]
+fn what_was_said_in_the_steps_is_replaced_by_a_summary() {
+    let long = "word ".repeat(2000);
+    let made = |path: &str| {
+        [
+            tasks(&[("Write it", "write_file")]),
+            write(path, &long),
+            response("It is written."),
+            summary_with_updates("✓ it is there", &[]),
+        ]
+    };
+    let summary = ["The user wants words.".to_owned()];
+    let answers = [&made("a.txt")[..], &summary, &made("b.txt")].concat();
+    let (plan, server) = PlanProject::scripted(&answers);
+    let typed = "Make a.txt\nyes\n/compact the words\nMake b.txt\nyes\n";
+    let run = plan.typed(&[], typed).exits(0);
+    run.says(&["compacted: about ", "plan's log has it"]);
+    let told = |nth| query(&server, nth)["messages"].to_string();
+    let asked = told(4);
+    assert!(asked.contains("keep this above all:"), "{asked}");
+    assert!(
+        asked.contains("the words") && asked.contains("a.txt"),
+        "{asked}"
+    );
+    let step = told(6);
+    assert!(step.contains("The user wants words."), "{step}");
+    assert!(!step.contains(&long), "{step}");
+    assert!(plan.document().contains("Did the work"));
+}
+
+#[test]
+fn a_request_that_is_under_way_is_not_compacted() {
+    let refused = Answer::error(400, &json!({"error": "not now"}));
+    let server = serving([said(tasks(&[("Look", "analyze")])), refused]);
+    let plan = PlanProject::new(&server);
+    let run = plan.typed(&[], "Look around\n/compact\n").exits(0);
+    run.says(&["the request is not done", "`--resume` finishes it"]);
+    assert_eq!(queries(&server), 2);
 }
 
 #[test]

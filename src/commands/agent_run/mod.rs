@@ -1,9 +1,11 @@
 //! The run in which agents work, common to all systems: the engine's host, its conversation, and the project's files.
 
+mod compaction;
 mod files;
 mod part;
 mod run;
 mod worktree;
 
+pub use self::compaction::{NOTHING_TO_COMPACT, SUMMARY, compact};
 pub use self::part::FailedBuild;
 pub use self::run::{AgentRun, AgentSetup};

@@ -9,6 +9,7 @@ use crate::agent::conversation::Conversation;
 use crate::agent::memory::truncate::summarize;
 use crate::agent::tool::{ToolError, ToolOutput};
 use crate::agent::tools::files::Files as _;
+use crate::commands::agent_run::{NOTHING_TO_COMPACT, SUMMARY};
 use crate::commands::screen::Screen;
 use crate::edit::EditKind;
 use crate::model::Purpose;
@@ -21,8 +22,6 @@ use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
 
 /// The tool that writes files.
 const TOOL: &str = "write_file";
-/// Instructions for `/compact`.
-const SUMMARY: &str = include_str!("../../../prompts/chat_compact.txt");
 /// Request sent by `/init`.
 pub const INIT: &str = include_str!("../../../prompts/chat_init.txt");
 /// Request sent by `/command`.
@@ -34,7 +33,7 @@ const COMMAND: &str = include_str!("../../../prompts/chat_command.txt");
 /// When no summary can be made.
 pub fn compact(place: &ChatPlace<'_>, focus: &str) -> Result<String, Failure> {
     if !place.base.is_begun() {
-        return Ok("there is nothing to compact yet".to_owned());
+        return Ok(NOTHING_TO_COMPACT.to_owned());
     }
     let outcome = request::aside(place, "/compact", true, |agent, conversation| {
         let system = request::system(agent);

@@ -11,8 +11,7 @@ use super::args::{DevArgs, DevCommand};
 use super::place::{self, settings};
 use super::settings::FILE;
 use crate::agent::audit::work_until_passed;
-use crate::agent::memory::truncate::{Meter, summarize};
-use crate::agent::memory::{Compress, Frame, TokenCounts};
+use crate::agent::memory::{Compress, TokenCounts};
 use crate::agent::permissions::{Everything, ReadOnly};
 use crate::agent::protocol::markdown::PlainReplies;
 use crate::agent::restricted::AuditCommands;
@@ -31,8 +30,8 @@ use crate::agent::tools::notes::{
 use crate::agent::tools::read::{READ_FILE, ReadFile};
 use crate::agent::tools::replace::{FIND, FIND_AND_REPLACE_IN_FILE, FindAndReplace};
 use crate::agent::tools::write::{WRITE_FILE, WriteFile};
-use crate::agent::{Agent, Brief, Host, ToolTries, protocol};
-use crate::commands::agent_run::AgentRun;
+use crate::agent::{Agent, Brief, ToolTries, protocol};
+use crate::commands::agent_run::{AgentRun, NOTHING_TO_COMPACT, compact};
 use crate::commands::answers::AnswerSource;
 use crate::commands::error::CommandError;
 use crate::commands::keeping::SessionChoice;
@@ -226,34 +225,18 @@ impl Talker for Developer<'_, '_> {
             return Ok(None);
         }
         if !self.place.is_begun() {
-            return Ok(Some("there is nothing to compact yet".to_owned()));
+            return Ok(Some(NOTHING_TO_COMPACT.to_owned()));
         }
-        let done = compact(self.context, &self.place, focus);
+        let form = self.place.models.first.spec.tools.unwrap_or_default();
+        let done = compact(
+            self.context,
+            self.place.setup(NAME, AnswerSource::Nowhere),
+            &*protocol::of(form, PlainReplies::Refused),
+            (SUMMARIZER, focus),
+        );
         talk.spend(&done);
         Ok(Some(done?.summary))
     }
-}
-
-/// Replaces the conversation by a summary, with particular attention to `focus` unless it is blank.
-fn compact(context: &Context<'_>, place: &Workspace<'_>, focus: &str) -> Result<Outcome, Failure> {
-    let _lock = recovery::take(context)?;
-    let setup = place.setup(NAME, AnswerSource::Nowhere);
-    let run = AgentRun::start(context, setup, None)?;
-    let form = place.models.first.spec.tools.unwrap_or_default();
-    let result = run.work(|conversation| {
-        let frame = Frame {
-            host: &run,
-            system: &[],
-            protocol: &*protocol::of(form, PlainReplies::Refused),
-        };
-        let meter = Meter::default();
-        let window = place.limits.context();
-        let compressed = summarize(frame, &meter, window, (SUMMARIZER, focus), conversation)?;
-        Host::keep(&run, &Purpose::STEP, conversation)?;
-        Host::compressed(&run, &Purpose::STEP, compressed);
-        Ok(compressed.told())
-    });
-    run.finish(result)
 }
 
 /// Works on one request until the audit passes it. The project is locked only while a request is worked on.

@@ -12,14 +12,14 @@ use super::ends::{are_over, end_of};
 use super::file::PlanFile;
 use super::place::{KeptPlan, PlanPlace, keep_models, models, open_session, plan_file_of, table};
 use super::session::{PlanStage, PlanState, StepsEnd, WorkEnd};
-use super::stages::{BUILD_SCRIPT, Stages};
+use super::stages::{BUILD_SCRIPT, PROTOCOL, Stages};
 use super::summary::note_unsummed;
 use super::types::PlanTask;
 use super::{instructions, reliability, show};
 use crate::agent::AgentError;
 use crate::agent::conversation::Conversation;
 use crate::agent::restricted::AuditCommands;
-use crate::commands::agent_run::{AgentRun, AgentSetup};
+use crate::commands::agent_run::{AgentRun, AgentSetup, NOTHING_TO_COMPACT, SUMMARY, compact};
 use crate::commands::answers::AnswerSource;
 use crate::commands::error::CommandError;
 use crate::commands::keeping::{Keeping as _, SessionChoice};
@@ -47,6 +47,10 @@ const NAME: &str = "plan";
 
 /// The opening question to the user: `spec/plan-prompts.md`, 4.3.2.
 const QUESTION: &str = "What would you like to build?";
+
+/// The answer to `/compact` between a request and its summary.
+const UNDER_WAY: &str = "the request is not done, and its steps are summed up from what was said: `--resume` finishes it, \
+                         and then `/compact` works; `/clear` begins a new session";
 
 /// Runs the agent, or another of its commands.
 ///
@@ -216,8 +220,7 @@ struct Worker<'w> {
 }
 
 impl Talker for Worker<'_> {
-    // Nothing is summarized but the work: `/compact` is left out.
-    const COMMANDS: &'static [Slash] = slash::COMMON.split_at(1).1;
+    const COMMANDS: &'static [Slash] = &slash::COMMON;
     const PROMPT: &'static str = "plan> ";
 
     fn has_more_to_do(&self) -> Result<bool, Failure> {
@@ -282,6 +285,30 @@ impl Talker for Worker<'_> {
     fn cost(&self, _tally: &Tally) -> Result<String, Failure> {
         let spent = last::spent_in(self.context, &self.place.base.kept.id())?;
         Ok(format!("this session: {spent}"))
+    }
+
+    fn obey(
+        &mut self,
+        _talk: &mut Talk<'_>,
+        command: Slash,
+        focus: &str,
+    ) -> Result<Option<String>, Failure> {
+        if command != Slash::Compact {
+            return Ok(None);
+        }
+        let base = &self.place.base;
+        if base.kept.is_under_way() {
+            return Ok(Some(UNDER_WAY.to_owned()));
+        }
+        if base.kept.conversation().history.is_empty() {
+            return Ok(Some(NOTHING_TO_COMPACT.to_owned()));
+        }
+        let setup = AgentSetup {
+            advice,
+            ..base.setup(NAME, AnswerSource::Nowhere)
+        };
+        let done = compact(self.context, setup, &PROTOCOL, (SUMMARY, focus))?;
+        Ok(Some(done.summary))
     }
 
     fn is_over(&self) -> bool {
