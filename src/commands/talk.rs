@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
-use self::menu::{chosen_model, table_menu};
+use self::menu::{chosen_model, chosen_session, table_menu};
 use self::slash::{Slash, SlashLine};
 use self::tally::{Tally, record_of};
 use super::keeping::SessionChoice;
@@ -31,8 +31,6 @@ use crate::ui::tui::{CommandHint, Connection, Menu, Status, Submission};
 const AT_ONCE: Duration = Duration::from_secs(2);
 /// The hint for a user who has stopped the work.
 const INSTEAD: &str = "say what is to be done instead; Ctrl-C again ends";
-/// The maximum number of sessions offered for a choice.
-const LISTED: usize = 50;
 
 /// An agent that a user can talk to.
 pub trait Talker {
@@ -310,7 +308,7 @@ impl<'t> Talk<'t> {
                 if self.user.borrow().is_screen() {
                     slash::screen_help(&hints, T::KEYS)
                 } else {
-                    slash::help(&hints)
+                    slash::help(slash::AT_REQUEST, &hints)
                 }
             }
             Slash::Cost => agent.cost(&self.tally)?,
@@ -370,57 +368,12 @@ impl<'t> Talk<'t> {
         Ok(format!("`{}` is asked from now on", agent.standing().model))
     }
 
-    /// Lists the sessions of this directory and resumes the one that the user chooses.
+    /// Resumes the session of this number, or lets the user choose one of this directory.
     fn resume<T: Talker>(&mut self, agent: &mut T, number: &str) -> Result<String, Failure> {
-        let mut sessions = agent.sessions()?;
-        sessions.truncate(LISTED);
-        if sessions.is_empty() {
-            return Ok("there is no other session in this directory".to_owned());
+        match chosen_session(self.context, self.user, &agent.sessions()?, number)? {
+            Ok(id) => self.change_session(agent, SessionChoice::Named(id)),
+            Err(said) => Ok(said),
         }
-        let Some(number) = self.chosen_session(&sessions, number)? else {
-            return Ok("the session stays the same".to_owned());
-        };
-        let chosen = number.parse::<usize>().ok();
-        let Some((id, _)) = chosen.and_then(|nth| sessions.get(nth.checked_sub(1)?)) else {
-            return Ok(format!(
-                "there is no session `{number}`: choose from 1 to {}",
-                sessions.len()
-            ));
-        };
-        self.change_session(agent, SessionChoice::Named(id.clone()))
-    }
-
-    /// Returns the number of the session that the user named or chooses now; `None` if they cancel.
-    fn chosen_session(
-        &self,
-        sessions: &[(String, String)],
-        number: &str,
-    ) -> Result<Option<String>, Failure> {
-        if !number.is_empty() {
-            return Ok(Some(number.to_owned()));
-        }
-        let items = sessions
-            .iter()
-            .map(|(_, line)| (line.clone(), String::new()));
-        let menu = Menu {
-            title: "Resume a session".to_owned(),
-            items: items.collect(),
-            at: 0,
-        };
-        let mut user = self.user.borrow_mut();
-        if let Some(chosen) = user.choose(menu).transpose()? {
-            return Ok(chosen.map(|at| (at + 1).to_string()));
-        }
-        let lines = sessions.iter().zip(1..);
-        let lines = lines.map(|((_, line), nth)| format!("{nth:>3}  {line}\n"));
-        self.context.notice(lines.collect::<String>().trim_end());
-        let typed = user.line("session> ")?;
-        // Ctrl-C can arrive as a key or as a signal; clears the signal.
-        let _ = self.context.interrupt.take();
-        Ok(match typed {
-            Typed::Line(line) => Some(line.trim().to_owned()).filter(|line| !line.is_empty()),
-            Typed::End | Typed::Interrupted => None,
-        })
     }
 
     fn change_session<T: Talker>(

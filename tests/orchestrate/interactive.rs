@@ -5,7 +5,7 @@ use std::io::Read as _;
 use serde_json::Value;
 
 use crate::support::orchestra::{
-    Branch, OrchestraProject, branch, execute, finished, read_log, report, says,
+    Branch, OrchestraProject, START, branch, execute, finished, read_log, report, says,
 };
 use crate::support::screen::Screen;
 use crate::support::{Finished, in_terminal};
@@ -110,12 +110,59 @@ fn a_slash_command_is_no_answer_and_no_task() {
     let orchestra = OrchestraProject::clean_after([says("Shall I add a test?")], []);
     let typed = "/nope\n/help\nAdd a flag.\n/undo it\nyes\n";
     orchestra.given(&[], typed).exits(0).says(&[
-        "there is no command `/nope` here, only `/exit`, `/help`",
+        "there is no command `/nope` here, only `/clear`, `/compact`, `/cost`, `/diff`, `/exit`, `/help`, `/model`, \
+         `/resume`, `/undo`",
         "say what is to be done",
-        "there is no command `/undo` here",
+        "`/undo` takes nothing behind it",
     ]);
     let told = orchestra.sent(1).pop().unwrap()["content"].to_string();
     assert!(told.contains("yes") && !told.contains("undo"), "{told}");
+}
+
+#[test]
+fn the_commands_of_all_agents_have_an_answer_before_a_task_and_in_it() {
+    let orchestra = OrchestraProject::clean_after([says("Shall I add a test?")], []);
+    let before = "/cost\n/undo\n/diff\n/clear\n/compact\n/resume\nAdd a flag.\n";
+    let within = "/help\n/cost\n/undo\n/diff\n/model x\n/clear\n/compact it\n/resume 1\nyes\n";
+    let run = orchestra.given(&[], &format!("{before}{within}")).exits(0);
+    let resume = format!("`dev-agent --resume logs/{}", run.folder);
+    run.says(&[
+        "nothing was spent yet",
+        "nothing in this project was changed: the agents work on branches of the server\n",
+        "there is nothing to clear: each task is a run of its own",
+        "there is nothing to compact yet",
+        "there is no earlier run to go on with",
+        "answer the agent; an empty line or Ctrl-D lets it go on by itself, `/exit` or Ctrl-C ends the run",
+        "this run so far: 150 tokens, ",
+        &format!("the last of them `{START}`"),
+        &format!("`gpt-5-deployed` is asked until the task is done: `/exit` ends the run, and {resume} --model NAME`"),
+        &format!("a task is in progress: `/exit` ends the run, and {resume}` goes on with it later"),
+        &format!("this conversation is kept whole: `/exit` ends the run, and {resume}` goes on in a new one"),
+    ]);
+    let told = orchestra.sent(1).pop().unwrap()["content"].to_string();
+    assert!(told.contains("yes") && !told.contains("/cost"), "{told}");
+}
+
+#[test]
+fn a_run_that_its_user_has_left_is_gone_on_with_by_a_command() {
+    let orchestra = OrchestraProject::clean_after(
+        [execute("claude_code", "Try it."), says("Shall I?")],
+        [Branch::done("tried")],
+    );
+    let left = orchestra.given(&[], "Add a flag.\n/exit\n").exits(130);
+    assert_eq!(transcript(&left).1["status"], "interrupted");
+    let run = orchestra.given(&[], "/resume\n9\n/resume 1\n");
+    let run = run.exits(0).says(&[
+        "interrupted      Add a flag.\n",
+        "there is no session `9`: choose from 1 to 1",
+    ]);
+    let (_, report) = transcript(&run);
+    assert_eq!(report["status"], "completed");
+    assert_eq!(report["task"], "Add a flag.");
+    assert_eq!(report["branches"][0]["id"], branch(1));
+    // What is complete is not offered.
+    let run = orchestra.given(&[], "/resume\n/exit\n").exits(2);
+    run.says(&["interrupted      Add a flag.\n"]);
 }
 
 #[test]

@@ -5,6 +5,8 @@
 //! its folder exists, however it ends.
 
 use std::cell::RefCell;
+use std::convert::Infallible;
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -20,6 +22,7 @@ use super::place::OrchestratePlace;
 use super::publish::publish;
 use super::report::{FinalReport, ending, missing_review};
 use super::resume::{self, Begun};
+use super::slash::{AT_QUESTION, WaitingRun};
 use super::specialists::{MAX_REVIEWS, Specialists, Watcher};
 use super::tools::{self, ExecuteAgent, ReadArtifact};
 use crate::agent::conversation::{Conversation, HistoryMessage};
@@ -30,10 +33,12 @@ use crate::agent::protocol::native::{Native, ResultForm};
 use crate::agent::tool::{ToolError, Toolbox};
 use crate::agent::{Agent, AgentError, Brief, Ended, Objection, ToolTries};
 use crate::commands::agent_run::{AgentRun, AgentSetup};
+use crate::commands::last::Spent;
 use crate::commands::mcp_server::{ExchangeLog, connect, require_tools};
 use crate::commands::query;
 use crate::commands::screen::with_user;
-use crate::commands::talk::{question, slash};
+use crate::commands::talk::question;
+use crate::commands::talk::slash::{self, Slash};
 use crate::commands::workspace::home;
 use crate::model::Purpose;
 use crate::project::home::DEV;
@@ -45,7 +50,7 @@ use crate::run::outcome::{Failure, Outcome};
 use crate::sys::environment::{Clock as _, RecordedClock};
 use crate::sys::error::Error;
 use crate::sys::exit::Exit;
-use crate::sys::interrupt::Interrupted;
+use crate::sys::interrupt::{Interrupted, Signal};
 use crate::ui::input::{InputError, Typed};
 
 /// The command's name.
@@ -301,7 +306,7 @@ impl Orchestration<'_, '_> {
         self.context.reporter.event(&Event::Words(words.clone()));
         let report = FinalReport::read(words);
         let answer = if report.is_err() && self.run.is_interactive() {
-            self.answer()
+            self.answer(specialists)
                 .map_err(|error| Objection::Over(error.into()))?
         } else {
             None
@@ -330,15 +335,34 @@ impl Orchestration<'_, '_> {
     }
 
     /// Asks the user to reply to the model; `None` if they do not.
-    fn answer(&self) -> Result<Option<String>, Error> {
+    fn answer(&self, specialists: &Specialists<'_>) -> Result<Option<String>, Error> {
         let ask = || {
             let answer = self.run.answer(PROMPT)?;
             Ok::<_, Error>(answer.map_or(Typed::End, Typed::Line))
         };
-        Ok(match question::asked(self.context, ask, None)? {
-            Typed::Line(answer) => Some(answer),
-            Typed::End | Typed::Interrupted => None,
-        })
+        let obey = |command: Slash, _: &str| {
+            if command == Slash::Exit {
+                let signal = Signal::Int;
+                return Err(AgentError::Interrupted(Interrupted { signal }).into());
+            }
+            let lineage = specialists.lineage.borrow();
+            let said = self.run.with(|run| {
+                let waiting = WaitingRun {
+                    log: run.log.name(),
+                    model: &self.place.settings.model,
+                    branch: lineage.latest(),
+                    spent: Spent::in_run(&run.record),
+                };
+                waiting.told(command)
+            });
+            Ok(ControlFlow::<Infallible, _>::Continue(said))
+        };
+        Ok(
+            match question::asked(self.context, AT_QUESTION, ask, obey)? {
+                ControlFlow::Continue(typed) => typed.answer().ok().flatten(),
+                ControlFlow::Break(never) => match never {},
+            },
+        )
     }
 
     /// Has the work published if that is enabled and the work is done or has hit the limit of reviews or time. Returns

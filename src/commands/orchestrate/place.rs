@@ -2,17 +2,21 @@
 //!
 //! Guarantees that everything missing or wrong is reported together, before anything is sent.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io;
+use std::ops::ControlFlow;
 
 use super::args::OrchestrateArgs;
 use super::config::{AgentConfig, AzureVariables};
 use super::publish::Publishing;
+use super::resume::{self, Begun, BegunRun};
+use super::slash::{before_task, resumable};
 use crate::commands::answers::AnswerSource;
 use crate::commands::mcp_server::McpSource;
 use crate::commands::query;
-use crate::commands::talk::menu::{chosen_model, table_menu};
+use crate::commands::talk::menu::{chosen_model, chosen_session, table_menu};
 use crate::commands::talk::question;
+use crate::commands::talk::slash::{self, Slash};
 use crate::model::ModelSpec;
 use crate::record::orchestration::OrchestrationSettings;
 use crate::record::replay::{Recording, RecordingProblem};
@@ -108,7 +112,12 @@ impl<'c> OrchestratePlace<'c> {
             None if arguments.headless && !stdin.is_terminal => (query::from_stdin(context)?, None),
             None => {
                 let user = RefCell::new(open()?);
-                (typed_task(context, &user, choice, &mut models)?, Some(user))
+                match typed_task(context, &user, arguments, &mut models)? {
+                    ControlFlow::Continue(task) => (task, Some(user)),
+                    ControlFlow::Break(work) => {
+                        return Self::resumed(context, *work, stdin, (open, user));
+                    }
+                }
             }
         };
         let user = match user {
@@ -118,7 +127,7 @@ impl<'c> OrchestratePlace<'c> {
         };
         let spec = &models.first.spec;
         if let Some(user) = &user {
-            stand(user, spec, false);
+            stand(user, spec);
         }
         let parent = arguments.parent_branch_id.map(|id| id.to_string());
         let settings = OrchestrationSettings {
@@ -143,6 +152,20 @@ impl<'c> OrchestratePlace<'c> {
             server: McpSource::Server(address, token),
             recorded: None,
         })
+    }
+
+    /// Goes on with the earlier run that the user has chosen.
+    fn resumed(
+        context: &Context<'c>,
+        (arguments, task, begun): BegunRun,
+        stdin: Stdin,
+        (open, user): (OpenUser<'_>, User),
+    ) -> Result<Self, Error> {
+        let user = Cell::new(Some(user.into_inner()));
+        let open = || user.take().map_or_else(open, Ok);
+        let mut place = Self::open(context, &arguments, Some(task), stdin, &open)?;
+        place.settings.begun = Some(begun);
+        Ok(place)
     }
 
     fn replayed(
@@ -216,48 +239,106 @@ fn models<'c>(
     Ok(first.map(|first| Models::new(choice, false, first, Vec::new())))
 }
 
-/// Asks the user for the task; until they give it, they can choose another of the `models`.
+/// Asks the user for the task; until they give it, they can choose another of the `models`. Breaks off with an earlier
+/// run if they choose to go on with that.
 ///
 /// # Errors
 /// If no task is given.
 fn typed_task<'c>(
     context: &Context<'c>,
     user: &User,
-    choice: &ModelChoice,
+    arguments: &OrchestrateArgs,
     models: &mut Models<'c>,
-) -> Result<String, Error> {
-    stand(user, &models.first.spec, true);
+) -> Result<ControlFlow<Box<BegunRun>, String>, Error> {
+    stand(user, &models.first.spec);
     user.borrow_mut().say(GREETING);
     let ask = || {
         let task = user.borrow_mut().request(TASK_PROMPT)?;
-        Ok::<_, Error>(task.map(|task| task.text))
+        Ok(task.map(|task| task.text))
     };
-    let mut switch = |name: &str| {
-        let now = models.first.spec.name.clone();
-        let name = match name {
-            "" => match chosen_model(user, table_menu(context, &now), &now)? {
-                Ok(name) => name,
-                Err(said) => return Ok(said),
+    let mut arguments = arguments.clone();
+    let obey = |command: Slash, argument: &str| -> Result<_, Error> {
+        Ok(ControlFlow::Continue(match command {
+            Slash::Exit => return Err(InputError::Blank.into()),
+            Slash::Model => switch_model(context, user, &mut arguments, models, argument)?,
+            Slash::Resume => match chosen_run(context, user, &arguments, argument)? {
+                Ok(work) => return Ok(ControlFlow::Break(work)),
+                Err(said) => said,
             },
-            name => name.to_owned(),
-        };
-        Ok(match other_models(context, choice, &name) {
-            Ok(others) => {
-                *models = others;
-                stand(user, &models.first.spec, true);
-                format!("`{}` is asked from now on", models.first.spec.name)
-            }
-            Err(error) => error.to_string(),
-        })
+            command => before_task(command).to_owned(),
+        }))
     };
-    match question::asked(context, ask, Some(&mut switch))? {
-        Typed::Line(task) if !task.trim().is_empty() => Ok(task),
-        Typed::Line(_) | Typed::End => Err(InputError::Blank.into()),
-        Typed::Interrupted => {
+    match question::asked(context, slash::AT_REQUEST, ask, obey)? {
+        ControlFlow::Break(work) => Ok(ControlFlow::Break(work)),
+        ControlFlow::Continue(Typed::Line(task)) if !task.trim().is_empty() => {
+            Ok(ControlFlow::Continue(task))
+        }
+        ControlFlow::Continue(Typed::Line(_) | Typed::End) => Err(InputError::Blank.into()),
+        ControlFlow::Continue(Typed::Interrupted) => {
             let signal = Signal::Int;
             Err(Interrupted { signal }.into())
         }
     }
+}
+
+/// Switches to the model of this name, or to the one that the user chooses; returns the message for the user.
+///
+/// # Errors
+/// If the user interrupts it.
+fn switch_model<'c>(
+    context: &Context<'c>,
+    user: &User,
+    arguments: &mut OrchestrateArgs,
+    models: &mut Models<'c>,
+    name: &str,
+) -> Result<String, Error> {
+    let now = models.first.spec.name.clone();
+    let name = match name {
+        "" => match chosen_model(user, table_menu(context, &now), &now)? {
+            Ok(name) => name,
+            Err(said) => return Ok(said),
+        },
+        name => name.to_owned(),
+    };
+    Ok(match other_models(context, &arguments.choice(), &name) {
+        Ok(others) => {
+            *models = others;
+            stand(user, &models.first.spec);
+            let said = format!("`{name}` is asked from now on");
+            arguments.model = Some(name);
+            said
+        }
+        Err(error) => error.to_string(),
+    })
+}
+
+/// Reads the earlier run of this number, or the one that the user chooses; the message for one who chooses none.
+///
+/// # Errors
+/// If the user interrupts it, or the runs cannot be read.
+fn chosen_run(
+    context: &Context<'_>,
+    user: &User,
+    arguments: &OrchestrateArgs,
+    number: &str,
+) -> Result<Result<Box<BegunRun>, String>, Error> {
+    let runs = resumable(context)?;
+    if runs.is_empty() {
+        return Ok(Err("there is no earlier run to go on with".to_owned()));
+    }
+    let run = match chosen_session(context, user, &runs, number)? {
+        Ok(run) => run,
+        Err(said) => return Ok(Err(said)),
+    };
+    let arguments = OrchestrateArgs {
+        resume: Some(run.into()),
+        ..arguments.clone()
+    };
+    Ok(match resume::begun(context, &arguments) {
+        Ok(Some(Begun::Work(work))) => Ok(work),
+        Ok(_) => Err("there is nothing to resume".to_owned()),
+        Err(error) => Err(error.to_string()),
+    })
 }
 
 /// Selects the model of this name instead of the one chosen before.
@@ -279,13 +360,12 @@ fn other_models<'c>(
 }
 
 /// Shows the model on the screen, and the commands that are completed there.
-fn stand(user: &User, spec: &ModelSpec, has_models: bool) {
+fn stand(user: &User, spec: &ModelSpec) {
     let status = Status {
         model: spec.name.clone(),
         vendor: spec.provider.vendor().name,
         window: spec.context_window.unwrap_or_default(),
         ..Status::default()
     };
-    let commands = question::hints_at_question(has_models);
-    user.borrow_mut().stands(status, commands);
+    user.borrow_mut().stands(status, question::hints());
 }

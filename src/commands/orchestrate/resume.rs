@@ -26,11 +26,14 @@ use crate::sys::files::{self, Links, MIB};
 #[diagnostic(help("wait until it has ended, or interrupt it"))]
 struct StillRunning(PathBuf);
 
+/// Work to go on with, by the arguments and the task that the run was started with.
+pub type BegunRun = (OrchestrateArgs, String, BegunWork);
+
 /// The state that an earlier run leaves to another one.
 #[derive(Debug)]
 pub enum Begun {
-    /// Work to go on with, by the arguments and the task that the run was started with.
-    Work(Box<(OrchestrateArgs, String, BegunWork)>),
+    /// Work to go on with.
+    Work(Box<BegunRun>),
     /// Nothing: its work is published.
     Published(Box<OrchestrationRecord>),
 }

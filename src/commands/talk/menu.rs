@@ -1,9 +1,12 @@
-//! Menus of models to choose from.
+//! Menus of models and sessions to choose from, on the screen or by lines.
 
 use crate::model::{ModelSpec, ModelTable};
 use crate::run::context::Context;
-use crate::ui::input::{InputError, User};
+use crate::ui::input::{InputError, Typed, User};
 use crate::ui::tui::Menu;
+
+/// The maximum number of sessions offered for a choice.
+const LISTED: usize = 50;
 
 /// Returns the model that the user chooses from a menu, or the message for one who chooses none; `now` is the current one.
 ///
@@ -46,4 +49,67 @@ pub fn model_menu(
         items: items.collect(),
         at: models.iter().position(|spec| spec.name == now).unwrap_or(0),
     }
+}
+
+/// Returns the id of the session with this number, or of the one that the user chooses from a menu; the message for
+/// one who chooses none.
+///
+/// # Errors
+/// When the user interrupts it.
+pub fn chosen_session(
+    context: &Context<'_>,
+    user: &User,
+    sessions: &[(String, String)],
+    number: &str,
+) -> Result<Result<String, String>, InputError> {
+    let sessions = &sessions[..sessions.len().min(LISTED)];
+    if sessions.is_empty() {
+        return Ok(Err("there is no other session in this directory".to_owned()));
+    }
+    let number = if number.is_empty() {
+        let items = sessions.iter();
+        let items = items.map(|(_, line)| (line.clone(), String::new()));
+        let menu = Menu {
+            title: "Resume a session".to_owned(),
+            items: items.collect(),
+            at: 0,
+        };
+        chosen_number(context, user, menu, "session> ")?
+    } else {
+        Some(number.to_owned())
+    };
+    let Some(number) = number else {
+        return Ok(Err("the session stays the same".to_owned()));
+    };
+    let nth = number.parse::<usize>().ok();
+    let chosen = nth.and_then(|nth| sessions.get(nth.checked_sub(1)?));
+    Ok(chosen.map(|(id, _)| id.clone()).ok_or_else(|| {
+        let last = sessions.len();
+        format!("there is no session `{number}`: choose from 1 to {last}")
+    }))
+}
+
+/// Lets the user choose from a menu, or type a number at this prompt; returns the number, and `None` if they cancel.
+fn chosen_number(
+    context: &Context<'_>,
+    user: &User,
+    menu: Menu,
+    prompt: &str,
+) -> Result<Option<String>, InputError> {
+    let mut user = user.borrow_mut();
+    let lines = menu.items.iter().zip(1..);
+    let lines: String = lines
+        .map(|((name, note), nth)| format!("{nth:>3}  {}\n", format!("{name}  {note}").trim_end()))
+        .collect();
+    if let Some(chosen) = user.choose(menu).transpose()? {
+        return Ok(chosen.map(|at| (at + 1).to_string()));
+    }
+    context.notice(lines.trim_end());
+    let typed = user.line(prompt)?;
+    // Ctrl-C can arrive as a key or as a signal; clears the signal.
+    let _ = context.interrupt.take();
+    Ok(match typed {
+        Typed::Line(line) => Some(line.trim().to_owned()).filter(|line| !line.is_empty()),
+        Typed::End | Typed::Interrupted => None,
+    })
 }

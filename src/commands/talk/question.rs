@@ -1,48 +1,42 @@
-//! Questions of an agent that are answered in words, with the few commands that there are meanwhile.
+//! Questions of an agent that are answered in words, where slash commands work, too.
 
-use super::slash::{self, Slash, SlashLine};
+use std::ops::ControlFlow;
+
+use super::slash::{self, COMMON, Slash, SlashLine};
 use crate::run::context::Context;
 use crate::ui::input::Typed;
 use crate::ui::tui::CommandHint;
 
-/// Switches to the model of this name, or lets the user choose one for a blank name; returns the message for the user.
-pub type SwitchModel<'s, E> = &'s mut dyn FnMut(&str) -> Result<String, E>;
-
-/// The only commands available while an agent waits for an answer in words; the last one for its task alone.
-const AT_QUESTION: &[Slash] = &[Slash::Exit, Slash::Help, Slash::Model];
-
-/// Asks until `ask` returns something other than a command, which is answered here. `/model` is there if
-/// models can still be switched.
+/// Asks until `ask` returns something other than a command. `/help` is answered here, with `intro` above the list;
+/// `obey` executes any other command, and says what to show, or breaks off.
 ///
 /// # Errors
-/// Returns the error of `ask`, or of `/model`.
-pub fn asked<E>(
+/// Returns the error of `ask`, or of `obey`.
+pub fn asked<B, E>(
     context: &Context<'_>,
+    intro: &str,
     mut ask: impl FnMut() -> Result<Typed, E>,
-    mut model: Option<SwitchModel<'_, E>>,
-) -> Result<Typed, E> {
-    let commands = at_question(model.is_some());
+    mut obey: impl FnMut(Slash, &str) -> Result<ControlFlow<B, String>, E>,
+) -> Result<ControlFlow<B, Typed>, E> {
     loop {
         let typed = ask()?;
         let Typed::Line(line) = &typed else {
-            return Ok(typed);
+            return Ok(ControlFlow::Continue(typed));
         };
-        let said = match (slash::read(line, commands, &[]), &mut model) {
-            (SlashLine::Request | SlashLine::Own(..), _) => return Ok(typed),
-            (SlashLine::Command(Slash::Exit, _), _) => return Ok(Typed::End),
-            (SlashLine::Command(Slash::Model, name), Some(model)) => model(name)?,
-            (SlashLine::Command(..), _) => slash::help(&slash::listed(commands, &[])),
-            (SlashLine::Refused(problem), _) => problem,
+        let said = match slash::read(line, &COMMON, &[]) {
+            SlashLine::Request | SlashLine::Own(..) => return Ok(ControlFlow::Continue(typed)),
+            SlashLine::Command(Slash::Help, _) => slash::help(intro, &hints()),
+            SlashLine::Command(command, argument) => match obey(command, argument)? {
+                ControlFlow::Continue(said) => said,
+                ControlFlow::Break(end) => return Ok(ControlFlow::Break(end)),
+            },
+            SlashLine::Refused(problem) => problem,
         };
         context.notice(said);
     }
 }
 
-fn at_question(has_models: bool) -> &'static [Slash] {
-    &AT_QUESTION[..AT_QUESTION.len() - usize::from(!has_models)]
-}
-
 /// The commands available at a question, for completion.
-pub fn hints_at_question(has_models: bool) -> Vec<CommandHint> {
-    slash::listed(at_question(has_models), &[])
+pub fn hints() -> Vec<CommandHint> {
+    slash::listed(&COMMON, &[])
 }

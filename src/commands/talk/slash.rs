@@ -42,7 +42,7 @@ slash_commands! {
     Undo "undo" "" "take back what the last request changed";
 }
 
-/// The commands of an agent that works on one task after another; the first is for those that can summarize.
+/// The commands that every agent has.
 pub const COMMON: [Slash; 9] = [
     Slash::Compact,
     Slash::Clear,
@@ -196,15 +196,16 @@ pub fn screen_help(hints: &[CommandHint], keys: &str) -> String {
     )
 }
 
+/// The introduction of `/help` where the agent waits for a request.
+pub const AT_REQUEST: &str =
+    "say what is to be done; `/exit` or Ctrl-D ends, Ctrl-C stops what is being done";
+
 /// Returns the text of `/help` in line mode.
-pub fn help(hints: &[CommandHint]) -> String {
+pub fn help(intro: &str, hints: &[CommandHint]) -> String {
     let rows = hints
         .iter()
         .map(|hint| format!("\n  {:<17}  {}", usage(hint), hint.description));
-    format!(
-        "say what is to be done; `/exit` or Ctrl-D ends, Ctrl-C stops what is being done{}",
-        rows.collect::<String>(),
-    )
+    format!("{intro}{}", rows.collect::<String>())
 }
 
 /// Formats a command's usage, such as `/model [NAME]`.
