@@ -82,7 +82,7 @@ fn carry_out(plan: &ApplyPlan<'_>, tree: Tree<'_>, record: &Record) -> Result<Ap
     };
     let done = stage_all(plan, tree.staged).and_then(|lost| {
         journal.advance(JournalState::Installing)?;
-        install_all(plan)?;
+        in_parallel(plan.units.len(), |units| install(plan, units))?;
         Ok((journal.install()?, lost))
     });
     match done {
@@ -125,10 +125,6 @@ fn stage_all(plan: &ApplyPlan<'_>, staged: Option<&Counter>) -> Result<Vec<Strin
         sync_file_system(plan.root).map_err(apply_failed("write to the disk of", "."))?;
     }
     Ok(lost.concat())
-}
-
-fn install_all(plan: &ApplyPlan<'_>) -> Result<(), ApplyError> {
-    in_parallel(plan.units.len(), |units| install(plan, units)).map(drop)
 }
 
 /// Moves units into place, stopping at the first failure.

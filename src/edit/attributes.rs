@@ -63,7 +63,7 @@ impl Rights {
 /// Returns what could not be copied, as sentence fragments to follow the file's name.
 ///
 /// # Errors
-/// When the mode of `new` cannot be set.
+/// Fails if the mode of `new` cannot be set.
 pub fn hand_on(old: &File, mode: RawMode, new: &File, rights: Rights) -> io::Result<Vec<String>> {
     let mut lost = Vec::new();
     if mode & 0o7000 != 0 {
@@ -94,7 +94,7 @@ pub fn hand_on(old: &File, mode: RawMode, new: &File, rights: Rights) -> io::Res
 /// Gives `new` the attributes of the file at `path`, whose metadata are `there`, outside of any tree.
 ///
 /// # Errors
-/// When the mode of `new` cannot be set.
+/// Fails if the mode of `new` cannot be set.
 pub fn replace(path: &Path, there: &Metadata, new: &File) -> io::Result<Vec<String>> {
     let rights = Rights::of_metadata(there);
     if let Ok(Some(old)) = open_regular(path, Links::Followed) {
@@ -111,7 +111,7 @@ pub fn replace(path: &Path, there: &Metadata, new: &File) -> io::Result<Vec<Stri
 /// which are not copied.
 ///
 /// # Errors
-/// When an attribute could not be copied. The list may then differ from the old file's, so the mode must grant the
+/// Fails if an attribute could not be copied. The list may then differ from the old file's, so the mode must grant the
 /// group nothing.
 fn copy_attributes(old: &File, new: &File) -> io::Result<bool> {
     let names = names(old)?;
@@ -136,15 +136,14 @@ fn is_copied(name: &str) -> bool {
 
 /// The names of a file's extended attributes; empty if the file system does not support them.
 fn names(file: &File) -> io::Result<Vec<String>> {
-    let length = match flistxattr_query(file) {
+    let mut list = match flistxattr_query(file) {
         Ok(0) | Err(Errno::NOTSUP | Errno::NOSYS) => return Ok(Vec::new()),
-        length => length?,
+        length => vec![0; length?],
     };
-    let mut list = vec![0; length];
     let length = flistxattr(file, &mut list[..])?;
-    let names = list[..length].split(|byte| *byte == 0);
-    let names = names.filter(|name| !name.is_empty());
-    Ok(names
-        .map(|name| String::from_utf8_lossy(name).into_owned())
-        .collect())
+    let names = list[..length]
+        .split(|byte| *byte == 0)
+        .filter(|name| !name.is_empty())
+        .map(|name| String::from_utf8_lossy(name).into_owned());
+    Ok(names.collect())
 }

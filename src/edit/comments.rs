@@ -55,9 +55,9 @@ pub struct Language(&'static [&'static str]);
 impl Language {
     /// The language of the file at `path`, by its extension.
     pub fn of(path: &str) -> Self {
-        let name = path.rsplit('/').next().unwrap_or(path);
-        let end = name.rsplit('.').next().unwrap_or(name).to_ascii_lowercase();
-        let known = |names: &str| names.split_ascii_whitespace().any(|name| name == end);
+        let end = path.rsplit(['/', '.']).next().unwrap_or(path);
+        let is_it = |name: &str| name.eq_ignore_ascii_case(end);
+        let known = |names: &str| names.split_ascii_whitespace().any(is_it);
         let language = LANGUAGES.iter().find(|(names, _)| known(names));
         Self(language.map_or(ANY, |(_, marks)| marks))
     }

@@ -40,7 +40,7 @@ impl Digest {
     /// The digest of a file's content from the current position on.
     ///
     /// # Errors
-    /// When the file exceeds the maximum size or cannot be read.
+    /// Fails if the file exceeds the maximum size or cannot be read.
     pub fn of_file(file: File) -> io::Result<Self> {
         let mut hash = Xxh3::new();
         check_size(&file, LARGEST)?;
@@ -54,7 +54,7 @@ impl Digest {
     /// Returns whether the file has this content.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// Fails if it cannot be read.
     pub fn is_of(self, file: File) -> io::Result<bool> {
         Ok(file.metadata()?.len() == self.size && Self::of_file(file)? == self)
     }

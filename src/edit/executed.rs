@@ -70,10 +70,10 @@ static PATTERNS: LazyLock<Vec<(String, &str)>> = LazyLock::new(|| {
         Some(extension) => extension.to_ascii_lowercase(),
         None => format!("/{}", pattern.to_ascii_lowercase()),
     };
-    let rows = EXECUTED.iter();
-    let patterns =
-        rows.flat_map(|(when, all)| all.split_ascii_whitespace().map(|one| (part(one), *when)));
-    patterns.collect()
+    EXECUTED
+        .iter()
+        .flat_map(|(when, all)| all.split_ascii_whitespace().map(|one| (part(one), *when)))
+        .collect()
 });
 
 #[cfg(test)]

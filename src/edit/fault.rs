@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::fmt;
 
 use memchr::memchr_iter;
 
@@ -85,12 +84,10 @@ impl ReplyFault {
 impl Rejection {
     /// Returns whether the file at `path` may not be written, whatever its content.
     pub(crate) fn is_of(&self, path: &str) -> bool {
-        let kinds = self.faults.iter().map(|fault| &fault.kind);
-        let mut paths = kinds.filter_map(|kind| match kind {
-            FaultKind::Path { path, .. } | FaultKind::Decorated { path, .. } => Some(path),
-            _ => None,
-        });
-        paths.any(|of| of == path)
+        self.faults.iter().any(|fault| match &fault.kind {
+            FaultKind::Path { path: of, .. } | FaultKind::Decorated { path: of, .. } => of == path,
+            _ => false,
+        })
     }
 }
 
@@ -207,18 +204,18 @@ pub enum FaultKind {
 /// Reasons that a replacement cannot be made in a file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unlocated {
-    /// Nothing is to be found.
+    /// The `^^^find` is empty.
     #[error("the `^^^find` has no line")]
     Empty,
-    /// Nothing would change.
+    /// The `^^^put` equals the `^^^find`.
     #[error("the `^^^put` is the same as the `^^^find`")]
     Same,
     /// A line is not in the file.
-    #[error("there is no line `{sought}` in the file as it was sent{}", told(.nearest.as_ref()))]
+    #[error("there is no line `{sought}` in the file as it was sent{}", nearest_line(.nearest.as_ref()))]
     NoLine {
         /// The line that was sought.
         sought: String,
-        /// The nearest line of the file: its number, its text, and what tells the two apart.
+        /// The nearest line of the file: its number, its text, and the difference.
         nearest: Option<(usize, String, &'static str)>,
     },
     /// The lines are not all in the file, or not in a row.
@@ -244,7 +241,7 @@ pub enum Unlocated {
         /// The first line of the file that both have.
         line: usize,
     },
-    /// The lines, of which the first has this number, are in the file, where it was not shown.
+    /// The lines, of which the first has this number, are in a part of the file that was not shown.
     #[error("the lines, from line {0} of the file on, are not among those that were shown")]
     LinesNotShown(usize),
     /// The file's text was not sent.
@@ -255,7 +252,7 @@ pub enum Unlocated {
     NoFile,
 }
 
-fn told(nearest: Option<&(usize, String, &'static str)>) -> String {
+fn nearest_line(nearest: Option<&(usize, String, &'static str)>) -> String {
     nearest.map_or(String::new(), |(line, text, how)| {
         format!("; the nearest is line {line}{how}: `{text}`")
     })
@@ -285,7 +282,8 @@ pub struct Allowances {
 }
 
 /// A rejected reply with all its faults; nothing of it was applied.
-#[derive(Debug, Clone, PartialEq, Eq, miette::Diagnostic)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
+#[error("the reply is rejected for {}{}", counted(.faults.len() as u64, "fault"), lines(.faults))]
 pub struct Rejection {
     /// The faults, in order of the reply's lines; at least one.
     #[related]
@@ -296,19 +294,11 @@ impl Rejection {
     /// Returns the flags that together permit the reply; `None` if some fault cannot be permitted.
     pub fn flags(&self) -> Option<String> {
         let flags = self.faults.iter().map(|fault| fault.kind.flag());
-        let flags: BTreeSet<&str> = flags.collect::<Option<_>>()?;
-        Some(flags.into_iter().collect::<Vec<_>>().join(" "))
+        let sorted = flags.collect::<Option<BTreeSet<&str>>>()?;
+        Some(Vec::from_iter(sorted).join(" "))
     }
 }
 
-impl fmt::Display for Rejection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let faults = counted(self.faults.len() as u64, "fault");
-        write!(f, "the reply is rejected for {faults}")?;
-        self.faults
-            .iter()
-            .try_for_each(|fault| write!(f, "\n  {fault}"))
-    }
+fn lines(faults: &[ReplyFault]) -> String {
+    faults.iter().map(|fault| format!("\n  {fault}")).collect()
 }
-
-impl std::error::Error for Rejection {}

@@ -1,31 +1,22 @@
 //! Detects new texts that use another edit format instead of the whole file. Pure.
 
-use std::fmt;
-
 use memchr::{memchr_iter, memmem};
 
 /// An edit format other than the whole file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum EditForm {
     /// Enclosed in code fences.
+    #[error("the text stands between code fences")]
     Fenced,
     /// Conflict markers, or search-and-replace markers.
+    #[error("a conflict or search/replace marker")]
     Marked,
     /// A diff or a patch.
+    #[error("a diff")]
     Diff,
     /// Line numbers in front of the lines.
+    #[error("the lines are numbered")]
     Numbered,
-}
-
-impl fmt::Display for EditForm {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Fenced => "the text stands between code fences",
-            Self::Marked => "a conflict or search/replace marker",
-            Self::Diff => "a diff",
-            Self::Numbered => "the lines are numbered",
-        })
-    }
 }
 
 /// Extensions of files that may be enclosed in code fences.
@@ -46,8 +37,7 @@ type Shows = fn(&str) -> Option<usize>;
 /// Returns the other edit format used in the new text of the file at `path`, with the line that shows it, starting at
 /// 1. A format that the old text uses too belongs to the file.
 pub fn foreign(path: &str, old: Option<&str>, new: &str) -> Option<(usize, EditForm)> {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    let end = name.rsplit('.').next().unwrap_or_default();
+    let end = path.rsplit(['/', '.']).next().unwrap_or_default();
     // Without an old text, only the extension tells whether the format belongs to the file.
     let is_free = |ends: &[&str]| old.is_none() && ends.contains(&end);
     let had = |form: Shows| old.and_then(form).is_some();
@@ -89,8 +79,7 @@ fn marked(text: &str) -> Option<usize> {
 }
 
 fn diff(text: &str) -> Option<usize> {
-    let text = text.trim_start();
-    let (first, rest) = text.split_once('\n')?;
+    let (first, rest) = text.trim_start().split_once('\n')?;
     let is_diff = first.starts_with("diff --git ")
         || first.starts_with("*** Begin Patch")
         || first.starts_with("*** Update File: ")

@@ -54,8 +54,8 @@ impl LossGuard {
                 found.faults.extend(self.shrinkage(path, old, new, others));
             }
         }
-        let foreign = self.foreign(path, form::foreign(path, old, new));
-        found.faults.extend(foreign);
+        let foreign = form::foreign(path, old, new);
+        found.faults.extend(self.foreign(path, foreign));
         found
     }
 
@@ -63,7 +63,7 @@ impl LossGuard {
     pub(super) fn loss_in_part(&self, path: &str, find: &str, put: &str) -> Vec<ReplyFault> {
         let mut found = Loss::default();
         self.elisions(path, find, put, &mut found);
-        // A few lines may well be numbered, or stand between fences in prose, as a new file may.
+        // A few lines may well be numbered, and prose may contain fenced blocks, as in a new file.
         let form =
             |text| form::foreign(path, None, text).filter(|(_, form)| *form != EditForm::Numbered);
         let foreign = form(put).filter(|(_, new)| form(find).is_none_or(|(_, old)| old != *new));

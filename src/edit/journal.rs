@@ -11,7 +11,7 @@
 //!   │
 //! installed    the new tree is in effect; replaced files may remain under staged names
 //!   │
-//! ended        as installed, and the caller has been told
+//! ended        as installed, and the caller knows
 //! ```
 //!
 //! Each transition is one rename. The journal is removed once nothing is left to do.
@@ -42,7 +42,7 @@ pub enum JournalState {
     RolledBack,
     /// All files are in place.
     Installed,
-    /// All files are in place, and the caller was told; only leftovers remain to be removed.
+    /// All files are in place, and the caller knows; only leftovers remain to be removed.
     Ended,
 }
 
@@ -74,7 +74,7 @@ impl Journal {
     /// [`install`](Self::install) returns too.
     ///
     /// # Errors
-    /// When the journal cannot be written; no journal exists then.
+    /// Fails if the journal cannot be written; no journal exists then.
     pub fn arm(directory: &Path, record: &Record) -> Result<Self, JournalError> {
         let journal = Self {
             directory: Some(directory.to_path_buf()),
@@ -108,7 +108,7 @@ impl Journal {
     /// Finds a journal left by an earlier process or transaction; one for a transaction in progress comes first.
     ///
     /// # Errors
-    /// When a journal cannot be read: the state of the tree is then unknown.
+    /// Fails if a journal cannot be read: the state of the tree is then unknown.
     pub fn find(directory: &Path) -> Result<Option<(Self, Record)>, JournalError> {
         let unfinished = directory.join(UNFINISHED);
         remove_if_there(&unfinished).map_err(PathError::of("remove the journal", unfinished))?;
@@ -133,7 +133,7 @@ impl Journal {
     /// can be compared with later changes.
     ///
     /// # Errors
-    /// When the rename fails; the old tree then remains in effect.
+    /// Fails if the rename fails; the old tree then remains in effect.
     pub fn install(&mut self) -> Result<Stamp, JournalError> {
         self.advance(JournalState::Installed)?;
         let stat = self.path().and_then(|path| disk::stat(&path).ok());
@@ -144,7 +144,7 @@ impl Journal {
     /// Records the progress of the transaction by one rename.
     ///
     /// # Errors
-    /// When the rename fails; the previous state then remains recorded.
+    /// Fails if the rename fails; the previous state then remains recorded.
     pub fn advance(&mut self, state: JournalState) -> Result<(), JournalError> {
         if let (Some(path), Some(directory)) = (self.path(), &self.directory) {
             disk::rename(&path, &directory.join(state.file_name()))
@@ -157,7 +157,7 @@ impl Journal {
     /// Removes the journal, once there is nothing left to do.
     ///
     /// # Errors
-    /// When it cannot be removed; the next run then examines it again.
+    /// Fails if it cannot be removed; the next run then examines it again.
     pub fn remove(&self) -> Result<(), JournalError> {
         let Some(path) = self.path() else {
             return Ok(());
@@ -166,8 +166,7 @@ impl Journal {
     }
 
     fn path(&self) -> Option<PathBuf> {
-        let directory = self.directory.as_ref()?;
-        Some(directory.join(self.state.file_name()))
+        Some(self.directory.as_ref()?.join(self.state.file_name()))
     }
 }
 

@@ -98,9 +98,10 @@ fn replaced(
             Cow::Borrowed(lines)
         }
     };
-    let parts = parts.iter();
-    let parts = parts.map(|part| (part.line, ends(&part.find), ends(&part.put)));
-    let parts: Vec<_> = parts.collect();
+    let parts: Vec<_> = parts
+        .iter()
+        .map(|part| (part.line, ends(&part.find), ends(&part.put)))
+        .collect();
     let (mut places, mut faults) = (Vec::new(), Vec::new());
     for (line, find, put) in &parts {
         match located(text, find, put) {
@@ -119,8 +120,7 @@ fn replaced(
         }
     }
     places.sort_by_key(|place| (place.range.start, place.line));
-    for pair in places.windows(2) {
-        let [one, next] = pair else { continue };
+    for (one, next) in places.iter().zip(places.iter().skip(1)) {
         if one.range.end > next.range.start {
             let line = line_of(text.as_bytes(), next.range.start);
             let other = one.line;
@@ -158,9 +158,7 @@ fn located<'p>(
     if find == put {
         return Err(Unlocated::Same);
     }
-    let starts = starts(text, find);
-    let last = bare_end(text, find);
-    match (starts.as_slice(), last) {
+    match (starts(text, find).as_slice(), bare_end(text, find)) {
         ([], None) => Ok(None),
         ([start], None) => Ok(Some((*start..start + find.len(), put))),
         ([], Some((start, end))) => {
@@ -170,10 +168,8 @@ fn located<'p>(
         (starts, last) => {
             let count = starts.len() + usize::from(last.is_some());
             let starts = starts.iter().copied().chain(last.map(|(start, _)| start));
-            let lines = starts
-                .take(NAMED)
-                .map(|start| line_of(text.as_bytes(), start));
-            let mut lines: Vec<String> = lines.map(|line| grouped(line as u64)).collect();
+            let line = |start| grouped(line_of(text.as_bytes(), start) as u64);
+            let mut lines: Vec<String> = starts.take(NAMED).map(line).collect();
             if count > NAMED {
                 lines.push("…".to_owned());
             }
@@ -236,8 +232,8 @@ fn not_there(
     };
     let nearest = nearest(text, shown, sought);
     Unlocated::NoLine {
-        sought: told(sought),
-        nearest: nearest.map(|(line, text)| (line, told(text), difference(sought, text))),
+        sought: shown_line(sought),
+        nearest: nearest.map(|(line, text)| (line, shown_line(text), difference(sought, text))),
     }
 }
 
@@ -299,8 +295,8 @@ fn difference(one: &str, other: &str) -> &'static str {
     }
 }
 
-/// A line as it is told in a fault.
-fn told(line: &str) -> String {
+/// A line as a fault shows it.
+fn shown_line(line: &str) -> String {
     escaped(&cut(line.trim_end_matches('\r'), LONGEST))
 }
 

@@ -74,30 +74,29 @@ fn says_nothing(line: &[u8]) -> bool {
         .any(|byte| byte.is_ascii_alphanumeric() || !byte.is_ascii())
 }
 
-fn elision(
+fn elision<'t>(
     language: Language,
-    removed: &[Numbered<'_>],
-    added: &[Numbered<'_>],
+    removed: &[Numbered<'t>],
+    added: &[Numbered<'t>],
 ) -> Option<Elision> {
-    let code = |lines: &[Numbered<'_>]| {
-        let code = lines.iter().filter(|(.., kind)| *kind == LineKind::Code);
-        code.count()
-    };
-    let lost = code(removed).checked_sub(code(added));
-    let lost = lost.filter(|lost| *lost >= LOST)?;
+    let is_code = |line: &&Numbered<'_>| line.2 == LineKind::Code;
+    let code = |lines: &[Numbered<'_>]| lines.iter().filter(is_code).count();
+    let lost = code(removed)
+        .checked_sub(code(added))
+        .filter(|lost| *lost >= LOST)?;
     // Commented-out code, or a comment that moves with its code, is not a placeholder.
     let had: HashSet<&str> = removed.iter().map(|(_, line, _)| bare(line)).collect();
     let are_one = |one: &Numbered<'_>, next: &Numbered<'_>| {
         one.0 + 1 == next.0 && [one.2, next.2] == [LineKind::Comment; 2]
     };
-    let comments = added.chunk_by(are_one).map(|lines| {
-        let texts = lines.iter().filter_map(|(number, line, kind)| {
-            Some((*number, bare(language.comment(line, *kind)?)))
-        });
-        let texts = texts.filter(|(_, text)| !text.is_empty() && !had.contains(text));
-        texts.collect::<Vec<_>>()
-    });
-    let comments: Vec<Vec<(usize, &str)>> = comments.collect();
+    let text = |(number, line, kind): &Numbered<'t>| {
+        let text = bare(language.comment(line, *kind)?);
+        (!text.is_empty() && !had.contains(text)).then_some((*number, text))
+    };
+    let comments: Vec<Vec<(usize, &str)>> = added
+        .chunk_by(are_one)
+        .map(|lines| lines.iter().filter_map(text).collect())
+        .collect();
     let said = comments.iter().find_map(|lines| stands_for_code(lines));
     let lines: Vec<usize> = comments.iter().flatten().map(|(line, _)| *line).collect();
     let is_bare = lines.len() <= 2 && code(added) == 0;
@@ -124,10 +123,11 @@ fn stands_for_code(comment: &[(usize, &str)]) -> Option<usize> {
 
 /// The text of a comment without its markers.
 fn bare(comment: &str) -> &str {
-    let text = comment.trim();
-    let text = text.strip_prefix("<!--").unwrap_or(text);
-    let text = text.strip_suffix("-->").unwrap_or(text);
-    text.trim_matches(|c: char| c.is_whitespace() || "/*#-;%=!{}".contains(c))
+    comment
+        .trim()
+        .trim_start_matches("<!--")
+        .trim_end_matches("-->")
+        .trim_matches(|c: char| c.is_whitespace() || "/*#-;%=!{}".contains(c))
 }
 
 fn is_in_brackets(text: &str) -> bool {

@@ -69,7 +69,7 @@ pub use verify::{PathPolicy, VerifiedEdit, VerifiedEdits, VerifyError};
 /// Applies `edits`. The files they replace are first saved in `undo_log`, unless it has them already.
 ///
 /// # Errors
-/// When anything fails; the tree is then as it was before, unless the error says otherwise.
+/// Fails if anything fails; the tree is then as it was before, unless the error says otherwise.
 pub(crate) fn apply(
     tree: Tree<'_>,
     edits: &VerifiedEdits,

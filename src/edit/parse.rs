@@ -341,8 +341,7 @@ fn said(word: &str) -> Option<usize> {
 
 /// Finds files that would also have to be directories.
 fn files_that_are_directories(edits: &[FileEdit]) -> Vec<ReplyFault> {
-    let written = edits.iter();
-    let written = written.filter(|edit| edit.kind != EditKind::Remove);
+    let written = edits.iter().filter(|edit| edit.kind != EditKind::Remove);
     let paths: HashSet<&str> = written.clone().map(|edit| edit.path.as_str()).collect();
     let fault = |edit: &FileEdit, path: &str| ReplyFault {
         line: edit.line,

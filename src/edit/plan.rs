@@ -99,13 +99,14 @@ impl<'e> ApplyPlan<'e> {
         let Some(unit) = self.units.last_mut().filter(|unit| unit.is_directory) else {
             return false;
         };
-        let below = path.strip_prefix(unit.target);
-        let Some(below) = below.filter(|below| below.starts_with('/')) else {
-            return false;
-        };
-        unit.steps.end = slot + 1;
-        self.staged.push(format!("{}{below}", unit.staged));
-        true
+        match path.strip_prefix(unit.target) {
+            Some(below) if below.starts_with('/') => {
+                unit.steps.end = slot + 1;
+                self.staged.push(format!("{}{below}", unit.staged));
+                true
+            }
+            _ => false,
+        }
     }
 
     /// Creates the journal's record. Saves the files to be replaced along the way.
@@ -118,10 +119,12 @@ impl<'e> ApplyPlan<'e> {
                 Operation::Remove => None,
             });
             Ok::<_, ApplyError>(digests.collect::<Vec<_>>())
-        });
-        let digests = digests?.concat();
-        let kept = undo_log.as_mut().map(|log| log.keep(self.root, steps));
-        let kept = kept.transpose()?.unwrap_or_default();
+        })?
+        .concat();
+        let kept = match &mut undo_log {
+            Some(log) => log.keep(self.root, steps)?,
+            None => Vec::new(),
+        };
         let units = self.units.iter().map(|unit| RecordedUnit {
             target: unit.target.to_owned(),
             staged: unit.staged.clone(),

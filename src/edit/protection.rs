@@ -67,9 +67,10 @@ impl Protection {
     /// Returns the first protected value of the file at `path` that differs between two contents; JSON that cannot be
     /// parsed has none.
     pub fn changed(&self, path: &str, before: &str, after: &str) -> Option<&str> {
-        let pointers = self.values.iter().filter(|(known, _)| known == path);
-        let mut pointers = pointers.map(|(_, pointer)| pointer.as_str());
-        pointers.find(|pointer| value(before, pointer) != value(after, pointer))
+        let is_changed = |pointer: &str| value(before, pointer) != value(after, pointer);
+        let mut values = self.values.iter();
+        let (_, pointer) = values.find(|(known, at)| known == path && is_changed(at))?;
+        Some(pointer)
     }
 
     /// Reads the protected values of the project at `root`.
@@ -85,10 +86,8 @@ impl Protection {
 
 /// Returns whether the patterns match the file at `path`, or a directory above it.
 pub fn covers(patterns: &IgnoreFile, path: &str, case: Case) -> bool {
-    let is_matched = |path: &str, is_dir| {
-        let verdict = patterns.verdict(path.as_bytes(), is_dir, case);
-        verdict == Some(true)
-    };
+    let is_matched =
+        |path: &str, is_dir| patterns.verdict(path.as_bytes(), is_dir, case) == Some(true);
     is_matched(path, false) || ancestors(path).any(|directory| is_matched(directory, true))
 }
 
@@ -98,11 +97,11 @@ fn value(text: &str, pointer: &str) -> Option<Value> {
     json.pointer(pointer).cloned()
 }
 
-/// Checks a pattern: one line, which neither re-includes nor comments, nor has `.`, `..` or an open bracket in it, which
-/// match nothing; for a value, the path of a file below the root.
+/// Checks a pattern: one line that is neither a comment nor a re-inclusion, without `.` and `..` as names and without
+/// an unclosed bracket, which would match nothing; for a value, the path of a file below the root.
 ///
 /// # Errors
-/// The reason why it is none.
+/// Advice on how to write it.
 pub fn check_pattern(pattern: &str) -> Result<String, &'static str> {
     let is_plain = !pattern.starts_with(['!', '#'])
         && !pattern.contains(['\n', '\r'])

@@ -73,7 +73,7 @@ impl Record {
     /// Parses a record from JSON.
     ///
     /// # Errors
-    /// When the JSON is not a record, has another version, or names something that no run may change.
+    /// Fails if the JSON is not a record, has another version, or names something that no run may change.
     pub fn parse(json: &[u8]) -> io::Result<Self> {
         let record: Self = serde_json::from_slice(json)?;
         if record.version != VERSION {
@@ -95,21 +95,22 @@ impl Record {
             name.is_some_and(|name| !name.contains('/') && !name.starts_with('.'))
         };
         let is_barred = |path: &String| spelling::broken_rule(path, self.scope).is_some();
-        let units = || self.units.iter();
-        let below = units().flat_map(|unit| {
+        let below = self.units.iter().flat_map(|unit| {
             let files = match &unit.change {
                 UnitChange::CreateDirectory { files } => files.as_slice(),
                 _ => &[],
             };
             files.iter().map(|(file, _)| joined(&unit.target, file))
         });
-        let targets = units().map(|unit| &unit.target).chain(&self.directories);
-        let mut barred = below.chain(targets.cloned()).filter(is_barred);
-        let misnamed = |unit: &&RecordedUnit| !is_staged(&unit.staged, &unit.target);
+        let targets = self.units.iter().map(|unit| unit.target.clone());
+        let paths = below.chain(targets).chain(self.directories.clone());
+        let misnamed = self.units.iter().filter(|unit| !unit.is_staged());
         let folder = self.folder.clone().filter(|folder| !is_run(folder));
         folder
-            .or_else(|| barred.next())
-            .or_else(|| Some(units().find(misnamed)?.staged.clone()))
+            .into_iter()
+            .chain(paths.filter(is_barred))
+            .chain(misnamed.map(|unit| unit.staged.clone()))
+            .next()
     }
 
     /// The directories to be created, outermost first.
@@ -126,13 +127,12 @@ impl Record {
     }
 }
 
-/// Returns whether `staged` is a staged name next to `target`, as only this program creates.
-fn is_staged(staged: &str, target: &str) -> bool {
-    let ((parent, name), (expected, _)) = (split(staged), split(target));
-    let number = name.strip_prefix(STAGED).unwrap_or_default();
-    parent == expected
-        && !number.is_empty()
-        && number
-            .bytes()
-            .all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
+impl RecordedUnit {
+    /// Returns whether the staged path is next to the final one, with a name as only this program creates.
+    fn is_staged(&self) -> bool {
+        let ((parent, name), (expected, _)) = (split(&self.staged), split(&self.target));
+        let number = name.strip_prefix(STAGED).unwrap_or_default();
+        let is_digit = |byte: u8| byte.is_ascii_hexdigit() || byte == b'-';
+        parent == expected && !number.is_empty() && number.bytes().all(is_digit)
+    }
 }

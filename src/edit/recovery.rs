@@ -23,7 +23,7 @@ pub enum Recovered {
 /// Recovers the tree if an earlier process or transaction was cut short; returns `None` if there was nothing to do.
 ///
 /// # Errors
-/// When that would require touching files changed by others; nothing is restored then.
+/// Fails if that would require touching files changed by others; nothing is restored then.
 pub fn recover(tree: Tree<'_>) -> Result<Option<Recovered>, RecoverError> {
     let mut recovered = None;
     // A transaction may have been in progress while leftovers of the previous one remained.

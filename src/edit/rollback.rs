@@ -23,7 +23,7 @@ use crate::project::walk::joined;
 /// Undoes the recorded operations, however far they got.
 ///
 /// # Errors
-/// When that would require touching files changed by others; nothing is restored then.
+/// Fails if that would require touching files changed by others; nothing is restored then.
 pub(super) fn roll_back(
     root: &Root,
     record: &Record,
@@ -61,9 +61,9 @@ fn put_all_back(root: &Root, record: &Record) -> Result<(), RecoverError> {
 /// Explains where to find the versions of a file that prevents a roll-back.
 fn explain(unit: &RecordedUnit, record: &Record) -> String {
     let RecordedUnit { target, staged, .. } = unit;
-    let folder = record.folder.as_ref();
-    let log = folder.map(|folder| format!("; the reply is in `{folder}`"));
-    let log = log.unwrap_or_default();
+    let log = record.folder.as_ref().map_or(String::new(), |folder| {
+        format!("; the reply is in `{folder}`")
+    });
     match unit.change {
         UnitChange::Create { .. } | UnitChange::CreateDirectory { .. } => format!(
             "`{target}`, which was not there before, is not as the reply made it{log} (move it \
@@ -78,7 +78,7 @@ fn explain(unit: &RecordedUnit, record: &Record) -> String {
 /// Removes the replaced and removed files of a completed transaction, and the directories that it should remove.
 ///
 /// # Errors
-/// When a file or directory cannot be removed.
+/// Fails if a file or directory cannot be removed.
 pub(super) fn remove_leftovers(root: &Root, record: &Record) -> Result<(), RecoverError> {
     for unit in &record.units {
         if matches!(
@@ -139,12 +139,10 @@ fn way_back(root: &Root, unit: &RecordedUnit) -> io::Result<Option<WayBack>> {
             Some(WayBack::None)
         }
         UnitChange::Create { new } => {
-            let is_new = is_new(&directory, name, *new)?;
-            is_new.then_some(WayBack::TargetToStaged)
+            is_new(&directory, name, *new)?.then_some(WayBack::TargetToStaged)
         }
         UnitChange::CreateDirectory { files } => {
-            let is_new = is_new_directory(root, &unit.target, files)?;
-            is_new.then_some(WayBack::TargetToStaged)
+            is_new_directory(root, &unit.target, files)?.then_some(WayBack::TargetToStaged)
         }
         UnitChange::Replace { old, new } => {
             replaced(&directory, name, staged, (old.fingerprint, *new))?
@@ -276,12 +274,10 @@ fn is_old(directory: &OwnedFd, name: &str, old: Fingerprint) -> Result<bool, Err
 
 /// The names in a directory, with invalid UTF-8 replaced.
 fn entries(directory: &OwnedFd) -> Result<Vec<String>, Errno> {
-    let names = Dir::read_from(directory)?.map(|entry| {
-        let entry = entry?;
-        Ok(entry.file_name().to_string_lossy().into_owned())
-    });
-    let names = names.filter(|name| !matches!(name.as_deref(), Ok("." | "..")));
-    names.collect()
+    Dir::read_from(directory)?
+        .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+        .filter(|name| !matches!(name.as_deref(), Ok("." | "..")))
+        .collect()
 }
 
 /// The directories on the way to `files`, outermost first.

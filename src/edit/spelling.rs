@@ -88,8 +88,8 @@ pub fn broken_rule(path: &str, scope: PathScope) -> Option<Rule> {
 /// Returns the rule if `path` is a spelling of a protected path, with separators and names interpreted as any system
 /// might.
 pub fn protected_rule(path: &str, scope: PathScope) -> Option<Rule> {
-    let names = path.split(['/', '\\']).map(fold);
-    let names: Vec<String> = names.filter(|name| !name.is_empty()).collect();
+    let mut names: Vec<String> = path.split(['/', '\\']).map(fold).collect();
+    names.retain(|name| !name.is_empty());
     let first = names.first()?;
     let is_one_of = |protected: &[&str]| protected.iter().any(|name| is_spelling_of(first, name));
     if is_one_of(scope.directories()) {
@@ -116,14 +116,15 @@ pub fn protected_rule(path: &str, scope: PathScope) -> Option<Rule> {
 /// Folds a name as the most lenient file system would: compatibility forms resolved, invisible characters dropped
 /// (HFS+), lower case (APFS, NTFS), no alternate stream, no trailing dots or spaces (NTFS).
 pub fn fold(name: &str) -> String {
-    let lower = if name.is_ascii() {
+    let mut folded: String = if name.is_ascii() {
         name.to_ascii_lowercase()
     } else {
         let visible = name.nfkc().filter(|c| !is_ignorable(*c));
         visible.flat_map(char::to_lowercase).collect()
     };
-    let without_stream = lower.split(':').next().unwrap_or_default();
-    without_stream.trim_end_matches(['.', ' ']).to_owned()
+    folded.truncate(folded.find(':').unwrap_or(folded.len()));
+    folded.truncate(folded.trim_end_matches(['.', ' ']).len());
+    folded
 }
 
 /// Returns whether a folded name is `protected` or its short name on Windows: up to six of its letters, `~` and a
@@ -164,12 +165,12 @@ fn without_decoration(path: &str) -> Option<&str> {
         };
         is_pair.then_some(inner)
     };
-    let remark = || Some(path.strip_suffix(')')?.rsplit_once('(')?.0);
-    let inner = DECORATIONS.iter().find_map(inner);
-    inner
+    DECORATIONS
+        .iter()
+        .find_map(inner)
         .or_else(|| path.strip_prefix("file:"))
         .or_else(|| path.strip_suffix(':'))
-        .or_else(remark)
+        .or_else(|| Some(path.strip_suffix(')')?.rsplit_once('(')?.0))
 }
 
 fn path_rule(path: &str) -> Option<Rule> {
@@ -203,12 +204,12 @@ fn name_rule(name: &str) -> Option<Rule> {
 /// Returns whether Windows reserves the name for a device, whatever its extension.
 fn is_device(name: &str) -> bool {
     let folded: String = name.nfkc().collect::<String>().to_ascii_lowercase();
-    let base = folded.split('.').next().unwrap_or_default();
-    let base = base.trim_end_matches(' ');
+    let stem = folded.split('.').next().unwrap_or_default();
+    let base = stem.trim_end_matches(' ');
     let number = base.strip_prefix("com").or(base.strip_prefix("lpt"));
     let is_digit = |number: &str| matches!(number.as_bytes(), [b'0'..=b'9']);
-    let named = ["con", "prn", "aux", "nul", "conin$", "conout$", "clock$"];
-    named.contains(&base) || number.is_some_and(is_digit)
+    ["con", "prn", "aux", "nul", "conin$", "conout$", "clock$"].contains(&base)
+        || number.is_some_and(is_digit)
 }
 
 /// Returns whether a character is invisible, changes the text direction, or resembles a separator or a dot.

@@ -58,14 +58,9 @@ pub fn stage(
         let lost_here = opened
             .and_then(|directory| stage_one(plan, directory, name, step))
             .map_err(apply_failed("write", step.path))?;
-        lost.extend(
-            lost_here
-                .iter()
-                .map(|what| format!("`{}` {what}", step.path)),
-        );
-        if let Some(staged) = staged {
-            staged.add();
-        }
+        let sentences = lost_here.iter();
+        lost.extend(sentences.map(|what| format!("`{}` {what}", step.path)));
+        staged.inspect(|staged| staged.add());
     }
     Ok(lost)
 }
@@ -153,11 +148,12 @@ fn bring_back(
     let kept = split(path).1;
     let mut source = open_regular(vault.as_fd(), kept)?
         .ok_or_else(|| io::Error::other(format!("`{path}`, which keeps it, is gone")))?;
-    let copied = create_new(directory, name, 0o600).map_err(io::Error::from);
-    let copied = copied.and_then(|mut copy| {
+    let mut copy_it = || -> io::Result<File> {
+        let mut copy = create_new(directory, name, 0o600)?;
         disk::copy(&mut source, &mut copy)?;
         Ok(copy)
-    });
+    };
+    let copied = copy_it();
     source.rewind()?;
     let file = if let Ok(copy) = copied {
         copy
@@ -167,11 +163,7 @@ fn bring_back(
         disk::linkat(vault, kept, directory, name)?;
         source.try_clone()?
     };
-    if before.digest.is_of(source.try_clone()?)? {
-        Ok((file, source))
-    } else {
-        Err(io::Error::other(format!(
-            "`{path}`, which keeps it, was changed"
-        )))
-    }
+    let changed = || io::Error::other(format!("`{path}`, which keeps it, was changed"));
+    let is_as_saved = before.digest.is_of(source.try_clone()?)?;
+    is_as_saved.then_some((file, source)).ok_or_else(changed)
 }

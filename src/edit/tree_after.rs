@@ -27,8 +27,8 @@ impl<'e> TreeAfter<'e> {
             let path = edit.path.as_str();
             let head = Some(folded(path)).filter(|(_, name)| name == "head");
             let others = ancestors(path).chain([path]).map(folded);
-            let others = others.filter(|(_, name)| REPOSITORY.contains(&name.as_str()));
-            head.into_iter().chain(others)
+            let is_other = |(_, name): &(_, String)| REPOSITORY.contains(&name.as_str());
+            head.into_iter().chain(others.filter(is_other))
         });
         Self {
             root,

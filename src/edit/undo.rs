@@ -61,7 +61,7 @@ pub fn is_undone(tree: Tree<'_>, folder: &str, changes: &ChangeLog) -> Result<bo
 /// given. Without a journal, a kill leaves the project half restored: the last resort on a full disk.
 ///
 /// # Errors
-/// When a file has changed since the run, or any step fails; the tree is then unchanged.
+/// Fails if a file has changed since the run, or any step fails; the tree is then unchanged.
 pub fn undo(
     tree: Tree<'_>,
     folder: &str,

@@ -56,9 +56,9 @@ pub struct UndoLog<'r> {
     beside_keys: bool,
     /// The number of saved files.
     kept: u32,
-    /// The states that replies gave files in another tree, before a build there made of them what is applied.
+    /// The states that replies gave files in a scratch tree, where a build may change them before they are applied.
     replied: BTreeMap<String, Digest>,
-    /// True if what is written comes from an agent, whose replies do not give it as a whole.
+    /// True if an agent writes the files, so that no reply contains them as a whole.
     pub is_agents: bool,
 }
 
@@ -89,7 +89,7 @@ impl<'r> UndoLog<'r> {
         self.own.held().map(Root::at)
     }
 
-    /// Records that a reply gave these files these contents in another tree, whose files are applied next.
+    /// Records the contents that a reply gave these files in a scratch tree, whose files are applied next.
     pub fn replied<'e>(&mut self, files: impl Iterator<Item = (&'e str, &'e str)>) {
         let files = files.map(|(path, content)| (path.to_owned(), Digest::of(content.as_bytes())));
         self.replied = files.collect();
@@ -115,11 +115,11 @@ impl<'r> UndoLog<'r> {
         steps: &[FileOperation<'_>],
     ) -> Result<Vec<Option<Before>>, ApplyError> {
         let mut number = self.kept;
-        let numbers = steps.iter().map(|step| {
+        let mut next = |step: &FileOperation<'_>| {
             number += u32::from(step.present.is_some());
             number
-        });
-        let numbers: Vec<u32> = numbers.collect();
+        };
+        let numbers: Vec<u32> = steps.iter().map(&mut next).collect();
         self.kept = number;
         let this = &*self;
         let kept = in_parallel(steps.len(), |share| {
@@ -178,8 +178,8 @@ impl<'r> UndoLog<'r> {
     /// Opens the directory of saved files, creating it if missing.
     fn open_vault(&self, beside_keys: bool) -> io::Result<OwnedFd> {
         if beside_keys {
-            let root = Root::open(self.own.home())?;
-            return Ok(root.ensure_directory_of_ours(&vault(&self.folder, true))?);
+            return Ok(Root::open(self.own.home())?
+                .ensure_directory_of_ours(&vault(&self.folder, true))?);
         }
         Ok(self.open()?.ensure_directory_of_ours(REPLACED)?)
     }
@@ -201,8 +201,8 @@ impl<'r> UndoLog<'r> {
         let holds_key = |path: &str| self.redactor.find(path).next().is_some();
         self.beside_keys |= steps.iter().any(|step| holds_key(step.path));
         for ((step, before), digest) in steps.iter().zip(kept).zip(digests) {
-            let change = self.changes.files.entry(step.path.to_owned());
-            let change = change.or_insert_with(|| LoggedChange {
+            let entry = self.changes.files.entry(step.path.to_owned());
+            let change = entry.or_insert_with(|| LoggedChange {
                 before: before.clone(),
                 ..LoggedChange::default()
             });
@@ -229,34 +229,32 @@ impl<'r> UndoLog<'r> {
     /// Removes the last entry, which was not carried out. If the log cannot be written, it lists too much, which undo
     /// detects.
     pub(super) fn retract(&mut self) {
-        let Some(previous) = self.previous.take() else {
-            return;
-        };
-        self.changes = previous;
-        if self.changes.files.is_empty() {
-            let _ = self.remove(self.beside_keys);
-        } else {
-            let _ = self.save();
+        if let Some(previous) = self.previous.take() {
+            self.changes = previous;
+            let _ = if self.changes.files.is_empty() {
+                self.remove(self.beside_keys)
+            } else {
+                self.save().map(drop)
+            };
         }
     }
 
     /// Forgets all changes, which have never reached the project.
     pub fn forget(&mut self) {
-        let beside_keys = self.beside_keys;
         self.changes = ChangeLog::none();
-        // What stays describes changes that undo finds to be undone.
-        let _ = self.remove(beside_keys);
+        // If this fails, the file lists changes that undo finds already undone.
+        let _ = self.remove(self.beside_keys);
     }
 
-    /// Records the modes that files have below `root` as those before the run: somebody may have changed them there.
+    /// Records the current modes of the files below `root` as those before the run: they may have been changed there.
     ///
     /// # Errors
-    /// When the log cannot be written.
+    /// Fails if the log cannot be written.
     pub fn adopt_modes(&mut self, root: &Path) -> io::Result<()> {
         let root = Root::open(root)?;
         let (mut directory, mut news) = (OpenDirectory::default(), false);
         for (path, change) in &mut self.changes.files {
-            // Whatever else is there now is nothing that the run may replace.
+            // The run may not replace anything but a file.
             if let Some(before) = &mut change.before
                 && let Ok(PathEntry::File(file)) = directory.entry(&root, path)
             {
@@ -296,7 +294,7 @@ impl<'r> UndoLog<'r> {
     /// with it. Files unchanged since `installed` are skipped.
     ///
     /// # Errors
-    /// When a file cannot be examined, or the log cannot be written.
+    /// Fails if a file cannot be examined, or the log cannot be written.
     pub fn observe(&mut self, installed: Stamp) -> io::Result<()> {
         let root = Root::open(&self.root)?;
         let mut directory = OpenDirectory::default();
@@ -407,7 +405,7 @@ pub fn locate(root: &Path, folder: &str) -> Option<PathBuf> {
 /// Reads the undo log of the run in `folder`, relative to the root; `None` if it has none.
 ///
 /// # Errors
-/// When it cannot be read, or is not in this program's format.
+/// Fails if it cannot be read, or is not in this program's format.
 pub fn read(root: &Path, folder: &str) -> Result<Option<ChangeLog>, UndoLogError> {
     let Some(path) = locate(root, folder) else {
         return Ok(None);

@@ -161,7 +161,7 @@ impl PathPolicy {
     /// The policy for replies in the project at `root`, an absolute path.
     ///
     /// # Errors
-    /// When the root or one of git's ignore files cannot be read.
+    /// Fails if the root or one of git's ignore files cannot be read.
     pub fn load(root: &Path, program: Option<&Path>) -> Result<Self, VerifyError> {
         Self::of(PathScope::Reply, root, program)
     }
@@ -179,11 +179,12 @@ impl PathPolicy {
         let failed = || PathError::of("look at", root);
         let metadata = root.metadata().map_err(failed())?;
         let directories = scope.directories().iter();
-        let protected = directories.map(|name| (*name, Rule::ProtectedDirectory));
-        let protected = protected.chain([(".git", Rule::ProtectedGit)]);
-        let identified = protected.filter_map(|(name, rule)| {
-            Some((file_id(&root.join(name).symlink_metadata().ok()?), rule))
-        });
+        let protected = directories
+            .map(|name| (*name, Rule::ProtectedDirectory))
+            .chain([(".git", Rule::ProtectedGit)])
+            .filter_map(|(name, rule)| {
+                Some((file_id(&root.join(name).symlink_metadata().ok()?), rule))
+            });
         let program = program.map(|path| {
             let metadata = path.metadata().ok();
             (path.to_owned(), metadata.as_ref().map(file_id))
@@ -196,7 +197,7 @@ impl PathPolicy {
             mount: mount_of(root, &metadata).map_err(failed())?,
             ignored: IgnoreRules::load(root)?,
             program,
-            protected: identified.collect(),
+            protected: protected.collect(),
             directories: RefCell::default(),
             names: RefCell::default(),
             root: root.to_path_buf(),
@@ -219,8 +220,7 @@ impl PathPolicy {
     }
 
     fn is_unseen(&self, path: &str) -> bool {
-        let seen = self.seen.as_ref();
-        seen.is_some_and(|seen| !seen.contains(path))
+        matches!(&self.seen, Some(seen) if !seen.contains(path))
     }
 
     /// Verifies a reply as a whole.
@@ -243,18 +243,18 @@ impl PathPolicy {
         }
         let mut looked_at = Vec::new();
         for edit in &reply.edits {
-            let failed = || PathError::of("look at", &edit.path);
             match self.present(&edit.path)? {
                 Err(kind) => faults.push(edit.fault(kind)),
-                // Replacements are located in what was shown.
+                // Replacements are located only in lines that were shown.
                 Ok(Some(_)) if edit.parts.is_empty() && self.is_unseen(&edit.path) => {
                     faults.push(edit.fault(breach(&edit.path, Rule::NotShown)));
                 }
                 Ok(present) => {
                     let warnings = &mut verified.warnings;
                     warnings.extend(self.beyond_replies(&edit.path)?);
-                    let lost = self.compare(edit, present, &reply.edits, warnings);
-                    let lost = lost.map_err(failed())?;
+                    let lost = self
+                        .compare(edit, present, &reply.edits, warnings)
+                        .map_err(PathError::of("look at", &edit.path))?;
                     looked_at.push(lost.is_some().then_some(present));
                     faults.extend(lost.into_iter().flatten());
                 }
@@ -262,7 +262,7 @@ impl PathPolicy {
         }
         for edit in reply.unlocated {
             if let Some(kind) = self.present(&edit.path)?.err() {
-                // These tell lines of a file that no reply may name.
+                // These reveal lines of a file that no reply may name.
                 faults.retain(|fault| !fault.is_unlocated(&edit.path));
                 faults.push(edit.fault(kind));
             }
@@ -351,11 +351,11 @@ impl PathPolicy {
             EditKind::Write(text) if other.path != *path => Some(text.as_str()),
             _ => None,
         });
-        let in_parts = edit.parts.iter().flat_map(|part| {
+        let mut in_parts = Vec::new();
+        for part in &edit.parts {
             let lost = self.guard.loss_in_part(path, &part.find, &part.put);
-            lost.into_iter().map(|fault| fault.behind(part.put_line()))
-        });
-        let in_parts: Vec<ReplyFault> = in_parts.collect();
+            in_parts.extend(lost.into_iter().map(|fault| fault.behind(part.put_line())));
+        }
         if !in_parts.is_empty() {
             return Ok(Some(in_parts));
         }
@@ -478,8 +478,8 @@ impl PathPolicy {
             return Ok(*is_there);
         }
         let is_there = self.inspect_directory(path)?;
-        let mut known = self.directories.borrow_mut();
-        known.insert(path.to_owned(), is_there);
+        let known = &self.directories;
+        known.borrow_mut().insert(path.to_owned(), is_there);
         Ok(is_there)
     }
 
