@@ -87,11 +87,11 @@ fn closed(schema: &Value) -> Value {
     const BOUNDS: [&str; 4] = ["maxItems", "maxLength", "maximum", "minimum"];
     match schema {
         Value::Object(fields) => {
-            let fields = fields
+            let mut schema: Value = fields
                 .iter()
-                .filter(|(name, _)| !BOUNDS.contains(&&***name));
-            let fields = fields.map(|(name, value)| (name.clone(), closed(value)));
-            let mut schema = Value::Object(fields.collect());
+                .filter(|(name, _)| !BOUNDS.contains(&&***name))
+                .map(|(name, value)| (name.clone(), closed(value)))
+                .collect();
             if schema["properties"].is_object() {
                 schema["additionalProperties"] = false.into();
             }
@@ -181,8 +181,10 @@ impl Wire for Anthropic {
             // Thinking is left out of the answer unless its display is requested.
             json!({"type": "adaptive", "display": "summarized"})
         });
-        let schema = form.schema.as_ref();
-        let schema = schema.filter(|_| manner.constraint == Constraint::Schema);
+        let schema = form
+            .schema
+            .as_ref()
+            .filter(|_| manner.constraint == Constraint::Schema);
         let most = request.max_output_tokens.or(spec.max_output_tokens);
         let body = MessagesBody {
             model: &spec.id,
@@ -208,11 +210,10 @@ impl Wire for Anthropic {
     fn read_reply(&self, json: &[u8]) -> Result<Reply, ModelError> {
         let answer: MessageAnswer<'_> = parse_answer(json)?;
         self.check(&answer.error)?;
-        let told = &answer.usage;
         let spent = Spent {
-            usage: told.is_object().then(|| usage(told)),
+            usage: answer.usage.is_object().then(|| usage(&answer.usage)),
             model_version: answer.model,
-            tier: told["service_tier"].as_str().and_then(Tier::told),
+            tier: answer.usage["service_tier"].as_str().and_then(Tier::parse),
         };
         let blocks = answer.content.into_iter().flatten();
         RawReply {
@@ -268,17 +269,17 @@ impl<'a> AnswerBlock<'a> {
 
 /// Reads the usage. `input_tokens` excludes tokens read from or written to the cache, and `output_tokens` includes
 /// thinking; in [`Usage`], it is the other way round.
-fn usage(told: &Value) -> Usage {
-    let cached = count(&told["cache_read_input_tokens"]);
-    let written = count(&told["cache_creation_input_tokens"]);
-    let thoughts = count(&told["output_tokens_details"]["thinking_tokens"]);
+fn usage(json: &Value) -> Usage {
+    let cached = count(&json["cache_read_input_tokens"]);
+    let written = count(&json["cache_creation_input_tokens"]);
+    let thoughts = count(&json["output_tokens_details"]["thinking_tokens"]);
     Usage {
-        input_tokens: count(&told["input_tokens"])
+        input_tokens: count(&json["input_tokens"])
             .saturating_add(cached)
             .saturating_add(written),
         cached_tokens: cached,
         cache_write_tokens: written,
         thought_tokens: thoughts,
-        output_tokens: count(&told["output_tokens"]).saturating_sub(thoughts),
+        output_tokens: count(&json["output_tokens"]).saturating_sub(thoughts),
     }
 }

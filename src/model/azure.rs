@@ -41,7 +41,7 @@ pub fn azure_spec(endpoint: &Endpoint, deployment: &str, api_version: Option<&st
 /// Checks that the names that become part of the URL need no escaping there.
 ///
 /// # Errors
-/// When one of the names needs escaping.
+/// Fails if one of the names needs escaping.
 fn check(spec: &ModelSpec) -> Result<(), String> {
     if spec.reasoning_effort.is_some() || spec.tier != Tier::Standard {
         let fields = "`reasoningEffort` and `serviceTier`";
@@ -159,8 +159,7 @@ impl Wire for Azure {
     /// Azure's gateway sends its own errors without the `error` object around them.
     fn read_failure(&self, json: &[u8]) -> VendorError {
         let answer: Value = serde_json::from_slice(without_mark(json)).unwrap_or_default();
-        let wrapped = answer.get("error");
-        self.told(wrapped.unwrap_or(&answer))
+        self.read_error(answer.get("error").unwrap_or(&answer))
     }
 
     fn vendor_error(&self, error: &Value) -> VendorError {

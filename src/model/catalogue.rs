@@ -63,18 +63,16 @@ pub struct Retirement {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Afterwards {
-    /// The successor answers them.
+    /// The successor answers the calls.
     Answered,
-    /// They fail.
+    /// The calls fail.
     Gone,
 }
 
 fn read(json: &str) -> serde_json::Result<Vec<(String, Known)>> {
     let file: File<'_> = serde_json::from_str(json)?;
-    let models = file.models.0.into_iter();
-    models
-        .map(|(name, known)| Ok((name, serde_json::from_str(known.get())?)))
-        .collect()
+    let entry = |(name, known): (_, &RawValue)| Ok((name, serde_json::from_str(known.get())?));
+    file.models.0.into_iter().map(entry).collect()
 }
 
 /// Returns the facts about the model that the vendor calls `id`.
@@ -99,10 +97,8 @@ pub fn takes_cache_marks(id: &str) -> bool {
 
 /// The names of all models with an entry, separated by commas.
 pub fn names() -> String {
-    let models = CATALOGUE.iter();
-    let models = models.filter(|(_, known)| known.entry.is_some());
-    let names: Vec<&str> = models.map(|(name, _)| name.as_str()).collect();
-    names.join(", ")
+    let name = |(name, known): &'static (String, Known)| known.entry.as_ref().map(|_| &**name);
+    Vec::from_iter(CATALOGUE.iter().filter_map(name)).join(", ")
 }
 
 /// The successor to a model that is retired or soon will be.

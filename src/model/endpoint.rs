@@ -10,7 +10,7 @@ use crate::sys::http::endpoint::{Endpoint, EndpointProblem};
 /// carry a key.
 ///
 /// # Errors
-/// When the base URL cannot be used.
+/// Fails if the base URL cannot be used.
 pub fn of(
     spec: &ModelSpec,
     environment: &Environment,
@@ -31,12 +31,11 @@ pub fn of(
     if !vendor.is_local {
         return Endpoint::parse(variable, value, has_key);
     }
-    let not_a_url = || EndpointProblem::NotAUrl {
+    let url = ollama_host::base_url(value).ok_or_else(|| EndpointProblem::NotAUrl {
         variable: variable.to_owned(),
         value: value.to_owned(),
         example: "127.0.0.1:11434",
-    };
-    let url = ollama_host::base_url(value).ok_or_else(not_a_url)?;
+    })?;
     Endpoint::parse(variable, &url, has_key)
 }
 

@@ -42,7 +42,7 @@ pub struct VendorError {
 }
 
 impl VendorError {
-    /// Adds what a status says of the quota: messages speak of credits that are used up, which no code tells.
+    /// Takes the status into account: of credits that are used up, some vendors tell only by the status or a message.
     pub(super) fn with_status(mut self, status: u16) -> Self {
         let is_spent =
             |text: &Option<String>| text.as_deref().is_some_and(|text| SPENT.is_match(text));
@@ -60,7 +60,7 @@ impl VendorError {
         message.is_some_and(|message| message.starts_with("Request too large"))
     }
 
-    /// Returns whether the prompt was rejected for what it is about.
+    /// Returns whether the prompt was rejected for its content.
     fn is_flagged(&self) -> bool {
         matches!(
             self.code.as_deref(),
@@ -68,7 +68,7 @@ impl VendorError {
         )
     }
 
-    /// Returns whether the quota is spent, but is refilled in time: that of a day.
+    /// Returns whether the spent quota is one that is refilled every day.
     fn is_refilled(&self) -> bool {
         self.quota_spent && self.is_rate_limit
     }
@@ -252,8 +252,8 @@ impl Diagnostic for ModelError {
             Self::Interrupted(interrupted) => interrupted.code(),
             _ if self.is_local() => None,
             _ => {
-                let status = self.http_status();
-                let status = status.map_or(String::new(), |status| format!("/{status}"));
+                let detail = |status| format!("/{status}");
+                let status = self.http_status().map_or(String::new(), detail);
                 Some(Box::new(format!("model-failed/{}{status}", self.reason())))
             }
         }
@@ -279,7 +279,7 @@ impl ModelError {
         matches!(self, Self::Status { vendor, .. } | Self::ErrorInAnswer(vendor) if is_it(vendor))
     }
 
-    /// Returns the reason's name in the contract; behind a slash, that trying again may help.
+    /// Returns the reason's name in the contract, with `/later` or `/never` where it differs from others of the reason.
     fn reason(&self) -> &str {
         match self {
             Self::Status { .. } if self.refuses_key() => "key-rejected",
@@ -372,16 +372,15 @@ impl ModelError {
         }
     }
 
-    /// The JSON that the vendor sent instead of a reply; `None` if what it sent is not JSON.
+    /// The vendor's answer in place of a reply, if that is JSON.
     pub fn answer(&self) -> Option<&[u8]> {
         let answer = match self {
             Self::Status { answer, .. } => answer,
             Self::NoTimeLeft { error, .. } => return error.answer(),
             _ => return None,
         };
-        let is_json =
-            serde_json::from_slice::<serde::de::IgnoredAny>(text::without_mark(answer)).is_ok();
-        is_json.then_some(answer)
+        serde_json::from_slice::<serde::de::IgnoredAny>(text::without_mark(answer)).ok()?;
+        Some(answer)
     }
 
     /// Returns whether the server is overloaded at present; another model may have capacity.
@@ -405,9 +404,8 @@ impl ModelError {
                 answer,
                 ..
             } => {
-                let names = ["service_tier", "serviceTier"];
-                let mut names = names.iter();
-                names.any(|name| memmem::find(answer, name.as_bytes()).is_some())
+                let names = |name| memmem::find(answer, name).is_some();
+                names(b"service_tier".as_slice()) || names(b"serviceTier")
             }
             Self::Status { vendor, .. } => self.is_overload() && !vendor.is_rate_limit,
             _ => false,

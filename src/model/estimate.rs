@@ -26,10 +26,8 @@ const LONGEST_ANSWER: u64 = 128_000;
 /// Estimates the tokens of `prompt`, part by part.
 pub fn measure(prompt: &Prompt<'_>) -> Size {
     let tokens = |pieces: &[Cow<'_, str>]| pieces.iter().map(|piece| tokens::count(piece)).sum();
-    let parts = prompt.sections().into_iter();
-    let parts: Vec<(_, u64)> = parts
-        .map(|(name, pieces)| (name, tokens(&pieces)))
-        .collect();
+    let part = |(name, pieces): (_, Vec<_>)| (name, tokens(&pieces));
+    let parts: Vec<(_, u64)> = prompt.sections().into_iter().map(part).collect();
     Size {
         tokens: parts.iter().map(|part| part.1).sum::<u64>() + FRAMING,
         parts,
@@ -139,9 +137,10 @@ pub fn likely(size: &Size, spec: &ModelSpec, price: &Price, answer: u64) -> Usd 
 
 /// Returns the maximum cost of a call, for calls whose cost is not reported.
 pub fn dearest(size: &Size, spec: &ModelSpec) -> Usd {
-    let range = spec.price.map(|price| first_call(size, spec, &price));
-    let range = range.map(|range| range.most.unwrap_or(range.least));
-    range.unwrap_or_default()
+    spec.price.map_or(Usd::ZERO, |price| {
+        let range = first_call(size, spec, &price);
+        range.most.unwrap_or(range.least)
+    })
 }
 
 /// Estimates the cost of the first call and all repairs, each at its model's price. A repair sends the first prompt

@@ -235,11 +235,11 @@ impl Wire for Gemini {
     fn read_reply(&self, json: &[u8]) -> Result<Reply, ModelError> {
         let answer: GeminiAnswer<'_> = parse_answer(json)?;
         self.check(&answer.error)?;
-        let told = answer.usage_metadata;
+        let metadata = answer.usage_metadata;
         let spent = Spent {
-            usage: told.is_object().then(|| usage(&told)),
+            usage: metadata.is_object().then(|| usage(&metadata)),
             model_version: answer.model_version,
-            tier: told["serviceTier"].as_str().and_then(Tier::told),
+            tier: metadata["serviceTier"].as_str().and_then(Tier::parse),
         };
         if let Some(reason) = answer.prompt_feedback["blockReason"].as_str() {
             let (finish, spent) = (one_line(reason), spent.into());
@@ -251,10 +251,10 @@ impl Wire for Gemini {
                 spent: spent.into(),
             });
         };
-        let said = candidate.content.and_then(|content| content.parts);
         let (mut parts, mut is_ordered) = (Vec::new(), false);
-        let said = said.into_iter().flatten();
-        for part in said.filter(|part| part.thought != Some(true)) {
+        let said = candidate.content.and_then(|content| content.parts);
+        let is_answer = |part: &CandidatePart<'_>| part.thought != Some(true);
+        for part in said.unwrap_or_default().into_iter().filter(is_answer) {
             if let Some(data) = part.thought_signature {
                 is_ordered = true;
                 parts.push(RawPart::Thought(Thought::Sealed { data }));
@@ -434,15 +434,15 @@ fn function_response(result: &CallResult, names: &ToolNames<'_>) -> Value {
     object(json!({"id": id, "name": plain_name(name), "response": {outcome: result.text}}))
 }
 
-fn usage(told: &Value) -> Usage {
-    let tool_prompt = count(&told["toolUsePromptTokenCount"]);
+fn usage(json: &Value) -> Usage {
+    let tool_prompt = count(&json["toolUsePromptTokenCount"]);
     Usage {
-        input_tokens: count(&told["promptTokenCount"]).saturating_add(tool_prompt),
-        cached_tokens: count(&told["cachedContentTokenCount"]),
+        input_tokens: count(&json["promptTokenCount"]).saturating_add(tool_prompt),
+        cached_tokens: count(&json["cachedContentTokenCount"]),
         // The vendor does not bill cache writes.
         cache_write_tokens: 0,
-        thought_tokens: count(&told["thoughtsTokenCount"]),
-        output_tokens: count(&told["candidatesTokenCount"]),
+        thought_tokens: count(&json["thoughtsTokenCount"]),
+        output_tokens: count(&json["candidatesTokenCount"]),
     }
 }
 

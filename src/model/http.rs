@@ -53,9 +53,9 @@ pub struct HttpModel<'a> {
     /// The features that requests use; those that the server rejects are dropped.
     manner: Cell<Manner>,
     timeout: Duration,
-    /// The end of all calls, if it is not that of each.
+    /// The time at which all calls end, if set.
     deadline: Option<Duration>,
-    /// The pace that it keeps with other processes.
+    /// The pace that it shares with other processes.
     pace: Option<Pace>,
     /// The size of the last request's body, in bytes.
     sent: Cell<u64>,
@@ -133,8 +133,7 @@ impl<'a> HttpModel<'a> {
     /// Returns the time to wait before a call, to keep the pace; at most the time limit of a call.
     fn pause(&self) -> Duration {
         let until = self.pace.as_ref().and_then(Pace::until);
-        let wait = until.map(|until| until.signed_duration_since(self.clock.now()));
-        let wait = wait.and_then(|wait| wait.to_std().ok());
+        let wait = until.and_then(|until| (until - self.clock.now().to_utc()).to_std().ok());
         wait.unwrap_or_default().min(self.timeout)
     }
 
@@ -158,8 +157,8 @@ impl<'a> HttpModel<'a> {
         listener: &dyn Listener,
     ) -> Result<Answer, TryError> {
         self.server.client.silence.allow(None);
-        let response = self.server.client.call(|| self.send(request, left));
-        let response = response.map_err(|error| self.failed(error))?;
+        let called = self.server.client.call(|| self.send(request, left));
+        let response = called.map_err(|error| self.failed(error))?;
         let status = response.status().as_u16();
         let headers = response.headers();
         let tokens = self.sent.get() / BYTES_PER_TOKEN;
@@ -167,27 +166,32 @@ impl<'a> HttpModel<'a> {
         self.hold(rate_limit::reset(|name| header(headers, name), now, tokens));
         let pieces = Pieces::of(header(headers, "content-type"), self.server.wire);
         if response.status().is_success() {
-            let tier = self.server.wire.tier_header();
-            let tier = tier.and_then(|name| Tier::told(header(headers, name)?.trim()));
-            let answer = if let Some(pieces) = pieces {
-                self.read_stream(response, pieces, listener)
-            } else {
-                let body = self.server.client.read_body(response, ANSWER_LIMIT);
-                body.map_err(|error| self.failed(error))
+            let tier_header = self.server.wire.tier_header();
+            let tier = tier_header.and_then(|name| Tier::parse(header(headers, name)?.trim()));
+            let read = match pieces {
+                Some(pieces) => self.read_stream(response, pieces, listener),
+                None => self
+                    .server
+                    .client
+                    .read_body(response, ANSWER_LIMIT)
+                    .map_err(|error| self.failed(error)),
             };
-            let answer = answer.map(|json| Answer { json, tier });
-            return answer.map_err(|failed| TryError {
-                is_retryable: failed.is_retryable && !request.once,
-                ..failed
-            });
+            return match read {
+                Ok(json) => Ok(Answer { json, tier }),
+                Err(failed) => Err(TryError {
+                    is_retryable: failed.is_retryable && !request.once,
+                    ..failed
+                }),
+            };
         }
         let advice = Advice::read(|name| header(headers, name), now);
         // The status matters even if the body of an error cannot be read.
-        let body = self.server.client.read_body(response, FAILURE_LIMIT);
-        let body = body.or_else(|error| match error {
-            HttpError::Interrupted(_) | HttpError::TimedOut => Err(self.failed(error)),
-            _ => Ok(Vec::new()),
-        })?;
+        let body = match self.server.client.read_body(response, FAILURE_LIMIT) {
+            Err(error @ (HttpError::Interrupted(_) | HttpError::TimedOut)) => {
+                return Err(self.failed(error));
+            }
+            read => read.unwrap_or_default(),
+        };
         let mut vendor = self.server.wire.read_failure(&body).with_status(status);
         vendor.hint = self.server.wire.hint(status, vendor.code.as_deref());
         if vendor.message.is_none() && !body.trim_ascii().is_empty() {
@@ -226,27 +230,24 @@ impl<'a> HttpModel<'a> {
         let Err(TryError { error, .. }) = answer else {
             return None;
         };
-        let line;
         let (status, told) = match error {
-            ModelError::Status { status, answer, .. } => (*status, &**answer),
-            ModelError::ErrorInAnswer(_) => {
-                line = error.to_string();
-                (LINE, line.as_bytes())
-            }
+            ModelError::Status { status, answer, .. } => (*status, answer.to_vec()),
+            ModelError::ErrorInAnswer(_) => (LINE, error.to_string().into_bytes()),
             _ => return None,
         };
-        let names = |field: &str| status != LINE && memmem::find(told, field.as_bytes()).is_some();
+        let names = |field: &str| status != LINE && memmem::find(&told, field.as_bytes()).is_some();
         let names_nothing = || {
-            let vendor = self.server.wire.read_failure(told);
+            let vendor = self.server.wire.read_failure(&told);
             vendor.message.is_none() && vendor.code.is_none()
         };
         let manner = self.manner.get();
-        let weaker = manner.constraint.weaker();
-        let weaker = weaker.filter(|_| request.form.schema.is_some());
-        let weaker = weaker.map(|constraint| Manner {
-            constraint,
-            ..manner
-        });
+        let constraint = manner.constraint.weaker();
+        let weaker = constraint
+            .filter(|_| request.form.schema.is_some())
+            .map(|constraint| Manner {
+                constraint,
+                ..manner
+            });
         let asks_usage =
             manner.delivery == Delivery::Streamed && self.spec.provider.vendor().is_shared;
         let plainly = asks_usage.then_some(Manner {
@@ -260,7 +261,7 @@ impl<'a> HttpModel<'a> {
         });
         match status {
             400 | 422 if names("temperature") && unheated.is_some() => unheated,
-            _ if weaker.is_some() && refuses_schema(status, &String::from_utf8_lossy(told)) => {
+            _ if weaker.is_some() && refuses_schema(status, &String::from_utf8_lossy(&told)) => {
                 weaker
             }
             422 => plainly,
@@ -283,12 +284,12 @@ impl<'a> HttpModel<'a> {
         let url = server
             .wire
             .url(&server.client.endpoint, spec, manner.delivery);
-        let call = server.client.agent.post(url);
-        let call = call
+        let post = server.client.agent.post(url);
+        let call = post
             .header("content-type", "application/json")
             .header("content-length", body.length.to_string());
-        let call = server.prepared(call, spec, Some(left));
-        call.send(SendBody::from_owned_reader(body))
+        let prepared = server.prepared(call, spec, Some(left));
+        prepared.send(SendBody::from_owned_reader(body))
     }
 
     /// Reads and assembles a streamed answer. One that is cut short counts as none.
@@ -413,9 +414,11 @@ impl Model for HttpModel<'_> {
             }
             // The sub-second part of the clock is random enough, since jitter only keeps clients apart.
             let jitter = f64::from(self.clock.now().timestamp_subsec_micros()) / 1e6;
-            let wait = failed.wait.filter(|wait| !wait.is_zero());
-            let wait = wait.unwrap_or_else(|| retry::backoff(tries, jitter));
-            let mut wait = wait.max(self.pause());
+            let mut wait = failed
+                .wait
+                .filter(|wait| !wait.is_zero())
+                .unwrap_or_else(|| retry::backoff(tries, jitter))
+                .max(self.pause());
             // Others may slow down the pace meanwhile.
             while !wait.is_zero() {
                 if wait > left() {
@@ -484,7 +487,7 @@ impl Pieces {
     }
 }
 
-/// Limit on what is kept of a response without events, in bytes.
+/// Maximum number of bytes kept of a response without events.
 const FAILURE_HEAD: usize = 64 << 10;
 /// Number of bytes read from a stream at a time.
 const STREAM_CHUNK: usize = 16 << 10;

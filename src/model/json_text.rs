@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 /// Appends the string denoted by `literal` to `text`.
 ///
 /// # Errors
-/// When the literal is not a string, or contains half a surrogate pair.
+/// Fails if the literal is not a string, or contains half a surrogate pair.
 pub fn append(text: &mut String, literal: &RawValue) -> serde_json::Result<()> {
     let whole = literal.get();
     let Some(mut rest) = whole

@@ -69,15 +69,10 @@ pub enum Role {
     Tool,
 }
 
-impl Role {
-    /// The role's name, as shown in logs.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::System => "system",
-            Self::User => "user",
-            Self::Assistant => "assistant",
-            Self::Tool => "tool",
-        }
+impl fmt::Display for Role {
+    /// Formats the role's name for logs.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
     }
 }
 
@@ -273,12 +268,10 @@ impl<'a> Message<'a> {
     /// Splits the message's text at its cache marks; without marks, it is one segment. Each segment but the last ends
     /// at a mark, and the last one does if the message ends with a mark.
     pub fn segments(&self) -> Vec<Words<'_>> {
-        let parts = self.parts.strip_suffix(&[Part::CacheMark]);
-        let parts = parts.unwrap_or(&self.parts);
-        parts
-            .split(|part| *part == Part::CacheMark)
-            .map(Words)
-            .collect()
+        let is_mark = |part: &Part<'_>| *part == Part::CacheMark;
+        let unmarked = self.parts.strip_suffix(&[Part::CacheMark]);
+        let segments = unmarked.unwrap_or(&self.parts).split(is_mark);
+        segments.map(Words).collect()
     }
 
     /// Returns whether the message ends with a cache mark.
@@ -332,17 +325,14 @@ impl<'a> Message<'a> {
 
 /// Applies `change` to every string in a JSON value.
 fn changed<'a>(value: Value, change: &impl Fn(Cow<'a, str>) -> Cow<'a, str>) -> Value {
+    let each = |value| changed(value, change);
     match value {
         Value::String(text) => change(text.into()).into_owned().into(),
-        Value::Array(values) => {
-            let values = values.into_iter();
-            values.map(|value| changed(value, change)).collect()
-        }
-        Value::Object(fields) => {
-            let fields = fields.into_iter();
-            let fields = fields.map(|(name, value)| (name, changed(value, change)));
-            Value::Object(fields.collect())
-        }
+        Value::Array(values) => values.into_iter().map(each).collect(),
+        Value::Object(fields) => fields
+            .into_iter()
+            .map(|(name, value)| (name, each(value)))
+            .collect(),
         other => other,
     }
 }

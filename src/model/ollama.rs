@@ -101,16 +101,15 @@ impl Wire for Ollama {
         let form = &request.form;
         let schema = form.schema.as_ref();
         // The API cannot describe tools without allowing calls.
-        let tools = form.tools.iter();
-        let tools = tools.filter(|_| form.tool_choice == ToolChoice::Auto);
-        let tools: Vec<Value> = tools.map(openai::body_tool).collect();
+        let may_call = form.tool_choice == ToolChoice::Auto && !form.tools.is_empty();
+        let tools = || Value::from_iter(form.tools.iter().map(openai::body_tool));
         let body = ChatBody {
             messages: body_messages(&request.messages),
             rest: object(json!({
                 "model": spec.id,
                 "stream": true,
                 "format": manner.constraint.ask(schema, Value::clone, json!("json")),
-                "tools": (!tools.is_empty()).then_some(tools),
+                "tools": may_call.then(tools),
                 "think": spec.reasoning_effort.map(think),
                 "keep_alive": spec.keep_alive,
                 // Otherwise, Ollama drops the start of the prompt when prompt and answer do not fit.
@@ -153,7 +152,7 @@ impl Wire for Ollama {
     }
 
     /// Ollama's errors are plain sentences; newer versions pass on their runner's JSON as one.
-    fn told(&self, error: &Value) -> VendorError {
+    fn read_error(&self, error: &Value) -> VendorError {
         let Some(sentence) = text(error) else {
             return self.vendor_error(error);
         };

@@ -171,9 +171,10 @@ impl Dialect {
         }));
         update(&mut rest, &self.rest);
         let messages = request.messages.iter();
-        let messages = messages.flat_map(|message| body_messages(message, &self));
         let body = ChatBody {
-            messages: messages.collect(),
+            messages: messages
+                .flat_map(|message| body_messages(message, &self))
+                .collect(),
             rest,
         };
         serde_json::to_writer(out, &body)
@@ -228,7 +229,7 @@ impl Wire for OpenAi {
         let spent = Spent {
             usage: answer.usage.is_object().then(|| usage(&answer.usage)),
             model_version: answer.model,
-            tier: answer.service_tier.as_str().and_then(Tier::told),
+            tier: answer.service_tier.as_str().and_then(Tier::parse),
         };
         let Some(choice) = answer.choices.into_iter().flatten().next() else {
             return Err(ModelError::Empty {
@@ -277,25 +278,27 @@ impl Wire for OpenAi {
 
 /// Lists what a content filter found, by category: `filtered: violence (high), jailbreak`.
 pub(super) fn filtered(results: &Value) -> Option<String> {
-    let found = results.as_object().into_iter().flatten();
-    let found = found.filter(|(_, result)| result["filtered"] == true);
-    let found = found.map(|(category, result)| match result["severity"].as_str() {
-        Some(severity) => format!("{category} ({severity})"),
-        None => category.clone(),
-    });
-    let found: Vec<String> = found.collect();
+    let found: Vec<String> = results
+        .as_object()?
+        .iter()
+        .filter(|(_, result)| result["filtered"] == true)
+        .map(|(category, result)| match result["severity"].as_str() {
+            Some(severity) => format!("{category} ({severity})"),
+            None => category.clone(),
+        })
+        .collect();
     (!found.is_empty()).then(|| format!("filtered: {}", found.join(", ")))
 }
 
 /// Reads the usage: `completion_tokens` includes thinking, [`Usage::output_tokens`] does not.
-fn usage(told: &Value) -> Usage {
-    let thoughts = count(&told["completion_tokens_details"]["reasoning_tokens"]);
+fn usage(json: &Value) -> Usage {
+    let thoughts = count(&json["completion_tokens_details"]["reasoning_tokens"]);
     Usage {
-        input_tokens: count(&told["prompt_tokens"]),
-        cached_tokens: count(&told["prompt_tokens_details"]["cached_tokens"]),
-        cache_write_tokens: count(&told["prompt_tokens_details"]["cache_write_tokens"]),
+        input_tokens: count(&json["prompt_tokens"]),
+        cached_tokens: count(&json["prompt_tokens_details"]["cached_tokens"]),
+        cache_write_tokens: count(&json["prompt_tokens_details"]["cache_write_tokens"]),
         thought_tokens: thoughts,
-        output_tokens: count(&told["completion_tokens"]).saturating_sub(thoughts),
+        output_tokens: count(&json["completion_tokens"]).saturating_sub(thoughts),
     }
 }
 
@@ -363,8 +366,8 @@ fn body_call(call: &Call) -> Value {
     json!({"id": call.id, "type": "function", "function": {"name": name, "arguments": arguments}})
 }
 
-/// Replaces characters in a tool's name that the API does not accept. Models invent such names, and are told that no
-/// such tool exists; Azure, though, rejects a conversation that contains one.
+/// Replaces characters in a tool's name that the API does not accept. Models invent such names, and get an error as the
+/// result; but Azure rejects a conversation that contains one.
 pub(super) fn plain_name(name: &str) -> String {
     const LONGEST: usize = 64;
     let plain = |c: char| match c {
@@ -391,8 +394,8 @@ pub(super) fn body_tool(tool: &ToolSchema) -> Value {
 /// Collects the text and the calls of an answer.
 pub(super) fn parts(text: Option<&RawValue>, calls: Option<Vec<Value>>) -> Vec<RawPart<'_>> {
     let calls = calls.into_iter().flatten();
-    let calls = calls.map(|call| RawPart::Call(self::call(&call)));
-    text.map(RawPart::Text).into_iter().chain(calls).collect()
+    let parts = calls.map(|call| RawPart::Call(self::call(&call)));
+    text.map(RawPart::Text).into_iter().chain(parts).collect()
 }
 
 fn call(call: &Value) -> Call {
@@ -500,15 +503,14 @@ impl Assembler for ChatStream {
     fn finish(self: Box<Self>) -> Option<Vec<u8>> {
         // Servers send a finish reason, `[DONE]`, or both.
         let finish = self.finish.or(self.done.then(|| DONE.to_owned()))?;
-        let calls = self.calls.into_iter().map(|call| {
+        let call = |call: &PartialCall| {
             let function = json!({"name": call.name, "arguments": call.arguments});
             json!({"id": call.id, "type": "function", "function": function})
-        });
+        };
         let mut message =
             json!({"role": "assistant", "content": self.content, "refusal": self.refusal});
-        let calls: Vec<Value> = calls.collect();
-        if !calls.is_empty() {
-            message["tool_calls"] = calls.into();
+        if !self.calls.is_empty() {
+            message["tool_calls"] = self.calls.iter().map(call).collect();
         }
         let mut answer = self.answer;
         answer["object"] = "chat.completion".into();
@@ -528,13 +530,13 @@ impl ChatStream {
             index.is_some() && call.index == index && (id.is_empty() || id == call.id)
         };
         let known = self.calls.iter().rposition(is_known);
-        let at = known.unwrap_or_else(|| {
+        if known.is_none() {
             self.calls.push(PartialCall {
                 index,
                 ..PartialCall::default()
             });
-            self.calls.len() - 1
-        });
+        }
+        let at = known.unwrap_or(self.calls.len() - 1);
         let call = &mut self.calls[at];
         let function = &piece["function"];
         // Id and name are sent once, but some servers repeat them.

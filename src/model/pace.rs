@@ -1,7 +1,7 @@
-//! The pace that several processes keep together, as the rate limits of the server that they ask demand.
+//! The pace that several processes keep together, so that they stay within a server's rate limits.
 //!
-//! Touches a file for each server and key: the time before which nobody calls. Guarantees that the key is not in it,
-//! and that the latest time counts. Where the file cannot be used, calls are made as if there was none.
+//! Touches a file for each server and key, with the time before which no process calls. Guarantees that the key is not
+//! in the file, and that the latest time counts. If the file cannot be used, calls are made without a pace.
 
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ impl Pace {
         Self { path }
     }
 
-    /// The time before which no call is to be made, if there is one; it may have passed.
+    /// The time before which no process calls, if set; it may have passed.
     pub fn until(&self) -> Option<DateTime<Utc>> {
         read(&self.path)
     }
@@ -50,12 +50,12 @@ impl Pace {
             }
             Ok(())
         };
-        // The calls of others may fail for it, but not this one.
+        // Other processes may then exceed the limit; this one waits all the same.
         let _ = write();
     }
 }
 
-/// The latest of the times before which no call is to be made, of all servers and keys.
+/// The latest time before which no process calls, of all servers and keys.
 pub fn latest(directory: &Path) -> Option<DateTime<Utc>> {
     let files = fs::read_dir(directory).ok()?.flatten();
     files.filter_map(|file| read(&file.path())).max()

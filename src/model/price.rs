@@ -164,9 +164,10 @@ impl Price {
 
     /// Returns the cost of a call with this usage.
     pub fn of(&self, usage: Usage) -> Usd {
-        let long = self.long_prompt;
-        let long = long.filter(|long| usage.input_tokens > long.above);
-        let rates = long.map_or(self.rates, |long| long.rates);
+        let rates = match self.long_prompt {
+            Some(long) if usage.input_tokens > long.above => long.rates,
+            _ => self.rates,
+        };
         let cached = usage.cached_tokens.min(usage.input_tokens);
         let uncached = usage.input_tokens - cached;
         let written = usage.cache_write_tokens.min(uncached);

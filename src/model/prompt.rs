@@ -63,13 +63,13 @@ pub enum PromptOrder {
 pub enum Replacement<'a> {
     /// The file's whole content.
     Written(&'a str),
-    /// Regions of the file's content, as lines from 0 on, with all that a reply may not know of it.
+    /// Regions of the file's content, as lines from 0 on, that include everything that the reply did not write.
     Regions(&'a str, &'a [Range<usize>]),
     /// The file was removed.
     Removed,
 }
 
-/// The text of regions, each below a line with its place.
+/// The text of the regions, each after a line with its position.
 fn text_of(now: &str, regions: &[Range<usize>]) -> String {
     let lines: Vec<&str> = now.split_inclusive('\n').collect();
     let shown = regions.iter().map(|region| {
@@ -226,20 +226,17 @@ impl<'a> Prompt<'a> {
 
     /// Applies `change` to all text of the conversation.
     pub fn map(self, change: impl Fn(Cow<'a, str>) -> Cow<'a, str>) -> Self {
-        let changed = self
-            .conversation
-            .into_iter()
-            .map(|message| message.map(&change));
+        let messages = self.conversation.into_iter();
         Self {
-            conversation: changed.collect(),
+            conversation: messages.map(|message| message.map(&change)).collect(),
             ..self
         }
     }
 
     /// The messages to send.
     pub fn messages(self) -> Vec<Message<'a>> {
-        let system = self.system.into_iter();
-        let system = system.map(|text| Message::text(Role::System, text));
+        let message = |text| Message::text(Role::System, text);
+        let system = self.system.into_iter().map(message);
         system.chain(self.conversation).collect()
     }
 
@@ -282,14 +279,11 @@ impl<'a> Prompt<'a> {
     /// Returns the prompt's sections, `system` first, each with its text in pieces.
     pub fn sections(&self) -> Vec<(&'static str, Vec<Cow<'_, str>>)> {
         let mut pieces: Vec<Cow<'_, str>> = self.pieces().collect();
-        let sections = self.sections.iter().rev();
-        let mut sections: Vec<_> = sections
-            .map(|(name, from)| (*name, pieces.split_off(*from)))
-            .collect();
-        let system = self.system.iter();
-        let system = system.map(|text| Cow::Borrowed(&**text)).collect();
-        sections.push(("system", system));
-        sections.reverse();
+        let system = self.system.iter().map(|text| Cow::Borrowed(&**text));
+        let mut sections = vec![("system", system.collect())];
+        for (name, from) in self.sections.iter().rev() {
+            sections.insert(1, (*name, pieces.split_off(*from)));
+        }
         sections
     }
 
@@ -357,7 +351,7 @@ impl fmt::Display for Prompt<'_> {
                 }
                 let mut new = self.conversation.iter().skip(known);
                 new.try_for_each(|message| {
-                    let (role, said) = (message.role.name(), message.to_string());
+                    let (role, said) = (message.role, message.to_string());
                     write!(f, "[{role}]\n{said}{}", text::line_end(&said))
                 })
             }

@@ -33,16 +33,14 @@ impl RawReply<'_> {
     /// Checks that the reply is whole, and builds it.
     ///
     /// # Errors
-    /// When the reply is not whole.
+    /// Fails if the reply is not whole.
     pub fn checked(self) -> Result<Reply, ModelError> {
         let Some(finish) = self.finish.as_deref().map(one_line) else {
             return Err(ModelError::Unfinished);
         };
         let end = (self.meaning)(&finish);
-        let has_calls = self
-            .parts
-            .iter()
-            .any(|part| matches!(part, RawPart::Call(_)));
+        let is_call = |part: &RawPart<'_>| matches!(part, RawPart::Call(_));
+        let has_calls = self.parts.iter().any(is_call);
         // A reply that waits for results without a call was cut short.
         let waits_for_nothing = end == End::ToolCalls && !has_calls;
         if !matches!(end, End::Stop | End::ToolCalls | End::Paused) || waits_for_nothing {

@@ -44,10 +44,7 @@ pub enum ReplyFormat {
 
 impl fmt::Display for ReplyFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Whole => "whole",
-            Self::Edits => "edits",
-        })
+        self.serialize(f)
     }
 }
 
@@ -104,18 +101,18 @@ pub struct Request<'a> {
     pub tier: Tier,
     /// True if the vendor caches only prefixes that end at a cache mark; otherwise, it decides by itself.
     pub cached_by_marks: bool,
-    /// True if a call that breaks off after its answer has begun is not retried.
+    /// True if a call is not retried once its answer has begun.
     pub once: bool,
 }
 
 /// The way in which a vendor sends its answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Delivery {
-    /// In one piece, once it is whole.
+    /// The whole answer in one piece.
     #[default]
     Whole,
-    /// Piece by piece, as it is generated.
+    /// A stream of pieces as they are generated.
     Streamed,
-    /// Streamed, from a server that rejects requests for the usage.
+    /// A stream from a server that rejects requests for the usage.
     StreamedPlainly,
 }

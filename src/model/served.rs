@@ -21,9 +21,9 @@ pub fn is_same(asked: &str, served: &str) -> bool {
 
 /// Strips what servers add to a model's name: `models/`, a vendor, a file's path and extension.
 fn plain(name: &str) -> String {
-    let name = name.rsplit(['/', '\\']).next().unwrap_or_default();
-    let name = name.to_ascii_lowercase();
-    name.strip_suffix(".gguf").unwrap_or(&name).to_owned()
+    let base = name.rsplit(['/', '\\']).next().unwrap_or_default();
+    let lower = base.to_ascii_lowercase();
+    lower.strip_suffix(".gguf").unwrap_or(&lower).to_owned()
 }
 
 #[cfg(test)]

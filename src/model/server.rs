@@ -199,7 +199,7 @@ impl VendorServer {
     /// Requests the list of models, which requires a valid key.
     ///
     /// # Errors
-    /// When the list does not arrive in time; [`ModelError::refuses_key`] tells whether the key is to blame.
+    /// Fails if the list does not arrive in time; [`ModelError::refuses_key`] tells whether the key is to blame.
     pub fn check_key(&self) -> Result<(), ModelError> {
         let read: Result<IgnoredAny, _> = self.listed(self.wire.vendor().models_path);
         read.map(drop)
@@ -208,7 +208,7 @@ impl VendorServer {
     /// The Anthropic models available to the key, in the server's order.
     ///
     /// # Errors
-    /// When the list does not arrive in time; [`ModelError::refuses_key`] tells whether the key is to blame.
+    /// Fails if the list does not arrive in time; [`ModelError::refuses_key`] tells whether the key is to blame.
     pub fn models(&self) -> Result<Vec<ListedModel>, ModelError> {
         let mut models = Vec::new();
         let mut path = self.wire.vendor().models_path.to_owned();
@@ -224,9 +224,9 @@ impl VendorServer {
     }
 
     fn listed<T: DeserializeOwned>(&self, path: &str) -> Result<T, ModelError> {
-        let answer = self.get(path, TIMEOUT);
-        let (status, json) =
-            answer.map_err(|error| ModelError::of_call(error, &self.client.endpoint, TIMEOUT))?;
+        let (status, json) = self
+            .get(path, TIMEOUT)
+            .map_err(|error| ModelError::of_call(error, &self.client.endpoint, TIMEOUT))?;
         if status.is_success() {
             return parse_answer(&json);
         }
@@ -254,7 +254,7 @@ impl VendorServer {
     /// The models installed on an Ollama server, by name and tag.
     ///
     /// # Errors
-    /// When the list does not arrive in time, or is not Ollama's.
+    /// Fails if the list does not arrive in time, or is not Ollama's.
     pub fn installed(&self) -> Result<Vec<String>, ServerProblem> {
         let answer = self.get(self.wire.vendor().models_path, LOCAL_TIMEOUT);
         let (status, json) = answer.map_err(|error| self.not_there(&error))?;
@@ -304,17 +304,17 @@ impl VendorServer {
     ) -> Result<Response<Body>, HttpError> {
         let (url, body) = (self.client.endpoint.url(path), body.to_string());
         self.client.call(|| {
-            let call = self.client.agent.post(&url);
-            let call = call.header("content-type", "application/json");
-            let call = self.prepared(call, &ModelSpec::default(), timeout);
-            call.send(&body)
+            let post = self.client.agent.post(&url);
+            let call = post.header("content-type", "application/json");
+            self.prepared(call, &ModelSpec::default(), timeout)
+                .send(&body)
         })
     }
 
     /// Has the server pull `model`, and reports the progress.
     ///
     /// # Errors
-    /// When the pull fails, with the server's own message. A signal ends the pull; the next pull resumes it.
+    /// Fails if the pull fails, with the server's own message. A signal ends the pull; the next pull resumes it.
     pub fn pull(
         &self,
         model: &str,
@@ -386,25 +386,20 @@ impl VendorServer {
 /// The server's message about a failed pull, or a description of a line that cannot be read.
 fn read_progress(line: &[u8], progress: &mut dyn FnMut(&PullProgress)) -> Result<bool, String> {
     let words = |error: serde_json::Error| ModelError::not_json(line, error).to_string();
-    let told: Value = serde_json::from_slice(line).map_err(words)?;
-    if !told["error"].is_null() {
-        let message = Provider::Ollama.wire().told(&told["error"]).message;
-        return Err(one_line(
-            &message.unwrap_or_else(|| told["error"].to_string()),
-        ));
+    let json: Value = serde_json::from_slice(line).map_err(words)?;
+    let error = &json["error"];
+    if !error.is_null() {
+        let message = Provider::Ollama.wire().read_error(error).message;
+        return Err(one_line(&message.unwrap_or_else(|| error.to_string())));
     }
-    let told: PullProgress = serde_json::from_value(told).map_err(words)?;
-    progress(&told);
-    Ok(told.status == "success")
+    let now: PullProgress = serde_json::from_value(json).map_err(words)?;
+    progress(&now);
+    Ok(now.status == "success")
 }
 
 /// Returns whether `installed` is the model `asked` for; a name without a tag means `latest`.
 fn is_same(installed: &str, asked: &str) -> bool {
-    let plain = |name: &str| {
-        name.strip_suffix(":latest")
-            .unwrap_or(name)
-            .to_ascii_lowercase()
-    };
+    let plain = |name: &str| name.trim_end_matches(":latest").to_ascii_lowercase();
     plain(installed) == plain(asked)
 }
 

@@ -188,7 +188,7 @@ pub struct Vendor {
     pub url_variable: &'static str,
     /// The base URL of the vendor's own server; `None` if users have servers of their own, where they name the models.
     pub url: Option<&'static str>,
-    /// True if the server usually is the user's machine, and has the models that were pulled to it.
+    /// True if the server usually runs on the user's machine, with the models that were pulled to it.
     pub is_local: bool,
     /// True if the vendor has no service tiers, and rejects requests that name one.
     pub refuses_tiers: bool,
@@ -196,9 +196,9 @@ pub struct Vendor {
     pub takes_temperature: bool,
     /// True if other vendors' servers speak the same format, some without all of its fields.
     pub is_shared: bool,
-    /// True if the vendor's list of models completes the table, and names all that a key may ask.
+    /// True if the vendor's list of models, which names all that a key may use, completes the table.
     pub is_listed: bool,
-    /// The beginnings of the vendor's keys that no other vendor's have.
+    /// The prefixes that only this vendor's keys have.
     pub key_prefixes: &'static [&'static str],
     /// The header that carries the key: its name, and the prefix of the key in its value.
     pub key_header: (&'static str, &'static str),
@@ -210,13 +210,13 @@ pub struct Vendor {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Place {
-    /// Built into the program.
+    /// The program itself.
     #[default]
     BuiltIn,
-    /// In the home directory of the agent `chat`; it applies to every agent.
+    /// The home directory of the agent `chat`; the file applies to every agent.
     Home,
-    /// In the home directory of the agent `plan`, and for that agent alone.
+    /// The home directory of the agent `plan`; the file applies to that agent alone.
     Plan,
-    /// In the project.
+    /// The project.
     Project,
 }

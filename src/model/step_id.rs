@@ -31,11 +31,11 @@ fn name<'d, D: Deserializer<'d>>(input: D) -> Result<Cow<'static, str>, D::Error
 impl Purpose {
     /// The first query of a commit.
     pub const INITIAL: Self = Self::new("initial");
-    /// A first query of a commit that is sent beside the first one; its number counts from 2.
+    /// Another first query of a commit, made in parallel; numbered from 2.
     pub const ATTEMPT: Self = Self::new("attempt");
     /// A repair query of a commit.
     pub const REPAIR: Self = Self::new("repair");
-    /// A query of a commit that adds the files asked for in the reply before.
+    /// A query of a commit that adds the files requested by the previous reply.
     pub const CONTEXT: Self = Self::new("context");
     /// The one query of a consistency report.
     pub const REPORT: Self = Self::new("report");
@@ -43,7 +43,7 @@ impl Purpose {
     pub const PART: Self = Self::new("part");
     /// A consistency report's findings as data.
     pub const FINDINGS: Self = Self::new("findings");
-    /// A change that a model is tried with.
+    /// A change with which a model is tested.
     pub const TRIAL: Self = Self::new("trial");
     /// The next step of an agent's work.
     pub const STEP: Self = Self::new("step");
@@ -78,8 +78,8 @@ impl Purpose {
 
     /// Returns whether it belongs to the commit workflow or its report, whose file names the contract defines.
     pub fn is_workflows(&self) -> bool {
-        let commits = [Self::INITIAL, Self::ATTEMPT, Self::REPAIR, Self::CONTEXT];
-        commits.contains(self) || self.is_reports()
+        [Self::INITIAL, Self::ATTEMPT, Self::REPAIR, Self::CONTEXT].contains(self)
+            || self.is_reports()
     }
 
     /// Returns whether its replies are a consistency report, the findings of a part for one, or its findings as data.
@@ -99,7 +99,8 @@ impl From<String> for Purpose {
 pub struct StepId {
     /// The purpose of the call.
     pub purpose: Purpose,
-    /// The number of the attempt, of the repair, of the part of the code base, or of the call among all calls of an agent's run, counted from 1; otherwise 0.
+    /// The number of the attempt, the repair, the part of the code base, or the call of an agent's run, counted from 1;
+    /// otherwise 0.
     pub number: u16,
     /// The number of earlier replies to this query that were rejected, each of which caused it to be repeated.
     pub reask: u16,

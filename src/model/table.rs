@@ -10,7 +10,7 @@ mod task;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use chrono::NaiveDate;
@@ -81,8 +81,7 @@ pub struct Unselected {
 fn check(spec: &ModelSpec) -> Result<(), String> {
     spec.provider.check(spec)?;
     if let (Some(url), Some(_)) = (&spec.base_url, &spec.key_file) {
-        let checked = Endpoint::parse("baseUrl", url, true);
-        checked.map_err(|problem| problem.to_string())?;
+        Endpoint::parse("baseUrl", url, true).map_err(|problem| problem.to_string())?;
     }
     let taken = catalogue::known(&spec.id).and_then(|known| known.efforts.as_deref());
     match (spec.reasoning_effort, taken) {
@@ -123,7 +122,7 @@ impl ModelTable {
     /// `today`.
     ///
     /// # Errors
-    /// When a file contains a mistake.
+    /// Fails if a file contains a mistake.
     pub fn read<'f>(
         files: impl IntoIterator<Item = TableFile<'f>>,
         today: NaiveDate,
@@ -148,7 +147,7 @@ impl ModelTable {
     /// The built-in models, changed and added to by `json`, the content of the project's `models.json`.
     ///
     /// # Errors
-    /// When `json` contains a mistake.
+    /// Fails if `json` contains a mistake.
     pub fn parse(json: &str, today: NaiveDate) -> Result<Self, TableProblem> {
         let project = TableFile {
             place: Place::Project,
@@ -199,7 +198,7 @@ impl ModelTable {
     /// Returns `json`, the text of a table, with the `entry` of a model at its end.
     ///
     /// # Errors
-    /// When either text is not valid JSON.
+    /// Fails if either text is not valid JSON.
     pub fn with_entry(json: &str, name: &str, entry: &str) -> serde_json::Result<String> {
         insertion::with_entry(json, name, entry)
     }
@@ -229,9 +228,8 @@ impl ModelTable {
         if let Some(spec) = self.models.iter().find(is_it) {
             return spec.price;
         }
-        let entry = catalogue::matching(id)?.entry.as_ref()?;
-        let entry: ModelEntry = serde_json::from_str(entry.get()).ok()?;
-        entry.price(today)
+        let json = catalogue::matching(id)?.entry.as_ref()?.get();
+        serde_json::from_str::<ModelEntry>(json).ok()?.price(today)
     }
 
     /// The model for `purpose`, unless the command line names one.
@@ -242,16 +240,18 @@ impl ModelTable {
             Some(TaskType::Repair) => rule(TaskType::Repair).or(rule(TaskType::Commit)),
             task => task.and_then(rule),
         };
-        let name = by_task.or(self.defaults.get(&Place::Project));
-        let named = name.and_then(|name| self.named(name));
-        named.unwrap_or(&self.models[0])
+        self.or_first(by_task.or(self.defaults.get(&Place::Project)))
     }
 
     /// The model that the agent `chat` uses unless another is chosen.
     pub fn chats_default(&self) -> &ModelSpec {
-        let name = self.defaults.get(&Place::Home);
-        let named = name.and_then(|name| self.named(name));
-        named.unwrap_or(&self.models[0])
+        self.or_first(self.defaults.get(&Place::Home))
+    }
+
+    /// The model with this name, or else the first one.
+    fn or_first(&self, name: Option<&String>) -> &ModelSpec {
+        name.and_then(|name| self.named(name))
+            .unwrap_or(&self.models[0])
     }
 
     /// Moves the models of the provider of chat's default to the front.
@@ -264,15 +264,15 @@ impl ModelTable {
     /// The model selected for a task of the agent `plan`.
     ///
     /// # Errors
-    /// When the task has no rule, and plan's own table no default.
+    /// Fails if the task has no rule, and plan's own table no default.
     pub fn for_task(&self, task: TaskType) -> Result<&ModelSpec, Unselected> {
-        let name = self.by_task.get(&task);
-        let name = name.or(self.defaults.get(&Place::Plan));
-        let named = name.and_then(|name| self.named(name));
-        named.ok_or_else(|| Unselected {
-            task,
-            known: self.names(),
-        })
+        let default = self.defaults.get(&Place::Plan);
+        let name = self.by_task.get(&task).or(default);
+        name.and_then(|name| self.named(name))
+            .ok_or_else(|| Unselected {
+                task,
+                known: self.names(),
+            })
     }
 
     /// Adds the models of the provider's list, except those that are in the table or a version of one that is.
@@ -302,11 +302,11 @@ impl ModelTable {
 
     /// The key files of all models, without duplicates.
     pub fn key_files(&self) -> Vec<&str> {
-        let files = self.models.iter();
-        let mut files: Vec<&str> = files.filter_map(|spec| spec.key_file.as_deref()).collect();
-        files.sort_unstable();
-        files.dedup();
-        files
+        let files = self
+            .models
+            .iter()
+            .filter_map(|spec| spec.key_file.as_deref());
+        Vec::from_iter(BTreeSet::from_iter(files))
     }
 
     /// Finds names that look like key files in `json`, which may not be a valid table.

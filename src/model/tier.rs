@@ -26,7 +26,7 @@ impl Tier {
     }
 
     /// Parses the tier that a vendor says it used; `None` if that tier cannot be requested here.
-    pub fn told(word: &str) -> Option<Self> {
+    pub fn parse(word: &str) -> Option<Self> {
         match &*word.to_ascii_lowercase() {
             "flex" => Some(Self::Flex),
             "standard" | "default" | "unspecified" => Some(Self::Standard),

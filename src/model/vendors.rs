@@ -32,7 +32,7 @@ impl Provider {
     /// Checks the fields of an entry that not every vendor has.
     ///
     /// # Errors
-    /// When a field is not for the vendor, or not with this value.
+    /// Fails if a field is not for the vendor, or not with this value.
     pub(super) fn check(self, spec: &ModelSpec) -> Result<(), String> {
         for (is_set, field, owner) in [
             (
@@ -67,7 +67,7 @@ impl Provider {
     /// Reads the JSON of an answer with status 200.
     ///
     /// # Errors
-    /// When the answer is not a whole reply.
+    /// Fails if the answer is not a whole reply.
     pub fn read_reply(self, answer: &[u8]) -> Result<Reply, ModelError> {
         self.wire().read_reply(answer)
     }

@@ -40,7 +40,7 @@ pub trait Model {
     /// Sends the conversation and waits for the answer.
     ///
     /// # Errors
-    /// When there is no answer.
+    /// Fails if there is no answer.
     fn ask(&self, request: &Request<'_>, listener: &dyn Listener) -> Result<Answer, ModelError>;
 
     /// Sets the time on the clock at which calls end, if not after the time limit of each.
@@ -49,7 +49,7 @@ pub trait Model {
     /// Reads the answer to the call `step`.
     ///
     /// # Errors
-    /// When the answer is not a whole reply.
+    /// Fails if the answer is not a whole reply.
     fn read(&self, step: &StepId, answer: &[u8]) -> Result<Reply, ModelError>;
 }
 
@@ -69,7 +69,7 @@ pub(super) trait Wire: Sync {
     /// Checks the values of an entry's fields.
     ///
     /// # Errors
-    /// When the vendor does not take one.
+    /// Fails if the vendor does not take one.
     fn check_entry(&self, _spec: &ModelSpec) -> Result<(), String> {
         Ok(())
     }
@@ -105,7 +105,7 @@ pub(super) trait Wire: Sync {
     fn vendor_error(&self, error: &Value) -> VendorError;
 
     /// Reads an `error` that may be a plain sentence, as some servers send.
-    fn told(&self, error: &Value) -> VendorError {
+    fn read_error(&self, error: &Value) -> VendorError {
         match text(error) {
             Some(sentence) => VendorError {
                 message: Some(sentence),
@@ -123,7 +123,7 @@ pub(super) trait Wire: Sync {
     /// Reads the JSON of a failed call's answer, which vendors sometimes wrap in an array.
     fn read_failure(&self, json: &[u8]) -> VendorError {
         let answer: Value = serde_json::from_slice(without_mark(json)).unwrap_or_default();
-        self.told(&answer.get(0).unwrap_or(&answer)["error"])
+        self.read_error(&answer.get(0).unwrap_or(&answer)["error"])
     }
 
     /// Rejects an answer that reports an error despite a status of success.
@@ -131,7 +131,7 @@ pub(super) trait Wire: Sync {
         if error.is_null() {
             return Ok(());
         }
-        Err(ModelError::ErrorInAnswer(self.told(error)))
+        Err(ModelError::ErrorInAnswer(self.read_error(error)))
     }
 }
 
@@ -140,7 +140,7 @@ pub(super) trait Assembler {
     /// Processes the data of an event, and passes its text to `listener`.
     ///
     /// # Errors
-    /// When the event reports an error, or does not have the vendor's form.
+    /// Fails if the event reports an error, or does not have the vendor's form.
     fn event(&mut self, data: &[u8], listener: &dyn Listener) -> Result<(), ModelError>;
 
     /// Returns whether the answer is over, even if the connection stays open.
@@ -176,9 +176,9 @@ pub(super) fn first(answers: &Value) -> Option<&Value> {
     elements(answers).find(|answer| answer["index"].as_u64().unwrap_or(0) == 0)
 }
 
-/// Overwrites the fields of `known` with those of `told` that are not null.
-pub(super) fn update(known: &mut Value, told: &Value) {
-    for (name, value) in told.as_object().into_iter().flatten() {
+/// Overwrites the fields of `known` with those of `new` that are not null.
+pub(super) fn update(known: &mut Value, new: &Value) {
+    for (name, value) in new.as_object().into_iter().flatten() {
         if !value.is_null() {
             known[name] = value.clone();
         }

@@ -1,4 +1,4 @@
-//! The attempts of a commit that were made side by side, and the choice of one. Plain data.
+//! The parallel attempts of a commit, and the choice of one. Plain data.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use super::seconds::Seconds;
 use super::step::{BuildRecord, Step};
 use crate::model::price::Usd;
 
-/// The error of an attempt that `--first-pass` has ended.
+/// The error of an attempt that was stopped by `--first-pass`.
 pub const ENDED: &str = "ended, since another one has passed";
 
 /// The choice of an attempt.
@@ -22,7 +22,7 @@ pub struct ChoiceRecord {
 }
 
 impl ChoiceRecord {
-    /// Forgets which one was taken: it has not reached the project.
+    /// Forgets the choice, which has not reached the project.
     pub fn forget(&mut self) {
         (self.taken, self.why) = (None, None);
     }
@@ -45,14 +45,14 @@ pub struct AttemptRecord {
     pub findings: Option<usize>,
     /// The cost of its calls; null if it is unknown.
     pub cost: Option<Usd>,
-    /// The time from the first request on, until it was built.
+    /// The time from the first request to the end of the build.
     pub seconds: Seconds,
-    /// The reason that it came to no build; null if it did.
+    /// The reason that it was not built; null if it was.
     pub error: Option<String>,
 }
 
 impl From<&Step> for AttemptRecord {
-    /// Tells of an attempt as far as its step knows.
+    /// Fills in what the step records.
     fn from(step: &Step) -> Self {
         let build = step.build.as_ref();
         let building = build.map(|build| build.seconds.0).unwrap_or_default();

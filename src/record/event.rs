@@ -228,7 +228,7 @@ pub enum Event {
         #[serde(skip)]
         is_end: bool,
     },
-    /// A reply does not have the form that the protocol requires; the model is told.
+    /// A reply does not have the form that the protocol requires; the model gets an error.
     Malformed {
         /// A description of the mistake and its position.
         fault: String,
@@ -312,10 +312,10 @@ impl Event {
             | Self::Malformed { fault: text, .. }
             | Self::Finished { summary: text, .. } => vec![text],
             Self::Tool { input, subject, .. } => vec![input, subject],
-            Self::ToolResult { end, .. } => {
-                let texts = std::iter::once(&mut end.text).chain(&mut end.brief);
-                texts.chain(&mut end.warnings).collect()
-            }
+            Self::ToolResult { end, .. } => std::iter::once(&mut end.text)
+                .chain(&mut end.brief)
+                .chain(&mut end.warnings)
+                .collect(),
             Self::Connected { server, protocol } => vec![server, protocol],
             Self::Waiting { branch, status, .. } | Self::BranchEnded { branch, status, .. } => {
                 vec![branch, status]

@@ -1,4 +1,4 @@
-//! The verdict on the gate: whether what was tested before still holds, and whether new tests prove the change. Plain
+//! The verdict on the gate: the results of the old tests on the new code, and of the new tests on the old code. Plain
 //! data.
 
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ pub enum GateChange {
     /// The gate is as before.
     #[default]
     None,
-    /// The gate has everything that it had, and more.
+    /// Something was added to the gate, and nothing removed.
     Added,
     /// Part of the gate is different or gone.
     Changed,
@@ -25,11 +25,11 @@ pub enum GateChange {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OldGate {
-    /// The build passed: what was tested before still holds.
+    /// The build passed: the new code passes the old tests.
     Passed,
-    /// The build failed: something that was tested before no longer holds.
+    /// The build failed: the new code fails old tests.
     Failed,
-    /// The build ended too early to tell, or gate and code cannot be told apart.
+    /// The build ended too early, or gate and code cannot be separated.
     Inconclusive,
     /// No build was needed: the gate is as before.
     #[default]
@@ -40,13 +40,13 @@ pub enum OldGate {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NewTests {
-    /// It failed in a test.
+    /// The build failed in a test.
     Proven,
-    /// It passed: the tests do not tell the old code from the new one.
+    /// The build passed: the tests do not distinguish the old code from the new.
     NotDiscriminating,
-    /// It did not get so far as to tell.
+    /// The build ended before the tests.
     Inconclusive,
-    /// There was none: no test is new or changed.
+    /// No build was needed: no test is new or changed.
     #[default]
     #[serde(rename = "no-new-tests")]
     None,
@@ -55,7 +55,7 @@ pub enum NewTests {
 /// A reason for which a strict gate fails a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GateFault {
-    /// What was tested before does not hold.
+    /// The new code fails old tests.
     GateWeakened,
     /// New tests pass without the change.
     NotProven,
@@ -72,16 +72,16 @@ pub struct GateRecord {
     pub old_gate: OldGate,
     /// The proof of the change by the new tests.
     pub new_tests: NewTests,
-    /// The files and tests that the query names, if the old gate holds without them alone.
+    /// The files and tests that the query names, if the old gate passes without exactly these.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub excused: Vec<String>,
-    /// Files that others than an agent's own tools have changed, in a way that is not known.
+    /// Files with unknown changes, made by something other than an agent's own tools.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unjudged: Vec<String>,
 }
 
 impl GateFault {
-    /// Its name, and what it says of each file of the gate.
+    /// The fault's name, and the message for each file of the gate.
     pub fn told(self) -> [&'static str; 2] {
         match self {
             Self::GateWeakened => [
@@ -97,7 +97,7 @@ impl GateFault {
 }
 
 impl GateRecord {
-    /// The reasons for which a strict gate may fail it. New tests that assert nothing need not prove anything.
+    /// The reasons for which a strict gate fails the change. New tests that assert nothing need not prove anything.
     pub fn faults(&self) -> Vec<GateFault> {
         let is_weakened = self.old_gate == OldGate::Failed && self.excused.is_empty();
         let proves_nothing = self.new_tests == NewTests::NotDiscriminating;
@@ -106,7 +106,7 @@ impl GateRecord {
         weakened.into_iter().chain(unproven).collect()
     }
 
-    /// Takes back what cannot be said where these files were changed, too.
+    /// Marks the results as inconclusive where changes to these files may have caused them.
     pub fn leave_open(&mut self, unjudged: &[String]) {
         if unjudged.is_empty() {
             return;

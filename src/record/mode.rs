@@ -1,4 +1,4 @@
-//! The mode of an agent at the terminal: how freely it may act. Plain data.
+//! The mode of an agent at the terminal: its freedom to act. Plain data.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};

@@ -94,9 +94,9 @@ pub struct Lineage {
     pub start_branch_id: String,
     /// The last branch that succeeded, or else the one that the run began from.
     pub latest_branch_id: String,
-    /// The branch that is being waited for; null if there is none.
+    /// The branch that the run waits for, if any; otherwise null.
     pub waiting_for: Option<String>,
-    /// The agent that is being started, on a branch whose id is not known yet; left out if there is none.
+    /// The agent that is being started on a branch whose id is not known yet; left out if none is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub starting: Option<String>,
     /// The number of completed reviews.
@@ -159,7 +159,7 @@ pub struct OrchestrationSettings {
     /// True if a branch's state is asked for before it is cloned; older versions did not.
     #[serde(default)]
     pub asks_parents: bool,
-    /// The earlier run that this one goes on with; left out if there is none.
+    /// The earlier run that this one continues; left out if it continues none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begun: Option<BegunWork>,
 }

@@ -14,6 +14,7 @@ use crate::model::{
 use crate::record::choice::{ChoiceRecord, ENDED};
 use crate::record::result::{AgentRecord, ErrorRecord, RunRecord};
 use crate::record::run_files::{self, Artifact};
+use crate::sys::excerpt::lossy;
 use crate::sys::files::{self, IfThere as _, Links, MIB};
 
 /// Maximum size of a recording's file, in bytes; an answer may be as large.
@@ -70,11 +71,12 @@ impl Recording {
     /// Finds the run called `name`: a path relative to `root`, or the name of a folder in `logs`.
     ///
     /// # Errors
-    /// When the folder does not exist.
+    /// Fails if the folder does not exist.
     pub fn find(root: &Path, logs: &Path, name: &Path) -> Result<Self, RecordingProblem> {
-        let mut folders = [root.join(name), logs.join(name)].into_iter();
-        let folder = folders.find(|folder| folder.is_dir());
-        let folder = folder.ok_or_else(|| RecordingProblem::Missing(name.to_path_buf()))?;
+        let folder = [root.join(name), logs.join(name)]
+            .into_iter()
+            .find(|folder| folder.is_dir())
+            .ok_or_else(|| RecordingProblem::Missing(name.to_path_buf()))?;
         let run = RecordedRun::read(&folder);
         Ok(Self { folder, run })
     }
@@ -105,21 +107,20 @@ impl Recording {
 
     /// The steps that the model answered, with the formats of its replies.
     pub fn steps_of(&self, model: &str) -> Vec<(StepId, ReplyFormat)> {
-        let steps = self.steps();
-        let steps = steps.filter(|(_, answered, _)| *answered == model);
+        let steps = self.steps().filter(|(_, answered, _)| *answered == model);
         steps.map(|(id, _, format)| (id, format)).collect()
     }
 
     /// The models of the attempts beside the first one, in order.
     pub fn others(&self) -> Vec<Option<String>> {
-        let steps = self.steps();
-        let others = steps.filter(|(id, ..)| id.purpose == Purpose::ATTEMPT && id.reask == 0);
-        let mut others: Vec<_> = others.map(|(id, model, _)| (id.number, model)).collect();
-        // A killed run has several lines about a step.
-        others.sort_unstable();
-        others.dedup_by_key(|(number, _)| *number);
-        let others = others.into_iter();
-        others.map(|(_, model)| Some(model.to_owned())).collect()
+        let mut others = BTreeMap::new();
+        for (id, model, _) in self.steps() {
+            if id.purpose == Purpose::ATTEMPT && id.reask == 0 {
+                // A killed run has several lines about a step.
+                others.insert(id.number, Some(model.to_owned()));
+            }
+        }
+        others.into_values().collect()
     }
 
     /// The format of the last reply, if there is one.
@@ -134,10 +135,9 @@ impl Recording {
 
     /// The number of the last repair allowed: the usual limit, or more if a resumed run had more.
     pub fn repairs(&self) -> u16 {
-        let repairs = self.steps().map(|(id, ..)| id);
-        let repairs = repairs.filter(|id| id.purpose == Purpose::REPAIR);
-        let last = repairs.map(|id| id.number).max().unwrap_or_default();
-        last.max(REPAIRS)
+        let ids = self.steps().map(|(id, ..)| id);
+        let repairs = ids.filter(|id| id.purpose == Purpose::REPAIR);
+        repairs.map(|id| id.number).fold(REPAIRS, u16::max)
     }
 
     /// Returns how many queries were repeats, sent because a reply was rejected.
@@ -153,11 +153,14 @@ impl Recording {
     /// Returns the record of the agent's work, if the run was an agent's.
     pub fn agent(&self) -> Option<AgentRecord> {
         let read = |name| files::read(&self.folder.join(name), Links::Refused, LARGEST).ok();
-        let record = read(run_files::RESULT);
-        let record = record.and_then(|json| serde_json::from_slice::<RunRecord>(&json).ok());
+        let ended = || {
+            serde_json::from_slice::<RunRecord>(&read(run_files::RESULT)?)
+                .ok()?
+                .agent
+        };
         // A run that was killed has no `result.json`.
         let killed = || serde_json::from_slice(&read(run_files::AGENT)?).ok();
-        record.and_then(|record| record.agent).or_else(killed)
+        ended().or_else(killed)
     }
 
     /// The recorded run's folder.
@@ -169,19 +172,18 @@ impl Recording {
     /// if none is recorded.
     ///
     /// # Errors
-    /// When a different model is requested, or the recorded one is not in the table.
+    /// Fails if a different model is requested, or the recorded one is not in the table.
     pub fn model<'t>(
         &self,
         purpose: &Purpose,
         asked: Option<&str>,
         table: &'t ModelTable,
     ) -> Result<Option<&'t ModelSpec>, RecordingProblem> {
-        let is_repair = *purpose == Purpose::REPAIR;
-        let repair = self.model_of(purpose).filter(|_| is_repair);
         // If the fallback of the first model made the repair, the first model is the one that was asked.
         let first = self.first_model().and_then(|first| table.named(first));
         let fallback = first.and_then(|first| first.fallback.as_deref());
-        let repair = repair.filter(|repair| Some(*repair) != fallback);
+        let is_asked = |model: &&str| *purpose == Purpose::REPAIR && Some(*model) != fallback;
+        let repair = self.model_of(purpose).filter(is_asked);
         let Some(recorded) = repair.or(self.first_model()).map(str::to_owned) else {
             return Ok(None);
         };
@@ -240,8 +242,8 @@ impl RecordedRun {
         let read = |name| files::read(&folder.join(name), Links::Refused, LARGEST);
         let result = read(run_files::RESULT).unwrap_or_default();
         serde_json::from_slice(&result).unwrap_or_else(|_| {
-            let lines = read(run_files::STEPS).unwrap_or_default();
-            let lines = serde_json::Deserializer::from_slice(&lines).into_iter();
+            let json = read(run_files::STEPS).unwrap_or_default();
+            let lines = serde_json::Deserializer::from_slice(&json).into_iter();
             let steps: Vec<RecordedStep> = lines.map_while(Result::ok).collect();
             let model = steps.iter().find_map(|step| step.model.clone());
             Self {
@@ -275,8 +277,10 @@ impl ReplayModel {
 
     /// Returns the text of the response file, and the error that it contains if there was no reply.
     fn recorded(&self, step: &StepId) -> Result<(String, Option<ModelError>), ModelError> {
-        let text = self.read_file(step, Artifact::ResponseText)?;
-        let text = String::from_utf8_lossy(&text.unwrap_or_default()).into_owned();
+        let text = lossy(
+            self.read_file(step, Artifact::ResponseText)?
+                .unwrap_or_default(),
+        );
         let error = text.strip_prefix(run_files::ERROR_LINE).map(|error| {
             let (mut message, rest) = error.split_once('\n').unwrap_or((error, ""));
             if self.recording.was_ended(step) {
@@ -284,9 +288,9 @@ impl ReplayModel {
             }
             // A step has no record of its error: the file of the log alone has the hint, in runs of every version.
             let hint = rest.trim_end().strip_prefix("hint: ");
-            // The run ended with its last error, which its record tells in more detail.
-            let known = self.recording.run.error.as_ref();
-            let known = known.filter(|known| known.message == message);
+            // The run's record describes its last error in more detail.
+            let last = self.recording.run.error.as_ref();
+            let known = last.filter(|last| last.message == message);
             ModelError::Recorded {
                 message: message.to_owned(),
                 hint: hint.unwrap_or("this error was recorded").to_owned(),
@@ -300,9 +304,9 @@ impl ReplayModel {
 impl Model for ReplayModel {
     fn ask(&self, request: &Request<'_>, _listener: &dyn Listener) -> Result<Answer, ModelError> {
         if let Some(json) = self.read_file(&request.step, Artifact::ResponseJson)? {
-            let steps = self.recording.run.steps.iter();
-            let mut steps = steps.filter(|step| step.id().as_ref() == Some(&request.step));
-            let tier = steps.find_map(|step| step.tier);
+            let is_it = |step: &&RecordedStep| step.id().as_ref() == Some(&request.step);
+            let mut lines = self.recording.run.steps.iter().filter(is_it);
+            let tier = lines.find_map(|step| step.tier);
             return Ok(Answer { json, tier });
         }
         let name = run_files::name(&request.step, Artifact::ResponseJson);

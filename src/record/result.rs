@@ -65,8 +65,7 @@ pub struct AgentRecord {
 impl AgentRecord {
     /// Returns the questions to the user, where known, with their answers.
     pub fn asked(&self) -> impl Iterator<Item = (Option<&str>, Option<&str>)> {
-        let answers = self.answers.iter().enumerate();
-        answers.map(|(nth, answer)| {
+        self.answers.iter().enumerate().map(|(nth, answer)| {
             let question = self.questions.get(nth);
             (question.map(String::as_str), answer.as_deref())
         })
@@ -379,10 +378,10 @@ pub struct RunRecord {
     /// An orchestration's report; only in its run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub orchestration: Option<OrchestrationRecord>,
-    /// The attempts of a commit that were made side by side, and the one that was taken; left out if there was one alone.
+    /// The parallel attempts of a commit, and the one that was taken; left out if there was only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub choice: Option<ChoiceRecord>,
-    /// The failing states of a commit with `--strategy search`; left out if there is none.
+    /// The failing states of a commit with `--strategy search`; left out if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchRecord>,
     /// Warnings that the user should look at.

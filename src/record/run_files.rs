@@ -123,7 +123,7 @@ pub fn asked(file: &str) -> Option<StepId> {
         Some((stem, nth)) => (stem, nth.parse().ok()?),
         None => (stem, 0),
     };
-    let step = match stem {
+    let id = match stem {
         "initial-query" => StepId::INITIAL,
         "query" => StepId::REPORT,
         "findings-query" => StepId::FINDINGS,
@@ -135,7 +135,7 @@ pub fn asked(file: &str) -> Option<StepId> {
             StepId::new(Purpose::new(purpose), number.parse().ok()?)
         }
     };
-    let step = StepId { reask, ..step };
+    let step = StepId { reask, ..id };
     (name(&step, Artifact::Query) == file).then_some(step)
 }
 

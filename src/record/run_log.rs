@@ -56,7 +56,7 @@ impl<'r> RunLog<'r> {
     /// Creates the folder of a run of `workflow` that starts at `now`, and `logs` if it is missing.
     ///
     /// # Errors
-    /// When the folder cannot be created, or `logs` is not a directory.
+    /// Fails if the folder cannot be created, or `logs` is not a directory.
     pub fn create(
         root: &Path,
         now: DateTime<FixedOffset>,
@@ -65,8 +65,8 @@ impl<'r> RunLog<'r> {
     ) -> Result<Self, LogError> {
         let name = format!("{}-{workflow}", now.format("%Y-%m-%d-%H-%M-%S"));
         let others = (2..).map(|nth: u64| format!("{name}-{nth}"));
-        let folder = RunFolder::make(root, iter::once(name.clone()).chain(others));
-        let folder = folder.map_err(failed(&root.join(LOGS)))?;
+        let folder = RunFolder::make(root, iter::once(name.clone()).chain(others))
+            .map_err(failed(&root.join(LOGS)))?;
         Ok(Self {
             name: folder.name(),
             folder: Arc::new(folder),
@@ -93,7 +93,7 @@ impl<'r> RunLog<'r> {
     /// Logs a query.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// Fails if the file cannot be written.
     pub fn query(&self, step: &StepId, prompt: &impl Display) -> Result<(), LogError> {
         self.write(step, Artifact::Query, |out| write!(out, "{prompt}"))
     }
@@ -101,7 +101,7 @@ impl<'r> RunLog<'r> {
     /// Logs the vendor's answer as it arrived.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// Fails if the file cannot be written.
     pub fn answer(&self, step: &StepId, json: &[u8]) -> Result<(), LogError> {
         self.write(step, Artifact::ResponseJson, |out| out.write_all(json))
     }
@@ -109,7 +109,7 @@ impl<'r> RunLog<'r> {
     /// Logs the reply's text.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// Fails if the file cannot be written.
     pub fn reply(&self, step: &StepId, text: &str) -> Result<(), LogError> {
         self.write(step, Artifact::ResponseText, |out| {
             out.write_all(text.as_bytes())
@@ -119,7 +119,7 @@ impl<'r> RunLog<'r> {
     /// Logs an error in place of the reply.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// Fails if the file cannot be written.
     pub fn reply_error(
         &self,
         step: &StepId,
@@ -135,7 +135,7 @@ impl<'r> RunLog<'r> {
     /// Logs data of `bytes` bytes: immediately if it is short, otherwise on another thread.
     ///
     /// # Errors
-    /// When immediate writing fails, or no thread can be started.
+    /// Fails if immediate writing fails, or no thread can be started.
     pub fn in_background<'s>(
         &'s self,
         scope: &'s Scope<'s, '_>,
@@ -152,7 +152,7 @@ impl<'r> RunLog<'r> {
     /// Opens the log of a build.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// Fails if the file cannot be written.
     pub fn build(&self, step: &StepId) -> Result<BuildLog<'r>, LogError> {
         self.named_build(&run_files::name(step, Artifact::Build))
     }
@@ -160,7 +160,7 @@ impl<'r> RunLog<'r> {
     /// Opens the log of a build that is no step's. It replaces that of a build that is made again.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// Fails if the file cannot be written.
     pub fn named_build(&self, name: &str) -> Result<BuildLog<'r>, LogError> {
         let path = self.folder.path().join(name);
         let file = self.folder.open().and_then(|folder| replace(&folder, name));
@@ -170,7 +170,7 @@ impl<'r> RunLog<'r> {
     /// Opens the log of the build before a run, in `logs`. It replaces that of an earlier run.
     ///
     /// # Errors
-    /// When the file cannot be written, or `logs` is not a directory.
+    /// Fails if the file cannot be written, or `logs` is not a directory.
     pub fn baseline(root: &Path, redactor: &'r Redactor) -> Result<BuildLog<'r>, LogError> {
         let logs = root.join(LOGS);
         let path = logs.join(run_files::BASELINE);
@@ -185,7 +185,7 @@ impl<'r> RunLog<'r> {
     /// Logs a tool that an agent used, with its input and result. A step may use several.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// Fails if the file cannot be written.
     pub fn tool(
         &self,
         step: &StepId,
@@ -209,7 +209,7 @@ impl<'r> RunLog<'r> {
     /// Creates the folder again if it is gone, and returns whether it was.
     ///
     /// # Errors
-    /// When it or its ignore file cannot be created.
+    /// Fails if it or its ignore file cannot be created.
     pub fn restore(&self) -> Result<bool, LogError> {
         let path = self.folder.path();
         if path.symlink_metadata().is_ok() {
@@ -228,7 +228,7 @@ impl<'r> RunLog<'r> {
     /// Logs the current state of a step; a later line about the step replaces an earlier one.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// Fails if the file cannot be written.
     pub fn step(&self, step: &Step) -> Result<(), LogError> {
         self.line(run_files::STEPS, step)
     }
@@ -236,7 +236,7 @@ impl<'r> RunLog<'r> {
     /// Appends `record`, as a line of JSON, to the file `name`.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// Fails if the file cannot be written.
     pub fn line(&self, name: &str, record: &impl Serialize) -> Result<(), LogError> {
         // A build may have put a link or a pipe there, for example, which must not be followed or waited for.
         let open = |folder: &File, name: &str| match append_in(folder, name) {
@@ -260,7 +260,7 @@ impl<'r> RunLog<'r> {
     /// Writes `record` as the file `name`, replacing anything there.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// Fails if the file cannot be written.
     pub fn json(&self, name: &str, record: &impl Serialize) -> Result<(), LogError> {
         self.replace(name, |out| {
             out.write_all(&serde_json::to_vec_pretty(record)?)?;
@@ -271,7 +271,7 @@ impl<'r> RunLog<'r> {
     /// Writes `text`, without anything that looks like a credential, as the file `name`, replacing anything there.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// Fails if the file cannot be written.
     pub fn text(&self, name: &str, text: impl AsRef<[u8]>) -> Result<(), LogError> {
         self.replace(name, |out| {
             let mut out = Censor::new(out);
@@ -295,7 +295,7 @@ impl<'r> RunLog<'r> {
     /// Makes git ignore the folder if it does not do so already.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// Fails if the file cannot be written.
     pub fn keep_from_git(&mut self) -> Result<(), LogError> {
         self.is_kept_from_git = true;
         self.ignore()
@@ -343,7 +343,7 @@ fn failed(path: &Path) -> impl FnOnce(io::Error) -> LogError {
 /// Creates a directory with a `.gitignore` that makes git ignore it, unless the directory exists.
 ///
 /// # Errors
-/// When it or its ignore file cannot be created.
+/// Fails if it or its ignore file cannot be created.
 pub fn make_ignored_directory(path: &Path) -> Result<(), LogError> {
     let make = || {
         if make_directory(path)? {
@@ -355,8 +355,8 @@ pub fn make_ignored_directory(path: &Path) -> Result<(), LogError> {
     make().map_err(failed(path))
 }
 
-/// Removes temporary files left by killed runs. The caller must hold the project. A run that has its record left none,
-/// and a run that does not hold the project may still be going on.
+/// Removes temporary files left by killed runs. The caller must hold the project. Runs that have a record are skipped,
+/// since they left none, and so are runs that do not hold the project, since they may still be going on.
 pub fn sweep(root: &Path) {
     let (logs, config) = (root.join(LOGS), root.join(CONFIG));
     let mut directories = vec![logs.clone(), config.clone()];

@@ -24,6 +24,6 @@ pub struct StateRecord {
     pub findings: usize,
     /// The number of lines added and removed since the run began.
     pub lines: u64,
-    /// True if nothing is built upon it: it, its edits or its findings had been seen before.
+    /// True if the search does not continue from it: the state, its edits or its findings had been seen before.
     pub is_dead_end: bool,
 }

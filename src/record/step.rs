@@ -143,7 +143,7 @@ pub struct Step {
     pub edits: Option<EditsRecord>,
     /// The build that followed the edits.
     pub build: Option<BuildRecord>,
-    /// The faults that the build's output tells of; left out if it passed.
+    /// The problems in the build's output; left out if it passed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<Finding>,
     /// An agent's thoughts on its work, from the reply.

@@ -50,8 +50,7 @@ impl Task {
             (None, Some(_)) => TaskStatus::InProgress,
             (None, None) => TaskStatus::Pending,
         };
-        let text = found.name("text")?.as_str().trim();
-        let text = text.to_owned();
+        let text = found.name("text")?.as_str().trim().to_owned();
         (!text.is_empty()).then_some(Self { status, text })
     }
 }

@@ -53,8 +53,8 @@ pub fn read(text: &str) -> Result<Verdict, String> {
         let line = lines[at].text.trim().escape_debug();
         format!("`{line}` does not say plainly whether the work passes: {FORM}")
     })?;
-    let failed = lines.iter().copied().filter(AnswerLine::is_failed_row);
-    let failed: Vec<AnswerLine<'_>> = failed.collect();
+    let mut failed = lines.clone();
+    failed.retain(AnswerLine::is_failed_row);
     let seen = joined(&lines[..at]).trim().to_owned();
     let mut feedback = feedback(&lines[at + 1..]);
     let passed = said && failed.is_empty();
@@ -101,32 +101,30 @@ impl AnswerLine<'_> {
 /// Splits an answer into lines, noting which are in code fences. Strips the fence from an answer that is one block.
 fn lines(text: &str) -> Vec<AnswerLine<'_>> {
     let mut fences = FenceScanner::default();
-    let lines = text.trim_matches(['\n', '\r', '\u{feff}']).lines();
-    let lines: Vec<_> = lines.map(|line| (line, fences.step(line))).collect();
+    let whole = text.trim_matches(['\n', '\r', '\u{feff}']).lines();
+    let lines: Vec<_> = whole.map(|line| (line, fences.step(line))).collect();
     let is_inner =
         |(line, kind): &(&str, FenceLine)| *kind == FenceLine::Inside && Fence::of(line).is_none();
-    if let [(_, FenceLine::Opening), inner @ .., _] = lines.as_slice()
-        && fences.open().is_none()
-        && inner.iter().all(is_inner)
-    {
-        let inner = inner.iter().map(|(text, _)| AnswerLine {
-            text,
-            is_outside: true,
-        });
-        return inner.collect();
-    }
-    let lines = lines.into_iter().map(|(text, kind)| AnswerLine {
+    let (lines, is_block) = match lines.as_slice() {
+        [(_, FenceLine::Opening), inner @ .., _]
+            if fences.open().is_none() && inner.iter().all(is_inner) =>
+        {
+            (inner, true)
+        }
+        lines => (lines, false),
+    };
+    let line = |&(text, kind)| AnswerLine {
         text,
-        is_outside: kind == FenceLine::Outside,
-    });
-    lines.collect()
+        is_outside: is_block || kind == FenceLine::Outside,
+    };
+    lines.iter().map(line).collect()
 }
 
 /// Returns the text after a label and its colon, without the markers of bold text.
 fn value(line: &AnswerLine<'_>, label: &str) -> Option<String> {
     let plain = line.text.replace("**", "").replace("__", "");
-    let plain = plain.trim_start_matches(['#', '-', '*', '_', ' ', '\t']);
-    let (start, rest) = plain.split_at_checked(label.len())?;
+    let bare = plain.trim_start_matches(['#', '-', '*', '_', ' ', '\t']);
+    let (start, rest) = bare.split_at_checked(label.len())?;
     let value = rest.trim_start().strip_prefix(':')?;
     (line.is_outside && start.eq_ignore_ascii_case(label)).then(|| value.trim().to_owned())
 }
@@ -142,19 +140,15 @@ fn passes(value: &str) -> Option<bool> {
 }
 
 fn is_fail(word: &str) -> bool {
-    is_one(word, ["FAIL", "FAILED"])
-}
-
-fn is_one(word: &str, words: [&str; 2]) -> bool {
-    words.iter().any(|other| word.eq_ignore_ascii_case(other))
+    word.eq_ignore_ascii_case("FAIL") || word.eq_ignore_ascii_case("FAILED")
 }
 
 /// Splits text into words; a symbol for failure becomes the word `FAIL`.
 fn words(text: &str) -> Vec<String> {
-    let text = text.replace(['❌', '✗', '✘', '✖', '❎', '🔴'], " FAIL ");
-    let words = text.split(|c: char| !c.is_alphanumeric());
-    let words = words.filter(|word| !word.is_empty());
-    words.map(str::to_owned).collect()
+    let words = text
+        .replace(['❌', '✗', '✘', '✖', '❎', '🔴'], " FAIL ")
+        .replace(|c: char| !c.is_alphanumeric(), " ");
+    words.split_whitespace().map(str::to_owned).collect()
 }
 
 /// Returns the text after `Feedback:`, to the end; without that label, all lines.

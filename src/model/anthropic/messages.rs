@@ -135,20 +135,23 @@ pub enum Marks {
 impl Marks {
     /// Chooses the positions for these messages; `goes_on` says whether later requests begin with all of them.
     pub fn of(messages: &[Message<'_>], goes_on: bool) -> Self {
-        match goes_on {
-            _ if messages.iter().any(Message::is_marked) => Self::Explicit,
-            true => Self::Rolling,
-            false => Self::Nowhere,
+        if messages.iter().any(Message::is_marked) {
+            Self::Explicit
+        } else if goes_on {
+            Self::Rolling
+        } else {
+            Self::Nowhere
         }
     }
 }
 
 /// Returns the system messages, as the blocks at the top of the request.
 pub fn system<'a>(messages: &'a [Message<'_>], marks: Marks) -> Vec<Block<'a>> {
-    let system = messages.iter();
-    let system = system.filter(|message| message.role == Role::System);
-    let parts = system.flat_map(|message| &message.parts);
-    let mut blocks: Vec<Block<'a>> = parts.filter_map(words).collect();
+    let mut blocks: Vec<Block<'a>> = messages
+        .iter()
+        .filter(|message| message.role == Role::System)
+        .flat_map(|message| message.parts.iter().filter_map(words))
+        .collect();
     if let Some(last) = blocks.last_mut()
         && marks != Marks::Nowhere
     {
@@ -272,11 +275,11 @@ impl<'a> Writer<'a> {
         }
         let mut now_open = Vec::new();
         let mut content = Vec::new();
-        let results = parts.iter().filter_map(|part| match part {
+        let result = |part: &&'a Part<'a>| match part {
             Part::Result(result) => Some(result),
             _ => None,
-        });
-        let mut results: Vec<&CallResult> = results.collect();
+        };
+        let mut results: Vec<&CallResult> = parts.iter().filter_map(result).collect();
         // Results must come first, whatever was said between them.
         for (id, sent) in open {
             let found = results.iter().position(|result| result.id == id);
@@ -315,10 +318,8 @@ impl<'a> Writer<'a> {
         if self.turns.last().is_some_and(|last| last.role == "user") {
             return;
         }
-        let results = open.into_iter();
-        let mut content: Vec<Block<'a>> = results
-            .map(|(_, sent)| Block::result(sent, NO_RESULT, true))
-            .collect();
+        let result = |(_, sent)| Block::result(sent, NO_RESULT, true);
+        let mut content: Vec<Block<'a>> = open.into_iter().map(result).collect();
         if content.is_empty() {
             content.push(Block::own(GO_ON));
         }
@@ -342,15 +343,14 @@ impl<'a> Writer<'a> {
     }
 
     fn mark(&mut self, marks: Marks) {
-        let turns = self.turns.iter().enumerate();
-        let users = turns.filter(|(_, turn)| turn.role == "user");
-        let places: Vec<(usize, usize)> = match marks {
-            Marks::Explicit => self.marked.clone(),
-            _ => users
+        if marks == Marks::Rolling {
+            let turns = (0..).zip(&self.turns);
+            let users = turns.filter(|(_, turn)| turn.role == "user");
+            self.marked = users
                 .map(|(at, turn)| (at, turn.content.len() - 1))
-                .collect(),
-        };
-        for (turn, block) in places.into_iter().rev().take(MARKS) {
+                .collect();
+        }
+        for &(turn, block) in self.marked.iter().rev().take(MARKS) {
             self.turns[turn].content[block].mark();
         }
     }

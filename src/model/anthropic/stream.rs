@@ -85,11 +85,10 @@ impl Assembler for MessageStream {
         if !self.done {
             return None;
         }
-        let blocks = self.blocks.into_values().map(PartialBlock::whole);
-        let content: Vec<Value> = blocks.collect();
-        let told = json!({"type": "message", "content": content, "usage": self.usage});
+        let content: Value = self.blocks.into_values().map(PartialBlock::whole).collect();
+        let whole = json!({"type": "message", "content": content, "usage": self.usage});
         let mut message = self.message;
-        update(&mut message, &told);
+        update(&mut message, &whole);
         Some(message.to_string().into_bytes())
     }
 }

@@ -121,14 +121,14 @@ impl ModelEntry {
         spec.prompt_order = self.prompt_order.unwrap_or(spec.prompt_order);
         spec.context_tokens = self.context_tokens.or(spec.context_tokens);
         spec.reply_format = self.reply_format.unwrap_or(spec.reply_format);
-        let flags = [
+        for (name, value) in [
             ("gate", self.gate),
             ("scratch", self.scratch),
             ("strategy", self.strategy),
-        ];
-        let flags = flags.into_iter();
-        spec.flags
-            .extend(flags.filter_map(|(name, value)| Some((name.to_owned(), value?))));
+        ] {
+            spec.flags
+                .extend(value.map(|value| (name.to_owned(), value)));
+        }
         spec.fallback = self.fallback.or(spec.fallback.take());
         spec.display_name = self.display_name.or(spec.display_name.take());
         spec.capabilities = self.capabilities.unwrap_or(take(&mut spec.capabilities));
@@ -168,15 +168,15 @@ fn tokens<'de, D: Deserializer<'de>, T: TryFrom<u64>>(input: D) -> Result<Option
         return Ok(None);
     };
     let number = value.as_u64().filter(|number| *number > 0);
-    let number = number.and_then(|number| T::try_from(number).ok());
-    number.map(Some).ok_or_else(|| {
-        D::Error::custom(format!(
+    match number.and_then(|number| T::try_from(number).ok()) {
+        None => Err(D::Error::custom(format!(
             "`{value}` is not a number of tokens, a whole number from 1 on"
-        ))
-    })
+        ))),
+        number => Ok(number),
+    }
 }
 
-/// Reads a limit on what is sent of the code base.
+/// Reads a limit on the part of the code base that is sent.
 fn context_tokens<'de, D: Deserializer<'de>>(input: D) -> Result<Option<u64>, D::Error> {
     let number = tokens(input)?;
     if number.is_none_or(|number| number >= FEWEST_TOKENS) {

@@ -13,22 +13,21 @@ struct Whole<'a> {
 /// Returns `json`, the text of a valid table, with an entry called `name` at the end of its models.
 ///
 /// # Errors
-/// When either text is not valid JSON.
+/// Fails if either text is not valid JSON.
 pub fn with_entry(json: &str, name: &str, entry: &str) -> serde_json::Result<String> {
     let whole: Whole<'_> = serde_json::from_str(json)?;
     let entry: Value = serde_json::from_str(entry)?;
-    let entry = serde_json::to_string_pretty(&entry)?.replace('\n', "\n    ");
-    let entry = format!("\n    \"{name}\": {entry}\n  ");
-    // The entry, or a new object with it, goes between `before` and `after`.
-    let (before, added, after) = if let Some(models) = whole.models {
+    let pretty = serde_json::to_string_pretty(&entry)?.replace('\n', "\n    ");
+    let added = format!("\n    \"{name}\": {pretty}\n  ");
+    // The entry, or a new object with it, goes in at this offset.
+    let (at, added) = if let Some(models) = whole.models {
         let begin = (models.get().as_ptr() as usize).saturating_sub(json.as_ptr() as usize);
-        let (before, after) = json.split_at(begin + models.get().len() - 1);
-        (before.trim_end(), entry, after.to_owned())
+        (begin + models.get().len() - 1, added)
     } else {
-        let (before, after) = json.split_at(json.rfind('}').unwrap_or(0));
-        let models = format!("\n  \"models\": {{{entry}}}\n");
-        (before.trim_end(), models, after.to_owned())
+        let models = format!("\n  \"models\": {{{added}}}\n");
+        (json.rfind('}').unwrap_or(0), models)
     };
+    let (before, after) = (json[..at].trim_end(), &json[at..]);
     let comma = if before.ends_with('{') { "" } else { "," };
     Ok(format!("{before}{comma}{added}{after}"))
 }

@@ -21,8 +21,9 @@ const FIRST_LINE: usize = 80;
 
 fn first_line(status: &str) -> Vec<u8> {
     // In ASCII, there are as many characters as bytes.
-    let status = status.replace(|c: char| c.is_ascii_control(), " ");
-    let status = status.replace(|c: char| !c.is_ascii(), "?");
+    let status = status
+        .replace(|c: char| c.is_ascii_control(), " ")
+        .replace(|c: char| !c.is_ascii(), "?");
     let width = FIRST_LINE - 1;
     format!("{status:<width$.width$}\n").into_bytes()
 }
@@ -107,14 +108,14 @@ impl<'r> BuildLog<'r> {
     /// Begins the log in the empty `file`, whose path is `path`.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// Fails if the file cannot be written.
     pub(super) fn new(
         mut file: File,
         path: PathBuf,
         redactor: &'r Redactor,
     ) -> Result<Self, LogError> {
-        let begun = file.write_all(&first_line(UNFINISHED));
-        begun.map_err(failed(&path))?;
+        file.write_all(&first_line(UNFINISHED))
+            .map_err(failed(&path))?;
         let output = Copies::new(file, LOG_HEAD);
         Ok(Self {
             redactor,
@@ -126,7 +127,7 @@ impl<'r> BuildLog<'r> {
     /// Writes the build's outcome into the first line, and returns the output for the next prompt.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// Fails if the file cannot be written.
     pub fn finish(self, status: &str) -> Result<BuildOutput, LogError> {
         let Self {
             path,
