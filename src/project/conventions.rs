@@ -45,20 +45,15 @@ pub fn read_users(home: &Path) -> Result<Option<String>, String> {
 /// # Errors
 /// Returns the reason when the file cannot be used.
 pub(crate) fn read_file(path: &Path, links: Links) -> Result<Option<String>, String> {
-    let content = files::read(path, links, LARGEST).if_there();
-    let content = content.map_err(|error| {
-        if is_too_large(&error) {
-            format!("it is larger than {} KiB", LARGEST >> 10)
-        } else {
-            error.to_string()
+    let content = match files::read(path, links, LARGEST).if_there() {
+        Ok(content) => content.unwrap_or_default(),
+        Err(error) if is_too_large(&error) => {
+            return Err(format!("it is larger than {} KiB", LARGEST >> 10));
         }
-    })?;
-    let Some(content) = content else {
-        return Ok(None);
+        Err(error) => return Err(error.to_string()),
     };
-    let text = String::from_utf8(without_mark(&content).to_vec());
-    let text = text.map_err(|_| "it is not UTF-8".to_owned())?;
-    Ok(Some(text).filter(|text| !text.trim().is_empty()))
+    let text = str::from_utf8(without_mark(&content)).map_err(|_| "it is not UTF-8")?;
+    Ok((!text.trim().is_empty()).then(|| text.to_owned()))
 }
 
 #[cfg(test)]

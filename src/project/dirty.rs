@@ -44,10 +44,8 @@ pub fn dirty(root: &Path) -> Result<Vec<String>, IndexProblem> {
     // A file in conflict has several entries.
     found.sort();
     found.dedup();
-    let lines = found
-        .into_iter()
-        .map(|(path, mark)| format!("{mark} {path}"));
-    Ok(lines.collect())
+    let line = |(path, mark)| format!("{mark} {path}");
+    Ok(found.into_iter().map(line).collect())
 }
 
 /// Returns those of the paths below `root`, with links resolved, whose tracked files differ from git's index, or are
@@ -84,22 +82,21 @@ pub fn changed(
 /// # Errors
 /// Fails with a message if git cannot be run or cannot tell.
 pub fn staged(root: &Path, git: Option<&Git>, commit: Option<&str>) -> Result<Vec<String>, String> {
-    let words = "diff --cached --relative --name-status --no-renames --no-ext-diff -z";
-    let words: Vec<&str> = words.split(' ').chain(commit).collect();
+    let options = "diff --cached --relative --name-status --no-renames --no-ext-diff -z";
+    let words: Vec<&str> = options.split(' ').chain(commit).collect();
     let git = git.ok_or("git is not installed")?;
     let output = git
         .command(root, &words)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        .output();
-    let output = output.map_err(|error| error.to_string())?;
+        .output()
+        .map_err(|error| error.to_string())?;
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).trim().to_owned());
     }
     let said = String::from_utf8_lossy(&output.stdout);
     let fields: Vec<&str> = said.split_terminator('\0').collect();
-    let pairs = fields.chunks(2);
-    Ok(pairs.map(|pair| pair.join("  ")).collect())
+    Ok(fields.chunks(2).map(|pair| pair.join("  ")).collect())
 }
 
 /// Returns the status mark of a tracked file, or of another repository, or `None` if it is unchanged.
@@ -170,10 +167,8 @@ fn is_same(found: &Metadata, entry: &Entry) -> bool {
 /// Returns whether the file has exactly the content recorded in the index. Content that a filter or line end conversion
 /// has changed counts as different.
 fn has_content(file: &Path, found: &Metadata, id: &ObjectId, kind: Kind) -> bool {
-    if found.len() > LARGEST {
-        return false;
-    }
-    let Ok(content) = files::read(file, Links::Refused, LARGEST) else {
+    let read = || files::read(file, Links::Refused, LARGEST).ok();
+    let Some(content) = (found.len() <= LARGEST).then(read).flatten() else {
         return false;
     };
     let mut hasher = hasher(kind);

@@ -1,9 +1,10 @@
-//! The passages of a long text that say most about a query's terms. Pure, and linear in the text's size.
+//! The passages of a long text that are most relevant to a query's terms. Pure, and linear in the text's size.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 
 use super::ranking::terms;
+use crate::sys::text::line_end;
 
 /// Number of lines of the longest passage.
 const LONGEST: usize = 24;
@@ -35,8 +36,8 @@ pub fn excerpts(
     ranges(chosen)
 }
 
-/// Formats the ranges of `text`: each line behind its number, which is counted from 1, and a tab; and a line `…` for
-/// lines that are left out.
+/// Formats the ranges of `text`: each line follows its number, counted from 1, and a tab; a line `…` stands for lines
+/// that are left out.
 pub fn numbered(text: &str, ranges: &[Range<usize>]) -> String {
     shown(&text.split_inclusive('\n').collect::<Vec<_>>(), ranges)
 }
@@ -48,14 +49,8 @@ fn shown(lines: &[&str], ranges: &[Range<usize>]) -> String {
             shown.push_str("…\n");
         }
         end = range.end.min(lines.len());
-        for (line, number) in lines[range.start.min(end)..end]
-            .iter()
-            .zip(range.start + 1..)
-        {
-            shown.push_str(&format!("{number}\t{line}"));
-            if !line.ends_with('\n') {
-                shown.push('\n');
-            }
+        for (number, line) in (range.start + 1..).zip(&lines[range.start.min(end)..end]) {
+            shown.push_str(&format!("{number}\t{line}{}", line_end(line)));
         }
     }
     if end < lines.len() {
@@ -64,7 +59,7 @@ fn shown(lines: &[&str], ranges: &[Range<usize>]) -> String {
     shown
 }
 
-/// Joins lines in order to ranges.
+/// Joins sorted line numbers into ranges.
 pub(crate) fn ranges(lines: impl IntoIterator<Item = usize>) -> Vec<Range<usize>> {
     let mut ranges: Vec<Range<usize>> = Vec::new();
     for line in lines {
@@ -76,7 +71,7 @@ pub(crate) fn ranges(lines: impl IntoIterator<Item = usize>) -> Vec<Range<usize>
     ranges
 }
 
-/// The passages that have any of the terms, the best first. A term counts less the more passages have it.
+/// The passages that contain any of the terms, best first. A term counts less the more passages contain it.
 fn by_score(lines: &[&str], weights: &HashMap<String, f64>) -> Vec<Range<usize>> {
     let passages = passages(lines);
     let found: Vec<BTreeMap<String, u32>> = passages

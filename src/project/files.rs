@@ -15,9 +15,10 @@ use super::index::{IndexProblem, TrackedPaths};
 use super::repository::{MEND_REPOSITORY, Repository};
 use crate::secret::{ApiKey, KeyProblem, Redactor, bare};
 use crate::sys::environment::{Environment, KEY_VARIABLES, SHORTEST_SECRET};
+use crate::sys::excerpt::lossy;
 use crate::sys::file_lock;
 use crate::sys::files::{self, Links, MIB, PathError, is_missing, is_no_file, is_too_large};
-use crate::sys::text::without_mark;
+use crate::sys::text::{BYTE_ORDER_MARK, without_mark};
 
 /// Folder in the project's root that contains one folder per run.
 pub const LOGS: &str = "logs";
@@ -35,7 +36,7 @@ pub struct Project {
     directory: PathBuf,
     /// Directory that holds `agent-config` and `logs`: the root, unless that is a copy of the project.
     home: PathBuf,
-    /// Directory for the journal of an edit if not one of these.
+    /// Directory for the journal of an edit, if it is neither of these.
     journal: Option<PathBuf>,
     /// Paths that git tracks in the project, or why they are unknown; read only once.
     tracked: Arc<OnceLock<Result<TrackedPaths, String>>>,
@@ -173,8 +174,8 @@ impl Project {
         }
     }
 
-    /// Returns the same project in a scratch tree at `root`, with the journal of its edits in another place: the project
-    /// itself is not to be recovered by it.
+    /// Returns the same project in a scratch tree at `root`. The journal of its edits is kept elsewhere, so that
+    /// recovery of the project itself does not find it.
     pub fn in_scratch(self, root: PathBuf, journal: PathBuf) -> Self {
         Self {
             root,
@@ -235,8 +236,8 @@ impl Project {
     /// Fails if the directory is not writable.
     pub fn check_writable(&self, directory: &Path) -> Result<(), ProjectProblem> {
         let path = self.root.join(directory);
-        let there = path.ancestors().find(|path| path.is_dir());
-        let there = there.unwrap_or(&self.root);
+        let nearest = path.ancestors().find(|path| path.is_dir());
+        let there = nearest.unwrap_or(&self.root);
         access(there, Access::WRITE_OK | Access::EXEC_OK).map_err(|_| {
             let inside = there.strip_prefix(&self.root).unwrap_or(there);
             let is_root = inside.as_os_str().is_empty();
@@ -390,11 +391,12 @@ impl Project {
     /// Returns whether the repository's own `info/exclude` has a line for the folder with the keys; it never comes with
     /// a clone.
     fn is_excluded(&self) -> bool {
-        let found = Repository::of(&self.root).ok().flatten();
-        let found = found.filter(|found| found.top == self.root);
-        let exclude = found.map(|found| found.common.join("info/exclude"));
-        let content = exclude.map(|exclude| files::read(&exclude, Links::Refused, LARGEST));
-        content.is_some_and(|content| content.is_ok_and(|content| ignores_config(&content)))
+        let Ok(Some(found)) = Repository::of(&self.root) else {
+            return false;
+        };
+        let exclude = found.common.join("info/exclude");
+        let read = || files::read(&exclude, Links::Refused, LARGEST);
+        found.top == self.root && read().is_ok_and(|content| ignores_config(&content))
     }
 
     /// Checks that git ignores the existing key files, by any ignore file.
@@ -452,31 +454,24 @@ impl Project {
         key_files: impl IntoIterator<Item = &'f str>,
         further: impl IntoIterator<Item = String>,
     ) -> Redactor {
-        let files = key_files
-            .into_iter()
-            .filter_map(|file| self.read(file).ok());
-        let files = files.map(|content| String::from_utf8_lossy(&content).into_owned());
+        let key_files = key_files.into_iter();
+        let files = key_files.filter_map(|file| Some(lossy(self.read(file).ok()?)));
         let variables = environments.iter().flat_map(|environment| {
-            let set = KEY_VARIABLES
-                .iter()
-                .filter_map(|name| environment.get(name));
-            set.map(str::to_owned)
+            let names = KEY_VARIABLES.iter();
+            names.filter_map(|name| environment.get(name).map(str::to_owned))
         });
         // Short values are often placeholders, such as `none` or `ollama`.
-        let given = variables
-            .chain(further)
-            .filter(|key| key.len() >= SHORTEST_SECRET);
+        let is_long = |key: &String| key.len() >= SHORTEST_SECRET;
+        let given = variables.chain(further).filter(is_long);
         let secrets: Vec<String> = files.chain(given).collect();
-        // A malformed file may contain several keys, one per line.
-        let lines = secrets.iter().flat_map(|secret| secret.lines());
-        let lines = lines.flat_map(|line| [line.trim(), bare(line)]);
         // The path of an existing file only refers to a secret.
         let is_path = |value: &str| value.starts_with('/') && Path::new(value).exists();
-        let values = environments
-            .iter()
-            .flat_map(|environment| environment.secrets());
-        let values: Vec<_> = values.filter(|value| !is_path(value)).collect();
-        Redactor::with_values(lines, values.iter().map(AsRef::as_ref))
+        let mut values: Vec<_> = environments.iter().flat_map(|all| all.secrets()).collect();
+        values.retain(|value| !is_path(value));
+        // A malformed file may contain several keys, one per line.
+        let lines = secrets.iter().flat_map(|secret| secret.lines());
+        let keys = lines.flat_map(|line| [line.trim(), bare(line)]);
+        Redactor::with_values(keys, values.iter().map(AsRef::as_ref))
     }
 
     fn read_text(&self, file: &str) -> Result<String, ProjectProblem> {
@@ -513,9 +508,11 @@ fn max_bytes(file: &str) -> u64 {
 
 /// Returns whether a line of `.gitignore` names `agent-config`, at the root or at any depth, or all of its contents.
 fn names_config(line: &str) -> bool {
-    let line = line.strip_prefix('\u{feff}').unwrap_or(line).trim_end();
-    let path = line.trim_start_matches("**/").trim_start_matches('/');
-    let rest = path.strip_prefix(CONFIG);
+    let path = line
+        .trim_start_matches(BYTE_ORDER_MARK)
+        .trim_start_matches("**/")
+        .trim_start_matches('/');
+    let rest = path.trim_end().strip_prefix(CONFIG);
     rest.is_some_and(|rest| ["", "/", "/*", "/**"].contains(&rest))
 }
 

@@ -106,22 +106,18 @@ impl IgnoreRules {
     pub fn load(root: &Path) -> Result<Self, PathError> {
         let repository = Repository::of(root)?;
         let top = repository.as_ref().map_or(root, |found| &found.top);
-        let top = top.to_path_buf();
-        let prefix = Repository::prefix(&top, root);
-        let (case, exclude) =
-            repository.map_or(Ok((Case::Sensitive, Vec::new())), |repository| {
-                // git follows a link here, but not for ignore files in the work tree.
-                let exclude = read_git(&repository.common.join("info/exclude"), Links::Followed)?;
-                let case = case(&repository);
-                let config = repository.common.join("config");
-                Ok((case.map_err(PathError::of("read", config))?, exclude))
-            })?;
-        let exclude = IgnoreFile::parse(&exclude);
+        let (mut case, mut exclude) = (Case::Sensitive, Vec::new());
+        if let Some(repository) = &repository {
+            // git follows a link here, but not for ignore files in the work tree.
+            exclude = read_git(&repository.common.join("info/exclude"), Links::Followed)?;
+            let config = repository.common.join("config");
+            case = self::case(repository).map_err(PathError::of("read", config))?;
+        }
         Ok(Self {
-            top,
-            prefix,
+            top: top.to_path_buf(),
+            prefix: Repository::prefix(top, root),
             case,
-            exclude,
+            exclude: IgnoreFile::parse(&exclude),
             levels: RefCell::default(),
         })
     }
@@ -185,13 +181,13 @@ fn read_git(path: &Path, links: Links) -> Result<Vec<u8>, PathError> {
 
 /// Reads `core.ignoreCase`, which `git init` sets on systems that need it.
 fn case(repository: &Repository) -> io::Result<Case> {
-    let folds = repository.config()?.boolean("core.ignoreCase");
-    // git also refuses to work if the value is invalid.
-    let folds =
-        folds.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))?;
-    Ok(if folds.unwrap_or_default() {
-        Case::Fold
-    } else {
-        Case::Sensitive
-    })
+    match repository.config()?.boolean("core.ignoreCase") {
+        Ok(Some(true)) => Ok(Case::Fold),
+        Ok(_) => Ok(Case::Sensitive),
+        // git also refuses to work if the value is invalid.
+        Err(error) => Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            error.to_string(),
+        )),
+    }
 }

@@ -13,14 +13,15 @@ use super::repository::Repository;
 use crate::sys::files::MIB;
 use crate::sys::git::Git;
 
-/// The arguments of git. A commit without parents, as the last one of a shallow clone, has no paths: it would have all.
+/// The arguments of git. A commit without parents, such as the last one of a shallow clone, would list all paths, and
+/// therefore lists none.
 const LOG: &str = "-c log.showRoot=false log --max-count=1000 --no-merges --no-notes --encoding=UTF-8 \
     --format=%x00%B%x00 --name-only -z --no-renames --no-ext-diff --relative";
 /// Maximum number of bytes of git's output that are read.
 const LARGEST: u64 = 64 * MIB;
 
 /// Returns the last commits of the repository that contains `root`, without merges, the newest first. Paths are
-/// relative to `root`; those outside are left out. `path` is a list of directories, one of which may have git.
+/// relative to `root`; those outside are left out. `path` is a list of directories in which to look for git.
 pub fn past_commits(root: &Path, path: Option<&OsStr>) -> Vec<PastCommit> {
     parse(&log(root, path).unwrap_or_default())
 }
@@ -44,23 +45,18 @@ fn log(root: &Path, path: Option<&OsStr>) -> Option<Vec<u8>> {
 
 /// Parses git's output. Neither messages nor paths have NUL bytes.
 fn parse(output: &[u8]) -> Vec<PastCommit> {
-    let mut tokens = output.split(|&byte| byte == 0);
+    let mut tokens = output.split(|&byte| byte == 0).peekable();
     let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
     let mut commits = Vec::new();
     // An empty token precedes each message, another one its paths.
     while let (Some(_), Some(message), Some(_)) = (tokens.next(), tokens.next(), tokens.next()) {
-        let paths = tokens.clone().take_while(|token| !token.is_empty());
-        let paths: Vec<&[u8]> = paths.collect();
-        if !paths.is_empty() {
-            tokens.nth(paths.len() - 1);
+        let mut paths = Vec::new();
+        while let Some(path) = tokens.next_if(|token| !token.is_empty()) {
+            // A line end precedes the first path.
+            paths.push(text(&path[usize::from(paths.is_empty())..]));
         }
-        // A line end precedes the first path.
-        let paths = paths.iter().enumerate();
-        let paths = paths.map(|(at, path)| text(&path[usize::from(at == 0)..]));
-        commits.push(PastCommit {
-            message: text(message),
-            paths: paths.collect(),
-        });
+        let message = text(message);
+        commits.push(PastCommit { message, paths });
     }
     commits
 }

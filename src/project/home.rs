@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use crate::sys::environment::Environment;
+use crate::sys::excerpt::lossy;
 use crate::sys::files::{self, Links, MIB};
 use crate::sys::text::regex;
 
@@ -68,7 +69,7 @@ pub static CHAT: AgentHome = AgentHome {
 /// Home for what all agents share: accounts and models.
 pub static SHARED: &AgentHome = &CHAT;
 
-/// Home of the agent that reads only what it needs of a project.
+/// Home of the agent that reads only the parts of a project that it needs.
 pub static FRUGAL: &AgentHome = &DEV;
 
 /// All homes.
@@ -76,16 +77,13 @@ pub static ALL: [&AgentHome; 3] = [&DEV, &PLAN, &CHAT];
 
 /// Reads the key files that a command may use: the one in its own home and the shared one.
 pub fn key_files(environment: &Environment, command: &str) -> Vec<String> {
-    let met = ALL
-        .iter()
-        .filter(|home| home.command == command || **home == SHARED);
-    let texts = met.filter_map(|home| {
-        let home_directory = home.directory(environment, System::current()).ok()?;
-        let content =
-            files::read(&home_directory.join(home.secrets[0]), Links::Followed, MIB).ok()?;
-        Some(String::from_utf8_lossy(&content).into_owned())
-    });
-    texts.collect()
+    let text = |home: &&AgentHome| {
+        let directory = home.directory(environment, System::current()).ok()?;
+        let path = directory.join(home.secrets[0]);
+        Some(lossy(files::read(&path, Links::Followed, MIB).ok()?))
+    };
+    let is_used = |home: &&&AgentHome| home.command == command || **home == SHARED;
+    ALL.iter().filter(is_used).filter_map(text).collect()
 }
 
 /// Returns everything that looks like a key in the text of such a file, which may be malformed.

@@ -23,7 +23,7 @@ const LARGEST: u64 = 128 << 20;
 /// Errors from determining which paths git tracks.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum IndexProblem {
-    /// There is no repository.
+    /// The project is in no repository.
     #[error("the project is in no git repository")]
     #[diagnostic(
         code("not-ready"),
@@ -72,13 +72,12 @@ impl TrackedPaths {
 
     /// Returns the tracked path that equals `path` or one of its parents, ignoring ASCII case.
     pub fn find(&self, path: &str) -> Option<&str> {
-        let tracked = self.0.iter().map(|tracked| tracked.trim_end_matches('/'));
-        let mut tracked = tracked.filter(|tracked| {
+        let mut tracked = self.0.iter().map(|tracked| tracked.trim_end_matches('/'));
+        tracked.find(|tracked| {
             let start = path.get(..tracked.len());
             let same = start.is_some_and(|start| start.eq_ignore_ascii_case(tracked));
             same && matches!(path.as_bytes().get(tracked.len()), None | Some(b'/'))
-        });
-        tracked.next()
+        })
     }
 }
 
@@ -131,16 +130,12 @@ fn for_each_entry(
             path: path.clone(),
             cause: cause.to_owned(),
         };
-        let shared = decode(&path, kind, Some(checksum))?;
-        let shared = shared.ok_or_else(|| damaged("it is missing"))?;
+        let shared =
+            decode(&path, kind, Some(checksum))?.ok_or_else(|| damaged("it is missing"))?;
         let mut removed = vec![false; shared.entries().len()];
         let bitmaps = link.bitmaps.as_ref();
         let marked = bitmaps.is_none_or(|bitmaps| {
-            let mut mark = |at| {
-                removed
-                    .get_mut(at)
-                    .map(|removed: &mut bool| *removed = true)
-            };
+            let mut mark = |at| removed.get_mut(at).map(|it: &mut bool| *it = true);
             bitmaps.delete.for_each_set_bit(&mut mark).is_some()
         });
         if !marked || shared.link().is_some() {
@@ -151,10 +146,9 @@ fn for_each_entry(
         kept.for_each(|(entry, _)| add(entry.path(&shared), entry));
     }
     // Entries that replace one in the shared index have no path.
-    let own = index.entries().iter();
-    let own = own.map(|entry| (entry.path(&index), entry));
-    own.filter(|(path, _)| !path.is_empty())
-        .for_each(|(path, entry)| add(path, entry));
+    let has_path = |entry: &&Entry| !entry.path(&index).is_empty();
+    let own = index.entries().iter().filter(has_path);
+    own.for_each(|entry| add(entry.path(&index), entry));
     Ok(())
 }
 
@@ -173,16 +167,16 @@ fn decode(
         cause,
     };
     check(&content, kind, expected).map_err(damaged)?;
-    let essential = essential::part(&content, kind.len_in_bytes());
-    let essential = essential.ok_or_else(|| damaged("its entries do not fit".to_owned()))?;
+    let essential = essential::part(&content, kind.len_in_bytes())
+        .ok_or_else(|| damaged("its entries do not fit".to_owned()))?;
     let options = Options {
         thread_limit: Some(1),
         ..Options::default()
     };
     // The time of writing is not used.
     let time = State::new(kind).timestamp();
-    let decoded = State::from_bytes(&essential, time, kind, options);
-    let (state, _) = decoded.map_err(|error| damaged(error.to_string()))?;
+    let (state, _) = State::from_bytes(&essential, time, kind, options)
+        .map_err(|error| damaged(error.to_string()))?;
     Ok(Some(state))
 }
 

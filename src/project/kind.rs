@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use crate::sys::excerpt::lossy;
 use crate::sys::files::{self, Links, MIB};
 
 /// A kind of project.
@@ -109,8 +110,8 @@ impl ProjectKind {
 
 /// Runs the scripts in `package.json`, if any; otherwise checks the syntax of all files.
 fn node(root: &Path) -> String {
-    let manifest = text(&root.join("package.json"));
-    let manifest: Value = serde_json::from_str(&manifest).unwrap_or_default();
+    let json = text(&root.join("package.json"));
+    let manifest: Value = serde_json::from_str(&json).unwrap_or_default();
     let script = |name: &str| manifest["scripts"][name].as_str();
     // The test script that `npm init` writes always fails and tests nothing.
     let test = script("test").filter(|test| !test.contains("no test specified"));
@@ -142,9 +143,9 @@ fn python(root: &Path) -> String {
         path.is_file() && text(&path).contains(section)
     });
     let is_for_pytest = |test: &PathBuf| {
-        let text = text(test);
-        let mut lines = text.lines();
-        lines.any(|line| line.starts_with("def test_") || line.starts_with("import pytest"))
+        let is_sign =
+            |line: &str| line.starts_with("def test_") || line.starts_with("import pytest");
+        text(test).lines().any(is_sign)
     };
     let is_package = |folder: &str| root.join(folder).join("__init__.py").is_file();
     if !tests.is_empty() && (is_configured || tests.iter().any(is_for_pytest)) {
@@ -196,16 +197,15 @@ fn make(root: &Path) -> String {
 /// Returns the names in a directory, sorted; empty if it cannot be read.
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    let mut names: Vec<String> = names.collect();
+    let name = |entry: fs::DirEntry| entry.file_name().into_string().ok();
+    let mut names: Vec<String> = entries.filter_map(name).collect();
     names.sort();
     names
 }
 
 /// Returns a file's text; empty if it cannot be read.
 fn text(path: &Path) -> String {
-    let content = files::read(path, Links::Refused, MIB).unwrap_or_default();
-    String::from_utf8_lossy(&content).into_owned()
+    lossy(files::read(path, Links::Refused, MIB).unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The outline of a code base: its files, and the lines that declare their public names. Pure.
 //!
-//! Files stand below their directory, each one column deeper, and their signatures another; so no line looks like the
-//! header of a file in a rollup. Takes time linear in the size of the files.
+//! Files are listed below their directory, indented by one column, and their signatures by two, so that no line looks
+//! like the header of a file in a rollup. Takes time linear in the size of the files.
 
 mod patterns;
 
@@ -15,18 +15,18 @@ use self::patterns::{Language, Rule};
 use crate::sys::numbers::counted;
 use crate::sys::text::regex;
 
-/// Maximum length of a line that is looked at, in bytes: no one writes longer ones.
+/// Maximum length of a line that is examined, in bytes: longer ones are not written by hand.
 const LONGEST_LINE: usize = 1000;
 /// Maximum number of characters of a signature.
 const LONGEST: usize = 100;
 /// Maximum number of characters of a signature that lists names.
 const LONGEST_LIST: usize = 400;
-/// Signatures that are more than this part of a file are shortened.
+/// Signatures that make up more than this fraction of a file are shortened.
 const LARGE_PART: usize = 14;
 /// Size of a file in bytes below which that saves nothing.
 const SMALL: usize = 500;
 
-/// The words that tell nothing of a name where all names are public.
+/// Matches modifiers, which add nothing in a list of public names.
 static MODIFIERS: LazyLock<Regex> = LazyLock::new(|| {
     regex(
         r"^(?:(?:pub(?:\([^)]*\))?|public|export|static|inline|extern|virtual|override|constexpr|template <[^<>]*(?:<[^<>]*>[^<>]*)*>) )+",
@@ -44,7 +44,7 @@ pub struct Signature<'t> {
     pub text: Cow<'t, str>,
 }
 
-/// A declaration that the lines below it, if indented further, stand in.
+/// A declaration that contains the lines after it that are indented further.
 struct Scope {
     indent: usize,
     rule: Rule,
@@ -130,8 +130,8 @@ fn declaration(text: &str, is_list: bool) -> Cow<'_, str> {
         }
         joined.push_str(line);
     }
-    let end = if is_list { None } else { body(&joined) };
-    let end = joined[..end.unwrap_or(joined.len())]
+    let body = if is_list { None } else { body(&joined) };
+    let end = joined[..body.unwrap_or(joined.len())]
         .trim_end_matches([' ', '{', ';', ':', '=', '\\'])
         .len();
     let cut = joined.char_indices().nth(limit).filter(|(at, _)| *at < end);
@@ -183,7 +183,7 @@ pub fn outline(files: &[(&str, &str)], measure: &dyn Fn(&str) -> u64, limit: u64
     }
     let mut left = limit.saturating_sub(measure(&formatted(&listed)));
     for (path, text) in &files[..files.len() - rest.len()] {
-        // No more texts are read for what is hardly a line.
+        // Hardly a line would fit, so no more texts are read.
         if left <= limit / 64 {
             break;
         }
@@ -204,7 +204,7 @@ pub fn outline(files: &[(&str, &str)], measure: &dyn Fn(&str) -> u64, limit: u64
     text
 }
 
-/// Lists files up to the first that there is no room for, and returns the rest.
+/// Lists files up to the first that does not fit, and returns the rest.
 fn list<'t, 'f>(
     listed: &mut Listed<'t>,
     files: &'f [(&'t str, &'t str)],
@@ -245,8 +245,7 @@ fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or((".", path))
 }
 
-/// Formats the lines of a file's signatures. Where they are a large part of the file, only its names are worth their
-/// tokens.
+/// Formats the lines of a file's signatures. If they make up a large part of the file, only the names are listed.
 fn lines(path: &str, text: &str) -> String {
     let signatures = signatures(path, text);
     let sizes = signatures.iter().map(|signature| signature.text.len());
@@ -275,7 +274,7 @@ fn brief(text: &str) -> &str {
     }
 }
 
-/// Formats the line on files that are left out.
+/// Formats the line that counts the files left out.
 fn remainder(files: usize, directories: usize) -> String {
     let files = counted(files as u64, "more file");
     format!("and {files} in {}\n", counted(directories as u64, "folder"))

@@ -3,6 +3,7 @@
 //! Examines directories, but reads and changes no files. Guarantees that another user's directory is never
 //! chosen as the project unless it is the current directory or the user names it.
 
+use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -24,10 +25,12 @@ pub fn find(here: &Path, user: u32) -> FoundRoot {
     let is_top = |directory: &Path| directory.join(".git").symlink_metadata().is_ok();
     let top = here.ancestors().find(|directory| is_top(directory));
     let inside = |directory: &&Path| top.is_none_or(|top| directory.starts_with(top));
-    let with_config = here.ancestors().take_while(inside);
-    let with_config = with_config.filter(|directory| directory.join(CONFIG).is_dir());
-    let configured = with_config.map(|directory| (directory, CONFIG));
-    let candidates = configured.chain(top.map(|top| (top, ".git")));
+    let candidates = here
+        .ancestors()
+        .take_while(inside)
+        .filter(|directory| directory.join(CONFIG).is_dir())
+        .map(|directory| (directory, CONFIG))
+        .chain(top.map(|top| (top, ".git")));
     let mut passed_over = None;
     for (directory, mark) in candidates {
         let is_users = |path: &Path| {
@@ -48,12 +51,11 @@ pub fn find(here: &Path, user: u32) -> FoundRoot {
 
 /// Returns the relative path from one absolute directory to another.
 pub fn relative(from: &Path, to: &Path) -> PathBuf {
-    let shared = from.ancestors().find(|directory| to.starts_with(directory));
-    let shared = shared.unwrap_or(from);
+    let is_shared = |directory: &&Path| to.starts_with(directory);
+    let shared = from.ancestors().find(is_shared).unwrap_or(from);
     let up = from.strip_prefix(shared).into_iter().flatten();
-    let up = up.map(|_| Path::new(".."));
-    let down = to.strip_prefix(shared).unwrap_or(to);
-    let way: PathBuf = up.chain(down.iter().map(Path::new)).collect();
+    let down = to.strip_prefix(shared).unwrap_or(to).iter();
+    let way: PathBuf = up.map(|_| OsStr::new("..")).chain(down).collect();
     if way.as_os_str().is_empty() {
         PathBuf::from(".")
     } else {

@@ -62,8 +62,7 @@ pub fn rank(query: &str, sources: &[(&str, &str)], history: &[PastCommit]) -> Ra
     let messages = messages(&words, sources, history);
     let size = words.list.len();
     let texts = Field::new(1.0, texts, size);
-    let weights = words.list.iter().cloned().zip(texts.weights.clone());
-    let weights = weights.collect();
+    let weights = HashMap::from_iter(words.list.iter().cloned().zip(texts.weights.clone()));
     let fields = [
         texts,
         Field::new(PATH, paths, size),
@@ -108,9 +107,8 @@ fn read(words: &Words, sources: &[(&str, &str)]) -> (Vec<Document>, Vec<Document
 
 /// Gives the messages of earlier commits to the files that they touched.
 fn messages(words: &Words, sources: &[(&str, &str)], history: &[PastCommit]) -> Vec<Document> {
-    let mut documents: Vec<Document> = sources.iter().map(|_| Document::default()).collect();
-    let indices = sources.iter().enumerate();
-    let indices: HashMap<&str, usize> = indices.map(|(index, (path, _))| (*path, index)).collect();
+    let mut documents = vec![Document::default(); sources.len()];
+    let indices: HashMap<&str, usize> = sources.iter().map(|(path, _)| *path).zip(0..).collect();
     let mut counter = words.counter();
     for commit in history.iter().filter(|it| it.paths.len() <= MANY_PATHS) {
         let message = counter.count(&commit.message);

@@ -43,17 +43,15 @@ pub struct GitFiles {
 impl ProjectSearch {
     /// Prepares to search the project in `root`, an absolute directory.
     pub fn new(root: &Path) -> Self {
-        let files = TrackedPaths::below(root).map(|tracked| tracked.files().collect::<Vec<_>>());
-        let files = files.unwrap_or_default();
-        let above = |path: &str| {
+        let mut tracked = BTreeSet::new();
+        for path in TrackedPaths::below(root).unwrap_or_default().files() {
             let slashes = path.match_indices('/');
-            let directories = slashes.map(|(slash, _)| path[..slash].to_owned());
-            directories.collect::<Vec<_>>()
-        };
+            tracked.extend(slashes.map(|(slash, _)| path[..slash].to_owned()));
+        }
         Self {
             root: root.to_path_buf(),
             rules: IgnoreRules::load(root).ok(),
-            tracked: files.iter().flat_map(|path| above(path)).collect(),
+            tracked,
         }
     }
 
@@ -136,8 +134,9 @@ impl ProjectSearch {
 
     fn ignores(&self, directory: &Path) -> bool {
         let asked = self.rules.as_ref().zip(directory.to_str());
-        let asked = asked.filter(|(_, path)| !self.tracked.contains(*path));
-        asked.is_some_and(|(rules, path)| rules.is_ignored(path, true).unwrap_or_default())
+        asked.is_some_and(|(rules, path)| {
+            !self.tracked.contains(path) && rules.is_ignored(path, true).unwrap_or_default()
+        })
     }
 }
 
@@ -154,11 +153,8 @@ fn names(
         .collect();
     let (names, unlisted) = listed(place, &tried);
     if let Some(error) = unlisted.filter(|error| !is_missing(error)) {
-        let errno = Errno::from_io_error(&error);
-        if !matches!(
-            errno,
-            Some(Errno::ACCESS | Errno::PERM | Errno::NAMETOOLONG)
-        ) {
+        let harmless = [Errno::ACCESS, Errno::PERM, Errno::NAMETOOLONG];
+        if !Errno::from_io_error(&error).is_some_and(|errno| harmless.contains(&errno)) {
             return Err(PathError::of("read", place)(error));
         }
         found.unlisted.push(place.to_path_buf());
@@ -190,8 +186,8 @@ pub struct RepositoryState {
 impl RepositoryState {
     /// Determines the state of `path`, a `.git` or the directory of a bare repository.
     pub fn of(path: &Path) -> Self {
-        let pointed = path.parent().filter(|_| path.ends_with(DOT_GIT));
-        let pointed = pointed.and_then(|top| Repository::at(top).ok());
+        let top = path.parent().filter(|_| path.ends_with(DOT_GIT));
+        let pointed = top.and_then(|top| Repository::at(top).ok());
         let own = pointed.map_or_else(|| path.to_path_buf(), |repository| repository.own);
         Self {
             entry: identity(path.symlink_metadata()),

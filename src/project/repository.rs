@@ -81,7 +81,7 @@ impl Repository {
     /// Finds the repository in a directory, which may be one without a work tree.
     ///
     /// # Errors
-    /// When the directory's pointer files cannot be read, or lead nowhere.
+    /// Fails if the directory's pointer files cannot be read, or lead nowhere.
     pub fn within(directory: &Path) -> Result<Self, PathError> {
         let dot_git = directory.join(DOT_GIT);
         let is_bare = dot_git.symlink_metadata().is_err();
@@ -125,12 +125,14 @@ impl Repository {
     /// Fails if one of them is not, or cannot be read.
     pub fn check_readable(&self) -> Result<(), PathError> {
         let top = [".gitattributes", ".gitignore", ".gitmodules", ".mailmap"];
-        let top = top.map(|name| self.top.join(name));
         let common = ["info/attributes", "info/exclude", "packed-refs", "shallow"];
-        let common = common.map(|name| self.common.join(name));
-        let own = [self.own.join("HEAD")];
-        for file in top.iter().chain(&common).chain(&own) {
-            read(file, LARGEST_READ).map_err(PathError::of("read", file))?;
+        let files = top
+            .map(|name| self.top.join(name))
+            .into_iter()
+            .chain(common.map(|name| self.common.join(name)))
+            .chain([self.own.join("HEAD")]);
+        for file in files {
+            read(&file, LARGEST_READ).map_err(PathError::of("read", file))?;
         }
         Ok(())
     }
@@ -146,8 +148,8 @@ impl Repository {
             let loose = [&self.own, &self.common].map(|folder| folder.join(&name));
             let Some(found) = loose.into_iter().find_map(|file| text(file, HEAD_SIZE)) else {
                 let packed = text(self.common.join("packed-refs"), LARGEST_READ)?;
-                let mut packed = packed.lines().filter_map(|line| line.split_once(' '));
-                return packed.find_map(|(id, packed)| (packed == name).then(|| id.to_owned()));
+                let mut refs = packed.lines().filter_map(|line| line.split_once(' '));
+                return refs.find_map(|(id, packed)| (packed == name).then(|| id.to_owned()));
             };
             match found.strip_prefix("ref:") {
                 Some(next) => next.trim().clone_into(&mut name),
@@ -197,20 +199,15 @@ pub(super) fn is_top(directory: &Path) -> bool {
 /// Returns whether git would accept a directory as a repository.
 pub(super) fn is_git_directory(folder: &Path) -> bool {
     let common = common_folder(folder);
-    let has = |part: &str| {
-        common
-            .as_ref()
-            .is_ok_and(|common| common.join(part).exists())
-    };
+    let has = |part: &str| matches!(&common, Ok(common) if common.join(part).exists());
     has("objects") && has("refs") && is_head(&folder.join("HEAD"))
 }
 
 /// Returns whether git accepts this as a `HEAD`: a link or reference into `refs`, or a hash.
 fn is_head(head: &Path) -> bool {
     let Ok(content) = files::beginning(head, Links::Refused, HEAD_SIZE) else {
-        return head
-            .read_link()
-            .is_ok_and(|target| target.starts_with("refs"));
+        let target = head.read_link();
+        return target.is_ok_and(|target| target.starts_with("refs"));
     };
     match content.strip_prefix(b"ref:") {
         Some(name) => name.trim_ascii_start().starts_with(b"refs/"),
@@ -229,11 +226,11 @@ pub(super) fn read(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
 /// Parses a configuration file, without those that it includes; a missing one is empty.
 ///
 /// # Errors
-/// When it cannot be read or parsed.
+/// Fails if it cannot be read or parsed.
 pub(super) fn config(file: &Path) -> io::Result<ConfigFile> {
     let content = read(file, LARGEST_CONFIG)?.unwrap_or_default();
-    let parsed = ConfigFile::from_bytes_no_includes(&content, Metadata::api(), Options::default());
-    parsed.map_err(|error| invalid(&format!("git's configuration is damaged: {error}")))
+    ConfigFile::from_bytes_no_includes(&content, Metadata::api(), Options::default())
+        .map_err(|error| invalid(&format!("git's configuration is damaged: {error}")))
 }
 
 fn invalid(problem: &str) -> io::Error {
@@ -259,14 +256,9 @@ fn directory(
     pointer: &Path,
 ) -> Result<PathBuf, PathError> {
     let there = target.and_then(|target| {
-        let directory = base.join(target);
-        if directory.is_dir() {
-            return Ok(directory);
-        }
-        let shown = directory.display();
-        Err(invalid(&format!(
-            "it leads to `{shown}`, which is no directory"
-        )))
+        let there = base.join(target);
+        let problem = format!("it leads to `{}`, which is no directory", there.display());
+        (there.is_dir().then_some(there)).ok_or_else(|| invalid(&problem))
     });
     there.map_err(PathError::of("read", pointer))
 }

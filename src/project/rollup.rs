@@ -47,8 +47,7 @@ pub enum RollupState {
     Gone,
 }
 
-/// Parses the files in `rollup` and compares them to those below `root`. Text before the first header belongs
-/// to no file.
+/// Parses the files in `rollup` and compares them to those below `root`. Text before the first header is ignored.
 pub fn sections<'t>(rollup: &'t str, root: &Path) -> Vec<RollupFile<'t>> {
     let mut sections = Vec::new();
     let mut next = next_header(rollup, 0);
@@ -77,12 +76,9 @@ pub fn sections<'t>(rollup: &'t str, root: &Path) -> Vec<RollupFile<'t>> {
 /// Returns whether `rollup`, parsed into these sections, can be compared to the disk: it begins with a header, or a
 /// header names an existing file. In text of another form, a line may look like a header by chance.
 pub fn is_comparable(rollup: &str, sections: &[RollupFile<'_>]) -> bool {
-    let begins =
-        next_header(rollup, 0).is_some_and(|header| rollup[..header.start].trim().is_empty());
-    begins
-        || sections
-            .iter()
-            .any(|section| section.state != RollupState::Gone)
+    let is_first = |header: Header<'_>| rollup[..header.start].trim().is_empty();
+    let mut states = sections.iter().map(|section| section.state);
+    next_header(rollup, 0).is_some_and(is_first) || states.any(|it| it != RollupState::Gone)
 }
 
 /// Formats the header line of the file at `path`.

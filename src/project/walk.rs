@@ -35,7 +35,7 @@ pub struct Entry {
     pub kind: EntryKind,
 }
 
-/// Opens a directory by its path from the top of a tree.
+/// Function that opens a directory by its path from the top of a tree.
 type Open<'w> = dyn Fn(&str) -> io::Result<OwnedFd> + 'w;
 
 /// A walk through a directory tree.
@@ -105,14 +105,13 @@ impl<'w> Walk<'w> {
                 break;
             }
             self.left -= 1;
-            let kind = match found.file_type() {
-                FileType::Unknown => statat(&handle, name, AtFlags::SYMLINK_NOFOLLOW)
-                    .map_or(FileType::Unknown, |stat| {
-                        FileType::from_raw_mode(stat.st_mode)
-                    }),
-                known => known,
-            };
-            let kind = match kind {
+            let mut file_type = found.file_type();
+            if file_type == FileType::Unknown
+                && let Ok(stat) = statat(&handle, name, AtFlags::SYMLINK_NOFOLLOW)
+            {
+                file_type = FileType::from_raw_mode(stat.st_mode);
+            }
+            let kind = match file_type {
                 FileType::Directory => EntryKind::Directory,
                 FileType::Symlink => {
                     let target = readlinkat(&handle, name, Vec::new()).unwrap_or_default();

@@ -40,7 +40,7 @@ fn has_any(text: &str) -> bool {
 pub(super) struct SeenText {
     /// Text without escape sequences.
     pub text: String,
-    /// For each gap, its position in `text` and the number of bytes removed so far.
+    /// Positions of the gaps in `text`, each with the number of bytes removed so far.
     gaps: Vec<(usize, usize)>,
 }
 

@@ -35,10 +35,10 @@ pub enum KeyProblem {
     /// The key is in quotes.
     #[error("is in quotes")]
     Quoted,
-    /// A variable's name stands before the key.
+    /// The key is preceded by a variable's name.
     #[error("begins with a variable's name and `=`")]
     Assigned,
-    /// The text stands where a key is to be written.
+    /// The text is a placeholder for a key.
     #[error("is a placeholder")]
     Placeholder,
     /// The text is a JSON object, such as the file of a service account.
@@ -65,13 +65,13 @@ impl ApiKey {
         }
     }
 
-    /// Parses a key file's content, which users write by hand: it must hold the key alone, and one that is a key.
+    /// Parses the content of a key file, which users write by hand: nothing but a key.
     ///
     /// # Errors
-    /// Fails if the key is not one line of visible ASCII, or is written like a variable, in quotes, or not at all.
+    /// Fails if the key is not one line of visible ASCII, is missing, or is written in quotes or as a variable.
     pub fn of_file(content: &[u8]) -> Result<Self, KeyProblem> {
-        let line = String::from_utf8_lossy(content);
-        let line = line.trim();
+        let text = String::from_utf8_lossy(content);
+        let line = text.trim();
         let is_line = !line.contains(['\n', '\r']);
         match bare(line) {
             key if key != line && is_line && line.starts_with(QUOTES) => Err(KeyProblem::Quoted),
@@ -104,16 +104,15 @@ pub fn bare(line: &str) -> &str {
         Some((name, value)) if is_name(name) && !value.trim_matches('=').is_empty() => value.trim(),
         _ => line,
     };
-    let quotes = QUOTES.into_iter();
-    let mut unquoted = quotes.filter_map(|quote| line.strip_prefix(quote)?.strip_suffix(quote));
-    unquoted.next().unwrap_or(line)
+    let unquoted = |quote| line.strip_prefix(quote)?.strip_suffix(quote);
+    QUOTES.into_iter().find_map(unquoted).unwrap_or(line)
 }
 
-/// Words of placeholders, which in a key do not stand alone between other characters than letters and digits.
+/// Words of placeholders. In a real key, none of them stands alone between punctuation.
 const PLACEHOLDERS: &str =
     "your yours paste replace replaceme todo fixme dummy example placeholder changeme";
 
-/// Returns whether the text stands where a key is to be written.
+/// Returns whether the text is a placeholder for a key.
 fn is_placeholder(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
     let filler = lower.trim_start_matches("sk-");
@@ -205,8 +204,9 @@ impl Redactor {
 
     /// Returns a redactor with additional keys.
     pub fn and<'a>(&self, keys: impl IntoIterator<Item = &'a str>) -> Self {
-        let own = self.forms.iter().zip(&self.replacements).zip(&self.kinds);
-        let own = own.map(|((form, replacement), kind)| (form.clone(), replacement.clone(), *kind));
+        let known = self.forms.iter().zip(&self.replacements).zip(&self.kinds);
+        let own =
+            known.map(|((form, replacement), kind)| (form.clone(), replacement.clone(), *kind));
         let keys = keys.into_iter().filter(|key| key.len() >= SHORTEST_KEY);
         let further = keys.flat_map(|key| {
             let forms = forms(key).into_iter();
@@ -219,11 +219,7 @@ impl Redactor {
         // The sort is stable, so that of equal forms a key's comes first.
         patterns.sort_by(|a, b| a.0.cmp(&b.0));
         patterns.dedup_by(|a, b| a.0 == b.0);
-        let kinds = patterns.iter().map(|(.., kind)| *kind).collect();
-        let patterns = patterns.into_iter();
-        let (forms, replacements): (Vec<_>, Vec<_>) = patterns
-            .map(|(form, replacement, _)| (form, replacement))
-            .unzip();
+        let (forms, replacements, kinds): (Vec<_>, Vec<_>, Vec<_>) = patterns.into_iter().collect();
         let longest = forms.iter().map(String::len).max().unwrap_or(0);
         // The longest match must win: if one key is a prefix of another, the rest must not remain visible.
         let automaton = AhoCorasick::builder()
@@ -248,10 +244,8 @@ impl Redactor {
             let next = self.forms.get(at);
             next.is_some_and(|form| form.as_bytes().starts_with(end))
         };
-        let mut lengths = (1..=longest).rev();
-        lengths
-            .find(|length| begins_a_form(&bytes[bytes.len() - length..]))
-            .unwrap_or(0)
+        let begins = |length: &usize| begins_a_form(&bytes[bytes.len() - length..]);
+        (1..=longest).rev().find(begins).unwrap_or(0)
     }
 
     /// Returns the positions of keys in `text`, and the kind of each.
@@ -259,10 +253,8 @@ impl Redactor {
         &'t self,
         text: &'t str,
     ) -> impl Iterator<Item = (Range<usize>, SecretKind)> + 't {
-        let found = self
-            .patterns
-            .iter()
-            .flat_map(move |all| all.find_iter(text));
+        let patterns = self.patterns.iter();
+        let found = patterns.flat_map(move |all| all.find_iter(text));
         found.map(|found| (found.range(), self.kinds[found.pattern()]))
     }
 
@@ -317,21 +309,17 @@ impl Redactor {
             inner,
         }
     }
-}
 
-impl Redactor {
     /// Removes the keys from every string in a JSON value, names included. This is done before the strings are
     /// escaped, so the result is valid JSON whatever a key looks like.
     pub fn json(&self, value: &Value) -> Value {
         match value {
             Value::String(text) => self.text(text).into_owned().into(),
             Value::Array(values) => values.iter().map(|value| self.json(value)).collect(),
-            Value::Object(fields) => {
-                let fields = fields.iter();
-                let fields =
-                    fields.map(|(name, value)| (self.text(name).into_owned(), self.json(value)));
-                Value::Object(fields.collect())
-            }
+            Value::Object(fields) => fields
+                .iter()
+                .map(|(name, value)| (self.text(name), self.json(value)))
+                .collect(),
             Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
         }
     }
@@ -480,8 +468,7 @@ fn replacement(key: &str) -> String {
 /// Returns the ways in which a key is commonly written: raw, JSON-escaped, percent-encoded, base64 and base64url
 /// at all three offsets, and hexadecimal.
 fn forms(key: &str) -> Vec<String> {
-    let hex: Vec<_> = key.bytes().map(|byte| format!("{byte:02x}")).collect();
-    let hex = hex.concat();
+    let hex: String = key.bytes().map(|byte| format!("{byte:02x}")).collect();
     let mut forms = vec![key.to_owned(), hex.to_uppercase(), hex];
     forms.extend(json_forms(key));
     forms.extend(percent_forms(key));

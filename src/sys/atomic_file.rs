@@ -48,8 +48,8 @@ pub fn replace_in(
     let staged = format!("{STAGED}{}", Uuid::new_v4().simple());
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     let file = openat(&staging, &staged, flags, Mode::from_raw_mode(0o666))?;
-    let written = write(&mut File::from(file));
-    let moved = written.and_then(|()| Ok(renameat(&staging, &staged, &directory, name)?));
+    let moved = write(&mut File::from(file))
+        .and_then(|()| Ok(renameat(&staging, &staged, &directory, name)?));
     if moved.is_err() {
         let _ = unlinkat(&staging, &staged, AtFlags::empty());
     }

@@ -30,11 +30,11 @@ pub fn text(changes: &[FileChange]) -> String {
 fn unified(changes: &[FileChange]) -> Vec<u8> {
     let mut out = Vec::new();
     for change in in_order(changes) {
-        let names = [("a/", &change.before), ("b/", &change.after)];
-        let names = names.map(|(prefix, state)| match state {
-            Some(_) => quoted_behind(prefix, &change.path),
-            None => "/dev/null".to_owned(),
-        });
+        let names =
+            [("a/", &change.before), ("b/", &change.after)].map(|(prefix, state)| match state {
+                Some(_) => quoted_behind(prefix, &change.path),
+                None => "/dev/null".to_owned(),
+            });
         out.extend(header(change).bytes());
         match hunks(change.before(), change.after()) {
             Some(hunks) => push_hunks(&mut out, &names, &hunks),

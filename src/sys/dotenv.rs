@@ -54,11 +54,11 @@ fn assignment(line: &[u8]) -> Result<Option<(String, String)>, Fault> {
         return Ok(None);
     }
     let (name, value) = line.split_once('=').ok_or(Fault::Malformed)?;
-    let name = name.trim_end();
     // `export` may precede a name, or be the name itself.
-    let exported = name.strip_prefix("export");
-    let exported = exported.filter(|name| name.starts_with(char::is_whitespace));
-    let name = exported.map_or(name, str::trim_start);
+    let name = match name.trim_end().strip_prefix("export") {
+        Some(rest) if rest.starts_with(char::is_whitespace) => rest.trim_start(),
+        _ => name.trim_end(),
+    };
     let is_in_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
     let begins = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     let value = self::value(value.trim_start())?;

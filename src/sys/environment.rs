@@ -59,30 +59,23 @@ impl Environment {
 
     /// Returns the names of the variables whose value is UTF-8 and satisfies `such`.
     pub fn names_where(&self, such: impl Fn(&str) -> bool) -> Vec<OsString> {
-        let found = self
-            .0
-            .iter()
-            .filter(|(_, value)| value.to_str().is_some_and(&such));
+        let is_such = |value: &OsString| value.to_str().is_some_and(&such);
+        let found = self.0.iter().filter(|(_, value)| is_such(value));
         found.map(|(name, _)| name.clone()).collect()
     }
 
     /// Returns the names of the variables that hold a secret, judging by their names or values.
     pub fn secret_names(&self) -> impl Iterator<Item = &OsStr> {
-        let is_secret = |(name, value): &(&OsString, &OsString)| {
-            let value = value.to_string_lossy();
-            secrets::is_secret(&name.to_string_lossy(), &value)
-        };
-        self.0
-            .iter()
-            .filter(is_secret)
-            .map(|(name, _)| name.as_os_str())
+        let found = self.0.iter().filter(|(name, value)| {
+            secrets::is_secret(&name.to_string_lossy(), &value.to_string_lossy())
+        });
+        found.map(|(name, _)| name.as_os_str())
     }
 
     /// Returns the texts to search for in order to redact the values of secret variables.
     pub fn secrets(&self) -> impl Iterator<Item = Cow<'_, str>> {
-        let values = self
-            .secret_names()
-            .filter_map(|name| self.os(name)?.to_str());
+        let names = self.secret_names();
+        let values = names.filter_map(|name| self.os(name)?.to_str());
         values.flat_map(secrets::searched)
     }
 

@@ -1,8 +1,9 @@
 //! Errors as they are propagated to `main`: each has a message, a hint for the user and an exit code.
 //!
-//! All error types derive [`miette::Diagnostic`]: `help` is the hint, and `code` is the exit's name in the contract and,
-//! behind a slash, the reason's. Without the first, the error counts as a local I/O failure; without the second, the exit
-//! has one. `related` are the problems that an error consists of, whose reasons come before its own.
+//! All error types derive [`miette::Diagnostic`]: `help` is the hint, and `code` is the exit's name in the contract,
+//! followed by a slash and the reason's. Without the first, the error counts as a local I/O failure; without the
+//! second, the exit's own reason applies. `related` are the problems that an error consists of; their reasons take
+//! precedence.
 
 use std::fmt;
 use std::ops::Deref;
@@ -29,26 +30,25 @@ impl Error {
         name.flatten().map_or(Exit::LocalIo, Exit::named)
     }
 
-    /// Returns the reason, for programs: of several problems, the first that does not pass by itself.
+    /// Returns the reason, for programs: of several problems, that of the first for which a later try does not help.
     pub fn reason(&self) -> Reason {
         let of = |problem: &dyn Diagnostic| {
             let code = problem.code()?.to_string();
             Reason::parse(code.split_once('/')?.1)
         };
-        let own = of(&**self).or_else(|| Reason::parse(self.exit().reason()));
         // The contract has a reason for every exit.
-        let own = own.unwrap_or_default();
+        let own = of(&**self)
+            .or_else(|| Reason::parse(self.exit().reason()))
+            .unwrap_or_default();
         let problems = self.related().into_iter().flatten();
-        problems
-            .map(|problem| of(problem).unwrap_or(own))
-            .min_by_key(|reason| reason.retryable)
-            .unwrap_or(own)
+        let reasons = problems.map(|problem| of(problem).unwrap_or(own));
+        reasons.min_by_key(|reason| reason.retryable).unwrap_or(own)
     }
 
     /// Returns the problems that the error consists of, each with its hint; the error itself if it is one alone.
     pub fn problems(&self) -> Vec<(String, Option<String>)> {
-        let problems = self.related().into_iter().flatten();
-        let problems: Vec<_> = problems.map(|one| (one.to_string(), one.hint())).collect();
+        let related = self.related().into_iter().flatten();
+        let problems: Vec<_> = related.map(|one| (one.to_string(), one.hint())).collect();
         if problems.is_empty() {
             return vec![(self.to_string(), self.hint())];
         }

@@ -44,8 +44,8 @@ impl Excerpt {
         let mut text = std::mem::take(&mut self.head);
         if self.begin_of_end() > text.len() as u64 {
             // Cuts at a character boundary, so that no character is split.
-            let torn = text.utf8_chunks().last();
-            let torn = torn.map_or(0, |chunk| chunk.invalid().len());
+            let last = text.utf8_chunks().last();
+            let torn = last.map_or(0, |chunk| chunk.invalid().len());
             text.truncate(text.len() - torn);
         }
         let ends_line = text.ends_with(b"\n");
@@ -86,12 +86,12 @@ const BEHIND: &str = " bytes left out ...]";
 /// Parses the number of omitted bytes from such a line, with or without a count of lines. The line is trusted,
 /// whatever its origin.
 fn left_out(line: &str) -> Option<u64> {
-    let told = line.strip_prefix(BEFORE)?.strip_suffix(BEHIND)?;
-    let figure = told
-        .rsplit_once(", ")
-        .filter(|(lines, _)| lines.contains("line"));
-    let figure = figure.map_or(told, |(_, bytes)| bytes);
-    figure.replace(',', "").parse().ok()
+    let size = line.strip_prefix(BEFORE)?.strip_suffix(BEHIND)?;
+    let bytes = match size.rsplit_once(", ") {
+        Some((lines, bytes)) if lines.contains("line") => bytes,
+        _ => size,
+    };
+    bytes.replace(',', "").parse().ok()
 }
 
 impl Write for Excerpt {

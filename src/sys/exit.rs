@@ -2,7 +2,7 @@
 
 use super::interrupt::Signal;
 
-/// The codes after which the same command may succeed later, so that an engine starts it again.
+/// The codes after which the same command may succeed later, so that a fleet repeats it.
 pub const REQUEUED: [u8; 2] = [4, 6];
 
 /// The exit status of the process: the contract's exit codes.
@@ -16,9 +16,9 @@ pub enum Exit {
     GateChanged,
     /// The build passed, but the change has warnings that the user denies.
     WarningsDenied,
-    /// The build passed, but what was tested before does not hold.
+    /// The build passed, but earlier tests no longer do.
     GateWeakened,
-    /// What was to be proven does not hold.
+    /// New tests do not prove the change.
     NotProven,
     /// A consistency report has findings that the user denies.
     Findings,
@@ -61,8 +61,8 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// All statuses that have a fixed code and name, with the reason of errors that give no other: the one of the same
-    /// name where it is empty.
+    /// All statuses that have a fixed code and name, with the reason of errors that give no other; if empty, it has the
+    /// same name.
     const ALL: [(Self, u8, &'static str, &'static str); 24] = [
         (Self::Done, 0, "done", "disk"),
         // Code 1: the goal of the run was not reached.

@@ -3,7 +3,7 @@
 //! Touches lock files and reads the kernel's table of locks. Guarantees that a [`FileLock`] locks the file that is
 //! currently at its path, so that a lock file can be removed while other processes wait for it.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File, Metadata, TryLockError};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::{io, thread};
@@ -26,9 +26,7 @@ pub enum LockProblem {
 
 /// Formats the process that holds a lock, to be appended to a sentence; empty if unknown.
 pub fn holder_words(process: Option<u32>) -> String {
-    process
-        .map(|process| format!(": process {process}"))
-        .unwrap_or_default()
+    process.map_or(String::new(), |process| format!(": process {process}"))
 }
 
 /// A locked lock file. Dropping it releases the lock.
@@ -44,13 +42,7 @@ impl FileLock {
     /// # Errors
     /// Fails if another process holds the lock, or the file cannot be locked.
     pub fn take(path: &Path) -> Result<Self, LockProblem> {
-        loop {
-            let file = files::open_to_lock(path)?;
-            lock(&file)?;
-            if let Some(lock) = Self::of(file, path)? {
-                return Ok(lock);
-            }
-        }
+        Self::by(path, lock)
     }
 
     /// Like [`take`](Self::take), but waits until the lock is free. Intended for locks that are held briefly.
@@ -58,11 +50,20 @@ impl FileLock {
     /// # Errors
     /// Fails if the file cannot be locked.
     pub fn wait(path: &Path) -> io::Result<Self> {
+        Self::by(path, File::lock)
+    }
+
+    /// Locks the file at `path` with `lock`, again if it was removed between opening and locking.
+    fn by<E: From<io::Error>>(path: &Path, lock: fn(&File) -> Result<(), E>) -> Result<Self, E> {
         loop {
             let file = files::open_to_lock(path)?;
-            file.lock()?;
-            if let Some(lock) = Self::of(file, path)? {
-                return Ok(lock);
+            lock(&file)?;
+            let locked = file.metadata()?;
+            let there = path.metadata().if_there()?;
+            let identity = |found: &Metadata| (found.dev(), found.ino());
+            if there.is_some_and(|there| identity(&locked) == identity(&there)) {
+                let path = path.to_owned();
+                return Ok(Self { file, path });
             }
         }
     }
@@ -74,19 +75,6 @@ impl FileLock {
     /// Fails if the file cannot be removed.
     pub fn remove(self) -> io::Result<()> {
         fs::remove_file(&self.path)
-    }
-
-    /// Creates the lock; `None` if the file was removed between opening and locking.
-    fn of(file: File, path: &Path) -> io::Result<Option<Self>> {
-        let locked = file.metadata()?;
-        let Some(there) = path.metadata().if_there()? else {
-            return Ok(None);
-        };
-        let is_same = (locked.dev(), locked.ino()) == (there.dev(), there.ino());
-        Ok(is_same.then(|| Self {
-            file,
-            path: path.to_owned(),
-        }))
     }
 }
 
@@ -127,7 +115,7 @@ pub fn is_held(path: &Path) -> bool {
 /// # Errors
 /// Fails if the lock cannot be probed.
 pub fn is_locked(file: &File) -> io::Result<bool> {
-    // A shared lock, so that probing processes do not block each other and can be told from a holder.
+    // A shared lock, so that probing processes neither block each other nor look like a holder.
     match file.try_lock_shared() {
         Ok(()) => file.unlock().map(|()| false),
         Err(TryLockError::WouldBlock) => Ok(true),

@@ -96,8 +96,9 @@ pub(crate) fn listed(
 ) -> (Vec<(OsString, Option<FileType>)>, Option<io::Error>) {
     match fs::read_dir(directory) {
         Ok(entries) => {
-            let named = entries.flatten();
-            let named = named.map(|entry| (entry.file_name(), entry.file_type().ok()));
+            let named = entries
+                .flatten()
+                .map(|entry| (entry.file_name(), entry.file_type().ok()));
             (named.collect(), None)
         }
         Err(error) => {
@@ -132,8 +133,7 @@ pub(crate) fn open(path: &Path, links: Links) -> io::Result<File> {
 /// # Errors
 /// Same as [`open`].
 pub(crate) fn open_in(directory: impl AsFd, name: impl AsRef<Path>) -> io::Result<File> {
-    let flags = OFlags::RDONLY;
-    open_by(directory, name.as_ref(), Links::Refused, flags, 0)
+    open_by(directory, name.as_ref(), Links::Refused, OFlags::RDONLY, 0)
 }
 
 /// Like [`open`], but returns `None` if it is not a regular file.
@@ -153,8 +153,7 @@ pub(crate) fn open_regular(path: &Path, links: Links) -> io::Result<Option<File>
 /// Fails if the path is not a directory or cannot be opened.
 pub(crate) fn open_directory(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let opened = open_at_all(CWD, path, flags, 0);
-    Ok(opened?.into())
+    Ok(open_at_all(CWD, path, flags, 0)?.into())
 }
 
 /// Opens a directory relative to an open one or to the current one, without following a link at the end of the path.
@@ -163,8 +162,7 @@ pub(crate) fn open_directory(path: &Path) -> io::Result<File> {
 /// Fails if the path is not a directory or cannot be opened.
 pub(crate) fn open_directory_in(directory: impl AsFd, path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let opened = open_at_all(directory, path, flags, 0);
-    Ok(opened?.into())
+    Ok(open_at_all(directory, path, flags, 0)?.into())
 }
 
 /// Reads the whole content of a file of at most `max_bytes`.
@@ -286,8 +284,7 @@ pub(crate) fn open_to_lock(path: &Path) -> io::Result<File> {
 /// Fails if the path is a regular file, cannot be opened, or blocks for ten seconds.
 pub(crate) fn write_stream(path: &Path, content: &[u8]) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let opened = open_at_all(CWD, path, flags, 0);
-    let mut stream = File::from(opened?);
+    let mut stream = File::from(open_at_all(CWD, path, flags, 0)?);
     if stream.metadata()?.is_file() {
         return Err(io::Error::other("it has become a file"));
     }

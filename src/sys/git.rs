@@ -1,6 +1,6 @@
-//! The only module that builds commands to run git: for the demo's own repository, for a project's history, for what an
-//! auditor inspects, and for the clones of a fleet. Also the settings for git when other commands run it. Everything
-//! else about a repository is read without git.
+//! The only module that builds commands to run git: for the demo's own repository, a project's history, an auditor's
+//! inspections, and the clones of a fleet. Also the settings for git when other commands run it. Everything else about
+//! a repository is read without git.
 //!
 //! Looks up programs but starts none. Guarantees that git is found through an absolute entry of `PATH` outside the
 //! project. Except for [`remote_command`](Git::remote_command), it inherits no environment variables, and reads only
@@ -100,10 +100,8 @@ impl Git {
 
     fn settings() -> impl Iterator<Item = &'static str> {
         let settings = SAFE.into_iter().chain(SETTINGS.split(' '));
-        let settings = settings.flat_map(|setting| ["-c", setting]);
-        ["--no-pager", "--no-optional-locks"]
-            .into_iter()
-            .chain(settings)
+        let options = ["--no-pager", "--no-optional-locks"].into_iter();
+        options.chain(settings.flat_map(|setting| ["-c", setting]))
     }
 
     /// Builds a command that runs in `directory`, with no input and its output discarded.
@@ -122,8 +120,8 @@ impl Git {
         command
     }
 
-    /// Builds a command that talks to other repositories, by the user's own environment and configuration, which has
-    /// their credentials and proxies. `directory` must not be in a repository that is not the program's own.
+    /// Builds a command that reaches other repositories with the user's own environment and configuration, which
+    /// contain credentials and proxies. `directory` must not be in a repository other than the program's own.
     pub fn remote_command(&self, directory: &Path, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.git);
         for setting in SAFE.into_iter().chain(["core.hooksPath=/dev/null"]) {

@@ -73,11 +73,10 @@ impl Diagnostic for Interrupted {
 
 /// Returns a bit mask of the signals that were ignored at the start of the process; 0 if unknown.
 fn ignored_signals() -> u64 {
-    let status = read(Path::new("/proc/self/status"), Links::Refused, MIB).unwrap_or_default();
-    let status = String::from_utf8_lossy(&status);
+    let content = read(Path::new("/proc/self/status"), Links::Refused, MIB).unwrap_or_default();
+    let status = String::from_utf8_lossy(&content);
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-        .unwrap_or(0)
+    u64::from_str_radix(mask.unwrap_or_default().trim(), 16).unwrap_or(0)
 }
 
 impl From<Interrupted> for io::Error {
@@ -101,7 +100,7 @@ pub struct Interrupt {
     sigint: Arc<Mutex<Option<SigId>>>,
     /// True if SIGQUIT ends the process, as it does without a handler.
     is_ended_by_quit: Arc<AtomicBool>,
-    /// Its signals count for this one, too.
+    /// Interrupt whose signals count for this one, too.
     parent: Option<Box<Interrupt>>,
 }
 
@@ -192,10 +191,10 @@ impl Interrupt {
         })
     }
 
-    /// The descriptors that are readable once a signal has arrived.
+    /// Returns the descriptors that are readable once a signal has arrived.
     fn wakes(&self) -> impl Iterator<Item = PollFd<'_>> {
-        let all = std::iter::successors(Some(self), |interrupt| interrupt.parent.as_deref());
-        all.map(|interrupt| PollFd::new(&*interrupt.wake, PollFlags::IN))
+        std::iter::successors(Some(self), |interrupt| interrupt.parent.as_deref())
+            .map(|interrupt| PollFd::new(&*interrupt.wake, PollFlags::IN))
     }
 
     /// Checks whether a signal has arrived.
@@ -242,9 +241,8 @@ impl Interrupt {
     /// Returns the permanent signal that has arrived, if any.
     pub fn lasting(&self) -> Option<Signal> {
         let number = self.lasting.load(Ordering::SeqCst);
-        Signal::ALL
-            .into_iter()
-            .find(|signal| usize::from(signal.number()) == number)
+        let is_it = |signal: &Signal| usize::from(signal.number()) == number;
+        Signal::ALL.into_iter().find(is_it)
     }
 
     /// Reads the bytes that the handlers wrote, without blocking, and returns their number.
@@ -284,16 +282,12 @@ impl Interrupt {
         events: PollFlags,
         timeout: Option<Duration>,
     ) -> io::Result<bool> {
-        let watched = fds
-            .iter()
-            .map(|fd| PollFd::from_borrowed_fd(*fd, events))
-            .chain(self.wakes());
-        let mut watched: Vec<_> = watched.collect();
+        let given = fds.iter().map(|fd| PollFd::from_borrowed_fd(*fd, events));
+        let mut watched: Vec<_> = given.chain(self.wakes()).collect();
         wait(&mut watched, timeout)?;
         self.check()?;
-        Ok(watched[..fds.len()]
-            .iter()
-            .any(|fd| !fd.revents().is_empty()))
+        let mut ready = watched.iter().take(fds.len());
+        Ok(ready.any(|fd| !fd.revents().is_empty()))
     }
 }
 

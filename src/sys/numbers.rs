@@ -11,14 +11,9 @@ pub fn counted(count: u64, thing: &str) -> String {
 /// Formats a count with thousands separators: `41,230`.
 pub fn grouped(count: u64) -> String {
     let digits = count.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    let thousands = digits.as_bytes().rchunks(3).rev();
+    let groups: Vec<_> = thousands.map(String::from_utf8_lossy).collect();
+    groups.join(",")
 }
 
 /// Formats a share as a percentage with one decimal. `0.0` means exactly nothing, and `100.0` exactly all.

@@ -1,4 +1,4 @@
-//! Makes room for open files.
+//! Raises the limit of open files.
 //!
 //! Touches only the soft limit of this process, which its child processes inherit.
 
@@ -7,8 +7,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// The number of files that a run may have open: that of most systems.
 const WANTED: u64 = 1024;
 
-/// Raises the soft limit of open files, as far as the hard limit allows. A limit that is higher stays, and so does one
-/// that the kernel refuses to change.
+/// Raises the soft limit of open files, as far as the hard limit allows. A higher limit stays, as does one that the
+/// kernel refuses to change.
 pub fn allow() {
     let limit = getrlimit(Resource::Nofile);
     let wanted = limit.maximum.map_or(WANTED, |most| most.min(WANTED));

@@ -27,7 +27,7 @@ pub fn in_parallel<T: Send, E: Send>(
     Ok(vec![first?, second?])
 }
 
-/// Turns that threads take, and give back.
+/// A semaphore: a number of turns that threads take and give back.
 #[derive(Debug)]
 pub struct Turns {
     left: Mutex<usize>,
@@ -35,7 +35,7 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// Creates so many.
+    /// Creates a semaphore of `count` turns.
     pub fn new(count: usize) -> Self {
         Self {
             left: Mutex::new(count),
@@ -45,8 +45,8 @@ impl Turns {
 
     /// Waits for a turn, which is given back on drop.
     pub fn take(&self) -> Turn<'_> {
-        let left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        let left = self.given.wait_while(left, |left| *left == 0);
+        let lock = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = self.given.wait_while(lock, |left| *left == 0);
         *left.unwrap_or_else(PoisonError::into_inner) -= 1;
         Turn(self)
     }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::sys::text::{cut, line_of};
+use crate::sys::text::{BYTE_ORDER_MARK, cut, line_of};
 
 /// Maximum number of characters shown of serde's error.
 const REASON_LIMIT: usize = 300;
@@ -123,7 +123,7 @@ pub fn text(content: &[u8]) -> Result<&str, Misplaced> {
         let before = String::from_utf8_lossy(valid);
         Positions(&before).problem_at(before.len(), "this is not UTF-8")
     })?;
-    Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
+    Ok(text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text))
 }
 
 /// The entries of an object, in order. Duplicate names are rejected.

@@ -25,9 +25,9 @@ pub(crate) const REASONS: &str = "usage missing-input no-key key-rejected settin
 const PASSING: &str = "locked network busy changed-meanwhile disk interrupted";
 
 impl Reason {
-    /// Returns the reason that the rest of an error's code gives behind the exit's name: `busy`, `busy/503`, or
-    /// `cut-short/later` where the same command may succeed later although others of the reason may not, and
-    /// `network/never` for the opposite. `None` if it gives none.
+    /// Parses the part of an error's code after the exit's name: `busy`, `busy/503`, `cut-short/later` if the same
+    /// command may succeed later, unlike others that fail for this reason, or `network/never` for the opposite. `None`
+    /// if the reason is unknown.
     pub fn parse(code: &str) -> Option<Self> {
         let (name, detail) = code.split_once('/').unwrap_or((code, ""));
         let name = REASONS.split(' ').find(|known| *known == name)?;

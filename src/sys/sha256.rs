@@ -1,4 +1,4 @@
-//! SHA-256 digests as hexadecimal text, for records that others check. Reads nothing but what it is given.
+//! SHA-256 digests as hexadecimal text, for records that other programs check. Reads only the given input.
 
 use std::io::{self, Read};
 
@@ -15,7 +15,7 @@ pub fn of(content: impl AsRef<[u8]>) -> String {
 /// The digest of everything that is read.
 ///
 /// # Errors
-/// When reading fails.
+/// Fails if reading fails.
 pub fn of_reader(mut content: impl Read) -> io::Result<String> {
     let (mut hash, mut chunk) = (Sha256::new(), vec![0; CHUNK]);
     loop {

@@ -19,7 +19,7 @@ pub(crate) fn regex(pattern: &str) -> Regex {
     Regex::new(pattern).expect("a valid pattern")
 }
 
-/// Joins the first `most` names into a part of a sentence, which counts the others.
+/// Joins the first `most` names as part of a sentence, followed by the number of the others.
 pub(crate) fn listed(names: impl IntoIterator<Item = String>, most: usize) -> String {
     let mut names = names.into_iter();
     let first = names.by_ref().take(most).collect::<Vec<_>>().join(", ");
@@ -29,7 +29,7 @@ pub(crate) fn listed(names: impl IntoIterator<Item = String>, most: usize) -> St
     }
 }
 
-/// Returns the first `most` lines, and one that counts the others.
+/// Returns the first `most` lines, followed by one with the number of the others.
 pub(crate) fn first_lines(lines: impl IntoIterator<Item = String>, most: usize) -> Vec<String> {
     let mut lines = lines.into_iter();
     let mut first: Vec<_> = lines.by_ref().take(most).collect();
@@ -165,7 +165,7 @@ pub(crate) fn one_line(text: &str, length: usize) -> String {
     printable(&cut(&words.join(" "), length), &[])
 }
 
-/// Quotes a word for a shell, where it has to be. A word with a zero byte, which no argument or variable has, is left out.
+/// Quotes a word for a shell if necessary. A word with a zero byte, which no argument or variable has, becomes empty.
 pub(crate) fn shell_quoted(word: &str) -> String {
     shlex::try_quote(word).unwrap_or_default().into_owned()
 }

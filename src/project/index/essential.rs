@@ -38,18 +38,16 @@ pub fn part(index: &[u8], hash_length: usize) -> Option<Vec<u8>> {
 
 fn end_of_entries(index: &[u8], hash_length: usize) -> Option<usize> {
     let (version, count) = (number(index, 4)?, number(index, 8)?);
-    let (mut at, mut path, mut all) = (HEADER, 0, 0);
+    let (mut at, mut path, mut all) = (HEADER, 0_usize, 0);
     for _ in 0..count {
         let start = at;
-        let flags = start + STAT + hash_length;
-        let flags: [u8; 2] = index.get(flags..flags + 2)?.try_into().ok()?;
-        let flags = u16::from_be_bytes(flags);
-        let more = if flags & EXTENDED == 0 { 0 } else { 2 };
-        at = start + STAT + hash_length + 2 + more;
+        at += STAT + hash_length;
+        let flags = u16::from_be_bytes(*index.get(at..)?.first_chunk()?);
+        at += if flags & EXTENDED == 0 { 2 } else { 4 };
         let mut kept = 0;
         if version == 4 {
             let (dropped, length) = difference(index.get(at..)?)?;
-            kept = path_without(path, dropped)?;
+            kept = path.checked_sub(usize::try_from(dropped).ok()?)?;
             at += length;
         }
         let new = memchr(0, index.get(at..)?)?;
@@ -70,10 +68,6 @@ fn end_of_entries(index: &[u8], hash_length: usize) -> Option<usize> {
     (at <= index.len()).then_some(at)
 }
 
-fn path_without(path: usize, dropped: u64) -> Option<usize> {
-    path.checked_sub(usize::try_from(dropped).ok()?)
-}
-
 /// Decodes the number of bytes dropped from the previous path, and the length of this number.
 fn difference(bytes: &[u8]) -> Option<(u64, usize)> {
     let mut value = 0_u64;
@@ -92,6 +86,5 @@ fn difference(bytes: &[u8]) -> Option<(u64, usize)> {
 }
 
 fn number(bytes: &[u8], at: usize) -> Option<u32> {
-    let bytes = bytes.get(at..at.checked_add(4)?)?;
-    Some(u32::from_be_bytes(bytes.try_into().ok()?))
+    Some(u32::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
 }

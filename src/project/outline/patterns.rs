@@ -1,6 +1,6 @@
 //! Patterns of the lines that declare names, by language. Pure.
 //!
-//! No language is parsed: a line is judged by itself, and its indentation tells what it stands in.
+//! No language is parsed: each line is judged by itself, and nesting is inferred from indentation.
 
 use std::sync::{LazyLock, OnceLock};
 
@@ -17,15 +17,15 @@ pub enum Rule {
     Open,
     /// A type whose members are public only if they say so.
     Closed,
-    /// Like `Open`, but not listed itself.
+    /// A type like `Open`, but not listed itself.
     Group,
-    /// A public name, unless it stands in something that has no public names.
+    /// A public name, unless it is in something without public names.
     Item,
-    /// Like `Item`; its braces list names.
+    /// An item whose braces list names.
     List,
-    /// A public name if it stands directly in a type or a group, where that is open.
+    /// A public name if it is directly in an open type or group.
     Member,
-    /// A private name: neither it nor what stands in it is listed.
+    /// A private name, which is not listed, nor is anything in it.
     Local,
     /// The members that follow are private.
     Hide,

@@ -48,10 +48,9 @@ impl Field {
                 frequencies[word] += 1.0;
             }
         }
-        let weights = frequencies.iter();
-        let weights = weights.map(|with| (1.0 + (total - with + 0.5) / (with + 0.5)).ln());
+        let rarity = |with: &f64| (1.0 + (total - with + 0.5) / (with + 0.5)).ln();
         let mut field = Self {
-            weights: weights.collect(),
+            weights: frequencies.iter().map(rarity).collect(),
             mean_length: length / total.max(1.0),
             scale: 1.0,
             documents,

@@ -232,11 +232,11 @@ impl Counter<'_> {
             }
         }
         let counts = self.counts.iter_mut().enumerate();
-        let counts = counts.filter(|(_, count)| **count > 0);
-        let counts = counts.map(|(word, count)| (word, f64::from(std::mem::take(count))));
+        let found = counts.filter(|(_, count)| **count > 0);
+        let taken = found.map(|(word, count)| (word, f64::from(std::mem::take(count))));
         Document {
             length: f64::from(length),
-            counts: counts.collect(),
+            counts: taken.collect(),
         }
     }
 }

@@ -121,8 +121,7 @@ impl<W: Write> HoldingBack for Censor<W> {
             None if held.len() > MAX_LINE => held.len() - OVERLAP,
             None => 0,
         };
-        let undecided = private_key::undecided(held);
-        undecided.map_or(settled, |begin| settled.min(begin))
+        private_key::undecided(held).map_or(settled, |begin| settled.min(begin))
     }
 
     /// A credential that begins before `settled` is removed as a whole.

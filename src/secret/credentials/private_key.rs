@@ -45,8 +45,7 @@ fn has_material(behind: &[u8]) -> Option<bool> {
     let mut runs = window[..next.unwrap_or(window.len())]
         .split(|byte| !byte.is_ascii_alphanumeric() && !b"+/".contains(byte))
         .filter(|run| run.len() >= SHORTEST_WORD);
-    let first = runs.clone().next();
-    let follows = first.is_some_and(begins_a_key) || runs.any(is_of_a_key);
+    let follows = runs.clone().next().is_some_and(begins_a_key) || runs.any(is_of_a_key);
     (follows || is_whole).then_some(follows)
 }
 

@@ -131,16 +131,18 @@ pub(super) static WORDS: LazyLock<[Words; 2]> = LazyLock::new(|| [true, false].m
 
 /// A set of words to search for.
 pub(super) enum Words {
-    /// With vector instructions, which need no automaton: building one takes longer than most searches.
+    /// A searcher with vector instructions, which needs no automaton: building one takes longer than most searches.
     Vector(Searcher),
-    /// On processors without them; `None` never happens, as the words are too few to exceed a limit.
+    /// An automaton, for processors without them; never `None`, as the words are too few to exceed a limit.
     Automaton(Option<AhoCorasick>),
 }
 
 impl Words {
     fn new(is_short: bool) -> Self {
-        let words = SHAPES.iter().flat_map(|(_, words, _)| words.iter());
-        let words = words.filter(|word| (word.len() <= SHORT_WORD) == is_short);
+        let words = SHAPES
+            .iter()
+            .flat_map(|(_, words, _)| words.iter())
+            .filter(|word| (word.len() <= SHORT_WORD) == is_short);
         let mut config = Searcher::config();
         let mut vector = config.match_kind(MatchKind::LeftmostFirst).builder();
         if let Some(searcher) = vector.extend(words.clone()).build() {
@@ -187,8 +189,7 @@ struct Shaped<'b> {
 
 impl<'b> Shaped<'b> {
     fn new(bytes: &'b [u8], from: usize) -> Self {
-        let words = WORDS.each_ref();
-        let words = words.map(|words| next_word(words, bytes, from));
+        let words = WORDS.each_ref().map(|words| next_word(words, bytes, from));
         Self { bytes, from, words }
     }
 
@@ -215,10 +216,10 @@ impl Iterator for Shaped<'_> {
             }
             let start = self.from.max(word.saturating_sub(BEFORE_WORD));
             let part = &whole[..whole.len().min(word + BEHIND_WORD)];
-            let found = |bytes| which(&ANY_SHAPE.as_ref()?.captures_at(bytes, start)?);
-            let found = match found(part) {
+            let find = |bytes| which(&ANY_SHAPE.as_ref()?.captures_at(bytes, start)?);
+            let found = match find(part) {
                 // The match may extend beyond the part.
-                Some((place, _)) if place.end == part.len() => found(whole),
+                Some((place, _)) if place.end == part.len() => find(whole),
                 found => found,
             };
             if let Some((place, kind)) = found {
@@ -244,7 +245,7 @@ pub struct Finding {
     pub file: &'static str,
     /// Line in that file, counted from 1.
     pub line: usize,
-    /// For a code base, the rolled-up file and the line in it.
+    /// Rolled-up file and the line in it, if this is a code base.
     pub within: Option<(String, usize)>,
 }
 
@@ -273,12 +274,10 @@ impl fmt::Display for Finding {
 /// Finds everything in `text`, the content of `file`, that looks like a credential or is one of the secrets that
 /// `redactor` knows.
 pub fn find(file: &'static str, text: &str, redactor: &Redactor) -> Vec<Finding> {
-    let middle = match text.len() {
-        LARGE.. => text.len() / 2,
-        _ => 0,
-    };
     // No credential extends over a file's heading.
-    let heading = memmem::find(&text.as_bytes()[middle..], b"\n--- ").filter(|_| middle > 0);
+    let middle = text.len() / 2;
+    let find = || memmem::find(&text.as_bytes()[middle..], b"\n--- ");
+    let heading = (text.len() >= LARGE).then(find).flatten();
     let (first, second) = text.split_at(heading.map_or(0, |heading| middle + heading + 1));
     let search = |part| places(part, redactor);
     let (mut places, rest) = thread::scope(|scope| {
@@ -290,16 +289,14 @@ pub fn find(file: &'static str, text: &str, redactor: &Redactor) -> Vec<Finding>
         let places = thread.and_then(|thread| thread.ok()?.join().ok());
         (places.unwrap_or_else(|| search(first)), rest)
     });
-    let rest = rest.into_iter();
-    places.extend(rest.map(|(place, kind)| (first.len() + place, kind)));
+    let behind = |(place, kind)| (first.len() + place, kind);
+    places.extend(rest.into_iter().map(behind));
     if places.is_empty() {
         return Vec::new();
     }
     let is_secret = |name: &str| {
-        let shaped = ANY_SHAPE
-            .as_ref()
-            .is_some_and(|shapes| shapes.is_match(name.as_bytes()));
-        shaped || redactor.find(name).next().is_some()
+        let is_shaped = |shapes: &Regex| shapes.is_match(name.as_bytes());
+        ANY_SHAPE.as_ref().is_some_and(is_shaped) || redactor.find(name).next().is_some()
     };
     let mut findings = located(file, text, places, is_secret);
     findings.dedup();
@@ -383,9 +380,8 @@ fn is_credential(bytes: &[u8], place: &Range<usize>, kind: &str) -> bool {
 /// Returns whether a token may be a real one, and neither a documentation example nor a long name in code.
 fn is_plausible(token: &[u8]) -> bool {
     let lower = String::from_utf8_lossy(token).to_ascii_lowercase();
-    let like_a_name = ["hf_", "cio", "sk-admin-"]
-        .iter()
-        .any(|prefix| lower.starts_with(prefix));
+    let mut prefixes = ["hf_", "cio", "sk-admin-"].iter();
+    let like_a_name = prefixes.any(|prefix| lower.starts_with(prefix));
     let has_digit = lower.bytes().any(|byte| byte.is_ascii_digit());
     !PLACEHOLDERS.iter().any(|word| lower.contains(word)) && (has_digit || !like_a_name)
 }
@@ -394,9 +390,11 @@ fn is_plausible(token: &[u8]) -> bool {
 fn heading(line: &str) -> Option<&str> {
     /// Maximum length of a path in bytes.
     const LONGEST: usize = 4096;
-    let line = line.trim_start_matches('\u{feff}');
-    let line = line.trim_end_matches(['\r', '\n']);
-    let name = line.strip_prefix("--- ")?.strip_suffix(" ---")?;
+    let name = line
+        .trim_start_matches('\u{feff}')
+        .trim_end_matches(['\r', '\n'])
+        .strip_prefix("--- ")?
+        .strip_suffix(" ---")?;
     (name.len() <= LONGEST).then_some(name)
 }
 

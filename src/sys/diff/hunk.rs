@@ -58,8 +58,7 @@ impl Hunk<'_> {
     }
 
     fn count(&self, except: LineKind) -> usize {
-        let lines = self.lines.iter();
-        lines.filter(|line| line.kind != except).count()
+        self.lines.iter().filter(|line| line.kind != except).count()
     }
 }
 
@@ -149,9 +148,8 @@ struct Headings<'a> {
 
 impl<'a> Headings<'a> {
     fn above(&mut self, lines: &[&'a [u8]], start: usize) -> Option<&'a [u8]> {
-        let found = lines[self.looked_at..start].iter().rev();
-        let mut found = found.filter_map(|line| heading(line));
-        self.last = found.next().or(self.last);
+        let mut above = lines[self.looked_at..start].iter().rev();
+        self.last = above.find_map(|line| heading(line)).or(self.last);
         self.looked_at = start;
         self.last
     }

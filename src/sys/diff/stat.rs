@@ -101,10 +101,8 @@ impl Stat {
         }
         let names: Vec<String> = self.files.iter().map(|file| quoted(&file.path)).collect();
         let columns = Columns::of(&self.files, &names, width);
-        let lines = self.files.iter().zip(&names);
-        let lines: String = lines
-            .map(|(file, name)| format!(" {}\n", columns.line(file, name)))
-            .collect();
+        let line = |(file, name): (_, &String)| format!(" {}\n", columns.line(file, name));
+        let lines: String = self.files.iter().zip(&names).map(line).collect();
         format!("{lines} {}\n", self.summary())
     }
 
@@ -181,10 +179,9 @@ impl Columns {
             StatKind::Binary { before, after } => {
                 format!("{name} {:>number$} {before} -> {after} bytes", "Bin")
             }
-            StatKind::Text => {
-                let line = format!("{name} {:>number$} {}", file.changed(), self.graph(file));
-                line.trim_end().to_owned()
-            }
+            StatKind::Text => format!("{name} {:>number$} {}", file.changed(), self.graph(file))
+                .trim_end()
+                .to_owned(),
         }
     }
 
@@ -195,10 +192,8 @@ impl Columns {
         }
         let room = self.name.saturating_sub(3);
         let mut ends = name.char_indices().map(|(at, _)| &name[at..]);
-        let end = ends.find(|end| text_width(end) <= room);
-        let end = end.unwrap_or_default();
-        let end = end.find('/').map_or(end, |slash| &end[slash..]);
-        format!("...{end}")
+        let longest = ends.find(|end| text_width(end) <= room).unwrap_or_default();
+        format!("...{}", &longest[longest.find('/').unwrap_or(0)..])
     }
 
     /// Returns one plus or minus sign per line, or scales their number down if there is too little room.

@@ -180,15 +180,12 @@ impl Proxies {
         let Some((variable, value)) = environment.first(&variables) else {
             return Ok(Self(None));
         };
-        let excepted = environment
-            .first(&["NO_PROXY", "no_proxy"])
-            .map_or("", |(_, list)| list);
-        match proxy(value, excepted) {
-            Some(proxy) => Ok(Self(Some(proxy))),
-            None => Err(EndpointProblem::BadProxy {
-                variable: variable.into(),
-            }),
-        }
+        let exceptions = environment.first(&["NO_PROXY", "no_proxy"]);
+        let proxy = proxy(value, exceptions.map_or("", |(_, list)| list));
+        let bad = || EndpointProblem::BadProxy {
+            variable: variable.into(),
+        };
+        proxy.map(|proxy| Self(Some(proxy))).ok_or_else(bad)
     }
 
     /// Returns the proxy for calls to `endpoint`.
@@ -207,11 +204,12 @@ fn proxy(value: &str, excepted: &str) -> Option<Proxy> {
         .host(read.host())
         .port(read.port());
     let (user, password) = (read.username().into_iter(), read.password().into_iter());
-    let builder = user.fold(builder, ProxyBuilder::username);
-    let builder = password.fold(builder, ProxyBuilder::password);
-    let entries = excepted.split(',').map(str::trim);
-    let entries = entries.filter(|entry| !entry.is_empty());
-    entries.fold(builder, ProxyBuilder::no_proxy).build().ok()
+    let with_user = user.fold(builder, ProxyBuilder::username);
+    let with_login = password.fold(with_user, ProxyBuilder::password);
+    let names = excepted.split(',').map(str::trim);
+    let exceptions = names.filter(|name| !name.is_empty());
+    let builder = exceptions.fold(with_login, ProxyBuilder::no_proxy);
+    builder.build().ok()
 }
 
 #[cfg(test)]

@@ -237,12 +237,12 @@ pub fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     headers.get(name)?.to_str().ok()
 }
 
-/// Returns the signal that ended an operation, if any.
 fn unconnected(reason: &str) -> HttpError {
     let (reason, is_refused) = (reason.to_owned(), false);
     HttpError::NoConnection { reason, is_refused }
 }
 
+/// Returns the signal that ended an operation, if any.
 fn interruption(error: &io::Error) -> Option<Interrupted> {
     error.get_ref()?.downcast_ref::<Interrupted>().copied()
 }

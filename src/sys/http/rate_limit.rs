@@ -5,8 +5,8 @@ use std::time::Duration;
 use chrono::{DateTime, FixedOffset};
 use jiff::SignedDuration;
 
-/// The headers of Anthropic's and of OpenAI's limits: `*` stands for `remaining`, what is left, and for `reset`, the time
-/// at which it is full again. Each with whether a call uses up as many as its prompt has tokens, or one.
+/// The headers of Anthropic's and of OpenAI's limits. `*` stands for `remaining`, the amount left, and for `reset`, the
+/// time at which the limit is full again. True if a call uses up its prompt's tokens; otherwise, it uses up one.
 const LIMITS: [(&str, bool); 6] = [
     ("anthropic-ratelimit-requests-*", false),
     ("anthropic-ratelimit-tokens-*", true),
@@ -16,8 +16,8 @@ const LIMITS: [(&str, bool); 6] = [
     ("x-ratelimit-*-tokens", true),
 ];
 
-/// Returns the time until another call like this one, whose prompt has `tokens`, is within all limits; `None` if it is
-/// already. The response was received at `now`; `header` looks one up by name.
+/// Returns the time until another call like this one, whose prompt has `tokens`, is within all limits; `None` if it
+/// already is. The response was received at `now`; `header` looks one up by name.
 pub fn reset<'h>(
     header: impl Fn(&str) -> Option<&'h str>,
     now: DateTime<FixedOffset>,
