@@ -98,8 +98,8 @@ pub enum ScriptProblem {
 pub fn inspect(root: &Path, path: Option<&OsStr>) -> Result<(), ScriptProblem> {
     let script = root.join(BUILD_SCRIPT);
     let unreadable = |error: io::Error| ScriptProblem::Unreadable(error.to_string());
-    let metadata = script.metadata().if_there().map_err(unreadable)?;
-    let metadata = metadata.ok_or(ScriptProblem::Missing)?;
+    let found = script.metadata().if_there().map_err(unreadable)?;
+    let metadata = found.ok_or(ScriptProblem::Missing)?;
     if !metadata.is_file() {
         return Err(ScriptProblem::NotAFile);
     }
@@ -119,8 +119,8 @@ pub fn inspect(root: &Path, path: Option<&OsStr>) -> Result<(), ScriptProblem> {
 
 fn inspect_shebang(beginning: &str, path: Option<&OsStr>) -> Result<(), ScriptProblem> {
     let first_line = beginning.split('\n').next().unwrap_or_default();
-    let interpreter = first_line.strip_prefix("#!");
-    let interpreter = interpreter.ok_or(ScriptProblem::NoShebang)?;
+    let shebang = first_line.strip_prefix("#!");
+    let interpreter = shebang.ok_or(ScriptProblem::NoShebang)?;
     if interpreter.ends_with('\r') {
         return Err(ScriptProblem::CrlfShebang);
     }
@@ -163,8 +163,8 @@ impl BuildStatus {
         self == Self::Exited(0)
     }
 
-    /// Returns whether the build came to its end, and all that it starts could be started: by 126 and 127, shells say
-    /// that something could not.
+    /// Returns whether the build ran to its end and could start all of its programs: shells exit with 126 or 127 if a
+    /// program cannot be started.
     pub fn is_complete(self) -> bool {
         matches!(self, Self::Exited(code) if !(126..=127).contains(&code))
     }
@@ -294,8 +294,8 @@ impl BuildScript<'_> {
             streams: Streams::Output,
             leftovers: Leftovers::Stay,
         };
-        let started = Running::start(child, &request, self.clock);
-        let (mut running, mut pump) = started.map_err(|source| self.failed(source))?;
+        let (mut running, mut pump) =
+            Running::start(child, &request, self.clock).map_err(|source| self.failed(source))?;
         // If the log cannot be written, the reader stops, and the script's next write ends the script.
         let logging = thread::Builder::new()
             .spawn_scoped(scope, move || pump.run(|chunk, _| output.write_all(chunk)))

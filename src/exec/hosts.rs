@@ -242,7 +242,7 @@ fn is_sent_on(header: &Header<'_>) -> bool {
 }
 
 /// Returns the number of body bytes that follow a head. Anything but a single `Content-Length` is refused, because the
-/// body could not be told from a second request.
+/// body could be mistaken for a second request.
 fn body_length(headers: &[Header<'_>]) -> Result<u64, Denial> {
     let named = |name: &'static str| {
         let is_it = move |header: &&Header<'_>| header.name.eq_ignore_ascii_case(name);
@@ -253,9 +253,8 @@ fn body_length(headers: &[Header<'_>]) -> Result<u64, Denial> {
         _ if named("transfer-encoding").next().is_some() => Err(Denial::UnknownLength),
         (None, _) => Ok(0),
         (Some(header), None) if header.value.iter().all(u8::is_ascii_digit) => {
-            let length = str::from_utf8(header.value).ok();
-            let length = length.and_then(|length| length.parse().ok());
-            length.ok_or(Denial::UnknownLength)
+            let digits = str::from_utf8(header.value).unwrap_or_default();
+            digits.parse().map_err(|_| Denial::UnknownLength)
         }
         _ => Err(Denial::UnknownLength),
     }

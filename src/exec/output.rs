@@ -250,8 +250,8 @@ impl Write for CapturedOutput {
     /// Accepts all bytes: a command keeps running even if its output cannot be stored.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut captured = self.lock();
-        let room = Self::LIMIT.saturating_sub(captured.total);
-        let room = usize::try_from(room).unwrap_or(usize::MAX).min(bytes.len());
+        let left = Self::LIMIT.saturating_sub(captured.total);
+        let room = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
         if captured.fault.is_none() {
             let at = captured.total;
             captured.fault = captured.file.write_all_at(&bytes[..room], at).err();

@@ -181,8 +181,8 @@ impl PipedProgram {
     pub fn last_words(&self, limit: Duration) -> String {
         // The channel carries no messages; only its closing matters.
         let _ = self.stderr_end.recv_timeout(limit);
-        let words = self.last_words.lock();
-        let words = words.unwrap_or_else(PoisonError::into_inner);
+        let locked = self.last_words.lock();
+        let words = locked.unwrap_or_else(PoisonError::into_inner);
         String::from_utf8_lossy(&words).into_owned()
     }
 

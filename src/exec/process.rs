@@ -97,7 +97,7 @@ impl Invocation<'_> {
 pub enum Ran {
     /// The command has ended.
     Ended {
-        /// The end that it came to.
+        /// Status of the command.
         status: CommandStatus,
         /// Output of both streams; if long, only its beginning and its end.
         output: String,
@@ -403,17 +403,19 @@ impl<'a> Processes<'a> {
 
     fn start_supervisor(&self) -> Result<SupervisedChild, ProcessError> {
         let options = &self.options;
-        let open = self.program.as_ref().map(File::as_raw_fd);
-        let open = open.map(|number| PathBuf::from(format!("/proc/self/fd/{number}")));
-        let path = open
+        let open = |file: &File| PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+        let path = self
+            .program
+            .as_ref()
+            .map(open)
             .filter(|path| path.exists())
             .or(options.program.map(Path::to_path_buf))
             .ok_or(ProcessError::NoSupervisor)?;
         if !subreaper::can_look() {
             return Err(ProcessError::ForeignProc);
         }
-        let child = SupervisedChild::beside(&path, options.root, &options.env, options.interrupt);
-        child.map_err(|error| self.failed(error))
+        SupervisedChild::beside(&path, options.root, &options.env, options.interrupt)
+            .map_err(|error| self.failed(error))
     }
 
     /// Returns the I/O error, or the interruption if a signal arrived.

@@ -78,12 +78,8 @@ impl HostProxy {
     pub fn variables(&self) -> impl Iterator<Item = [String; 2]> {
         let url = format!("http://{}:{PORT}", Ipv4Addr::LOCALHOST);
         let is_own = |(_, host): &&(&str, &str)| !self.hosts.iter().any(|one| one.is_named(host));
-        let own: Vec<&str> = LOOPBACK
-            .iter()
-            .filter(is_own)
-            .map(|(own, _)| *own)
-            .collect();
-        let own = own.join(",");
+        let names = LOOPBACK.iter().filter(is_own).map(|(own, _)| *own);
+        let own = Vec::from_iter(names).join(",");
         let proxies = VARIABLES
             .split(' ')
             .map(move |name| [name.to_owned(), url.clone()]);

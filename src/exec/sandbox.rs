@@ -1,5 +1,5 @@
 //! Runs builds and commands in a sandbox made by bubblewrap (`bwrap`), which Linux distributions package, or, on macOS,
-//! by the system's own `sandbox-exec`, under which other processes stay visible, and which nobody has tried yet.
+//! by the system's own `sandbox-exec`, under which other processes stay visible. The latter is untested.
 //!
 //! Starts `bwrap` with this program inside, which starts the command and reports how it ends. Guarantees that a
 //! sandboxed command sees neither the keys, under whatever name their folder is mounted, nor other processes; that it
@@ -49,7 +49,7 @@ use crate::sys::files::{Links, open};
 use crate::sys::identity::{FileIdentity, identity};
 use crate::sys::interrupt::{Interrupt, Interrupted, is_readable_within};
 
-/// True where macOS's sandbox stands in for bubblewrap.
+/// True if macOS's sandbox takes the place of bubblewrap.
 const IS_SEATBELT: bool = cfg!(target_os = "macos");
 /// Program that creates sandboxes.
 const BWRAP: &str = if IS_SEATBELT { "sandbox-exec" } else { "bwrap" };
@@ -59,8 +59,8 @@ const TEMPORARY: &str = "/tmp";
 /// keys, reaching files or memory other than by name, or changing the kernel.
 const FORBIDDEN: &str = "CAP_SYS_ADMIN CAP_SYS_PTRACE CAP_DAC_READ_SEARCH CAP_MKNOD CAP_SYS_RAWIO \
     CAP_SYS_MODULE CAP_SYS_BOOT";
-/// Directories that are empty and private in a strict sandbox. Sockets in some of them would let a process have others
-/// do what the sandbox forbids.
+/// Directories that are empty and private in a strict sandbox. Through sockets in some of them, a process could make
+/// others do things that the sandbox forbids.
 const PRIVATE: [&str; 4] = [TEMPORARY, "/var/tmp", "/dev/shm", "/run"];
 /// Directory below `/run` from which NixOS runs programs.
 const NIX_SYSTEM: &str = "/run/current-system";
@@ -180,7 +180,7 @@ impl Sandbox {
 
     /// Lets commands in a strict sandbox reach these hosts, and no others.
     pub fn with_hosts(self, hosts: &[AllowedHost]) -> Self {
-        // The proxy's port would have to be inside, of which Seatbelt knows nothing.
+        // The proxy's port would have to be inside, which Seatbelt cannot express.
         let is_strict = self.mode == SandboxMode::Strict && !hosts.is_empty() && !IS_SEATBELT;
         Self {
             proxy: is_strict.then(|| Arc::new(HostProxy::new(hosts))),

@@ -1,4 +1,4 @@
-//! Scratch trees: what is written in one leaves the project as it is.
+//! Scratch trees: copies of the project in which files can be changed without touching the project.
 //!
 //! A tree is an overlay over the project, mounted at the project's own path in a mount namespace of its own, so that
 //! builds find their caches and no path changes. Where that is impossible, it is a copy: by reflink if the file system
@@ -42,7 +42,7 @@ const LARGEST: u64 = 128 * MIB;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ScratchKind {
-    /// Only changes take room.
+    /// An overlay, in which only changes take up space.
     Overlay,
     /// A copy that shares its blocks with the project until they are changed.
     Reflink,
@@ -56,7 +56,7 @@ pub struct ScratchPlace<'a> {
     pub program: Option<&'a Path>,
     /// Directories for the files of trees; the first that works is used. Those in the project are skipped.
     pub bases: &'a [PathBuf],
-    /// Directories in the project's root that are not part of a tree: where it is mounted, the project's own are there.
+    /// Directories in the project's root that are not part of a tree. A mounted tree shows the project's own.
     pub kept: &'static [&'static str],
     /// Interrupt that ends a copy early.
     pub interrupt: &'a Interrupt,
@@ -97,7 +97,7 @@ pub struct Scratch {
     namespaces: Option<Namespaces>,
     /// The root of the tree.
     view: File,
-    /// True once this process is in the tree.
+    /// True once this process has entered the tree.
     is_entered: AtomicBool,
     maker: Maker,
 }
@@ -124,7 +124,8 @@ impl Scratch {
         maker.overlay().map_or_else(|_| maker.copy(project), Ok)
     }
 
-    /// Makes another tree that begins as this one is now. This one must not be written to while the other is used.
+    /// Makes another tree that starts from this one's current state. This one must not be written to while the other is
+    /// in use.
     ///
     /// # Errors
     /// Fails if it cannot be made, or a signal arrived.
@@ -153,7 +154,7 @@ impl Scratch {
         }
     }
 
-    /// The working directory of what is run in the tree: the project's path, unless no namespace can be made.
+    /// The working directory of programs in the tree: the project's path, unless no namespace can be made.
     pub fn working_directory(&self) -> &Path {
         match self.namespaces {
             Some(_) => &self.maker.project,
@@ -174,11 +175,11 @@ impl Scratch {
         self.place.private()
     }
 
-    /// Keeps the tree's files beyond its end. Returns the directory that they, or an overlay's changes, are in from now
-    /// on.
+    /// Keeps the tree's files when the tree is dropped. Returns the directory to which they, or an overlay's changes,
+    /// are moved.
     ///
     /// # Errors
-    /// Fails if they cannot be set apart from what is removed.
+    /// Fails if they cannot be moved.
     pub fn keep(&self) -> io::Result<PathBuf> {
         let kept = self.place.keep()?;
         let is_overlay = self.kind == ScratchKind::Overlay;
@@ -200,8 +201,7 @@ impl Scratch {
         }
     }
 
-    /// Writes a file, with the mode of the one that it replaces unless there is another one given. Missing directories
-    /// are created.
+    /// Writes a file, with this mode or else that of the file that it replaces. Missing directories are created.
     ///
     /// # Errors
     /// Fails if the file cannot be written.
@@ -224,10 +224,10 @@ impl Scratch {
         remove_below(&self.view, path)
     }
 
-    /// Brings a change over to the project, with its times. Pipes, sockets and devices stay behind.
+    /// Copies a change to the project, with its times. Pipes, sockets and devices are ignored.
     ///
     /// # Errors
-    /// Fails if the change cannot be read, or is not possible there.
+    /// Fails if the change cannot be read, or cannot be made there.
     pub fn bring(&self, change: &ScratchChange) -> io::Result<()> {
         if change.is_gone {
             return remove_below(&self.original, &change.path);
@@ -237,8 +237,8 @@ impl Scratch {
         bring_entry(&from, &to, name)
     }
 
-    /// Returns the files and links that the tree has changed, sorted. In an overlay, that includes every file that was
-    /// written, even if it is as before. What somebody else has done to the project is no change of the tree.
+    /// Returns the files and links that were changed in the tree, sorted. In an overlay, that includes every file that
+    /// was written, even with its old content. Changes that others made to the project are not included.
     ///
     /// # Errors
     /// Fails if a directory cannot be read.
@@ -253,16 +253,16 @@ impl Scratch {
                 ScratchChange { path, is_gone }
             }));
         } else {
-            let layers = [&self.place].into_iter().chain(&self.maker.below);
-            let layers: Vec<_> = layers.map(|place| place.upper()).collect();
+            let places = [&self.place].into_iter().chain(&self.maker.below);
+            let layers: Vec<_> = places.map(|place| place.upper()).collect();
             let sides = [&layers[..], &[self.root()], &[self.original()]];
             self.compare(sides, Path::new(""), false, &mut found)?;
         }
         Ok(found.into_iter().collect())
     }
 
-    /// Collects what an overlay has changed in a directory: those of this path in its layers, in the tree and in the
-    /// project. If the project's is hidden, what was in it has left no trace of its own in the layers.
+    /// Collects the changes that an overlay has recorded for a directory: the one with this path in its layers, in the
+    /// tree and in the project. If the project's is hidden, its contents have left no trace of their own in the layers.
     fn compare(
         &self,
         [layers, tree, project]: [&[PathBuf]; 3],
@@ -293,8 +293,8 @@ impl Scratch {
         Ok(())
     }
 
-    /// Returns a command that runs `program` in the tree's namespaces, and what must be held until it is started;
-    /// `None` if there are no namespaces.
+    /// Returns a command that runs `program` in the tree's namespaces, and a guard to hold until it is started; `None`
+    /// if there are no namespaces.
     pub(super) fn command(&self, program: &OsStr) -> io::Result<Option<(Command, Passed)>> {
         let (Some(namespaces), Some(own)) = (&self.namespaces, &self.maker.program) else {
             return Ok(None);
@@ -317,13 +317,13 @@ impl Scratch {
             command.stderr(Stdio::null());
             return SupervisedChild::spawn(command, SupervisorPlace::Outside, root, env, interrupt);
         }
-        let program = self.maker.program.as_ref();
-        let program = program.ok_or(io::ErrorKind::Unsupported)?;
+        let known = self.maker.program.as_ref();
+        let program = known.ok_or(io::ErrorKind::Unsupported)?;
         SupervisedChild::beside(&namespace::path_of(program), root, env, interrupt)
     }
 
-    /// Moves this process into the tree: from then on, the project's path leads to the tree. Returns whether it does,
-    /// which it does not where no namespace can be made. No other thread may run yet.
+    /// Moves this process into the tree, so that the project's path leads there from then on. Returns false if no
+    /// namespace can be created. No other thread may run yet.
     ///
     /// # Errors
     /// Fails if the kernel refuses, or the working directory does not exist in the tree.
@@ -338,7 +338,7 @@ impl Scratch {
     }
 }
 
-/// Makes trees of one kind after the other.
+/// Makes trees of the first kind that works.
 #[derive(Debug, Clone)]
 struct Maker {
     project: PathBuf,
@@ -387,7 +387,7 @@ impl Maker {
         })
     }
 
-    /// Returns what can be made in the first base that works.
+    /// Calls `make` with each base until it succeeds.
     fn first<T>(&self, make: impl Fn(&Path) -> io::Result<T>) -> io::Result<T> {
         let none = Err(io::ErrorKind::NotFound.into());
         let bases = self.bases.iter();
@@ -418,7 +418,7 @@ impl Maker {
     }
 }
 
-/// The path of an open directory, which is no link even where links are not followed.
+/// The path of an open directory, which works even where links are not followed.
 fn directory_path(directory: &File) -> PathBuf {
     namespace::path_of(directory).join(".")
 }
@@ -452,8 +452,8 @@ fn entries(directory: &Path) -> io::Result<Vec<std::ffi::OsString>> {
     list.map(|entry| Ok(entry?.file_name())).collect()
 }
 
-/// Returns the directories of this name in directories, and true if something else has the name in one of them. Links
-/// are not followed.
+/// Returns the directories with this name in `directories`, and true if one of these has something else with the name.
+/// Links are not followed.
 fn inside(directories: &[PathBuf], name: &OsStr) -> io::Result<(Vec<PathBuf>, bool)> {
     let (mut found, mut has_others) = (Vec::new(), false);
     for path in directories.iter().map(|directory| directory.join(name)) {

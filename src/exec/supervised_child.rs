@@ -177,8 +177,10 @@ impl SupervisedChild {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
         }
         let proxied = self.proxy.as_ref().map(HostProxy::start).transpose()?;
-        let proxied = proxied.as_ref().map(AsFd::as_fd);
-        let fds = streams.iter().copied().chain(proxied);
+        let fds = streams
+            .iter()
+            .copied()
+            .chain(proxied.iter().map(AsFd::as_fd));
         // Cannot block: the line is empty, and its buffer holds at least a byte.
         descriptors::send(&self.line, &fds.collect::<Vec<_>>())?;
         // Blocking, since a long request exceeds the line's buffer.
@@ -290,8 +292,7 @@ fn end_sandbox(bwrap: &Child) {
 fn first_process(bwrap: &Child) -> Option<Pid> {
     let id = bwrap.id();
     let path = format!("/proc/{id}/task/{id}/children");
-    let children = read(Path::new(&path), Links::Refused, MIB).ok()?;
-    let children = String::from_utf8(children).ok()?;
+    let children = String::from_utf8(read(Path::new(&path), Links::Refused, MIB).ok()?).ok()?;
     Pid::from_raw(children.split_whitespace().next()?.parse().ok()?)
 }
 

@@ -42,9 +42,9 @@ const TICK: Duration = Duration::from_millis(10);
 /// The side of the sandbox on which a supervisor process runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SupervisorPlace {
-    /// In a sandbox, as its first process.
+    /// The inside of a sandbox, as its first process.
     Sandbox,
-    /// Outside any sandbox, next to the command.
+    /// The outside of any sandbox, next to the command.
     Outside,
 }
 
@@ -252,9 +252,9 @@ fn receive(line: &UnixStream) -> io::Result<Option<(SpawnRequest, Pipes, Option<
     let Some(first) = fds.next() else {
         return Ok(None);
     };
-    let mut request = String::new();
-    BufReader::new(line.take(MAX_REQUEST as u64)).read_line(&mut request)?;
-    let request: SpawnRequest = serde_json::from_str(&request)?;
+    let mut json = String::new();
+    BufReader::new(line.take(MAX_REQUEST as u64)).read_line(&mut json)?;
+    let request: SpawnRequest = serde_json::from_str(&json)?;
     let pipes = match request.streams {
         Streams::Output => [Stdio::null(), first.try_clone()?.into(), first.into()],
         Streams::Three => {

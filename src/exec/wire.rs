@@ -35,9 +35,9 @@ pub(super) enum Streams {
 /// The fate of processes that a command leaves running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Leftovers {
-    /// They stay until the program closes the line.
+    /// The processes stay until the program closes the line.
     Stay,
-    /// They are ended after a short wait.
+    /// The processes are ended after a short wait.
     End,
 }
 

@@ -122,8 +122,8 @@ fn inner_folders(parent: &Path) -> Vec<PathBuf> {
 
 /// Returns the folder that a `.git` file points to, if it is such a file.
 fn linked_git(git: &Path) -> Option<PathBuf> {
-    let folder = short_file(git)?;
-    let folder = folder.strip_prefix("gitdir:")?.trim();
+    let pointer = short_file(git)?;
+    let folder = pointer.strip_prefix("gitdir:")?.trim();
     Some(git.parent()?.join(folder))
 }
 

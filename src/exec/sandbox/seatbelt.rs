@@ -1,4 +1,4 @@
-//! Writes the profile of macOS's own sandbox (Seatbelt), in place of bubblewrap's arguments. Nobody has run it yet.
+//! Writes the profile of macOS's own sandbox (Seatbelt), in place of bubblewrap's arguments. Untested.
 //!
 //! Pure text. The profile keeps the same paths from being read or changed. Other processes stay visible.
 
@@ -11,14 +11,14 @@ const TEMPORARY: [&str; 3] = ["/private/tmp", "/private/var/folders", "/dev"];
 
 /// The paths that a profile closes, all without links.
 pub(super) struct Seatbelt<'a> {
-    /// Paths that are neither read nor changed.
+    /// Paths that may be neither read nor changed.
     pub hidden: &'a [PathBuf],
-    /// Paths that are not changed.
+    /// Paths that may not be changed.
     pub read_only: &'a [PathBuf],
-    /// The only directory besides temporary ones to write to, without a network but for this machine's own ports;
+    /// The only directory besides temporary ones that may be written to, with no network but this machine's own ports;
     /// `None` leaves the rest of the disk and the network open.
     pub only: Option<&'a Path>,
-    /// A directory of which only the second one, the project, is read or changed.
+    /// A directory, and the project in it, the only part of the directory that may be read or changed.
     pub around: Option<(&'a Path, &'a Path)>,
 }
 
@@ -41,9 +41,9 @@ impl Seatbelt<'_> {
                 rule(&mut text, &what, "subpath", [path]);
             }
         }
-        let closed = self.hidden.iter().chain(self.read_only);
-        let closed: BTreeSet<&Path> = closed.map(PathBuf::as_path).collect();
-        // Who moves a directory above a path gets round a rule for that path.
+        let paths = self.hidden.iter().chain(self.read_only);
+        let closed: BTreeSet<&Path> = paths.map(PathBuf::as_path).collect();
+        // Moving a directory above a path would evade the rule for that path.
         let above: BTreeSet<&Path> = closed.iter().flat_map(|path| path.ancestors()).collect();
         rule(&mut text, "deny file-write-unlink", "literal", above);
         rule(&mut text, "deny file-write*", "subpath", closed);
@@ -56,9 +56,11 @@ impl Seatbelt<'_> {
 /// Adds a rule for these paths, unless there are none.
 fn rule<'a>(text: &mut String, what: &str, how: &str, paths: impl IntoIterator<Item = &'a Path>) {
     let names = paths.into_iter().fold(String::new(), |mut names, path| {
-        // macOS takes names in UTF-8 alone.
-        let name = path.to_string_lossy();
-        let name = name.replace('\\', "\\\\").replace('"', "\\\"");
+        // macOS accepts only names in UTF-8.
+        let name = path
+            .to_string_lossy()
+            .replace('\\', "\\\\")
+            .replace('"', "\\\"");
         // Writing to a string cannot fail.
         let _ = write!(names, " ({how} \"{name}\")");
         names

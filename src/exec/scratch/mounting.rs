@@ -1,4 +1,4 @@
-//! The system calls that make and enter namespaces. Outside Linux, there are none.
+//! The system calls that make and enter namespaces, on Linux.
 //!
 //! Guarantees that the mounts are seen in the new namespace alone. Paths are passed to the kernel as descriptors, since
 //! the options of a mount give some characters a meaning.
@@ -58,7 +58,7 @@ mod linux {
             mount_at(Some(&tree), project, None, MsFlags::MS_BIND, None)?;
         } else {
             let is_own = |point: &Path| own.iter().any(|(path, _)| point.starts_with(path));
-            // What is mounted in a lower layer is not part of it.
+            // Mounts in a lower layer are not part of it.
             let mounts = MountTable::read();
             if mounts.below(project).any(|point| !is_own(point)) {
                 return Err(io::ErrorKind::Unsupported.into());
@@ -70,7 +70,7 @@ mod linux {
             mount_at(Some(&by_descriptor(directory)), path, None, bind, None)?;
         }
         let root = files::open_directory(project)?;
-        // What runs in the tree need not see how it is kept.
+        // Programs in the tree need not see the files that make it up.
         mount_at(None, place, Some("tmpfs"), MsFlags::MS_RDONLY, None)?;
         let namespace = |name| files::open(&Path::new("/proc/self/ns").join(name), Links::Followed);
         Ok(NamespaceFiles {
@@ -93,14 +93,14 @@ mod linux {
             return Err(io::ErrorKind::Unsupported.into());
         }
         let open = |path: &Path| files::open_directory(path);
-        let layers = layers.iter().map(|layer| open(layer.as_ref()));
-        let layers = layers.collect::<io::Result<Vec<_>>>()?;
+        let opened = layers.iter().map(|layer| open(layer.as_ref()));
+        let layers = opened.collect::<io::Result<Vec<_>>>()?;
         let (upper, work) = (open(&place.join("upper"))?, open(&place.join("work"))?);
-        // The root of the tree has the rights of the project's.
+        // The root of the tree gets the permissions of the project's.
         upper.set_permissions(owner.permissions())?;
         let shown = |directory: &File| by_descriptor(directory).to_string_lossy().into_owned();
         let lower: Vec<_> = layers.iter().map(shown).collect();
-        // Nothing of a tree must last, so it is never synced.
+        // A tree need not survive a power failure, so it is never synced.
         let options = format!(
             "userxattr,volatile,index=off,lowerdir={},upperdir={},workdir={}",
             lower.join(":"),
@@ -126,7 +126,7 @@ mod linux {
         Ok(mount(source, target, kind, flags, options)?)
     }
 
-    /// Gives this process a mount namespace of its own. Returns whether that took a user namespace of its own.
+    /// Gives this process a mount namespace of its own. Returns whether that required a user namespace of its own.
     fn unshare_mounts() -> io::Result<bool> {
         if unshare(CloneFlags::CLONE_NEWNS).is_ok() {
             return Ok(false);
@@ -143,13 +143,13 @@ mod linux {
         Ok(true)
     }
 
-    /// The rights that a user has in the user namespace of a tree, lent to the programs that this thread starts: they
-    /// make and enter other trees over it. Without them, a program has none.
+    /// Capabilities in the user namespace of a tree, lent to the programs that this thread starts, which need them to
+    /// make and enter other trees over it.
     #[derive(Debug)]
     pub struct Lent(bool);
 
     impl Lent {
-        /// Lends what this thread has, until the result is dropped on the same thread.
+        /// Lends this thread's capabilities until the result is dropped on the same thread.
         pub fn to_children() -> io::Result<Self> {
             let mut sets = capabilities(None)?;
             // Root's programs have them anyway.
@@ -169,13 +169,13 @@ mod linux {
     impl Drop for Lent {
         fn drop(&mut self) {
             if self.0 {
-                // Giving up rights is never refused.
+                // Giving up capabilities never fails.
                 let _ = become_plain();
             }
         }
     }
 
-    /// Keeps the rights that were lent to this process from the programs that it starts.
+    /// Withholds the capabilities that were lent to this process from the programs that it starts.
     pub fn become_plain() -> io::Result<()> {
         clear_ambient_capability_set()?;
         let mut sets = capabilities(None)?;
@@ -191,7 +191,7 @@ mod linux {
         Ok(setns(mount, CloneFlags::CLONE_NEWNS)?)
     }
 
-    /// Shows this process the place of the tree that it is in.
+    /// Makes the files of the tree that this process is in visible to it.
     pub fn uncover(place: &Path) {
         // Fails where the tree is seen from outside.
         let _ = umount2(place, MntFlags::MNT_DETACH);

@@ -24,10 +24,10 @@ use crate::sys::files::{self, Links};
 const MAKE: &str = "make-scratch";
 /// First argument of the process that enters them.
 const ENTER: &str = "enter-scratch";
-/// Argument in place of the descriptor of a user namespace if there is none.
+/// Argument that stands for a missing user namespace.
 const NONE: &str = "-";
 
-/// Held while a program is started, so that none inherits what is passed to another one.
+/// Lock on starting programs, so that none inherits a descriptor that is passed to another one.
 static STARTING: Mutex<()> = Mutex::new(());
 
 /// A mount namespace, and the user namespace that it belongs to if one was needed to make it.
@@ -73,8 +73,8 @@ impl Namespaces {
         Ok((Self { mount, user }, root))
     }
 
-    /// Adds the arguments by which this program enters the namespaces and goes to the project, before it becomes the
-    /// program that the next arguments name. What is returned must be held until it is started.
+    /// Adds the arguments that make this program enter the namespaces and the project's directory, and then execute the
+    /// program named by the next arguments. The returned guard must be held until it is started.
     pub fn pass(&self, command: &mut Command, project: &Path) -> io::Result<Passed> {
         let starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
         command.arg(ENTER).arg(project);
@@ -116,17 +116,17 @@ pub(super) fn path_of(file: &File) -> PathBuf {
     format!("/proc/self/fd/{}", file.as_raw_fd()).into()
 }
 
-/// Runs the program as one of its internal commands, if that is what these arguments ask for. `main` checks this first.
-/// Nothing is printed: whoever has started it learns of a failure by what is missing.
+/// Runs the program as one of its internal commands, if these arguments name one. `main` checks this first. Prints
+/// nothing; the caller notices a failure by the missing result.
 pub fn run(arguments: &[OsString]) -> Option<io::Result<()>> {
     match arguments {
         [_, command, project, place, kept, layers @ ..] if command == MAKE => {
             Some(make(project.as_ref(), place.as_ref(), kept, layers))
         }
-        [_, command, project, user, mount, program, rest @ ..] if command == ENTER => {
-            let ready = enter(project.as_ref(), user, mount);
-            Some(ready.and_then(|()| Err(Command::new(program).args(rest).exec())))
-        }
+        [_, command, project, user, mount, program, rest @ ..] if command == ENTER => Some(
+            enter(project.as_ref(), user, mount)
+                .and_then(|()| Err(Command::new(program).args(rest).exec())),
+        ),
         _ => None,
     }
 }
@@ -150,8 +150,8 @@ fn enter(project: &Path, user: &OsStr, mount: &OsStr) -> io::Result<()> {
 
 /// Takes over an inherited descriptor, so that the program that follows does not inherit it.
 fn take(number: &OsStr) -> io::Result<File> {
-    let number = number.to_str().and_then(|number| number.parse().ok());
-    let number: i32 = number.ok_or(io::ErrorKind::InvalidInput)?;
+    let parsed = number.to_str().and_then(|number| number.parse().ok());
+    let number: i32 = parsed.ok_or(io::ErrorKind::InvalidInput)?;
     let path = format!("/proc/self/fd/{number}");
     let file = files::open(Path::new(&path), Links::Followed)?;
     nix::unistd::close(number)?;

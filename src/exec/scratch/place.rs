@@ -74,7 +74,7 @@ impl Place {
         &self.tree
     }
 
-    /// Gives the place a name by which it is not removed. Returns its new path.
+    /// Renames the place so that it is not removed. Returns its new path.
     pub fn keep(&self) -> io::Result<PathBuf> {
         uncover(&self.path);
         let end = self.path.extension().unwrap_or_default();
