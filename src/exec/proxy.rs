@@ -61,7 +61,7 @@ pub(super) struct HostProxy {
 struct Refusals {
     all: Vec<String>,
     /// Number of messages that have been reported.
-    told: usize,
+    reported: usize,
 }
 
 impl HostProxy {
@@ -79,7 +79,7 @@ impl HostProxy {
         let url = format!("http://{}:{PORT}", Ipv4Addr::LOCALHOST);
         let is_own = |(_, host): &&(&str, &str)| !self.hosts.iter().any(|one| one.is_named(host));
         let names = LOOPBACK.iter().filter(is_own).map(|(own, _)| *own);
-        let own = Vec::from_iter(names).join(",");
+        let own = names.collect::<Vec<_>>().join(",");
         let proxies = VARIABLES
             .split(' ')
             .map(move |name| [name.to_owned(), url.clone()]);
@@ -90,8 +90,8 @@ impl HostProxy {
     /// Returns the refusals that have not been reported yet, as sentences without a full stop.
     pub fn new_refusals(&self) -> Vec<String> {
         let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
-        let new = refusals.all[refusals.told..].to_vec();
-        refusals.told = refusals.all.len();
+        let new = refusals.all[refusals.reported..].to_vec();
+        refusals.reported = refusals.all.len();
         new
     }
 

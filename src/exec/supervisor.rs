@@ -123,7 +123,7 @@ pub(super) fn supervise(
         clock,
         interrupt,
         started,
-        has_told: false,
+        has_reported: false,
         grace: request.grace,
     };
     let outcome = supervisor.watch(request.leftovers);
@@ -139,7 +139,7 @@ struct Supervisor<'k> {
     interrupt: &'k Interrupt,
     started: Duration,
     /// True once the command's end has been reported.
-    has_told: bool,
+    has_reported: bool,
     /// Time that leftovers have to end by themselves.
     grace: Duration,
 }
@@ -158,7 +158,7 @@ impl Supervisor<'_> {
         if !is_readable_within(ended.as_fd(), Duration::ZERO) {
             return Ok(());
         }
-        self.tell()?;
+        self.report()?;
         match leftovers {
             Leftovers::Stay => self.wait(None, None),
             Leftovers::End => self.wait_for_leftovers(),
@@ -166,10 +166,10 @@ impl Supervisor<'_> {
     }
 
     /// Reports how the command ended, if it has.
-    fn tell(&mut self) -> io::Result<()> {
+    fn report(&mut self) -> io::Result<()> {
         match self.tree.leader_status() {
-            Some(status) if !self.has_told => {
-                self.has_told = true;
+            Some(status) if !self.has_reported => {
+                self.has_reported = true;
                 let after = self.clock.elapsed().saturating_sub(self.started);
                 notify(&mut self.line, Notice::Ended(status, after))
             }
@@ -192,7 +192,7 @@ impl Supervisor<'_> {
         }
     }
 
-    fn is_told_to_end(&self) -> bool {
+    fn must_end(&self) -> bool {
         self.interrupt.check().is_err() || is_readable_within(self.line.as_fd(), Duration::ZERO)
     }
 
@@ -200,7 +200,7 @@ impl Supervisor<'_> {
         let deadline = self.clock.elapsed() + PAUSE;
         loop {
             let left = self.tree.others();
-            if left == 0 || self.is_told_to_end() {
+            if left == 0 || self.must_end() {
                 return Ok(());
             }
             if self.clock.elapsed() >= deadline {
@@ -225,7 +225,7 @@ impl Supervisor<'_> {
             }
         });
         // Fails if the program no longer listens, which needs no handling.
-        let _ = self.tell();
+        let _ = self.report();
         self.tree.reap_leader();
     }
 

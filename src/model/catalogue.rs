@@ -98,7 +98,8 @@ pub fn takes_cache_marks(id: &str) -> bool {
 /// The names of all models with an entry, separated by commas.
 pub fn names() -> String {
     let name = |(name, known): &'static (String, Known)| known.entry.as_ref().map(|_| &**name);
-    Vec::from_iter(CATALOGUE.iter().filter_map(name)).join(", ")
+    let names: Vec<_> = CATALOGUE.iter().filter_map(name).collect();
+    names.join(", ")
 }
 
 /// The successor to a model that is retired or soon will be.

@@ -102,7 +102,7 @@ impl Wire for Ollama {
         let schema = form.schema.as_ref();
         // The API cannot describe tools without allowing calls.
         let may_call = form.tool_choice == ToolChoice::Auto && !form.tools.is_empty();
-        let tools = || Value::from_iter(form.tools.iter().map(openai::body_tool));
+        let tools = || -> Value { form.tools.iter().map(openai::body_tool).collect() };
         let body = ChatBody {
             messages: body_messages(&request.messages),
             rest: object(json!({

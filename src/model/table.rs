@@ -302,11 +302,9 @@ impl ModelTable {
 
     /// The key files of all models, without duplicates.
     pub fn key_files(&self) -> Vec<&str> {
-        let files = self
-            .models
-            .iter()
-            .filter_map(|spec| spec.key_file.as_deref());
-        Vec::from_iter(BTreeSet::from_iter(files))
+        let files = self.models.iter().flat_map(|spec| &spec.key_file);
+        let distinct: BTreeSet<_> = files.map(String::as_str).collect();
+        distinct.into_iter().collect()
     }
 
     /// Finds names that look like key files in `json`, which may not be a valid table.

@@ -62,7 +62,8 @@ pub fn rank(query: &str, sources: &[(&str, &str)], history: &[PastCommit]) -> Ra
     let messages = messages(&words, sources, history);
     let size = words.list.len();
     let texts = Field::new(1.0, texts, size);
-    let weights = HashMap::from_iter(words.list.iter().cloned().zip(texts.weights.clone()));
+    let weighed = words.list.iter().cloned().zip(texts.weights.clone());
+    let weights = weighed.collect();
     let fields = [
         texts,
         Field::new(PATH, paths, size),

@@ -45,11 +45,10 @@ impl Place {
             let directory = open_directory_in(CWD, &path)?;
             // Another program may take it for an abandoned one until it is locked.
             if lock(&directory).is_ok() && is_same(&path, &path_of(&directory)) {
-                let tree = path.join(TREE);
                 return Ok(Self {
                     directory,
+                    tree: path.join(TREE),
                     path,
-                    tree,
                 });
             }
         }

@@ -273,7 +273,19 @@ impl PriceEntry {
         if self.until.is_some_and(|last| last < today) {
             return self.then?.on(today);
         }
-        Some(self.into())
+        let rates = |input, cached_input: Option<Usd>, cache_write: Option<Usd>, output| Rates {
+            input,
+            cached_input: cached_input.unwrap_or(input),
+            cache_write: cache_write.unwrap_or(input),
+            output,
+        };
+        Some(Price {
+            rates: rates(self.input, self.cached_input, self.cache_write, self.output),
+            long_prompt: self.long_prompt.map(|long| LongPrompt {
+                above: long.above,
+                rates: rates(long.input, long.cached_input, long.cache_write, long.output),
+            }),
+        })
     }
 }
 
@@ -285,27 +297,4 @@ struct LongPromptEntry {
     output: Usd,
     cached_input: Option<Usd>,
     cache_write: Option<Usd>,
-}
-
-impl From<PriceEntry> for Price {
-    fn from(entry: PriceEntry) -> Self {
-        let rates = |input, cached_input: Option<Usd>, cache_write: Option<Usd>, output| Rates {
-            input,
-            cached_input: cached_input.unwrap_or(input),
-            cache_write: cache_write.unwrap_or(input),
-            output,
-        };
-        Self {
-            rates: rates(
-                entry.input,
-                entry.cached_input,
-                entry.cache_write,
-                entry.output,
-            ),
-            long_prompt: entry.long_prompt.map(|long| LongPrompt {
-                above: long.above,
-                rates: rates(long.input, long.cached_input, long.cache_write, long.output),
-            }),
-        }
-    }
 }
