@@ -596,14 +596,12 @@ fn shared_rooms_name_no_system() {
     assert_known(&found.collect(), NAMING_SYSTEMS, &());
 }
 
-/// Files that know a system from outside its folder: what a sixth one has to change, fleets of them, and the log, which
-/// shows the reports of one.
+/// Files that know a system from outside its folder: what a sixth one has to change, and fleets of them.
 const KNOWING_SYSTEMS: &[&str] = &[
     "src/commands/command.rs",
     "src/commands/command_line.rs",
     "src/commands/dispatch.rs",
     "src/commands/fleet/check.rs",
-    "src/commands/log/story.rs",
 ];
 
 #[test]

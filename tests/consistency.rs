@@ -56,10 +56,7 @@ fn the_report_is_written_and_nothing_else_changes() {
             run.folder
         );
         let story = project.run(&["log", &run.folder]).exits(0).stdout;
-        for part in [
-            "The call for the report, to gemini-2.5-pro",
-            "  The reply is the report.\n",
-        ] {
+        for part in ["✓ The report (answered)\n  gemini-2.5-pro", "\n    # "] {
             assert!(story.contains(part), "`{part}` is missing\n{story}");
         }
         assert!(!story.contains("changed no files"), "{story}");
@@ -276,9 +273,9 @@ fn a_code_base_that_does_not_fit_is_read_by_parts_and_their_findings_are_joined(
     assert_eq!(steps, ["part 1", "part 2", "part 3", "part 4", "report 0"]);
     let story = project.run(&["log", &run.folder]).exits(0).stdout;
     for part in [
-        "Part 2 to gemini-2.5-pro, ",
+        "Part 2 (answered)\n  gemini-2.5-pro, ",
         "    Second findings.\n",
-        "The call for the report, to gemini-2.5-pro",
+        "The report (answered)\n  gemini-2.5-pro",
     ] {
         assert!(story.contains(part), "`{part}` is missing\n{story}");
     }

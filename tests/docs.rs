@@ -286,7 +286,7 @@ fn the_first_hour_ends_with_a_proven_change() {
     let result = page.split("its result: `").nth(1).unwrap();
     let result = result.split('`').next().unwrap();
     for said in [
-        "It ended as done after",
+        "✓ The build passed after 1 repair\n",
         "done: the project is as it was before",
         "done: the project is ready; nothing was sent",
         result,

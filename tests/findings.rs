@@ -124,7 +124,7 @@ fn the_second_call_has_the_files_that_the_report_names() {
     assert_eq!(run.result()["findings"], json!([]));
     let story = project.run(&["log", &run.folder]).exits(0).stdout;
     assert!(
-        story.contains("The call for the findings, to gemini-2.5-pro"),
+        story.contains("The findings (answered)\n  gemini-2.5-pro"),
         "{story}"
     );
     let page = project.run(&["report", &run.folder]).exits(0);

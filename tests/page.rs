@@ -134,7 +134,7 @@ fn a_run_with_repairs_shows_its_whole_change_before_each_replys_own() {
     };
     let (whole, replies) = plain.split_at(at("The whole change"));
     assert!(!whole.contains("fn main"), "{whole}");
-    let (whole, replies) = replies.split_once("Reply").unwrap();
+    let (whole, replies) = replies.split_once("The prompt").unwrap();
     assert!(whole.contains("3 files changed"), "{whole}");
     for line in ["-fn main() {}\n", "+fn main() { second }\n", "+kept\n"] {
         assert!(whole.contains(line), "{line}: {whole}");
@@ -170,7 +170,7 @@ fn every_kind_of_run_gets_a_page() {
     let project = TestProject::new().with(&server);
     let run = project.run(&["--cc"]).exits(0);
     let page = page_of(&project, &run);
-    assert!(page.contains("href=\"#a1-s1\">User Specification Self Consistency</a>"));
+    assert!(page.contains("-s1\">User Specification Self Consistency</a>"));
     assert!(
         page.contains(
             "Suggestions and Other Important Commentary <span class=\"quiet\">is missing"
@@ -196,6 +196,7 @@ fn every_kind_of_run_gets_a_page() {
     assert!(
         page.contains("The reply was rejected")
             && page.contains("Nothing of this reply was applied.")
+            && page.matches("line 1: `../a`").count() > 1
     );
     assert!(page.contains("^^^../a"), "the reply tells why");
 
@@ -407,31 +408,31 @@ fn the_page_about_an_agents_run_tells_each_step() {
     let page = agent.project.read(&path);
     let mut from = 0;
     for part in [
-        "an agent's work",
         "The work is done, and the audit has passed it</h1>",
+        "ran test-model as an agent.",
         "<small>7 steps, 2 audit calls</small>",
         "<dt>Changed</dt><dd>1 file<small>+2 ",
         "<h2>The request</h2><blockquote><pre class=\"prose\">Write a greeting\nto the moon</pre>",
-        "Session <code>",
-        "<a href=\"#a2\">Step 2</a><span class=\"ended bad\">\u{2717} READ_FILE failed</span>",
+        "Session: ",
+        "<a href=\"#a2\">Step 2</a></th><td><span class=\"ended bad\">\u{2717} READ_FILE failed</span></td>",
         "<h2>Changes</h2>",
         "+moon\n",
         "<h2>Step 1 <span class=\"ended good\">\u{2713} WRITE_FILE</span></h2>",
         "## Thoughts\nOn we go.",
-        "<h3><code>WRITE_FILE</code> <span class=\"ended good\">\u{2713} done</span></h3>",
+        "<h3 class=\"call\">WRITE_FILE greeting.txt \u{2026} <span class=\"ended good\">\u{2713} done, ",
         "Its input",
         "world</pre>",
         "Its result",
         "wrote `greeting.txt`",
-        "<li>wrote <code>greeting.txt</code></li>",
+        "<li>wrote greeting.txt</li>",
         "<h2>Step 2 <span class=\"ended bad\">\u{2717} READ_FILE failed</span></h2>",
-        "<h3><code>READ_FILE</code> <span class=\"ended bad\">\u{2717} failed</span></h3>",
+        "<h3 class=\"call\">READ_FILE ../none.txt <span class=\"ended bad\">\u{2717} failed, ",
         "<details class=\"build\" open><summary>Its result",
         "none.txt",
         "<h2>Step 3 <span class=\"ended bad\">\u{2717} nothing done</span></h2>",
         ">nonsense</pre>",
         "<h2>Step 4 <span class=\"ended good\">\u{2713} COMMAND</span></h2>",
-        "seq 1 100; echo the end</pre>",
+        "COMMAND seq 1 100; echo the end <span",
         "the end\n",
         "<h2>Step 5 <span class=\"ended good\">\u{2713} DONE</span></h2>",
         "<h2>Audit 6 <span class=\"ended bad\">\u{2717} not passed</span></h2>",
@@ -481,19 +482,17 @@ fn an_agents_step_shows_its_words_each_tools_time_and_code_and_what_it_changed()
     for part in [
         "<h2>Step 1 ",
         "<pre class=\"prose\">On we go.</pre>",
-        "<details><summary>As it came",
-        "<pre class=\"code\" tabindex=\"0\">",
-        "<p class=\"took\">",
+        "<details class=\"build\"><summary>The reply as it came</summary><pre class=\"code\" tabindex=\"0\">",
         "What it changed</summary><pre class=\"d\"",
         "<span class=\"a\" data-n=\"\">+two\n</span>",
         "<h2>Step 2 <span class=\"ended bad\">\u{2717} COMMAND exit code 3</span></h2>",
-        "<h3><code>COMMAND</code> <span class=\"ended bad\">\u{2717} exit code 3</span></h3><p class=\"took\">",
-        "<pre class=\"code\" tabindex=\"0\">printf ",
+        "<h3 class=\"call\">COMMAND printf ",
+        " <span class=\"ended bad\">\u{2717} exit code 3, ",
         // What the command made of the file is what this step has found.
         "<h2>Step 3 ",
         "<span class=\"r\" data-n=\"\">-2\n</span><span class=\"a\" data-n=\"\">+three\n</span>",
         "<h2>Step 4 <span class=\"ended good\">\u{2713} COMMAND</span></h2>",
-        "<span class=\"ended good\">\u{2713} exit code 0</span>",
+        "<span class=\"ended good\">\u{2713} exit code 0, ",
     ] {
         let found = page[from..].find(part);
         from += found.unwrap_or_else(|| panic!("{part:?} is missing from byte {from} on\n{page}"));

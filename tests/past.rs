@@ -90,8 +90,8 @@ fn a_run_that_was_undone_says_so_until_the_undo_is_undone() {
         let page = project.read(&format!("logs/{folder}/report.html"));
         [
             run.unwrap().contains("(undone) "),
-            story.ends_with(&format!(
-                "Its changes were undone by logs/{}\n",
+            story.contains(&format!(
+                "Its changes were undone by logs/{}.\n",
                 undo.folder
             )),
             page.contains("the changes were undone later"),
@@ -241,17 +241,23 @@ fn a_story_tells_query_change_build_and_end() {
     let mut from = 0;
     for part in [
         folder.as_str(),
-        "asked gemini-2.5-pro for a change",
-        "The call for the change, to gemini-2.5-pro, 100 tokens in, 50 out, $0.00061",
+        "✓ The build passed after 1 repair\n",
+        "asked gemini-2.5-pro for a change.\n",
+        "  Result      done (exit code 0)\n",
+        "  Cost        $0.0012\n",
+        "  Tokens in   200 (",
+        "  Tokens out  100 (",
+        "The query\n    ",
+        "The whole change\n",
+        "2 files changed, 3 insertions(+), 1 deletion(-)",
+        "✗ The change (failed, exit code 7)\n  gemini-2.5-pro, 100 tokens in, 50 out, $0.00061",
         "new.txt     | 2 ++",
         "src/main.rs | 2 +-",
-        "build.sh failed (exit code: 7)",
+        "✗ build.sh (failed, exit code 7, ",
         "error: it is broken",
-        "Repair 1 to gemini-2.5-pro",
+        "✓ Repair 1 (passed)\n  gemini-2.5-pro",
         "1 file changed, 1 insertion(+), 1 deletion(-)",
-        "build.sh passed (exit code: 0)",
-        "It ended as done after ",
-        "200 tokens in, 100 out, $0.0012.",
+        "✓ build.sh (passed, ",
     ] {
         let found = story[from..].find(part);
         from += found.unwrap_or_else(|| panic!("`{part}` is missing from byte {from} on\n{story}"));
@@ -269,7 +275,7 @@ fn a_run_that_was_killed_is_listed_and_told() {
     assert!(project.run(&["log"]).exits(0).stdout.contains("killed"));
     let story = project.run(&["log", &folder]).exits(0).stdout;
     assert!(
-        story.contains("has no record: it was killed") && story.contains("Repair 1"),
+        story.contains("… Not finished: it was killed\n") && story.contains("Repair 1"),
         "{story}"
     );
     // Whoever holds the project may be that run.
@@ -361,7 +367,12 @@ fn a_summary_is_written_however_the_run_ends() {
             hostile,
             "true",
             0,
-            &["done", "<code>a\\_b.txt</code>", "| initial |"][..],
+            &[
+                "done",
+                "The build passed.",
+                "| a\\_b.txt | +1 |",
+                "| The change |",
+            ][..],
         ),
         (
             hostile,
@@ -548,28 +559,31 @@ fn a_story_tells_what_an_agent_did_step_by_step() {
     in_order(
         &story,
         &[
+            "✓ The work is done, and the audit has passed it\n",
             "ran test-model as an agent.\n",
-            &format!("Session: {session}\n"),
-            "The task:\n  Write a greeting\n  to the moon\n",
-            "Step 1 to test-model, 100 tokens in, 50 out, ",
-            "  On we go.\n  WRITE_FILE greeting.txt …\n  wrote greeting.txt\n",
-            "Step 2 to test-model",
-            "  On we go.\n  READ_FILE ../none.txt failed:\n    ",
-            "Step 3 to test-model",
-            "  Nothing was done: the reply was not understood",
-            "Step 4 to test-model",
-            "  On we go.\n  COMMAND seq 1 100; echo the end\n\n",
-            "Step 5 to test-model",
-            "  On we go.\n  DONE:\n    It is done.\n",
-            "Audit 6 to test-model",
-            "  The audit did not pass the work:\n    The file is wrong.\n",
+            "  Tokens in   900\n",
+            "  Tokens out  450\n",
+            "The request\n    Write a greeting\n    to the moon\n",
+            &format!("  Session: {session}\n"),
+            "Changes\n  greeting.txt | 2 ++\n  1 file changed, 2 insertions(+)\n",
+            "✓ Step 1 (WRITE_FILE)\n  test-model, 100 tokens in, 50 out, ",
+            "    On we go.\n  ✓ WRITE_FILE greeting.txt … (done, ",
+            "  wrote greeting.txt\n",
+            "✗ Step 2 (READ_FILE failed)\n  test-model",
+            "    On we go.\n  ✗ READ_FILE ../none.txt (failed, ",
+            "✗ Step 3 (nothing done)\n  test-model",
+            "    nonsense\n  Nothing was done: the reply was not understood",
+            "✓ Step 4 (COMMAND)\n  test-model",
+            "    On we go.\n  ✓ COMMAND seq 1 100; echo the end (exit code 0, ",
+            " more lines\n\n",
+            "✓ Step 5 (DONE)\n  test-model",
+            "    On we go.\n  ✓ DONE It is done. (done, ",
+            "✗ Audit 6 (not passed)\n  test-model",
+            "  The audit did not pass the work.\n    The file is wrong.\n",
             "    Feedback: Greet the moon.\n",
-            "Step 7 to test-model",
-            "Audit 9 to test-model",
-            "  The audit passed the work:\n",
-            "In total, it changed:\n  greeting.txt | 2 ++\n  1 file changed, 2 insertions(+)\n",
-            "It ended as done after ",
-            "900 tokens in, 450 out.",
+            "✓ Step 7 (WRITE_FILE)\n  test-model",
+            "✓ Audit 9 (passed)\n  test-model",
+            "  The audit passed the work.\n",
         ],
     );
     for wrong in ["build.sh", "changed no file", "[result]", "repair"] {
@@ -593,14 +607,14 @@ fn a_story_tells_why_an_agent_did_not_get_to_its_end() {
     in_order(
         &story,
         &[
-            "Step 10 to",
-            "READ_FILE none.txt failed:",
-            "error: nothing went well 10 times in a row",
-            "hint: ",
-            "It ended as tools-failed after ",
+            "✗ The agent's tools failed again and again\n",
+            "  Result      tools-failed (exit code 1)\n",
+            "✗ Error\n  nothing went well 10 times in a row; at last ",
+            "✗ Step 10 (",
+            "✗ READ_FILE none.txt (failed",
         ],
     );
-    assert!(!story.contains("In total"), "{story}");
+    assert!(!story.contains("\nChanges"), "{story}");
     drop(server);
     let server = agent::server(&[done(), PASS.to_owned()]);
     let agent = agent.with_variable("DEV_AGENT_API_URL", &format!("{}/v1", server.url()));
@@ -608,7 +622,7 @@ fn a_story_tells_why_an_agent_did_not_get_to_its_end() {
     let story = agent.project.run(&["log", &run.folder]).exits(0).stdout;
     in_order(
         &story,
-        &["It continued the previous task.\n\n", "Step 1 to"],
+        &["It continued the previous task.\n", "✓ Step 1 (DONE)\n"],
     );
 }
 
@@ -629,9 +643,9 @@ fn a_story_tells_of_summaries_and_of_what_is_not_known_any_more() {
     in_order(
         &tell(),
         &[
-            "Compression 2 to test-model",
-            "  The reply summarizes the conversation so far.\n",
             "  a.txt | 1 +\n",
+            "Compression 2 (answered)\n  test-model",
+            "  The reply summarizes the conversation so far.\n",
         ],
     );
     let lost = "What was in some of these files is not known any more";
@@ -667,7 +681,7 @@ fn an_agents_run_that_was_killed_tells_how_far_it_came() {
     let run = agent.project.runs().pop().unwrap();
     let name = run.file_name().unwrap().to_str().unwrap();
     let story = agent.project.run(&["log", name]).exits(0).stdout;
-    for part in ["has no record", "WRITE_FILE a.txt", "Step 2"] {
+    for part in ["Not finished: it ", "WRITE_FILE a.txt", "Step 2"] {
         assert!(story.contains(part), "{part}: {story}");
     }
     agent.project.run(&["report", name]).exits(0);
@@ -720,10 +734,10 @@ fn an_agents_run_of_before_is_told_by_its_files() {
     in_order(
         &story,
         &[
-            "  WRITE_FILE\n",
-            "  READ_FILE failed\n    [READ_FILE]\n    b.txt\n    [result]\n    `b.txt` does not exist\n",
-            "  DONE\n",
-            "  The audit passed the work:\n",
+            "  ✓ WRITE_FILE (done)\n",
+            "  ✗ READ_FILE (failed)\n    [READ_FILE]\n    b.txt\n    [result]\n    `b.txt` does not exist\n",
+            "  ✓ DONE (done)\n",
+            "  The audit passed the work.\n",
         ],
     );
     agent.project.run(&["report", &folder]).exits(0);
@@ -734,7 +748,7 @@ fn an_agents_run_of_before_is_told_by_its_files() {
     let story = agent.project.run(&["log", &folder]).exits(0).stdout;
     in_order(
         &story,
-        &["has no record", "Step 2", "    [READ_FILE]\n", "Audit 4"],
+        &["Not finished", "Step 2", "    [READ_FILE]\n", "Audit 4"],
     );
 }
 
@@ -748,12 +762,13 @@ fn a_commit_run_of_before_that_was_killed_is_told_by_its_files() {
     in_order(
         &story,
         &[
-            "has no record",
+            "Not finished",
+            "… The change (exit code: 7)\n",
             "new.txt     | 2 ++",
-            "build.sh ran (exit code: 7)",
+            "… build.sh (exit code: 7)",
             "error: it is broken",
-            "Repair 1:",
-            "build.sh ran (exit code: 0)",
+            "Repair 1 (",
+            "… build.sh (exit code: 0)",
         ],
     );
     project.run(&["report", &folder]).exits(0);

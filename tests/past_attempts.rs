@@ -72,11 +72,11 @@ fn of_a_run_that_was_ended_nothing_was_applied_and_its_attempts_are_listed() {
         for part in [
             "<h2>Attempts</h2>",
             told,
-            "Nothing of this reply was applied.",
+            "built in a scratch tree of its own.",
         ] {
             assert!(page.contains(part), "{part}: {page}");
         }
-        assert!(!page.contains("The reply changed no file."));
+        assert!(!page.contains("The reply changed no files."));
     }
 }
 

@@ -167,22 +167,26 @@ fn an_orchestration_is_listed_and_told_as_a_story() {
     in_order(
         &story,
         &[
+            "✓ A review has passed the work\n",
             "ran my-deployment as an orchestrator.",
-            "The task:\n  Mend <it>.\n",
+            "  Result  completed (exit code 0)\n",
+            "  Took    40.0 s (",
+            "The request\n    Mend <it>.\n",
             "It began from branch start of the project proj.",
-            "Step 1 to my-deployment",
-            "  execute_agent claude_code:\n    branch b-1: succeed\n    I have done it on b-1.\n",
-            "  execute_agent codex:\n    branch b-2: succeed\n",
-            "  read_artifact codex_review.log: VERDICT: CLEAN",
-            "  Answer:\n    It is mended.\n",
-            "Publish 5:\n  execute_agent claude_code:\n    branch b-3: succeed\n",
-            "The branches:\n  b-1 from start: claude_code, succeed, 12.5s\n",
-            "  b-2 from b-1: codex, succeed, 12.5s, VERDICT: CLEAN\n",
-            "  b-3 from b-2: claude_code, succeed, 12.5s\n",
-            "completed, after 1 review; the latest branch is b-3.",
-            "It was published from branch b-3:\n    repository: r\n",
-            "What to do now:\n    Merge the branch.\n",
-            "It ended as completed after 40.0s",
+            "The result\n    It is mended.\n",
+            "  Published from branch b-3\n    repository: r\n",
+            "  What to do now\n    Merge the branch.\n",
+            "Branches\n  branch  from   agent        status   result    took\n",
+            "  b-1     start  claude_code  succeed          12.5 s\n",
+            "  b-2     b-1    codex        succeed  CLEAN   12.5 s\n",
+            "  b-3     b-2    claude_code  succeed          12.5 s\n",
+            "the last one that succeeded is b-3, after 1 review.",
+            "✓ Step 1 (execute_agent)\n  my-deployment",
+            "  ✓ execute_agent claude_code Mend <it>. (done, 12.5 s)\n      branch b-1: succeed\n      I have done it on b-1.\n",
+            "  ✓ execute_agent codex Mend <it>. (done, 12.5 s)\n      branch b-2: succeed\n",
+            "  ✓ read_artifact b-2 codex_review.log (done, 12.5 s)\n      VERDICT: CLEAN",
+            "  Answer\n    It is mended.\n",
+            "✓ Publish 5 (execute_agent)\n  ✓ execute_agent claude_code Mend <it>. (done, 12.5 s)\n      branch b-3: succeed\n",
         ],
     );
     assert!(!story.contains("no reply"), "{story}");
@@ -201,23 +205,27 @@ fn an_orchestration_that_was_killed_tells_where_it_was() {
     in_order(
         &story,
         &[
-            "it was killed.",
-            "The task:\n  Mend <it>.\n",
+            "… Not finished: it was killed\n",
+            "The request\n    Mend <it>.\n",
             "It began from branch start",
-            "branch b-1: succeed",
-            "Publish 5:\n  It did not come to its end.\n",
-            "  b-1 from start: claude_code, succeed",
-            "  b-2 from b-1: codex, succeed, 12.5s, VERDICT: CLEAN",
-            "  b-3 from b-2: claude_code, running",
+            "  b-1     start  claude_code  succeed",
+            "  b-2     b-1    codex        succeed  CLEAN   12.5 s\n",
+            "  b-3     b-2    claude_code  running",
             "It was waiting for branch b-3, which may go on remotely.",
             "the last one that succeeded is b-2, after 1 review.",
+            "branch b-1: succeed",
+            "… Publish 5 (not ended)\n  It did not come to its end.\n",
         ],
     );
     project.run(&["report", NAME]).exits(0);
     let page = project.read(&format!("logs/{NAME}/report.html"));
     in_order(
         &page,
-        &["Mend &lt;it&gt;.", "Waiting for", "b-3", "not ended"],
+        &[
+            "Mend &lt;it&gt;.",
+            "It was waiting for branch b-3",
+            "not ended",
+        ],
     );
 }
 
@@ -258,13 +266,14 @@ fn words_and_calls_that_nothing_came_of_are_told() {
     in_order(
         &story,
         &[
-            "Step 1 to",
-            "  It said:\n    Which one?\nThe user answered:\n  The first.\n",
-            "Step 2 to",
-            "  It said that it is done, which did not count:\n    {\"is_finished\"",
-            "Step 3 to",
-            "  It said:\n    And how?\nThe user answered:\n",
-            "Step 4 to",
+            "  The user answered\n    The first.\n  The user answered\n    (nothing)\n",
+            "… Step 1 (words)\n",
+            "    Which one?\n  This reply did not end the work: it is a question, or a report that did not count.\n",
+            "… Step 2 (words)\n",
+            "    {\"is_finished\"",
+            "… Step 3 (words)\n",
+            "    And how?\n",
+            "✗ Step 4 (not ended)\n",
             "    I will do it.\n  The call did not come to its end: the run ended first.\n",
         ],
     );

@@ -141,8 +141,8 @@ fn on_a_terminal_sentences_are_broken_at_words_and_reasons_are_whole() {
     in_order(
         &story,
         &[
-            "\nhint: see the build's log,",
-            "\n  `logs/",
+            "\n  Hint: see the build's log,",
+            "\n    `logs/",
             "/repair-query-3-build.txt`",
         ],
     );
@@ -169,8 +169,8 @@ fn what_the_model_says_around_its_edits_is_shown_and_kept_in_the_story() {
     in_order(
         &story,
         &[
-            "The query:\n    ",
-            "The call for the change",
+            "The query\n    ",
+            "\n✓ The change (passed)\n",
             "    I rename \u{fffd}[2Jit.\n",
             "    line 1\n",
             "more lines\n",

@@ -67,7 +67,7 @@ fn another_model_is_a_warning_once_and_priced_by_its_own_price() {
     let steps = std::fs::read_to_string(project.path(&format!("logs/{}/steps.jsonl", run.folder)));
     assert!(steps.unwrap().contains("\"served\":\"gemini-3.8-flash\""));
     let story = project.run(&["log", "last"]).exits(0).stdout;
-    let answered = "to gemini-3.8-flash for gemini-2.5-pro, ";
+    let answered = "  gemini-3.8-flash for gemini-2.5-pro, ";
     assert!(story.contains(answered), "{story}");
 }
 

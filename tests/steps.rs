@@ -40,11 +40,10 @@ fn recorded(record: Option<&str>, steps: Option<&str>) -> TestProject {
 /// The story's steps, and what the page says.
 fn told(project: &TestProject) -> (String, String) {
     let story = project.run(&["log", RECORDED]).exits(0).stdout;
-    let from = story.find("\nStep 1").unwrap();
-    let to = story.find("\nIt ended").unwrap_or(story.len());
+    let from = story.find("\n✗ Step 1").unwrap();
     project.run(&["report", RECORDED]).exits(0);
     let page = project.read(&format!("logs/{RECORDED}/report.html"));
-    (story[from..to].trim().to_owned(), page)
+    (story[from..].trim().to_owned(), page)
 }
 
 fn record() -> String {
@@ -57,8 +56,9 @@ fn record() -> String {
 
 #[test]
 fn a_run_is_told_by_its_steps() {
-    let whole = "Step 1 to m, 1.0s:\n  I look.\n  COMMAND ls\n  READ_FILE b failed:\n    no such file\n\n\
-                 Audit 2 to m, 1.0s:\n  The audit passed the work:\n    Overall: PASS";
+    let whole = "✗ Step 1 (1 of 2 tools failed)\n  m, 1.0 s\n    I look.\n  ✓ COMMAND ls (exit code 0, 100 ms)\n      a.txt\n\
+                 \x20 ✗ READ_FILE b (failed)\n      no such file\n\n\
+                 ✓ Audit 2 (passed)\n  m, 1.0 s\n  The audit passed the work.\n    Overall: PASS";
     let record = record();
     let torn = format!("{WHOLE}{{\"kind\":\"step\",\"num");
     let damaged = format!("\n{{}}\nnull\n\0\n{WHOLE}");
@@ -75,11 +75,10 @@ fn a_run_is_told_by_its_steps() {
             &page,
             &[
                 "<h2>Step 1 <span class=\"ended bad\">\u{2717} 1 of 2 tools failed</span></h2>",
-                "<h3><code>COMMAND</code> <span class=\"ended good\">\u{2713} exit code 0</span></h3><p class=\"took\">",
-                "<pre class=\"code\" tabindex=\"0\">ls</pre>",
+                "<h3 class=\"call\">COMMAND ls <span class=\"ended good\">\u{2713} exit code 0, 100\u{a0}ms</span></h3>",
                 "Its result",
                 "a.txt",
-                "<h3><code>READ_FILE</code> <span class=\"ended bad\">\u{2717} failed</span></h3>",
+                "<h3 class=\"call\">READ_FILE b <span class=\"ended bad\">\u{2717} failed</span></h3>",
                 "no such file",
                 "<h2>Audit 2 <span class=\"ended good\">\u{2713} passed</span></h2>",
             ],
@@ -93,16 +92,16 @@ fn a_run_whose_steps_are_gone_is_told_by_its_record() {
     let (story, page) = told(&recorded(Some(&record()), None));
     assert_eq!(
         story,
-        "Step 1 to m, 1.0s:\n  COMMAND\n  READ_FILE failed\n\n\
-         Audit 2 to m, 1.0s:\n  The audit passed the work:\n    Overall: PASS"
+        "✗ Step 1 (1 of 2 tools failed)\n  m, 1.0 s\n  ✓ COMMAND (done)\n  ✗ READ_FILE (failed)\n\n\
+         ✓ Audit 2 (passed)\n  m, 1.0 s\n  The audit passed the work.\n    Overall: PASS"
     );
     in_order(
         &page,
         &[
             "1 of 2 tools failed",
             "Only in the reply.",
-            "<h3><code>COMMAND</code> ",
-            "<h3><code>READ_FILE</code> ",
+            "<h3 class=\"call\">COMMAND ",
+            "<h3 class=\"call\">READ_FILE ",
             "<h2>Audit 2 <span class=\"ended good\">\u{2713} passed</span></h2>",
             "Overall: PASS",
         ],

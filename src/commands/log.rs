@@ -9,7 +9,7 @@ use chrono::{DateTime, Days, FixedOffset, NaiveDate, NaiveTime};
 use clap::Args;
 use serde_json::{Value, json};
 
-use self::story::result_of;
+pub(super) use self::story::table;
 use crate::commands::last::Spent;
 use crate::edit::changes::vault;
 use crate::project::Project;
@@ -17,7 +17,7 @@ use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::past::figures::Figures;
 use crate::run::past::history::{PastRun, UnrecordedState};
-use crate::run::past::{folders, history, naming};
+use crate::run::past::{folders, history, naming, words};
 use crate::run::recovery;
 use crate::sys::error::Error;
 use crate::sys::files::PathError;
@@ -238,7 +238,7 @@ fn row(project: &Project, run: &PastRun) -> Vec<String> {
         run.name.clone(),
         run.workflow().to_owned(),
         model.unwrap_or_default(),
-        record.map_or_else(|| run.state(project).word().to_owned(), result_of),
+        record.map_or_else(|| run.state(project).word().to_owned(), words::result),
         figures.repairs,
         figures.tokens_in,
         figures.tokens_out,

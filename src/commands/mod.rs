@@ -22,7 +22,6 @@ mod agent_run;
 mod answers;
 mod attest;
 pub(crate) mod chat;
-mod choice;
 pub(crate) mod cli;
 pub(crate) mod command;
 pub mod command_line;

@@ -5,31 +5,28 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::choice;
 use super::output_file::{self, OutputFile};
 use crate::commands::command_line::Cli;
 use crate::commands::error::CommandError;
-use crate::record::choice::ChoiceRecord;
-use crate::record::result::{RunRecord, TreeState};
-use crate::record::run_files::Artifact;
-use crate::record::step::Step;
+use crate::record::result::RunRecord;
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
-use crate::run::past::figures::{Figures, taken_back};
 use crate::run::past::history::PastRun;
+use crate::run::past::story::block::{Block, Section};
+use crate::run::past::story::sources::Sources;
+use crate::run::past::story::{block, tell};
+use crate::run::past::table::{Row, Table, of_files};
 use crate::secret::Redactor;
-use crate::sys::diff::{self, FileChange};
+use crate::sys::diff;
 use crate::sys::error::Error;
-use crate::sys::numbers::counted;
-use crate::sys::text::{cut, first_lines, is_deceptive, printable, without_ci_commands};
+use crate::sys::numbers::grouped;
+use crate::sys::text::{cut, is_deceptive, printable, without_ci_commands};
 
-/// The maximum number of warnings listed.
-const WARNINGS: usize = 50;
 /// The maximum number of files in a table.
 const FILES: usize = 50;
 /// The maximum length of a quoted line, in characters.
 const LONGEST_LINE: usize = 500;
-/// The maximum number of lines quoted from a failed build.
+/// The maximum number of lines quoted of a text.
 const QUOTED: usize = 40;
 
 /// The destination of a run's summary. It is opened when the command starts, so that a build cannot redirect
@@ -66,20 +63,19 @@ pub fn summarize(summary: SummaryFile, context: &Context<'_>, done: &Result<Outc
             record, log, error, ..
         }) => (record, log, error.exit().name(), error.to_string()),
     };
-    // Redact keys before escaping: a backslash inside a key would hide it.
-    let text = match record
-        .as_ref()
-        .and_then(|record| redacted(context.redactor, record))
-    {
-        Some(record) => of_run(context, &record, log.as_deref()),
-        None => format!(
-            "## code-commit: {}\n\n{}\n",
-            escaped(name),
-            fenced(&context.redactor.text(&said))
-        ),
+    let mut painter = Painter {
+        redactor: context.redactor,
+        page: String::new(),
     };
+    match record {
+        Some(record) => painter.run(context, record, log.as_deref().unwrap_or_default()),
+        None => {
+            painter.title("## code-commit:", name);
+            painter.quote(&said);
+        }
+    }
     // The summary may be sent to `/dev/stdout`, or printed by a later step of the CI job.
-    let text = without_ci_commands(&text);
+    let text = without_ci_commands(&painter.page);
     let SummaryFile { path, file } = summary;
     if let Err(error) = file.and_then(|file| file.write(&context.project, &text)) {
         context.warn(format!(
@@ -89,136 +85,118 @@ pub fn summarize(summary: SummaryFile, context: &Context<'_>, done: &Result<Outc
     }
 }
 
-/// Returns the record with keys redacted, as in its file.
-fn redacted(redactor: &Redactor, record: &RunRecord) -> Option<RunRecord> {
-    let json = serde_json::to_string(record).ok()?;
-    serde_json::from_str(&redactor.text(&json)).ok()
+/// A summary in Markdown.
+struct Painter<'r> {
+    redactor: &'r Redactor,
+    page: String,
 }
 
-fn of_run(context: &Context<'_>, record: &RunRecord, log: Option<&str>) -> String {
-    let run = PastRun::at(&context.project, log.unwrap_or_default());
-    let sign = if record.exit.code == 0 {
-        '\u{2705}'
-    } else {
-        '\u{274c}'
-    };
-    let mut page = format!(
-        "## code-commit: {sign} {}\n\n{}",
-        record.exit.name,
-        figures(record)
-    );
-    if let Some(error) = &record.error {
-        page += &format!("\n### Error\n\n{}\n", fenced(&error.message));
-        let hint = error
-            .hint
-            .as_ref()
-            .map(|hint| format!("\nHint: {}\n", escaped(hint)));
-        page.extend(hint);
+impl Painter<'_> {
+    /// Paints the story of a run up to its last step, which is the only one told in detail.
+    fn run(&mut self, context: &Context<'_>, record: &RunRecord, log: &str) {
+        let mut run = PastRun::at(&context.project, log);
+        run.record = Some(record.clone());
+        let sources = Sources::read(&run, &context.project);
+        let story = tell(&run, &sources);
+        let sign = if record.exit.code == 0 {
+            '\u{2705}'
+        } else {
+            '\u{274c}'
+        };
+        self.title(&format!("## code-commit: {sign}"), &record.exit.name);
+        self.line(&format!("{}.", story.headline));
+        let names: Vec<_> = story.facts.iter().map(|fact| fact.0).collect();
+        let values: Vec<_> = story.facts.iter().map(block::value).collect();
+        self.table(&Table::new(&names, &[], "", [Row::new(values, [])], 1));
+        for section in story.sections.iter().chain(&story.changes) {
+            self.section("###", section);
+        }
+        if let Some(last) = story.steps.last() {
+            self.title("###", "Calls");
+            self.table(&story.calls);
+            self.section("###", last);
+        }
+        self.page += &format!("Full record: `{}`\n", story.folder);
     }
-    if !record.warnings.is_empty() {
-        page += "\n### Warnings\n\n";
-        let warnings = record.warnings.iter();
-        let warnings = warnings.map(|warning| shortened(warning.lines().take(QUOTED)));
-        let warnings = first_lines(warnings, WARNINGS).into_iter();
-        page.extend(warnings.map(|warning| format!("- {}\n", escaped(&warning))));
+
+    /// Escapes a text; keys are redacted before: a backslash inside a key would hide it.
+    fn escaped(&self, text: &str) -> String {
+        escaped(&self.redactor.text(text))
     }
-    if let Some(gate) = &record.gate {
-        page += "\n### Gate\n\n";
-        page.extend(gate.told().map(|line| format!("- {}\n", escaped(&line))));
+
+    /// Cuts a message that should be short.
+    fn passage(&self, text: &str) -> String {
+        shortened(self.redactor.text(text).lines().take(QUOTED))
     }
-    if let Some(choice) = &record.choice {
-        page += &attempts(choice);
+
+    fn line(&mut self, text: &str) {
+        self.page += &format!("{}\n\n", self.escaped(text));
     }
-    let changes = run.changes(&context.project).unwrap_or_default().files;
-    if !changes.is_empty() {
-        page += &changed(context.redactor, &changes, record.tree);
+
+    fn title(&mut self, sign: &str, text: &str) {
+        self.page += &format!("{sign} {}\n\n", self.escaped(text));
     }
-    if !record.steps.is_empty() {
-        page += "\n### Steps\n\n| step | model | seconds | finish | files | build |\n|---|---|---:|---|---:|---|\n";
-        page.extend(record.steps.iter().map(row));
+
+    /// Adds a text in a code fence.
+    fn quote(&mut self, text: &str) {
+        self.page += &format!("{}\n\n", fenced(&self.redactor.text(text)));
     }
-    if record.exit.code == 1 {
-        page += &last_build(record, &run);
+
+    fn section(&mut self, sign: &str, section: &Section<'_>) {
+        self.title(sign, &titled(&section.title, section.outcome.as_ref()));
+        for block in &section.blocks {
+            self.block(block);
+        }
     }
-    page + &format!("\nFull record: `{}`\n", run.relative())
+
+    fn block(&mut self, block: &Block<'_>) {
+        match block {
+            Block::Note(text) => self.line(&self.passage(text)),
+            Block::Title(title, outcome) => self.title("####", &titled(title, outcome.as_ref())),
+            Block::Items(items) => {
+                for item in items {
+                    let item = self.escaped(&self.passage(item));
+                    self.page += &format!("- {item}\n");
+                }
+                self.page.push('\n');
+            }
+            Block::Text(_, text, extent) => {
+                let lines = extent.lines(&self.redactor.text(text), QUOTED);
+                if !lines.is_empty() {
+                    self.quote(&shortened(lines.iter().map(String::as_str)));
+                }
+            }
+            Block::Changes(changes) => {
+                let stat = diff::stat(changes);
+                self.line(&stat.summary());
+                self.table(&of_files(&stat, FILES));
+            }
+            Block::Table(table) => self.table(table),
+            Block::Tools(tools) => tools.iter().for_each(|tool| self.section("####", tool)),
+            Block::Details(..) => {}
+        }
+    }
+
+    fn table(&mut self, table: &Table) {
+        let (texts, numbers) = (table.texts.len(), table.numbers.len());
+        let aligns = "---|".repeat(texts) + &"---:|".repeat(numbers);
+        for (at, row) in table.cells().iter().enumerate() {
+            let cells: Vec<_> = row.iter().map(|cell| self.escaped(cell)).collect();
+            self.page += &format!("| {} |\n", cells.join(" | "));
+            if at == 0 {
+                self.page += &format!("|{aligns}\n");
+            }
+        }
+        self.page.push('\n');
+        if table.left_out > 0 {
+            self.line(&format!("and {} more", grouped(table.left_out as u64)));
+        }
+    }
 }
 
-fn figures(record: &RunRecord) -> String {
-    let figures = Figures::of(record);
-    let tokens = [figures.tokens_in, figures.tokens_out].join(" | ");
-    let (repairs, cost) = (figures.repairs, figures.cost);
-    let (model, seconds) = (record.model.as_deref().unwrap_or("none"), record.seconds);
-    format!(
-        "| model | repairs | tokens in | tokens out | cost | seconds |\n|---|---|---|---|---|---|\n\
-         | {} | {repairs} | {tokens} | {cost} | {seconds} |\n",
-        escaped(model)
-    )
-}
-
-fn attempts(choice: &ChoiceRecord) -> String {
-    let [texts, numbers] = choice::HEADS;
-    let head = [texts, numbers].concat().join(" | ");
-    let aligns = "---|".repeat(texts.len()) + &"---:|".repeat(numbers.len());
-    let rows = choice::rows(choice).map(|row| {
-        let cells: Vec<_> = row.concat().iter().map(|cell| escaped(cell)).collect();
-        format!("| {} |\n", cells.join(" | "))
-    });
-    let (rows, taken) = (rows.collect::<String>(), escaped(&choice::taken(choice)));
-    format!("\n### Attempts\n\n| {head} |\n|{aligns}\n{rows}\n{taken}\n")
-}
-
-fn changed(redactor: &Redactor, changes: &[FileChange], tree: TreeState) -> String {
-    let stat = diff::stat(changes);
-    let (added, removed) = (stat.added(), stat.removed());
-    let files = counted(stat.files.len() as u64, "file");
-    let taken_back = taken_back(tree);
-    let mut text = format!(
-        "\n### {files} changed, +{added} −{removed}{taken_back}\n\n| file | + | − |\n|---|---:|---:|\n"
-    );
-    text.extend(stat.files.iter().take(FILES).map(|file| {
-        let path = escaped(&redactor.text(&file.path));
-        format!(
-            "| <code>{path}</code> | {} | {} |\n",
-            file.added, file.removed
-        )
-    }));
-    if stat.files.len() > FILES {
-        text += &format!("\nand {} more files\n", stat.files.len() - FILES);
-    }
-    text
-}
-
-fn row(step: &Step) -> String {
-    let none = || "–".to_owned();
-    let files = step
-        .edits
-        .as_ref()
-        .map(|_| step.changed_files().count().to_string());
-    let build = step.build.as_ref().map(ToString::to_string);
-    let id = step.id();
-    let name = match id.number + id.reask {
-        0 => id.purpose.name().to_owned(),
-        _ => id.to_string(),
-    };
-    format!(
-        "| {name} | {} | {} | {} | {} | {} |\n",
-        escaped(step.model.as_deref().unwrap_or_default()),
-        step.seconds,
-        escaped(step.finish.as_deref().unwrap_or("–")),
-        files.unwrap_or_else(none),
-        build.unwrap_or_else(none),
-    )
-}
-
-fn last_build(record: &RunRecord, run: &PastRun) -> String {
-    let built = record.steps.iter().rfind(|step| step.build.is_some());
-    let log = built.and_then(|step| run.text(&step.id(), Artifact::Build));
-    let Some((status, output)) = log.as_ref().and_then(|log| log.split_once('\n')) else {
-        return String::new();
-    };
-    let from = output.lines().count().saturating_sub(QUOTED);
-    let quoted = fenced(&shortened(output.lines().skip(from)));
-    format!("\n### Last build: {}\n\n{quoted}\n", escaped(status))
+/// Formats a title with an outcome.
+fn titled(title: &str, outcome: Option<&block::Outcome>) -> String {
+    outcome.map_or(title.to_owned(), |(_, words)| format!("{title}: {words}"))
 }
 
 /// Joins the lines, cutting long ones.

@@ -15,6 +15,8 @@ use crate::sys::numbers::counted;
 
 /// The shortest fence: three carets.
 const FENCE: &str = "^^^";
+/// The name of the block with which a reply asks for files.
+const NEED: &str = "need";
 
 /// The edits of a reply, and its syntax faults.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -34,6 +36,11 @@ pub struct ParsedReply {
 }
 
 impl ParsedReply {
+    /// Returns the request for files that the reply is, if it is one.
+    pub fn request(&self) -> Option<&FileEdit> {
+        self.edits.iter().find(|edit| edit.path == NEED)
+    }
+
     /// A parsed reply with these blocks, at most one per path; the paths are untrusted text.
     pub fn of_files(mut edits: Vec<(String, EditKind)>) -> Self {
         edits.sort_by(|(one, _), (other, _)| one.cmp(other));

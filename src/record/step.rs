@@ -266,6 +266,19 @@ impl Action {
     pub fn input_text(&self) -> String {
         self.input.as_ref().map(input_text).unwrap_or_default()
     }
+
+    /// Formats what it acts on: the arguments of one line, or else the first line, with an ellipsis for the rest.
+    pub fn subject(&self) -> String {
+        let texts = self.input.as_ref().map(texts).unwrap_or_default();
+        let texts: Vec<&str> = texts.iter().map(|text| text.trim()).collect();
+        let lines = texts.iter().take_while(|text| !text.contains('\n'));
+        let mut lines: Vec<&str> = lines.copied().collect();
+        if lines.len() < texts.len() {
+            let first = texts[0].lines().next().filter(|_| lines.is_empty());
+            lines.extend(first.into_iter().chain(["\u{2026}"]));
+        }
+        lines.join(" ")
+    }
 }
 
 /// Serializes the steps in the short form of `result.json`.
@@ -280,16 +293,21 @@ pub(super) fn brief<S: Serializer>(steps: &[Step], out: S) -> Result<S::Ok, S::E
 /// Formats a tool's input for a person: one argument below the other, single lines first; strings as they are, and
 /// everything else as JSON.
 pub fn input_text(input: &Value) -> String {
+    texts(input).join("\n")
+}
+
+/// Returns the arguments of a tool as texts, single lines first.
+fn texts(input: &Value) -> Vec<String> {
     let text = |value: &Value| match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
     let Value::Object(arguments) = input else {
-        return text(input);
+        return vec![text(input)];
     };
     let mut texts: Vec<String> = arguments.values().map(text).collect();
     texts.sort_by_key(|text| text.contains('\n'));
-    texts.join("\n")
+    texts
 }
 
 #[cfg(test)]

@@ -29,8 +29,6 @@ use crate::sys::files::{self, Links, MIB};
 use crate::sys::numbers::grouped;
 use crate::sys::text::regex;
 
-/// The name of the block with which a reply asks for files.
-const NEED: &str = "need";
 /// Maximum number of requests for files that a run grants.
 pub const ROUNDS: u16 = 3;
 /// The share of the limit that the outline takes at most: more costs more of the files than it tells about others.
@@ -214,11 +212,6 @@ impl CodeContext {
             }
         }
         text
-    }
-
-    /// Returns the request for files that a reply is, if it is one.
-    pub fn request(reply: &ParsedReply) -> Option<&FileEdit> {
-        reply.edits.iter().find(|edit| edit.path == NEED)
     }
 
     /// Grants a reply's request, with `room` for so many tokens: the files join those that the model has seen. Returns

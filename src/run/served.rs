@@ -1,6 +1,5 @@
 //! Checks of a reply: the model that sent it, its price, the use of tools, and its end. Pure.
 
-use super::code_context::CodeContext;
 use super::context::Context;
 use crate::edit::{self, ParsedReply};
 use crate::model::price::Price;
@@ -113,9 +112,7 @@ pub fn with_all_edits(reply: Reply, request: &Request<'_>) -> Result<Reply, Mode
     let parsed = format.and_then(|format| edit::incomplete(&reply.text, format));
     // A request for files has an end of its own.
     let is_request = |parsed: &ParsedReply| {
-        request.form.takes_requests
-            && CodeContext::request(parsed).is_some()
-            && parsed.faults.is_empty()
+        request.form.takes_requests && parsed.request().is_some() && parsed.faults.is_empty()
     };
     let parsed = parsed.filter(|parsed| !is_request(parsed));
     match parsed.and_then(|parsed| parsed.incomplete) {

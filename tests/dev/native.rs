@@ -170,7 +170,7 @@ fn an_answer_in_words_is_told_as_the_end_of_the_work() {
         let run = agent.work("Look").exits(0);
         let story = agent.project.run(&["log", &run.folder]).exits(0).stdout;
         assert!(
-            story.contains("  Answer:\n    It was all there.\n"),
+            story.contains("  Answer\n    It was all there.\n"),
             "{story}"
         );
         assert!(!story.contains("Nothing was done"), "{story}");

@@ -142,7 +142,7 @@ impl Asking<'_> {
         room: u64,
     ) -> (String, Result<Option<VerifiedEdits>, VerifyError>) {
         let prose = mem::take(&mut parsed.prose);
-        let request = CodeContext::request(&parsed);
+        let request = parsed.request();
         if let Some((code, request)) = self.code.as_mut().zip(request) {
             let granted = code
                 .grant(&parsed, request, is_recorded, room)

@@ -12,10 +12,10 @@ use std::{io, iter, mem, slice, thread};
 use super::asking::Asking;
 use super::replacements::Work;
 use super::search::CommitSearch;
-use crate::commands::choice;
 use crate::commands::cli::gate::GateMode;
 use crate::commands::command_line::Cli;
 use crate::commands::error::CommandError;
+use crate::commands::log;
 use crate::edit::{EditKind, Sent, VerifiedEdits};
 use crate::exec::build_script::BuildStatus;
 use crate::exec::scratch::Scratch;
@@ -34,6 +34,7 @@ use crate::run::builds::Builds;
 use crate::run::choice::choose;
 use crate::run::closing;
 use crate::run::context::Context;
+use crate::run::past::story::attempts;
 use crate::run::pin::Pin;
 use crate::run::proof;
 use crate::run::purse::Purse;
@@ -144,7 +145,8 @@ impl Attempts<'_> {
             attempts,
             why,
         };
-        for line in choice::table(&choice) {
+        let lines = log::table(&attempts::table(&choice)).into_iter();
+        for line in lines.chain([attempts::taken(&choice)]) {
             self.context.notice(line);
         }
         run.record.choice = Some(choice);
@@ -264,7 +266,7 @@ impl Attempts<'_> {
                             self.context.interrupt.raise();
                             one.note_ended();
                         }
-                        self.context.notice(choice::line(&one.record));
+                        self.context.notice(attempts::line(&one.record));
                         made.push(*one);
                     }
                 }

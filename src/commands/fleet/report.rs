@@ -11,11 +11,12 @@ use serde_json::{Value, json};
 use super::sum::{self, Sum, Sums, TaskRow};
 use crate::commands::output_file::OutputFile;
 use crate::commands::report::command::write_page;
-use crate::commands::report::page::{Row, Table, tables};
+use crate::commands::report::page::tables;
 use crate::model::price::Usd;
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::past::sarif::FleetLog;
+use crate::run::past::table::{REQUEST, RESULT, Row, Table};
 use crate::sys::numbers::{counted, elapsed, grouped};
 use crate::sys::text::one_line;
 use crate::ui::OutputFormat;
@@ -77,7 +78,7 @@ pub fn report(
         OutputFormat::Text => {
             let tables = [by(&sums), to_look_at(&first, |_| false)];
             let columns = context.reporter.columns();
-            let texts = tables.into_iter().map(|table| text(table, columns));
+            let texts = tables.into_iter().map(|table| text(&table, columns));
             Outcome {
                 is_paged: true,
                 text: Some(texts.collect()),
@@ -153,6 +154,7 @@ fn by(sums: &Sums) -> Table {
         numbers: vec!["tasks", "done", "cost", "tokens in", "out", "time"],
         left_out: 1 + sums.groups.len() - rows.len(),
         rows,
+        ..Table::default()
     }
 }
 
@@ -170,10 +172,10 @@ fn to_look_at(first: &[&TaskRow], has_page: impl Fn(&str) -> bool) -> Table {
     });
     Table {
         title: "Changes to look at first",
-        texts: vec!["task", "for", tables::RESULT],
+        texts: vec!["task", "for", RESULT],
         numbers: vec!["files", "added", "removed"],
         rows: rows.collect(),
-        left_out: 0,
+        ..Table::default()
     }
 }
 
@@ -200,10 +202,11 @@ fn all(rows: &[TaskRow], has_page: impl Fn(&str) -> bool) -> Table {
     });
     Table {
         title: "The tasks",
-        texts: vec!["task", tables::REQUEST, "model", tables::RESULT],
+        texts: vec!["task", REQUEST, "model", RESULT],
         numbers: vec!["files", "lines", "cost", "time"],
         rows: listed.collect(),
         left_out: rows.len().saturating_sub(LISTED),
+        ..Table::default()
     }
 }
 
@@ -223,19 +226,14 @@ fn task(
 }
 
 /// Formats a table as text; empty if it has no rows.
-fn text(table: Table, columns: Option<usize>) -> String {
+fn text(table: &Table, columns: Option<usize>) -> String {
     if table.rows.is_empty() {
         return String::new();
     }
     let texts = table.texts.iter().map(|name| (*name, Align::Left));
     let numbers = table.numbers.iter().map(|name| (*name, Align::Right));
     let mut head: Vec<(&str, Align)> = texts.chain(numbers).collect();
-    let names = head.iter().map(|(name, _)| (*name).to_owned()).collect();
-    let cells = table
-        .rows
-        .into_iter()
-        .map(|row| [row.texts, row.numbers].concat());
-    let mut rows: Vec<Vec<String>> = std::iter::once(names).chain(cells).collect();
+    let mut rows = table.cells();
     if let Some(columns) = columns {
         columns::shorten(&mut rows, table.texts.len(), columns);
         columns::make_room(&mut head, &mut rows, &DISPENSABLE, columns);

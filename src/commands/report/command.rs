@@ -9,14 +9,13 @@ use serde_json::json;
 
 use super::page;
 use crate::commands::output_file::OutputFile;
-use crate::model::StepId;
 use crate::project::{LOGS, Project};
-use crate::record::run_files::{Artifact, ORCHESTRATE};
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::past::history::PastRun;
 use crate::run::past::naming::NoSuchRun;
-use crate::run::past::{history, naming};
+use crate::run::past::story::sources::Sources;
+use crate::run::past::{history, naming, story};
 use crate::sys::error::Error;
 use crate::sys::files::{self, Links, PathError};
 use crate::ui::browser;
@@ -102,29 +101,10 @@ fn last(project: &Project) -> Result<PastRun, Error> {
 
 /// Renders the page about a run, and returns it with its default path.
 fn of_run(context: &Context<'_>, run: &PastRun, interactive: bool) -> (String, String) {
-    let project = &context.project;
-    let steps = run.steps(project);
-    let first = steps.first();
-    let first = first.map_or(StepId::INITIAL, |past| past.step.id());
-    let prompt = run.text(&first, Artifact::Query);
-    // Changes that can no longer be read are not shown.
-    let changes = || run.changes(project).unwrap_or_default();
-    let applied = steps.iter().filter(|past| past.step.edits.is_some());
-    let changes = match (
-        steps.iter().any(|past| !past.step.is_agents()),
-        applied.count(),
-    ) {
-        _ if run.workflow() == ORCHESTRATE => None,
-        // The steps of an agent, or of an undo, do not record what was changed.
-        (false, _) => Some(changes()),
-        (true, 0 | 1) => None,
-        // Reverted edits are not changes of the run.
-        (true, _) => Some(changes()).filter(|changes| !changes.files.is_empty()),
-    };
-    let query = prompt.as_deref().and_then(history::query_of);
-    let (redactor, elapsed) = (context.redactor, &|| context.clock.elapsed());
-    let changes = changes.as_ref();
-    let text = page::run(run, query, &steps, changes, redactor, interactive, elapsed);
+    let sources = Sources::read(run, &context.project);
+    let story = story::tell(run, &sources);
+    let elapsed = &|| context.clock.elapsed();
+    let text = page::run(&story, context.redactor, interactive, elapsed);
     (text, format!("{}/{PAGE}", run.relative()))
 }
 

@@ -6,24 +6,20 @@
 //! policy keeps browsers from running or loading anything; for an interactive page, it allows the one script
 //! for searching and copying, by its hash. The size of each page is bounded, however much there is to show.
 
+mod blocks;
 mod changes;
 mod elements;
-mod orchestration;
 mod output;
 mod overview;
-mod reply;
 mod run;
-mod steps;
 pub(crate) mod tables;
 mod text;
-mod words;
 
 #[cfg(test)]
 mod tests;
 
 pub use overview::page as overview;
 pub use run::page as run;
-pub use tables::{Row, Table};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

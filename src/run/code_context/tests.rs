@@ -136,7 +136,7 @@ fn a_large_file_is_shown_in_excerpts_that_say_which_lines_they_are() {
 fn granted(code: &mut CodeContext, replies: &[&str]) -> Vec<String> {
     let grant = |reply: &&str| {
         let parsed = parse(reply);
-        let request = CodeContext::request(&parsed).unwrap();
+        let request = parsed.request().unwrap();
         let faults = code
             .grant(&parsed, request, false, 1000)
             .err()

@@ -13,4 +13,6 @@ pub(crate) mod sarif;
 pub(crate) mod spans;
 pub(crate) mod statement;
 pub(crate) mod story;
+pub(crate) mod table;
 pub(crate) mod warnings;
+pub(crate) mod words;

@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use maud::{Markup, html};
 
-use super::elements::{bar, columns, left_out, unseen_column, within};
+use super::elements::{anchor, left_out, within};
+use super::tables;
 use super::text::{HtmlEscaper, beginning};
-use super::words::{bytes, count};
 use crate::record::run_files::STEPS;
+use crate::run::past::table;
+use crate::run::past::words::{bytes, count};
 use crate::sys::diff::{self, FileChange, FileStat, Hunk, Line, LineKind};
 use crate::sys::numbers::grouped;
 use crate::ui::syntax::{self, Highlighter, Pieces};
@@ -23,7 +25,7 @@ const FILE_MARKUP: usize = 400 << 10;
 const ROWS: usize = 5000;
 /// The maximum number of files in a step whose diffs are initially expanded.
 const OPENED: usize = 6;
-/// The maximum number of files for which the list is initially expanded and has bars.
+/// The maximum number of files for which the list is initially expanded.
 const LISTED: usize = 40;
 /// The number of diff lines above which layout is deferred until the diff is scrolled to.
 const LAZY: usize = 200;
@@ -54,48 +56,23 @@ impl<'a> DiffRenderer<'a> {
         let stat = diff::stat(changes);
         let files = &stat.files;
         let opened = files.len() <= OPENED;
+        let (list, prefix) = (table::of_files(&stat, ROWS), format!("{id}-f"));
         let mut shown = Vec::new();
         for (number, (file, change)) in files.iter().zip(diff::in_order(changes)).enumerate() {
             if self.markup == 0 {
                 break;
             }
-            shown.push(self.file(&anchor(id, number), file, change, opened));
+            shown.push(self.file(&anchor(&prefix, number), file, change, opened));
         }
         html! {
             p.stat { (count(files.len(), "file")) " changed, " (numbers(stat.added(), stat.removed())) }
-            @if files.len() > 1 { (self.list(id, files, shown.len())) }
+            @if files.len() > 1 { details.list open[files.len() <= LISTED] {
+                summary { "The files, by name" }
+                (tables::shown(self.escaper, &list, (&prefix, shown.len())))
+                (left_out(list.left_out, "more file", ELSEWHERE))
+            } }
             @for file in &shown { (file) }
             (left_out(files.len() - shown.len(), "more file", ELSEWHERE))
-        }
-    }
-
-    /// Renders the list of files with their line counts; the first `linked` of them have diffs on the page.
-    fn list(&self, id: &str, files: &[FileStat], linked: usize) -> Markup {
-        let most = files.iter().map(|file| file.added + file.removed).max();
-        let most = most.filter(|_| files.len() <= LISTED);
-        html! {
-            details.list open[files.len() <= LISTED] {
-                summary { "The files, by name" }
-                div.scroll { table.files {
-                    thead { tr {
-                        (columns(&["file"], &["added", "removed"]))
-                        @if most.is_some() { (unseen_column()) }
-                    } }
-                    tbody { @for (number, file) in files.iter().take(ROWS).enumerate() {
-                        @let name = self.escaper.name(&file.path);
-                        tr {
-                            th scope="row" {
-                                @if number < linked { a href={ "#" (anchor(id, number)) } { code { (name) } } }
-                                @else { code { (name) } }
-                            }
-                            td.n { span.plus { "+" (grouped(file.added)) } }
-                            td.n { span.minus { "\u{2212}" (grouped(file.removed)) } }
-                            @if let Some(most) = most { td { (bar("lines", file.added, file.removed, most)) } }
-                        }
-                    } }
-                } }
-                (left_out(files.len().saturating_sub(ROWS), "more file", ELSEWHERE))
-            }
         }
     }
 
@@ -261,10 +238,6 @@ fn numbers(added: u64, removed: u64) -> Markup {
         @if added > 0 || removed == 0 { span.plus { "+" (grouped(added)) } " " }
         @if removed > 0 { span.minus { "\u{2212}" (grouped(removed)) } }
     }
-}
-
-fn anchor(id: &str, number: usize) -> String {
-    format!("{id}-f{}", number + 1)
 }
 
 /// Returns the number of digits in the largest line number.

@@ -3,17 +3,22 @@
 use maud::{Markup, html};
 
 use super::text::{HtmlEscaper, beginning};
-use super::words::count;
+use crate::run::past::words::{count, mark};
 use crate::sys::fences::{FenceLine, FenceScanner};
-use crate::sys::numbers::percent;
 
 /// Returns the symbol for an outcome, which does not rely on colour, and its CSS class.
 pub fn mark_and_class(is_good: Option<bool>) -> (&'static str, &'static str) {
-    match is_good {
-        Some(true) => ("\u{2713}", "good"),
-        Some(false) => ("\u{2717}", "bad"),
-        None => ("\u{2026}", "open"),
-    }
+    let class = match is_good {
+        Some(true) => "good",
+        Some(false) => "bad",
+        None => "open",
+    };
+    (mark(is_good), class)
+}
+
+/// Returns the name of the anchor with this prefix and index.
+pub fn anchor(prefix: &str, index: usize) -> String {
+    format!("{prefix}{}", index + 1)
 }
 
 /// Renders the words for an outcome after its symbol. Untrusted words must have passed through `HtmlEscaper`.
@@ -25,34 +30,6 @@ pub fn badge(is_good: Option<bool>, words: &str) -> Markup {
 /// Renders a name and a value, with an optional note.
 pub fn fact(name: &str, value: &str, more: Option<String>) -> Markup {
     html! { div { dt { (name) } dd { (value) @if let Some(more) = more { small { (more) } } } } }
-}
-
-/// Renders the column heads of a table: those of text columns, then those of numeric ones.
-pub fn columns(texts: &[&str], numbers: &[&str]) -> Markup {
-    html! {
-        @for name in texts { th scope="col" { (name) } }
-        @for name in numbers { th.n scope="col" { (name) } }
-    }
-}
-
-/// Renders a row's numeric cells.
-pub fn numbers(cells: impl IntoIterator<Item = String>) -> Markup {
-    html! { @for cell in cells { td.n { (cell) } } }
-}
-
-/// Renders the head of a purely visual column that repeats other columns.
-pub fn unseen_column() -> Markup {
-    html! { th scope="col" { span.unseen { "in proportion" } } }
-}
-
-/// Renders two amounts as a bar in proportion to `most`, coloured by `class`.
-pub fn bar(class: &str, one: u64, other: u64, most: u64) -> Markup {
-    html! {
-        span class={ "bar " (class) } aria-hidden="true" {
-            b style={ "width:" (percent(one, most)) "%" } {}
-            s style={ "width:" (percent(other, most)) "%" } {}
-        }
-    }
 }
 
 /// Renders text written by others verbatim, with fenced code in a code font; `limit` is in lines and bytes.

@@ -7,8 +7,8 @@ use maud::{Markup, html};
 
 use super::changes::later;
 use super::text::{HtmlEscaper, boundary};
-use super::words::count;
 use crate::run::past::findings::{self, Diagnostic, Severity};
+use crate::run::past::words::count;
 use crate::sys::numbers::grouped;
 
 /// The number of bytes scanned at the beginning and at the end.

@@ -7,17 +7,18 @@ use std::time::Duration;
 
 use chrono::NaiveDate;
 use maud::{Markup, html};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::elements::{badge, bar, columns, fact, left_out, numbers, unseen_column};
+use super::elements::{fact, left_out};
+use super::tables;
 use super::text::HtmlEscaper;
-use super::words::{self, count, seconds};
 use super::{promise, shell};
 use crate::model::price::Usd;
 use crate::model::usage::Usage;
 use crate::project::LOGS;
 use crate::run::past::figures::{self, Figures, cost_of_run};
 use crate::run::past::history::PastRun;
+use crate::run::past::table::{REQUEST, RESULT, Row, Table};
+use crate::run::past::words::{self, count, seconds};
 use crate::secret::Redactor;
 use crate::sys::numbers::{counted, grouped, percent};
 
@@ -25,9 +26,6 @@ use crate::sys::numbers::{counted, grouped, percent};
 const ROWS: usize = 2000;
 /// The maximum number of days listed, latest first.
 const DAYS: usize = 400;
-
-/// The characters left unescaped in a link. A folder's name could be anything, even `javascript:`.
-pub const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
 
 /// Renders the page about all runs, given oldest first. `has_page` returns true if a run has a page,
 /// `report.html` in its folder beside the overview; `request` returns the run's request.
@@ -62,7 +60,7 @@ pub fn page(
             p.sub { (ends.join(" to ")) }
         }
         main {
-            @if all.runs() > 0 { (facts(&all)) (by_day(&days)) }
+            @if all.runs() > 0 { (facts(&all)) (by_day(escaper, &days)) }
             @if !runs.is_empty() { (list(escaper, runs, has_page, request)) }
         }
         footer { p {
@@ -185,22 +183,18 @@ fn facts(all: &Sum) -> Markup {
     }
 }
 
-fn by_day(days: &BTreeMap<NaiveDate, Sum>) -> Markup {
-    let latest = days.iter().rev().take(DAYS);
-    let most = latest.clone().map(|(_, sum)| sum.runs()).max().unwrap_or(0);
+fn by_day(escaper: HtmlEscaper<'_>, days: &BTreeMap<NaiveDate, Sum>) -> Markup {
+    let latest = days.iter().rev();
+    let rows = latest
+        .map(|(day, sum)| Row::new([day.to_string()], sum.cells()).with_bar(sum.good, sum.bad));
+    let heads = "runs,success,failed,repairs,cost,tokens in,out,median";
+    let heads: Vec<_> = heads.split(',').collect();
+    let table = Table::new(&["day"], &heads, "runs", rows, DAYS);
     html! {
         section {
             h2 { "By day" }
-            div.scroll { table {
-                thead { tr {
-                    (columns(&["day"], &["runs", "success", "failed", "repairs", "cost", "tokens in", "out", "median"]))
-                    (unseen_column())
-                } }
-                tbody { @for (day, sum) in latest { tr {
-                    th scope="row" { (day) } (numbers(sum.cells())) td { (bar("long", sum.good, sum.bad, most)) }
-                } } }
-            } }
-            (left_out(days.len().saturating_sub(DAYS), "earlier day", "code-commit log"))
+            (tables::shown(escaper, &table, ("", 0)))
+            (left_out(table.left_out, "earlier day", "code-commit log"))
         }
     }
 }
@@ -212,47 +206,50 @@ fn list(
     has_page: impl Fn(&PastRun) -> bool,
     request: impl Fn(&PastRun) -> Option<String>,
 ) -> Markup {
+    let latest = runs.iter().rev();
+    let rows = latest
+        .take(ROWS)
+        .map(|run| row(run, has_page(run), request(run)));
+    let heads = ["repairs", "files", "cost", "tokens in", "out", "took"];
+    let table = Table {
+        left_out: runs.len().saturating_sub(ROWS),
+        ..Table::new(&["run", REQUEST, RESULT, "model"], &heads, "", rows, ROWS)
+    };
     html! {
         section {
             h2 { "The runs" }
-            div.scroll { table.runs {
-                thead { tr { (columns(
-                    &["run", "request", "result", "model"],
-                    &["repairs", "files", "cost", "tokens in", "out", "took"]
-                )) } }
-                tbody { @for run in runs.iter().rev().take(ROWS) { (row(escaper, run, has_page(run), request(run))) } }
-            } }
-            (left_out(runs.len().saturating_sub(ROWS), "earlier run", "code-commit log"))
+            (tables::shown(escaper, &table, ("", 0)))
+            (left_out(table.left_out, "earlier run", "code-commit log"))
         }
     }
 }
 
-fn row(escaper: HtmlEscaper<'_>, run: &PastRun, has_page: bool, request: Option<String>) -> Markup {
-    let name = html! { code { (escaper.name(&run.name)) } };
-    let link = format!("./{}/report.html", utf8_percent_encode(&run.name, PLAIN));
+fn row(run: &PastRun, has_page: bool, request: Option<String>) -> Row {
     let record = run.record.as_ref();
     let undone = run.undone_by.as_ref().map_or("", |_| ", undone");
     let result = record.map_or("unfinished", |record| &record.exit.name);
     let result = format!("{result}{undone}");
-    let model = record.and_then(|record| record.model.as_deref());
+    let model = record.and_then(|record| record.model.clone());
     let files = record.and_then(|record| Some(grouped(record.stat?.files)));
     let took = record.map(|record| seconds(record.seconds.0));
     let figures = record.map(Figures::of).unwrap_or_default();
     let asked = record.filter(|record| !record.steps.is_empty());
+    let request = request.map(|request| first_line(&request).to_owned());
+    let request = request.unwrap_or_else(|| run.workflow().to_owned());
     let cost = asked.map(cost_of_run).unwrap_or_default();
-    let request = request.map(|request| escaper.name(first_line(&request)));
-    html! {
-        tr {
-            th scope="row" { @if has_page { a href=(link) { (name) } } @else { (name) } }
-            td.request {
-                @if let Some(request) = request { span title=(request) { (request) } }
-                @else { span.quiet { (escaper.name(words::workflow(run.workflow()))) } }
-            }
-            td { (badge(words::status(run), &escaper.name(&result))) }
-            td { (escaper.name(model.unwrap_or_default())) }
-            (numbers([figures.repairs, files.unwrap_or_default(), cost]))
-            (numbers([figures.tokens_in, figures.tokens_out, took.unwrap_or_default()]))
-        }
+    let first = [figures.repairs, files.unwrap_or_default(), cost];
+    let tokens = [
+        figures.tokens_in,
+        figures.tokens_out,
+        took.unwrap_or_default(),
+    ];
+    Row {
+        folder: has_page.then(|| run.name.clone()),
+        outcome: words::status(run),
+        ..Row::new(
+            [run.name.clone(), request, result, model.unwrap_or_default()],
+            [first, tokens].concat(),
+        )
     }
 }
 

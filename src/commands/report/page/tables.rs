@@ -1,48 +1,17 @@
-//! Renders a page that consists of tables, such as the sum of many tasks. Pure.
+//! Renders tables, and pages that consist of them, such as the sum of many tasks. Pure.
 
 use maud::{Markup, html};
-use percent_encoding::utf8_percent_encode;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::elements::{badge, columns, fact, left_out, numbers};
-use super::overview::PLAIN;
+use super::elements::{anchor, badge, fact, left_out};
 use super::text::HtmlEscaper;
 use super::{promise, shell};
+use crate::run::past::table::{REQUEST, RESULT, Row, Table};
 use crate::secret::Redactor;
+use crate::sys::numbers::percent;
 
-/// The head of a column of outcomes.
-pub const RESULT: &str = "result";
-/// The head of a column of long texts, which are wrapped.
-pub const REQUEST: &str = "request";
-
-/// A table of text columns, then numeric ones.
-#[derive(Debug, Default)]
-pub struct Table {
-    /// The heading.
-    pub title: &'static str,
-    /// The heads of the text columns.
-    pub texts: Vec<&'static str>,
-    /// The heads of the numeric columns.
-    pub numbers: Vec<&'static str>,
-    /// The rows.
-    pub rows: Vec<Row>,
-    /// The number of rows that are not shown.
-    pub left_out: usize,
-}
-
-/// A row of a table.
-#[derive(Debug, Default)]
-pub struct Row {
-    /// The folder beside the page that has the row's own page, if there is one.
-    pub folder: Option<String>,
-    /// Success or failure, if it is known, which a last text column of the name [`RESULT`] states.
-    pub outcome: Option<bool>,
-    /// The text cells.
-    pub texts: Vec<String>,
-    /// A text below the first cell.
-    pub note: Option<String>,
-    /// The numeric cells.
-    pub numbers: Vec<String>,
-}
+/// The characters left unescaped in a link. A folder's name could be anything, even `javascript:`.
+const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
 
 /// Renders a page of facts, each with its name, and tables. `place` says what they were read from.
 pub fn page(
@@ -62,7 +31,8 @@ pub fn page(
                 @for (name, value) in facts { (fact(name, value, None)) }
             } }
             @for table in tables.iter().filter(|table| !table.rows.is_empty()) { section {
-                (shown(escaper, table))
+                h2 { (table.title) }
+                (shown(escaper, table, ("", 0)))
                 (left_out(table.left_out, "more", "fleet report --output-format csv"))
             } }
         }
@@ -73,36 +43,58 @@ pub fn page(
     shell(&format!("code-commit: {kind}"), &body, false)
 }
 
-/// Renders a table below its heading.
-pub fn shown(escaper: HtmlEscaper<'_>, table: &Table) -> Markup {
+/// Renders a table, the first rows of which link to anchors on the page: to so many with this prefix.
+pub fn shown(escaper: HtmlEscaper<'_>, table: &Table, links: (&str, usize)) -> Markup {
+    let bars = table
+        .rows
+        .iter()
+        .map(|row| row.bar[0].saturating_add(row.bar[1]));
+    let most = bars.max().filter(|most| *most > 0);
     html! {
-        h2 { (table.title) }
         div.scroll { table.tasks {
-            thead { tr { (columns(&table.texts, &table.numbers)) } }
-            tbody { @for row in &table.rows { (line(escaper, row, &table.texts)) } }
+            thead { tr {
+                @for name in &table.texts { th scope="col" { (name) } }
+                @for name in &table.numbers { th.n scope="col" { (name) } }
+                @if most.is_some() { th scope="col" { span.unseen { "in proportion" } } }
+            } }
+            tbody { @for (at, row) in table.rows.iter().enumerate() { tr {
+                @let anchor = (at < links.1).then(|| anchor(links.0, at));
+                (texts(escaper, row, &table.texts, anchor))
+                @for number in &row.numbers { td.n { (escaper.name(number)) } }
+                @if let Some(most) = most { td { (bar(table.bars, row.bar, most)) } }
+            } } }
         } }
     }
 }
 
-fn line(escaper: HtmlEscaper<'_>, row: &Row, heads: &[&str]) -> Markup {
-    let folder = row.folder.as_deref();
-    let page = folder.map(|name| format!("./{}/report.html", utf8_percent_encode(name, PLAIN)));
+fn texts(escaper: HtmlEscaper<'_>, row: &Row, heads: &[&str], anchor: Option<String>) -> Markup {
+    let page = |name| format!("./{}/report.html", utf8_percent_encode(name, PLAIN));
+    let page = row.folder.as_deref().map(page);
     let note = row.note.iter().map(|note| escaper.name(note));
     html! {
-        tr {
-            @for (at, (text, head)) in row.texts.iter().zip(heads).enumerate() {
-                @let text = escaper.name(text);
-                @match *head {
-                    _ if at == 0 => th scope="row" {
-                        @if let Some(page) = &page { a href=(page) { code { (text) } } } @else { (text) }
-                        @for note in note.clone() { small { (note) } }
-                    },
-                    RESULT => td { (badge(row.outcome, &text)) },
-                    REQUEST => td.long { (text) },
-                    _ => td { (text) },
-                }
+        @for (at, (text, head)) in row.texts.iter().zip(heads).enumerate() {
+            @let text = escaper.name(text);
+            @match *head {
+                _ if at == 0 => th scope="row" {
+                    @if let Some(page) = &page { a href=(page) { code { (text) } } }
+                    @else if let Some(anchor) = &anchor { a href={ "#" (anchor) } { (text) } }
+                    @else { (text) }
+                    @for note in note.clone() { small { (note) } }
+                },
+                RESULT => td { @if !text.is_empty() { (badge(row.outcome, &text)) } },
+                REQUEST => td.request { span title=(text) { (text) } },
+                _ => td { (text) },
             }
-            (numbers(row.numbers.iter().cloned()))
+        }
+    }
+}
+
+/// Renders two amounts as a bar in proportion to `most`.
+fn bar(kind: &str, [one, other]: [u64; 2], most: u64) -> Markup {
+    html! {
+        span class={ "bar " (kind) } aria-hidden="true" {
+            b style={ "width:" (percent(one, most)) "%" } {}
+            s style={ "width:" (percent(other, most)) "%" } {}
         }
     }
 }

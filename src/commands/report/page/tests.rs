@@ -14,8 +14,10 @@ use crate::project::Project;
 use crate::record::result::{AgentRecord, LimitsRecord, RunRecord};
 use crate::record::seconds::Seconds;
 use crate::record::step::{Action, Step};
-use crate::run::past::history::{PastRun, RunChanges, query_of};
+use crate::run::past::history::{PastRun, RunChanges, UnrecordedState, query_of};
 use crate::run::past::past_step::PastStep;
+use crate::run::past::story::sources::Sources;
+use crate::run::past::story::tell;
 use crate::secret::Redactor;
 use crate::sys::diff::{FileChange, FileState};
 
@@ -160,26 +162,29 @@ fn steps(text: &str, record: &RunRecord) -> Vec<PastStep> {
 }
 
 fn page(run: &PastRun, text: &str, steps: &[PastStep]) -> String {
-    scripted(run, text, steps, false)
+    redacted(run, text, steps, &NO_KEYS, false)
 }
 
-fn scripted(run: &PastRun, text: &str, steps: &[PastStep], interactive: bool) -> String {
-    let changes = RunChanges {
-        files: changes(text),
-        doubts: vec![text.to_owned()],
+fn redacted(
+    run: &PastRun,
+    text: &str,
+    steps: &[PastStep],
+    redactor: &Redactor,
+    interactive: bool,
+) -> String {
+    let are_agents = steps.iter().all(|past| past.step.is_agents());
+    let sources = Sources {
+        steps: steps.to_vec(),
+        changes: are_agents.then(|| RunChanges {
+            files: changes(text),
+            doubts: vec![text.to_owned()],
+        }),
+        request: Some(text.to_owned()),
+        state: UnrecordedState::Killed,
     };
-    let is_told = steps.iter().any(|past| !past.step.is_agents());
-    let (changes, redactor) = ((!is_told).then_some(&changes), &*NO_KEYS);
-    let elapsed = &|| Duration::ZERO;
-    super::run(
-        run,
-        Some(text),
-        steps,
-        changes,
-        redactor,
-        interactive,
-        elapsed,
-    )
+    super::run(&tell(run, &sources), redactor, interactive, &|| {
+        Duration::ZERO
+    })
 }
 
 /// The page about all runs, none of which tells what was asked for.
@@ -336,8 +341,7 @@ fn keys_are_on_no_page() {
         let record = record(&text, "commit");
         let steps = steps(&text, &record);
         let run = past_run(key, Some(record));
-        let elapsed = &|| Duration::ZERO;
-        let page = super::run(&run, Some(&text), &steps, None, &redactor, false, elapsed);
+        let page = redacted(&run, &text, &steps, &redactor, false);
         for page in [
             page,
             overview(&[run], |_| false, |_| Some(text.clone()), &redactor, false),
@@ -566,7 +570,7 @@ fn an_interactive_page_has_its_own_script_and_a_policy_for_no_other() {
     let run = past_run(NAME, Some(record));
     let plain = page(&run, "x", &steps);
     assert!(!plain.contains("<script") && !plain.contains("script-src"));
-    let page = scripted(&run, "x", &steps, true);
+    let page = redacted(&run, "x", &steps, &NO_KEYS, true);
     let (before, behind) = page.split_once("<script>").unwrap();
     let (script, behind) = behind.split_once("</script>").unwrap();
     assert_eq!(script, SCRIPT);

@@ -1,10 +1,10 @@
-//! The attempts of a commit as text: in a sentence each, and as a table.
+//! The attempts of a commit: in a sentence each, and as a table. Pure.
 
 use crate::record::choice::{AttemptRecord, ChoiceRecord};
 use crate::record::gate::GateChange;
+use crate::run::past::table::{Row, Table};
 use crate::sys::numbers::counted;
 use crate::sys::text::one_line;
-use crate::ui::columns::{self, Align};
 
 /// Maximum length of an error, in characters.
 const LONGEST: usize = 200;
@@ -22,15 +22,9 @@ pub fn line(attempt: &AttemptRecord) -> String {
     }
 }
 
-/// The heads of the columns of text and of numbers.
-pub const HEADS: [&[&str]; 2] = [
-    &["attempt", "model", "pass", "gate"],
-    &["lines", "dollars", "seconds"],
-];
-
-/// Returns the cells of text and of numbers about each attempt.
-pub fn rows(choice: &ChoiceRecord) -> impl Iterator<Item = [Vec<String>; 2]> {
-    choice.attempts.iter().map(|attempt| {
+/// Lists the attempts.
+pub fn table(choice: &ChoiceRecord) -> Table {
+    let rows = choice.attempts.iter().map(|attempt| {
         let gate = attempt.gate.map(|gate| match gate {
             GateChange::None => "none",
             GateChange::Added => "added",
@@ -44,19 +38,24 @@ pub fn rows(choice: &ChoiceRecord) -> impl Iterator<Item = [Vec<String>; 2]> {
         };
         let lines = attempt.lines.map(|lines| lines.to_string());
         let cost = attempt.cost.map(|cost| cost.to_string());
-        let texts = vec![
-            attempt.step.clone(),
-            attempt.model.clone(),
-            passed.to_owned(),
-            gate.unwrap_or("-").to_owned(),
-        ];
-        let numbers = vec![
+        let texts = [&attempt.step, &attempt.model, passed, gate.unwrap_or("-")];
+        let (lines, cost) = (
             lines.unwrap_or("-".to_owned()),
             cost.unwrap_or("?".to_owned()),
-            attempt.seconds.to_string(),
-        ];
-        [texts, numbers]
-    })
+        );
+        Row::new(
+            texts.map(str::to_owned),
+            [lines, cost, attempt.seconds.to_string()],
+        )
+    });
+    let heads = ["attempt", "model", "pass", "gate"];
+    Table::new(
+        &heads,
+        &["lines", "dollars", "seconds"],
+        "",
+        rows,
+        usize::MAX,
+    )
 }
 
 /// Tells which attempt was taken.
@@ -67,16 +66,4 @@ pub fn taken(choice: &ChoiceRecord) -> String {
         (None, Some(why)) => why.clone(),
         (None, None) => "none is taken: nothing was applied".to_owned(),
     }
-}
-
-/// Lists the attempts, and tells which one was taken.
-pub fn table(choice: &ChoiceRecord) -> Vec<String> {
-    let head = HEADS.concat().into_iter().map(str::to_owned).collect();
-    let mut table = vec![head];
-    table.extend(rows(choice).map(|row| row.concat()));
-    let [texts, numbers] = HEADS.map(<[&str]>::len);
-    let aligns = [vec![Align::Left; texts], vec![Align::Right; numbers]].concat();
-    let mut lines = columns::aligned(&table, &aligns);
-    lines.push(taken(choice));
-    lines
 }

@@ -1,25 +1,48 @@
-//! Wording of results, times and amounts on a page. Pure.
+//! The words for a run's outcome, for times and for amounts. Pure.
 
 use std::time::Duration;
 
+use super::figures::taken_back;
+use super::history::{PastRun, UnrecordedState};
+use crate::model::Purpose;
 use crate::record::result::{RunRecord, TreeState};
-use crate::run::past::history::PastRun;
 use crate::sys::numbers::{counted, grouped};
+
+/// The symbol for an outcome, which does not rely on colour.
+pub fn mark(is_good: Option<bool>) -> &'static str {
+    match is_good {
+        Some(true) => "\u{2713}",
+        Some(false) => "\u{2717}",
+        None => "\u{2026}",
+    }
+}
 
 /// Returns whether a run was successful; `None` if that is unknown.
 pub fn status(run: &PastRun) -> Option<bool> {
     run.record.as_ref().map(|record| record.exit.code == 0)
 }
 
-/// Returns the outcome of a run as a sentence without its full stop.
-pub fn headline(run: &PastRun) -> String {
+/// Names how a run ended.
+pub fn result(record: &RunRecord) -> String {
+    let status = record.orchestration.as_ref().map(|told| told.status.word());
+    let name = status.unwrap_or(&record.exit.name);
+    format!("{name}{}", taken_back(record.tree))
+}
+
+/// Returns the outcome of a run as a sentence without its full stop. `state` is that of a run without a record.
+pub fn headline(run: &PastRun, state: UnrecordedState) -> String {
     let Some(record) = &run.record else {
-        return "Not finished: it goes on, or it was killed".to_owned();
+        let state = match state {
+            UnrecordedState::Running => "it is still running",
+            UnrecordedState::Unfinished => "it is still running, or it was killed",
+            UnrecordedState::Killed => "it was killed",
+        };
+        return format!("Not finished: {state}");
     };
     let said = match (&*record.exit.name, &*record.workflow) {
         ("done", "commit") => after_repairs("The build passed", record),
         ("build-failed", _) => after_repairs("The build still fails", record),
-        (name, workflow) => match ended(name, workflow) {
+        (name, workflow) => match ended(name, workflow, record) {
             Some(said) => said.to_owned(),
             None => format!("Ended as {name}"),
         },
@@ -31,12 +54,15 @@ pub fn headline(run: &PastRun) -> String {
     }
 }
 
-fn ended(name: &str, workflow: &str) -> Option<&'static str> {
+fn ended(name: &str, workflow: &str, record: &RunRecord) -> Option<&'static str> {
+    let mut steps = record.steps.iter();
     Some(match (name, workflow) {
         ("done", "consistency") => "The report is written",
         ("done", "undo") => "The project was put back",
-        ("done", "dev") => "The work is done, and the audit has passed it",
-        ("done", "orchestrate") => "A review has passed the work",
+        ("done", _) if record.orchestration.is_some() => "A review has passed the work",
+        ("done", _) if steps.any(|step| step.purpose == Purpose::AUDIT) => {
+            "The work is done, and the audit has passed it"
+        }
         ("done", _) => "Done",
         ("audit-failed", _) => "The audit did not pass the work",
         ("tools-failed", _) => "The agent's tools failed again and again",
@@ -47,7 +73,9 @@ fn ended(name: &str, workflow: &str) -> Option<&'static str> {
         ("mcp-failed", _) => "The tool server could not be reached",
         ("not-ready", _) => "The project was not ready",
         ("model-failed", _) => "There is no whole reply",
-        ("reply-rejected", "dev") => "The agent's replies were not understood",
+        ("reply-rejected", _) if record.agent.is_some() => {
+            "The agent's replies were not understood"
+        }
         ("reply-rejected", _) => "The reply was rejected",
         ("local-io", _) => "A local file or program failed",
         ("interrupted", _) => "The run was interrupted",
@@ -59,18 +87,6 @@ fn after_repairs(said: &str, record: &RunRecord) -> String {
     match record.repairs() {
         0 => said.to_owned(),
         repairs => format!("{said} after {}", count(repairs, "repair")),
-    }
-}
-
-/// Returns the description of a workflow.
-pub fn workflow(name: &str) -> &str {
-    match name {
-        "commit" => "a change",
-        "consistency" => "a consistency report",
-        "undo" => "an undo",
-        "dev" => "an agent's work",
-        "orchestrate" => "an orchestration",
-        other => other,
     }
 }
 

@@ -1,0 +1,256 @@
+//! The story of a run as a whole: its result, its problems, what was asked for, and what came of it. Pure.
+
+use super::attempts;
+use super::block::{Block, Extent, Fact, Form, Section};
+use super::sources::Sources;
+use crate::model::usage::Usage;
+use crate::record::gate::{GateRecord, OldGate};
+use crate::record::orchestration::{BranchRecord, Lineage, OrchestrationRecord, ReviewVerdict};
+use crate::record::result::{AgentRecord, ErrorRecord, NO_ANSWER, RunRecord};
+use crate::run::past::figures::cost_of_run;
+use crate::run::past::findings::Severity;
+use crate::run::past::history::PastRun;
+use crate::run::past::table::{RESULT, Row, Table};
+use crate::run::past::words::{self, count, seconds};
+use crate::sys::numbers::{counted, grouped, percent};
+use crate::sys::text::first_lines;
+
+/// The maximum number of warnings.
+const WARNINGS: usize = 100;
+/// The maximum number of the user's answers.
+const ANSWERS: usize = 50;
+/// The maximum number of branches.
+const BRANCHES: usize = 200;
+
+/// Tells what the run was, and that it was undone.
+pub fn about(run: &PastRun) -> Vec<String> {
+    let did = run.record.as_ref().map(|record| {
+        let model = record.model.as_deref().unwrap_or_default();
+        let did = match (&*record.workflow, &record.agent) {
+            (_, Some(agent)) if agent.orchestration.is_some() => {
+                format!("ran {model} as an orchestrator")
+            }
+            (_, Some(_)) => format!("ran {model} as an agent"),
+            ("commit", _) => format!("asked {model} for a change"),
+            ("consistency", _) => format!("asked {model} for a consistency report"),
+            ("undo", _) => "restored the project".to_owned(),
+            ("trial", _) => format!("tried {model}"),
+            (other, _) => other.to_owned(),
+        };
+        let began = record.started.format("%Y-%m-%d %H:%M:%S %:z");
+        format!("On {began}, code-commit {} {did}.", record.version)
+    });
+    let undone = run.undone_by.as_ref();
+    let undone = undone.map(|undo| format!("Its changes were undone by {undo}."));
+    did.into_iter().chain(undone).collect()
+}
+
+/// Tells the run in numbers.
+pub fn facts(record: &RunRecord) -> Vec<Fact> {
+    let asked = !record.steps.is_empty();
+    let (calls, changes_files) = match &record.agent {
+        Some(agent) => (words::calls(record), agent.orchestration.is_none()),
+        None => (
+            count(record.repairs(), "repair"),
+            record.workflow == "commit",
+        ),
+    };
+    let code = format!("exit code {}", record.exit.code);
+    let mut facts = vec![("Result", words::result(record), Some(code))];
+    if let Some(model) = &record.model {
+        let version = record.model_version.clone();
+        let version = version.filter(|version| version != model);
+        facts.push(("Model", model.clone(), version));
+    }
+    let took = seconds(record.seconds.0);
+    facts.push(("Took", took, asked.then_some(calls)));
+    if asked {
+        facts.push(("Cost", cost_of_run(record), None));
+    }
+    if let Some(usage) = record.usage() {
+        let thoughts = among(usage.thought_tokens, "thoughts");
+        facts.push(("Tokens in", grouped(usage.input_tokens), from_cache(usage)));
+        facts.push(("Tokens out", grouped(usage.answered()), thoughts));
+    }
+    if changes_files {
+        let files = record.stat.map(|stat| counted(stat.files, "file"));
+        let lines = record.stat.map(|stat| {
+            let (added, removed) = (grouped(stat.added), grouped(stat.removed));
+            format!("+{added} \u{2212}{removed} lines")
+        });
+        facts.push(("Changed", files.unwrap_or("nothing".to_owned()), lines));
+    }
+    facts
+}
+
+/// Returns the number of prompt tokens read from the vendor's cache, and their share.
+fn from_cache(usage: Usage) -> Option<String> {
+    let cached = among(usage.cached_tokens, "cached")?;
+    let share = percent(usage.cached_tokens, usage.input_tokens);
+    Some(format!("{cached}, {share} %"))
+}
+
+fn among(tokens: u64, what: &str) -> Option<String> {
+    (tokens > 0).then(|| format!("{} {what}", grouped(tokens)))
+}
+
+/// Tells everything but changes and steps.
+pub fn sections<'a>(run: &'a PastRun, request: Option<&'a str>) -> Vec<Section<'a>> {
+    let record = run.record.as_ref();
+    let request = match (run.agent(), request) {
+        (Some(agent), _) => Some(Section::new("The request", of_agent(agent))),
+        (None, Some(query)) => Some(Section::new("The query", vec![asked_for(query)])),
+        (None, None) => None,
+    };
+    let report = record.and_then(|record| record.orchestration.as_ref());
+    let attempts = run.choice().map(|choice| {
+        let taken = Block::Note(attempts::taken(&choice));
+        let table = Block::Table(attempts::table(&choice));
+        Section::new("Attempts", vec![table, taken])
+    });
+    let parts = [
+        record.and_then(|record| Some(error(record.error.as_ref()?))),
+        record.and_then(|record| Some(gate(record.gate.as_ref()?))),
+        record.and_then(warnings),
+        attempts,
+        request,
+        report.map(result),
+        run.lineage().as_ref().map(branches),
+    ];
+    parts.into_iter().flatten().collect()
+}
+
+fn error(error: &ErrorRecord) -> Section<'_> {
+    let hint = error.hint.as_ref().map(|hint| format!("Hint: {hint}"));
+    let notes = [Some(error.message.clone()), hint];
+    Section {
+        severity: Some(Severity::Error),
+        ..Section::new(
+            "Error",
+            notes.into_iter().flatten().map(Block::Note).collect(),
+        )
+    }
+}
+
+fn gate(gate: &GateRecord) -> Section<'_> {
+    let holds = gate.old_gate != OldGate::Failed || !gate.excused.is_empty();
+    Section {
+        severity: (!holds).then_some(Severity::Error),
+        ..Section::new("The gate", gate.told().map(Block::Note).into())
+    }
+}
+
+fn warnings(record: &RunRecord) -> Option<Section<'_>> {
+    let warnings = &record.warnings;
+    let title = count(warnings.len(), "warning");
+    let items = first_lines(warnings.iter().cloned(), WARNINGS);
+    (!warnings.is_empty()).then(|| Section {
+        severity: Some(Severity::Warning),
+        ..Section::new(title, vec![Block::Items(items)])
+    })
+}
+
+fn asked_for(text: &str) -> Block<'_> {
+    Block::Text(Form::Request, text.into(), Extent::First)
+}
+
+/// Tells what an agent was asked for, and what it asked the user.
+fn of_agent(agent: &AgentRecord) -> Vec<Block<'_>> {
+    let mut blocks = vec![match &agent.request {
+        Some(request) => asked_for(request),
+        None => Block::note("It continued the previous task."),
+    }];
+    if let Some(settings) = &agent.orchestration {
+        let (branch, project) = (&settings.parent_branch_id, &settings.project_name);
+        let began = format!("It began from branch {branch} of the project {project}.");
+        blocks.push(Block::Note(began));
+    }
+    for (question, answer) in agent.asked().take(ANSWERS) {
+        if let Some(question) = question {
+            blocks.extend([Block::title("The user was asked"), Block::prose(question)]);
+        }
+        let answer = answer.unwrap_or(NO_ANSWER);
+        blocks.extend([Block::title("The user answered"), Block::prose(answer)]);
+    }
+    let more = agent.answers.len().saturating_sub(ANSWERS);
+    if more > 0 {
+        blocks.push(Block::Note(format!("and {}", count(more, "more answer"))));
+    }
+    let session = agent.session.as_ref();
+    blocks.extend(session.map(|id| Block::Note(format!("Session: {id}"))));
+    blocks
+}
+
+/// Tells an orchestration's final report.
+fn result(report: &OrchestrationRecord) -> Section<'_> {
+    let mut blocks = vec![Block::prose(&report.summary)];
+    if let Some(published) = &report.publish_report {
+        let branch = report.publish_pantheon_branch_id.as_ref();
+        let branch = branch.map(|branch| format!(" from branch {branch}"));
+        let title = format!("Published{}", branch.unwrap_or_default());
+        blocks.extend([Block::title(title), Block::prose(published)]);
+    }
+    let failure = report.publish_error.as_ref();
+    blocks.extend(failure.map(|why| Block::Note(format!("It was not published: {why}"))));
+    blocks.extend([
+        Block::title("What to do now"),
+        Block::prose(&report.instructions),
+    ]);
+    Section::new("The result", blocks)
+}
+
+/// Lists an orchestration's branches and, for a run without a record, tells the point that it had reached.
+fn branches(lineage: &Lineage) -> Section<'static> {
+    let starting = lineage.starting.as_ref();
+    let starting =
+        starting.map(|agent| format!("{agent} was being started, on a branch that is not known."));
+    let waiting = lineage.waiting_for.as_ref();
+    let waiting = waiting
+        .map(|branch| format!("It was waiting for branch {branch}, which may go on remotely."));
+    let last = format!(
+        "It began from branch {}; the last one that succeeded is {}, after {}.",
+        lineage.start_branch_id,
+        lineage.latest_branch_id,
+        counted(lineage.iterations.into(), "review")
+    );
+    let (heads, rows) = (
+        ["branch", "from", "agent", "status", RESULT],
+        lineage.branches.iter().map(branch),
+    );
+    let table = Table::new(&heads, &["took"], "", rows, BRANCHES);
+    let notes = [starting, waiting, Some(last)].into_iter().flatten();
+    let blocks = [Block::Table(table)]
+        .into_iter()
+        .chain(notes.map(Block::Note));
+    Section::new("Branches", blocks.collect())
+}
+
+fn branch(branch: &BranchRecord) -> Row {
+    let status = match &*branch.status {
+        "" => "not heard of",
+        status => status,
+    };
+    let verdict = branch.verdict.map(ReviewVerdict::word).unwrap_or_default();
+    let texts = [&branch.id, &branch.parent, &branch.agent, status, verdict];
+    Row {
+        outcome: branch.verdict.map(|it| it == ReviewVerdict::Clean),
+        ..Row::new(texts.map(str::to_owned), [seconds(branch.seconds.0)])
+    }
+}
+
+/// Tells the total changes of a run: an undo, an agent's run, or one with repairs.
+pub fn changes(sources: &Sources) -> Option<Section<'_>> {
+    let all = sources.changes.as_ref()?;
+    let mut blocks = vec![Block::Changes(&all.files)];
+    if !all.doubts.is_empty() {
+        blocks.push(Block::note(
+            "What was in some of these files is not known any more: it counts as nothing.",
+        ));
+    }
+    if sources.steps.iter().all(|past| past.step.is_agents()) {
+        return Some(Section::new("Changes", blocks));
+    }
+    let whole = "From before the run to its end. What each reply changed stands below.";
+    blocks.insert(0, Block::note(whole));
+    Some(Section::new("The whole change", blocks))
+}

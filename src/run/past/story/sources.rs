@@ -1,0 +1,38 @@
+//! What a story is told from, beside the run's record. Reads the run's folder.
+
+use crate::project::Project;
+use crate::run::past::history::{PastRun, RunChanges, UnrecordedState};
+use crate::run::past::past_step::PastStep;
+
+/// The texts and changes of a run.
+#[derive(Debug)]
+pub struct Sources {
+    /// The steps, with their texts.
+    pub steps: Vec<PastStep>,
+    /// The changes of the whole run, unless those of its one step are the same.
+    pub changes: Option<RunChanges>,
+    /// The user's request.
+    pub request: Option<String>,
+    /// The state of a run without a record.
+    pub state: UnrecordedState,
+}
+
+impl Sources {
+    /// Reads the folder of a run.
+    pub fn read(run: &PastRun, project: &Project) -> Self {
+        let steps = run.steps(project);
+        let are_agents = steps.iter().all(|past| past.step.is_agents());
+        let applied = steps.iter().filter(|past| past.step.edits.is_some());
+        // The steps of an agent, or of an undo, do not record what was changed.
+        let is_whole = are_agents || applied.count() > 1;
+        // Changes that can no longer be read are not shown.
+        let changes = is_whole.then(|| run.changes(project).unwrap_or_default());
+        Self {
+            steps,
+            // Reverted edits are not changes of the run.
+            changes: changes.filter(|changes| !changes.files.is_empty()),
+            request: run.request(),
+            state: run.state(project),
+        }
+    }
+}
