@@ -16,15 +16,15 @@ use crate::sys::error::Error;
 use crate::sys::files::{self, Links};
 use crate::ui::input::User;
 
-/// Asks the user at a screen for permission, showing a preview if given; fails when the run is over.
+/// Asks the user for permission, showing a preview if given; fails when the run is over.
 pub type Ask<'a> = &'a dyn Fn(&Question, Option<&str>) -> Result<Answer, Error>;
 
 /// Source of answers to an agent's questions.
 pub enum AnswerSource<'i> {
     /// The user at the terminal.
     Typed(&'i User),
-    /// The user at a screen.
-    Screen(Ask<'i>),
+    /// The user, who is asked for permissions and nothing else.
+    Permissions(Ask<'i>),
     /// A recorded run.
     Recorded(RefCell<RecordedAnswers>),
     /// No one can answer: the run is headless.

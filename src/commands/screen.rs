@@ -15,7 +15,7 @@ use crate::agent::AgentError;
 use crate::model::Purpose;
 use crate::record::event::{Event, Reporter};
 use crate::record::mode::SharedMode;
-use crate::record::question::{Answer, Question, Verdict};
+use crate::record::question::{Question, Verdict};
 use crate::run::context::{Context, Stdin};
 use crate::run::outcome::{Failure, Outcome};
 use crate::secret::Redactor;
@@ -159,12 +159,16 @@ impl ScreenLines {
 
     /// Converts an answer; an error means that the user stopped the work or left.
     fn answered<T>(&self, answer: Result<T, Error>) -> Result<T, InputError> {
-        let signal = Signal::Int;
-        let stopped = InputError::Interrupted(Interrupted { signal });
-        let answer = answer.map_err(|_| stopped)?;
+        let answer = answer.map_err(|_| stopped())?;
         self.interrupt.check()?;
         Ok(answer)
     }
+}
+
+/// The error for a user who stopped the work or left.
+fn stopped() -> InputError {
+    let signal = Signal::Int;
+    InputError::Interrupted(Interrupted { signal })
 }
 
 impl LineReader for ScreenLines {
@@ -193,11 +197,20 @@ impl LineReader for ScreenLines {
         &mut self,
         question: &Question,
         preview: Option<&str>,
-    ) -> Option<Result<Answer, InputError>> {
+    ) -> Option<Result<Verdict, InputError>> {
         let verdict = self
             .screen
             .ask(question.clone(), preview.map(str::to_owned));
-        Some(self.answered(verdict.map(|verdict| verdict.answer)))
+        Some(verdict.map_err(|_| stopped()))
+    }
+
+    fn send(&mut self, request: Submission) {
+        self.screen.tell(ToScreen::SendAgain(request));
+    }
+
+    fn secret(&mut self, prompt: &str) -> Result<Typed, InputError> {
+        let typed = self.screen.typed(prompt, true).map_err(|_| stopped())?;
+        Ok(typed.map_or(Typed::End, Typed::Line))
     }
 
     fn choose(&mut self, menu: Menu) -> Option<Result<Option<usize>, InputError>> {

@@ -19,6 +19,7 @@ use super::keeping::SessionChoice;
 use super::{diff, last, undo};
 use crate::agent::AgentError;
 use crate::record::event::Event;
+use crate::record::mode::Mode;
 use crate::record::result;
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
@@ -35,11 +36,13 @@ const INSTEAD: &str = "say what is to be done instead; Ctrl-C again ends";
 /// An agent that a user can talk to.
 pub trait Talker {
     /// The built-in commands that it supports.
-    const COMMANDS: &'static [Slash];
+    const COMMANDS: &'static [Slash] = &slash::COMMON;
     /// The prompt at the start of a line.
     const PROMPT: &'static str;
     /// The rows of `/help` on the screen for the keys that only this agent has.
     const KEYS: &'static str = "";
+    /// The lines of `/help` by lines for what only this agent reads in them.
+    const SIGNS: &'static str = "";
 
     /// Returns `true` if the previous request is unfinished.
     ///
@@ -174,6 +177,8 @@ pub struct Standing {
     /// Tokens of the conversation; `None` to use the count of the last call, which a status line shows after each
     /// request.
     pub used: Option<u64>,
+    /// The mode, for agents that have modes.
+    pub mode: Option<Mode>,
 }
 
 /// A conversation in progress.
@@ -250,7 +255,7 @@ impl<'t> Talk<'t> {
             SlashLine::Command(command, argument) => {
                 let said = self.obey(agent, command, argument)?;
                 if let Some(said) = said.filter(|said| !said.is_empty()) {
-                    self.say(&said);
+                    say(self.context, self.user, &said);
                 }
             }
         }
@@ -289,13 +294,6 @@ impl<'t> Talk<'t> {
         Ok(())
     }
 
-    /// Shows the answer to a command.
-    pub fn say(&self, words: &str) {
-        if !self.user.borrow_mut().say(words) {
-            self.context.notice(words);
-        }
-    }
-
     fn obey<T: Talker>(
         &mut self,
         agent: &mut T,
@@ -308,7 +306,7 @@ impl<'t> Talk<'t> {
                 if self.user.borrow().is_screen() {
                     slash::screen_help(&hints, T::KEYS)
                 } else {
-                    slash::help(slash::AT_REQUEST, &hints)
+                    slash::help(slash::AT_REQUEST, &hints) + T::SIGNS
                 }
             }
             Slash::Cost => agent.cost(&self.tally)?,
@@ -399,11 +397,15 @@ impl<'t> Talk<'t> {
     fn show_status<T: Talker>(&self, agent: &T) {
         self.show_status_bar(agent);
         let standing = agent.standing();
-        if standing.used.is_none() {
+        if standing.used.is_none() || !self.user.borrow().is_screen() {
             let root = self.context.project.root();
             let directory = root.file_name().unwrap_or(root.as_os_str());
+            let model = match standing.mode {
+                Some(mode) => format!("{} Mode · {}", mode.title(), standing.model),
+                None => standing.model,
+            };
             let line = self.tally.line(
-                &standing.model,
+                &model,
                 &directory.to_string_lossy(),
                 standing.tokens,
                 standing.window,
@@ -425,6 +427,21 @@ impl<'t> Talk<'t> {
         let hints = slash::listed(T::COMMANDS, &agent.own_commands());
         self.user.borrow_mut().stands(status, hints);
     }
+}
+
+/// Shows the answer to a command.
+pub fn say(context: &Context<'_>, user: &User, words: &str) {
+    if !user.borrow_mut().say(words) {
+        context.notice(words);
+    }
+}
+
+/// Returns the outcome of a conversation that the user has ended; `session` is `None` if nothing was asked for.
+pub fn left(session: Option<String>) -> Outcome {
+    Outcome::said(session.map_or_else(
+        || "nothing was asked for".to_owned(),
+        |id| format!("session {id}: `--resume` goes on with it"),
+    ))
 }
 
 /// Returns the next non-blank line that the user types, or `None` at the end of input. `stopped` is the time of their
@@ -468,7 +485,7 @@ fn next_line(
 ///
 /// # Errors
 /// Returns the failure if the user wants to leave.
-fn tell(
+pub fn tell(
     context: &Context<'_>,
     done: Result<Outcome, Failure>,
     user: &User,

@@ -37,6 +37,44 @@ impl From<String> for Question {
     }
 }
 
+impl Question {
+    /// Returns the prompt for a written answer, with the words that [`verdict`](Self::verdict) understands.
+    pub fn prompt(&self) -> String {
+        let always = match &*self.lasting {
+            "" => "always".to_owned(),
+            lasting => format!("always ({lasting})"),
+        };
+        let words = [
+            ("yes", true),
+            (&always, self.may_last),
+            ("no", true),
+            ("never", self.may_forbid),
+        ];
+        let there = words.into_iter().filter(|(_, is_there)| *is_there);
+        let there: Vec<&str> = there.map(|(word, _)| word).collect();
+        let instead = if self.may_redirect {
+            ", or no: WHAT INSTEAD"
+        } else {
+            ""
+        };
+        format!("{}{instead}> ", there.join("/"))
+    }
+
+    /// Parses a written answer as [`Answer::read`] does; `always` and `never` are for good, where the question allows
+    /// that.
+    pub fn verdict(&self, written: &str) -> Verdict {
+        let (answer, is_for_good) = match written.trim().to_ascii_lowercase().as_str() {
+            "a" | "always" if self.may_last => (Answer::Yes, true),
+            "d" | "never" if self.may_forbid => (Answer::No, true),
+            _ => (Answer::read(written), false),
+        };
+        Verdict {
+            answer,
+            is_for_good,
+        }
+    }
+}
+
 /// The user's answer to a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
@@ -84,6 +122,37 @@ pub struct Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_answer_is_for_good_only_where_that_is_offered() {
+        let question = Question {
+            may_last: true,
+            may_forbid: true,
+            may_redirect: true,
+            lasting: "`ls`".to_owned(),
+            ..Question::default()
+        };
+        assert_eq!(
+            question.prompt(),
+            "yes/always (`ls`)/no/never, or no: WHAT INSTEAD> "
+        );
+        assert_eq!(Question::default().prompt(), "yes/no> ");
+        for (written, answer, is_for_good) in [
+            ("y", Answer::Yes, false),
+            ("Always", Answer::Yes, true),
+            ("never ", Answer::No, true),
+            ("", Answer::No, false),
+            ("no: use b", Answer::Instead("use b".to_owned()), false),
+        ] {
+            let verdict = question.verdict(written);
+            assert_eq!((verdict.answer, verdict.is_for_good), (answer, is_for_good));
+        }
+        let once = Question::default();
+        for written in ["always", "never"] {
+            let verdict = once.verdict(written);
+            assert_eq!((verdict.answer, verdict.is_for_good), (Answer::No, false));
+        }
+    }
 
     #[test]
     fn an_answer_is_read_as_it_was_written() {

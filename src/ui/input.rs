@@ -3,7 +3,7 @@
 //! Touches stdin, and stderr for a prompt. Only this module and the rest of [`ui`](crate::ui) print. Guarantees
 //! that a signal ends every wait, and that the size of the input is bounded.
 
-pub mod hidden;
+mod hidden;
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -13,7 +13,8 @@ use std::os::fd::AsFd;
 use rustix::event::PollFlags;
 use rustix::termios::{QueueSelector, tcflush};
 
-use crate::record::question::{Answer, Question};
+use self::hidden::HiddenEcho;
+use crate::record::question::{Question, Verdict};
 use crate::sys::interrupt::{Interrupt, Interrupted, Signal};
 use crate::sys::text::{line_of, printable};
 use crate::ui::tui::{CommandHint, Menu, Status, Submission};
@@ -125,12 +126,23 @@ pub trait LineReader {
         Ok(self.line(prompt)?.map(Into::into))
     }
 
+    /// Takes this as the next request.
+    fn send(&mut self, request: Submission);
+
+    /// Asks for a line that is not shown as it is typed, where that is possible.
+    ///
+    /// # Errors
+    /// Same as for [`Self::line`].
+    fn secret(&mut self, prompt: &str) -> Result<Typed, InputError> {
+        self.line(prompt)
+    }
+
     /// Asks whether something may be done; `None` if the question must be asked in words.
     fn confirm(
         &mut self,
         _question: &Question,
         _preview: Option<&str>,
-    ) -> Option<Result<Answer, InputError>> {
+    ) -> Option<Result<Verdict, InputError>> {
         None
     }
 
@@ -152,6 +164,11 @@ pub trait LineReader {
         false
     }
 
+    /// Returns whether a person types the answers, rather than a program or a file.
+    fn is_person(&self) -> bool {
+        true
+    }
+
     /// Discards typed-ahead input, which cannot be an answer to a question not yet shown.
     fn forget_typed_ahead(&mut self) {}
 }
@@ -165,6 +182,8 @@ pub struct Lines<R> {
     number: usize,
     /// Interrupts a wait for the user.
     person: Option<Interrupt>,
+    /// A request that comes before the next line.
+    pending: Option<Submission>,
 }
 
 impl<R: Read> Lines<R> {
@@ -175,6 +194,7 @@ impl<R: Read> Lines<R> {
             reader,
             number: 1,
             person,
+            pending: None,
         }
     }
 
@@ -214,8 +234,31 @@ impl<R: Read> LineReader for Lines<R> {
     }
 
     fn request(&mut self, prompt: &str) -> Result<Typed<Submission>, InputError> {
+        if let Some(request) = self.pending.take() {
+            return Ok(Typed::Line(request));
+        }
         let prompt = self.person.as_ref().map_or("", |_| prompt);
         Ok(self.line(prompt)?.map(Into::into))
+    }
+
+    fn send(&mut self, request: Submission) {
+        self.pending = Some(request);
+    }
+
+    fn secret(&mut self, prompt: &str) -> Result<Typed, InputError> {
+        if self.person.is_none() {
+            return self.line(prompt);
+        }
+        let hidden = HiddenEcho::of(io::stdin())?;
+        let typed = self.line(prompt);
+        drop(hidden);
+        // The user's newline was not echoed either.
+        let _ = io::stderr().write_all(b"\n");
+        typed
+    }
+
+    fn is_person(&self) -> bool {
+        self.person.is_some()
     }
 
     fn forget_typed_ahead(&mut self) {

@@ -3,6 +3,7 @@
 mod context;
 mod headless;
 mod judge;
+mod lines;
 mod permissions;
 mod screen;
 

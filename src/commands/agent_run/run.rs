@@ -19,6 +19,7 @@ use crate::agent::{AgentError, Compressed, Env, Host, Note, ToolUse};
 use crate::commands::answers::AnswerSource;
 use crate::commands::error::CommandError;
 use crate::commands::keeping::Keeping;
+use crate::commands::talk::question::show;
 use crate::edit::Allowances;
 use crate::exec::process::Processes;
 use crate::model::message::Call;
@@ -441,7 +442,7 @@ impl Host for AgentRun<'_> {
 
     fn confirm(&self, question: &Question, preview: Option<&str>) -> Result<Answer, AgentError> {
         let answer = match &self.setup.answers {
-            AnswerSource::Screen(ask) => {
+            AnswerSource::Permissions(ask) => {
                 // A user who has stopped the agent is not asked again, and a late answer is ignored.
                 self.check()?;
                 let answer = ask(question, preview)?;
@@ -449,8 +450,10 @@ impl Host for AgentRun<'_> {
                 Some(answer)
             }
             AnswerSource::Typed(input) => {
-                let answer = input.borrow_mut().confirm(question, preview);
-                answer.transpose().map_err(Error::from)?
+                let verdict = input.borrow_mut().confirm(question, preview);
+                let verdict = verdict.transpose().map_err(Error::from)?;
+                self.check()?;
+                verdict.map(|verdict| verdict.answer)
             }
             AnswerSource::Recorded(_) | AnswerSource::Nowhere => None,
         };
@@ -459,13 +462,11 @@ impl Host for AgentRun<'_> {
             self.heard(sentence, sentence, Some(&answer.written()))?;
             return self.rejected(question, answer);
         }
-        let reporter = self.context.reporter;
-        if let Some(preview) = preview {
-            reporter.event(&Event::ShownDiff(preview.to_owned()));
-        }
-        reporter.event(&Event::Notice(question.sentence.clone()));
-        let answer = self.answer_to(&question.sentence, "yes/no> ")?;
-        self.rejected(question, Answer::read(&answer.unwrap_or_default()))
+        show(self.context, question, preview);
+        self.context.notice(question.sentence.clone());
+        let answer = self.answer_to(&question.sentence, &question.prompt())?;
+        let verdict = question.verdict(&answer.unwrap_or_default());
+        self.rejected(question, verdict.answer)
     }
 
     fn changes(&self) -> String {
@@ -503,8 +504,7 @@ impl AgentRun<'_> {
     /// Returns the user's answer to a question that has already been shown.
     fn answer_to(&self, question: &str, prompt: &str) -> Result<Option<String>, Error> {
         let answer = match &self.setup.answers {
-            // Questions that need an answer in words are not asked on the screen.
-            AnswerSource::Nowhere | AnswerSource::Screen(_) => None,
+            AnswerSource::Nowhere | AnswerSource::Permissions(_) => None,
             AnswerSource::Recorded(answers) => {
                 let question = self.context.redactor.text(question);
                 answers.borrow_mut().to(&question)

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use uuid::Uuid;
 
-use crate::commands::cli::agent::{AgentArgs, SessionsCommand};
+use crate::commands::cli::agent::{AgentArgs, SessionsCommand, TalkArgs};
 use crate::commands::cli::values::{SELDOM, parse_duration};
 use crate::record::mode::Mode;
 
@@ -51,6 +51,10 @@ pub struct ChatArgs {
     /// Send what looks like credentials, but for the user's own keys
     #[arg(long)]
     pub allow_secrets: bool,
+
+    /// Flags of a conversation.
+    #[command(flatten)]
+    pub talk: TalkArgs,
 
     /// Flags of every agent.
     #[command(flatten)]

@@ -3,6 +3,7 @@
 //! Reads files and runs commands with the agent's own tools, so that the same restrictions apply.
 
 use super::commands::Piece;
+use super::error::ChatError;
 use super::place::ChatPlace;
 use super::request::censored;
 use super::shell::output_of;
@@ -11,13 +12,22 @@ use crate::agent::tagged::{Tag, tagged};
 use crate::agent::tool::{Arguments, Tool as _, ToolError};
 use crate::agent::tools::place::leads_into;
 use crate::agent::tools::read::{ReadFile, ReadPart};
-use crate::commands::screen::Screen;
+use crate::commands::talk::question::permission;
 use crate::record::mode::Mode;
 use crate::record::question::{Answer, Question};
+use crate::run::context::Context;
 use crate::run::outcome::Failure;
+use crate::sys::error::Error;
 use crate::sys::numbers::counted;
+use crate::ui::input::User;
 use crate::ui::tui::Submission;
-use crate::ui::tui::attachment::named_paths;
+use crate::ui::tui::attachment::{named_paths, with_images};
+
+/// Converts a request that was not typed at the screen, attaching the images that it names.
+pub fn submission(context: &Context<'_>, text: &str) -> Result<Submission, Error> {
+    let submission = with_images(text, &[], Some(context.project.root()));
+    Ok(submission.map_err(ChatError::from)?)
+}
 
 /// Builds a request with the files that it names by `@path` attached. A file that cannot be read causes a warning and
 /// is left out.
@@ -91,13 +101,13 @@ fn named(text: &str) -> Vec<&str> {
 }
 
 /// Expands a user-defined command into a request; the inner error is the reason why it is not carried out. Without a
-/// screen, anything that needs the user's permission is refused.
+/// user, anything that needs the user's permission is refused.
 ///
 /// # Errors
 /// When one of its shell commands fails to run.
 pub fn expand(
     place: &mut ChatPlace<'_>,
-    screen: Option<&Screen>,
+    user: Option<&User>,
     name: &str,
     arguments: &str,
 ) -> Result<Result<UserRequest, String>, Failure> {
@@ -114,7 +124,7 @@ pub fn expand(
     if let Some(mode) = mode.filter(|mode| *mode != now) {
         // A project's file must not give itself more freedom.
         let is_freer = mode == Mode::AutoPilot || now == Mode::Planning;
-        if is_freer && is_projects && !may_switch(screen, name, mode)? {
+        if is_freer && is_projects && !may_switch(place, user, name, mode)? {
             let title = mode.title();
             let problem = format!("it wants to switch to {title}, which was not allowed");
             return Ok(Err(problem));
@@ -135,7 +145,7 @@ pub fn expand(
                 asked.text.push_str(&format!("@{path}"));
             }
             Piece::Command { command, arguments } => {
-                match output_of(place, screen, &command, &arguments, is_trusted)? {
+                match output_of(place, user, &command, &arguments, is_trusted)? {
                     Ok(output) => asked.text.push_str(&output),
                     Err(problem) => return Ok(Err(problem)),
                 }
@@ -146,8 +156,13 @@ pub fn expand(
 }
 
 /// Asks the user if a command of the project may switch to this mode.
-fn may_switch(screen: Option<&Screen>, name: &str, mode: Mode) -> Result<bool, Failure> {
-    let Some(screen) = screen else {
+fn may_switch(
+    place: &ChatPlace<'_>,
+    user: Option<&User>,
+    name: &str,
+    mode: Mode,
+) -> Result<bool, Failure> {
+    let Some(user) = user else {
         return Ok(false);
     };
     let title = mode.title();
@@ -157,7 +172,7 @@ fn may_switch(screen: Option<&Screen>, name: &str, mode: Mode) -> Result<bool, F
         reasons: vec![format!("switches to {title} Mode for all that follows")],
         ..Question::default()
     };
-    Ok(screen.ask(question, None)?.answer == Answer::Yes)
+    Ok(permission(place.context, user, &question, None)?.answer == Answer::Yes)
 }
 
 #[cfg(test)]

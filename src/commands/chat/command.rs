@@ -3,9 +3,10 @@
 //! A profile: it selects the parts of the engine that make up the agent. `place` sets up its resources, `request` works
 //! on a request, and `talk` handles the user's input at the screen.
 
-use std::rc::Rc;
+use std::cell::RefCell;
 
 use super::args::{ChatArgs, ChatCommand};
+use super::attach::submission;
 use super::error::ChatError;
 use super::place::ChatPlace;
 use super::talk::TalkEnd;
@@ -15,9 +16,9 @@ use crate::agent::conversation::UserRequest;
 use crate::agent::session::SessionFile;
 use crate::commands::answers::AnswerSource;
 use crate::commands::keeping::{Keeping as _, SessionChoice};
-use crate::commands::screen::{Screen, ScreenSetup, at_screen};
+use crate::commands::screen::{Screen, ScreenLines, ScreenSetup, at_screen, with_user};
 use crate::commands::sessions::{self as listing, KEEPS_ALL};
-use crate::commands::talk::slash;
+use crate::commands::talk::{left, say, slash};
 use crate::commands::workspace::AgentOptions;
 use crate::model::Provider;
 use crate::project::home::CHAT;
@@ -26,11 +27,10 @@ use crate::record::mode::{Mode, SharedMode};
 use crate::run::context::{Context, ModelChoice, Stdin};
 use crate::run::not_ready::NotReady;
 use crate::run::outcome::{Failure, Outcome};
-use crate::sys::error::Error;
 use crate::sys::home_file;
-use crate::ui::input::InputError;
+use crate::ui::input::{InputError, User};
 use crate::ui::is_dumb;
-use crate::ui::tui::{Submission, ToScreen, attachment};
+use crate::ui::tui::ToScreen;
 
 /// File with the input history, in the agent's home.
 const HISTORY: &str = "history.jsonl";
@@ -71,14 +71,18 @@ pub fn chat(context: &Context<'_>, arguments: &ChatArgs, stdin: Stdin) -> Result
     if options.is_headless() {
         return headless(context, options, mode);
     }
+    let first = arguments.first.as_deref();
+    let mode = SharedMode::new(mode.unwrap_or_default());
+    if arguments.talk.plain {
+        return by_lines(context, options, first, &mode, stdin);
+    }
     if !stdin.is_terminal || !stdin.is_seen {
         return Err(ChatError::NoTerminal("standard input or output is not one").into());
     }
     if is_dumb(context.environment) {
         return Err(ChatError::NoTerminal("`TERM` says that it can do nothing").into());
     }
-    let mode = SharedMode::new(mode.unwrap_or_default());
-    interactive(context, options, arguments.first.as_deref(), &mode)
+    interactive(context, options, first, &mode)
 }
 
 /// Answers a single request without a terminal.
@@ -151,12 +155,6 @@ fn expanded(place: &mut ChatPlace<'_>, name: &str, argument: &str) -> Result<Use
     })
 }
 
-/// Converts a request that was not typed at the screen, attaching the images that it names.
-fn submission(context: &Context<'_>, text: &str) -> Result<Submission, Error> {
-    let submission = attachment::with_images(text, &[], Some(context.project.root()));
-    Ok(submission.map_err(ChatError::from)?)
-}
-
 /// Talks to the user at the screen.
 fn interactive(
     context: &Context<'_>,
@@ -174,38 +172,74 @@ fn interactive(
         history: home.join(HISTORY),
     };
     at_screen(context, setup, |screen, farewell| {
-        talk_until_left(context, options, screen, mode, farewell)
+        let context = &context.with_reporter(&**screen);
+        let user: User = RefCell::new(Box::new(ScreenLines::new(screen, context.interrupt)));
+        talk_until_left(context, options, (&user, Some(&**screen)), mode, |place| {
+            *farewell = place.farewell();
+        })
     })?;
     Ok(Outcome::default())
 }
 
-/// Talks to the user, and sets everything up again when the account changes. `farewell` is printed to the terminal on
-/// exit, however the run ends.
+/// Talks to the user by lines.
+fn by_lines(
+    context: &Context<'_>,
+    options: &AgentOptions,
+    first: Option<&str>,
+    mode: &SharedMode,
+    stdin: Stdin,
+) -> Result<Outcome, Failure> {
+    with_user(context, stdin, None, |context, open| {
+        let user: User = RefCell::new(open()?);
+        if let Some(first) = first {
+            user.borrow_mut().send(first.to_owned().into());
+        }
+        let mut session = None;
+        talk_until_left(context, options, (&user, None), mode, |place| {
+            session = place.base.is_begun().then(|| place.id());
+        })?;
+        Ok(left(session))
+    })
+}
+
+/// Talks to the user, at the screen if there is one, and sets everything up again when the account changes. `leave` is
+/// called whenever a conversation has ended, however it ends.
 fn talk_until_left(
     context: &Context<'_>,
     options: &AgentOptions,
-    screen: &Rc<Screen>,
+    (user, screen): (&User, Option<&Screen>),
     mode: &SharedMode,
-    farewell: &mut String,
+    mut leave: impl FnMut(&ChatPlace<'_>),
 ) -> Result<(), Failure> {
     let mut options = options.clone();
     let (mut briefing, mut permissions, mut account) = (None, None, None);
     // Includes the vendor's list of models, in case the user has chosen a model from it.
     let mut table = None;
-    let context = &context.with_reporter(&**screen);
     loop {
         let is_first = table.is_none();
         let chosen = models::choose(context, &options.choice, account, table)?;
         let redactor = context.redactor.and(chosen.key.exposed());
+        // Unlike the screen, the outer reporter does not know a key that a program has supplied.
+        let without_keys = WithoutKeys {
+            inner: context.reporter,
+            redactor: &redactor,
+        };
+        let reporter = match screen {
+            Some(_) => context.reporter,
+            None => &without_keys,
+        };
         let context = &Context {
             redactor: &redactor,
+            reporter,
             ..context.clone()
         };
-        screen.redact_with(&redactor);
+        if let Some(screen) = screen {
+            screen.redact_with(&redactor);
+        }
         let mut place = ChatPlace::open(context, &options, chosen, mode.clone())?;
         match place.base.is_begun() {
-            true if is_first => screen.tell(ToScreen::Transcript(place.transcript())),
-            false if is_first => screen.say(welcome(&place)),
+            true if is_first => talk::show_conversation(&place, screen),
+            false if is_first => say(context, user, &welcome(&place, screen.is_some())),
             _ => {}
         }
         if let Some(known) = permissions.take() {
@@ -218,13 +252,15 @@ fn talk_until_left(
         if let Some(known) = briefing.take() {
             place.briefing.replace(known);
         }
-        let talked = talk::talk(&mut place, screen);
-        *farewell = place.farewell();
+        let talked = talk::talk(&mut place, user, screen);
+        leave(&place);
         match talked? {
             TalkEnd::Left => return Ok(()),
             TalkEnd::Reopen(another) => account = another,
         }
-        screen.tell(ToScreen::SettingUp);
+        if let Some(screen) = screen {
+            screen.tell(ToScreen::SettingUp);
+        }
         options.session = SessionChoice::Named(place.id());
         options.choice.model = Some(place.base.models.first.spec.name.clone());
         briefing = Some(place.briefing.into_inner());

@@ -120,7 +120,9 @@ pub enum ChatError {
     #[error("`chat` needs a terminal: {0}")]
     #[diagnostic(
         code("not-ready"),
-        help("ask one request without a terminal: `code-commit chat -p TEXT`")
+        help(
+            "`code-commit chat --plain` talks by lines; `code-commit chat -p TEXT` answers one request"
+        )
     )]
     NoTerminal(&'static str),
 }

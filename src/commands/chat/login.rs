@@ -18,13 +18,13 @@ use crate::run::selection;
 use crate::secret::{ApiKey, KeyProblem, Redactor, SHORTEST_KEY};
 use crate::sys::environment::Environment;
 use crate::sys::error::Error;
-use crate::ui::input::{self, InputError, LineReader as _, Lines, hidden};
+use crate::ui::input::{self, InputError, LineReader as _, Lines};
 
 #[cfg(test)]
 mod tests;
 
 /// The prompt for a key.
-const PROMPT: &str = "API key: ";
+pub const PROMPT: &str = "API key: ";
 
 /// The key for the model of a session, and the other keys to redact.
 #[derive(Debug, Clone)]
@@ -196,11 +196,13 @@ pub fn login(
     // Everything else is checked before the user has to type a key.
     check_name(account.unwrap_or(DEFAULT)).map_err(ChatError::from)?;
     opened(context)?;
+    let interrupt = context.interrupt;
+    let stdin = input::stdin(interrupt.clone()).map_err(InputError::from)?;
+    let mut lines = Lines::new(stdin, is_terminal.then(|| interrupt.clone()));
     let typed = if is_terminal {
-        hidden::line(PROMPT, context.interrupt)
+        lines.secret(PROMPT)
     } else {
-        let stdin = input::stdin(context.interrupt.clone()).map_err(InputError::from)?;
-        Lines::new(stdin, None).line("")
+        lines.line("")
     };
     if let Err(InputError::NotUtf8(_) | InputError::LineTooLong(_)) = typed {
         let problem = KeyProblem::NotVisibleAscii;

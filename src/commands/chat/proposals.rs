@@ -10,7 +10,8 @@ use crate::agent::memory::truncate::summarize;
 use crate::agent::tool::{ToolError, ToolOutput};
 use crate::agent::tools::files::Files as _;
 use crate::commands::agent_run::{NOTHING_TO_COMPACT, SUMMARY};
-use crate::commands::screen::Screen;
+use crate::commands::talk::question::permission;
+use crate::commands::talk::say;
 use crate::edit::EditKind;
 use crate::model::Purpose;
 use crate::record::question::{Answer, Question};
@@ -19,6 +20,7 @@ use crate::run::outcome::Failure;
 use crate::sys::diff::{self, FileChange};
 use crate::sys::error::Error;
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
+use crate::ui::input::User;
 
 /// The tool that writes files.
 const TOOL: &str = "write_file";
@@ -72,7 +74,7 @@ pub fn proposed(place: &ChatPlace<'_>, about: &str, request: &str) -> Result<Str
 /// When it cannot be read or written, or the user leaves.
 pub fn offer(
     place: &ChatPlace<'_>,
-    screen: &Screen,
+    user: &User,
     path: &str,
     content: &str,
 ) -> Result<String, Failure> {
@@ -89,7 +91,8 @@ pub fn offer(
         reasons: overwrites.into_iter().collect(),
         ..Question::default()
     };
-    let verdict = screen.ask(question, Some(diff::text(&[change])))?;
+    let diff = diff::text(&[change]);
+    let verdict = permission(place.context, user, &question, Some(&diff))?;
     if verdict.answer != Answer::Yes {
         return Ok(format!("`{path}` is as it was"));
     }
@@ -130,7 +133,7 @@ pub fn keep_permissions(place: &ChatPlace<'_>) {
 ///
 /// # Errors
 /// When they cannot be used or restored, or the user leaves.
-pub fn look_at_permissions(place: &ChatPlace<'_>, screen: &Screen) -> Result<(), Error> {
+pub fn look_at_permissions(place: &ChatPlace<'_>, user: &User) -> Result<(), Error> {
     let changed = place.permissions.borrow().changed_on_disk();
     let Some((diff, file)) = changed else {
         return Ok(());
@@ -141,7 +144,7 @@ pub fn look_at_permissions(place: &ChatPlace<'_>, screen: &Screen) -> Result<(),
         tool: "permissions".to_owned(),
         ..Question::default()
     };
-    let verdict = screen.ask(question, Some(diff));
+    let verdict = permission(place.context, user, &question, Some(&diff));
     if verdict.as_ref().is_ok_and(|it| it.answer == Answer::Yes) {
         let mut file = file.map_err(NotReady::of)?;
         file.trust(&[]).map_err(NotReady::of)?;
@@ -149,9 +152,8 @@ pub fn look_at_permissions(place: &ChatPlace<'_>, screen: &Screen) -> Result<(),
     } else {
         let put_back = place.permissions.borrow().put_back();
         put_back.map_err(NotReady::of)?;
-        screen.say(format!(
-            "`{path}` is as it was; what stood there is in `{REFUSED}`"
-        ));
+        let said = format!("`{path}` is as it was; what stood there is in `{REFUSED}`");
+        say(place.context, user, &said);
     }
     verdict.map(drop)
 }

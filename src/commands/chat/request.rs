@@ -2,14 +2,12 @@
 
 use std::path::PathBuf;
 
-use super::place::ChatPlace;
-use super::{outgoing, spending, trusting};
-use crate::commands::screen::Screen;
-
 use super::error::{ChatError, hint_in_chat};
 use super::instructions::system_prompt;
 use super::permissions::{ChatPermissions, remembered};
+use super::place::ChatPlace;
 use super::tools::ChatTools;
+use super::{outgoing, spending, trusting};
 use crate::agent::conversation::{Conversation, HistoryMessage, UserRequest};
 use crate::agent::memory::truncate::{self, Meter, Truncate};
 use crate::agent::protocol::native::Native;
@@ -21,6 +19,8 @@ use crate::agent::{Agent, AgentError, Brief, Env, Host, ToolTries};
 use crate::commands::agent_run::{AgentRun, AgentSetup};
 use crate::commands::answers::AnswerSource;
 use crate::commands::keeping::Keeping as _;
+use crate::commands::talk::question::permission;
+use crate::commands::talk::say;
 use crate::commands::talk::tally::record_of;
 use crate::commands::workspace::PROOF_TIMEOUT;
 use crate::model::message::Role;
@@ -33,32 +33,33 @@ use crate::run::outcome::{Failure, Outcome};
 use crate::run::recovery;
 use crate::sys::error::{Error, Problem as _};
 use crate::sys::exit::Exit;
+use crate::ui::input::User;
 
 /// The command's name.
 const NAME: &str = "chat";
 /// Number of consecutive tool failures that ends a request.
 const TOOL_TRIES: u32 = 25;
 
-/// Asks the user at the screen, and saves a permanent choice.
+/// Asks the user, and saves a permanent choice.
 ///
 /// # Errors
 /// When the user leaves, or their trust cannot be saved.
 pub fn ask(
     place: &ChatPlace<'_>,
-    screen: &Screen,
+    user: &User,
     question: &Question,
     preview: Option<&str>,
 ) -> Result<Answer, Error> {
-    let verdict = screen.ask(question.clone(), preview.map(str::to_owned))?;
+    let verdict = permission(place.context, user, question, preview)?;
     // Changes that the user has made meanwhile must not be taken for those of the call.
     place.briefing.borrow_mut().look();
     if let Some(choice) = remembered(question, &verdict) {
-        trusting::ask_before(place, screen, &choice)?;
+        trusting::ask_before(place, user, &choice)?;
         let now = place.context.clock.now();
         let kept = place.permissions.borrow_mut().remember(&choice, now);
         if let Err(problem) = kept {
             let hint = problem.hint().unwrap_or_default();
-            screen.say(format!("{problem}\n\n{hint}"));
+            say(place.context, user, &format!("{problem}\n\n{hint}"));
         }
     }
     Ok(verdict.answer)

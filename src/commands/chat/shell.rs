@@ -13,13 +13,14 @@ use crate::agent::tool::{Arguments, OUTPUT_LIMIT, Tool as _, ToolCall, ToolOutpu
 use crate::agent::tools::command::{EXECUTE_COMMAND, Shell};
 use crate::agent::{AgentError, Host as _, ToolUse};
 use crate::commands::agent_run::AgentRun;
-use crate::commands::screen::Screen;
+use crate::commands::talk::question::permission;
 use crate::model::Purpose;
 use crate::record::event::Event;
 use crate::record::question::{Answer, Question};
 use crate::record::tool::CommandEnd;
 use crate::run::outcome::Failure;
 use crate::sys::excerpt::text::bounded;
+use crate::ui::input::User;
 
 /// Runs a command that the user has typed after `!`; the model sees it with the next request.
 ///
@@ -49,14 +50,14 @@ pub fn run_for_user(place: &ChatPlace<'_>, command: &str) -> Result<(), Failure>
 }
 
 /// Runs a shell command of a user-defined command, with the arguments in the variable `ARGUMENTS`, and returns its
-/// output or the reason why there is none. It needs the same permissions as the agent's commands; without a screen, the
-/// user cannot be asked.
+/// output or the reason why there is none. It needs the same permissions as the agent's commands; without a user, nobody
+/// can be asked.
 ///
 /// # Errors
 /// When it cannot be run, or no user is present to allow it.
 pub fn output_of(
     place: &ChatPlace<'_>,
-    screen: Option<&Screen>,
+    user: Option<&User>,
     command: &str,
     arguments: &str,
     is_trusted: bool,
@@ -69,11 +70,11 @@ pub fn output_of(
     place.refused.take();
     let permitted = ChatPermissions {
         counts: is_trusted,
-        ..place.permitted(screen.is_none())
+        ..place.permitted(user.is_none())
     };
-    let decided = match (permitted.decide(&call), screen) {
+    let decided = match (permitted.decide(&call), user) {
         (Permission::Allowed, _) => Answer::Yes,
-        (Permission::Ask(question), Some(screen)) => {
+        (Permission::Ask(question), Some(user)) => {
             let question = Question {
                 sentence: format!("The slash command wants to run `{command}`. May it?"),
                 may_last: false,
@@ -81,7 +82,7 @@ pub fn output_of(
                 may_redirect: false,
                 ..question
             };
-            screen.ask(question, None)?.answer
+            permission(place.context, user, &question, None)?.answer
         }
         (Permission::Ask(_), None) => Answer::No,
         (Permission::Refused(_), _) => {

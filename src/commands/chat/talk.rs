@@ -1,10 +1,9 @@
-//! The conversation with the user at the screen: requests, slash commands and shell commands, one after another.
+//! The conversation with the user, at the screen or by lines: requests, slash commands and shell commands, one after
+//! another.
 //!
-//! Failures are shown on the screen and do not end the conversation.
+//! Failures are shown and do not end the conversation.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-
+use super::attach::submission;
 use super::checklist::checklist;
 use super::commands;
 use super::entries::STOPPED_SHOWN;
@@ -15,10 +14,11 @@ use crate::agent::AgentError;
 use crate::agent::conversation::UserRequest;
 use crate::commands::answers::AnswerSource;
 use crate::commands::keeping::{Keeping as _, SessionChoice};
-use crate::commands::screen::{Screen, ScreenLines};
+use crate::commands::screen::Screen;
+use crate::commands::talk::menu::chosen_number;
 use crate::commands::talk::slash::Slash;
 use crate::commands::talk::tally::Tally;
-use crate::commands::talk::{Standing, Talk, Talker};
+use crate::commands::talk::{Standing, Talk, Talker, say, tell};
 use crate::edit::undo_log;
 use crate::exec::process::ProcessState;
 use crate::model::Provider;
@@ -30,7 +30,7 @@ use crate::run::accounts;
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::sys::exit::Exit;
-use crate::ui::input::User;
+use crate::ui::input::{Typed, User};
 use crate::ui::tui::history::is_secret;
 use crate::ui::tui::{CommandHint, Menu, Submission, ToScreen};
 
@@ -43,10 +43,15 @@ pub enum TalkEnd {
     Reopen(Option<String>),
 }
 
-/// The agent that a user talks to at the screen.
+/// The answer to `/copy` without a screen.
+const NO_CLIPBOARD: &str = "`/copy` needs the full screen: `chat` without `--plain`";
+
+/// The agent that a user talks to.
 struct Chat<'t, 'c> {
     place: &'t mut ChatPlace<'c>,
-    screen: &'t Screen,
+    user: &'t User,
+    /// The screen; `None` if the user talks by lines.
+    screen: Option<&'t Screen>,
     /// The outcome so far; [`TalkEnd::Left`] unless something else was decided.
     end: TalkEnd,
     /// The last request, if there was no key for it.
@@ -57,36 +62,43 @@ struct Chat<'t, 'c> {
 ///
 /// # Errors
 /// When a signal ends the program.
-pub fn talk(place: &mut ChatPlace<'_>, screen: &Rc<Screen>) -> Result<TalkEnd, Failure> {
+pub fn talk(
+    place: &mut ChatPlace<'_>,
+    user: &User,
+    screen: Option<&Screen>,
+) -> Result<TalkEnd, Failure> {
     let context = place.context;
-    let user: User = RefCell::new(Box::new(ScreenLines::new(screen, context.interrupt)));
     let mut chat = Chat {
         place,
+        user,
         screen,
         end: TalkEnd::Left,
         without_key: None,
     };
-    let mut talk = Talk::new(context, &user);
+    let mut talk = Talk::new(context, user);
     talk.show_status_bar(&chat);
     chat.show();
-    trusting::ask_at_start(chat.place, screen)?;
+    trusting::ask_at_start(chat.place, user)?;
     talk.run(&mut chat)?;
     if chat.is_over() {
         // Changes that a command has made to the permissions must not take effect unseen.
-        proposals::look_at_permissions(chat.place, screen)?;
+        proposals::look_at_permissions(chat.place, user)?;
     }
     Ok(chat.end)
 }
 
 impl Talker for Chat<'_, '_> {
     const COMMANDS: &'static [Slash] = Slash::ALL;
-    const PROMPT: &'static str = "";
+    const PROMPT: &'static str = "chat> ";
     const KEYS: &'static str = "\
 | Shift+Tab | switch modes |
 | Ctrl-V | attach an image |
 | `@path` | attach a file |
 | `!command` | run a command yourself |
 ";
+    const SIGNS: &'static str = "
+  !COMMAND           run a command yourself
+  @PATH              attach a file";
 
     fn has_more_to_do(&self) -> Result<bool, Failure> {
         Ok(false)
@@ -102,6 +114,7 @@ impl Talker for Chat<'_, '_> {
             tokens: self.place.base.kept.session.borrow().file.total_tokens,
             // Calls made besides the conversation do not count towards its size.
             used: Some(self.place.used()),
+            mode: Some(self.place.mode.get()),
         }
     }
 
@@ -129,7 +142,7 @@ impl Talker for Chat<'_, '_> {
 
     fn show(&self) {
         let todos = self.place.todos.borrow().clone();
-        self.screen.tell(ToScreen::Todos(todos));
+        self.tell(ToScreen::Todos(todos));
     }
 
     fn attend(
@@ -137,15 +150,21 @@ impl Talker for Chat<'_, '_> {
         talk: &mut Talk<'_>,
         request: Option<Submission>,
     ) -> Result<Outcome, Failure> {
-        let request = request.unwrap_or_default();
+        let mut request = request.unwrap_or_default();
         let has_key = self.place.check_key().is_ok();
         self.without_key = (!has_key).then(|| request.clone());
+        if self.screen.is_none() {
+            request = submission(self.place.context, &request.text)?;
+        }
         let asked = attach::request(self.place, &request);
         self.work_on(talk, &asked)
     }
 
-    fn ended(&self, _talk: &Talk<'_>, done: Result<Outcome, Failure>) -> Result<bool, Failure> {
+    fn ended(&self, talk: &Talk<'_>, done: Result<Outcome, Failure>) -> Result<bool, Failure> {
         let context = self.place.context;
+        if self.screen.is_none() && done.is_err() {
+            return tell(context, done, talk.user);
+        }
         let _ = context.interrupt.take();
         context.interrupt.check().map_err(AgentError::from)?;
         let Err(failure) = done else {
@@ -177,8 +196,7 @@ impl Talker for Chat<'_, '_> {
             SessionChoice::Last | SessionChoice::Named(_) => "the session goes on",
         };
         self.place.change_session(&which)?;
-        self.screen
-            .tell(ToScreen::Transcript(self.place.transcript()));
+        show_conversation(self.place, self.screen);
         Ok(said.to_owned())
     }
 
@@ -204,15 +222,19 @@ impl Talker for Chat<'_, '_> {
             Slash::Mode => self.place.mode.switch(argument),
             Slash::Permissions => self.place.permissions.borrow().markdown(),
             Slash::Copy => match self.place.last_words() {
+                _ if self.screen.is_none() => NO_CLIPBOARD.to_owned(),
                 Some(words) => {
-                    self.screen.tell(ToScreen::Copy(words));
+                    self.tell(ToScreen::Copy(words));
                     "the last reply is in the clipboard".to_owned()
                 }
                 None => "there is no reply yet".to_owned(),
             },
             Slash::Transcript => {
                 let text = self.place.transcript_text();
-                self.screen.tell(ToScreen::Page(text));
+                match self.screen {
+                    Some(screen) => screen.tell(ToScreen::Page(text)),
+                    None => talk.context.reporter.event(&Event::Shown(text)),
+                }
                 return Ok(None);
             }
             Slash::Compact => proposals::compact(self.place, argument)?,
@@ -254,25 +276,33 @@ impl Chat<'_, '_> {
         self.place.todos.borrow_mut().retain(is_open);
         // An estimate, until the vendor reports the usage.
         let tokens = request::tokens_of(asked);
-        self.screen
-            .status(|status| status.used = status.used.saturating_add(tokens));
-        proposals::look_at_permissions(self.place, self.screen)?;
-        let _ = self.screen.take_begun();
-        let (place, screen) = (&*self.place, self.screen);
+        if let Some(screen) = self.screen {
+            screen.status(|status| status.used = status.used.saturating_add(tokens));
+        }
+        proposals::look_at_permissions(self.place, self.user)?;
+        let take_begun = || self.screen.map(Screen::take_begun).unwrap_or_default();
+        let _ = take_begun();
+        let (place, user) = (&*self.place, self.user);
         let ask = |question: &Question, preview: Option<&str>| {
-            request::ask(place, screen, question, preview)
+            request::ask(place, user, question, preview)
         };
-        let done = request::work(self.place, AnswerSource::Screen(&ask), Some(asked));
+        let done = request::work(self.place, AnswerSource::Permissions(&ask), Some(asked));
         talk.count(&done);
-        let begun = self.screen.take_begun();
+        let begun = take_begun();
         if matches!(&done, Err(failure) if matches!(failure.error.exit(), Exit::Interrupted(_)))
             && let Err(problem) = self.place.keep_begun(&begun)
         {
             self.place.context.warn(problem.to_string());
         }
         // Changes that a command has made to the permissions take effect only after the user has seen them.
-        let looked = proposals::look_at_permissions(self.place, self.screen);
+        let looked = proposals::look_at_permissions(self.place, self.user);
         let outcome = done?;
+        if self.screen.is_none() {
+            talk.context.reporter.event(&Event::Finished {
+                summary: outcome.summary.clone(),
+                log: outcome.log.clone(),
+            });
+        }
         looked?;
         match self.plan_to_carry_out(&outcome)? {
             Some(asked) => self.work_on(talk, &asked),
@@ -299,7 +329,7 @@ impl Chat<'_, '_> {
             .into(),
             at: 2,
         };
-        let mode = match self.screen.choose(menu)? {
+        let mode = match self.choose(menu)? {
             Some(0) => Mode::Regular,
             Some(1) => Mode::AutoPilot,
             _ => return Ok(None),
@@ -307,7 +337,7 @@ impl Chat<'_, '_> {
         self.place.mode.set(mode);
         self.place.todos.replace(todos);
         let words = "Carry out the plan, item by item.";
-        self.screen.say(format!("> {words}"));
+        say(self.place.context, self.user, &format!("> {words}"));
         Ok(Some(UserRequest::from(words)))
     }
 
@@ -331,7 +361,7 @@ impl Chat<'_, '_> {
     fn reopen(&mut self, said: Said) -> String {
         let told = said.markdown();
         if let Some(request) = self.without_key.take_if(|_| said.account.is_some()) {
-            self.screen.tell(ToScreen::SendAgain(request));
+            self.user.borrow_mut().send(request);
         }
         self.end = TalkEnd::Reopen(said.account);
         let listed = self.place.base.processes.borrow_mut().list();
@@ -373,7 +403,7 @@ impl Chat<'_, '_> {
             at: at.unwrap_or_default(),
         };
         let chosen = match active {
-            Some(_) => self.screen.choose(menu)?,
+            Some(_) => self.choose(menu)?,
             None => Some(0),
         };
         let Some(at) = chosen else {
@@ -386,9 +416,12 @@ impl Chat<'_, '_> {
                 self.provider(),
             )?));
         }
-        let Some(key) = self.screen.typed("API key: ", true)? else {
+        let Typed::Line(key) = self.user.borrow_mut().secret(login::PROMPT)? else {
             return Ok(None);
         };
+        if key.trim().is_empty() {
+            return Ok(None);
+        }
         let provider = login::provider_of(&key).unwrap_or(self.provider());
         let said = login::log_in_with(self.place.context, &key, None, provider)?;
         Ok(Some(said))
@@ -405,7 +438,7 @@ impl Chat<'_, '_> {
 
     /// Offers a file that the agent has written. Returns a message about the outcome.
     fn offer(&self, talk: &mut Talk<'_>, path: &str, content: &str) -> Result<String, Failure> {
-        let said = proposals::offer(self.place, self.screen, path, content)?;
+        let said = proposals::offer(self.place, self.user, path, content)?;
         talk.remember_changes(self);
         Ok(said)
     }
@@ -431,14 +464,41 @@ impl Chat<'_, '_> {
         name: &str,
         argument: &str,
     ) -> Result<(), Failure> {
-        let screen = Some(self.screen);
-        match attach::expand(self.place, screen, name, argument)? {
+        match attach::expand(self.place, Some(self.user), name, argument)? {
             Ok(asked) => self.work_on(talk, &asked).map(drop),
             Err(problem) => {
-                self.screen
-                    .say(format!("`/{name}` is not carried out: {problem}"));
+                let said = format!("`/{name}` is not carried out: {problem}");
+                say(talk.context, self.user, &said);
                 Ok(())
             }
         }
+    }
+
+    /// Sends this to the screen, if there is one.
+    fn tell(&self, told: ToScreen) {
+        if let Some(screen) = self.screen {
+            screen.tell(told);
+        }
+    }
+
+    /// Lets the user choose an entry; `None` if they cancel.
+    fn choose(&self, menu: Menu) -> Result<Option<usize>, Failure> {
+        if let Some(screen) = self.screen {
+            return Ok(screen.choose(menu)?);
+        }
+        let last = menu.items.len();
+        let number = chosen_number(self.place.context, self.user, menu, "number> ")?;
+        let nth = number.and_then(|number| number.parse::<usize>().ok());
+        let chosen = nth.and_then(|nth| nth.checked_sub(1));
+        Ok(chosen.filter(|chosen| *chosen < last))
+    }
+}
+
+/// Shows the conversation that is gone on with: all of it on the screen, its end by lines.
+pub fn show_conversation(place: &ChatPlace<'_>, screen: Option<&Screen>) {
+    if let Some(screen) = screen {
+        screen.tell(ToScreen::Transcript(place.transcript()));
+    } else if let Some(recap) = place.base.kept.session.borrow().conversation.recap() {
+        place.context.reporter.event(&Event::Words(recap));
     }
 }

@@ -9,34 +9,43 @@ use super::permissions::file::{Choice, FILE, PermissionFile};
 use super::permissions::untrusted::Untrusted;
 use super::permissions::words_of;
 use super::place::ChatPlace;
-use crate::commands::screen::Screen;
+use crate::commands::talk::question::permission;
+use crate::commands::talk::say;
 use crate::record::question::{Answer, Question};
 use crate::run::context::Context;
 use crate::run::not_ready::NotReady;
 use crate::run::outcome::{Failure, Outcome};
 use crate::sys::error::Error;
-use crate::ui::input::{self, InputError, LineReader as _, Lines, Typed};
+use crate::ui::input::{self, InputError, LineReader as _, Lines, Typed, User};
 
 /// The question to the user.
 const QUESTION: &str = "Trust this folder?";
 
-/// Asks the user whether the project's own files may take effect; a no applies until the program ends.
+/// Asks the user whether the project's own files may take effect; a no applies until the program ends. A program that
+/// talks is only warned: it cannot know whether it will be asked.
 ///
 /// # Errors
 /// When the answer cannot be saved, or the user leaves.
-pub fn ask_at_start(place: &ChatPlace<'_>, screen: &Screen) -> Result<(), Error> {
+pub fn ask_at_start(place: &ChatPlace<'_>, user: &User) -> Result<(), Error> {
     let untrusted = Untrusted::find(&place.permissions.borrow(), &place.commands);
     if untrusted.lines.is_empty() || place.permissions.borrow().is_declined {
         return Ok(());
     }
-    ask(place, screen, &untrusted)
+    if user.borrow().is_person() {
+        return ask(place, user, &untrusted);
+    }
+    place.permissions.borrow_mut().is_declined = true;
+    if let Some(warning) = untrusted.warning() {
+        place.context.warn(warning);
+    }
+    Ok(())
 }
 
 /// Asks the same before this choice is written to a file that the user does not trust.
 ///
 /// # Errors
 /// Same as for [`ask_at_start`].
-pub fn ask_before(place: &ChatPlace<'_>, screen: &Screen, choice: &Choice) -> Result<(), Error> {
+pub fn ask_before(place: &ChatPlace<'_>, user: &User, choice: &Choice) -> Result<(), Error> {
     let permissions = place.permissions.borrow();
     if permissions.is_declined || !permissions.needs_trust(choice) {
         return Ok(());
@@ -46,7 +55,7 @@ pub fn ask_before(place: &ChatPlace<'_>, screen: &Screen, choice: &Choice) -> Re
     let mut untrusted = Untrusted::default();
     untrusted.add(FILE, "has come with the project, and would allow", allowed);
     drop(permissions);
-    ask(place, screen, &untrusted)
+    ask(place, user, &untrusted)
 }
 
 /// Trusts the project's command of this name if it has the content that the program has just shown and written.
@@ -65,20 +74,21 @@ pub fn trust_written(place: &ChatPlace<'_>, name: &str, content: &str) -> Result
     Ok(trusted.map_err(NotReady::of)?)
 }
 
-fn ask(place: &ChatPlace<'_>, screen: &Screen, untrusted: &Untrusted) -> Result<(), Error> {
+fn ask(place: &ChatPlace<'_>, user: &User, untrusted: &Untrusted) -> Result<(), Error> {
     let question = Question {
         sentence: QUESTION.to_owned(),
         ..Question::default()
     };
-    let verdict = screen.ask(question, Some(untrusted.lines.join("\n")))?;
+    let lines = untrusted.lines.join("\n");
+    let verdict = permission(place.context, user, &question, Some(&lines))?;
     let mut permissions = place.permissions.borrow_mut();
     if verdict.answer == Answer::Yes {
         let trusted = permissions.trust(&untrusted.commands);
         trusted.map_err(NotReady::of)?;
     } else {
         permissions.is_declined = true;
-        screen
-            .say("What the project's files allow is asked about; `always` holds until you leave.");
+        let said = "What the project's files allow is asked about; `always` holds until you leave.";
+        say(place.context, user, said);
     }
     Ok(())
 }

@@ -37,8 +37,8 @@ use crate::commands::error::CommandError;
 use crate::commands::keeping::SessionChoice;
 use crate::commands::screen::with_user;
 use crate::commands::sessions as listing;
-use crate::commands::talk::slash::{self, Slash};
-use crate::commands::talk::{Standing, Talk, Talker};
+use crate::commands::talk::slash::Slash;
+use crate::commands::talk::{Standing, Talk, Talker, left};
 use crate::commands::workspace::{AgentOptions, PROOF_TIMEOUT, Workspace, home};
 use crate::model::Purpose;
 use crate::project::home::DEV;
@@ -121,11 +121,7 @@ fn serve<'c>(
         developer.recap();
     }
     Talk::new(context, &user).run(&mut developer)?;
-    let id = developer.standing().session;
-    Ok(Outcome::said(id.map_or_else(
-        || "nothing was asked for".to_owned(),
-        |id| format!("session {id}: `--resume` goes on with it"),
-    )))
+    Ok(left(developer.standing().session))
 }
 
 /// The developer agent that a user talks to.
@@ -147,7 +143,6 @@ impl Developer<'_, '_> {
 }
 
 impl Talker for Developer<'_, '_> {
-    const COMMANDS: &'static [Slash] = &slash::COMMON;
     const PROMPT: &'static str = "dev> ";
 
     fn has_more_to_do(&self) -> Result<bool, Failure> {
@@ -163,7 +158,7 @@ impl Talker for Developer<'_, '_> {
             vendor: spec.provider.vendor().name,
             window: self.place.limits.context(),
             tokens: session.file.total_tokens,
-            used: None,
+            ..Standing::default()
         }
     }
 

@@ -25,9 +25,9 @@ use crate::commands::error::CommandError;
 use crate::commands::keeping::{Keeping as _, SessionChoice};
 use crate::commands::last;
 use crate::commands::screen::with_user;
-use crate::commands::talk::slash::{self, Slash};
+use crate::commands::talk::slash::Slash;
 use crate::commands::talk::tally::Tally;
-use crate::commands::talk::{Standing, Talk, Talker};
+use crate::commands::talk::{Standing, Talk, Talker, left};
 use crate::commands::workspace::{AgentOptions, check_keys, home};
 use crate::model::ModelTable;
 use crate::project::home::PLAN;
@@ -220,7 +220,6 @@ struct Worker<'w> {
 }
 
 impl Talker for Worker<'_> {
-    const COMMANDS: &'static [Slash] = &slash::COMMON;
     const PROMPT: &'static str = "plan> ";
 
     fn has_more_to_do(&self) -> Result<bool, Failure> {
@@ -332,10 +331,7 @@ impl Worker<'_> {
             (None, Some(_), _) if self.is_open()? => self.work_on(AnswerSource::Nowhere, None),
             (None, None, Some(user)) => {
                 Talk::new(self.context, user).run(self)?;
-                let id = self.place.base.kept.id();
-                Ok(Outcome::said(format!(
-                    "session {id}: `--resume` goes on with it"
-                )))
+                Ok(left(Some(self.place.base.kept.id())))
             }
             (None, _, _) => Err(CommandError::NothingAsked.into()),
         }

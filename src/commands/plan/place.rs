@@ -196,7 +196,8 @@ fn wants(context: &Context<'_>, typing: &User, model: &str) -> Result<bool, Inte
         .borrow_mut()
         .confirm(&Question::from(sentence.clone()), None);
     let agreed = if let Some(confirmed) = confirmed {
-        confirmed.map(|answer| answer == Answer::Yes)
+        context.interrupt.check()?;
+        confirmed.map(|verdict| verdict.answer == Answer::Yes)
     } else {
         context.notice(sentence);
         let typed = typing.borrow_mut().line("yes/no> ");

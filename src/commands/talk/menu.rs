@@ -90,21 +90,21 @@ pub fn chosen_session(
 }
 
 /// Lets the user choose from a menu, or type a number at this prompt; returns the number, and `None` if they cancel.
-fn chosen_number(
+pub fn chosen_number(
     context: &Context<'_>,
     user: &User,
     menu: Menu,
     prompt: &str,
 ) -> Result<Option<String>, InputError> {
     let mut user = user.borrow_mut();
-    let lines = menu.items.iter().zip(1..);
-    let lines: String = lines
-        .map(|((name, note), nth)| format!("{nth:>3}  {}\n", format!("{name}  {note}").trim_end()))
-        .collect();
+    let mut listed = format!("{}:", menu.title);
+    for ((name, note), nth) in menu.items.iter().zip(1..) {
+        listed += format!("\n{nth:>3}  {name}  {note}").trim_end();
+    }
     if let Some(chosen) = user.choose(menu).transpose()? {
         return Ok(chosen.map(|at| (at + 1).to_string()));
     }
-    context.notice(lines.trim_end());
+    context.notice(listed);
     let typed = user.line(prompt)?;
     // Ctrl-C can arrive as a key or as a signal; clears the signal.
     let _ = context.interrupt.take();

@@ -1,10 +1,13 @@
-//! Questions of an agent that are answered in words, where slash commands work, too.
+//! Questions to the user: those answered in words, where slash commands work, too, and those of permission.
 
 use std::ops::ControlFlow;
 
 use super::slash::{self, COMMON, Slash, SlashLine};
+use crate::record::event::Event;
+use crate::record::question::{Question, Verdict};
 use crate::run::context::Context;
-use crate::ui::input::Typed;
+use crate::sys::error::Error;
+use crate::ui::input::{Typed, User};
 use crate::ui::tui::CommandHint;
 
 /// Asks until `ask` returns something other than a command. `/help` is answered here, with `intro` above the list;
@@ -33,6 +36,46 @@ pub fn asked<B, E>(
             SlashLine::Refused(problem) => problem,
         };
         context.notice(said);
+    }
+}
+
+/// Asks the user for permission, on the screen or by lines.
+///
+/// # Errors
+/// When the user leaves, or stops the work.
+pub fn permission(
+    context: &Context<'_>,
+    user: &User,
+    question: &Question,
+    preview: Option<&str>,
+) -> Result<Verdict, Error> {
+    let mut user = user.borrow_mut();
+    if let Some(verdict) = user.confirm(question, preview) {
+        return Ok(verdict?);
+    }
+    show(context, question, preview);
+    user.forget_typed_ahead();
+    // The prompt is shown however quiet the rest is.
+    let asked = format!("{} {}", question.sentence, question.prompt());
+    let answer = user.line(&asked)?.answer()?;
+    Ok(question.verdict(&answer.unwrap_or_default()))
+}
+
+/// Shows by lines what a question is about.
+pub fn show(context: &Context<'_>, question: &Question, preview: Option<&str>) {
+    // The sentence may have only the beginning.
+    if !question.sentence.contains(&question.subject) {
+        let subject = question.subject.clone();
+        context.reporter.event(&Event::Shown(subject));
+    }
+    if let Some(preview) = preview.map(str::to_owned) {
+        let is_diff = preview.contains("\n@@ ");
+        let shown = if is_diff {
+            Event::ShownDiff
+        } else {
+            Event::Shown
+        };
+        context.reporter.event(&shown(preview));
     }
 }
 

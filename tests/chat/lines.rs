@@ -1,0 +1,172 @@
+//! `chat --plain`: a talk by lines, in a pipe and in a terminal that can show no screen.
+
+use serde_json::json;
+
+use crate::support::anthropic::{Reply, call, last_said, results, said, say, silence};
+use crate::support::chat::{ChatProject, PERMISSIONS};
+use crate::support::terminal::Terminal;
+
+/// The flag.
+const PLAIN: &[&str] = &["--plain"];
+
+fn writes(path: &str) -> Reply {
+    call("write_file", json!({"path": path, "content": "one\n"}))
+}
+
+#[test]
+fn requests_come_from_a_pipe_and_its_end_ends_the_talk() {
+    let (chat, server) = ChatProject::scripted([say("Hello **there**."), say("Again.")]);
+    let chat = chat.with_file("notes.txt", "of the notes");
+    let run = chat.typed(PLAIN, "hi\n\nsee @notes.txt\n").exits(0);
+    let id = chat.session()["id"].as_str().unwrap().to_owned();
+    assert_eq!(
+        run.stdout,
+        format!("session {id}: `--resume` goes on with it\n")
+    );
+    let run = run.says(&["Hello **there**.", "Again.", "log: logs/"]);
+    assert!(!run.stderr.contains("\u{1b}["), "{}", run.stderr);
+    assert!(last_said(&server, 1).contains("of the notes"));
+    // The next one begins with the end of it, and with a first request.
+    server.then([say("More.")]);
+    let run = chat.typed(&["--plain", "--resume", "go on"], "").exits(0);
+    run.says(&["> see @notes.txt", "Again.", "More."]);
+    assert!(said(&server.messages()[2]["messages"][0]).contains("hi"));
+    let run = chat.typed(PLAIN, "").exits(0);
+    assert_eq!(run.stdout, "nothing was asked for\n");
+    server.assert_clean();
+}
+
+#[test]
+fn what_is_asked_is_answered_by_a_line() {
+    let (chat, server) = ChatProject::scripted([
+        writes("a.txt"),
+        writes("b.txt"),
+        writes("c.txt"),
+        call(
+            "execute_command",
+            json!({"command": format!("echo {}; rm -f a.txt", "x".repeat(300))}),
+        ),
+        say("Enough."),
+    ]);
+    let typed = "go\nsure\nno: call it d.txt\nalways\nyes\n";
+    let run = chat.typed(PLAIN, typed).exits(0);
+    run.says(&[
+        "+++ b/a.txt\n",
+        "The agent wants to change `a.txt`. May it? yes/always/no/never, or no: WHAT INSTEAD> \n",
+        // The sentence has only the beginning of it.
+        &"x".repeat(300),
+        "(deletes). May it? yes/no/never, or no: WHAT INSTEAD> \n",
+        "Enough.",
+    ]);
+    let told: Vec<_> = (1..4)
+        .map(|nth| results(&server, nth).pop().unwrap())
+        .collect();
+    assert!(told[0].1 && told[1].1 && !told[2].1, "{told:?}");
+    assert!(told[1].0.contains("call it d.txt"), "{told:?}");
+    for (path, is_there) in [("a.txt", false), ("b.txt", false), ("c.txt", true)] {
+        assert_eq!(chat.project.path(path).exists(), is_there, "{path}");
+    }
+    let permissions = chat.project.read(PERMISSIONS);
+    assert!(permissions.contains("write_file"), "{permissions}");
+}
+
+#[test]
+fn the_commands_are_those_of_the_screen() {
+    let (chat, server) = ChatProject::scripted([
+        writes("a.txt"),
+        say("Written. ".repeat(300)),
+        say("It wrote."),
+        say("- [ ] look\n"),
+        say("Carried out."),
+        say("Hello, Ada."),
+    ]);
+    let chat = chat.with_setting("commands/hello.md", "Say hello to $1.\n");
+    let before = "/help\n/compact\n/copy\n/undo\n/permissions\n/nope\nwrite\ny\n";
+    let after =
+        "/diff\n/cost\n/model claude-haiku-5-5\n/transcript\n/undo\n/compact it\n!echo by hand\n";
+    let planned = "/mode planning\nplan it\n1\n/clear\n/resume\n1\n/hello Ada\n/exit\nnever read\n";
+    let run = chat
+        .typed(PLAIN, &format!("{before}{after}{planned}"))
+        .exits(0);
+    run.says(&[
+        "\n  /compact [FOCUS]",
+        "\n  !COMMAND",
+        "there is nothing to compact yet",
+        "`/copy` needs the full screen: `chat` without `--plain`",
+        "nothing was changed here",
+        "there is no command `/nope`",
+        "+++ b/a.txt",
+        "tokens",
+        "`claude-haiku-5-5` is asked from now on",
+        "1 removed",
+        "compacted: about ",
+        "by hand",
+        "  1  Carry it out in Regular",
+        "Carried out.",
+        "(new session)",
+        "session> ",
+        "(resumed)",
+        "Hello, Ada.",
+    ]);
+    assert!(!chat.project.path("a.txt").exists());
+    assert_eq!(server.left(), 0);
+}
+
+#[test]
+fn a_key_is_typed_and_the_request_that_lacked_it_is_taken_up() {
+    let key = "sk-ant-api03-of-another-account";
+    let (chat, server) = ChatProject::scripted([say("Hello.")]);
+    server.takes(&[key]);
+    let chat = chat.without_key();
+    let run = chat.typed(PLAIN, &format!("hi\n/login\n{key}\n")).exits(0);
+    let run = run.says(&[
+        "No key is set: `/login` asks for one",
+        "API key: ",
+        "Hello.",
+    ]);
+    assert!(!run.stderr.contains(key), "{}", run.stderr);
+}
+
+#[test]
+fn a_program_that_talks_is_told_what_is_not_trusted_and_asked_nothing_about_it() {
+    let (chat, _server) = ChatProject::scripted([say("Hello.")]);
+    let chat = chat.with_file(
+        PERMISSIONS,
+        r#"{"version": 1, "permissions": [{"tool": "write_file", "action": "always"}]}"#,
+    );
+    let run = chat.typed(PLAIN, "hi\n").exits(0);
+    run.says(&["this folder is not trusted", "Hello."]);
+}
+
+#[test]
+fn a_terminal_that_can_do_nothing_is_enough_and_ctrl_c_stops_the_work_alone() {
+    let (reply, gate) = silence();
+    let (chat, _server) = ChatProject::scripted([writes("a.txt"), say("Written."), reply]);
+    let mut command = chat.command(PLAIN);
+    command.env("TERM", "dumb");
+    let Some(mut terminal) = Terminal::open(&command, 60, "") else {
+        return;
+    };
+    for (seen, keys) in [
+        ("chat> ", "write\r"),
+        ("May it? yes/always/no/never, or no: WHAT INSTEAD> ", "y\r"),
+        ("Written.", ""),
+        ("Regular Mode · claude-sonnet-5-5", ""),
+        ("chat> ", "wait\r"),
+    ] {
+        terminal.types(seen, keys);
+    }
+    gate.reached();
+    for (seen, keys) in [
+        ("", "\u{3}"),
+        ("say what is to be done instead", ""),
+        ("chat> ", "\u{4}"),
+    ] {
+        terminal.types(seen, keys);
+    }
+    let (shown, code) = terminal.end();
+    assert_eq!(code, 0, "{shown}");
+    assert!(shown.contains("`--resume` goes on with it"), "{shown}");
+    assert!(!shown.contains("\u{1b}["), "{shown:?}");
+    assert_eq!(chat.project.read("a.txt"), "one\n");
+}
