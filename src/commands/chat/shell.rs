@@ -1,5 +1,7 @@
 //! Commands run for the user, by the agent's own tool and in the same sandbox, with their output shown to the model.
 
+use std::path::PathBuf;
+
 use serde_json::json;
 
 use super::error::ChatError;
@@ -30,10 +32,11 @@ pub fn run_for_user(place: &ChatPlace<'_>, command: &str) -> Result<(), Failure>
     // The command runs as typed, but what looks like a credential in it is never shown or sent.
     let shown = &*censored(place, command);
     let about = format!("!{shown}");
-    let mut printed = None;
+    let (mut printed, mut rest) = (None, None);
     by_itself(place, &about, |run, conversation| {
-        let (text, output) = run_in(place, run, command, shown)?;
+        let (text, output, output_file) = run_in(place, run, command, shown)?;
         printed = output.printed;
+        rest = (output.command == CommandEnd::InBackground).then_some(output_file);
         let told = format!("The user has run this command:\n$ {shown}\n{text}");
         let attributes = [("tool", &*EXECUTE_COMMAND.name)];
         let told = tagged(Tag::TOOL_RESULT, &attributes, &told);
@@ -45,6 +48,15 @@ pub fn run_for_user(place: &ChatPlace<'_>, command: &str) -> Result<(), Failure>
     // How the command ended is already shown beside it.
     if let Some(printed) = printed.filter(|printed| !printed.is_empty()) {
         place.context.reporter.event(&Event::Shown(printed));
+    }
+    if let Some(rest) = rest {
+        let rest = rest
+            .strip_prefix(place.context.project.root())
+            .unwrap_or(&rest);
+        place.context.notice(format!(
+            "it runs on in the background until you leave; the rest of its output goes to `{}`",
+            rest.display()
+        ));
     }
     Ok(())
 }
@@ -106,7 +118,7 @@ pub fn output_of(
     let with_arguments = format!("export ARGUMENTS={quoted}\n{command}");
     let mut printed = None;
     let outcome = by_itself(place, &format!("!{command}"), |run, _| {
-        let (text, output) = run_in(place, run, &with_arguments, command)?;
+        let (text, output, _) = run_in(place, run, &with_arguments, command)?;
         // A successful exit code is left out: the output speaks for itself.
         let is_done = output.command == CommandEnd::Exited(0);
         printed = output.printed.filter(|_| is_done);
@@ -116,15 +128,16 @@ pub fn output_of(
     Ok(Ok(printed.unwrap_or(outcome.summary).trim_end().to_owned()))
 }
 
-/// Runs a command in this run and returns the text for the model, and the output; `shown` is the text of the command as
-/// users see it.
+/// Runs a command in this run and returns the text for the model, the output, and the file that has all of it; `shown` is
+/// the text of the command as users see it.
 fn run_in(
     place: &ChatPlace<'_>,
     run: &AgentRun<'_>,
     command: &str,
     shown: &str,
-) -> Result<(String, ToolOutput), AgentError> {
-    let output_files = || run.command_output();
+) -> Result<(String, ToolOutput, PathBuf), AgentError> {
+    let output_file = run.command_output();
+    let output_files = || output_file.clone();
     let tool = place.base.command(Shell::Full, &output_files);
     let call = (&*EXECUTE_COMMAND.name, json!({"command": shown}));
     let ToolUse {
@@ -132,7 +145,7 @@ fn run_in(
     } = run.own_step(Purpose::COMMAND, call, || tool.run(&the_command(command)))?;
     let shown = |text: &str| bounded(censored(place, text).trim_end(), OUTPUT_LIMIT);
     output.printed = output.printed.as_deref().map(shown);
-    Ok((censored(place, &text), output))
+    Ok((censored(place, &text), output, output_file))
 }
 
 fn the_command(command: &str) -> Arguments {
