@@ -155,6 +155,7 @@ fn a_run_that_its_user_has_left_is_gone_on_with_by_a_command() {
     let run = run.exits(0).says(&[
         "interrupted      Add a flag.\n",
         "there is no session `9`: choose from 1 to 1",
+        "the run goes on: Add a flag.",
     ]);
     let (_, report) = transcript(&run);
     assert_eq!(report["status"], "completed");

@@ -161,6 +161,7 @@ impl<'c> OrchestratePlace<'c> {
         stdin: Stdin,
         (open, user): (OpenUser<'_>, User),
     ) -> Result<Self, Error> {
+        context.notice(format!("the run goes on: {task}"));
         let user = Cell::new(Some(user.into_inner()));
         let open = || user.take().map_or_else(open, Ok);
         let mut place = Self::open(context, &arguments, Some(task), stdin, &open)?;

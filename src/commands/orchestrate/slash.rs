@@ -7,7 +7,7 @@ use crate::commands::last::Spent;
 use crate::commands::talk::slash::Slash;
 use crate::record::orchestration::OrchestrationStatus;
 use crate::run::context::Context;
-use crate::run::past::history::{self, PastRun};
+use crate::run::past::history::{self, PastRun, UnrecordedState};
 use crate::sys::error::Error;
 use crate::sys::text::one_line;
 
@@ -73,7 +73,7 @@ impl WaitingRun<'_> {
     }
 }
 
-/// Returns the earlier orchestrations that did not complete, newest first, each with its folder and a one-line
+/// Returns the earlier orchestrations that have ended before they were complete, newest first, each with its folder and a one-line
 /// description.
 ///
 /// # Errors
@@ -81,7 +81,9 @@ impl WaitingRun<'_> {
 pub fn resumable(context: &Context<'_>) -> Result<Vec<(String, String)>, Error> {
     let project = &context.project;
     let state = |run: &PastRun| match &run.record {
-        None => Some(run.state(project).word()),
+        None => Some(run.state(project))
+            .filter(|state| *state != UnrecordedState::Running)
+            .map(UnrecordedState::word),
         Some(record) => {
             let status = record.orchestration.as_ref()?.status;
             (status != OrchestrationStatus::Completed).then(|| status.word())
