@@ -221,7 +221,7 @@ impl<R: Read> LineReader for Lines<R> {
         // A user's own line ending follows the prompt.
         let is_piped = self.person.is_none() && !prompt.is_empty();
         let end = if is_piped { "\n" } else { "" };
-        let shown = format!("{}{end}", printable(prompt, &[]));
+        let shown = format!("{}{end}", printable(prompt, &['\n']));
         // A user can still answer even if the prompt cannot be written.
         let _ = io::stderr().write_all(shown.as_bytes());
         match (self.read(), &self.person) {

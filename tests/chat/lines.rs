@@ -52,10 +52,10 @@ fn what_is_asked_is_answered_by_a_line() {
     let run = chat.typed(PLAIN, typed).exits(0);
     run.says(&[
         "+++ b/a.txt\n",
-        "The agent wants to change `a.txt`. May it? yes/always/no/never, or no: WHAT INSTEAD> \n",
+        "The agent wants to change `a.txt`. May it?\nyes/always/no/never, or no: WHAT INSTEAD> \n",
         // The sentence has only the beginning of it.
         &"x".repeat(300),
-        "(deletes). May it? yes/no/never, or no: WHAT INSTEAD> \n",
+        "(deletes). May it?\nyes/no/never, or no: WHAT INSTEAD> \n",
         "Enough.",
     ]);
     let told: Vec<_> = (1..4)
@@ -149,7 +149,8 @@ fn a_terminal_that_can_do_nothing_is_enough_and_ctrl_c_stops_the_work_alone() {
     };
     for (seen, keys) in [
         ("chat> ", "write\r"),
-        ("May it? yes/always/no/never, or no: WHAT INSTEAD> ", "y\r"),
+        ("May it?", ""),
+        ("yes/always/no/never, or no: WHAT INSTEAD> ", "y\r"),
         ("Written.", ""),
         ("Regular Mode · claude-sonnet-5-5", ""),
         ("chat> ", "wait\r"),

@@ -7,6 +7,7 @@ use crate::record::event::Event;
 use crate::record::question::{Question, Verdict};
 use crate::run::context::Context;
 use crate::sys::error::Error;
+use crate::sys::text::without_ci_commands;
 use crate::ui::input::{Typed, User};
 use crate::ui::tui::CommandHint;
 
@@ -56,8 +57,9 @@ pub fn permission(
     show(context, question, preview);
     user.forget_typed_ahead();
     // The prompt is shown however quiet the rest is.
-    let asked = format!("{} {}", question.sentence, question.prompt());
-    let answer = user.line(&asked)?.answer()?;
+    let asked = format!("{}\n{}", question.sentence, question.prompt());
+    let asked = context.redactor.text(&asked);
+    let answer = user.line(&without_ci_commands(&asked))?.answer()?;
     Ok(question.verdict(&answer.unwrap_or_default()))
 }
 
