@@ -67,12 +67,11 @@ pub fn summarize(summary: SummaryFile, context: &Context<'_>, done: &Result<Outc
         redactor: context.redactor,
         page: String::new(),
     };
-    match record {
-        Some(record) => painter.run(context, record, log.as_deref().unwrap_or_default()),
-        None => {
-            painter.title("## code-commit:", name);
-            painter.quote(&said);
-        }
+    if let Some(record) = record {
+        painter.run(context, record, log.as_deref().unwrap_or_default());
+    } else {
+        painter.title("## code-commit:", name);
+        painter.quote(&said);
     }
     // The summary may be sent to `/dev/stdout`, or printed by a later step of the CI job.
     let text = without_ci_commands(&painter.page);
@@ -98,11 +97,7 @@ impl Painter<'_> {
         run.record = Some(record.clone());
         let sources = Sources::read(&run, &context.project);
         let story = tell(&run, &sources);
-        let sign = if record.exit.code == 0 {
-            '\u{2705}'
-        } else {
-            '\u{274c}'
-        };
+        let sign = ["\u{274c}", "\u{2705}"][usize::from(record.exit.code == 0)];
         self.title(&format!("## code-commit: {sign}"), &record.exit.name);
         self.line(&format!("{}.", story.headline));
         let names: Vec<_> = story.facts.iter().map(|fact| fact.0).collect();

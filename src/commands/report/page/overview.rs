@@ -8,7 +8,7 @@ use std::time::Duration;
 use chrono::NaiveDate;
 use maud::{Markup, html};
 
-use super::elements::{fact, left_out};
+use super::elements::fact;
 use super::tables;
 use super::text::HtmlEscaper;
 use super::{promise, shell};
@@ -24,6 +24,8 @@ use crate::sys::numbers::{counted, grouped, percent};
 
 /// The maximum number of runs listed, latest first.
 const ROWS: usize = 2000;
+/// The command that lists all runs.
+const LIST: &str = "code-commit log";
 /// The maximum number of days listed, latest first.
 const DAYS: usize = 400;
 
@@ -190,13 +192,7 @@ fn by_day(escaper: HtmlEscaper<'_>, days: &BTreeMap<NaiveDate, Sum>) -> Markup {
     let heads = "runs,success,failed,repairs,cost,tokens in,out,median";
     let heads: Vec<_> = heads.split(',').collect();
     let table = Table::new(&["day"], &heads, "runs", rows, DAYS);
-    html! {
-        section {
-            h2 { "By day" }
-            (tables::shown(escaper, &table, ("", 0)))
-            (left_out(table.left_out, "earlier day", "code-commit log"))
-        }
-    }
+    tables::section(escaper, "By day", &table, ("earlier day", LIST))
 }
 
 /// Renders the list of runs, latest first.
@@ -215,13 +211,7 @@ fn list(
         left_out: runs.len().saturating_sub(ROWS),
         ..Table::new(&["run", REQUEST, RESULT, "model"], &heads, "", rows, ROWS)
     };
-    html! {
-        section {
-            h2 { "The runs" }
-            (tables::shown(escaper, &table, ("", 0)))
-            (left_out(table.left_out, "earlier run", "code-commit log"))
-        }
-    }
+    tables::section(escaper, "The runs", &table, ("earlier run", LIST))
 }
 
 fn row(run: &PastRun, has_page: bool, request: Option<String>) -> Row {

@@ -30,17 +30,29 @@ pub fn page(
             section aria-label="In numbers" { dl.facts {
                 @for (name, value) in facts { (fact(name, value, None)) }
             } }
-            @for table in tables.iter().filter(|table| !table.rows.is_empty()) { section {
-                h2 { (table.title) }
-                (shown(escaper, table, ("", 0)))
-                (left_out(table.left_out, "more", "fleet report --output-format csv"))
-            } }
+            @for table in tables.iter().filter(|table| !table.rows.is_empty()) {
+                (section(escaper, table.title, table, ("more", "fleet report --output-format csv")))
+            }
         }
         footer { p {
             "Written by code-commit " (env!("CARGO_PKG_VERSION")) " from " code { (escaper.name(place)) } (promise(false))
         } }
     };
     shell(&format!("code-commit: {kind}"), &body, false)
+}
+
+/// Renders a table as a section, with the name of the rows left out and where to find them.
+pub fn section(
+    escaper: HtmlEscaper<'_>,
+    title: &str,
+    table: &Table,
+    (what, elsewhere): (&str, &str),
+) -> Markup {
+    html! { section {
+        h2 { (title) }
+        (shown(escaper, table, ("", 0)))
+        (left_out(table.left_out, what, elsewhere))
+    } }
 }
 
 /// Renders a table, the first rows of which link to anchors on the page: to so many with this prefix.
@@ -59,7 +71,7 @@ pub fn shown(escaper: HtmlEscaper<'_>, table: &Table, links: (&str, usize)) -> M
             } }
             tbody { @for (at, row) in table.rows.iter().enumerate() { tr {
                 @let anchor = (at < links.1).then(|| anchor(links.0, at));
-                (texts(escaper, row, &table.texts, anchor))
+                (texts(escaper, row, &table.texts, anchor.as_deref()))
                 @for number in &row.numbers { td.n { (escaper.name(number)) } }
                 @if let Some(most) = most { td { (bar(table.bars, row.bar, most)) } }
             } } }
@@ -67,7 +79,7 @@ pub fn shown(escaper: HtmlEscaper<'_>, table: &Table, links: (&str, usize)) -> M
     }
 }
 
-fn texts(escaper: HtmlEscaper<'_>, row: &Row, heads: &[&str], anchor: Option<String>) -> Markup {
+fn texts(escaper: HtmlEscaper<'_>, row: &Row, heads: &[&str], anchor: Option<&str>) -> Markup {
     let page = |name| format!("./{}/report.html", utf8_percent_encode(name, PLAIN));
     let page = row.folder.as_deref().map(page);
     let note = row.note.iter().map(|note| escaper.name(note));
@@ -77,7 +89,7 @@ fn texts(escaper: HtmlEscaper<'_>, row: &Row, heads: &[&str], anchor: Option<Str
             @match *head {
                 _ if at == 0 => th scope="row" {
                     @if let Some(page) = &page { a href=(page) { code { (text) } } }
-                    @else if let Some(anchor) = &anchor { a href={ "#" (anchor) } { (text) } }
+                    @else if let Some(anchor) = anchor { a href={ "#" (anchor) } { (text) } }
                     @else { (text) }
                     @for note in note.clone() { small { (note) } }
                 },

@@ -36,26 +36,19 @@ pub fn table(choice: &ChoiceRecord) -> Table {
             (false, None, None) => "-",
             (false, ..) => "no",
         };
-        let lines = attempt.lines.map(|lines| lines.to_string());
-        let cost = attempt.cost.map(|cost| cost.to_string());
+        let lines = attempt
+            .lines
+            .map_or("-".to_owned(), |lines| lines.to_string());
+        let cost = attempt.cost.map_or("?".to_owned(), |cost| cost.to_string());
         let texts = [&attempt.step, &attempt.model, passed, gate.unwrap_or("-")];
-        let (lines, cost) = (
-            lines.unwrap_or("-".to_owned()),
-            cost.unwrap_or("?".to_owned()),
-        );
-        Row::new(
-            texts.map(str::to_owned),
-            [lines, cost, attempt.seconds.to_string()],
-        )
+        let numbers = [lines, cost, attempt.seconds.to_string()];
+        Row::new(texts.map(str::to_owned), numbers)
     });
-    let heads = ["attempt", "model", "pass", "gate"];
-    Table::new(
-        &heads,
-        &["lines", "dollars", "seconds"],
-        "",
-        rows,
-        usize::MAX,
-    )
+    let (texts, numbers) = (
+        ["attempt", "model", "pass", "gate"],
+        ["lines", "dollars", "seconds"],
+    );
+    Table::new(&texts, &numbers, "", rows, usize::MAX)
 }
 
 /// Tells which attempt was taken.

@@ -3,7 +3,6 @@
 use super::attempts;
 use super::block::{Block, Extent, Fact, Form, Section};
 use super::sources::Sources;
-use crate::model::usage::Usage;
 use crate::record::gate::{GateRecord, OldGate};
 use crate::record::orchestration::{BranchRecord, Lineage, OrchestrationRecord, ReviewVerdict};
 use crate::record::result::{AgentRecord, ErrorRecord, NO_ANSWER, RunRecord};
@@ -68,8 +67,10 @@ pub fn facts(record: &RunRecord) -> Vec<Fact> {
         facts.push(("Cost", cost_of_run(record), None));
     }
     if let Some(usage) = record.usage() {
+        let share = percent(usage.cached_tokens, usage.input_tokens);
+        let cached = among(usage.cached_tokens, &format!("cached, {share} %"));
         let thoughts = among(usage.thought_tokens, "thoughts");
-        facts.push(("Tokens in", grouped(usage.input_tokens), from_cache(usage)));
+        facts.push(("Tokens in", grouped(usage.input_tokens), cached));
         facts.push(("Tokens out", grouped(usage.answered()), thoughts));
     }
     if changes_files {
@@ -81,13 +82,6 @@ pub fn facts(record: &RunRecord) -> Vec<Fact> {
         facts.push(("Changed", files.unwrap_or("nothing".to_owned()), lines));
     }
     facts
-}
-
-/// Returns the number of prompt tokens read from the vendor's cache, and their share.
-fn from_cache(usage: Usage) -> Option<String> {
-    let cached = among(usage.cached_tokens, "cached")?;
-    let share = percent(usage.cached_tokens, usage.input_tokens);
-    Some(format!("{cached}, {share} %"))
 }
 
 fn among(tokens: u64, what: &str) -> Option<String> {
@@ -122,13 +116,10 @@ pub fn sections<'a>(run: &'a PastRun, request: Option<&'a str>) -> Vec<Section<'
 
 fn error(error: &ErrorRecord) -> Section<'_> {
     let hint = error.hint.as_ref().map(|hint| format!("Hint: {hint}"));
-    let notes = [Some(error.message.clone()), hint];
+    let notes = [Some(error.message.clone()), hint].into_iter().flatten();
     Section {
         severity: Some(Severity::Error),
-        ..Section::new(
-            "Error",
-            notes.into_iter().flatten().map(Block::Note).collect(),
-        )
+        ..Section::new("Error", notes.map(Block::Note).collect())
     }
 }
 
@@ -213,16 +204,18 @@ fn branches(lineage: &Lineage) -> Section<'static> {
         lineage.latest_branch_id,
         counted(lineage.iterations.into(), "review")
     );
-    let (heads, rows) = (
-        ["branch", "from", "agent", "status", RESULT],
-        lineage.branches.iter().map(branch),
-    );
-    let table = Table::new(&heads, &["took"], "", rows, BRANCHES);
+    let heads = ["branch", "from", "agent", "status", RESULT];
+    let rows = lineage.branches.iter().map(branch);
+    let mut blocks = vec![Block::Table(Table::new(
+        &heads,
+        &["took"],
+        "",
+        rows,
+        BRANCHES,
+    ))];
     let notes = [starting, waiting, Some(last)].into_iter().flatten();
-    let blocks = [Block::Table(table)]
-        .into_iter()
-        .chain(notes.map(Block::Note));
-    Section::new("Branches", blocks.collect())
+    blocks.extend(notes.map(Block::Note));
+    Section::new("Branches", blocks)
 }
 
 fn branch(branch: &BranchRecord) -> Row {

@@ -42,11 +42,11 @@ pub fn section<'a>(past: &'a PastStep, sections: &'a [SectionRecord]) -> Section
             let form = Form::Report(if is_report { sections } else { &[] });
             blocks.push(Block::Text(form, text.into(), Extent::First));
         }
-        Some(Ok(text)) if step.is_agents() => words(past, text, &mut blocks),
+        Some(Ok(text)) if step.is_agents() => answer(past, text, &mut blocks),
         Some(Ok(text)) => edits(past, text, &mut blocks),
     }
     if step.is_agents() {
-        acts(past, &mut blocks);
+        actions(past, &mut blocks);
     }
     if let Some(log) = past.build_log() {
         build(step.build.as_ref(), log, &mut blocks);
@@ -161,7 +161,7 @@ fn as_it_came(reply: &str) -> Block<'_> {
 }
 
 /// Tells an agent's reply.
-fn words<'a>(past: &'a PastStep, reply: &'a str, blocks: &mut Vec<Block<'a>>) {
+fn answer<'a>(past: &'a PastStep, reply: &'a str, blocks: &mut Vec<Block<'a>>) {
     let step = &past.step;
     blocks.extend(step.thoughts.as_deref().map(Block::prose));
     if step.purpose == Purpose::COMPRESSION {
@@ -175,27 +175,33 @@ fn words<'a>(past: &'a PastStep, reply: &'a str, blocks: &mut Vec<Block<'a>>) {
         }));
         blocks.push(Block::Text(Form::Prose, reply.into(), Extent::Last));
     } else if let Some(idle) = past.idle() {
-        blocks.push(if idle == IdleReply::NotUnderstood {
-            Block::code(reply)
-        } else {
-            Block::prose(reply)
-        });
-        blocks.push(Block::note(match idle {
-            IdleReply::Words => {
-                "This reply did not end the work: it is a question, or a report that did not count."
-            }
-            IdleReply::Call => "The call did not come to its end: the run ended first.",
-            IdleReply::NotUnderstood => {
-                "Nothing was done: the reply was not understood, or the run ended first."
-            }
-        }));
+        blocks.extend([Block::prose(reply), Block::note(idle_told(idle).2)]);
     } else {
         blocks.push(as_it_came(reply));
     }
 }
 
+/// Tells a reply that led to no action: its outcome, in a word or two and in a sentence.
+fn idle_told(idle: IdleReply) -> (Option<bool>, &'static str, &'static str) {
+    let (words, sentence) = match idle {
+        IdleReply::Words => (
+            "words",
+            "This reply did not end the work: it is a question, or a report that did not count.",
+        ),
+        IdleReply::Call => (
+            "not ended",
+            "The call did not come to its end: the run ended first.",
+        ),
+        IdleReply::NotUnderstood => (
+            "nothing done",
+            "Nothing was done: the reply was not understood, or the run ended first.",
+        ),
+    };
+    ((idle != IdleReply::Words).then_some(false), words, sentence)
+}
+
 /// Tells what an agent did.
-fn acts<'a>(past: &'a PastStep, blocks: &mut Vec<Block<'a>>) {
+fn actions<'a>(past: &'a PastStep, blocks: &mut Vec<Block<'a>>) {
     let step = &past.step;
     if step.is_own() && step.actions.is_empty() {
         blocks.push(Block::note("It did not come to its end."));
@@ -270,11 +276,10 @@ fn ended(past: &PastStep) -> Outcome {
         (_, Some(true)) => (Some(true), "passed"),
         (_, Some(false)) => (Some(false), "not passed"),
         _ if step.purpose.is_reports() || step.answer.is_some() => (Some(true), "answered"),
-        _ if let Some(idle) = past.idle() => match idle {
-            IdleReply::Words => (None, "words"),
-            IdleReply::Call => (Some(false), "not ended"),
-            IdleReply::NotUnderstood => (Some(false), "nothing done"),
-        },
+        _ if let Some(idle) = past.idle() => {
+            let (is_good, words, _) = idle_told(idle);
+            (is_good, words)
+        }
         _ if step.is_agents() => (None, "answered"),
         _ if step.rejected.is_some() => (Some(false), "rejected"),
         _ if step.edits.is_none() => (Some(false), "not applied"),
@@ -322,23 +327,15 @@ fn row(past: &PastStep) -> Row {
     let tier = step.tier.map(|tier| format!(" ({})", tier.word()));
     let model = step.model.as_ref();
     let model = model.map(|model| format!("{model}{}", tier.unwrap_or_default()));
-    let texts = [
-        Some(step.id().title()),
-        Some(words),
-        step.finish.clone(),
-        model,
-    ];
+    let [finish, model] = [step.finish.clone(), model].map(|text| text.unwrap_or_else(unknown));
     let built = step.build.as_ref().map(|build| build.seconds.0);
     let build = built.map(|built| format!(" (+ {})", seconds(built)));
     let took = seconds(step.seconds.0) + &build.unwrap_or_default();
-    let files = step.changed_files().count();
-    let files = (files > 0)
-        .then(|| grouped(files as u64))
-        .unwrap_or_default();
+    let files = grouped(step.changed_files().count() as u64);
     let cost = figures::cost(step.cost.unwrap_or_default(), step.cost.is_some());
     let numbers = [took, files].into_iter();
     let numbers = numbers.chain(used(step.usage)).chain([cost]);
-    let row = Row::new(texts.map(|text| text.unwrap_or_else(unknown)), numbers);
+    let row = Row::new([step.id().title(), words, finish, model], numbers);
     let (model, build) = (micros(step.seconds.0), micros(built.unwrap_or_default()));
     Row { outcome, ..row }.with_bar(model, build)
 }
