@@ -46,15 +46,13 @@ pub fn add_model(context: &Context<'_>, name: &str) -> Result<Outcome, Failure> 
     write(context, before.is_none(), &with)?;
     let entry: Value = serde_json::from_str(entry.get()).unwrap_or_default();
     let shown = serde_json::to_string_pretty(&json!({name: entry})).unwrap_or_default();
+    let json = json!({"schema": 1, "file": TABLE, "model": name, "entry": entry});
     Ok(Outcome {
         summary: format!("done: added `{name}` to `{TABLE}`"),
         next: Some(format!(
             "use it with `--model {name}`, or name it in `selectionRules`"
         )),
-        ..Outcome::shown(
-            shown,
-            json!({"schema": 1, "file": TABLE, "model": name, "entry": entry}),
-        )
+        ..Outcome::shown(shown, json)
     })
 }
 

@@ -22,11 +22,10 @@ use crate::sys::numbers::{counted, grouped};
 /// When there is no such run, or the runs cannot be read.
 pub fn folder(context: &Context<'_>, run: Option<&Path>) -> Result<String, Error> {
     match run {
-        Some(run) => Ok(folders::relative(&naming::find(
-            &context.project,
-            run,
-            context.today(),
-        )?)),
+        Some(run) => {
+            let found = naming::find(&context.project, run, context.today())?;
+            Ok(folders::relative(&found))
+        }
         None => changed(context),
     }
 }

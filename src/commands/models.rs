@@ -139,12 +139,10 @@ pub fn models(context: &Context<'_>, arguments: &ModelsArgs) -> Result<Outcome, 
     });
     let rows: Vec<Row<'_>> = rows.collect();
     let json: Vec<Value> = rows.iter().map(Row::json).collect();
+    let text = columns::folded(&text(&rows), context.reporter.columns(), HANG);
     Ok(Outcome {
         warnings,
-        ..Outcome::shown(
-            columns::folded(&text(&rows), context.reporter.columns(), HANG),
-            json!({"schema": 1, "models": json}),
-        )
+        ..Outcome::shown(text, json!({"schema": 1, "models": json}))
     })
 }
 

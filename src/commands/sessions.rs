@@ -52,10 +52,8 @@ pub fn list<F: SessionForm>(
 ) -> Result<Outcome, Failure> {
     let sessions = store::<F>(context, agent, home, days).list()?;
     let zone = *context.clock.now().offset();
-    Ok(Outcome::shown(
-        text::<F>(&sessions, zone, context.reporter.columns()),
-        SessionStore::<F>::json(&sessions),
-    ))
+    let text = text::<F>(&sessions, zone, context.reporter.columns());
+    Ok(Outcome::shown(text, SessionStore::<F>::json(&sessions)))
 }
 
 /// Opens a settings file in the user's editor, then validates the result with `check`.

@@ -309,12 +309,8 @@ fn parse(content: &[u8]) -> Result<Accounts, Misplaced> {
     let place = name?.flatten().map_or(Some(0), |name: String| {
         accounts.iter().position(|account| account.name == name)
     });
-    let unknown = || {
-        at.problem(
-            active.unwrap_or(json),
-            "`active` names no account of the list",
-        )
-    };
+    let problem = "`active` names no account of the list";
+    let unknown = || at.problem(active.unwrap_or(json), problem);
     Ok(Accounts {
         active: place.ok_or_else(unknown)?,
         accounts,

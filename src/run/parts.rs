@@ -112,13 +112,8 @@ impl Parts {
         let files = self.files[range.clone()].iter();
         let words = grouped((self.share() / 2).min(MAX_WORDS));
         let note = format!("{}. Write at most {words} words.\n", self.described(step));
-        let codebase = files.flat_map(Rolled::parts).collect();
-        self.prompt(
-            CONSISTENCY_PART,
-            note,
-            self.outline(range),
-            ("codebase", codebase),
-        )
+        let codebase = ("codebase", files.flat_map(Rolled::parts).collect());
+        self.prompt(CONSISTENCY_PART, note, self.outline(range), codebase)
     }
 
     /// The query that joins the findings of all parts.
@@ -127,12 +122,8 @@ impl Parts {
             let (part, shown) = (self.described(&step), cut(text, self.share()));
             format!("--- {part} ---\n{shown}{}", line_end(&shown))
         });
-        self.prompt(
-            CONSISTENCY_JOIN,
-            String::new(),
-            self.outline(&(0..0)),
-            ("findings", findings.collect()),
-        )
+        let (outline, findings) = (self.outline(&(0..0)), ("findings", findings.collect()));
+        self.prompt(CONSISTENCY_JOIN, String::new(), outline, findings)
     }
 
     /// Describes a part: `Part 1 of 3: 12 files, about 3,400 tokens, from Cargo.toml to src/lib.rs`.

@@ -414,10 +414,8 @@ fn painted(line: &str, part: Range<usize>, pieces: &Pieces) -> Vec<Span<'static>
     for (end, class) in pieces.iter().chain(&rest) {
         let to = (*end).min(part.end);
         if let Some(text) = line.get(from..to).filter(|text| !text.is_empty()) {
-            spans.push(Span::styled(
-                text.to_owned(),
-                code_style(class.unwrap_or("p")),
-            ));
+            let style = code_style(class.unwrap_or("p"));
+            spans.push(Span::styled(text.to_owned(), style));
             from = to;
         }
     }

@@ -173,10 +173,8 @@ pub fn present(event: &Event) -> Option<Shown> {
             log: folder,
         } => {
             let summary = Part::Markdown(summary.clone());
-            Shown::spared(
-                "Done",
-                std::iter::once(summary).chain(log(folder)).collect(),
-            )
+            let body = std::iter::once(summary).chain(log(folder));
+            Shown::spared("Done", body.collect())
         }
         Event::Failed {
             error,

@@ -112,10 +112,7 @@ impl Look {
             // Leave out text that a progress bar has overwritten.
             Some(line) if !line.is_empty() => {
                 let line = truncated(line, width).into_owned();
-                Line::from(vec![
-                    Span::raw(INDENT),
-                    Span::styled(line, Style::new().dim()),
-                ])
+                indented(INDENT, Span::styled(line, Style::new().dim()).into())
             }
             _ => Line::default(),
         });
@@ -125,10 +122,8 @@ impl Look {
     /// Lays out a change as the question about it does.
     fn change(self, diff: &str) -> Vec<Line<'static>> {
         let columns = self.width.saturating_sub(INDENT.len()).max(1);
-        let rows = numbered(
-            diff,
-            CONTEXT[usize::from(self.folding != Folding::Unfolded)],
-        );
+        let context = CONTEXT[usize::from(self.folding != Folding::Unfolded)];
+        let rows = numbered(diff, context);
         let rows = rows.into_iter().flat_map(|(line, style)| {
             let pieces = broken(&line, columns, HANG).into_iter();
             pieces.map(move |piece| Line::styled(format!("{INDENT}{piece}"), style))
@@ -147,10 +142,7 @@ impl Look {
         let rows = lines.flat_map(|line| {
             let style = diff_style(line, !all);
             let text = folded(&one_line(line), Some(columns), HANG);
-            let row = |row: &str| {
-                let row = Span::styled(row.to_owned(), style);
-                Line::from(vec![Span::raw(indent), row])
-            };
+            let row = |row: &str| indented(indent, Span::styled(row.to_owned(), style).into());
             text.split('\n').map(row).collect::<Vec<_>>()
         });
         bounded(rows.collect(), limit, indent)

@@ -119,12 +119,8 @@ impl Transport for Stdio<'_> {
     fn open(&mut self, _deadline: Deadline<'_>) -> Result<(), Failed> {
         self.program = None;
         self.received.clear();
-        let started = PipedProgram::start_supervised(
-            &self.words,
-            &self.env,
-            self.own.as_deref(),
-            &self.interrupt,
-        );
+        let (words, own) = (&self.words, self.own.as_deref());
+        let started = PipedProgram::start_supervised(words, &self.env, own, &self.interrupt);
         self.program =
             Some(started.map_err(|error| self.failed(&format!("cannot be started: {error}")))?);
         Ok(())

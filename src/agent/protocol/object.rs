@@ -36,10 +36,8 @@ pub fn read(reply: &str) -> Result<Map<String, Value>, Fault> {
         return Err(Fault::at(above + 1, problem));
     }
     let no_object = |line, problem: &str| {
-        Fault::at(
-            above + line,
-            format!("the reply is no JSON object: {problem}"),
-        )
+        let problem = format!("the reply is no JSON object: {problem}");
+        Fault::at(above + line, problem)
     };
     let mut values = serde_json::Deserializer::from_str(text).into_iter();
     let object = match values.next() {

@@ -57,12 +57,9 @@ pub struct ToolCalls {
 
 impl Protocol for ToolCalls {
     fn offer(&self, tools: &Toolbox<'_>) -> Offer {
+        let described = descriptions::described(tools, self.keys);
         Offer {
-            instructions: sections(
-                self.format,
-                &descriptions::described(tools, self.keys),
-                self.examples,
-            ),
+            instructions: sections(self.format, &described, self.examples),
             form: Form {
                 schema: Some(self.keys.reply_schema(tools)),
                 ..Form::default()

@@ -103,12 +103,8 @@ pub(super) fn preview_of(files: &dyn Files, proposed: Vec<Proposed>) -> Result<S
     let inside = proposed.iter().filter_map(Proposed::edit);
     files.check(inside.collect())?;
     let changes = proposed.into_iter().map(|proposed| {
-        let path = proposed.place.named();
-        FileChange::of(
-            path,
-            proposed.before,
-            proposed.after.map(String::into_bytes),
-        )
+        let after = proposed.after.map(String::into_bytes);
+        FileChange::of(proposed.place.named(), proposed.before, after)
     });
     Ok(crate::sys::diff::text(&changes.collect::<Vec<_>>()))
 }

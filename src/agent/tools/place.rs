@@ -321,12 +321,9 @@ fn plain(relative: &Path, path: &str) -> Result<String, String> {
 /// The path of `resolved` relative to the root.
 fn below(root: &Path, resolved: &Path) -> io::Result<String> {
     let inside = resolved.strip_prefix(root).ok().and_then(Path::to_str);
-    inside.map(str::to_owned).ok_or_else(|| {
-        io::Error::new(
-            io::ErrorKind::PermissionDenied,
-            "it leads out of the project",
-        )
-    })
+    let problem = "it leads out of the project";
+    let leads_out = || io::Error::new(io::ErrorKind::PermissionDenied, problem);
+    inside.map(str::to_owned).ok_or_else(leads_out)
 }
 
 /// The message for a place that the system does not allow to be read.

@@ -23,6 +23,7 @@ use crate::edit::undo_log;
 use crate::exec::process::ProcessState;
 use crate::model::Provider;
 use crate::project::conventions::AGENTS_FILE;
+use crate::record::event::Event;
 use crate::record::mode::Mode;
 use crate::record::question::Question;
 use crate::record::todos::{Todo, TodoStatus};
@@ -344,11 +345,7 @@ impl Chat<'_, '_> {
     fn login(&mut self, argument: &str) -> Result<String, Failure> {
         let said = match argument {
             "" => self.choose_account()?,
-            argument => Some(login::log_in(
-                self.place.context,
-                argument,
-                self.provider(),
-            )?),
+            argument => Some(self.log_in(argument)?),
         };
         Ok(match said {
             Some(said) => self.reopen(said),
@@ -376,6 +373,11 @@ impl Chat<'_, '_> {
             "{told}; that has ended these background processes: {}",
             running.join(", ")
         )
+    }
+
+    fn log_in(&self, argument: &str) -> Result<Said, Failure> {
+        let context = self.place.context;
+        Ok(login::log_in(context, argument, self.provider())?)
     }
 
     /// Returns the vendor of the model if it has accounts, or else the usual one.
@@ -410,11 +412,7 @@ impl Chat<'_, '_> {
             return Ok(None);
         };
         if let Some(name) = accounts.names().nth(at) {
-            return Ok(Some(login::log_in(
-                self.place.context,
-                name,
-                self.provider(),
-            )?));
+            return Ok(Some(self.log_in(name)?));
         }
         let Typed::Line(key) = self.user.borrow_mut().secret(login::PROMPT)? else {
             return Ok(None);

@@ -83,12 +83,10 @@ pub fn dev(context: &Context<'_>, arguments: &DevArgs, stdin: Stdin) -> Result<O
     )?;
     let home = home(context, &DEV)?;
     let wants_screen = !options.is_headless() && !arguments.talk.plain;
-    with_user(
-        context,
-        stdin,
-        wants_screen.then_some(&*home),
-        |context, open| serve(context, options, open),
-    )
+    let screen = wants_screen.then_some(&*home);
+    with_user(context, stdin, screen, |context, open| {
+        serve(context, options, open)
+    })
 }
 
 /// Works on one request, or on those that the user enters at the terminal.
@@ -202,12 +200,9 @@ impl Talker for Developer<'_, '_> {
     }
 
     fn choose_model(&mut self, name: &str) -> Result<(), Failure> {
-        Ok(place::choose_model(
-            &mut self.place,
-            self.context,
-            self.options,
-            name,
-        )?)
+        let (context, options) = (self.context, self.options);
+        place::choose_model(&mut self.place, context, options, name)?;
+        Ok(())
     }
 
     fn obey(

@@ -27,12 +27,8 @@ pub fn open<'c>(context: &'c Context<'c>, options: &AgentOptions) -> Result<Work
     for end in models.warnings(context) {
         context.warn(end);
     }
-    let kept = kept(
-        context,
-        options,
-        (&DEV, &home),
-        settings.session_retention_days,
-    )?;
+    let days = settings.session_retention_days;
+    let kept = kept(context, options, (&DEV, &home), days)?;
     let window = Some(context_limit(&settings, &models));
     let (tries, timeout) = (settings.max_retries, Some(settings.command_timeout));
     let limits = LimitsRecord {

@@ -278,13 +278,9 @@ impl Orchestration<'_, '_> {
             env: self.run.env(),
         };
         self.run.work(|conversation: &mut Conversation| {
-            conversation.history = initial_messages(
-                &self.place.task,
-                &settings.parent_branch_id,
-                &settings.project_name,
-                &settings.workspace_dir,
-                begun,
-            );
+            let (branch, project) = (&*settings.parent_branch_id, &*settings.project_name);
+            let place = [branch, project, &settings.workspace_dir];
+            conversation.history = initial_messages(&self.place.task, place, begun);
             Ok(agent.work_on(conversation, None)?.words)
         })?;
         Ok(())
@@ -406,9 +402,9 @@ fn take_up(specialists: &Specialists<'_>) -> Result<Value, Error> {
         Err(ToolError::Fatal(error)) => return Err(error.into()),
     };
     let kept = &specialists.lineage.borrow().kept;
+    let (reviews, latest) = (kept.iterations, &kept.latest_branch_id);
     Ok(
-        json!({"reviews": kept.iterations, "branches": kept.branches, "last_run": last,
-        "latest_branch_id": kept.latest_branch_id}),
+        json!({"reviews": reviews, "branches": kept.branches, "last_run": last, "latest_branch_id": latest}),
     )
 }
 

@@ -24,9 +24,7 @@ const BEGUN: &str = "An earlier run has begun this work: `begun` has its branche
 /// what an earlier run has begun, if there is one.
 pub fn initial_messages(
     task: &str,
-    branch: &str,
-    project: &str,
-    workspace: &str,
+    [branch, project, workspace]: [&str; 3],
     begun: Option<Value>,
 ) -> Vec<HistoryMessage> {
     let mut first = json!({"task": task, "parent_branch_id": branch, "project_name": project,
@@ -86,7 +84,7 @@ mod tests {
 
     #[test]
     fn the_conversation_begins_with_the_task_as_json() {
-        let messages = initial_messages("say \"hi\"\n", "b0", "demo", "/w", None);
+        let messages = initial_messages("say \"hi\"\n", ["b0", "demo", "/w"], None);
         let sent = as_text(&messages);
         assert_eq!(
             sent[0].to_string(),

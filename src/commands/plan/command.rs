@@ -75,12 +75,10 @@ pub fn plan(context: &Context<'_>, arguments: &PlanArgs, stdin: Stdin) -> Result
     )?;
     let home = home(context, &PLAN)?;
     let wants_screen = !options.is_headless() && !arguments.talk.plain;
-    with_user(
-        context,
-        stdin,
-        wants_screen.then_some(&*home),
-        |context, open| in_sessions(context, arguments, options, &home, open),
-    )
+    let screen = wants_screen.then_some(&*home);
+    with_user(context, stdin, screen, |context, open| {
+        in_sessions(context, arguments, options, &home, open)
+    })
 }
 
 /// Works on one request, or on the requests that the user types at the terminal, in one session after another.
@@ -143,12 +141,8 @@ fn in_session(
     let instructions = instructions::read(context.home(), root, context.redactor);
     let instructions = instructions.map_err(NotReady::of)?;
     let kept = resumed.map_or_else(open, Ok)?;
-    let chat = ChatLog::open(
-        &kept.session.borrow().chat_log(),
-        context.clock,
-        context.redactor,
-        context.reporter,
-    )?;
+    let path = kept.session.borrow().chat_log();
+    let chat = ChatLog::open(&path, context.clock, context.redactor, context.reporter)?;
     let mut context = context.with_reporter(&chat);
     context.sandbox.document = Some(kept.session.borrow().document(root));
     if user.is_none() && !is_resumed {

@@ -140,10 +140,8 @@ impl<'c> Stages<'_, 'c, '_> {
             ..self.place.base.access(self.context)
         })
         .run(&arguments);
-        listed.map_or_else(
-            |_| String::new(),
-            |listed| format!("\n\n# Project Files\n\n{}", bounded(&listed.text, TREE)),
-        )
+        let told = |text: &str| format!("\n\n# Project Files\n\n{}", bounded(text, TREE));
+        listed.map_or_else(|_| String::new(), |listed| told(&listed.text))
     }
 
     /// Executes the open steps in order until one fails.

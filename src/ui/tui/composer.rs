@@ -287,10 +287,8 @@ impl Composer {
         let code =
             PLACEHOLDERS.start + u32::try_from(self.attachments.len()).unwrap_or(u32::MAX / 2);
         // When the plane is full, after about thirty thousand pastes, insert the text itself.
-        match (
-            char::from_u32(code).filter(|_| PLACEHOLDERS.contains(&code)),
-            attachment,
-        ) {
+        let placeholder = char::from_u32(code).filter(|_| PLACEHOLDERS.contains(&code));
+        match (placeholder, attachment) {
             (Some(placeholder), attachment) => {
                 self.attachments.push(attachment);
                 self.buffer.insert(&placeholder.to_string());

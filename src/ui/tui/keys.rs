@@ -221,10 +221,10 @@ fn character(bytes: &[u8], is_settled: bool) -> Parsed {
             };
             let there = &bytes[..length.min(bytes.len())];
             return match std::str::from_utf8(there) {
-                Ok(text) => Parsed::Whole(
-                    text.chars().next().map(|c| key(KeyCode::Char(c), none)),
-                    length,
-                ),
+                Ok(text) => {
+                    let c = text.chars().next();
+                    Parsed::Whole(c.map(|c| key(KeyCode::Char(c), none)), length)
+                }
                 // The character is incomplete.
                 Err(error) if error.error_len().is_none() && !is_settled => Parsed::Open,
                 Err(_) => Parsed::Whole(None, 1),

@@ -568,10 +568,9 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
         let is_shown =
             self.lend(|| pager.is_some_and(|pager| pager.show(&text, Some(&interrupt))))?;
         if !is_shown {
-            self.app.hint(
-                "there is no pager that stays open: set `PAGER` to one, or install `less`",
-                self.now(),
-            );
+            let problem =
+                "there is no pager that stays open: set `PAGER` to one, or install `less`";
+            self.app.hint(problem, self.now());
         }
         Ok(())
     }

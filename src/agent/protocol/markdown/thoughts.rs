@@ -27,11 +27,8 @@ pub fn behind_thoughts(mut text: &str) -> Option<&str> {
 /// When a thought has no end, or may end within a response.
 pub fn spoken(text: &str) -> Result<Vec<ReplyLine<'_>>, Fault> {
     let endless = |line| {
-        let fault = Fault::at(
-            line,
-            "all from here on is thought, since no `</think>` follows",
-        );
-        fault.with_remedy("end your thoughts, and reply")
+        let problem = "all from here on is thought, since no `</think>` follows";
+        Fault::at(line, problem).with_remedy("end your thoughts, and reply")
     };
     let rest = behind_thoughts(text).ok_or_else(|| endless(1))?;
     let thought = text.get(..text.len() - rest.len()).unwrap_or_default();
@@ -43,11 +40,11 @@ pub fn spoken(text: &str) -> Result<Vec<ReplyLine<'_>>, Fault> {
     if let Some(at) = ahead.iter().rposition(ends_thought) {
         // A response with a malformed header is not a thought: the tag may be part of its file.
         if ahead.iter().take(at).any(ReplyLine::names_a_tool) {
-            return Err(Fault::at(
-                lines.get(at).map_or(1, |line| line.number),
-                "it cannot be told whether this ends a thought or is part of what is written above",
-            )
-            .with_remedy("end your thoughts before you write a response"));
+            let line = lines.get(at).map_or(1, |line| line.number);
+            let problem =
+                "it cannot be told whether this ends a thought or is part of what is written above";
+            let fault = Fault::at(line, problem);
+            return Err(fault.with_remedy("end your thoughts before you write a response"));
         }
         lines.drain(..at);
         if let Some(first) = lines.first_mut() {

@@ -212,10 +212,8 @@ fn write_decision(decision: &PlanDecision, alternatives: &str, decided: &str) ->
     let others = Some((alternatives, others)).filter(|(_, others)| !others.is_empty());
     let fields = [("Rationale", joined(&decision.rationale))];
     let time = (decided, write_time(decision.timestamp));
-    write_entry(
-        &decision.title,
-        fields.into_iter().chain(others).chain([time]),
-    )
+    let fields = fields.into_iter().chain(others).chain([time]);
+    write_entry(&decision.title, fields)
 }
 
 fn write_log_entry(entry: &LogEntry) -> String {

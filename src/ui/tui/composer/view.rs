@@ -73,19 +73,12 @@ impl Composer {
         let at = row_of(&rows, cursor);
         let first = (at + 1).saturating_sub(text_rows);
         let text = self.buffer.text();
-        let is_shell = text.starts_with('!');
-        let style = if is_shell {
-            theme::WARNING
+        let (sign, style) = if text.starts_with('!') {
+            ("!", theme::WARNING)
         } else {
-            theme::ACCENT
+            (">", theme::ACCENT)
         };
-        buf.set_stringn(
-            area.x,
-            top,
-            if is_shell { "!" } else { ">" },
-            area.width.into(),
-            style,
-        );
+        buf.set_stringn(area.x, top, sign, area.width.into(), style);
         if text.is_empty() && self.aside.is_none() {
             let room = usize::from(area.width.saturating_sub(SIGN));
             buf.set_stringn(area.x + SIGN.min(area.width), top, HINT, room, theme::DIM);

@@ -90,11 +90,8 @@ impl QuestionDialog {
             cause if is_long && !cause.is_empty() => format!(": {}", cause.join("; ")),
             _ => String::new(),
         };
-        let mut lines = broken(
-            &format!("because it {}{cause}", reasons.join(", ")),
-            columns,
-            HANG,
-        );
+        let reason = format!("because it {}{cause}", reasons.join(", "));
+        let mut lines = broken(&reason, columns, HANG);
         lines.truncate(REASON);
         lines
     }
@@ -181,10 +178,8 @@ impl QuestionDialog {
         }
         rows.push(row);
         if !is_short {
-            rows.push(Line::styled(
-                format!("←→ Enter choose | {CANCEL}"),
-                theme::DIM,
-            ));
+            let keys = format!("←→ Enter choose | {CANCEL}");
+            rows.push(Line::styled(keys, theme::DIM));
         }
         rows
     }
