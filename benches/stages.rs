@@ -16,8 +16,8 @@ use std::time::Duration;
 
 use code_commit::Redactor;
 use code_commit::measured::{
-    App, Composer, ComposerOptions, Entry, Event, LogEntry, Message, PlanDocument, Role,
-    SharedMode, ToScreen, ToolEnd, ToolUse, Usd, find, parse, read_findings,
+    App, Composer, ComposerOptions, Entry, Event, LogEntry, Message, PlanDocument, ReplyFormat,
+    Role, Sent, SharedMode, ToScreen, ToolEnd, ToolUse, Usd, find, read, read_findings,
 };
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -45,6 +45,7 @@ fn parsing(criterion: &mut Criterion) {
     let reply: String = (0..SIZE / body.len())
         .map(|n| format!("^^^src/f{n}\n{body}^^^end\n"))
         .collect();
+    let parse = |reply: &str| read(reply, ReplyFormat::Whole, &|_| Sent::Missing);
     let mut group = criterion.benchmark_group("parse");
     group
         .throughput(Throughput::Bytes(reply.len() as u64))
