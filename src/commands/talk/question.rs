@@ -71,11 +71,10 @@ pub fn show(context: &Context<'_>, question: &Question, preview: Option<&str>) {
         context.reporter.event(&Event::Shown(subject));
     }
     if let Some(preview) = preview.map(str::to_owned) {
-        let is_diff = preview.contains("\n@@ ");
-        let shown = if is_diff {
-            Event::ShownDiff
-        } else {
-            Event::Shown
+        // Only the program's own question, which names no tool, comes with plain lines.
+        let shown = match question.tool.as_str() {
+            "" => Event::Shown,
+            _ => Event::ShownDiff,
         };
         context.reporter.event(&shown(preview));
     }
