@@ -6,6 +6,7 @@ use crate::commands::agent_run::NOTHING_TO_COMPACT;
 use crate::commands::last::Spent;
 use crate::commands::talk::slash::Slash;
 use crate::record::orchestration::OrchestrationStatus;
+use crate::record::run_files::ORCHESTRATE;
 use crate::run::context::Context;
 use crate::run::past::history::{self, PastRun, UnrecordedState};
 use crate::sys::error::Error;
@@ -73,8 +74,8 @@ impl WaitingRun<'_> {
     }
 }
 
-/// Returns the earlier orchestrations that have ended before they were complete, newest first, each with its folder and a one-line
-/// description.
+/// Returns the earlier orchestrations that have ended before they were complete, newest first, each with its folder and
+/// a line about it.
 ///
 /// # Errors
 /// When they cannot be read.
@@ -89,7 +90,7 @@ pub fn resumable(context: &Context<'_>) -> Result<Vec<(String, String)>, Error> 
             (status != OrchestrationStatus::Completed).then(|| status.word())
         }
     };
-    let runs = history::latest(project)?.filter(|run| run.workflow() == "orchestrate");
+    let runs = history::latest(project)?.filter(|run| run.workflow() == ORCHESTRATE);
     let found = runs.filter_map(|run| {
         let began = run.began().with_timezone(context.clock.now().offset());
         let (began, state) = (began.format("%Y-%m-%d %H:%M"), state(&run)?);
