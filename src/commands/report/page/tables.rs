@@ -63,7 +63,7 @@ pub fn shown(escaper: HtmlEscaper<'_>, table: &Table, links: (&str, usize)) -> M
         .map(|row| row.bar[0].saturating_add(row.bar[1]));
     let most = bars.max().filter(|most| *most > 0);
     html! {
-        div.scroll { table.tasks {
+        div.scroll { table class={ "tasks " (table.bars) } {
             thead { tr {
                 @for name in &table.texts { th scope="col" { (name) } }
                 @for name in &table.numbers { th.n scope="col" { (name) } }
