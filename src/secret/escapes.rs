@@ -14,18 +14,36 @@ const ESCAPES: &str = concat!(
     r"|\x1b[ -/]*[0-~]",
 );
 
+/// Pattern for colours and cursor movements, none of which has room for words.
+const STYLES: &str = r"(?:\x1b\[|\u{9b})[0-9:;?]*[A-Za-z]|\x1b\([0B]";
+
+static ESCAPE: LazyLock<Regex> = LazyLock::new(|| compiled(ESCAPES));
+static STYLE: LazyLock<Regex> = LazyLock::new(|| compiled(STYLES));
+
 #[expect(
     clippy::expect_used,
-    reason = "the pattern is a constant, which the tests compile"
+    reason = "the patterns are constants, which the tests compile"
 )]
-static ESCAPE: LazyLock<Regex> = LazyLock::new(|| Regex::new(ESCAPES).expect("a valid pattern"));
+fn compiled(pattern: &str) -> Regex {
+    Regex::new(pattern).expect("a valid pattern")
+}
 
 /// Removes terminal escape sequences from `text`.
 pub(crate) fn without_escapes(text: &str) -> Cow<'_, str> {
+    without(&ESCAPE, text)
+}
+
+/// Removes colours and cursor movements from `text`, for people. Titles, links and the like stay: what looks like one
+/// may be a part of a command.
+pub(crate) fn without_styles(text: &str) -> Cow<'_, str> {
+    without(&STYLE, text)
+}
+
+fn without<'t>(pattern: &LazyLock<Regex>, text: &'t str) -> Cow<'t, str> {
     if has_any(text) {
-        ESCAPE.replace_all(text, "")
+        pattern.replace_all(text, "")
     } else {
-        Cow::Borrowed(text)
+        text.into()
     }
 }
 

@@ -3,7 +3,7 @@
 //! Guarantees that nothing in a block moves the cursor, and that no wrapped line exceeds its width, whatever
 //! the text; wide characters count by their width on a terminal.
 
-use crate::secret::escapes::without_escapes;
+use crate::secret::escapes::without_styles;
 use crate::sys::numbers::counted;
 use crate::sys::text::{is_deceptive, text_width};
 
@@ -56,7 +56,7 @@ pub fn limited(mut lines: Vec<String>, limit: usize) -> Vec<String> {
 pub fn visible(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let (mut marks, mut last, mut column) = (0, 0, 0);
-    for c in without_escapes(text).replace("\r\n", "\n").chars() {
+    for c in without_styles(text).replace("\r\n", "\n").chars() {
         let c = match c {
             '\t' => {
                 let blanks = TAB - column % TAB;

@@ -12,7 +12,7 @@ pub(crate) mod input;
 
 mod annotations;
 mod blocks;
-mod change;
+pub(crate) mod change;
 mod console;
 pub(crate) mod json;
 pub(crate) mod lent;

@@ -32,7 +32,7 @@ fn requests_come_from_a_pipe_and_its_end_ends_the_talk() {
     run.says(&["> see @notes.txt", "Again.", "More."]);
     assert!(said(&server.messages()[2]["messages"][0]).contains("hi"));
     let run = chat.typed(PLAIN, "").exits(0);
-    assert_eq!(run.stdout, "nothing was asked for\n");
+    assert_eq!(run.stdout, "there is no session to go on with\n");
     server.assert_clean();
 }
 
@@ -68,6 +68,29 @@ fn what_is_asked_is_answered_by_a_line() {
     }
     let permissions = chat.project.read(PERMISSIONS);
     assert!(permissions.contains("write_file"), "{permissions}");
+}
+
+#[test]
+fn nothing_of_what_is_allowed_is_hidden() {
+    let hidden = "\u{1b}]0;'; touch by-command; : '\u{7}\u{1b}[;. /x";
+    let long = "x".repeat(300);
+    let (chat, _server) = ChatProject::scripted([
+        call(
+            "execute_command",
+            json!({"command": format!("echo {long}; : '{hidden}'")}),
+        ),
+        call(
+            "write_file",
+            json!({"path": "b.sh", "content": format!("\t: '{hidden}'\n")}),
+        ),
+        say("As you like."),
+    ]);
+    let run = chat.typed(PLAIN, "go on\nno\nno\n").exits(0);
+    let shown = "<U+001B>]0;'; touch by-command; : '<U+0007><U+001B>[;. /x";
+    run.says(&[
+        &format!("{long}; : '{shown}'"),
+        &format!("+    : '{shown}'"),
+    ]);
 }
 
 #[test]

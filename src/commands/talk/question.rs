@@ -8,6 +8,7 @@ use crate::record::question::{Question, Verdict};
 use crate::run::context::Context;
 use crate::sys::error::Error;
 use crate::sys::text::without_ci_commands;
+use crate::ui::change::seen;
 use crate::ui::input::{Typed, User};
 use crate::ui::tui::CommandHint;
 
@@ -63,14 +64,16 @@ pub fn permission(
     Ok(question.verdict(&answer.unwrap_or_default()))
 }
 
-/// Shows by lines what a question is about.
+/// Shows by lines what a question is about, with every character that cannot be seen by its number: what the user allows
+/// is done as it was shown.
 pub fn show(context: &Context<'_>, question: &Question, preview: Option<&str>) {
+    let whole = |text: &str| seen(&text.replace('\t', "    "));
+    let subject = whole(&question.subject);
     // The sentence may have only the beginning.
-    if !question.sentence.contains(&question.subject) {
-        let subject = question.subject.clone();
+    if !question.sentence.contains(&subject) {
         context.reporter.event(&Event::Shown(subject));
     }
-    if let Some(preview) = preview.map(str::to_owned) {
+    if let Some(preview) = preview.map(whole) {
         // Only the program's own question, which names no tool, comes with plain lines.
         let shown = match question.tool.as_str() {
             "" => Event::Shown,

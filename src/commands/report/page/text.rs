@@ -5,7 +5,7 @@
 //! recognised.
 
 use crate::secret::Redactor;
-use crate::secret::escapes::without_escapes;
+use crate::secret::escapes::without_styles;
 use crate::sys::numbers::grouped;
 use crate::sys::text::{cut, printable};
 
@@ -31,7 +31,7 @@ impl<'r> HtmlEscaper<'r> {
     /// make code read differently from how it runs.
     pub fn text(self, text: &str) -> String {
         let text = self.redactor.text(text);
-        let text = without_escapes(&text).replace('\u{feff}', "\u{fffd}");
+        let text = without_styles(&text).replace('\u{feff}', "\u{fffd}");
         printable(&text, &['\n', '\t'])
     }
 
@@ -93,10 +93,13 @@ mod tests {
         for (text, expected) in [
             ("a\n\tb", "a\n\tb"),
             ("\u{1b}[1;31merror\u{1b}[0m: x", "error: x"),
-            ("\u{1b}]8;;http://x\u{7}link\u{1b}]8;;\u{7}", "link"),
-            ("\u{1b}]0;title\u{1b}\\x", "x"),
+            (
+                "\u{1b}]8;;http://x\u{7}link",
+                "\u{fffd}]8;;http://x\u{fffd}link",
+            ),
+            ("\u{1b}]0;title\u{1b}\\x", "\u{fffd}]0;title\u{fffd}\\x"),
             ("\u{1b}(Bx\u{9b}2Ky", "xy"),
-            ("\u{1b}Pdata\u{1b}\\x", "x"),
+            ("\u{1b}Pdata\u{1b}\\x", "\u{fffd}Pdata\u{fffd}\\x"),
             ("a\0b\u{7f}\u{85}\r", "a\u{fffd}b\u{fffd}\u{fffd}\u{fffd}"),
             ("x\u{202e}y\u{2066}z", "x\u{fffd}y\u{fffd}z"),
             ("key: sk-key-\u{1b}[0m1234567890", "key: [REDACTED]90"),
