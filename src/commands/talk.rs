@@ -436,10 +436,11 @@ pub fn say(context: &Context<'_>, user: &User, words: &str) {
     }
 }
 
-/// Returns the outcome of a conversation that the user has ended; `session` is `None` if nothing was asked for.
+/// Returns the outcome of a conversation that the user has ended; `session` is `None` if nothing was asked for
+/// in the last one.
 pub fn left(session: Option<String>) -> Outcome {
     Outcome::said(session.map_or_else(
-        || "nothing was asked for".to_owned(),
+        || "there is no session to go on with".to_owned(),
         |id| format!("session {id}: `--resume` goes on with it"),
     ))
 }

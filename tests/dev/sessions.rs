@@ -478,7 +478,7 @@ fn a_session_in_which_nothing_was_asked_for_is_none() {
         ("!ls\n", "`!` runs no command here"),
     ] {
         let run = agent.typed(&[], typed).exits(0).says(&[told]);
-        assert_eq!(run.stdout, "nothing was asked for\n");
+        assert_eq!(run.stdout, "there is no session to go on with\n");
     }
     agent.run(&["--resume", "-p", "x"]).exits(2);
 }

@@ -126,7 +126,7 @@ fn the_commands_of_all_agents_have_an_answer_before_a_task_and_in_it() {
     let within = "/help\n/cost\n/undo\n/diff\n/model x\n/clear\n/compact it\n/resume 1\nyes\n";
     let run = orchestra.given(&[], &format!("{before}{within}")).exits(0);
     let resume = format!("`dev-agent --resume logs/{}", run.folder);
-    run.says(&[
+    let run = run.says(&[
         "nothing was spent yet",
         "nothing in this project was changed: the agents work on branches of the server\n",
         "there is nothing to clear: each task is a run of its own",
@@ -141,6 +141,9 @@ fn the_commands_of_all_agents_have_an_answer_before_a_task_and_in_it() {
     ]);
     let told = orchestra.sent(1).pop().unwrap()["content"].to_string();
     assert!(told.contains("yes") && !told.contains("/cost"), "{told}");
+    // They are no answers, neither in the record nor in what is told of the run.
+    let record: Value = serde_json::from_str(&run.logged("agent.json")).unwrap();
+    assert_eq!(record["answers"], serde_json::json!(["yes"]));
 }
 
 #[test]
@@ -162,8 +165,9 @@ fn a_run_that_its_user_has_left_is_gone_on_with_by_a_command() {
     assert_eq!(report["task"], "Add a flag.");
     assert_eq!(report["branches"][0]["id"], branch(1));
     // What is complete is not offered.
-    let run = orchestra.given(&[], "/resume\n/exit\n").exits(2);
-    run.says(&["interrupted      Add a flag.\n"]);
+    let run = orchestra.given(&[], "/resume\n\n/exit\n").exits(0);
+    let run = run.says(&["interrupted      Add a flag.\n"]);
+    assert_eq!(run.stdout, "nothing was asked for\n");
 }
 
 #[test]
@@ -296,7 +300,7 @@ fn another_model_can_be_chosen_until_there_is_a_task() {
         .shows("`gpt-5` is asked from now on")
         .shows("● gpt-5 ")
         .types("/exit\r");
-    assert_eq!(screen.ends().1, 2);
+    assert_eq!(screen.ends().1, 0);
 }
 
 #[test]

@@ -496,31 +496,42 @@ impl AgentRun<'_> {
         }
     }
 
-    /// Returns the user's answer to this prompt.
+    /// Returns the user's answer to this prompt, and records it.
     pub fn answer(&self, prompt: &str) -> Result<Option<String>, Error> {
         self.answer_to(prompt, prompt)
     }
 
-    /// Returns the user's answer to a question that has already been shown.
+    /// Returns the user's answer to a question that has already been shown, and records it.
     fn answer_to(&self, question: &str, prompt: &str) -> Result<Option<String>, Error> {
-        let answer = match &self.setup.answers {
-            AnswerSource::Nowhere | AnswerSource::Permissions(_) => None,
-            AnswerSource::Recorded(answers) => {
-                let question = self.context.redactor.text(question);
-                answers.borrow_mut().to(&question)
-            }
-            AnswerSource::Typed(input) => {
-                let mut input = input.borrow_mut();
-                input.forget_typed_ahead();
-                input.line(prompt)?.answer()?
-            }
-        };
+        let answer = self.typed(question, prompt)?;
         self.heard(question, prompt, answer.as_deref())?;
         Ok(answer)
     }
 
+    /// Returns what the user types at a prompt, without recording it; `None` if there is nobody, or they type nothing.
+    ///
+    /// # Errors
+    /// If the user interrupts it, or no input can be read.
+    pub fn typed(&self, question: &str, prompt: &str) -> Result<Option<String>, Error> {
+        match &self.setup.answers {
+            AnswerSource::Nowhere | AnswerSource::Permissions(_) => Ok(None),
+            AnswerSource::Recorded(answers) => {
+                let question = self.context.redactor.text(question);
+                Ok(answers.borrow_mut().to(&question))
+            }
+            AnswerSource::Typed(input) => {
+                let mut input = input.borrow_mut();
+                input.forget_typed_ahead();
+                Ok(input.line(prompt)?.answer()?)
+            }
+        }
+    }
+
     /// Records a question and the answer that the user gave at `prompt`.
-    fn heard(&self, question: &str, prompt: &str, answer: Option<&str>) -> Result<(), Error> {
+    ///
+    /// # Errors
+    /// If the record cannot be written.
+    pub fn heard(&self, question: &str, prompt: &str, answer: Option<&str>) -> Result<(), Error> {
         self.context.reporter.event(&Event::Heard {
             question: prompt.to_owned(),
             answer: answer.map(str::to_owned),

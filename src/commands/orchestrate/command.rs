@@ -97,7 +97,10 @@ pub fn orchestrate(
     // Without a home directory there is no history to keep, and line-based input is enough.
     let home = (!is_plain).then(|| home(context, &DEV).ok()).flatten();
     with_user(context, stdin, home.as_deref(), |context, open| {
-        let mut place = OrchestratePlace::open(context, arguments, task, stdin, open)?;
+        let place = OrchestratePlace::open(context, arguments, task, stdin, open)?;
+        let Some(mut place) = place else {
+            return Ok(Outcome::said("nothing was asked for"));
+        };
         place.settings.begun = begun.cloned().or(place.settings.begun);
         carry_out(context, &place, arguments.timeout)
     })
@@ -333,11 +336,12 @@ impl Orchestration<'_, '_> {
     /// Asks the user to reply to the model; `None` if they do not.
     fn answer(&self, specialists: &Specialists<'_>) -> Result<Option<String>, Error> {
         let ask = || {
-            let answer = self.run.answer(PROMPT)?;
+            let answer = self.run.typed(PROMPT, PROMPT)?;
             Ok::<_, Error>(answer.map_or(Typed::End, Typed::Line))
         };
         let obey = |command: Slash, _: &str| {
             if command == Slash::Exit {
+                self.run.heard(PROMPT, PROMPT, Some("/exit"))?;
                 let signal = Signal::Int;
                 return Err(AgentError::Interrupted(Interrupted { signal }).into());
             }
@@ -353,12 +357,12 @@ impl Orchestration<'_, '_> {
             });
             Ok(ControlFlow::<Infallible, _>::Continue(said))
         };
-        Ok(
-            match question::asked(self.context, AT_QUESTION, ask, obey)? {
-                ControlFlow::Continue(typed) => typed.answer().ok().flatten(),
-                ControlFlow::Break(never) => match never {},
-            },
-        )
+        let answer = match question::asked(self.context, AT_QUESTION, ask, obey)? {
+            ControlFlow::Continue(typed) => typed.answer().ok().flatten(),
+            ControlFlow::Break(never) => match never {},
+        };
+        self.run.heard(PROMPT, PROMPT, answer.as_deref())?;
+        Ok(answer)
     }
 
     /// Has the work published if that is enabled and the work is done or has hit the limit of reviews or time. Returns

@@ -28,8 +28,7 @@ use crate::run::selection::{self, ModelKey, Models, SelectedModel};
 use crate::run::{agent_models, sending};
 use crate::sys::error::Error;
 use crate::sys::files::{self, Links, MIB, PathError};
-use crate::sys::interrupt::{Interrupted, Signal};
-use crate::ui::input::{InputError, OpenUser, Typed, User};
+use crate::ui::input::{InputError, OpenUser, User};
 use crate::ui::tui::Status;
 
 /// The prompt for the task.
@@ -66,7 +65,8 @@ pub struct OrchestratePlace<'c> {
 }
 
 impl<'c> OrchestratePlace<'c> {
-    /// Reads everything from the configuration, or from the run to replay. Without a `given` task, the user is asked.
+    /// Reads everything from the configuration, or from the run to replay. Without a `given` task, the user is asked;
+    /// `None` if they leave.
     ///
     /// # Errors
     /// If something is missing or wrong, or no task is given.
@@ -76,10 +76,10 @@ impl<'c> OrchestratePlace<'c> {
         given: Option<String>,
         stdin: Stdin,
         open: OpenUser<'_>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Option<Self>, Error> {
         let choice = &arguments.choice();
         if let Some(recording) = selection::find_recording(context, choice)? {
-            return Self::replayed(context, choice, &recording);
+            return Self::replayed(context, choice, &recording).map(Some);
         }
         let mut missing = NotReady::default();
         missing.note_env_file(context);
@@ -114,9 +114,10 @@ impl<'c> OrchestratePlace<'c> {
                 let user = RefCell::new(open()?);
                 match typed_task(context, &user, arguments, &mut models)? {
                     ControlFlow::Continue(task) => (task, Some(user)),
-                    ControlFlow::Break(work) => {
+                    ControlFlow::Break(Some(work)) => {
                         return Self::resumed(context, *work, stdin, (open, user));
                     }
+                    ControlFlow::Break(None) => return Ok(None),
                 }
             }
         };
@@ -142,7 +143,7 @@ impl<'c> OrchestratePlace<'c> {
             begun: None,
         };
         let (address, token) = config.mcp;
-        Ok(Self {
+        Ok(Some(Self {
             limits: LimitsRecord::new(spec.context_window, TRIES, MOST_LOOPS, None),
             models,
             task,
@@ -151,7 +152,7 @@ impl<'c> OrchestratePlace<'c> {
             user,
             server: McpSource::Server(address, token),
             recorded: None,
-        })
+        }))
     }
 
     /// Goes on with the earlier run that the user has chosen.
@@ -160,12 +161,14 @@ impl<'c> OrchestratePlace<'c> {
         (arguments, task, begun): BegunRun,
         stdin: Stdin,
         (open, user): (OpenUser<'_>, User),
-    ) -> Result<Self, Error> {
+    ) -> Result<Option<Self>, Error> {
         context.notice(format!("the run goes on: {task}"));
         let user = Cell::new(Some(user.into_inner()));
         let open = || user.take().map_or_else(open, Ok);
         let mut place = Self::open(context, &arguments, Some(task), stdin, &open)?;
-        place.settings.begun = Some(begun);
+        if let Some(place) = &mut place {
+            place.settings.begun = Some(begun);
+        }
         Ok(place)
     }
 
@@ -241,7 +244,7 @@ fn models<'c>(
 }
 
 /// Asks the user for the task; until they give it, they can choose another of the `models`. Breaks off with an earlier
-/// run if they choose to go on with that.
+/// run if they choose to go on with that, or with nothing if they leave.
 ///
 /// # Errors
 /// If no task is given.
@@ -250,7 +253,7 @@ fn typed_task<'c>(
     user: &User,
     arguments: &OrchestrateArgs,
     models: &mut Models<'c>,
-) -> Result<ControlFlow<Box<BegunRun>, String>, Error> {
+) -> Result<ControlFlow<Option<Box<BegunRun>>, String>, Error> {
     stand(user, &models.first.spec);
     user.borrow_mut().say(GREETING);
     let ask = || {
@@ -260,26 +263,21 @@ fn typed_task<'c>(
     let mut arguments = arguments.clone();
     let obey = |command: Slash, argument: &str| -> Result<_, Error> {
         Ok(ControlFlow::Continue(match command {
-            Slash::Exit => return Err(InputError::Blank.into()),
+            Slash::Exit => return Ok(ControlFlow::Break(None)),
             Slash::Model => switch_model(context, user, &mut arguments, models, argument)?,
             Slash::Resume => match chosen_run(context, user, &arguments, argument)? {
-                Ok(work) => return Ok(ControlFlow::Break(work)),
+                Ok(work) => return Ok(ControlFlow::Break(Some(work))),
                 Err(said) => said,
             },
             command => before_task(command).to_owned(),
         }))
     };
-    match question::asked(context, slash::AT_REQUEST, ask, obey)? {
-        ControlFlow::Break(work) => Ok(ControlFlow::Break(work)),
-        ControlFlow::Continue(Typed::Line(task)) if !task.trim().is_empty() => {
-            Ok(ControlFlow::Continue(task))
-        }
-        ControlFlow::Continue(Typed::Line(_) | Typed::End) => Err(InputError::Blank.into()),
-        ControlFlow::Continue(Typed::Interrupted) => {
-            let signal = Signal::Int;
-            Err(Interrupted { signal }.into())
-        }
-    }
+    let task = match question::asked(context, slash::AT_REQUEST, ask, obey)? {
+        ControlFlow::Break(work) => return Ok(ControlFlow::Break(work)),
+        ControlFlow::Continue(typed) => typed.answer()?,
+    };
+    let task = task.filter(|task| !task.trim().is_empty());
+    Ok(ControlFlow::Continue(task.ok_or(InputError::Blank)?))
 }
 
 /// Switches to the model of this name, or to the one that the user chooses; returns the message for the user.

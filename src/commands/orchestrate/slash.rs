@@ -47,12 +47,7 @@ pub struct WaitingRun<'r> {
 impl WaitingRun<'_> {
     /// Returns the answer to a command.
     pub fn told(&self, command: Slash) -> String {
-        let Self {
-            log,
-            model,
-            branch,
-            spent,
-        } = self;
+        let (log, model, branch, spent) = (self.log, self.model, self.branch, &self.spent);
         let resume = format!("`dev-agent --resume {log}");
         match command {
             Slash::Cost => {
