@@ -100,16 +100,21 @@ impl Painter<'_> {
         let sign = ["\u{274c}", "\u{2705}"][usize::from(record.exit.code == 0)];
         self.title(&format!("## code-commit: {sign}"), &record.exit.name);
         self.line(&format!("{}.", story.headline));
+        for sentence in &story.about {
+            self.line(sentence);
+        }
         let names: Vec<_> = story.facts.iter().map(|fact| fact.0).collect();
         let values: Vec<_> = story.facts.iter().map(block::value).collect();
         self.table(&Table::new(&names, &[], "", [Row::new(values, [])], 1));
-        for section in story.sections.iter().chain(&story.changes) {
+        for section in &story.sections {
             self.section("###", section);
         }
-        if let Some(last) = story.steps.last() {
+        if !story.steps.is_empty() {
             self.title("###", "Calls");
             self.table(&story.calls);
-            self.section("###", last);
+        }
+        for section in story.changes.iter().chain(story.steps.last()) {
+            self.section("###", section);
         }
         self.page += &format!("Full record: `{}`\n", story.folder);
     }
