@@ -18,6 +18,16 @@ pub enum EditKind {
     Remove,
 }
 
+impl EditKind {
+    /// The new content; `None` if the file is removed.
+    pub fn content(&self) -> Option<&str> {
+        match self {
+            Self::Write(content) => Some(content),
+            Self::Remove => None,
+        }
+    }
+}
+
 /// An edit as requested in the reply; its path is untrusted text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileEdit {

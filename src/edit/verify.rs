@@ -77,13 +77,8 @@ impl VerifiedEdits {
 
     /// The paths, with the new content of files to write; `None` for files to remove.
     pub fn all(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
-        self.edits.iter().map(|VerifiedEdit { edit, .. }| {
-            let content = match &edit.kind {
-                EditKind::Write(content) => Some(content.as_str()),
-                EditKind::Remove => None,
-            };
-            (edit.path.as_str(), content)
-        })
+        let edits = self.edits.iter().map(|VerifiedEdit { edit, .. }| edit);
+        edits.map(|edit| (edit.path.as_str(), edit.kind.content()))
     }
 
     /// The paths of files to write, with their content.
@@ -383,10 +378,7 @@ impl PathPolicy {
             Some(_) => files::read(&path, Links::Refused, LARGEST_COMPARED)?,
             None => Vec::new(),
         };
-        let new = match &edit.kind {
-            EditKind::Write(new) => new,
-            EditKind::Remove => "",
-        };
+        let new = edit.kind.content().unwrap_or_default();
         let old = String::from_utf8_lossy(&old);
         let changed = self.protection.changed(&edit.path, &old, new);
         Ok(changed.map(|pointer| {

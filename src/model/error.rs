@@ -549,7 +549,8 @@ fn detail(message: Option<&str>) -> String {
     message.map_or(String::new(), |message| format!(": {}", one_line(message)))
 }
 
-fn after_tries(count: u32) -> String {
+/// Tells how often something was tried, unless it was once.
+pub(crate) fn after_tries(count: u32) -> String {
     match count {
         0 | 1 => String::new(),
         _ => format!(" (after {count} tries)"),

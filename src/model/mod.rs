@@ -38,6 +38,7 @@ mod wire;
 pub(crate) use crate::sys::http::endpoint::{Endpoint, EndpointProblem, Proxies};
 pub use azure::{azure_spec, is_plain as is_plain_in_url};
 pub(crate) use catalogue::retired;
+pub(crate) use error::after_tries;
 pub(crate) use error::human_duration;
 pub use error::{ModelError, Setup, VendorError};
 pub use http::HttpModel;

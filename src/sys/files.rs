@@ -59,6 +59,11 @@ impl PathError {
     }
 }
 
+/// Returns whether the path is a directory itself, not a link to one.
+pub(crate) fn is_directory(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|found| found.is_dir())
+}
+
 /// Returns whether two paths currently lead to the same file or directory.
 pub(crate) fn is_same(one: &Path, other: &Path) -> bool {
     let identity = |path: &Path| path.metadata().map(|found| (found.dev(), found.ino())).ok();

@@ -7,6 +7,7 @@ use miette::Diagnostic;
 use serde_json::{Value, json};
 
 use super::message::RpcError;
+use crate::model::after_tries;
 use crate::secret::Redactor;
 use crate::sys::interrupt::Interrupted;
 use crate::sys::text::{cut, one_line};
@@ -401,13 +402,6 @@ fn not_recorded(asked: &str, recorded: Option<&str>) -> String {
                 "by its `mcp.jsonl`, the recorded run asked for {recorded} here, not for {asked}"
             )
         }
-    }
-}
-
-fn after_tries(count: u32) -> String {
-    match count {
-        0 | 1 => String::new(),
-        _ => format!(" (after {count} tries)"),
     }
 }
 

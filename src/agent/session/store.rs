@@ -146,7 +146,7 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
             return !is_missing(&self.file(id));
         }
         let names = self.names().unwrap_or_default();
-        names.iter().any(|name| name == id) && is_directory(&self.path.join(id))
+        names.iter().any(|name| name == id) && files::is_directory(&self.path.join(id))
     }
 
     /// Opens a session.
@@ -293,7 +293,7 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
     fn summary(&self, id: String) -> Option<SessionSummary> {
         let path = self.file(&id);
         let shown = if F::IS_FOLDER {
-            Some(self.path.join(&id)).filter(|folder| is_directory(folder))?
+            Some(self.path.join(&id)).filter(|folder| files::is_directory(folder))?
         } else {
             path.clone()
         };
@@ -455,10 +455,6 @@ pub(super) fn is_missing(path: &Path) -> bool {
 /// The modification time of a path.
 pub(super) fn modified_at(path: &Path) -> Option<DateTime<Utc>> {
     Some(path.symlink_metadata().ok()?.modified().ok()?.into())
-}
-
-fn is_directory(path: &Path) -> bool {
-    path.symlink_metadata().is_ok_and(|found| found.is_dir())
 }
 
 /// The description of a session folder without a session file.

@@ -6,7 +6,7 @@ use super::run::AgentRun;
 use crate::agent::tool::ToolError;
 use crate::agent::tools::files::{Files, PathEdit};
 use crate::edit::error::ApplyError;
-use crate::edit::{EditKind, LossGuard, ParsedReply, PathPolicy, VerifiedEdits, VerifyError};
+use crate::edit::{LossGuard, ParsedReply, PathPolicy, VerifiedEdits, VerifyError};
 use crate::record::event::Event;
 use crate::sys::diff::{self, FileChange};
 use crate::sys::files::IfThere as _;
@@ -60,10 +60,7 @@ impl Files for AgentRun<'_> {
 /// is treated as missing.
 fn diff_of(edits: &[PathEdit], before: impl Iterator<Item = Option<Vec<u8>>>) -> Option<String> {
     let changes = edits.iter().zip(before).map(|((path, kind), before)| {
-        let after = match kind {
-            EditKind::Write(content) => Some(content.clone().into_bytes()),
-            EditKind::Remove => None,
-        };
+        let after = kind.content().map(|text| text.as_bytes().to_vec());
         FileChange::of(path.clone(), before, after)
     });
     let diff = diff::text(&changes.collect::<Vec<_>>());

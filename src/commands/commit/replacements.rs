@@ -2,7 +2,7 @@
 //!
 //! Reads files that the run has changed, and their saved states.
 
-use crate::edit::{self, EditKind, Sent, VerifiedEdits};
+use crate::edit::{self, Sent, VerifiedEdits};
 use crate::run::active::Run;
 use crate::run::present::PresentFile;
 use crate::run::resumption::PastApplied;
@@ -45,10 +45,8 @@ impl Replacements {
     pub fn remember_reply(&mut self, applied: &PastApplied, tree: &RunTree<'_>) {
         let parsed = edit::read(&applied.reply, applied.format, &|_| Sent::NotShown);
         let edits = parsed.edits.into_iter();
-        self.files.extend(edits.map(|edit| match edit.kind {
-            EditKind::Write(content) => (edit.path, Some(content)),
-            EditKind::Remove => (edit.path, None),
-        }));
+        self.files
+            .extend(edits.map(|edit| (edit.path, edit.kind.content().map(str::to_owned))));
         for edit in parsed.unlocated {
             let now = present(tree, &edit.path);
             self.files.insert(edit.path, now);

@@ -487,7 +487,7 @@ impl Attempt<'_> {
         sarif::verify_places(&mut record, &folder.clone);
         let spent = spent_in(&folder.project)?;
         // A build may have put a link there.
-        if is_directory(&folder.project.logs()) {
+        if files::is_directory(&folder.project.logs()) {
             self.report()?;
             remove(&folder.log)?;
             rename(&folder.project.logs(), &folder.log)?;
@@ -570,7 +570,7 @@ fn costs_in(project: &Project, cost: fn(&Step) -> Option<Usd>) -> Result<Micros,
 
 /// Gives the runs' folders to the clone, or takes them from it.
 fn move_log(from: &Path, to: &Path) -> Result<(), Error> {
-    let is_there = is_directory(from) && to.symlink_metadata().is_err();
+    let is_there = files::is_directory(from) && to.symlink_metadata().is_err();
     if is_there { rename(from, to) } else { Ok(()) }
 }
 
@@ -578,13 +578,9 @@ fn rename(from: &Path, to: &Path) -> Result<(), Error> {
     Ok(fs::rename(from, to).map_err(PathError::of("write", to))?)
 }
 
-fn is_directory(path: &Path) -> bool {
-    path.symlink_metadata().is_ok_and(|found| found.is_dir())
-}
-
 /// Removes a file or a directory, if it is there.
 fn remove(path: &Path) -> Result<(), Error> {
-    let removed = if is_directory(path) {
+    let removed = if files::is_directory(path) {
         fs::remove_dir_all(path)
     } else {
         fs::remove_file(path)

@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 use super::folders::{names, relative};
 use super::past_step::PastStep;
 use crate::edit::changes::{Before, ChangeLog, kept_path};
-use crate::edit::{self, Digest, EditKind, Sent, undo_log};
+use crate::edit::{self, Digest, Sent, undo_log};
 use crate::model::{Purpose, ReplyFormat, StepId};
 use crate::project::Project;
 use crate::record::choice::ChoiceRecord;
@@ -453,10 +453,7 @@ fn apply(files: &mut FileStates, reply: &str, format: ReplyFormat) -> Vec<FileCh
     }
     let edits = parsed.edits.into_iter().filter_map(|edit| {
         let before = files.get(&edit.path).cloned().flatten();
-        let after = match edit.kind {
-            EditKind::Write(content) => Some(content.into_bytes()),
-            EditKind::Remove => None,
-        };
+        let after = edit.kind.content().map(|text| text.as_bytes().to_vec());
         let change = file_change(&edit.path, before, after)?;
         files.insert(edit.path, change.after.clone());
         Some(change)

@@ -9,7 +9,7 @@ use std::fs::File;
 use super::history::{MAX_TEXT, PastRun};
 use crate::edit::changes::{ChangeLog, kept_path, vault};
 use crate::edit::undo_log::UndoLogError;
-use crate::edit::{self, Digest, EditKind, Rejection, Sent};
+use crate::edit::{self, Digest, Rejection, Sent};
 use crate::model::ReplyFormat;
 use crate::project::Project;
 use crate::record::run_files::{self, Artifact};
@@ -124,7 +124,10 @@ impl Recomputed {
                 let is_it = |state: &&Vec<u8>| {
                     let parsed = read(&|other| sent(Some(*state).filter(|_| other == path)));
                     let mut edits = parsed.edits.into_iter();
-                    edits.any(|edit| edit.path == path && is_state(log, path, content(&edit.kind)))
+                    edits.any(|edit| {
+                        edit.path == path
+                            && is_state(log, path, edit.kind.content().map(str::as_bytes))
+                    })
                 };
                 states.find(is_it)
             };
@@ -135,7 +138,7 @@ impl Recomputed {
                 return Err(NotRecomputed::Rejected { path, rejection });
             }
             for edit in parsed.edits {
-                let content = content(&edit.kind).map(<[u8]>::to_vec);
+                let content = edit.kind.content().map(|text| text.as_bytes().to_vec());
                 let Some(change) = log.files.get(&edit.path) else {
                     continue;
                 };
@@ -168,13 +171,6 @@ impl Recomputed {
 fn is_state(log: &ChangeLog, path: &str, content: Option<&[u8]>) -> bool {
     let change = log.files.get(path);
     change.is_some_and(|change| change.after.contains(&content.map(Digest::of)))
-}
-
-fn content(edit: &EditKind) -> Option<&[u8]> {
-    match edit {
-        EditKind::Write(content) => Some(content.as_bytes()),
-        EditKind::Remove => None,
-    }
 }
 
 fn sent(state: Option<&Vec<u8>>) -> Sent {
