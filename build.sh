@@ -15,7 +15,8 @@ RUSTDOCFLAGS="-D warnings" step cargo doc --locked --no-deps --document-private-
 step sh tests/plain_build.sh
 # All programs' tests side by side, but what it passes over in silence is a test that was skipped.
 if [ -n "${NO_SKIPPED_TESTS-}" ] && cargo nextest --version >/dev/null 2>&1; then
-    step cargo nextest run --locked --no-fail-fast
+    # Twice as many as there are processors: they wait for servers and the disk as long as they compute.
+    step cargo nextest run --locked --no-fail-fast --test-threads $(($(getconf _NPROCESSORS_ONLN) * 2))
 else
     step cargo test --locked
 fi
