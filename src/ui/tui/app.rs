@@ -86,8 +86,9 @@ pub struct App {
     engine: EngineState,
     /// Submissions to send when the engine is idle.
     queue: VecDeque<Submission>,
-    /// True while a stop is in progress, after which queued submissions wait for the user to send them.
-    is_stopping: bool,
+    /// While a stop is in progress: the number of submissions that waited when it was asked for. After it, these wait
+    /// for the user to send them, or another one behind them.
+    stopping: Option<usize>,
     call: CallProgress,
     times: CallTimes,
     /// The time until which a second Escape stops the work.
@@ -153,7 +154,7 @@ impl App {
                 let is_agents = question.may_redirect;
                 self.transcript.asked();
                 let mut dialog = Dialog::question(question, preview.as_deref());
-                if self.is_stopping && is_agents {
+                if self.stopping.is_some() && is_agents {
                     // The agent waits for this question but is to stop, so close it as the user would.
                     let closed = dialog.key(KeyEvent::from(KeyCode::Esc));
                     let closed = closed.map(ScreenEffect::Send);
@@ -185,15 +186,15 @@ impl App {
         (self.dialog, self.held) = (Some(dialog), None);
     }
 
-    /// Ends the work on the last submission and, unless the user has stopped it, sends the next one in the queue.
+    /// Ends the work on the last submission and sends the next one in the queue, unless the user has stopped the work
+    /// and has sent nothing since.
     fn settled(&mut self) -> Vec<ScreenEffect> {
         self.transcript.settle();
         (self.engine, self.wait, self.armed) = (EngineState::Idle, None, None);
         self.hint.take_if(|(hint, _)| hint == STOPPING);
-        if std::mem::take(&mut self.is_stopping) {
-            Vec::new()
-        } else {
-            self.send_next()
+        match self.stopping.take() {
+            Some(waited) if self.queue.len() <= waited => Vec::new(),
+            _ => self.send_next(),
         }
     }
 

@@ -167,7 +167,7 @@ impl App {
 
     fn stop(&mut self) -> Vec<ScreenEffect> {
         self.say(STOPPING);
-        self.is_stopping = true;
+        self.stopping = Some(self.queue.len());
         vec![ScreenEffect::Stop]
     }
 

@@ -216,6 +216,15 @@ fn what_is_sent_after_a_stop_goes_behind_what_waits() {
 }
 
 #[test]
+fn what_is_sent_after_a_stop_is_sent_though_the_agent_was_still_ending() {
+    let mut app = app();
+    typed(&mut app, "first");
+    control(&mut app, 'c');
+    assert_eq!(typed(&mut app, "second"), []);
+    assert_eq!(app.tell(ToScreen::Settled, at(0)), [line("second")]);
+}
+
+#[test]
 fn a_long_paste_is_one_piece_in_the_transcript_too() {
     let mut app = app();
     app.typed_ahead(&"a line\n".repeat(300));
