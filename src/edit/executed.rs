@@ -3,6 +3,7 @@
 //!
 //! Defines one table of names. A reply may change these files; the user is warned.
 
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
 /// Reason given for files that run with the tests or checks.
@@ -56,24 +57,25 @@ const EXECUTED: [(&str, &str); 6] = [
 
 /// Returns the occasion on which the file at `path` runs code, judged by its name; `None` if it does not.
 pub fn runs_code(path: &str) -> Option<&'static str> {
-    let path = format!("/{}", path.to_ascii_lowercase());
-    let mut found = PATTERNS.iter().filter(|(part, _)| match part.as_str() {
-        directory if directory.ends_with('/') => path.contains(directory),
-        end => path.ends_with(end),
-    });
-    found.next().map(|(_, when)| *when)
+    let path = path.to_ascii_lowercase();
+    let (directories, name) = path.rsplit_once('/').unwrap_or(("", &path));
+    let parent = directories.rsplit('/').next().unwrap_or_default();
+    let ends = [name.to_owned(), format!("{parent}/{name}")];
+    let inside = directories.split('/').map(|name| format!("{name}/"));
+    let extensions = name
+        .match_indices('.')
+        .map(|(at, _)| format!("*{}", &name[at..]));
+    let patterns = ends.into_iter().chain(inside).chain(extensions);
+    patterns
+        .into_iter()
+        .find_map(|pattern| OCCASIONS.get(&pattern).copied())
 }
 
-/// The patterns in lower case, as parts of a path that begins with `/`, each with its occasion.
-static PATTERNS: LazyLock<Vec<(String, &str)>> = LazyLock::new(|| {
-    let part = |pattern: &str| match pattern.strip_prefix('*') {
-        Some(extension) => extension.to_ascii_lowercase(),
-        None => format!("/{}", pattern.to_ascii_lowercase()),
-    };
-    EXECUTED
-        .iter()
-        .flat_map(|(when, all)| all.split_ascii_whitespace().map(|one| (part(one), *when)))
-        .collect()
+/// The occasion of each pattern, which is in lower case.
+static OCCASIONS: LazyLock<HashMap<String, &str>> = LazyLock::new(|| {
+    let patterns = |all: &'static str| all.split_ascii_whitespace().map(str::to_ascii_lowercase);
+    let with_occasion = |(when, all)| patterns(all).map(move |pattern| (pattern, when));
+    EXECUTED.into_iter().flat_map(with_occasion).collect()
 });
 
 #[cfg(test)]

@@ -1,6 +1,9 @@
 //! Detects new texts that use another edit format instead of the whole file. Pure.
 
-use memchr::{memchr_iter, memmem};
+use std::sync::LazyLock;
+
+use memchr::memchr_iter;
+use memchr::memmem::Finder;
 
 /// An edit format other than the whole file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -62,10 +65,13 @@ fn fenced(text: &str) -> Option<usize> {
 }
 
 fn marked(text: &str) -> Option<usize> {
-    const SIGNS: [&str; 4] = ["<<<<<<<", ">>>>>>>", "------- S", "+++++++ R"];
-    // Most texts contain no marker, so their lines need not be searched.
-    let has = |sign: &str| memmem::find(text.as_bytes(), sign.as_bytes()).is_some();
-    if !SIGNS.into_iter().any(has) {
+    /// Most texts contain none of these, so their lines need not be searched.
+    static SIGNS: LazyLock<[Finder<'_>; 4]> =
+        LazyLock::new(|| ["<<<<<<<", ">>>>>>>", "------- S", "+++++++ R"].map(Finder::new));
+    if !SIGNS
+        .iter()
+        .any(|sign| sign.find(text.as_bytes()).is_some())
+    {
         return None;
     }
     let is_mark = |line: &str| {

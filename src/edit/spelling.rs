@@ -116,7 +116,7 @@ pub fn protected_rule(path: &str, scope: PathScope) -> Option<Rule> {
 /// Folds a name as the most lenient file system would: compatibility forms resolved, invisible characters dropped
 /// (HFS+), lower case (APFS, NTFS), no alternate stream, no trailing dots or spaces (NTFS).
 pub fn fold(name: &str) -> String {
-    let mut folded: String = if name.is_ascii() {
+    let mut folded = if name.is_ascii() {
         name.to_ascii_lowercase()
     } else {
         let visible = name.nfkc().filter(|c| !is_ignorable(*c));
@@ -203,7 +203,7 @@ fn name_rule(name: &str) -> Option<Rule> {
 
 /// Returns whether Windows reserves the name for a device, whatever its extension.
 fn is_device(name: &str) -> bool {
-    let folded: String = name.nfkc().collect::<String>().to_ascii_lowercase();
+    let folded = fold(name);
     let stem = folded.split('.').next().unwrap_or_default();
     let base = stem.trim_end_matches(' ');
     let number = base.strip_prefix("com").or(base.strip_prefix("lpt"));
