@@ -1,6 +1,10 @@
 //! What models, files and commands say is data wherever it is printed.
 
+use std::iter;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixDatagram;
 use std::process::{Command, Stdio};
+use std::thread;
 
 use crate::support::agent::{AgentProject, PASS, reply};
 use crate::support::{Finished, ModelServer, TestProject, skipped};
@@ -223,4 +227,34 @@ fn a_diff_commands_no_ci_runner_that_is_known_of_and_is_exact_elsewhere() {
 fn diff_for(project: &TestProject, runner: &str) -> Finished {
     let output = project.command(&["diff"]).env(runner, "true").output();
     Finished::new(project, &["diff"], output.unwrap()).exits(0)
+}
+
+/// Programs that write to the same terminal or log tear a line in pieces otherwise.
+#[test]
+fn what_is_written_to_stderr_is_whole_lines() {
+    let project = TestProject::new();
+    for (arguments, part) in [
+        (&["demo"][..], "   build  build.sh\n"),
+        (&["log", "none"], "error: "),
+        (&["--model", "none", "Go."], "hint: "),
+    ] {
+        // Each message is one write.
+        let (reader, stderr) = UnixDatagram::pair().unwrap();
+        let end = stderr.try_clone().unwrap();
+        let reader = thread::spawn(move || {
+            let mut bytes = vec![0; 1 << 16];
+            let next = || match reader.recv(&mut bytes).unwrap() {
+                0 => None,
+                length => Some(String::from_utf8_lossy(&bytes[..length]).into_owned()),
+            };
+            iter::from_fn(next).collect::<Vec<_>>()
+        });
+        let mut command = project.command(arguments);
+        command.stdout(Stdio::null()).stderr(OwnedFd::from(stderr));
+        command.status().unwrap();
+        end.send(&[]).unwrap();
+        let writes = reader.join().unwrap();
+        assert!(writes.iter().all(|text| text.ends_with('\n')), "{writes:?}");
+        assert!(writes.iter().any(|text| text.contains(part)), "{writes:?}");
+    }
 }

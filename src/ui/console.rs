@@ -6,7 +6,7 @@
 mod stdout;
 
 use std::fmt::Display;
-use std::io::{self, Write as _};
+use std::io;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -23,6 +23,7 @@ use super::options::{CiRunner, ConsoleOptions, OutputFormat};
 use super::paint::{colored_stat, paint, painted, size};
 use super::present::{self, Part, Shown, present};
 use super::spinner::{Spinner, dollars, tokens};
+use super::stderr;
 use super::steps::{Look, Steps};
 use crate::model::Tier;
 use crate::model::price::Usd;
@@ -207,12 +208,8 @@ impl<'r> Output<'r> {
     /// Prints a line to stderr, above the spinner if one is shown. The label is the program's own and may be
     /// coloured; the text may be untrusted.
     fn print(&self, label: &str, text: &str) {
-        let text = self.printable(text);
-        let write = || {
-            // A closed stderr does not end the run.
-            let _ = writeln!(io::stderr(), "{label}{text}");
-        };
-        self.spinner.suspend(write);
+        self.spinner
+            .print(&format!("{label}{}\n", self.printable(text)));
     }
 
     /// Shows the findings of a report beside the code, if the CI runner can.
@@ -220,8 +217,7 @@ impl<'r> Output<'r> {
         if self.options.annotates && !findings.is_empty() {
             self.spinner.stop();
             for command in annotations(findings, self.redactor) {
-                // A closed stderr does not end the run.
-                let _ = writeln!(io::stderr(), "{command}");
+                stderr::print(&(command + "\n"));
             }
         }
     }
@@ -478,9 +474,7 @@ impl Output<'_> {
             return;
         }
         let line = |line| painted(line, self.options.colors.stderr) + "\n";
-        let text = self.commanding_nobody(lines.iter().map(line).collect());
-        // A closed stderr does not end the run.
-        let _ = io::stderr().write_all(text.as_bytes());
+        stderr::print(&self.commanding_nobody(lines.iter().map(line).collect()));
     }
 
     /// Prints text without a label.
@@ -506,9 +500,7 @@ impl Output<'_> {
         let [title, body] = texts.map(|text| self.redactor.text(&text).into_owned());
         let lines = blocks::plain(&title, &body);
         let text = lines.iter().map(|line| format!("{line}\n")).collect();
-        let text = self.commanding_nobody(text);
-        // A closed stderr does not end the run.
-        let _ = io::stderr().write_all(text.as_bytes());
+        stderr::print(&self.commanding_nobody(text));
     }
 
     fn warning(&self, text: &str) {
@@ -527,9 +519,7 @@ impl Output<'_> {
             return;
         }
         let stat = self.printable(&stat.text(WIDTH));
-        let stat = colored_stat(&stat, |text, style| self.paint(text, style));
-        // A closed stderr does not end the run.
-        let _ = io::stderr().write_all(stat.as_bytes());
+        stderr::print(&colored_stat(&stat, |text, style| self.paint(text, style)));
     }
 
     /// Prints the reason for the failure and the run's folder, for the user and for the program that reads

@@ -7,7 +7,7 @@ mod hidden;
 
 use std::cell::RefCell;
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Read, Write as _};
+use std::io::{self, BufRead as _, BufReader, Read};
 use std::os::fd::AsFd;
 
 use rustix::event::PollFlags;
@@ -17,6 +17,7 @@ use self::hidden::HiddenEcho;
 use crate::record::question::{Question, Verdict};
 use crate::sys::interrupt::{Interrupt, Interrupted, Signal};
 use crate::sys::text::{line_of, printable};
+use crate::ui::stderr;
 use crate::ui::tui::{CommandHint, Menu, Status, Submission};
 
 /// The maximum length of a line, in bytes.
@@ -223,7 +224,7 @@ impl<R: Read> LineReader for Lines<R> {
         let end = if is_piped { "\n" } else { "" };
         let shown = format!("{}{end}", printable(prompt, &['\n']));
         // A user can still answer even if the prompt cannot be written.
-        let _ = io::stderr().write_all(shown.as_bytes());
+        stderr::print(&shown);
         match (self.read(), &self.person) {
             // A persistent signal cannot be cleared.
             (Err(InputError::Interrupted(_)), Some(interrupt)) if interrupt.take() > 0 => {
@@ -253,7 +254,7 @@ impl<R: Read> LineReader for Lines<R> {
         let typed = self.line(prompt);
         drop(hidden);
         // The user's newline was not echoed either.
-        let _ = io::stderr().write_all(b"\n");
+        stderr::print("\n");
         typed
     }
 

@@ -3,9 +3,10 @@
 //! Touches stderr, which must be a terminal. Texts are printed unchanged: callers must remove keys and anything that
 //! moves the cursor.
 
-use std::io::{self, Write as _};
+use std::io;
 
 use super::paint::size;
+use super::stderr;
 use crate::sys::text::truncated;
 
 /// Width of a terminal whose width is unknown, in columns.
@@ -35,14 +36,14 @@ impl LiveLines {
         for line in lines {
             text += &format!("{}\x1b[K\r\n", truncated(line, room));
         }
-        print(&format!("{text}\x1b[J"));
+        stderr::print(&format!("{text}\x1b[J"));
         self.drawn = lines.len();
     }
 
     /// Removes the lines, so that something else can be printed there.
     pub fn clear(&mut self) {
         if self.drawn > 0 {
-            print(&format!("{}\x1b[J", self.back()));
+            stderr::print(&format!("{}\x1b[J", self.back()));
             self.drawn = 0;
         }
     }
@@ -54,9 +55,4 @@ impl LiveLines {
             drawn => format!("\r\x1b[{drawn}A"),
         }
     }
-}
-
-fn print(text: &str) {
-    // A closed stderr does not end the work.
-    let _ = io::stderr().write_all(text.as_bytes());
 }

@@ -25,6 +25,7 @@ pub(crate) mod pager;
 mod paint;
 pub(crate) mod present;
 mod spinner;
+mod stderr;
 mod stdout;
 mod steps;
 pub mod syntax;

@@ -3,7 +3,7 @@
 //! Touches stderr, which must be a terminal, from its own thread. Texts are printed unchanged: callers must
 //! remove keys and anything that moves the cursor.
 
-use std::io::{self, Write as _};
+use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -11,6 +11,7 @@ use std::time::Duration;
 use ratatui::style::Style;
 
 use super::paint::{paint, size};
+use super::stderr;
 use crate::model::price::Usd;
 use crate::model::usage::Usage;
 use crate::sys::numbers::{counted, elapsed, grouped};
@@ -26,6 +27,9 @@ const SLOW_TICK: Duration = Duration::from_secs(1);
 const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 /// The number of columns left free for the `^C` that a terminal echoes, which would otherwise wrap.
 const ECHO: usize = 4;
+
+/// Clears the line.
+const CLEAR: &str = "\r\x1b[K";
 
 /// Shows the current activity.
 #[derive(Debug, Default)]
@@ -76,8 +80,8 @@ impl Activity {
         }
     }
 
-    /// Draws the line over the previous one.
-    fn draw(&self) {
+    /// Returns the line, to be drawn over the previous one.
+    fn line(&self) -> String {
         let columns = size(io::stderr()).map_or(80, |(_, columns)| columns);
         let columns = columns.saturating_sub(ECHO);
         let frame = FRAMES[self.ticks % FRAMES.len()];
@@ -89,14 +93,8 @@ impl Activity {
             printed if printed.is_empty() || room == 0 => String::new(),
             printed => format!("  {}", paint(&printed, Style::new().dim())),
         };
-        // A closed stderr does not end the run.
-        let _ = io::stderr().write_all(format!("\r{line}{printed}\x1b[K").as_bytes());
+        format!("\r{line}{printed}\x1b[K")
     }
-}
-
-/// Clears the line.
-fn clear() {
-    let _ = io::stderr().write_all(b"\r\x1b[K");
 }
 
 impl Turning {
@@ -108,7 +106,7 @@ impl Turning {
     fn turn(&self) {
         let mut state = self.lock();
         while let Some(now) = &mut state.activity {
-            now.draw();
+            stderr::print(&now.line());
             let tick = now.tick;
             let is_going = |state: &mut SpinnerState| state.activity.is_some();
             let waited = self.changed.wait_timeout_while(state, tick, is_going);
@@ -147,7 +145,7 @@ impl Spinner {
     pub fn beside(&self, line: String) {
         if let Some(activity) = &mut self.0.lock().activity {
             activity.printed = line;
-            activity.draw();
+            stderr::print(&activity.line());
         }
     }
 
@@ -181,23 +179,19 @@ impl Spinner {
         }
     }
 
-    /// Clears the line while `write` uses the terminal.
-    pub fn suspend(&self, write: impl FnOnce()) {
+    /// Prints lines above the current activity.
+    pub fn print(&self, lines: &str) {
         let state = self.0.lock();
-        if state.activity.is_some() {
-            clear();
-        }
-        write();
-        if let Some(activity) = &state.activity {
-            activity.draw();
-        }
+        let moving = state.activity.as_ref().map(Activity::line);
+        let above = moving.as_ref().map_or("", |_| CLEAR);
+        stderr::print(&format!("{above}{lines}{}", moving.unwrap_or_default()));
     }
 
     /// Stops the animation and clears the line.
     pub fn stop(&self) {
         let mut state = self.0.lock();
         if state.activity.take().is_some() {
-            clear();
+            stderr::print(CLEAR);
             self.0.changed.notify_all();
         }
     }

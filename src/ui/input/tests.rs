@@ -1,5 +1,6 @@
 //! Lines and prompts as they are typed or piped. Reads from pipes of its own.
 
+use std::io::Write as _;
 use std::os::unix::net::UnixStream;
 
 use super::*;

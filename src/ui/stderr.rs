@@ -1,0 +1,8 @@
+//! Standard error.
+
+use std::io::{self, Write as _};
+
+/// Writes text for a person at once, so that other programs' lines do not get into it. A closed stderr is not an error.
+pub fn print(text: &str) {
+    let _ = io::stderr().write_all(text.as_bytes());
+}
