@@ -22,19 +22,15 @@ use super::links::Links;
 use super::options::{CiRunner, ConsoleOptions, OutputFormat};
 use super::paint::{colored_stat, paint, painted, size};
 use super::present::{self, Part, Shown, present};
-use super::spinner::{Spinner, dollars, tokens};
+use super::spinner::Spinner;
 use super::stderr;
 use super::steps::{Look, Steps};
-use crate::model::Tier;
-use crate::model::price::Usd;
-use crate::model::usage::Usage;
-use crate::project::changed_files::EditsRecord;
 use crate::record::event::{Event, Reporter};
 use crate::record::finding::ReportFinding;
 use crate::secret::Redactor;
 use crate::sys::diff::Stat;
 use crate::sys::environment::Clock;
-use crate::sys::text::{self, first_lines, truncated};
+use crate::sys::text::{self, truncated};
 
 /// Reports events to the user at the terminal and to the program that reads stdout.
 pub struct Output<'r> {
@@ -58,8 +54,6 @@ pub struct Output<'r> {
 
 /// The width of a stat in columns, which is git's default without a terminal.
 const WIDTH: usize = 80;
-/// The maximum number of a reply's files listed by name.
-const LISTED: usize = 20;
 /// The indent of file names.
 const INDENT: &str = "            ";
 /// The maximum number of lines shown of a model's prose, or of a build's errors.
@@ -124,28 +118,36 @@ impl<'r> Output<'r> {
         }
     }
 
-    /// Prints a line of progress: what was done, and with what result.
-    fn line(&self, label: &str, style: Style, text: &str) {
-        self.spinner.stop();
-        if !self.options.quiet {
-            let label = self.paint(&format!("{label:>8}"), style);
-            self.print(&label, &format!("  {text}"));
+    /// Shows an event of a run: what takes a while with the spinner on a terminal, everything else as a line.
+    fn told(&self, event: &Event) {
+        let Some(shown) = present(event) else {
+            return;
+        };
+        // The step that is tried again goes on.
+        if !matches!(event, Event::Retrying { .. }) {
+            self.spinner.stop();
+        }
+        if self.is_moving() && matches!(event, Event::Asking { .. } | Event::Building { .. }) {
+            let text = self.printable(&shown.subject);
+            self.spinner.stage(&shown.verb, &text, &shown.aside);
+        } else if !self.options.quiet || matches!(event, Event::Uncontained { .. }) {
+            self.line(&shown);
         }
     }
 
-    /// Shows a step that takes a while: with the spinner on a terminal, otherwise as a line. Only the spinner
-    /// shows the `figures`.
-    fn step(&self, label: &str, text: &str, figures: &str) {
-        self.spinner.stop();
-        if self.options.quiet {
-            return;
+    /// Prints a line of progress, what was done and with what result, and the lines that belong to it.
+    fn line(&self, shown: &Shown) {
+        let label = match shown.verb.as_str() {
+            "" => String::new(),
+            verb => self.paint(&format!("{verb:>8}"), shown.style) + "  ",
+        };
+        self.print(&label, &shown.subject);
+        for part in &shown.body {
+            match part {
+                Part::Output(reasons) => self.reasons(reasons),
+                part => self.print(INDENT, &part.text()),
+            }
         }
-        if !self.options.terminal {
-            self.line(label, Style::new(), text);
-            return;
-        }
-        let text = self.printable(text);
-        self.spinner.stage(label, &text, figures);
     }
 
     /// Returns whether animation is possible: stderr is a terminal, and output is not quiet.
@@ -236,13 +238,9 @@ impl<'r> Output<'r> {
     }
 
     /// Prints the first lines of a build's errors.
-    fn reasons(&self, reasons: &[String]) {
-        if self.options.quiet {
-            return;
-        }
+    fn reasons(&self, reasons: &str) {
         // Clean before wrapping, which could split a key.
-        let text = self.printable(&reasons.join("\n"));
-        let text = folded(&text, Some(room()), 2);
+        let text = folded(&self.printable(reasons), Some(room()), 2);
         self.asides(text.lines().map(str::to_owned).collect());
     }
 
@@ -272,25 +270,6 @@ impl<'r> Output<'r> {
             None => self.print("", &text),
         }
     }
-
-    fn edits(&self, label: &str, verb: &str, edits: &EditsRecord) {
-        let (written, removed) = (edits.written.len(), edits.removed.len());
-        let text = format!("{written} {verb}, {removed} removed");
-        self.line(label, Style::new(), &text);
-        if self.options.quiet {
-            return;
-        }
-        let marked = |paths: &[String], mark| {
-            let marked = paths.iter().map(|path| format!("{path} ({mark})"));
-            marked.collect::<Vec<_>>()
-        };
-        let (removed, unchanged) = (&edits.removed, &edits.unchanged);
-        let unwritten = [marked(removed, "removed"), marked(unchanged, "unchanged")];
-        let paths = [&edits.written[..], &unwritten.concat()].concat();
-        for path in first_lines(paths, LISTED) {
-            self.print(INDENT, &path);
-        }
-    }
 }
 
 impl Reporter for Output<'_> {
@@ -314,24 +293,14 @@ impl Output<'_> {
     /// Shows an event to the user at the terminal.
     fn progress(&self, event: &Event) {
         match event {
-            Event::Started { log } => self.line("log", Style::new(), log),
-            Event::Asking {
-                step,
-                model,
-                prompt,
-                spent,
-            } => {
-                let prompt = prompt.as_ref().map(|size| format!("  {} in", size.text()));
-                let figures = format!("{}{}", prompt.unwrap_or_default(), dollars(*spent));
-                let asked = format!("{model} for {step}");
+            Event::Asking { step, .. } => {
                 let doing = present::doing(step);
                 self.is_agents_call
                     .store(doing.is_some(), Ordering::Relaxed);
                 match doing {
                     Some(doing) if self.is_decorated() => self.call(doing),
                     Some(_) if self.options.stderr_terminal => {}
-                    Some(_) => self.line("asking", Style::new(), &asked),
-                    None => self.step("asking", &asked, &figures),
+                    _ => self.told(event),
                 }
             }
             Event::Receiving {
@@ -340,54 +309,21 @@ impl Output<'_> {
                 spent,
                 ..
             } => self.spinner.update(*output_tokens, *thought_tokens, *spent),
-            Event::Retrying {
-                next_try,
-                wait,
-                reason,
-            } => {
-                let text = format!("{reason}; try {next_try} in {}", seconds(*wait));
-                if !self.options.quiet {
-                    self.print("   retry  ", &text);
-                }
-            }
             // The next event reports the answer.
             Event::Answered { .. }
                 if self.options.stderr_terminal && self.is_agents_call.load(Ordering::Relaxed) =>
             {
                 self.spinner.stop();
             }
-            Event::Answered {
-                model,
-                usage,
-                cost,
-                tier,
-                took,
-            } => self.answered(model, *usage, (*cost, *tier), *took),
             Event::Applied(_) if self.in_tool.load(Ordering::Relaxed) => {}
-            Event::Applied(edits) => self.edits("applied", "written", edits),
-            Event::PutBack(edits) => self.edits("undone", "put back", edits),
-            Event::Uncontained { reason } => {
-                let text = format!("none: {reason}; builds and commands can read the keys");
-                self.spinner.stop();
-                // Shown even with `--quiet`.
-                let label = self.paint(" sandbox", Style::new());
-                self.print(&label, &format!("  {text}"));
-            }
-            Event::Building { spent } => self.step("build", "build.sh", &dollars(*spent)),
-            Event::Built {
-                status,
-                passed,
-                reasons,
-                took,
-            } => {
-                let (label, style) = match passed {
-                    true => ("passed", Style::new().green()),
-                    false => ("failed", Style::new().red()),
-                };
-                let text = format!("build.sh, {} ({status})", seconds(*took));
-                self.line(label, style, &text);
-                self.reasons(reasons);
-            }
+            Event::Started { .. }
+            | Event::Retrying { .. }
+            | Event::Answered { .. }
+            | Event::Applied(_)
+            | Event::PutBack(_)
+            | Event::Uncontained { .. }
+            | Event::Building { .. }
+            | Event::Built { .. } => self.told(event),
             Event::Prose(text) => self.prose(text),
             Event::Warning(text) => self.warning(text),
             Event::Reviewed {
@@ -416,21 +352,6 @@ impl Output<'_> {
         }
     }
 
-    fn answered(
-        &self,
-        model: &str,
-        usage: Option<Usage>,
-        (cost, tier): (Option<Usd>, Option<Tier>),
-        took: Duration,
-    ) {
-        let cost = cost.filter(|cost| *cost != Usd::ZERO);
-        let tier = tier.map_or(String::new(), |tier| format!(" ({})", tier.word()));
-        let cost = cost.map_or(String::new(), |cost| format!(", {cost}{tier}"));
-        let usage = usage.map_or(String::new(), |usage| format!(": {}", tokens(usage)));
-        let text = format!("{model}{usage}{cost}, {}", seconds(took));
-        self.line("answered", Style::new(), &text);
-    }
-
     /// Shows an agent's event. With `--quiet`, shows only its questions and the outcome.
     fn show(&self, event: &Event) {
         let is_wanted = match event {
@@ -452,11 +373,15 @@ impl Output<'_> {
         }
         // The status is only useful to a user who is asked again.
         let shown = present(event).filter(|_| !matches!(event, Event::Status(_)));
-        match shown {
-            Some(shown) if !shown.body.is_empty() => self.titled(&shown, is_wanted),
-            Some(Shown { verb, subject, .. }) if verb.is_empty() => self.plain_line(&subject),
-            Some(Shown { verb, subject, .. }) => self.line(&verb, Style::new(), &subject),
-            None => {}
+        let Some(shown) = shown else {
+            return;
+        };
+        self.spinner.stop();
+        if self.options.quiet && !is_wanted {
+        } else if shown.body.is_empty() {
+            self.line(&shown);
+        } else {
+            self.titled(&shown);
         }
     }
 
@@ -477,20 +402,8 @@ impl Output<'_> {
         stderr::print(&self.commanding_nobody(lines.iter().map(line).collect()));
     }
 
-    /// Prints text without a label.
-    fn plain_line(&self, text: &str) {
-        self.spinner.stop();
-        if !self.options.quiet {
-            self.print("", text);
-        }
-    }
-
     /// Prints text under a title.
-    fn titled(&self, shown: &Shown, is_wanted: bool) {
-        self.spinner.stop();
-        if self.options.quiet && !is_wanted {
-            return;
-        }
+    fn titled(&self, shown: &Shown) {
         let title = match &*shown.subject {
             "" => shown.verb.clone(),
             subject => format!("{} ({subject})", shown.verb),
@@ -563,10 +476,6 @@ fn is_news(told: &Mutex<String>, awaited: String) -> bool {
 fn room() -> usize {
     let columns = size(io::stderr()).map_or(WIDEST, |(_, columns)| columns);
     columns.saturating_sub(INDENT.len() + 1).max(1)
-}
-
-fn seconds(duration: Duration) -> String {
-    format!("{:.1}s", duration.as_secs_f64())
 }
 
 #[cfg(test)]

@@ -6,16 +6,22 @@ use ratatui::style::Style;
 
 use super::change::sums;
 use crate::model::StepId;
+use crate::model::price::Usd;
+use crate::model::usage::Usage;
+use crate::project::changed_files::EditsRecord;
 use crate::record::event::Event;
+use crate::record::seconds::Seconds;
 use crate::record::tasks::{Task, TaskStatus};
 use crate::record::tool::{ToolEnd, Verb};
 use crate::sys::numbers::{counted, elapsed, grouped};
-use crate::sys::text::one_line;
+use crate::sys::text::{first_lines, one_line};
 
 /// The maximum number of characters shown of a branch's id or status.
 const LONGEST_WORD: usize = 80;
 /// The duration above which a tool's time is shown.
 const LONG: Duration = Duration::from_secs(2);
+/// The maximum number of a reply's files listed by name.
+const LISTED: usize = 20;
 
 /// A headline, such as `• Read src/lib.rs (575 lines)`, and the text below it.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -92,7 +98,7 @@ impl Shown {
     }
 }
 
-/// Describes an agent's event; `None` if there is nothing to show.
+/// Describes an event; `None` if there is nothing to show.
 pub fn present(event: &Event) -> Option<Shown> {
     let (plain, dim) = (Style::new(), Style::new().dim());
     let (red, cyan) = (Style::new().red(), Style::new().cyan());
@@ -101,6 +107,68 @@ pub fn present(event: &Event) -> Option<Shown> {
         log.map(|log| Part::Text(format!("log: {log}"), dim))
     };
     Some(match event {
+        Event::Started { log } => Shown::line("log", log.clone(), plain),
+        Event::Asking {
+            step,
+            model,
+            prompt,
+            spent,
+        } => {
+            let prompt = prompt.as_ref().map(|size| format!("  {} in", size.text()));
+            Shown {
+                aside: prompt.unwrap_or_default() + &dollars(*spent),
+                ..Shown::line("asking", format!("{model} for {step}"), plain)
+            }
+        }
+        Event::Retrying {
+            next_try,
+            wait,
+            reason,
+        } => {
+            let text = format!("{reason}; try {next_try} in {}s", Seconds(*wait));
+            Shown::line("retry", text, plain)
+        }
+        Event::Answered {
+            model,
+            usage,
+            cost,
+            tier,
+            took,
+        } => {
+            let usage = usage.map_or(String::new(), |usage| format!(": {}", tokens(usage)));
+            let tier = tier.map_or(String::new(), |tier| format!(" ({})", tier.word()));
+            let cost = cost.filter(|cost| *cost != Usd::ZERO);
+            let cost = cost.map_or(String::new(), |cost| format!(", {cost}{tier}"));
+            let text = format!("{model}{usage}{cost}, {}s", Seconds(*took));
+            Shown::line("answered", text, plain)
+        }
+        Event::Applied(edits) => edited("applied", "written", edits),
+        Event::PutBack(edits) => edited("undone", "put back", edits),
+        Event::Uncontained { reason } => {
+            let text = format!("none: {reason}; builds and commands can read the keys");
+            Shown::line("sandbox", text, Style::new().yellow())
+        }
+        Event::Building { spent } => Shown {
+            aside: dollars(*spent),
+            ..Shown::line("build", "build.sh".to_owned(), plain)
+        },
+        Event::Built {
+            status,
+            passed,
+            reasons,
+            took,
+        } => {
+            let (label, style) = match passed {
+                true => ("passed", Style::new().green()),
+                false => ("failed", red),
+            };
+            let text = format!("build.sh, {}s ({status})", Seconds(*took));
+            Shown {
+                body: vec![Part::Output(reasons.join("\n"))],
+                ..Shown::line(label, text, style)
+            }
+        }
+        Event::Warning(text) => Shown::line("warning:", text.clone(), Style::new().yellow()),
         Event::Session { id, resumed } => {
             let state = if *resumed { "resumed" } else { "new session" };
             Shown::line("session", format!("{id} ({state})"), dim)
@@ -192,6 +260,48 @@ pub fn present(event: &Event) -> Option<Shown> {
         }
         _ => return None,
     })
+}
+
+/// Describes what became of files.
+fn edited(label: &str, verb: &str, edits: &EditsRecord) -> Shown {
+    let (written, removed) = (edits.written.len(), edits.removed.len());
+    let marked = |paths: &[String], mark| {
+        let marked = paths.iter().map(|path| format!("{path} ({mark})"));
+        marked.collect::<Vec<_>>()
+    };
+    let (gone, unchanged) = (&edits.removed, &edits.unchanged);
+    let unwritten = [marked(gone, "removed"), marked(unchanged, "unchanged")];
+    let paths = [&edits.written[..], &unwritten.concat()].concat();
+    let paths = first_lines(paths, LISTED).into_iter();
+    let text = format!("{written} {verb}, {removed} removed");
+    Shown {
+        body: paths.map(|path| Part::Text(path, Style::new())).collect(),
+        ..Shown::line(label, text, Style::new())
+    }
+}
+
+/// Formats the tokens of a call.
+fn tokens(usage: Usage) -> String {
+    let cached = aside(usage.cached_tokens, "cached");
+    let thoughts = aside(usage.thought_tokens, "thought");
+    let [input, output] = [usage.input_tokens, usage.output_tokens].map(grouped);
+    format!("{input} tokens in{cached}, {output} out{thoughts}")
+}
+
+/// Formats a part of a token count in parentheses; empty for zero.
+pub(super) fn aside(tokens: u64, such: &str) -> String {
+    match tokens {
+        0 => String::new(),
+        tokens => format!(" ({} {such})", grouped(tokens)),
+    }
+}
+
+/// Returns the cost with two spaces before it; empty for zero.
+pub(super) fn dollars(spent: Usd) -> String {
+    if spent == Usd::ZERO {
+        return String::new();
+    }
+    format!("  {spent}")
 }
 
 /// Describes a question asked by a tool.

@@ -11,9 +11,9 @@ use std::time::Duration;
 use ratatui::style::Style;
 
 use super::paint::{paint, size};
+use super::present::{aside, dollars};
 use super::stderr;
 use crate::model::price::Usd;
-use crate::model::usage::Usage;
 use crate::sys::numbers::{counted, elapsed, grouped};
 use crate::sys::text::{text_width, truncated};
 
@@ -200,30 +200,6 @@ impl Spinner {
 /// Formats a token count: ` [1,247 tokens] · Ctrl-C stops`.
 fn counting(tokens: u64) -> String {
     format!(" [{}]{KEYS}", counted(tokens, "token"))
-}
-
-/// Formats the tokens of a call.
-pub(super) fn tokens(usage: Usage) -> String {
-    let cached = aside(usage.cached_tokens, "cached");
-    let thoughts = aside(usage.thought_tokens, "thought");
-    let [input, output] = [usage.input_tokens, usage.output_tokens].map(grouped);
-    format!("{input} tokens in{cached}, {output} out{thoughts}")
-}
-
-/// Formats a part of a token count in parentheses; empty for zero.
-pub(super) fn aside(tokens: u64, such: &str) -> String {
-    match tokens {
-        0 => String::new(),
-        tokens => format!(" ({} {such})", grouped(tokens)),
-    }
-}
-
-/// Returns the cost with two spaces before it; empty for zero.
-pub(super) fn dollars(spent: Usd) -> String {
-    if spent == Usd::ZERO {
-        return String::new();
-    }
-    format!("  {spent}")
 }
 
 #[cfg(test)]

@@ -184,19 +184,6 @@ fn entry(event: &Event) -> Option<(&'static str, String)> {
         }
         Event::Tasks(tasks) => joined(tasks.iter().map(ToString::to_string)),
         Event::Changed { diff } => diff.clone(),
-        Event::Warning(text) => format!("warning: {text}"),
-        Event::Started { log } => format!("log: {log}"),
-        Event::Retrying {
-            next_try, reason, ..
-        } => format!("{reason}; try {next_try} follows"),
-        Event::PutBack(edits) => {
-            let paths = edits.written.iter().chain(&edits.removed);
-            with_lines("undone:", paths.cloned())
-        }
-        Event::Uncontained { reason } => format!("sandbox: none: {reason}"),
-        Event::Built {
-            status, reasons, ..
-        } => with_lines(&format!("build.sh: {status}"), reasons.iter().cloned()),
         Event::Reviewed {
             warnings,
             told,
@@ -204,9 +191,15 @@ fn entry(event: &Event) -> Option<(&'static str, String)> {
         } => {
             let warnings = warnings.iter().skip(*told);
             let warnings = warnings.map(|text| format!("warning: {text}"));
-            with_lines(&stat.text(STAT_WIDTH), warnings)
+            joined(std::iter::once(stat.text(STAT_WIDTH)).chain(warnings))
         }
-        Event::Notice(_)
+        Event::Started { .. }
+        | Event::Retrying { .. }
+        | Event::PutBack(_)
+        | Event::Uncontained { .. }
+        | Event::Built { .. }
+        | Event::Warning(_)
+        | Event::Notice(_)
         | Event::Shown(_)
         | Event::ShownDiff(_)
         | Event::Failed { .. }
@@ -220,24 +213,17 @@ fn entry(event: &Event) -> Option<(&'static str, String)> {
 /// The text of an event as it is shown, without a title above it.
 fn shown(event: &Event) -> Option<String> {
     let shown = present(event)?;
-    if shown.body.is_empty() {
-        return Some(
-            format!("{} {}", shown.verb, shown.subject)
-                .trim_start()
-                .to_owned(),
-        );
-    }
-    let label = if shown.is_error { "error: " } else { "" };
-    Some(label.to_owned() + &joined(shown.body.iter().map(Part::text)))
+    let before = match &shown {
+        shown if shown.is_error => "error: ".to_owned(),
+        shown if shown.is_title_spared => String::new(),
+        shown => format!("{} {}\n", shown.verb, shown.subject),
+    };
+    let body = joined(shown.body.iter().map(Part::text));
+    Some(before.trim_start().to_owned() + &body)
 }
 
 fn joined(lines: impl Iterator<Item = String>) -> String {
     lines.collect::<Vec<_>>().join("\n")
-}
-
-/// Appends lines to a text.
-fn with_lines(text: &str, lines: impl IntoIterator<Item = String>) -> String {
-    joined([text.to_owned()].into_iter().chain(lines))
 }
 
 #[cfg(test)]

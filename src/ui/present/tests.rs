@@ -1,7 +1,7 @@
-//! Tests of how an agent's events are shown. Pure.
+//! Tests of how events are shown. Pure.
 
 use super::*;
-use crate::model::Purpose;
+use crate::model::{Purpose, Tier};
 use crate::record::tool::{ToolEnd, Verb};
 use std::time::Duration;
 
@@ -173,11 +173,98 @@ fn what_is_no_text_of_the_agents_is_a_line() {
 }
 
 #[test]
+fn an_event_of_a_run_has_a_label() {
+    let took = Duration::from_millis(1250);
+    let answered = |usage, cost, tier| Event::Answered {
+        model: "m".to_owned(),
+        usage,
+        cost,
+        tier,
+        took,
+    };
+    let usage = Usage {
+        cached_tokens: 200,
+        thought_tokens: 50,
+        ..Usage::plain(1200, 80)
+    };
+    let built = |passed: bool| Event::Built {
+        status: format!("exit code: {}", u8::from(!passed)),
+        passed,
+        reasons: if passed {
+            Vec::new()
+        } else {
+            vec!["error: x".to_owned()]
+        },
+        took,
+    };
+    let edits = |unchanged: &[&str]| EditsRecord {
+        written: vec!["a".to_owned()],
+        removed: vec!["b".to_owned()],
+        unchanged: unchanged.iter().map(|path| (*path).to_owned()).collect(),
+    };
+    let tier = Some(Tier::Flex);
+    for (event, expected) in [
+        (
+            Event::Started {
+                log: "logs/x".to_owned(),
+            },
+            "log|logs/x",
+        ),
+        (
+            Event::Asking {
+                step: StepId::repair(2),
+                model: "m".to_owned(),
+                prompt: None,
+                spent: Usd::ZERO,
+            },
+            "asking|m for repair 2",
+        ),
+        (
+            Event::Retrying {
+                next_try: 2,
+                wait: took,
+                reason: "overloaded".to_owned(),
+            },
+            "retry|overloaded; try 2 in 1.2s",
+        ),
+        (answered(None, None, None), "answered|m, 1.2s"),
+        (answered(None, Some(Usd::ZERO), tier), "answered|m, 1.2s"),
+        (
+            answered(Some(usage), Some(0.25.try_into().unwrap()), tier),
+            "answered|m: 1,200 tokens in (200 cached), 80 out (50 thought), $0.2500 (flex), 1.2s",
+        ),
+        (
+            Event::Applied(edits(&["c"])),
+            "applied 1 written, 1 removed|a\nb (removed)\nc (unchanged)",
+        ),
+        (
+            Event::PutBack(edits(&[])),
+            "undone 1 put back, 1 removed|a\nb (removed)",
+        ),
+        (
+            Event::Uncontained {
+                reason: "x".to_owned(),
+            },
+            "sandbox|none: x; builds and commands can read the keys",
+        ),
+        (Event::Building { spent: Usd::ZERO }, "build|build.sh"),
+        (built(true), "passed|build.sh, 1.2s (exit code: 0)"),
+        (
+            built(false),
+            "failed build.sh, 1.2s (exit code: 1)|error: x",
+        ),
+        (Event::Warning("x".to_owned()), "warning:|x"),
+    ] {
+        assert_eq!(seen(&event), expected, "{event:?}");
+    }
+}
+
+#[test]
 fn what_says_nothing_is_not_shown() {
     for nothing in [
         Event::Thoughts(" \n".to_owned()),
         Event::Tasks(Vec::new()),
-        Event::Warning("x".to_owned()),
+        Event::Printed("x".to_owned()),
     ] {
         assert_eq!(seen(&nothing), "", "{nothing:?}");
     }

@@ -21,8 +21,7 @@ use crate::record::event::Event;
 use crate::record::mode::SharedMode;
 use crate::record::tasks::{Task, TaskStatus};
 use crate::record::todos::{Todo, TodoStatus};
-use crate::sys::numbers::elapsed;
-use crate::ui::present;
+use crate::ui::present::{self, present};
 
 /// The time for which a hint is shown.
 const HINT: Duration = Duration::from_secs(4);
@@ -272,14 +271,9 @@ impl App {
                 });
                 self.estimate();
             }
-            Event::Retrying {
-                next_try,
-                wait,
-                reason,
-            } => {
+            Event::Retrying { .. } => {
                 self.call.bytes = 0;
-                let wait = elapsed(*wait);
-                let details = format!("try {next_try} in {wait}: {reason}");
+                let details = present(&event).map_or_else(String::new, |shown| shown.subject);
                 self.wait = None;
                 self.wait_for(Waiting::Api { details });
             }

@@ -2,7 +2,7 @@
 //!
 //! Guarantees that untrusted text reaches the terminal only as text.
 
-use ratatui::style::{Modifier, Style};
+use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
 
 use crate::ui::blocks::{fitted, one_line, wrapped};
@@ -56,10 +56,6 @@ impl Entry {
                 look.behind("  ", text, usize::MAX, style)
             }
             Self::Tool(tool) => whole.tool(tool),
-            Self::Warning(text) => {
-                let text = format!("warning: {text}");
-                look.behind("", &text, look.limit(SENT), Style::new().yellow())
-            }
             Self::Event(shown) => look.shown(shown),
         }
     }

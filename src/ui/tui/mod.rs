@@ -135,8 +135,6 @@ pub enum Entry {
     },
     /// A tool call.
     Tool(Box<ToolUse>),
-    /// A warning for the user.
-    Warning(String),
     /// Any other event.
     Event(Box<Shown>),
 }

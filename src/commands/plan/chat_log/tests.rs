@@ -273,7 +273,7 @@ fn what_is_shown_is_noted_and_handed_on() {
                 reasons: vec![text("error: x")],
                 took: Duration::ZERO,
             },
-            Some("SYSTEM: build.sh: exit code 1\nerror: x"),
+            Some("SYSTEM: failed build.sh, 0.0s (exit code 1)\nerror: x"),
         ),
         (
             Event::Failed {

@@ -274,7 +274,7 @@ fn what_is_waited_for_follows_what_happens() {
                 reason: "overloaded".to_owned(),
             }),
             3300,
-            "[    ] Calling Anthropic API Starting... |  try 2 in 3s: overloaded",
+            "[    ] Calling Anthropic API Starting... |  overloaded; try 2 in 3.0s",
         ),
         (
             Some(answered(8)),

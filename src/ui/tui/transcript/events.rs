@@ -25,7 +25,10 @@ impl Transcript {
     fn step(&mut self, event: &Event) -> bool {
         match event {
             Event::Receiving { .. } => {}
-            Event::Words(_) | Event::Thoughts(_) | Event::Session { .. } => self.push_event(event),
+            Event::Words(_)
+            | Event::Thoughts(_)
+            | Event::Session { .. }
+            | Event::Uncontained { .. } => self.push_event(event),
             Event::Finished { summary, log } => {
                 self.push_markdown(summary.clone());
                 if let Some(log) = log {
@@ -43,10 +46,6 @@ impl Transcript {
             } => self.push(Entry::user(answer)),
             Event::Reviewed { stat, .. } => {
                 self.push_event(&Event::Shown(stat.text(self.size.0)));
-            }
-            Event::Uncontained { reason } => {
-                let text = format!("no sandbox: {reason}; commands can read the keys");
-                self.push(Entry::Warning(text));
             }
             _ => return false,
         }
@@ -90,14 +89,14 @@ impl Transcript {
                 self.tasks.clone_from(tasks);
                 self.push_event(&event);
             }
-            Event::Warning(text) => self.push(Entry::Warning(text)),
             Event::Failed { .. } => {
                 if !self.is_answered {
                     self.drop_streamed();
                 }
                 self.push_event(&event);
             }
-            Event::Notice(_)
+            Event::Warning(_)
+            | Event::Notice(_)
             | Event::Status(_)
             | Event::Shown(_)
             | Event::ShownDiff(_)
