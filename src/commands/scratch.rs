@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use super::command_line::Cli;
-use crate::edit::stamp;
 use crate::project::run_folder::make_directory;
 use crate::project::{CONFIG, LOGS, Project};
 use crate::run::context::Context;
@@ -12,6 +11,7 @@ use crate::run::scratch::{ScratchRun, remove_made};
 use crate::run::{builds, recovery};
 use crate::sys::error::Error;
 use crate::sys::files::{IfThere as _, PathError};
+use crate::sys::identity::stamp;
 
 /// An agent cannot work in a copy at another path than its project's.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
@@ -51,7 +51,7 @@ pub fn enter_scratch(
             made.push(name);
         }
     }
-    let began = stamp(context.clock.now().into());
+    let began = stamp(context.clock.now());
     let scratch = builds::scratch(context).inspect_err(|_| remove_made(root, &made))?;
     let run = ScratchRun {
         made,

@@ -17,7 +17,6 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use super::beneath::{OpenDirectory, Root, split};
-use super::digest::Stamp;
 use super::disk::sync_file_system;
 use super::error::{ApplyError, RecoverError, apply_failed};
 use super::journal::{Journal, JournalState};
@@ -29,6 +28,7 @@ use super::rollback;
 use super::stage::{FEW_FILES, make_directories, stage};
 use super::undo_log::UndoLog;
 use crate::sys::counter::Counter;
+use crate::sys::identity::Stamp;
 use crate::sys::parallel::in_parallel;
 
 /// The tree that edits are applied to.

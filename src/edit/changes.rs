@@ -8,11 +8,12 @@ use serde::{Deserialize, Serialize};
 
 use super::attributes::PERMISSIONS;
 use super::beneath::split;
-use super::digest::{Digest, Stamp};
+use super::digest::Digest;
 use super::spelling::{self, PathScope};
 use crate::project::CONFIG;
 use crate::project::run_folder::REPLACED;
 use crate::sys::defaults::is_default;
+use crate::sys::identity::Stamp;
 
 /// Version of the format of `changes.json`.
 pub(super) const SCHEMA: u32 = 1;

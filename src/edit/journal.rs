@@ -19,11 +19,11 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::digest::{Stamp, changed};
 use super::disk;
 use super::error::JournalError;
 use super::record::Record;
 use crate::sys::files::{IfThere as _, MIB, PathError};
+use crate::sys::identity::{Stamp, changed};
 
 /// Maximum size of a journal, in bytes.
 const LARGEST: u64 = 64 * MIB;

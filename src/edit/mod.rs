@@ -2,13 +2,13 @@
 //!
 //! | module | purpose |
 //! |---|---|
-//! | `parse`, `locate`, `spelling`, `protection`, `rule`, [`verify`](PathPolicy), `tree_after`, `identity` | from a reply to edits that may be applied; read-only |
+//! | `parse`, `locate`, `spelling`, `protection`, `rule`, [`verify`](PathPolicy), `tree_after`, `mount` | from a reply to edits that may be applied; read-only |
 //! | `guard`, `loss`, `comments`, `form`, `comparison`, `executed` | detection of losses and other hidden effects |
 //! | `apply`, `operation`, `plan`, `stage`, `place` | application of edits to the disk |
 //! | `journal`, `record` | the transaction in progress |
 //! | `recovery`, `rollback` | recovery from a transaction that was cut short |
 //! | `undo_log`, `changes`, `undo` | saved files, and their restoration |
-//! | `beneath`, `disk`, `digest`, `attributes` | confined handles, system calls, file identity and attributes |
+//! | `beneath`, `disk`, `digest`, `attributes` | confined handles, system calls, digests and attributes |
 //! | `error` | errors from applying, recovering and undoing |
 //!
 //! Guarantees that nothing of a reply is written that [`PathPolicy::verify`] has not passed: only it creates a
@@ -28,10 +28,10 @@ pub(crate) mod executed;
 mod fault;
 mod form;
 mod guard;
-mod identity;
 mod journal;
 mod locate;
 mod loss;
+mod mount;
 mod operation;
 mod parse;
 mod place;
@@ -53,7 +53,7 @@ use error::ApplyError;
 use operation::{ChangeSet, Journalling};
 use undo_log::UndoLog;
 
-pub(crate) use digest::{Digest, Stamp, changed, stamp};
+pub(crate) use digest::Digest;
 pub use fault::{
     Allowances, EditKind, FaultKind, FileEdit, Rejection, Replacement, ReplyFault, Unlocated,
 };

@@ -11,13 +11,14 @@ use std::time::SystemTime;
 use rustix::io::Errno;
 
 use super::beneath::{Root, ancestors, if_there, split};
-use super::digest::{Digest, stamp};
+use super::digest::Digest;
 use super::error::{ApplyError, apply_failed};
 use super::operation::{ChangeSet, Operation};
 use super::record::{Old, Record, RecordedUnit, STAGED, UnitChange, VERSION};
 use super::spelling::PathScope;
 use super::undo_log::UndoLog;
 use crate::project::walk::joined;
+use crate::sys::identity::stamp;
 use crate::sys::parallel::in_parallel;
 
 /// An entry moved into place by one rename: a file, or a new directory with all its files.

@@ -9,10 +9,11 @@ use std::io;
 use serde::{Deserialize, Serialize};
 
 use super::beneath::{ancestors, split};
-use super::digest::{Digest, Fingerprint, Stamp};
+use super::digest::Digest;
 use super::spelling::{self, PathScope};
 use crate::project::walk::joined;
 use crate::sys::defaults::is_default;
+use crate::sys::identity::{Fingerprint, Stamp};
 
 /// The prefix of staged names.
 pub const STAGED: &str = ".code-commit-";

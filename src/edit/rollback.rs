@@ -12,13 +12,14 @@ use rustix::fs::{AtFlags, Dir};
 use rustix::io::Errno;
 
 use super::beneath::{Root, ancestors, if_there, open_regular, split};
-use super::digest::{Digest, Fingerprint};
+use super::digest::Digest;
 use super::disk::{renameat, statat, unlinkat};
 use super::error::{RecoverError, recover_failed};
 use super::journal::{Journal, JournalState};
 use super::place::{StagedEntry, kept_name};
 use super::record::{Record, RecordedUnit, UnitChange};
 use crate::project::walk::joined;
+use crate::sys::identity::Fingerprint;
 
 /// Undoes the recorded operations, however far they got.
 ///
@@ -269,7 +270,7 @@ fn exists(directory: &OwnedFd, name: &str) -> Result<bool, Errno> {
 }
 
 fn is_old(directory: &OwnedFd, name: &str, old: Fingerprint) -> Result<bool, Errno> {
-    Ok(if_there(statat(directory, name))?.is_some_and(|stat| old.is_of(&stat)))
+    Ok(if_there(statat(directory, name))?.is_some_and(|stat| old == Fingerprint::from(&stat)))
 }
 
 /// The names in a directory, with invalid UTF-8 replaced.

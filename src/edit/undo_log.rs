@@ -18,7 +18,7 @@ use rustix::io::Errno;
 use super::attributes::{Rights, hand_on};
 use super::beneath::{OpenDirectory, PathEntry, Root, create_new, open_regular, split};
 use super::changes::{Before, ChangeLog, LoggedChange, SCHEMA, kept_path, vault};
-use super::digest::{Digest, Stamp, changed, changed_meanwhile, modified};
+use super::digest::{Digest, changed_meanwhile};
 use super::disk::{self, linkat, statat};
 use super::error::{ApplyError, apply_failed};
 use super::operation::{FileOperation, Operation};
@@ -27,6 +27,7 @@ use super::spelling::PathScope;
 use crate::project::run_folder::{CHANGES, REPLACED, RunFolder};
 use crate::secret::Redactor;
 use crate::sys::files::{MIB, PathError};
+use crate::sys::identity::{Fingerprint, Stamp, changed};
 use crate::sys::parallel::in_parallel;
 use crate::sys::sha256;
 
@@ -378,7 +379,9 @@ impl LoggedChange {
             Err(Errno::LOOP | Errno::XDEV) => {}
             Err(Errno::NOENT | Errno::NOTDIR) => self.add(None),
             Err(errno) => return Err(errno.into()),
-            Ok(stat) if modified(&stat) == self.stamp && changed(&stat) <= installed => {}
+            Ok(stat)
+                if Fingerprint::from(&stat).modified == self.stamp
+                    && changed(&stat) <= installed => {}
             Ok(_) => {
                 if let PathEntry::File(mut file) = directory.entry(root, path)? {
                     self.add(Some(Digest::of_file(file.try_clone()?)?));

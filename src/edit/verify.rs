@@ -8,15 +8,14 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, Metadata};
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use super::attributes::Rights;
 use super::beneath::{ancestors, split};
-use super::digest::{Fingerprint, Present};
+use super::digest::Present;
 use super::executed::runs_code;
 use super::guard::LossGuard;
-use super::identity::{FileId, Mount, file_id, mount_of};
+use super::mount::{Mount, mount_of};
 use super::operation::{FileOperation, Operation};
 use super::protection::Protection;
 use super::spelling::PathScope;
@@ -26,6 +25,7 @@ use super::{
 };
 use crate::project::gitignore::IgnoreRules;
 use crate::sys::files::{self, IfThere as _, Links, PathError};
+use crate::sys::identity::{FileId, file_id};
 
 /// Maximum size of a file, in bytes, that is compared with its new content.
 const LARGEST_COMPARED: u64 = 64 << 20;
@@ -416,11 +416,7 @@ impl PathPolicy {
         match rule {
             Some(rule) => Err(rule.into()),
             None => Ok(found.map(|found| Present {
-                fingerprint: Fingerprint {
-                    inode: found.ino(),
-                    size: found.size(),
-                    modified: (found.mtime(), found.mtime_nsec()),
-                },
+                fingerprint: (&found).into(),
                 rights: Rights::of_metadata(&found),
             })),
         }

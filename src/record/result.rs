@@ -3,8 +3,6 @@
 use crate::record::mode::Mode;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fs::Metadata;
-use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset, SecondsFormat};
@@ -25,6 +23,7 @@ use crate::record::orchestration::{OrchestrationRecord, OrchestrationSettings};
 use crate::sys::defaults::is_default;
 use crate::sys::error::Error;
 use crate::sys::exit::Exit;
+use crate::sys::identity::Fingerprint;
 
 /// The version of the record, which is raised when the meaning of a field changes.
 pub const SCHEMA: u32 = 1;
@@ -184,25 +183,6 @@ impl From<Exit> for ExitRecord {
     }
 }
 
-/// A program's file, identified without reading it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProgramRecord {
-    inode: u64,
-    size: u64,
-    /// The time of the last modification: seconds and nanoseconds.
-    modified: (i64, i64),
-}
-
-impl From<&Metadata> for ProgramRecord {
-    fn from(found: &Metadata) -> Self {
-        Self {
-            inode: found.ino(),
-            size: found.size(),
-            modified: (found.mtime(), found.mtime_nsec()),
-        }
-    }
-}
-
 /// The state of the project's files after a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -317,7 +297,7 @@ pub struct RunRecord {
     pub version: Cow<'static, str>,
     /// The program's file; left out in older runs, and where there was no run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub program: Option<ProgramRecord>,
+    pub program: Option<Fingerprint>,
     /// `commit`, `consistency`, `dev`, `plan`, `orchestrate` or `undo`; in the output of a command without a run, its
     /// name.
     pub workflow: Cow<'static, str>,

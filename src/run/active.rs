@@ -16,7 +16,7 @@ use crate::model::tokens::Size;
 use crate::model::usage::Usage;
 use crate::model::{Answer, Model, ModelError, ModelSpec, Reply, Request, StepId, Tier, catalogue};
 use crate::record::event::Event;
-use crate::record::result::{ProgramRecord, RunRecord, ScratchRecord};
+use crate::record::result::{RunRecord, ScratchRecord};
 use crate::record::run_files::RESULT;
 use crate::record::run_log::{LogError, RunLog};
 use crate::record::seconds::Seconds;
@@ -34,6 +34,7 @@ use crate::run::served::{
 };
 use crate::sys::error::Error;
 use crate::sys::exit::Exit;
+use crate::sys::identity::Fingerprint;
 use crate::sys::parallel::joined;
 
 /// A run in progress, with its folder.
@@ -75,7 +76,7 @@ impl<'c> Run<'c> {
             .sandbox
             .program
             .and_then(|path| path.metadata().ok());
-        record.program = program.as_ref().map(ProgramRecord::from);
+        record.program = program.as_ref().map(Fingerprint::from);
         let scratch = context.scratch.map(|run| run.scratch.kind());
         record.scratch = scratch.map(|how| ScratchRecord { how });
         Ok(Self {

@@ -17,11 +17,11 @@ use super::builds;
 use super::context::Context;
 use super::passed_trees::files_of;
 use crate::edit::beneath::{OpenDirectory, PathEntry, Root};
-use crate::edit::{self, Stamp, stamp};
 use crate::exec::build_script::BUILD_SCRIPT;
 use crate::exec::scratch::Scratch;
 use crate::sys::error::Error;
 use crate::sys::files::{self, PathError};
+use crate::sys::identity::{Stamp, changed, stamp};
 
 /// Size of what is written at once, in bytes.
 const BUFFER: usize = 1 << 20;
@@ -166,7 +166,7 @@ impl FilesThen {
     /// Lists them; `None` if there are too many, or one cannot be read.
     pub fn now(context: &Context<'_>) -> Option<Self> {
         let root = context.project.root().to_path_buf();
-        let began = stamp(context.clock.now().into());
+        let began = stamp(context.clock.now());
         let paths = files_of(&root)?;
         let directory = files::open_directory(&root).ok()?;
         Some(Self {
@@ -194,6 +194,6 @@ impl FilesThen {
     /// Returns whether somebody has changed, made or removed a file since.
     fn is_changed(&self, path: &str) -> bool {
         let found = statat(&self.directory, path, AtFlags::SYMLINK_NOFOLLOW);
-        found.map_or(true, |found| edit::changed(&found) > self.began)
+        found.map_or(true, |found| changed(&found) > self.began)
     }
 }

@@ -8,12 +8,12 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use crate::edit::Stamp;
 use crate::exec::scratch::{Scratch, ScratchChange};
 use crate::project::gitignore::IgnoreRules;
 use crate::project::index::TrackedPaths;
 use crate::project::{Project, ProjectLock};
 use crate::sys::files::PathError;
+use crate::sys::identity::Stamp;
 
 /// The fate of the ignored files that builds have left in a scratch tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

@@ -11,11 +11,12 @@ use std::path::{Component, Path, PathBuf};
 use memchr::memmem;
 
 use crate::edit::beneath::{OpenDirectory, Root, open_regular, split};
-use crate::edit::{Digest, Sent, Stamp, VerifiedEdits};
+use crate::edit::{Digest, Sent, VerifiedEdits};
 use crate::project::dirty;
 use crate::project::rollup::{self, RollupFile, RollupState};
 use crate::sys::files::{MIB, read_open};
 use crate::sys::git::Git;
+use crate::sys::identity::Stamp;
 use crate::sys::text::escaped;
 
 /// Maximum size of a file, in bytes, in which lines are replaced.

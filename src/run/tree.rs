@@ -20,8 +20,7 @@ use crate::edit::error::ApplyError;
 use crate::edit::undo::{Journalling, UndoError, Undone, undo};
 use crate::edit::undo_log::UndoLog;
 use crate::edit::{
-    self, Digest, EditKind, LossGuard, ParsedReply, PathPolicy, Stamp, VerifiedEdits, VerifyError,
-    stamp,
+    self, Digest, EditKind, LossGuard, ParsedReply, PathPolicy, VerifiedEdits, VerifyError,
 };
 use crate::model::StepId;
 use crate::project::changed_files::EditsRecord;
@@ -36,6 +35,7 @@ use crate::sys::diff::FileChange;
 use crate::sys::error::Error;
 use crate::sys::files::{MIB, PathError, read_open};
 use crate::sys::git::Git;
+use crate::sys::identity::{Stamp, stamp};
 use crate::sys::numbers::counted;
 use crate::sys::text::escaped;
 
@@ -541,7 +541,7 @@ fn tree_at<'t>(
 
 /// Returns the current time in the format of file time stamps.
 fn now(context: &Context<'_>) -> Stamp {
-    stamp(context.clock.now().into())
+    stamp(context.clock.now())
 }
 
 /// Records the outcome of a change to the files.

@@ -3,12 +3,13 @@
 //! Touches lock files and reads the kernel's table of locks. Guarantees that a [`FileLock`] locks the file that is
 //! currently at its path, so that a lock file can be removed while other processes wait for it.
 
-use std::fs::{self, File, Metadata, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::{io, thread};
 
 use crate::sys::files::{self, IfThere as _, Links, MIB};
+use crate::sys::identity::file_id;
 
 /// Number of attempts at a lock that no process seems to hold.
 const TRIES: usize = 1000;
@@ -60,8 +61,7 @@ impl FileLock {
             lock(&file)?;
             let locked = file.metadata()?;
             let there = path.metadata().if_there()?;
-            let identity = |found: &Metadata| (found.dev(), found.ino());
-            if there.is_some_and(|there| identity(&locked) == identity(&there)) {
+            if there.is_some_and(|there| file_id(&locked) == file_id(&there)) {
                 let path = path.to_owned();
                 return Ok(Self { file, path });
             }

@@ -8,13 +8,14 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, FileType};
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{CWD, Mode, OFlags, RawMode};
 use rustix::io::{Errno, retry_on_intr};
+
+use super::identity::file_id;
 
 /// Number of bytes in a mebibyte, the unit of most limits.
 pub(crate) const MIB: u64 = 1 << 20;
@@ -66,7 +67,7 @@ pub(crate) fn is_directory(path: &Path) -> bool {
 
 /// Returns whether two paths currently lead to the same file or directory.
 pub(crate) fn is_same(one: &Path, other: &Path) -> bool {
-    let identity = |path: &Path| path.metadata().map(|found| (found.dev(), found.ino())).ok();
+    let identity = |path: &Path| path.metadata().map(|found| file_id(&found)).ok();
     identity(one).is_some_and(|found| Some(found) == identity(other))
 }
 

@@ -15,11 +15,12 @@ use crate::exec::build_script::BUILD_SCRIPT;
 use crate::model::StepId;
 use crate::project::Project;
 use crate::project::run_folder::{CHANGES, REPLACED};
-use crate::record::result::{ProgramRecord, RunRecord};
+use crate::record::result::RunRecord;
 use crate::record::run_files::{self, Artifact, RESULT, STEPS, VERDICT};
 use crate::record::step::Step;
 use crate::sys::error::Error;
 use crate::sys::files::{self, IfThere as _, Links};
+use crate::sys::identity::Fingerprint;
 use crate::sys::sha256;
 
 /// The type of the document.
@@ -138,7 +139,7 @@ impl Statement {
 /// Returns the digest of the program that made the run, if its file has not been replaced since.
 pub fn program_digest(program: Option<&Path>, record: &RunRecord) -> Option<String> {
     let file = files::open(program?, Links::Followed).ok()?;
-    let found = ProgramRecord::from(&file.metadata().ok()?);
+    let found = Fingerprint::from(&file.metadata().ok()?);
     let is_it = record.program == Some(found);
     is_it.then(|| sha256::of_reader(file).ok()).flatten()
 }

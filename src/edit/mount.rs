@@ -1,20 +1,12 @@
-//! The identities of files, and the mounts that they lie on. Reads the disk.
+//! The mounts that files lie on. Reads the disk.
 
 use std::fs::Metadata;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-/// The identity of a file: device and inode.
-pub type FileId = (u64, u64);
-
 /// A device, and the mount ID if the system reports it.
 pub type Mount = (u64, Option<u64>);
-
-/// Returns the identity of a file.
-pub fn file_id(metadata: &Metadata) -> FileId {
-    (metadata.dev(), metadata.ino())
-}
 
 /// The mount that a path lies on: the device alone does not distinguish bind mounts.
 pub fn mount_of(path: &Path, metadata: &Metadata) -> io::Result<Mount> {
