@@ -5,7 +5,6 @@
 //! manifests, and that tests are run only if there are any.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -72,7 +71,9 @@ impl ProjectKind {
     /// Detects the kinds of the project in `root`, each with the name that identifies it.
     pub fn of(root: &Path) -> Vec<(&'static Self, &'static str)> {
         let is_there = |sign: &&str| match sign.strip_prefix('*') {
-            Some(end) => names(root).iter().any(|name| name.ends_with(end)),
+            Some(end) => {
+                files::names(root).is_ok_and(|names| names.iter().any(|name| name.ends_with(end)))
+            }
             None => root.join(sign).is_file(),
         };
         let kinds = KINDS.iter().filter_map(|kind| {
@@ -173,7 +174,8 @@ fn python_tests(root: &Path) -> Vec<PathBuf> {
     };
     let folders = ["", "tests", "test"].map(|folder| root.join(folder));
     let tests = folders.iter().flat_map(|folder| {
-        let names = names(folder).into_iter().filter(is_test);
+        let names = files::names(folder).unwrap_or_default();
+        let names = names.into_iter().filter(is_test);
         names.map(|name| folder.join(name))
     });
     tests.collect()
@@ -194,15 +196,6 @@ fn make(root: &Path) -> String {
     target.map_or("make".to_owned(), |target| format!("make\nmake {target}"))
 }
 
-/// Returns the names in a directory, sorted; empty if it cannot be read.
-fn names(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let name = |entry: fs::DirEntry| entry.file_name().into_string().ok();
-    let mut names: Vec<String> = entries.filter_map(name).collect();
-    names.sort();
-    names
-}
-
 /// Returns a file's text; empty if it cannot be read.
 fn text(path: &Path) -> String {
     lossy(files::read(path, Links::Refused, MIB).unwrap_or_default())
@@ -211,6 +204,7 @@ fn text(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn a_project_is_built_by_what_is_there() {

@@ -65,6 +65,16 @@ pub(crate) fn is_directory(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|found| found.is_dir())
 }
 
+/// Returns the names in a directory that are valid UTF-8, sorted.
+pub(crate) fn names(directory: &Path) -> io::Result<Vec<String>> {
+    let names = fs::read_dir(directory)?.map(|entry| Ok(entry?.file_name().into_string().ok()));
+    let mut names: Vec<_> = names
+        .filter_map(io::Result::transpose)
+        .collect::<io::Result<_>>()?;
+    names.sort_unstable();
+    Ok(names)
+}
+
 /// Returns whether two paths currently lead to the same file or directory.
 pub(crate) fn is_same(one: &Path, other: &Path) -> bool {
     let identity = |path: &Path| path.metadata().map(|found| file_id(&found)).ok();

@@ -6,7 +6,6 @@
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::fmt::Display;
-use std::fs;
 use std::io::{self, BufWriter, Write as _};
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
@@ -388,11 +387,9 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
 
     /// The names in the folder, if it is there, that are valid UTF-8.
     fn names(&self) -> Result<Vec<String>, SessionError> {
-        let name = |entry: io::Result<fs::DirEntry>| Ok(entry?.file_name().into_string().ok());
-        let names = |entries: fs::ReadDir| entries.map(name).filter_map(io::Result::transpose);
-        let found = fs::read_dir(&self.path).and_then(|entries| names(entries).collect());
-        let found = found.if_there().map(Option::unwrap_or_default);
-        found.map_err(self.cannot_be("read", &self.path))
+        let found = files::names(&self.path).if_there();
+        let found = found.map_err(self.cannot_be("read", &self.path))?;
+        Ok(found.unwrap_or_default())
     }
 
     /// A directory in the form used in files. Bytes of a path that is not UTF-8 are escaped, so that it cannot be

@@ -4,7 +4,6 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
 use serde::Serialize;
@@ -19,7 +18,7 @@ use crate::record::result::{ExitRecord, RunRecord, StatRecord};
 use crate::record::seconds::Seconds;
 use crate::run::context::Context;
 use crate::sys::error::Error;
-use crate::sys::files::PathError;
+use crate::sys::files::{self, PathError};
 use crate::sys::numbers::{elapsed, grouped};
 
 /// Number of changes to look at first.
@@ -123,14 +122,8 @@ pub fn read(
     directory: &Path,
     mut look: impl FnMut(&str, &RunRecord),
 ) -> Result<Vec<TaskRow>, Error> {
-    let fails = || PathError::of("read", directory);
-    let mut names = Vec::new();
-    for entry in fs::read_dir(directory).map_err(fails())? {
-        let entry = entry.map_err(fails())?;
-        let name = entry.file_name().into_string();
-        names.extend(name.ok().filter(|_| entry.path().is_dir()));
-    }
-    names.sort_unstable();
+    let mut names = files::names(directory).map_err(PathError::of("read", directory))?;
+    names.retain(|name| directory.join(name).is_dir());
     let ledger = Ledger::of(directory);
     let accounts = ledger.is_there().then(|| ledger.accounts());
     let accounts = accounts.transpose()?.unwrap_or_default();

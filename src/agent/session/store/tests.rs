@@ -1,5 +1,7 @@
 //! That sessions are kept, found, listed and removed as they are described, and nobody else reads them.
 
+use std::fs;
+
 use super::*;
 use crate::agent::conversation::{Conversation, HistoryMessage};
 use crate::agent::session::file::Outlined;
