@@ -4,7 +4,8 @@
 //! tests alone, which may reach wherever it likes. An import is a `use` or a path in the code that begins
 //! with `crate`, `super`, `self` or the name of a child; names that are handed on by another module lead to
 //! where they are defined. Inside a room, a child may use its parents: what lies below a module is part
-//! of it. A parent that uses a child imports it; one that only declares it or hands its names on does not.
+//! of it. A parent that uses a child imports it, also by a name that it hands on; one that only declares a child or
+//! hands its names on does not.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Debug;
@@ -213,7 +214,7 @@ type Names = Vec<String>;
 /// What a file imports.
 struct Import {
     path: Names,
-    /// Whether it is handed on to others.
+    /// Whether it is handed on to others, and not used in the file itself.
     is_public: bool,
 }
 
@@ -225,6 +226,8 @@ struct Source {
     imports: Vec<Import>,
     /// What its names stand for that are defined elsewhere.
     names: BTreeMap<String, Names>,
+    /// The words with which its paths begin.
+    words: BTreeSet<String>,
     /// Its children that are compiled for tests alone.
     tests: Vec<Names>,
 }
@@ -253,7 +256,13 @@ impl House {
                 modules: &modules,
             };
             reader.read(tokens);
-            sources.insert(path.clone(), reader.source);
+            let mut source = reader.source;
+            let used = source.words.iter();
+            let used: BTreeSet<_> = used.filter_map(|word| source.names.get(word)).collect();
+            for import in &mut source.imports {
+                import.is_public &= !used.contains(&import.path);
+            }
+            sources.insert(path.clone(), source);
         }
         let tests: Vec<Names> = sources
             .values()
@@ -331,7 +340,7 @@ impl Reader<'_> {
                     self.at.pop();
                     3
                 }
-                (Some(_), _) => self.path(rest),
+                (Some(_), _) => self.path(rest, next == 0 || begins_path(&tokens[next - 1])),
                 (None, group @ TokenTree::Group(_)) => {
                     self.read_group(group);
                     1
@@ -378,7 +387,7 @@ impl Reader<'_> {
     }
 
     /// Reads a path in the code.
-    fn path(&mut self, tokens: &[TokenTree]) -> usize {
+    fn path(&mut self, tokens: &[TokenTree], begins: bool) -> usize {
         let mut names = Vec::new();
         let mut length = 0;
         while let Some(name) = word(tokens, length) {
@@ -388,6 +397,9 @@ impl Reader<'_> {
                 break;
             }
             length += 2;
+        }
+        if begins {
+            self.source.words.insert(names[0].clone());
         }
         if names.len() > 1
             && let Some(path) = self.absolute(&names)
@@ -466,6 +478,15 @@ fn word(tokens: &[TokenTree], at: usize) -> Option<String> {
 fn is_separator(tokens: &[TokenTree]) -> bool {
     let colon = |at| matches!(tokens.get(at), Some(TokenTree::Punct(p)) if p.as_char() == ':');
     colon(0) && colon(1)
+}
+
+/// Returns whether a path can follow this token; methods, fields, and the names of functions and modules are none.
+fn begins_path(before: &TokenTree) -> bool {
+    match before {
+        TokenTree::Punct(punct) => punct.as_char() != '.',
+        TokenTree::Ident(ident) => ident != "fn" && ident != "mod",
+        _ => true,
+    }
 }
 
 /// Whether `pub` stands right before, with or without its bounds.
@@ -637,6 +658,26 @@ fn imports_of_children_and_of_parents_are_told_apart() {
                 ("src/ui/b.rs", "use super::A;"),
             ][..],
             &[][..],
+        ),
+        (
+            &[
+                (
+                    "src/ui/mod.rs",
+                    "mod a; pub use a::{A, b}; fn b() { x.b() } struct X;",
+                ),
+                ("src/ui/a.rs", "use super::X;"),
+            ],
+            &[],
+        ),
+        (
+            &[
+                (
+                    "src/ui/mod.rs",
+                    "mod a; pub use a::A; fn f() { A::new() } struct X;",
+                ),
+                ("src/ui/a.rs", "use super::X;"),
+            ],
+            &["src/ui/mod.rs"],
         ),
         (
             &[

@@ -7,11 +7,11 @@ use std::fs::File;
 use std::io::{self, Seek as _, SeekFrom, Write};
 use std::path::PathBuf;
 
-use super::{LogError, failed};
 use crate::secret::credentials::Censor;
 use crate::secret::{RedactingWriter, Redactor};
 use crate::sys::excerpt::Excerpt;
 use crate::sys::excerpt::text::bounded;
+use crate::sys::files::PathError;
 
 /// The first line of a build's log while the build is running.
 const UNFINISHED: &str = "unfinished: the build was still running when this was written";
@@ -113,9 +113,9 @@ impl<'r> BuildLog<'r> {
         mut file: File,
         path: PathBuf,
         redactor: &'r Redactor,
-    ) -> Result<Self, LogError> {
+    ) -> Result<Self, PathError> {
         file.write_all(&first_line(UNFINISHED))
-            .map_err(failed(&path))?;
+            .map_err(PathError::of("write", &path))?;
         let output = Copies::new(file, LOG_HEAD);
         Ok(Self {
             redactor,
@@ -128,7 +128,7 @@ impl<'r> BuildLog<'r> {
     ///
     /// # Errors
     /// Fails if the file cannot be written.
-    pub fn finish(self, status: &str) -> Result<BuildOutput, LogError> {
+    pub fn finish(self, status: &str) -> Result<BuildOutput, PathError> {
         let Self {
             path,
             output,
@@ -142,12 +142,12 @@ impl<'r> BuildLog<'r> {
             file.seek(SeekFrom::Start(0))?;
             file.write_all(&first_line(&status))?;
             let keys = has_keys.then_some("an API key or the value of a secret variable");
-            Ok(BuildOutput {
+            io::Result::Ok(BuildOutput {
                 text,
                 redacted: keys.into_iter().chain(kinds).collect(),
             })
         };
-        finish().map_err(failed(&path))
+        finish().map_err(PathError::of("write", &path))
     }
 }
 
