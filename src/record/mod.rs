@@ -10,12 +10,13 @@
 //! | `gate` | the verdict on the tests and settings that judged a change |
 //! | [`run_log`], [`run_files`] | writing a run's folder, and the names of its files |
 //! | [`replay`] | a model that answers from such a folder |
-//! | [`orchestration`] | an orchestration's report and branches |
+//! | [`orchestration`], [`branches`] | an orchestration's report, and the branches that its agents worked on |
 //! | [`tool`] | the action of a tool, and how the command that it ran ended |
 //! | [`tasks`], [`verdict`] | an agent's task list, and an auditor's judgement of its work |
 //!
 //! Writes below `logs/` and nowhere else.
 
+pub mod branches;
 pub(crate) mod choice;
 pub mod event;
 pub(crate) mod finding;

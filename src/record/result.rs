@@ -18,6 +18,7 @@ use super::seconds::Seconds;
 use super::step::{BuildRecord, Step};
 use crate::exec::scratch::ScratchKind;
 use crate::model::usage::Usage;
+use crate::record::branches::Lineage;
 use crate::record::gate::GateRecord;
 use crate::record::orchestration::{OrchestrationRecord, OrchestrationSettings};
 use crate::sys::defaults::is_default;
@@ -62,6 +63,11 @@ pub struct AgentRecord {
 }
 
 impl AgentRecord {
+    /// Returns whether the agent directs other agents, so that its text is addressed to the user or is a report.
+    pub fn directs_agents(&self) -> bool {
+        self.orchestration.is_some()
+    }
+
     /// Returns the questions to the user, where known, with their answers.
     pub fn asked(&self) -> impl Iterator<Item = (Option<&str>, Option<&str>)> {
         self.answers.iter().enumerate().map(|(nth, answer)| {
@@ -412,6 +418,18 @@ impl RunRecord {
     /// Returns the total cost of the calls; `None` if the cost of one is unknown.
     pub fn total_cost(&self) -> Option<Usd> {
         self.steps.iter().map(|step| step.cost).sum()
+    }
+
+    /// Returns the name of the outcome: of an orchestration its status, otherwise the exit's.
+    pub fn outcome(&self) -> &str {
+        let report = self.orchestration.as_ref();
+        report.map_or(&self.exit.name, |report| report.status.word())
+    }
+
+    /// Returns the branches that agents worked on; `None` if the agent did not direct others.
+    pub fn lineage(&self) -> Option<Lineage> {
+        let report = self.orchestration.as_ref();
+        report.map(OrchestrationRecord::lineage)
     }
 
     /// Returns the number of repairs that were attempted.

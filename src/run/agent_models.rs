@@ -9,7 +9,6 @@ use super::selection::{
 };
 use super::sending;
 use crate::model::{Endpoint, ModelSpec, ModelTable, Origin, Provider, Purpose};
-use crate::record::orchestration::OrchestrationSettings;
 use crate::record::replay::{Recording, RecordingProblem};
 use crate::secret::ApiKey;
 use crate::sys::error::Error;
@@ -115,8 +114,8 @@ fn selected<'a>(
     Err(missing.into())
 }
 
-/// Returns the model of a replayed orchestration from its record alone: the settings that named it may be gone, and the
-/// table need not contain it.
+/// Returns the model of a replayed run from the run's record alone: the settings that named it may be gone, and the table
+/// need not contain it.
 ///
 /// # Errors
 /// When another model is requested.
@@ -124,22 +123,21 @@ pub fn recorded_model<'a>(
     context: &Context<'a>,
     choice: &ModelChoice,
     recording: &Recording,
-    OrchestrationSettings {
-        model, provider, ..
-    }: &OrchestrationSettings,
+    model: &str,
+    provider: Provider,
 ) -> Result<Models<'a>, Error> {
-    if let Some(asked) = choice.model.as_ref().filter(|asked| *asked != model) {
+    if let Some(asked) = choice.model.as_ref().filter(|asked| **asked != model) {
         let other = RecordingProblem::OtherModel {
             folder: recording.folder().to_owned(),
-            recorded: model.clone(),
+            recorded: model.to_owned(),
             asked: asked.clone(),
         };
         return Err(other.into());
     }
     let known = context.models.as_ref().ok();
     let known = known.and_then(|table| table.named(model));
-    let known = known.filter(|spec| spec.provider == *provider).cloned();
-    let spec = known.unwrap_or_else(|| ModelSpec::new(model, *provider));
+    let known = known.filter(|spec| spec.provider == provider).cloned();
+    let spec = known.unwrap_or_else(|| ModelSpec::new(model, provider));
     let first = SelectedModel::replayed(context, spec, recording);
     Ok(Models::new(choice, true, first, Vec::new()))
 }

@@ -474,7 +474,7 @@ fn enclosing_git(root: &Path) -> PathBuf {
     found.unwrap_or_else(|| root.join(DOT_GIT))
 }
 
-/// The directory with the results of a fleet's other tasks, if the project is the clone of one.
+/// The directory with the results of other tasks, if the project is a clone made for one of many.
 fn campaign(context: &Context<'_>) -> Option<PathBuf> {
     let folder = context.task_folder()?.canonicalize().ok()?;
     let campaign = folder.parent().filter(|it| it.parent().is_some())?;

@@ -21,7 +21,7 @@ use crate::secret::Redactor;
 use crate::sys::environment::{Clock, Environment};
 use crate::sys::interrupt::Interrupt;
 
-/// Environment variable with the folder of the fleet's task that the process is a part of.
+/// Environment variable with the folder of the task that the process is a part of.
 pub const TASK_FOLDER: &str = "CODE_COMMIT_TASK_FOLDER";
 
 /// The project, environment and services that every workflow uses. Without its reporter, other threads can use it, too.
@@ -131,7 +131,7 @@ impl Context<'_> {
         self.environment.os("HOME").map(Path::new)
     }
 
-    /// The folder of the fleet's task that the process is a part of.
+    /// The folder of the task that the process is a part of.
     pub fn task_folder(&self) -> Option<&Path> {
         self.environment.os(TASK_FOLDER).map(Path::new)
     }

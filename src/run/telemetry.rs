@@ -86,7 +86,7 @@ impl<'e> Telemetry<'e> {
         }
     }
 
-    /// Sends the trace of a run, and of the fleet's task that it is for, to the collector.
+    /// Sends the trace of a run, and of the task that it is for, to the collector.
     ///
     /// # Errors
     /// When a setting cannot be used, or the collector does not take the trace in time.

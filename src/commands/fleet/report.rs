@@ -15,7 +15,7 @@ use crate::commands::report::page::tables;
 use crate::model::price::Usd;
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
-use crate::run::past::sarif::FleetLog;
+use crate::run::past::sarif::MergedLog;
 use crate::run::past::table::{REQUEST, RESULT, Row, Table};
 use crate::sys::numbers::{counted, elapsed, grouped};
 use crate::sys::text::one_line;
@@ -48,7 +48,7 @@ pub fn report(
     format: OutputFormat,
 ) -> Result<Outcome, Failure> {
     let place = context.project.root().join(directory);
-    let mut log = FleetLog::default();
+    let mut log = MergedLog::default();
     let rows = sum::read(context, &place, |id, record| {
         if format == OutputFormat::Sarif {
             log.add(id, record);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::branches::Specialist;
 use crate::agent::tool::CallFailure;
-use crate::record::orchestration::{BranchRecord, Lineage, ReviewVerdict};
+use crate::record::branches::{BranchRecord, Lineage, ReviewVerdict};
 use crate::record::seconds::Seconds;
 use crate::sys::text::one_line;
 

@@ -95,8 +95,7 @@ impl<'c> OrchestratePlace<'c> {
             // No model is asked, and the settings of the earlier run's may be gone.
             Some(earlier) => {
                 let settings = earlier.agent().and_then(|record| record.orchestration);
-                let model =
-                    |told| agent_models::recorded_model(context, &published, &earlier, &told);
+                let model = |settings| recorded_model(context, &published, &earlier, &settings);
                 settings.map(model).transpose()?
             }
             None => models(context, choice, azure, &mut missing)?,
@@ -193,7 +192,7 @@ impl<'c> OrchestratePlace<'c> {
         let text = exchanges.and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other));
         let exchanges = text.map_err(PathError::of("read", &path))?;
         Ok(Self {
-            models: agent_models::recorded_model(context, choice, recording, &settings)?,
+            models: recorded_model(context, choice, recording, &settings)?,
             task,
             publishing: settings.publishes.then(Publishing::default),
             settings,
@@ -212,6 +211,20 @@ impl<'c> OrchestratePlace<'c> {
             (None, None) => AnswerSource::Nowhere,
         }
     }
+}
+
+/// Returns the model of a replayed run with these settings.
+///
+/// # Errors
+/// When another model is requested.
+fn recorded_model<'c>(
+    context: &Context<'c>,
+    choice: &ModelChoice,
+    recording: &Recording,
+    settings: &OrchestrationSettings,
+) -> Result<Models<'c>, Error> {
+    let (model, provider) = (&settings.model, settings.provider);
+    agent_models::recorded_model(context, choice, recording, model, provider)
 }
 
 /// Selects the model given by `--model`, or else the deployment in the environment variables. Missing settings are

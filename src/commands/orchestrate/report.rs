@@ -12,7 +12,7 @@ use super::specialists::Specialists;
 use crate::agent::protocol::object;
 use crate::agent::tool::ToolError;
 use crate::agent::{AgentError, Objection, schema};
-use crate::record::orchestration::ReviewVerdict;
+use crate::record::branches::ReviewVerdict;
 
 /// The model's final report.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::record::orchestration::ReviewVerdict;
+use crate::record::branches::ReviewVerdict;
 use crate::secret::escapes::without_escapes;
 use crate::sys::text::regex;
 

@@ -21,8 +21,8 @@ use crate::edit::changes::{Before, ChangeLog, kept_path};
 use crate::edit::{self, Digest, Sent, undo_log};
 use crate::model::{Purpose, ReplyFormat, StepId};
 use crate::project::Project;
+use crate::record::branches::Lineage;
 use crate::record::choice::ChoiceRecord;
-use crate::record::orchestration::Lineage;
 use crate::record::result::{AgentRecord, RunRecord};
 use crate::record::run_files::{self, AGENT, Artifact, LINEAGE, RESULT, STEPS, holds_project};
 use crate::record::step::Step;
@@ -183,20 +183,10 @@ impl PastRun {
         record.map_or(self.agent.as_ref(), |record| record.agent.as_ref())
     }
 
-    /// Returns the branches of an orchestration so far, from its report; for a killed run, from a file of its own.
+    /// Returns the branches that agents worked on so far, from the run's record; for a killed run, from a file of its own.
     pub fn lineage(&self) -> Option<Lineage> {
-        let Some(record) = &self.record else {
-            return self.lineage.clone();
-        };
-        let report = record.orchestration.as_ref()?;
-        Some(Lineage {
-            start_branch_id: report.start_branch_id.clone(),
-            latest_branch_id: report.latest_branch_id.clone(),
-            waiting_for: None,
-            starting: None,
-            iterations: report.iterations,
-            branches: report.branches.clone(),
-        })
+        let record = self.record.as_ref();
+        record.map_or_else(|| self.lineage.clone(), RunRecord::lineage)
     }
 
     /// Returns the state of a run without a record: running if a process holds its folder; unfinished if one holds the
@@ -217,7 +207,7 @@ impl PastRun {
     pub fn steps(&self, project: &Project) -> Vec<PastStep> {
         let mut files = self.files_before(project);
         let agent = self.agent();
-        let is_orchestrators = agent.is_some_and(|agent| agent.orchestration.is_some());
+        let directs_agents = agent.is_some_and(AgentRecord::directs_agents);
         let steps = self.recorded_steps();
         let are_several = has_attempts(&steps);
         let read = steps.into_iter().map(|step| {
@@ -241,7 +231,7 @@ impl PastRun {
                 log,
                 tools,
                 changes,
-                is_orchestrators,
+                directs_agents,
             }
         });
         read.collect()

@@ -18,8 +18,8 @@ pub struct PastStep {
     pub tools: Option<String>,
     /// The reply's changes relative to the state left by earlier steps.
     pub changes: Vec<FileChange>,
-    /// True if the model leads an orchestration, so that its text is addressed to the user or is a report.
-    pub is_orchestrators: bool,
+    /// True if the model directs other agents, so that its text is addressed to the user or is a report.
+    pub directs_agents: bool,
     /// True if it is one of several attempts that were made at once.
     pub is_attempt: bool,
 }
@@ -51,7 +51,7 @@ impl PastStep {
         let reply = self.reply.as_ref()?.as_ref().ok()?;
         (acts && is_idle).then(|| match step.reply.iter().any(|part| part.part == "call") {
             true => IdleReply::Call,
-            false if self.is_orchestrators && !reply.trim().is_empty() => IdleReply::Words,
+            false if self.directs_agents && !reply.trim().is_empty() => IdleReply::Words,
             false => IdleReply::NotUnderstood,
         })
     }

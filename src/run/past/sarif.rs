@@ -213,7 +213,7 @@ pub fn log(record: &RunRecord) -> Value {
 /// The log of many runs, each in a repository of its own, by the rules of code hosts: every result has a place in a
 /// repository and a fingerprint that stays the same when lines move. All else is a notification.
 #[derive(Default)]
-pub struct FleetLog {
+pub struct MergedLog {
     results: Results,
     bases: Map<String, Value>,
     notifications: Vec<Box<RawValue>>,
@@ -221,7 +221,7 @@ pub struct FleetLog {
     has_failures: bool,
 }
 
-impl FleetLog {
+impl MergedLog {
     /// Adds the run of the task with this id.
     pub fn add(&mut self, id: &str, record: &RunRecord) {
         self.has_failures |= record.exit.code != 0;
@@ -253,7 +253,7 @@ impl FleetLog {
             let told = to_raw_value(&notification("warning", &text));
             self.notifications.extend(told);
         }
-        let run = FleetRun {
+        let run = MergedRun {
             tool: tool(env!("CARGO_PKG_VERSION"), &self.results.rules),
             invocations: [Invocation {
                 execution_successful: !self.has_failures,
@@ -288,7 +288,7 @@ impl<R> Log<R> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct FleetRun {
+struct MergedRun {
     tool: Value,
     invocations: [Invocation; 1],
     original_uri_base_ids: Map<String, Value>,
@@ -469,7 +469,7 @@ mod tests {
                 ],
                 ..Step::default()
             }];
-            let mut log = FleetLog::default();
+            let mut log = MergedLog::default();
             log.add("web", &record);
             log.add("api", &record);
             let log: Value = serde_json::from_str(&log.finish()).unwrap();
@@ -504,7 +504,7 @@ mod tests {
             };
             MOST + 7
         ];
-        let mut log = FleetLog::default();
+        let mut log = MergedLog::default();
         log.add("a", &record);
         let log: Value = serde_json::from_str(&log.finish()).unwrap();
         let run = &log["runs"][0];

@@ -47,7 +47,7 @@ pub struct Trace<'r> {
     pub steps: &'r [Step],
     /// The identifiers.
     pub ids: TraceIds,
-    /// The id of the fleet's task that the run belongs to.
+    /// The id of the task, in a list of many, that the run belongs to.
     pub task: Option<&'r str>,
     /// The texts; `None` to leave them out.
     pub text: Option<&'r StepText<'r>>,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::figures::taken_back;
 use super::history::{PastRun, UnrecordedState};
 use crate::model::Purpose;
-use crate::record::result::{RunRecord, TreeState};
+use crate::record::result::{AgentRecord, RunRecord, TreeState};
 use crate::sys::numbers::{counted, grouped};
 
 /// The symbol for an outcome, which does not rely on colour.
@@ -24,9 +24,7 @@ pub fn status(run: &PastRun) -> Option<bool> {
 
 /// Names how a run ended.
 pub fn result(record: &RunRecord) -> String {
-    let status = record.orchestration.as_ref().map(|told| told.status.word());
-    let name = status.unwrap_or(&record.exit.name);
-    format!("{name}{}", taken_back(record.tree))
+    format!("{}{}", record.outcome(), taken_back(record.tree))
 }
 
 /// Returns the outcome of a run as a sentence without its full stop. `state` is that of a run without a record.
@@ -59,7 +57,14 @@ fn ended(name: &str, workflow: &str, record: &RunRecord) -> Option<&'static str>
     Some(match (name, workflow) {
         ("done", "consistency") => "The report is written",
         ("done", "undo") => "The project was put back",
-        ("done", _) if record.orchestration.is_some() => "A review has passed the work",
+        ("done", _)
+            if record
+                .agent
+                .as_ref()
+                .is_some_and(AgentRecord::directs_agents) =>
+        {
+            "A review has passed the work"
+        }
         ("done", _) if steps.any(|step| step.purpose == Purpose::AUDIT) => {
             "The work is done, and the audit has passed it"
         }

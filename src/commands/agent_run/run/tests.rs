@@ -12,8 +12,9 @@ use crate::edit::{Allowances, EditKind};
 use crate::model::message::{Message, Role};
 use crate::model::{Delivery, ModelTable, Provider};
 use crate::project::Project;
+use crate::record::branches::{BranchRecord, Lineage};
 use crate::record::event::Reporter;
-use crate::record::orchestration::{BranchRecord, Lineage, Polling};
+use crate::record::orchestration::Polling;
 use crate::record::replay::Recording;
 use crate::record::run_files::{LINEAGE, MCP, RESULT, STEPS};
 use crate::record::seconds::Seconds;
@@ -53,6 +54,21 @@ fn settings() -> OrchestrationSettings {
             factor: 2.0,
         },
     }
+}
+
+fn recorded<'c>(
+    context: &Context<'c>,
+    choice: &ModelChoice,
+    recording: &Recording,
+) -> Result<Models<'c>, Error> {
+    let settings = settings();
+    recorded_model(
+        context,
+        choice,
+        recording,
+        &settings.model,
+        settings.provider,
+    )
 }
 
 fn choice(model: Option<&str>) -> ModelChoice {
@@ -172,7 +188,8 @@ fn ask(run: &AgentRun<'_>) -> Result<Reply, AgentError> {
 fn a_run_without_the_projects_files_writes_its_own_folder_and_nothing_else() {
     in_project(|context, recording| {
         let told = recording.agent().and_then(|agent| agent.orchestration);
-        let models = recorded_model(context, &choice(None), recording, &told.unwrap()).unwrap();
+        assert_eq!(told, Some(settings()));
+        let models = recorded(context, &choice(None), recording).unwrap();
         let (run, other) = (start(context, &models), start(context, &models));
         let folder = |run: &AgentRun<'_>| run.with(|run| run.log.name().to_owned());
         assert_ne!(folder(&run), folder(&other));
@@ -267,8 +284,8 @@ fn left_behind(folder: &Path) {
 fn another_model_is_not_replayed_and_a_call_beyond_the_limit_not_made() {
     in_project(|context, recording| {
         let other = choice(Some("other"));
-        assert!(recorded_model(context, &other, recording, &settings()).is_err());
-        let models = recorded_model(context, &choice(None), recording, &settings()).unwrap();
+        assert!(recorded(context, &other, recording).is_err());
+        let models = recorded(context, &choice(None), recording).unwrap();
         let run = start(context, &models);
         ask(&run).unwrap();
         assert!(matches!(ask(&run), Err(AgentError::LoopLimit(1))));
@@ -278,7 +295,7 @@ fn another_model_is_not_replayed_and_a_call_beyond_the_limit_not_made() {
 #[test]
 fn several_files_are_changed_together_or_none_is() {
     in_project(|context, recording| {
-        let models = recorded_model(context, &choice(None), recording, &settings()).unwrap();
+        let models = recorded(context, &choice(None), recording).unwrap();
         let setup = AgentSetup {
             advice: Error::hint,
             changes: Some(Allowances::default()),

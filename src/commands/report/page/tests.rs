@@ -155,7 +155,7 @@ fn steps(text: &str, record: &RunRecord) -> Vec<PastStep> {
         log: Some(format!("{text}\n{text}\n{text}")),
         tools: Some(text.to_owned()),
         changes: changes(text),
-        is_orchestrators: at % 2 == 0,
+        directs_agents: at % 2 == 0,
         is_attempt: false,
     });
     steps.collect()
@@ -205,7 +205,7 @@ fn pages(text: &str) -> Vec<String> {
         log: None,
         tools: None,
         changes: changes(text),
-        is_orchestrators: true,
+        directs_agents: true,
         is_attempt: false,
     };
     let runs = [

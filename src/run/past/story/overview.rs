@@ -3,8 +3,9 @@
 use super::attempts;
 use super::block::{Block, Extent, Fact, Form, Section};
 use super::sources::Sources;
+use crate::record::branches::{BranchRecord, Lineage, ReviewVerdict};
 use crate::record::gate::{GateRecord, OldGate};
-use crate::record::orchestration::{BranchRecord, Lineage, OrchestrationRecord, ReviewVerdict};
+use crate::record::orchestration::OrchestrationRecord;
 use crate::record::result::{AgentRecord, ErrorRecord, NO_ANSWER, RunRecord};
 use crate::run::past::figures::cost_of_run;
 use crate::run::past::findings::Severity;
@@ -26,7 +27,7 @@ pub fn about(run: &PastRun) -> Vec<String> {
     let did = run.record.as_ref().map(|record| {
         let model = record.model.as_deref().unwrap_or_default();
         let did = match (&*record.workflow, &record.agent) {
-            (_, Some(agent)) if agent.orchestration.is_some() => {
+            (_, Some(agent)) if agent.directs_agents() => {
                 format!("ran {model} as an orchestrator")
             }
             (_, Some(_)) => format!("ran {model} as an agent"),
@@ -48,7 +49,7 @@ pub fn about(run: &PastRun) -> Vec<String> {
 pub fn facts(record: &RunRecord) -> Vec<Fact> {
     let asked = !record.steps.is_empty();
     let (calls, changes_files) = match &record.agent {
-        Some(agent) => (words::calls(record), agent.orchestration.is_none()),
+        Some(agent) => (words::calls(record), !agent.directs_agents()),
         None => (
             count(record.repairs(), "repair"),
             record.workflow == "commit",
@@ -172,7 +173,7 @@ fn of_agent(agent: &AgentRecord) -> Vec<Block<'_>> {
     blocks
 }
 
-/// Tells an orchestration's final report.
+/// Tells the final report on the agents' work.
 fn result(report: &OrchestrationRecord) -> Section<'_> {
     let mut blocks = vec![Block::prose(&report.summary)];
     if let Some(published) = &report.publish_report {
@@ -190,7 +191,7 @@ fn result(report: &OrchestrationRecord) -> Section<'_> {
     Section::new("The result", blocks)
 }
 
-/// Lists an orchestration's branches and, for a run without a record, tells the point that it had reached.
+/// Lists the branches and, for a run without a record, tells the point that it had reached.
 fn branches(lineage: &Lineage) -> Section<'static> {
     let starting = lineage.starting.as_ref();
     let starting =
