@@ -11,8 +11,8 @@ use std::time::SystemTime;
 
 use code_commit::supervisor::SupervisorPlace;
 use code_commit::{
-    Cli, CliMessage, Environment, Exit, Interrupt, KEY_VARIABLES, Redactor, SystemClock, World,
-    core_dump, namespace, open_files, supervisor,
+    Cli, CliMessage, Environment, Exit, Interrupt, Redactor, SystemClock, World, core_dump,
+    namespace, open_files, supervisor,
 };
 use uuid::Uuid;
 
@@ -91,9 +91,7 @@ fn capture(clock: SystemClock) -> Result<World, CliMessage> {
 /// files are not read: an invalid command line touches nothing.
 fn refuse(message: CliMessage, exit: Exit, arguments: &[OsString], clock: &SystemClock) -> Exit {
     let environment: Environment = std::env::vars_os().collect();
-    let keys = KEY_VARIABLES
-        .iter()
-        .filter_map(|name| environment.get(name));
+    let keys = code_commit::key_variables().filter_map(|name| environment.get(name));
     let secrets: Vec<_> = environment.secrets().collect();
     let redactor = Redactor::with_values(keys, secrets.iter().map(AsRef::as_ref));
     let exit = say(&redactor.text(&message.text), exit);

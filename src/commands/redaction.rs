@@ -7,6 +7,7 @@ use crate::model::ModelTable;
 use crate::project::{Project, home};
 use crate::run::context::ModelsProblem;
 use crate::run::env_file::EnvFile;
+use crate::run::keys::key_variables;
 use crate::run::telemetry::header_secrets;
 use crate::secret::Redactor;
 use crate::sys::environment::{Environment, query_secrets};
@@ -49,10 +50,14 @@ pub fn redactor(
     let named = asked.map(|asked| &*asked.server);
     let headers = asked.into_iter().flat_map(ServerArgs::header_secrets);
     let servers = read.filter_map(|read| read.get(SERVER)).chain(named);
+    let variables = environments
+        .iter()
+        .flat_map(|environment| key_variables().filter_map(|name| environment.get(name)));
     let keys = homes
         .iter()
         .flat_map(|text| home::keys_in(text))
-        .chain(tokens.flatten());
+        .chain(tokens.flatten())
+        .chain(variables);
     let queries = servers.flat_map(query_secrets).map(String::from);
     project.redactor(
         &environments,

@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 use self::messages::{Block, Marks, Turn};
 use self::stream::MessageStream;
 use super::{
-    Delivery, End, Endpoint, ModelError, ModelSpec, ReasoningEffort, Reply, Spent, Thinking, Tier,
-    ToolChoice, ToolSchema, Vendor, VendorError,
+    Delivery, End, Endpoint, FailureKind, ModelError, ModelSpec, ReasoningEffort, Reply, Spent,
+    Thinking, Tier, ToolChoice, ToolSchema, Vendor, VendorError,
 };
 use crate::model::manner::Constraint;
 use crate::model::message::{Call, Thought};
@@ -236,10 +236,15 @@ impl Wire for Anthropic {
             quota_spent: is("billing_error") || has_no_credit().is_some(),
             is_rate_limit: is("rate_limit_error"),
             bad_key: is("authentication_error"),
-            retry_delay: None,
-            hint: None,
+            failure: match code.as_deref() {
+                Some("overloaded_error") => FailureKind::Overload,
+                Some("api_error" | "rate_limit_error" | "timeout_error") => FailureKind::Transient,
+                Some("invalid_request_error") => FailureKind::BadRequest,
+                _ => FailureKind::Other,
+            },
             code,
             message,
+            ..VendorError::default()
         }
     }
 }

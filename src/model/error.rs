@@ -37,8 +37,24 @@ pub struct VendorError {
     pub(super) is_rate_limit: bool,
     /// True if the key is invalid.
     pub bad_key: bool,
+    /// The kind of a failure that an answer with a status of success reports.
+    pub failure: FailureKind,
     /// Advice for the user, if it differs from other vendors'.
     pub(super) hint: Option<&'static str>,
+}
+
+/// A kind of failure, judging by the vendor's code alone.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum FailureKind {
+    /// The server is overloaded.
+    Overload,
+    /// Another failure that may be over at the next try.
+    Transient,
+    /// The same request will fail again.
+    BadRequest,
+    /// Any other failure.
+    #[default]
+    Other,
 }
 
 impl VendorError {
@@ -73,13 +89,9 @@ impl VendorError {
         self.quota_spent && self.is_rate_limit
     }
 
-    /// Returns whether the error is transient, judging by Anthropic's codes, which also occur in answers with a status
-    /// of success.
+    /// Returns whether an error in an answer with a status of success is transient.
     pub(super) fn may_pass(&self) -> bool {
-        matches!(
-            self.code.as_deref(),
-            Some("overloaded_error" | "api_error" | "rate_limit_error" | "timeout_error")
-        )
+        matches!(self.failure, FailureKind::Overload | FailureKind::Transient)
     }
 }
 
@@ -389,7 +401,7 @@ impl ModelError {
             Self::Status { status, vendor, .. } => {
                 matches!(status, 429 | 503 | 529) && !vendor.quota_spent
             }
-            Self::ErrorInAnswer(vendor) => vendor.code.as_deref() == Some("overloaded_error"),
+            Self::ErrorInAnswer(vendor) => vendor.failure == FailureKind::Overload,
             Self::NoTimeLeft { error, .. } => error.is_overload(),
             _ => false,
         }
@@ -455,7 +467,7 @@ impl ModelError {
                 let is_final = matches!(status, 400 | 413) || vendor.asks_too_much();
                 is_final && !vendor.quota_spent && vendor.hint.is_none()
             }
-            Self::ErrorInAnswer(vendor) => vendor.code.as_deref() == Some("invalid_request_error"),
+            Self::ErrorInAnswer(vendor) => vendor.failure == FailureKind::BadRequest,
             _ => false,
         }
     }

@@ -292,7 +292,7 @@ impl Wire for Gemini {
             bad_key: details().any(|detail| detail["reason"] == "API_KEY_INVALID"),
             code: text(&error["status"]),
             message: text(&error["message"]),
-            hint: None,
+            ..VendorError::default()
         }
     }
 }

@@ -40,7 +40,7 @@ pub use azure::{azure_spec, is_plain as is_plain_in_url};
 pub(crate) use catalogue::retired;
 pub(crate) use error::after_tries;
 pub(crate) use error::human_duration;
-pub use error::{ModelError, Setup, VendorError};
+pub use error::{FailureKind, ModelError, Setup, VendorError};
 pub use http::HttpModel;
 pub use reply::{Answer, End, Reply, Spent};
 pub use request::{Category, Delivery, Form, ReplyFormat, Request, ToolChoice, ToolSchema};

@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 
 use super::error::one_line;
 use super::{
-    Delivery, End, Endpoint, Listener, ModelError, ModelSpec, Reply, Spent, Tier, ToolChoice,
-    ToolSchema, Vendor, VendorError, catalogue,
+    Delivery, End, Endpoint, FailureKind, Listener, ModelError, ModelSpec, Reply, Spent, Tier,
+    ToolChoice, ToolSchema, Vendor, VendorError, catalogue,
 };
 use crate::model::message::{Call, CallResult, Image, Message, Part, Role, Words};
 use crate::model::raw_reply::{RawPart, RawReply};
@@ -264,14 +264,19 @@ impl Wire for OpenAi {
         };
         let kind = text(&error["type"]);
         let is = |name: &str| code.as_deref() == Some(name) || kind.as_deref() == Some(name);
+        let is_bad_request = code.is_none() && is("invalid_request_error");
         VendorError {
             quota_spent: is("insufficient_quota"),
             is_rate_limit: is("rate_limit_exceeded"),
             bad_key: is("invalid_api_key"),
-            retry_delay: None,
             message: text(&error["message"]),
             code: code.or(kind),
-            hint: None,
+            failure: if is_bad_request {
+                FailureKind::BadRequest
+            } else {
+                FailureKind::Other
+            },
+            ..VendorError::default()
         }
     }
 }

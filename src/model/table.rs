@@ -346,7 +346,8 @@ impl ModelTable {
             }
             (None, None) => {
                 return Err(format!(
-                    "`{name}` has no `provider`: `gemini`, `ollama`, `azure`, `anthropic`, or `openai` (and all that is compatible)"
+                    "`{name}` has no `provider`: {} (`openai` for every compatible server)",
+                    Provider::alternatives(Provider::ALL)
                 ));
             }
             (None, Some(provider)) => ModelSpec {

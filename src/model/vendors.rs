@@ -10,14 +10,32 @@ use super::{anthropic, azure, gemini, ollama, openai};
 impl Provider {
     /// All providers.
     pub const ALL: [Self; 5] = [
+        Self::Anthropic,
         Self::Gemini,
         Self::OpenAi,
-        Self::Ollama,
         Self::Azure,
-        Self::Anthropic,
+        Self::Ollama,
     ];
     /// The provider of models on the user's machine.
     pub const LOCAL: Self = Self::Ollama;
+
+    /// The providers whose vendors need a key.
+    pub fn with_keys() -> impl Iterator<Item = Self> {
+        let all = Self::ALL.into_iter();
+        all.filter(|provider| provider.vendor().key_file.is_some())
+    }
+
+    /// Lists providers by name, as alternatives in a sentence.
+    pub fn alternatives(providers: impl IntoIterator<Item = Self>) -> String {
+        let words: Vec<_> = providers
+            .into_iter()
+            .map(|provider| format!("`{}`", provider.vendor().word))
+            .collect();
+        match words.split_last() {
+            Some((last, others @ [_, ..])) => format!("{} or {last}", others.join(", ")),
+            _ => words.concat(),
+        }
+    }
 
     /// Facts about the provider's vendor.
     pub fn vendor(self) -> &'static Vendor {

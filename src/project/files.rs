@@ -14,7 +14,7 @@ use super::gitignore::{Case, GITIGNORE, IgnoreFile, IgnoreRules, LARGEST};
 use super::index::{IndexProblem, TrackedPaths};
 use super::repository::{MEND_REPOSITORY, Repository};
 use crate::secret::{ApiKey, KeyProblem, Redactor, bare};
-use crate::sys::environment::{Environment, KEY_VARIABLES, SHORTEST_SECRET};
+use crate::sys::environment::{Environment, SHORTEST_SECRET};
 use crate::sys::excerpt::lossy;
 use crate::sys::file_lock;
 use crate::sys::files::{self, Links, MIB, PathError, is_missing, is_no_file, is_too_large};
@@ -446,8 +446,8 @@ impl Project {
         }
     }
 
-    /// Creates a redactor for all known keys (those in the key files, which may belong to other models, in the
-    /// environments and in `further`) and for the other secrets in the environments.
+    /// Creates a redactor for all known keys (those in the key files, which may belong to other models, and in `further`)
+    /// and for the secrets in the environments.
     pub fn redactor<'f>(
         &self,
         environments: &[&Environment],
@@ -456,13 +456,9 @@ impl Project {
     ) -> Redactor {
         let key_files = key_files.into_iter();
         let files = key_files.filter_map(|file| Some(lossy(self.read(file).ok()?)));
-        let variables = environments.iter().flat_map(|environment| {
-            let names = KEY_VARIABLES.iter();
-            names.filter_map(|name| environment.get(name).map(str::to_owned))
-        });
         // Short values are often placeholders, such as `none` or `ollama`.
         let is_long = |key: &String| key.len() >= SHORTEST_SECRET;
-        let given = variables.chain(further).filter(is_long);
+        let given = further.into_iter().filter(is_long);
         let secrets: Vec<String> = files.chain(given).collect();
         // The path of an existing file only refers to a secret.
         let is_path = |value: &str| value.starts_with('/') && Path::new(value).exists();

@@ -20,6 +20,8 @@ pub struct AgentHome {
     pub command: &'static str,
     /// Variable that names the directory itself.
     pub variable: &'static str,
+    /// Variable that holds the agents' key, beside those of vendors; `None` if no other does.
+    pub key_variable: Option<&'static str>,
     /// Command that lists the sessions in this home.
     pub list_command: &'static str,
     /// Variable of the XDG standard that applies, and the directory's name below it; `None` if the standard does not
@@ -33,10 +35,14 @@ pub struct AgentHome {
     on_mac_os: Option<&'static str>,
 }
 
+/// Variable that holds the key of `dev`.
+pub const DEV_KEY: &str = "DEV_AGENT_API_KEY";
+
 /// Home of `dev`.
 pub static DEV: AgentHome = AgentHome {
     command: "dev",
     variable: "DEV_AGENT_HOME",
+    key_variable: Some(DEV_KEY),
     list_command: "dev sessions list",
     xdg: Some(("XDG_CONFIG_HOME", "dev-agent")),
     below_home: ".dev-agent",
@@ -48,6 +54,7 @@ pub static DEV: AgentHome = AgentHome {
 pub static PLAN: AgentHome = AgentHome {
     command: "plan",
     variable: "OLLAMA_AGENT_HOME",
+    key_variable: None,
     list_command: "code-commit plan sessions list",
     xdg: Some(("XDG_DATA_HOME", "ollama-agent")),
     below_home: ".local/share/ollama-agent",
@@ -59,6 +66,7 @@ pub static PLAN: AgentHome = AgentHome {
 pub static CHAT: AgentHome = AgentHome {
     command: "chat",
     variable: "AGENT_HOME",
+    key_variable: None,
     list_command: "code-commit chat sessions list",
     xdg: None,
     below_home: ".agent",

@@ -78,8 +78,8 @@ pub enum NoAccount {
         "an account's name is made of up to {LONGEST_NAME} letters, digits, `.`, `_` and `-`, and a key begins with `sk-`"
     )]
     NotAName,
-    /// There is no vendor of that name.
-    #[error("a provider is `anthropic`, `gemini`, `openai` or `azure`")]
+    /// The vendor's name is unknown, or its models need no key.
+    #[error("a provider is {}", Provider::alternatives(Provider::with_keys()))]
     NoProvider,
     /// No account in the file has that name.
     #[error("there is no account of that name: {}", listed(.known))]
@@ -364,8 +364,9 @@ fn name_in(json: &str) -> Result<String, String> {
 
 fn provider_in(json: &str) -> Result<Provider, String> {
     let provider = serde_json::from_str(json).ok();
-    let provider = provider.filter(|provider: &Provider| provider.vendor().key_file.is_some());
-    provider.ok_or_else(|| "must be `anthropic`, `gemini`, `openai` or `azure`".to_owned())
+    Provider::with_keys()
+        .find(|known| provider == Some(*known))
+        .ok_or_else(|| format!("must be {}", Provider::alternatives(Provider::with_keys())))
 }
 
 fn key_in(json: &str) -> Result<ApiKey, String> {

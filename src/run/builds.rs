@@ -28,9 +28,9 @@ use crate::record::finding::Finding;
 use crate::record::run_log::{BuildLog, BuildOutput, LogError};
 use crate::record::seconds::Seconds;
 use crate::record::step::BuildRecord;
+use crate::run::keys;
 use crate::run::past::findings;
 use crate::secret::SecretKind;
-use crate::sys::environment::KEY_VARIABLES;
 use crate::sys::error::Error;
 use crate::sys::files::{self, Links, MIB, PathError};
 use crate::sys::{atomic_file, sha256};
@@ -418,12 +418,12 @@ fn tell_uncontained(reporter: &dyn Reporter, problem: &SandboxProblem) -> String
 /// The environment of builds and commands: without the variables that commonly hold keys or that hold one of this
 /// project's keys; and, in a sandbox, without those that hold other secrets unless they are explicitly passed.
 pub fn command_env(context: &Context<'_>, mode: SandboxMode) -> ChildEnv {
-    let mut names = key_variables(context);
+    let mut names = key_holders(context);
     if mode != SandboxMode::Off {
         let secrets = context.environment.secret_names().map(OsString::from);
         names.extend(secrets.filter(|name| !is_passed(context.sandbox.passed, name)));
     }
-    names.extend(KEY_VARIABLES.map(OsString::from));
+    names.extend(keys::key_variables().map(OsString::from));
     ChildEnv::new(context.environment, names)
 }
 
@@ -431,14 +431,14 @@ pub fn command_env(context: &Context<'_>, mode: SandboxMode) -> ChildEnv {
 /// token for `git push`.
 pub fn server_env(context: &Context<'_>) -> ChildEnv {
     let secrets = context.environment.secret_names().map(OsString::from);
-    let mut names: Vec<_> = secrets.chain(key_variables(context)).collect();
+    let mut names: Vec<_> = secrets.chain(key_holders(context)).collect();
     names.retain(|name| !is_passed(context.sandbox.passed, name));
-    names.extend(KEY_VARIABLES.map(OsString::from));
+    names.extend(keys::key_variables().map(OsString::from));
     ChildEnv::new(context.environment, names)
 }
 
 /// The variables that hold a known key.
-fn key_variables(context: &Context<'_>) -> Vec<OsString> {
+fn key_holders(context: &Context<'_>) -> Vec<OsString> {
     let is_key = |(_, kind)| kind == SecretKind::Key;
     let holds_key = |value: &str| context.redactor.find(value).any(is_key);
     context.environment.names_where(holds_key)

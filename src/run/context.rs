@@ -14,7 +14,7 @@ use crate::edit::protection::Protection;
 use crate::model::pace::PACE;
 use crate::model::price::Usd;
 use crate::model::prompt::Inputs;
-use crate::model::{Delivery, ModelTable, ReplyFormat, TableProblem, Tier, Unselected};
+use crate::model::{Delivery, ModelTable, Provider, ReplyFormat, TableProblem, Tier, Unselected};
 use crate::project::{DRAFT, Project, QUERY};
 use crate::record::event::{Event, Reporter};
 use crate::secret::Redactor;
@@ -103,12 +103,14 @@ impl<'a, R: ?Sized> Context<'a, R> {
 }
 
 impl Context<'_> {
-    /// The key files of all models; if their table cannot be used, those of the built-in models.
+    /// The key files of all models; if their table cannot be used, the default ones of all vendors.
     pub fn key_files(&self) -> Vec<&str> {
-        let built_in = || vec!["anthropic-key.txt", "gemini-key.txt", "openai-key.txt"];
-        self.models
-            .as_ref()
-            .map_or_else(|_| built_in(), ModelTable::key_files)
+        let vendors = Provider::ALL.map(|provider| provider.vendor().key_file);
+        let table = self.models.as_ref().ok();
+        table.map_or_else(
+            || vendors.into_iter().flatten().collect(),
+            ModelTable::key_files,
+        )
     }
 
     /// Shows the user a warning.

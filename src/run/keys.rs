@@ -270,6 +270,16 @@ pub fn of_account(context: &Context<'_>, account: &Account) -> Result<FoundKey, 
     })
 }
 
+/// Returns the variables that commonly hold API keys: the vendors' and the agents'. They are removed from the environment
+/// of builds, and their values are redacted.
+pub fn key_variables() -> impl Iterator<Item = &'static str> {
+    let vendors = Provider::ALL
+        .into_iter()
+        .flat_map(|provider| provider.vendor().key_variables);
+    let agents = home::ALL.into_iter().filter_map(|home| home.key_variable);
+    vendors.copied().chain(agents)
+}
+
 /// The variables that may hold the key: the vendor's, unless the entry names a server of its own, which needs a key of
 /// its own. A vendor without a usual server has none but those.
 pub fn variables(spec: &ModelSpec) -> &'static [&'static str] {

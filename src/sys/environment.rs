@@ -16,17 +16,6 @@ use jiff::tz::TimeZone;
 
 pub use self::secrets::{SHORTEST_SECRET, query_secrets};
 
-/// Variables that commonly hold API keys. They are removed from the environment of `build.sh`, and their values are
-/// redacted like the keys in `agent-config`.
-pub const KEY_VARIABLES: [&str; 6] = [
-    "GEMINI_API_KEY",
-    "GOOGLE_API_KEY",
-    "OPENAI_API_KEY",
-    "AZURE_OPENAI_API_KEY",
-    "ANTHROPIC_API_KEY",
-    "DEV_AGENT_API_KEY",
-];
-
 /// Snapshot of the environment variables.
 #[derive(Debug, Clone, Default)]
 pub struct Environment(HashMap<OsString, OsString>);

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use uuid::Uuid;
 
 use crate::commands::cli::agent::{AgentArgs, SessionsCommand, TalkArgs};
 use crate::commands::cli::values::{SELDOM, parse_duration};
+use crate::model::Provider;
 use crate::record::mode::Mode;
 
 const CHAT_AFTER_HELP: &str = include_str!("../../../help/chat.txt").trim_ascii_end();
@@ -65,6 +67,13 @@ pub struct ChatArgs {
     pub timeout: Duration,
 }
 
+/// Returns the parser for the names of vendors that need a key.
+fn vendors_with_keys() -> PossibleValuesParser {
+    Provider::with_keys()
+        .map(|provider| provider.vendor().word)
+        .into()
+}
+
 impl ChatArgs {
     /// Returns the mode selected by the flags, if any.
     pub fn first_mode(&self) -> Option<Mode> {
@@ -82,7 +91,7 @@ pub enum ChatCommand {
         account: Option<String>,
 
         /// The vendor that the key is of [default: by the key's beginning, else anthropic]
-        #[arg(long, value_name = "NAME", value_parser = ["anthropic", "gemini", "openai", "azure"])]
+        #[arg(long, value_name = "NAME", value_parser = vendors_with_keys())]
         provider: Option<String>,
 
         /// A key, say, which is refused: clap would show it

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::model::FEWEST_TOKENS;
 use crate::model::price::Usd;
-use crate::sys::environment::KEY_VARIABLES;
+use crate::run::keys::key_variables;
 
 /// The program's name.
 pub(crate) const PROGRAM: &str = "code-commit";
@@ -65,7 +65,7 @@ pub(crate) fn flag_words(flags: Map<String, Value>) -> Result<Vec<(String, OsStr
 
 /// Parses the name of an environment variable that may be passed on.
 pub(crate) fn parse_variable(name: &str) -> Result<String, String> {
-    if KEY_VARIABLES.contains(&name) {
+    if key_variables().any(|variable| variable == name) {
         return Err("it holds a key of this program's own, which is never passed".to_owned());
     }
     let is_name = !name.is_empty() && !name.contains('=');

@@ -1,7 +1,8 @@
-//! What command lines mean, and what is said of wrong ones.
+//! Command lines, and errors in them.
 
 use super::*;
 use crate::commands::log::LogArgs;
+use crate::model::Provider;
 
 fn read(arguments: &[&str]) -> Result<Cli, CliMessage> {
     let all = std::iter::once("code-commit").chain(arguments.iter().copied());
@@ -24,6 +25,23 @@ fn a_command_describes_itself_as_the_list_of_commands_does() {
         let about = |command: &clap::Command| command.get_about().map(ToString::to_string);
         assert_eq!(about(built), about(command), "{}", command.get_name());
         assert!(built.get_long_about().is_none(), "{}", command.get_name());
+    }
+}
+
+#[test]
+fn help_and_documents_name_every_vendor() {
+    let help = |arguments: &[&str]| read(arguments).unwrap_err().text;
+    let helps = [help(&["--help"]), help(&["chat", "--help"])];
+    for vendor in Provider::ALL.map(Provider::vendor) {
+        for variable in vendor.key_variables.iter().chain([&vendor.url_variable]) {
+            let is_named = helps.iter().all(|help| help.contains(variable));
+            assert!(is_named, "{variable}");
+        }
+        let word = format!("`{}`", vendor.word);
+        assert!(
+            include_str!("../../../docs/models.md").contains(&word),
+            "{word}"
+        );
     }
 }
 

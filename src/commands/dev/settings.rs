@@ -22,7 +22,7 @@ pub const FILE: &str = crate::project::home::SETTINGS;
 /// The variables that override settings, with the settings' names.
 const VARIABLES: [(&str, &str); 3] = [
     ("DEV_AGENT_API_URL", "apiUrl"),
-    ("DEV_AGENT_API_KEY", "apiKey"),
+    (crate::project::home::DEV_KEY, "apiKey"),
     ("DEV_AGENT_MODEL", "model"),
 ];
 

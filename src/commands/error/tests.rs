@@ -35,8 +35,8 @@ use crate::exec::sandbox::SandboxProblem;
 use crate::model::estimate::OverBudget;
 use crate::model::price::Usd;
 use crate::model::{
-    End, EndpointProblem, ModelError, Provider, ServerProblem, Setup, Spent, TableProblem,
-    TaskType, Unselected, VendorError,
+    End, EndpointProblem, FailureKind, ModelError, Provider, ServerProblem, Setup, Spent,
+    TableProblem, TaskType, Unselected, VendorError,
 };
 use crate::project::ProjectProblem;
 use crate::project::home::{CHAT, NoHome, PLAN};
@@ -213,6 +213,7 @@ fn model_errors() -> Vec<ModelError> {
     bad_key.bad_key = true;
     let mut invalid = VendorError::default();
     invalid.code = Some(s("invalid_request_error"));
+    invalid.failure = FailureKind::BadRequest;
     invalid.message = Some(s("the request is wrong"));
     let spent = Box::<Spent>::default;
     let mut errors: Vec<ModelError> = [400, 401, 403, 404, 413, 429, 500, 529]
@@ -1210,6 +1211,7 @@ fn no_hint_of_a_chat_tells_of_settings_that_it_does_not_read() {
     let status = |code| AgentError::Model(status(code, VendorError::default(), None));
     let mut invalid = VendorError::default();
     invalid.code = Some(s("invalid_request_error"));
+    invalid.failure = FailureKind::BadRequest;
     for (error, way_out) in [
         (status(401), "`/login`"),
         (status(400), "`/compact`"),

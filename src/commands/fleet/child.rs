@@ -23,7 +23,6 @@ use crate::project::{CONFIG, LOGS, ProjectProblem, QUERY};
 use crate::run::context::{Context, TASK_FOLDER};
 use crate::run::keys;
 use crate::run::not_ready::NotReady;
-use crate::sys::environment::KEY_VARIABLES;
 use crate::sys::error::Error;
 use crate::sys::files::{self, Links, PathError, open_directory_in};
 use crate::sys::interrupt::Interrupt;
@@ -59,7 +58,7 @@ impl Child {
     pub fn without_keys(mut self, tasks: &[Task]) -> Self {
         let keys = tasks.iter().filter_map(|task| task.env_key.as_deref());
         // A task without an `env_key` takes its key from one of the vendors' variables, which no build gets.
-        for key in keys.filter(|key| !KEY_VARIABLES.contains(key)) {
+        for key in keys.filter(|key| !keys::key_variables().any(|vendors| vendors == *key)) {
             self.command.env_remove(key);
         }
         self
