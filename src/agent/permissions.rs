@@ -128,7 +128,7 @@ const ASKED_ABOUT: [&str; 5] = [
 pub enum Consent {
     /// The user is asked each time.
     Asked,
-    /// There is no user to ask.
+    /// No user is present.
     Unattended,
     /// The user has consented to all calls: `--yes`.
     Given,

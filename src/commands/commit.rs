@@ -83,7 +83,7 @@ pub fn commit(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<
     stoppable(context, cli, choice)
 }
 
-/// Runs a commit in a context whose interrupt is its own.
+/// Runs a commit that can be interrupted by itself.
 fn stoppable(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<Outcome, Failure> {
     let (mut ready, baseline, resumed) = prepare(context, cli, choice)?;
     let are_several = !ready.others.is_empty();

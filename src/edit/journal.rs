@@ -129,8 +129,7 @@ impl Journal {
         self.state
     }
 
-    /// Makes the new tree take effect. Returns the time at which it did, by the clock of the file system, so that it
-    /// can be compared with later changes.
+    /// Makes the new tree take effect. Returns the file system's time of that moment, to compare later changes with.
     ///
     /// # Errors
     /// Fails if the rename fails; the old tree then remains in effect.

@@ -227,7 +227,7 @@ impl<'r> UndoLog<'r> {
             .map_err(apply_failed("write", format!("{}/{CHANGES}", self.folder)))
     }
 
-    /// Removes the last entry, which was not carried out. If the log cannot be written, it lists too much, which undo
+    /// Removes the last entry, whose edit was not carried out. If the log cannot be written, the entry stays, which undo
     /// detects.
     pub(super) fn retract(&mut self) {
         if let Some(previous) = self.previous.take() {
@@ -240,7 +240,7 @@ impl<'r> UndoLog<'r> {
         }
     }
 
-    /// Forgets all changes, which have never reached the project.
+    /// Removes all entries; none of the edits has reached the project.
     pub fn forget(&mut self) {
         self.changes = ChangeLog::none();
         // If this fails, the file lists changes that undo finds already undone.
@@ -270,7 +270,7 @@ impl<'r> UndoLog<'r> {
         Ok(())
     }
 
-    /// Confirms the last entry, which was carried out.
+    /// Confirms the last entry, whose edit was carried out.
     pub(super) fn confirm(&mut self) {
         self.previous = None;
     }

@@ -61,8 +61,8 @@ impl Pump {
         Ok((pump, handle))
     }
 
-    /// Passes each chunk of output to `take`, with a flag that is true if more is already available. Returns when all
-    /// output has been read; the handle learns of the end when the pump is dropped.
+    /// Passes each chunk of output to `take`, with a flag that is true if more is already available. Returns at the end
+    /// of the output; the handle is notified when the pump is dropped.
     ///
     /// # Errors
     /// Returns the first error of `take`, which stops the pump.

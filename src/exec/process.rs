@@ -206,9 +206,9 @@ pub struct Processes<'a> {
     program: Option<File>,
     /// Background processes with their names, in the order in which they were started.
     background: Vec<(String, Process<'a>)>,
-    /// Kinds of likely credentials found in the output; `None` if those are not removed.
+    /// Kinds of likely credentials found in the output; `None` if they are not redacted.
     credentials: Option<CredentialKinds>,
-    /// Time that commands have to end by themselves.
+    /// Time that commands have to exit on their own.
     grace: Duration,
 }
 
@@ -227,7 +227,7 @@ impl<'a> Processes<'a> {
         }
     }
 
-    /// Sets the time that commands have to end by themselves once they are asked to.
+    /// Sets the time that commands have to exit on their own when asked to.
     pub fn with_grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self

@@ -49,7 +49,7 @@ use crate::sys::files::{Links, open};
 use crate::sys::identity::{FileIdentity, identity};
 use crate::sys::interrupt::{Interrupt, Interrupted, is_readable_within};
 
-/// True if macOS's sandbox takes the place of bubblewrap.
+/// True if macOS's sandbox replaces bubblewrap.
 const IS_SEATBELT: bool = cfg!(target_os = "macos");
 /// Program that creates sandboxes.
 const BWRAP: &str = if IS_SEATBELT { "sandbox-exec" } else { "bwrap" };
@@ -247,9 +247,9 @@ impl Sandbox {
         identities
     }
 
-    /// Accepts the key files as they are now, provided that they are in the same place: the user has saved them. Call
-    /// this only while nothing is sandboxed. A sandboxed command cannot have caused the change: it cannot rename over
-    /// a mount point, and moving a file's directory or redirecting a link is still detected.
+    /// Accepts the current key files, which the user has just saved, if their paths are unchanged. Must be called only
+    /// while nothing is sandboxed. No sandboxed command can have made the change: it cannot rename over a mount point,
+    /// and moving a file's directory or redirecting a link is still detected.
     pub fn renew(&mut self) {
         let keys = self.policy.key_files.iter().zip(&self.key_targets);
         for (file, _) in keys.filter(|(file, then)| key_target(file) == **then) {

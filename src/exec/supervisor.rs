@@ -30,11 +30,11 @@ use super::{descriptors, proxy, subreaper};
 use crate::sys::environment::Clock;
 use crate::sys::interrupt::{Interrupt, is_readable_within};
 
-/// Default time that a command's processes have to end by themselves after a SIGTERM.
+/// Default time that a command's processes have to exit on their own after a SIGTERM.
 pub(super) const GRACE: Duration = Duration::from_secs(2);
 /// Time limit for the kernel to end processes after a SIGKILL.
 pub(super) const TEAR_DOWN: Duration = Duration::from_secs(2);
-/// Time that leftovers of a command have to end by themselves.
+/// Time that a command's leftover processes have to exit on their own.
 const PAUSE: Duration = Duration::from_secs(1);
 /// Interval between checks of processes that must end.
 const TICK: Duration = Duration::from_millis(10);
@@ -49,7 +49,7 @@ pub enum SupervisorPlace {
 }
 
 impl SupervisorPlace {
-    /// Returns the only argument with which this program is started there.
+    /// Returns the argument that starts this program as such a supervisor.
     pub fn command(self) -> &'static str {
         match self {
             Self::Sandbox => "inside-sandbox",
@@ -57,7 +57,7 @@ impl SupervisorPlace {
         }
     }
 
-    /// Returns the place that this argument stands for. `main` checks for it before it parses any command line.
+    /// Returns the place named by this argument. `main` checks for it before it parses a command line.
     pub fn of_command(command: &OsStr) -> Option<Self> {
         [Self::Sandbox, Self::Outside]
             .into_iter()
@@ -65,9 +65,9 @@ impl SupervisorPlace {
     }
 }
 
-/// Supervises the command requested over standard input, the line, and returns when no process of it is left.
-/// `interrupt` has the same effect as closing the line. In a sandbox it must not react to signals, since those come
-/// from the command.
+/// Supervises the command requested over the line (standard input). Returns once none of its processes is left.
+/// `interrupt` has the same effect as closing the line. In a sandbox, it must not react to signals, since the command
+/// may send them.
 ///
 /// # Errors
 /// Fails if standard input is not such a line or is closed.
@@ -93,8 +93,7 @@ fn detach(place: SupervisorPlace) -> io::Result<()> {
     Ok(())
 }
 
-/// Supervises a command like [`run`], over any line and with any scope. `prepare` sets what the command does not
-/// inherit from this process.
+/// Supervises a command like [`run`], over any line and in any scope. `prepare` configures the command before it starts.
 pub(super) fn supervise(
     mut line: UnixStream,
     scope: Scope,
@@ -140,7 +139,7 @@ struct Supervisor<'k> {
     started: Duration,
     /// True once the command's end has been reported.
     has_reported: bool,
-    /// Time that leftovers have to end by themselves.
+    /// Time that leftover processes have to exit on their own.
     grace: Duration,
 }
 

@@ -54,7 +54,7 @@ pub struct Route {
 /// A model in a server's list.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct ListedModel {
-    /// The id that requests name it by.
+    /// The ID used in requests.
     pub id: String,
     /// The name shown to users.
     #[serde(default)]

@@ -20,7 +20,7 @@ pub enum Verb {
     Edit,
     Delete,
     Run,
-    /// Looks at a background process.
+    /// Checks on a background process.
     Watch,
     ListProcesses,
     EndProcess,
@@ -33,7 +33,7 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// The words for an action in progress, for one that is done, and for an order; `name` is the tool's.
+    /// The words for an action in progress, for a finished one, and for an order; `name` is the tool's.
     fn forms(self, name: &str) -> [&str; 3] {
         match self {
             Self::Use | Self::Ask => [name; 3],
@@ -56,7 +56,7 @@ impl Verb {
         }
     }
 
-    /// The words for an action in progress and for one that is done; `name` is the tool's.
+    /// The words for an action in progress and for a finished one; `name` is the tool's.
     pub fn words(self, name: &str) -> (&str, &str) {
         let [doing, done, _] = self.forms(name);
         (doing, done)
@@ -92,7 +92,7 @@ pub struct ToolEnd {
 
 #[cfg(test)]
 impl ToolEnd {
-    /// Returns a result of this text, the warnings of which are its lines that begin with `warning: `.
+    /// Creates a result with this text, whose warnings are the lines that begin with `warning: `.
     pub fn of_text(text: &str, brief: Option<&str>, failed: bool) -> Self {
         let warnings = text
             .lines()
@@ -115,9 +115,9 @@ pub enum CommandEnd {
     None,
     /// The command ended with this exit code.
     Exited(i32),
-    /// The command was ended by a signal, or because its time was up.
+    /// A signal or the time limit ended the command.
     Killed,
-    /// The command goes on in the background.
+    /// The command continues in the background.
     InBackground,
 }
 

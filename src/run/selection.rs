@@ -277,7 +277,7 @@ pub enum ModelKey {
     /// The key found by [`keys::find`].
     #[default]
     ByRule,
-    /// This key, or none.
+    /// An explicit key; `None` if the model needs none.
     Given(Option<ApiKey>, Option<KeySource>),
 }
 

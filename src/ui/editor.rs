@@ -107,7 +107,7 @@ pub fn open(command: &str, path: &Path, interrupt: &Interrupt) -> Result<(), Edi
 /// Returns `text` as edited in the user's editor.
 ///
 /// # Errors
-/// Returns a sentence if the file `draft` cannot be written or read, or the editor does not open it.
+/// Returns an error message if `draft` cannot be written or read, or the editor fails.
 pub fn edited(
     command: &str,
     draft: &Path,

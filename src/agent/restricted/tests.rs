@@ -1,4 +1,4 @@
-//! That commands that look are allowed, and no others, however they are written.
+//! Read-only commands, which are allowed, and all others, which are not, in any spelling.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};

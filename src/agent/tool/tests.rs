@@ -1,4 +1,4 @@
-//! That arguments are held against what a tool takes.
+//! Arguments checked against a tool's schema.
 
 use super::*;
 

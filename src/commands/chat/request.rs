@@ -277,7 +277,7 @@ pub fn aside(
     })
 }
 
-/// Works in a run of its own that calls no model.
+/// Runs `work` as a run of its own, without calling a model.
 ///
 /// # Errors
 /// When the work fails.

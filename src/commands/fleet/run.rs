@@ -38,12 +38,12 @@ use crate::ui::live::LiveLines;
 
 /// Maximum length of a task's error, in characters.
 const LONGEST_PROBLEM: usize = 200;
-/// Time between two looks at the clock and for signals.
+/// Interval between checks of the clock and for signals.
 const TICK: Duration = Duration::from_millis(100);
-/// Time between two looks into the ledger, for the live table.
+/// Interval between reads of the ledger, for the live table.
 const SUMMING: Duration = Duration::from_secs(2);
 
-/// Does all tasks that are not done.
+/// Runs all unfinished tasks.
 ///
 /// # Errors
 /// When the manifest has mistakes, or not all tasks are done in the end.
@@ -71,15 +71,15 @@ pub fn run(
 /// The state of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum State {
-    /// It waits, or runs, or was interrupted.
+    /// Waiting, running or interrupted.
     Open,
-    /// It has ended, with this code and name.
+    /// Ended with this exit code and name.
     Ended(u8, String),
-    /// The money left does not pay for it.
+    /// Not affordable with the money left.
     Unpaid,
 }
 
-/// A task's process that has ended: the task, and the record that it has printed.
+/// An ended process of a task: the task, and the record that it printed.
 type Reaped = (usize, Result<Option<RunRecord>, Error>);
 
 struct Campaign<'c> {
@@ -92,15 +92,15 @@ struct Campaign<'c> {
     /// Number of tries of each task since this start.
     tries: Vec<u32>,
     queue: VecDeque<usize>,
-    /// Tasks in the queue that another process works on.
+    /// Queued tasks that another process works on.
     held: BTreeSet<usize>,
     /// Tasks that begin once the first ones have ended.
     rest: Vec<usize>,
     running: BTreeMap<usize, Duration>,
-    /// True until a task ends: what is left did not pay for another one.
+    /// True if the money left did not pay for another task; false again when one ends.
     is_short: bool,
     spent: Usd,
-    /// The time at which that was read from the ledger.
+    /// The time at which it was read from the ledger.
     summed: Duration,
     began: Duration,
     ended: usize,
@@ -184,7 +184,7 @@ impl<'c> Campaign<'c> {
         fault.map_or(Ok(()), Err)
     }
 
-    /// Starts tasks while there are fewer than wanted.
+    /// Starts tasks while fewer than the requested number are running.
     fn start_some(&mut self) -> Result<(), Error> {
         if self.queue.is_empty() && self.running.is_empty() && !self.rest.is_empty() {
             self.check_first()?;
@@ -241,7 +241,7 @@ impl<'c> Campaign<'c> {
         Ok(started.map(drop).map_err(PathError::of("start", PROGRAM))?)
     }
 
-    /// Notes how a task's process has ended, and whether it is started again.
+    /// Records how a task's process ended, and requeues the task if it is tried again.
     fn note(&mut self, index: usize, record: Option<&RunRecord>) {
         let is_alone = self.running.is_empty() && self.held.is_empty();
         // One that was killed has not said how it ended.
@@ -288,7 +288,7 @@ impl<'c> Campaign<'c> {
         self.tell(index, name, cost, &problem.unwrap_or_default());
     }
 
-    /// Tells of a task that has ended; at a terminal, where the table counts those that are done, only of failures.
+    /// Reports an ended task; at a terminal, where a table counts the others, only failures.
     fn tell(&mut self, index: usize, name: &str, cost: Option<Usd>, problem: &str) {
         let id = &self.tasks[index].id;
         let cost = cost.map_or_else(String::new, |cost| format!("  {cost}"));
@@ -325,7 +325,7 @@ impl<'c> Campaign<'c> {
         self.live.draw(&progress.lines());
     }
 
-    /// Formats the time until which calls wait, if they do.
+    /// Formats the time until which calls are paused, if they are.
     fn paced(&self) -> Option<String> {
         let until = pace::latest(&self.out.join(PACE))?;
         let now = self.context.clock.now();

@@ -17,19 +17,19 @@ use crate::sys::files::PathError;
 /// The percentage of right replies below which a dry run warns.
 const LOW: u32 = 90;
 
-/// The judgement on a reply.
+/// A verdict on a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// It was incomplete, malformed or not permitted.
+    /// Incomplete, malformed or forbidden.
     Unreadable,
-    /// It could be read, but did not do what was asked for.
+    /// Readable, but not the requested change.
     Wrong,
-    /// It did what was asked for.
+    /// The requested change.
     Right,
 }
 
 impl Verdict {
-    /// The verdict in words that follow the name of what was asked for.
+    /// The verdict in words, which follow the name of the requested change.
     pub fn word(self) -> &'static str {
         match self {
             Self::Unreadable => "could not be read",
@@ -42,19 +42,19 @@ impl Verdict {
 /// The replies to a trial, counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Rate {
-    /// The number of replies asked for.
+    /// The number of requests.
     pub asked: u32,
-    /// The number of those that could be read.
+    /// The number of readable replies.
     pub read: u32,
-    /// The number of those that were right.
+    /// The number of right replies.
     pub right: u32,
-    /// The cost of the calls; null if it is not known.
+    /// The cost of the calls; null if unknown.
     #[serde(default)]
     pub cost: Option<Usd>,
 }
 
 impl Rate {
-    /// Counts a reply that has cost this much.
+    /// Counts a reply of this cost.
     pub fn add(&mut self, verdict: Verdict, cost: Option<Usd>) {
         let so_far = self.cost.or((self.asked == 0).then_some(Usd::ZERO));
         self.cost = so_far.zip(cost).map(|(so_far, cost)| so_far + cost);
@@ -63,7 +63,7 @@ impl Rate {
         self.right += u32::from(verdict == Verdict::Right);
     }
 
-    /// Returns what percentage of the replies `count` is, rounded down, so that nothing below a limit passes for it.
+    /// Returns `count` as a percentage of the replies, rounded down so that nothing below a limit reaches it.
     pub fn percent(&self, count: u32) -> u32 {
         count * 100 / self.asked.max(1)
     }

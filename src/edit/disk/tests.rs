@@ -7,9 +7,9 @@ use rustix::io::Errno;
 /// A fault injected at one of the calls, counted from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InjectedFault {
-    /// It fails with this error; the next ones do not.
+    /// Fails that call alone, with this error.
     Once(usize, Errno),
-    /// It fails with this error, and so do all that follow.
+    /// Fails that call and all later ones, with this error.
     From(usize, Errno),
 }
 

@@ -1,4 +1,4 @@
-//! That replacements are made at the one place where their lines stand, and that all else is told with its place.
+//! Location of replacements, and errors with the places that come close.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! That every block is found whole, that none swallows another, and that faults are told by their lines.
+//! Blocks of a reply, whole and separate, and errors with their lines.
 
 use super::*;
 use proptest::prelude::*;

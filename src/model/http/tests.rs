@@ -1,4 +1,4 @@
-//! Which connections calls take, and which failures are worth another try, from a loopback server.
+//! Reuse of connections, and retries of failed calls, against a loopback server.
 
 use std::cell::RefCell;
 use std::io::{BufRead as _, BufReader};

@@ -196,7 +196,7 @@ impl Listener for Notes {
     }
 }
 
-/// Puts a stream together that comes in these pieces.
+/// Assembles a stream that arrives in these pieces.
 fn assembled(pieces: &[&[u8]], notes: &Notes) -> Result<Option<Vec<u8>>, ModelError> {
     let mut assembler = Ollama.assembler();
     let mut lines = Lines::default();

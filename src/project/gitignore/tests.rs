@@ -42,7 +42,7 @@ fn undisturbed(git: duct::Expression, dir: &Path) -> duct::Expression {
     git.dir(dir).unchecked()
 }
 
-/// Which of `paths` git ignores, by its own word.
+/// The `paths` that git itself ignores.
 fn ignored_by_git(dir: &Path, paths: &BTreeSet<String>) -> BTreeSet<String> {
     let input: String = paths.iter().map(|path| format!("{path}\0")).collect();
     let output = undisturbed(

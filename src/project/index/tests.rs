@@ -1,4 +1,4 @@
-//! That the index is read as git reads it, in each of its forms, and that a hostile one is refused.
+//! The index in each of its versions, read as git reads it, and hostile ones.
 
 use std::fs;
 

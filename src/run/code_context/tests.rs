@@ -1,5 +1,4 @@
-//! What is chosen of a code base under a limit, what is granted when a model asks for more, and the places that builds
-//! name.
+//! The selection from a code base under a limit, requests of models for more, and the places that builds name.
 
 use std::fs;
 use std::ops::Range;

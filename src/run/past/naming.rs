@@ -15,7 +15,7 @@ use crate::sys::text;
 /// Errors from looking up a run.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum NoSuchRun {
-    /// There is no folder of that name.
+    /// No folder has that name.
     #[error("there is no run at `{}`", .0.display())]
     #[diagnostic(
         code("usage"),
@@ -28,7 +28,7 @@ pub enum NoSuchRun {
     #[error("`{named}` may be any of {} runs: {}", .names.len(), listed(.names))]
     #[diagnostic(code("usage"), help("give more of its name"))]
     Ambiguous { named: String, names: Vec<String> },
-    /// There is no suitable run at all.
+    /// No run is suitable.
     #[error("no run in `logs` has {0}")]
     #[diagnostic(code("usage"), help("`code-commit log` lists the runs"))]
     NoRun(&'static str),

@@ -8,22 +8,22 @@ use super::table;
 use crate::exec::build_script::BuildStatus;
 use crate::secret::escapes::without_escapes;
 
-/// The end of a build of the verdict.
+/// The outcome of one of the verdict's builds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// It passed.
+    /// The build passed.
     Passed,
     /// A test failed.
     TestFailed,
-    /// It failed for another reason: a lint, or one that is not known.
+    /// Failed for another reason, such as a lint.
     Failed,
-    /// It was not built, or something was missing, so that nothing was tested.
+    /// Nothing was tested: the build did not get that far.
     NotBuilt,
 }
 
 impl Ending {
-    /// Tells why a build ended as it did. What lints find in `tests`, which another state of the code need not fit, was
-    /// not built rather than wrong.
+    /// Classifies the end of a build. Findings of lints in `tests`, which need not fit another state of the code, count
+    /// as not built.
     pub fn of(status: BuildStatus, output: &str, tests: &[&str]) -> Self {
         static KINDS: LazyLock<[Regex; 5]> =
             LazyLock::new(|| ["failed", "lints", "unbuilt", "rest", "words"].map(table::any));

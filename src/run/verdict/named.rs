@@ -1,4 +1,4 @@
-//! What a query names of the gate: files by path or name, and tests by name. Pure.
+//! The parts of the gate that a query names: files by path or name, and tests by name. Pure.
 
 use std::sync::LazyLock;
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 use chrono::{DateTime, FixedOffset};
 use jiff::SignedDuration;
 
-/// The headers of Anthropic's and of OpenAI's limits. `*` stands for `remaining`, the amount left, and for `reset`, the
-/// time at which the limit is full again. True if a call uses up its prompt's tokens; otherwise, it uses up one.
+/// Header names of rate limits, where `*` is `remaining` or `reset`. The flag is true for limits on tokens, false for
+/// limits on requests.
 const LIMITS: [(&str, bool); 6] = [
     ("anthropic-ratelimit-requests-*", false),
     ("anthropic-ratelimit-tokens-*", true),

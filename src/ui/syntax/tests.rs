@@ -1,4 +1,4 @@
-//! That colors fit the text, and that colouring stays within its bounds.
+//! Colors of a text, and limits on highlighting.
 
 use std::collections::BTreeSet;
 

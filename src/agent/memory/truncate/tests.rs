@@ -1,4 +1,4 @@
-//! That a conversation is made shorter without parting calls from results, and never loses the last request.
+//! Truncation, which keeps calls with their results, and the last request.
 
 use std::cell::RefCell;
 

@@ -1,4 +1,4 @@
-//! Which part of a reply counts, what its sections say, and that nothing else is ever carried out.
+//! The part of a reply that counts, and its sections; nothing else is ever carried out.
 
 mod hostile;
 mod inputs;
@@ -409,7 +409,7 @@ fn text_with_responses() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..7).prop_map(|pieces| pieces.concat())
 }
 
-/// A fence of this mark that is longer than any in `content`, and than three.
+/// A fence of this character, longer than any in `content` and at least four long.
 fn longer(mark: char, content: &str) -> String {
     let longest = content
         .split(|c| c != mark)

@@ -1,4 +1,4 @@
-//! That an auditor's git runs no program, waits for nothing and sees nothing that the repository names.
+//! An auditor's git, which runs no program, waits for nothing and reads nothing that the repository names.
 
 use duct::cmd;
 

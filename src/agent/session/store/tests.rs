@@ -1,4 +1,4 @@
-//! That sessions are kept, found, listed and removed as they are described, and nobody else reads them.
+//! Sessions on disk: saved, found, listed, removed, and readable by their owner alone.
 
 use std::fs;
 

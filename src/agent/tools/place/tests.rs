@@ -1,4 +1,4 @@
-//! Where paths lead, what is found there, and what a model is told of it.
+//! Resolution of paths, their content, and messages for the model.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,4 +1,4 @@
-//! That files are written where they belong, and what is told of it.
+//! Written files, and messages about them.
 
 use std::cell::RefCell;
 use std::fs::Permissions;

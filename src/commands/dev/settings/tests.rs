@@ -1,4 +1,4 @@
-//! Which settings a file and variables make, and that no mistake shows a value.
+//! Settings from a file and from variables, and errors that show no value.
 
 use super::*;
 use crate::sys::error::Problem as _;

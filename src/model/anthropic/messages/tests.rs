@@ -249,7 +249,7 @@ fn what_is_no_object_goes_back_as_one() {
     }
 }
 
-/// Where the marks are: the number of the turn and of the block.
+/// Positions of the marks: the numbers of the turn and of the block.
 fn marked(turns: &Value) -> Vec<(usize, usize)> {
     let turns = turns.as_array().unwrap().iter().enumerate();
     let blocks = turns.flat_map(|(turn, said)| {

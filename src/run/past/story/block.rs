@@ -79,7 +79,7 @@ pub enum Block<'a> {
 /// The kind of a text.
 #[derive(Debug, Clone, Copy)]
 pub enum Form<'a> {
-    /// What the user asked for.
+    /// The user's request.
     Request,
     /// Words of a model.
     Prose,

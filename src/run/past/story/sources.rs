@@ -1,4 +1,4 @@
-//! What a story is told from, beside the run's record. Reads the run's folder.
+//! The sources of a story, beside the run's record. Reads the run's folder.
 
 use crate::project::Project;
 use crate::run::past::history::{PastRun, RunChanges, UnrecordedState};

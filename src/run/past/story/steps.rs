@@ -23,7 +23,7 @@ const FILES: usize = 50;
 const PARTS: usize = 12;
 /// The length of a tool's subject above which its input is told, too, in bytes.
 const SUBJECT: usize = 76;
-/// What is said of a reply without effect.
+/// The text for a reply without effect.
 const NOT_APPLIED: &str = "Nothing of this reply was applied";
 
 /// Tells a step. `sections` are those of a consistency report.

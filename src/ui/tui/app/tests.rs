@@ -1,4 +1,4 @@
-//! That keys and messages do what they should, at every size.
+//! Keys and messages at every size of the screen.
 
 mod asked;
 mod picture;

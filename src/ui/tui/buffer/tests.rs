@@ -1,4 +1,4 @@
-//! That editing keeps the text whole, letter by letter as people see them, at every width.
+//! Editing by grapheme clusters, at every width.
 
 use super::*;
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! That keys, pastes and attachments make of the input what they should. Pictures are files of the tests' own.
+//! Keys, pastes and attachments in the input. Pictures are the tests' own files.
 
 use super::*;
 use crate::secret::Redactor;

@@ -1,4 +1,4 @@
-//! That a question is answered by its own keys alone, and menus and lines by theirs.
+//! Keys of questions, menus and lines.
 
 use crossterm::event::KeyModifiers;
 

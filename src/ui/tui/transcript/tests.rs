@@ -1,4 +1,4 @@
-//! That a transcript shows what happened, at its end or where the user looks, whatever it holds.
+//! Transcripts at their end and scrolled back, with any content.
 
 use proptest::prelude::*;
 

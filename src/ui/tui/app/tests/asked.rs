@@ -1,4 +1,4 @@
-//! That keys stop what they should, and that typing answers nothing.
+//! Keys that stop the work, and typing that answers no question.
 
 use super::*;
 
