@@ -203,17 +203,21 @@ impl<'c> Run<'c> {
         examine: impl FnOnce(&Reply) -> T,
     ) -> Result<(Reply, T), Error> {
         self.context.interrupt.check()?;
-        let before = self.record.steps.last();
-        let before = before.and_then(|step| step.model.as_deref());
+        let before = self
+            .record
+            .steps
+            .last()
+            .and_then(|step| step.model.as_deref());
         let mut selected = models.model_after(before, step);
         // The log must show exactly what is sent.
         let prompt = prompt.map(|piece| self.context.redactor.piece(piece));
         let sections = prompt.sections().into_iter();
-        let parts = sections.map(|(name, pieces)| PartRecord {
-            part: name.into(),
-            bytes: pieces.iter().map(|piece| piece.len() as u64).sum(),
-        });
-        let parts = parts.collect();
+        let parts = sections
+            .map(|(name, pieces)| PartRecord {
+                part: name.into(),
+                bytes: pieces.iter().map(|piece| piece.len() as u64).sum(),
+            })
+            .collect();
         let recorded = models.recorded_in(step);
         let is_new = recorded.is_none();
         let (size, mut allowed) = if is_new {

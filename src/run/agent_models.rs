@@ -27,8 +27,10 @@ pub fn agent_model<'a>(
 ) -> Result<Models<'a>, Error> {
     let recording = find_recording(context, choice)?;
     let table = table_of(context.models)?;
-    let recorded = recording.as_ref().and_then(Recording::first_model);
-    let recorded = recorded.filter(|name| table.named(name).is_some());
+    let recorded = recording
+        .as_ref()
+        .and_then(Recording::first_model)
+        .filter(|name| table.named(name).is_some());
     let (spec, key) = match (choice.model.as_deref().or(recorded), server) {
         (Some(name), _) => (named_or_installed(context, name)?, ModelKey::ByRule),
         (None, Some((url, key))) => {
@@ -71,8 +73,9 @@ pub fn stage_models<'a>(
     let recording = find_recording(context, choice)?;
     let table = table_of(context.models)?;
     let stages = stages.into_iter().map(|(purpose, spec)| {
-        let recorded = recording.as_ref();
-        let recorded = recorded.and_then(|recording| table.named(recording.model_of(&purpose)?));
+        let recorded = recording
+            .as_ref()
+            .and_then(|recording| table.named(recording.model_of(&purpose)?));
         let spec = recorded.cloned().unwrap_or(spec);
         (purpose, spec, ModelKey::ByRule)
     });
@@ -134,9 +137,13 @@ pub fn recorded_model<'a>(
         };
         return Err(other.into());
     }
-    let known = context.models.as_ref().ok();
-    let known = known.and_then(|table| table.named(model));
-    let known = known.filter(|spec| spec.provider == provider).cloned();
+    let known = context
+        .models
+        .as_ref()
+        .ok()
+        .and_then(|table| table.named(model))
+        .filter(|spec| spec.provider == provider)
+        .cloned();
     let spec = known.unwrap_or_else(|| ModelSpec::new(model, provider));
     let first = SelectedModel::replayed(context, spec, recording);
     Ok(Models::new(choice, true, first, Vec::new()))
@@ -144,8 +151,9 @@ pub fn recorded_model<'a>(
 
 /// A model at the user's own OpenAI-compatible server. The table may add details such as its price.
 fn own_spec(name: &str, url: &str, table: &ModelTable) -> ModelSpec {
-    let known = table.named(name);
-    let known = known.filter(|spec| spec.provider == Provider::OpenAi);
+    let known = table
+        .named(name)
+        .filter(|spec| spec.provider == Provider::OpenAi);
     let new = || ModelSpec::new(name, Provider::OpenAi);
     ModelSpec {
         base_url: Some(url.to_owned()),

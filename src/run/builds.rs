@@ -272,8 +272,11 @@ impl<'c> Builds<'c> {
         report: &BuildReport,
         log: BuildLog<'_>,
     ) -> Result<(BuildOutput, Vec<String>), LogError> {
-        let refused = self.sandbox.iter().flat_map(Sandbox::new_refusals);
-        let refused = refused.map(|refusal| format!("build.sh could not reach a host: {refusal}"));
+        let refused = self
+            .sandbox
+            .iter()
+            .flat_map(Sandbox::new_refusals)
+            .map(|refusal| format!("build.sh could not reach a host: {refusal}"));
         let mut warnings: Vec<String> = refused.collect();
         if report.left_behind && !matches!(report.status, BuildStatus::TimedOut(_)) {
             warnings.push("build.sh has left something running that held its output: it was ended, where it could be, and what it still had to print is not in the log".to_owned());
@@ -351,14 +354,19 @@ pub fn describe(status: BuildStatus) -> String {
 /// # Errors
 /// When neither an overlay nor a copy can be made.
 pub fn scratch(context: &Context<'_>) -> Result<Scratch, ScratchError> {
-    let cache = context.environment.os("XDG_CACHE_HOME").map(PathBuf::from);
-    let cache = cache.or_else(|| Some(context.home()?.join(".cache")));
+    let cache = context
+        .environment
+        .os("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| Some(context.home()?.join(".cache")));
     let temporary = context
         .environment
         .os("TMPDIR")
         .map_or("/tmp".into(), PathBuf::from);
-    let bases = cache.into_iter().chain([temporary, "/dev/shm".into()]);
-    let bases = bases.filter(|base| base.is_absolute());
+    let bases = cache
+        .into_iter()
+        .chain([temporary, "/dev/shm".into()])
+        .filter(|base| base.is_absolute());
     let options = ScratchPlace {
         program: context.sandbox.program,
         bases: &bases
@@ -494,8 +502,10 @@ fn find(
         return Ok(None);
     }
     let (project, setup) = (&context.project, &context.sandbox);
-    let key_files = context.key_files().into_iter();
-    let key_files = key_files.map(|file| project.config().join(file));
+    let key_files = context
+        .key_files()
+        .into_iter()
+        .map(|file| project.config().join(file));
     // The files may be links to other places, and the directories may contain the project.
     let hidden = home::ALL
         .iter()
@@ -503,8 +513,10 @@ fn find(
     // An agent's commands may change these files as they may change any other. `Cargo.lock` is left out because builds
     // write it.
     let is_protected = |name: &&&str| key_file.is_none() && **name != "Cargo.lock";
-    let protected = PROTECTED_FILES.iter().filter(is_protected);
-    let protected = protected.map(|name| project.root().join(name));
+    let protected = PROTECTED_FILES
+        .iter()
+        .filter(is_protected)
+        .map(|name| project.root().join(name));
     // Commands may not change the rules for approving commands, nor the user's own commands.
     let decides = key_file.map(|_| project.root().join(AGENT_FOLDER));
     let git = enclosing_git(project.root());

@@ -139,8 +139,10 @@ pub(crate) fn changes<'f>(
         let built = tree.built(path, after);
         let after = built.as_deref().or(after.map(str::as_bytes));
         let kept = tree.kept(path);
-        let before_size = kept.as_ref().and_then(|(kept, _)| kept.metadata().ok());
-        let before_size = before_size.map_or(0, |found| found.len());
+        let before_size = kept
+            .as_ref()
+            .and_then(|(kept, _)| kept.metadata().ok())
+            .map_or(0, |found| found.len());
         let after_size = after.map_or(0, <[u8]>::len);
         if before_size > MAX_BYTES as u64 || after_size > MAX_BYTES {
             too_large.push(FileStat {

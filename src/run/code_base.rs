@@ -214,8 +214,9 @@ impl CodeBase {
         for (_, reason) in &self.left_out {
             *counts.entry(reason).or_default() += 1;
         }
-        let counts = counts.iter();
-        let counts = counts.map(|(reason, count)| format!("{count} {reason}"));
+        let counts = counts
+            .iter()
+            .map(|(reason, count)| format!("{count} {reason}"));
         counts.collect::<Vec<_>>().join(", ")
     }
 }

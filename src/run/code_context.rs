@@ -142,12 +142,14 @@ impl CodeContext {
             });
         };
         let of_all = |has_text: &dyn Fn(usize) -> bool| {
-            let listed = ranked.iter().map(|ranked| {
-                let file = &files[ranked.index];
-                let text = Some(&*file.content).filter(|_| has_text(ranked.index));
-                (file.path.as_str(), text.unwrap_or_default())
-            });
-            let listed: Vec<_> = listed.collect();
+            let listed: Vec<_> = ranked
+                .iter()
+                .map(|ranked| {
+                    let file = &files[ranked.index];
+                    let text = Some(&*file.content).filter(|_| has_text(ranked.index));
+                    (file.path.as_str(), text.unwrap_or_default())
+                })
+                .collect();
             outline(&listed, &tokens::count, tokens / OUTLINE)
         };
         let whole_outline = of_all(&|_| true);
@@ -181,8 +183,11 @@ impl CodeContext {
             shown.push(one);
         }
         // What is shown in whole leaves its share of the outline to others.
-        let whole = shown.iter().filter(|shown| shown.lines.is_none());
-        let whole: BTreeSet<usize> = whole.map(|shown| shown.index).collect();
+        let whole: BTreeSet<usize> = shown
+            .iter()
+            .filter(|shown| shown.lines.is_none())
+            .map(|shown| shown.index)
+            .collect();
         let outline = of_all(&|index| !whole.contains(&index));
         let mut code = Self {
             files,
@@ -263,8 +268,10 @@ impl CodeContext {
         let wanted: Vec<&Rolled> = wanted.into_iter().map(|found| &self.files[found]).collect();
         if !is_recorded && wanted.iter().map(|file| file.tokens).sum::<u64>() > room {
             let (room, wanted) = (grouped(room), wanted.into_iter());
-            let sizes = wanted.map(|file| format!("`{}` has {}", file.path, grouped(file.tokens)));
-            let sizes = sizes.collect::<Vec<_>>().join(", ");
+            let sizes = wanted
+                .map(|file| format!("`{}` has {}", file.path, grouped(file.tokens)))
+                .collect::<Vec<_>>()
+                .join(", ");
             let why = format!(
                 "the files do not fit in the window, which has room for {room} tokens: {sizes}"
             );
@@ -320,15 +327,19 @@ impl CodeContext {
         let whole = self.first.whole.iter().chain(&self.needed).cloned();
         self.sight.whole = whole.filter(|path| self.at(path).is_some()).collect();
         self.sight.parts.clone_from(&self.first.parts);
-        let others = self.before.keys().filter(|path| {
-            let is_seen = self.sight.whole.contains(*path) || self.sight.parts.contains_key(*path);
-            is_seen && own.iter().all(|file| file.path != **path)
-        });
-        let others = others.filter_map(|path| {
-            let now = Some(self.files[self.at(path)?].content.clone());
-            Some((PresentFile::of(path.clone(), None, now), false))
-        });
-        let others: Vec<_> = others.collect();
+        let others: Vec<_> = self
+            .before
+            .keys()
+            .filter(|path| {
+                let is_seen =
+                    self.sight.whole.contains(*path) || self.sight.parts.contains_key(*path);
+                is_seen && own.iter().all(|file| file.path != **path)
+            })
+            .filter_map(|path| {
+                let now = Some(self.files[self.at(path)?].content.clone());
+                Some((PresentFile::of(path.clone(), None, now), false))
+            })
+            .collect();
         let all = own.into_iter().map(|file| (file, true)).chain(others);
         Ok(all
             .filter_map(|(file, is_own)| self.seen(file, is_own, format))
@@ -352,8 +363,12 @@ impl CodeContext {
             return Some(file);
         }
         let now = file.now.as_deref().unwrap_or_default();
-        let parts = self.first.parts.get(&file.path).cloned();
-        let parts = parts.unwrap_or_default();
+        let parts = self
+            .first
+            .parts
+            .get(&file.path)
+            .cloned()
+            .unwrap_or_default();
         let (mut all, changed) = match before {
             // What cannot be compared is not known any more.
             Some(before) => moved(&parts, before, now).unwrap_or_default(),
@@ -434,8 +449,9 @@ impl CodeContext {
             let name = named.file_name().and_then(|name| name.to_str());
             let files = name.and_then(|name| by_name.get(name));
             // Some tools name a file by its path below its package.
-            let files = files.into_iter().flatten();
             let mut files: Vec<_> = files
+                .into_iter()
+                .flatten()
                 .filter(|file| Path::new(&file.path).ends_with(named))
                 .collect();
             files.sort_by_key(|file| file.path.len());
@@ -452,8 +468,10 @@ impl CodeContext {
         let mut text = String::new();
         for (file, lines) in lines.into_values() {
             let count = file.content.lines().count();
-            let around = lines.iter().filter(|line| **line < count);
-            let around = around.map(|line| line.saturating_sub(AROUND)..(line + AROUND).min(count));
+            let around = lines
+                .iter()
+                .filter(|line| **line < count)
+                .map(|line| line.saturating_sub(AROUND)..(line + AROUND).min(count));
             let around = ranges(around.flatten().collect::<BTreeSet<usize>>());
             // The build may speak of lines that the file no longer has.
             if !around.is_empty() {
@@ -495,8 +513,9 @@ impl Sight {
 fn part(file: &Rolled, lines: &Lines) -> String {
     let shown = lines
         .iter()
-        .map(|range| format!("{}-{}", range.start + 1, range.end));
-    let shown = shown.collect::<Vec<_>>().join(", ");
+        .map(|range| format!("{}-{}", range.start + 1, range.end))
+        .collect::<Vec<_>>()
+        .join(", ");
     let count = file.content.lines().count();
     let title = format!("{} (lines {shown} of {count})", file.path);
     header(&title) + &numbered(&file.content, lines)

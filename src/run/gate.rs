@@ -104,8 +104,10 @@ impl Gate {
     /// The files that git takes settings and programs from: its own, those that its configuration names, and the
     /// entries of such directories. For links, their targets as well.
     fn named_files(&self) -> BTreeSet<GatePath> {
-        let used = self.repositories.iter();
-        let used = used.filter(|(_, state)| state.is_repository);
+        let used = self
+            .repositories
+            .iter()
+            .filter(|(_, state)| state.is_repository);
         let own = used.flat_map(|(path, _)| settings(path));
         let mut files = Vec::new();
         for path in self.configured.iter().cloned().chain(own) {
@@ -169,14 +171,16 @@ impl Gate {
     fn repository_changes(&self, root: &Path) -> Result<Vec<Change>, PathError> {
         let found = self.search.run()?;
         let unlisted = found.unlisted.into_iter();
-        let unlisted = unlisted.filter(|path| !self.unlisted.contains(path));
-        let unlisted = unlisted.map(|path| {
-            let words = "cannot be listed, so that repositories in it are not known";
-            (path, words)
-        });
+        let unlisted = unlisted
+            .filter(|path| !self.unlisted.contains(path))
+            .map(|path| {
+                let words = "cannot be listed, so that repositories in it are not known";
+                (path, words)
+            });
         let found = found.repositories.into_iter();
-        let made = found.filter(|path| !self.repositories.contains_key(path));
-        let made = made.map(|path| (path, "is a git repository now"));
+        let made = found
+            .filter(|path| !self.repositories.contains_key(path))
+            .map(|path| (path, "is a git repository now"));
         let known = self.repositories.iter().filter_map(|(path, before)| {
             let after = RepositoryState::of(path);
             let words = match (before.is_repository, after.is_repository) {
@@ -224,8 +228,13 @@ impl GateChanged {
         let diff = format!("see `{}` in the run's folder", run_files::GATE);
         let is_git = |path: &str| Path::new(path).iter().any(|name| name == DOT_GIT);
         let is_known = |(path, words): &&Change| *words != MADE && !is_git(path);
-        let names = self.files.iter().filter(is_known);
-        let names: Vec<String> = names.map(|(path, _)| escaped(path)).take(NAMED).collect();
+        let names: Vec<String> = self
+            .files
+            .iter()
+            .filter(is_known)
+            .map(|(path, _)| escaped(path))
+            .take(NAMED)
+            .collect();
         let mut hint = match names.join(" ") {
             none if none.is_empty() => format!("{diff}, and undo it by hand"),
             names => format!(
@@ -241,8 +250,11 @@ impl GateChanged {
 
 impl fmt::Display for GateChanged {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let all = self.files.iter().chain(&self.repositories);
-        let all = all.map(|(path, words)| format!("`{}` {words}", escaped(path)));
+        let all = self
+            .files
+            .iter()
+            .chain(&self.repositories)
+            .map(|(path, words)| format!("`{}` {words}", escaped(path)));
         let mut told = first_lines(all, NAMED);
         if self.exposes_keys {
             told.push("git no longer ignores the keys in `agent-config`".to_owned());

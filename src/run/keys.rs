@@ -205,8 +205,8 @@ pub fn find(context: &Context<'_>, spec: &ModelSpec) -> Result<Option<FoundKey>,
     if let Some((variable, value)) =
         set.find_map(|name| Some((name, context.environment.os(name)?)))
     {
-        let key = ApiKey::parse(value.as_encoded_bytes());
-        let key = key.map_err(|problem| NoKey::Variable { variable, problem })?;
+        let key = ApiKey::parse(value.as_encoded_bytes())
+            .map_err(|problem| NoKey::Variable { variable, problem })?;
         let source = KeySource::Variable(variable);
         return Ok(Some(FoundKey { key, source }));
     }

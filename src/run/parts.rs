@@ -90,8 +90,7 @@ impl Parts {
         let frame = frames[0].max(frames[1]);
         let room = limit.checked_sub(quarter + frame);
         parts.room = room.filter(|room| *room >= quarter)?;
-        let files = sections.iter();
-        let files = files.flat_map(|file| pieces(file, parts.room));
+        let files = sections.iter().flat_map(|file| pieces(file, parts.room));
         parts.files = files.collect();
         parts.parts = packed(&parts.files, parts.room);
         parts.estimate = parts.estimated(frame, spec);
@@ -173,8 +172,11 @@ impl Parts {
     /// The outline of the files outside this range.
     fn outline(&self, without: &Range<usize>) -> String {
         let (before, behind) = (&self.files[..without.start], &self.files[without.end..]);
-        let rest = before.iter().chain(behind);
-        let rest: Vec<_> = rest.map(|file| (&*file.path, &*file.content)).collect();
+        let rest: Vec<_> = before
+            .iter()
+            .chain(behind)
+            .map(|file| (&*file.path, &*file.content))
+            .collect();
         outline(&rest, &tokens::count, self.outline_limit)
     }
 

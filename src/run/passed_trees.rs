@@ -126,8 +126,10 @@ fn state(
 /// cannot be determined, or there are too many.
 pub(super) fn files_of(root: &Path) -> Option<BTreeSet<String>> {
     let rules = IgnoreRules::load(root).ok()?;
-    let tracked = TrackedPaths::below(root).ok();
-    let tracked = tracked.into_iter().flat_map(TrackedPaths::files);
+    let tracked = TrackedPaths::below(root)
+        .ok()
+        .into_iter()
+        .flat_map(TrackedPaths::files);
     let mut found: BTreeSet<String> = tracked.collect();
     let mut walk = Walk::of_project(root, rules, MAX_FILES);
     let walked = walk.each(|path, kind| {

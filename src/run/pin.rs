@@ -89,10 +89,12 @@ impl Pin {
     pub fn new(context: &Context<'_>) -> Result<Self, Error> {
         let root = context.project.root();
         let too_many = || io::Error::other("there are too many, or one is not readable");
-        let files = FilesThen::now(context).ok_or_else(too_many);
-        let files = files.map_err(PathError::of("list the files of", root))?;
-        let handle = Root::open(root).map_err(io::Error::from);
-        let handle = handle.map_err(PathError::of("read", root))?;
+        let files = FilesThen::now(context)
+            .ok_or_else(too_many)
+            .map_err(PathError::of("list the files of", root))?;
+        let handle = Root::open(root)
+            .map_err(io::Error::from)
+            .map_err(PathError::of("read", root))?;
         let content = tempfile::tempfile().map_err(PathError::of("copy", root))?;
         let mut content = BufWriter::with_capacity(BUFFER, content);
         let mut directory = OpenDirectory::to_read();

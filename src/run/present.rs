@@ -28,8 +28,9 @@ pub struct PresentFile {
 impl PresentFile {
     /// The file at `path` with this text, after an earlier one if there was one.
     pub fn of(path: String, before: Option<&str>, now: Option<String>) -> Self {
-        let lines = before.zip(now.as_deref());
-        let lines = lines.and_then(|(before, now)| regions(before, now));
+        let lines = before
+            .zip(now.as_deref())
+            .and_then(|(before, now)| regions(before, now));
         Self { path, now, lines }
     }
 

@@ -127,8 +127,12 @@ pub fn survey<'a>(
 ) -> Result<Survey<'a>, Error> {
     let recording = find_recording(context, choice)?;
     let purpose = build.map_or(Purpose::REPORT, |_| Purpose::INITIAL);
-    let resumed = choice.resume.as_deref().filter(|_| choice.model.is_none());
-    let resumed = resumed.map(|run| recording_of(context, run)).transpose()?;
+    let resumed = choice
+        .resume
+        .as_deref()
+        .filter(|_| choice.model.is_none())
+        .map(|run| recording_of(context, run))
+        .transpose()?;
     let chosen_by = recording.as_ref().or(resumed.as_ref());
     let specs = choose(context.models, choice, &purpose, chosen_by)?;
     let project = &context.project;
@@ -185,8 +189,11 @@ pub fn survey<'a>(
         warnings.push(format!("{what} {IN_INPUTS}"));
     }
     let is_report = |_: &_| purpose == Purpose::REPORT;
-    let parts = inputs.as_ref().zip(specs.first()).filter(is_report);
-    let parts = parts.and_then(|(inputs, spec)| Parts::of(inputs, project.root(), spec));
+    let parts = inputs
+        .as_ref()
+        .zip(specs.first())
+        .filter(is_report)
+        .and_then(|(inputs, spec)| Parts::of(inputs, project.root(), spec));
     if sends {
         for directory in written_to(&purpose, &shown) {
             missing.note(project.check_writable(directory));
@@ -355,8 +362,10 @@ fn look_at(
         || {
             let in_query = query.map(|query| find(choice.inputs.query.name(), query));
             // Without this permission, what is found in a file has left it out.
-            let whole = code.and_then(|code| code.whole.as_ref());
-            let whole = whole.filter(|_| choice.allow_secrets).into_iter();
+            let whole = code
+                .and_then(|code| code.whole.as_ref())
+                .filter(|_| choice.allow_secrets)
+                .into_iter();
             let files = whole.flat_map(|whole| whole.files.iter().map(|file| &*file.content));
             let texts = code.map(|code| &*code.text).into_iter().chain(files);
             let name = code.map_or("", |code| code.name);

@@ -96,8 +96,10 @@ impl Resumption {
             return not(ResumeProblem::NoQuery(folder));
         };
         // A step without a complete reply is asked again, as are all later ones.
-        let repairs = steps.iter().map(|past| &past.step);
-        let repairs = repairs.filter(|step| step.purpose == Purpose::REPAIR);
+        let repairs = steps
+            .iter()
+            .map(|past| &past.step)
+            .filter(|step| step.purpose == Purpose::REPAIR);
         let last_repair = repairs.map(|step| step.number).max().unwrap_or_default();
         let whole = steps.iter().take_while(|past| past.is_whole()).count();
         steps.truncate(whole);
@@ -190,8 +192,7 @@ impl Resumption {
         let is_after = !is_before && differing.len() < changes.len();
         let is_own = |path: &str| changes.contains_key(path);
         if let Some(shown) = &self.shown {
-            let other = shown.digests.iter();
-            let other = other.filter(|(path, shown)| {
+            let other = shown.digests.iter().filter(|(path, shown)| {
                 !is_own(path) && disk.digest(path).as_ref() != Some(*shown)
             });
             differing.extend(other.map(|(path, _)| path.clone()));
@@ -232,8 +233,7 @@ impl Resumption {
         let is_on_disk = |past: &&PastStep| {
             past.step.is_on_disk || !found && past.step.edits.as_ref().is_some_and(has_edits)
         };
-        let applied = self.steps.iter().filter(is_on_disk);
-        let applied: Vec<&PastStep> = applied.collect();
+        let applied: Vec<&PastStep> = self.steps.iter().filter(is_on_disk).collect();
         let last = applied.len().saturating_sub(1);
         let applied = applied.into_iter().enumerate().map(|(at, past)| {
             let output = past

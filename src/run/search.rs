@@ -161,11 +161,13 @@ impl Search {
 
 /// Findings without their lines, which edits move.
 fn kinds(findings: &[Finding]) -> Vec<(Option<&str>, &str, &str)> {
-    let kinds = findings.iter().map(|finding| {
-        let (tool, message) = (finding.tool.as_str(), finding.message.as_str());
-        (finding.file.as_deref(), tool, message)
-    });
-    let mut kinds: Vec<_> = kinds.collect();
+    let mut kinds: Vec<_> = findings
+        .iter()
+        .map(|finding| {
+            let (tool, message) = (finding.tool.as_str(), finding.message.as_str());
+            (finding.file.as_deref(), tool, message)
+        })
+        .collect();
     kinds.sort_unstable();
     kinds
 }

@@ -75,8 +75,10 @@ impl Models<'_> {
             return recorded;
         }
         let selected = self.of(&step.purpose);
-        let recorded = selected.fallback.as_deref();
-        let recorded = recorded.filter(|fallback| fallback.has_recorded(step));
+        let recorded = selected
+            .fallback
+            .as_deref()
+            .filter(|fallback| fallback.has_recorded(step));
         recorded.unwrap_or(selected)
     }
 
@@ -143,8 +145,9 @@ impl Models<'_> {
         noted: &mut NotReady,
         may_pull: &dyn Fn(&str) -> Result<bool, Interrupted>,
     ) -> Result<(), Interrupted> {
-        let on_servers = self.all();
-        let on_servers = on_servers.filter_map(|model| Some((&model.spec, model.server.as_ref()?)));
+        let on_servers = self
+            .all()
+            .filter_map(|model| Some((&model.spec, model.server.as_ref()?)));
         for (model, problem) in installed::missing(on_servers)? {
             match installed::pulled(context, model, problem, may_pull) {
                 Err(ServerProblem::Interrupted(interrupted)) => return Err(interrupted),
@@ -176,8 +179,9 @@ impl Models<'_> {
             return;
         }
         // Where there is no usual server, users always name one.
-        let told = self.all();
-        let told = told.filter(|model| model.spec.provider.vendor().url.is_some());
+        let told = self
+            .all()
+            .filter(|model| model.spec.provider.vendor().url.is_some());
         let told = told.filter_map(|model| {
             let (name, url) = model.elsewhere()?;
             // A server in the model's own entry is its usual one.
@@ -381,8 +385,7 @@ impl<'a> SelectedModel<'a> {
         };
         let route = missing.note(route(context, &spec, has_key))?;
         let is_exposed = route.endpoint.plain() == Some(PlainAddresses::Private);
-        let base_url = endpoint::differing(&route.endpoint, spec.provider);
-        let base_url = base_url.map(str::to_owned);
+        let base_url = endpoint::differing(&route.endpoint, spec.provider).map(str::to_owned);
         let (key, key_source) = found?;
         let route = Route { key, ..route };
         let is_local = spec.provider.vendor().is_local;

@@ -238,8 +238,7 @@ fn a_directory(size: &Size, files: &[(String, u64)], window: u64) -> String {
 }
 
 fn breakdown(size: &Size, files: &[(String, u64)]) -> String {
-    let directories = estimate::directories(files);
-    let directories: Vec<_> = directories
+    let directories: Vec<_> = estimate::directories(files)
         .iter()
         .map(|(path, tokens)| (format!("{path}/"), *tokens))
         .collect();

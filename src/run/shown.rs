@@ -239,8 +239,9 @@ impl ShownFile {
 
 /// The path of a rollup's file without `./`.
 fn plain(path: &str) -> String {
-    let path = Path::new(path).components();
-    let path = path.filter(|part| *part != Component::CurDir);
+    let path = Path::new(path)
+        .components()
+        .filter(|part| *part != Component::CurDir);
     path.collect::<PathBuf>().to_string_lossy().into_owned()
 }
 

@@ -31,14 +31,15 @@ impl From<io::Error> for NothingStaged {
 /// When there is no repository, its index or an object cannot be read, or nothing is left to roll up.
 pub fn read(context: &Context<'_>) -> Result<CodeBase, Error> {
     let project = &context.project;
-    let repository = Repository::of(project.root()).map_err(|error| error.to_string());
-    let repository = repository.map_err(NothingStaged)?;
+    let repository = Repository::of(project.root())
+        .map_err(|error| error.to_string())
+        .map_err(NothingStaged)?;
     let repository =
         repository.ok_or_else(|| NothingStaged("there is no repository".to_owned()))?;
     let checked = repository.check_readable();
     checked.map_err(|error| NothingStaged(error.to_string()))?;
-    let git = Git::find(context.environment.os("PATH"), project.root());
-    let git = git.ok_or_else(|| NothingStaged("there is no git".to_owned()))?;
+    let git = Git::find(context.environment.os("PATH"), project.root())
+        .ok_or_else(|| NothingStaged("there is no git".to_owned()))?;
     // Git sets it for hooks, relative to the directory that it starts them in.
     let index = context.environment.get("GIT_INDEX_FILE");
     let index = index.map(|index| project.directory().join(index));
@@ -102,8 +103,9 @@ fn object(
     let mut head = String::new();
     objects.read_line(&mut head)?;
     let size = head.trim_end().rsplit(' ').next();
-    let size = size.and_then(|size| size.parse::<u64>().ok());
-    let size = size.ok_or_else(|| NothingStaged(format!("git does not have `{path}`")))?;
+    let size = size
+        .and_then(|size| size.parse::<u64>().ok())
+        .ok_or_else(|| NothingStaged(format!("git does not have `{path}`")))?;
     let mut whole = objects.take(size + 1);
     if size > LARGEST {
         io::copy(&mut whole, &mut io::sink())?;

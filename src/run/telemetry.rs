@@ -129,8 +129,10 @@ impl<'e> Telemetry<'e> {
         let path = if of_traces { path.trim_end() } else { PATH };
         let (variable, value) = setting("TIMEOUT");
         let wrong_time = |_| wrong(&variable, "a number of milliseconds");
-        let timeout = value.map(|value| value.trim().parse().map_err(wrong_time));
-        let timeout = timeout.transpose()?.map_or(TIMEOUT, NonZeroU32::get);
+        let timeout = value
+            .map(|value| value.trim().parse().map_err(wrong_time))
+            .transpose()?
+            .map_or(TIMEOUT, NonZeroU32::get);
         let (variable, value) = setting("PROTOCOL");
         let json = trace.request(&self.resource()?);
         let (kind, body) = match value.unwrap_or("http/protobuf") {
@@ -144,8 +146,10 @@ impl<'e> Telemetry<'e> {
         for (name, value) in headers {
             call = call.header(name, value);
         }
-        let call = call.header("content-type", kind).config();
-        let call = call.timeout_global(Some(Duration::from_millis(timeout.into())));
+        let call = call
+            .header("content-type", kind)
+            .config()
+            .timeout_global(Some(Duration::from_millis(timeout.into())));
         let reason = match client.answer(call.build().send(&body)) {
             Ok(answer) if answer.status().is_success() => return Ok(()),
             Ok(answer) => format!("it answers with status {}", answer.status().as_u16()),
@@ -171,8 +175,10 @@ impl<'e> Telemetry<'e> {
 
 /// Returns what may be a key in the headers: each value as a whole, and what follows a scheme such as `Bearer`.
 pub fn header_secrets(environment: &Environment) -> Vec<String> {
-    let lists = [FOR_TRACES, FOR_ALL].map(|prefix| environment.get(&format!("{prefix}HEADERS")));
-    let lists = lists.into_iter().flatten();
+    let lists = [FOR_TRACES, FOR_ALL]
+        .map(|prefix| environment.get(&format!("{prefix}HEADERS")))
+        .into_iter()
+        .flatten();
     let pairs = lists.flat_map(|list| pairs("", list).unwrap_or_default());
     let last = |value: &str| value.rsplit(' ').next().unwrap_or_default().to_owned();
     pairs.flat_map(|(_, value)| [last(&value), value]).collect()

@@ -420,15 +420,18 @@ impl<'c> RunTree<'c> {
             file.and_then(|file| read_open(file, LARGEST).ok())
         };
         let changes = scratch.changes(&self.context.project, false)?;
-        let paths = changes.into_iter().map(|change| change.path);
-        let paths = paths.filter(|path| !path.iter().any(|name| name == DOT_GIT));
-        let paths = paths.map(|path| path.to_string_lossy().into_owned());
-        let besides = paths.filter(|path| !self.undo_log.changes().files.contains_key(path));
-        let besides = besides.map(|path| {
-            let [before, after] = [&original, &self.root].map(|root| read(root, &path));
-            FileChange::of(path, before, after)
-        });
-        let besides = besides.filter(|change| change.before != change.after);
+        let paths = changes
+            .into_iter()
+            .map(|change| change.path)
+            .filter(|path| !path.iter().any(|name| name == DOT_GIT))
+            .map(|path| path.to_string_lossy().into_owned());
+        let besides = paths
+            .filter(|path| !self.undo_log.changes().files.contains_key(path))
+            .map(|path| {
+                let [before, after] = [&original, &self.root].map(|root| read(root, &path));
+                FileChange::of(path, before, after)
+            })
+            .filter(|change| change.before != change.after);
         Ok(Some(besides.collect()))
     }
 

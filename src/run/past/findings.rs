@@ -100,8 +100,11 @@ pub fn reasons(output: &str) -> Vec<String> {
     if !errors.is_empty() {
         return errors;
     }
-    let told = lines.iter().filter(|line| !line.is_empty());
-    let told = told.rev().take(REASONS);
+    let told = lines
+        .iter()
+        .filter(|line| !line.is_empty())
+        .rev()
+        .take(REASONS);
     let mut last: Vec<String> = told.map(|line| cut(line, LONGEST).into_owned()).collect();
     last.reverse();
     if last.is_empty() {
@@ -146,8 +149,11 @@ fn listed(found: &[Diagnostic], lines: &[&str]) -> Vec<String> {
 /// Returns an excerpt for errors that are mere headings: the output from the first error with a location nearby; if
 /// there is none, all the rest of a short output, or the errors of a longer one.
 fn excerpt(found: &[Diagnostic], lines: &[&str]) -> Vec<String> {
-    let ends = found.iter().skip(1).map(|next| next.line);
-    let ends = ends.chain([lines.len()]);
+    let ends = found
+        .iter()
+        .skip(1)
+        .map(|next| next.line)
+        .chain([lines.len()]);
     let mut starts = found.iter().zip(ends).filter_map(|(error, end)| {
         let at = error.line;
         // The reason is far from the beginning of a trace.
@@ -164,8 +170,9 @@ fn excerpt(found: &[Diagnostic], lines: &[&str]) -> Vec<String> {
         above.or_else(below)
     });
     let near = starts.next();
-    let told = lines[near.unwrap_or(found[0].line)..].iter();
-    let told = told.filter(|line| !line.is_empty());
+    let told = lines[near.unwrap_or(found[0].line)..]
+        .iter()
+        .filter(|line| !line.is_empty());
     if near.is_none() && told.clone().count() > EXCERPT {
         return listed(found, lines);
     }
@@ -200,8 +207,10 @@ fn severity(line: &str) -> Option<Severity> {
 
 /// Finds the location in the lines after a message, up to the next message.
 fn place(behind: &[&str]) -> Option<String> {
-    let near = behind.iter().take(NEAR);
-    let mut near = near.take_while(|line| severity(line).is_none());
+    let mut near = behind
+        .iter()
+        .take(NEAR)
+        .take_while(|line| severity(line).is_none());
     near.find_map(|line| {
         let found = AT.captures(line)?;
         let place = found.get(1).or(found.get(2))?;

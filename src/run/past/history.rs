@@ -247,8 +247,9 @@ impl PastRun {
             return Ok(RunChanges::default());
         };
         let steps = self.steps(project);
-        let replied = steps.iter().flat_map(|step| &step.changes);
-        let replied: BTreeMap<_, _> = replied
+        let replied: BTreeMap<_, _> = steps
+            .iter()
+            .flat_map(|step| &step.changes)
             .map(|change| (&change.path, change.after()))
             .collect();
         let others = LazyCell::new(|| self.others(project));
@@ -273,8 +274,10 @@ impl PastRun {
                         (before.digest == digest).then(|| kept(project, name, before))?
                     })
                 };
-                let known = Some(reply.clone()).filter(is_it).or_else(on_disk);
-                let known = known.or_else(|| Some(elsewhere()?.content));
+                let known = Some(reply.clone())
+                    .filter(is_it)
+                    .or_else(on_disk)
+                    .or_else(|| Some(elsewhere()?.content));
                 known.unwrap_or_else(|| {
                     doubts.push(format!(
                         "what the build made of `{}` is not recorded: it is shown as the reply left it",
@@ -433,8 +436,10 @@ type FileStates = BTreeMap<String, Option<FileState>>;
 /// Applies a reply to the files and returns its changes.
 fn apply(files: &mut FileStates, reply: &str, format: ReplyFormat) -> Vec<FileChange> {
     let sent = |path: &str| {
-        let text = files.get(path).and_then(Option::as_ref);
-        let text = text.and_then(|file| String::from_utf8(file.content.clone()).ok());
+        let text = files
+            .get(path)
+            .and_then(Option::as_ref)
+            .and_then(|file| String::from_utf8(file.content.clone()).ok());
         text.map_or(Sent::Missing, Sent::Text)
     };
     let parsed = edit::read(reply, format, &sent);

@@ -60,8 +60,9 @@ pub fn request(json: &Value) -> Vec<u8> {
 fn message(fields: &[Field], json: &Value) -> Vec<u8> {
     let mut out = Vec::new();
     for Field(name, number, kind) in fields {
-        let all = json[*name].as_array();
-        let all = all.map_or(slice::from_ref(&json[*name]), Vec::as_slice);
+        let all = json[*name]
+            .as_array()
+            .map_or(slice::from_ref(&json[*name]), Vec::as_slice);
         for value in all.iter().filter(|value| !value.is_null()) {
             let text = value.as_str().unwrap_or_default();
             let (wire_type, bytes) = match kind {

@@ -95,15 +95,19 @@ impl Recomputed {
         let steps = run.recorded_steps();
         let mut formats = steps.iter().map(|step| step.reply_format);
         let has_edits = formats.any(|format| format == ReplyFormat::Edits);
-        let saved = saved_files(project, &folder).take_while(|_| has_edits);
-        let saved = saved.map_while(|file| files::read_open(file, MAX_TEXT).ok());
+        let saved = saved_files(project, &folder)
+            .take_while(|_| has_edits)
+            .map_while(|file| files::read_open(file, MAX_TEXT).ok());
         let saved: Vec<_> = saved.map(|saved| (Digest::of(&saved), saved)).collect();
         // The states of each file that a reply may have been about, the latest last.
         let mut states: BTreeMap<&String, Vec<Option<Vec<u8>>>> = BTreeMap::new();
         for (path, change) in &log.files {
             let is_known = |(digest, _): &&(_, _)| change.after.contains(&Some(*digest));
-            let known = saved.iter().filter(is_known);
-            let mut known: Vec<_> = known.map(|(_, saved)| Some(saved.clone())).collect();
+            let mut known: Vec<_> = saved
+                .iter()
+                .filter(is_known)
+                .map(|(_, saved)| Some(saved.clone()))
+                .collect();
             known.extend(before.get(path).cloned());
             states.insert(path, known);
         }
@@ -119,8 +123,12 @@ impl Recomputed {
             let read = |sent: &dyn Fn(&str) -> Sent| edit::read(&reply, step.reply_format, sent);
             // A build or an earlier attempt may have made of a file what the reply is about: the result tells.
             let made_of = |path: &str| {
-                let states = states.get(&path.to_owned());
-                let mut states = states.into_iter().flatten().rev().flatten();
+                let mut states = states
+                    .get(&path.to_owned())
+                    .into_iter()
+                    .flatten()
+                    .rev()
+                    .flatten();
                 let is_it = |state: &&Vec<u8>| {
                     let parsed = read(&|other| sent(Some(*state).filter(|_| other == path)));
                     let mut edits = parsed.edits.into_iter();

@@ -132,8 +132,7 @@ fn failed_build(record: &RunRecord) -> Option<Reported<'_>> {
 /// Returns what the last build of a run has found, the warnings about its change, the verdict on the gate, and what a
 /// report has found.
 fn reported(record: &RunRecord) -> impl Iterator<Item = Reported<'_>> {
-    let mut built = record.steps.iter().rev();
-    let built = built.find(|step| step.build.is_some());
+    let built = record.steps.iter().rev().find(|step| step.build.is_some());
     let findings = built.into_iter().flat_map(|step| &step.findings);
     let warnings = record.warning_details.iter().map(Reported::from);
     let of_report = record.findings.iter().flatten().map(Reported::from);
@@ -190,12 +189,15 @@ pub fn log(record: &RunRecord) -> Value {
         }
     }
     let coded = || record.warning_details.iter().map(|one| &one.message);
-    let others = record.warnings.iter();
-    let others = others.filter(|text| !coded().any(|coded| coded == *text));
-    let notified = others.map(|text| ("warning", text));
-    let notified = notified.chain(record.error.iter().map(|error| ("error", &error.message)));
-    let notified = notified.map(|(level, text)| notification(level, text));
-    let notified = notified.chain(without_place);
+    let others = record
+        .warnings
+        .iter()
+        .filter(|text| !coded().any(|coded| coded == *text));
+    let notified = others
+        .map(|text| ("warning", text))
+        .chain(record.error.iter().map(|error| ("error", &error.message)))
+        .map(|(level, text)| notification(level, text))
+        .chain(without_place);
     let invocation = json!({
         "executionSuccessful": record.exit.code == 0,
         "exitCode": record.exit.code,

@@ -56,16 +56,23 @@ impl Statement {
         let log = undo_log::read(project.root(), &folder).map_err(NotRecomputed::from)?;
         let changes = log.as_ref().map(|_| changes(run, project)).transpose()?;
         // Without it, nothing has reached the project.
-        let made = log.as_ref().map(|log| Recomputed::of(project, run, log));
-        let made = made.transpose()?.unwrap_or_default();
+        let made = log
+            .as_ref()
+            .map(|log| Recomputed::of(project, run, log))
+            .transpose()?
+            .unwrap_or_default();
         let log = log.unwrap_or_default();
         let (mut subject, mut tree, mut files) = (Vec::new(), String::new(), Vec::new());
         for (path, change) in &log.files {
             let last = change.after.last().copied().flatten();
             let is_last = |content: &&Vec<u8>| Some(Digest::of(content)) == last;
-            let known = [&made.replied, &made.before].map(|contents| content(contents, path));
-            let known = known.into_iter().flatten().find(is_last).map(sha256::of);
-            let known = known.or_else(|| change.sha256.clone());
+            let known = [&made.replied, &made.before]
+                .map(|contents| content(contents, path))
+                .into_iter()
+                .flatten()
+                .find(is_last)
+                .map(sha256::of)
+                .or_else(|| change.sha256.clone());
             let no_digest = || NotRecomputed::NoDigest(path.clone());
             let after = last.map(|_| known.ok_or_else(no_digest)).transpose()?;
             tree.push_str(after.as_deref().unwrap_or("-"));
@@ -111,14 +118,22 @@ impl Statement {
         predicate["attempts"] = steps?.into();
         predicate["files"] = files.into();
         let own = [RESULT, STEPS].map(|name| file(run, name, true));
-        let others = record.steps.iter().map(Step::id);
-        let others = others.filter(|step| *step != StepId::INITIAL);
+        let others = record
+            .steps
+            .iter()
+            .map(Step::id)
+            .filter(|step| *step != StepId::INITIAL);
         let judged = iter::once(StepId::INITIAL).chain(others);
-        let verdicts = judged.flat_map(|step| VERDICT.map(|log| run_files::of_verdict(&step, log)));
-        let verdicts = verdicts.map(|name| file(run, &name, false));
-        let own: Result<Vec<Value>, _> = own.into_iter().chain(verdicts).collect();
-        let own = own?.into_iter().filter(|file| !file.is_null());
-        let own = own.chain(changes);
+        let verdicts = judged
+            .flat_map(|step| VERDICT.map(|log| run_files::of_verdict(&step, log)))
+            .map(|name| file(run, &name, false));
+        let own = own
+            .into_iter()
+            .chain(verdicts)
+            .collect::<Result<Vec<Value>, _>>()?
+            .into_iter()
+            .filter(|file| !file.is_null())
+            .chain(changes);
         predicate["log"] = own.chain(saved(project, &folder)).collect();
         let value = json!({
             "_type": STATEMENT, "subject": subject, "predicateType": PREDICATE, "predicate": predicate,

@@ -91,10 +91,16 @@ impl Table {
 
     /// Returns the heads, then the cells of each row.
     pub fn cells(&self) -> Vec<Vec<String>> {
-        let heads = self.texts.iter().chain(&self.numbers);
-        let heads = heads.map(|&head| head.to_owned()).collect();
-        let rows = self.rows.iter();
-        let rows = rows.map(|row| [&row.texts[..], &row.numbers].concat());
+        let heads = self
+            .texts
+            .iter()
+            .chain(&self.numbers)
+            .map(|&head| head.to_owned())
+            .collect();
+        let rows = self
+            .rows
+            .iter()
+            .map(|row| [&row.texts[..], &row.numbers].concat());
         std::iter::once(heads).chain(rows).collect()
     }
 }

@@ -55,8 +55,8 @@ struct ChangedFile<'c> {
 impl<'c> ChangedFile<'c> {
     fn of(change: &'c FileChange, commands: &str) -> Self {
         let path = &change.path;
-        let texts = [change.before(), change.after()];
-        let texts = texts.map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+        let texts = [change.before(), change.after()]
+            .map(|bytes| String::from_utf8_lossy(bytes).into_owned());
         let mut nonblank = texts.iter().filter(|text| !text.trim().is_empty());
         let was = nonblank.next().map_or("", String::as_str);
         let (kind, patterns) = kind(path, was);
@@ -193,10 +193,10 @@ impl<'c> ChangedFile<'c> {
         let Some(compared) = Comparison::of(old.as_bytes(), new.as_bytes()) else {
             return false;
         };
-        let signs = [Concern::Skip, Concern::Only, Concern::Silence];
-        let signs = signs.into_iter();
-        let signs = signs.flat_map(|sign| signed_lines(&self.change.path, new.as_bytes(), sign));
-        let signs: Vec<usize> = signs.collect();
+        let signs: Vec<usize> = [Concern::Skip, Concern::Only, Concern::Silence]
+            .into_iter()
+            .flat_map(|sign| signed_lines(&self.change.path, new.as_bytes(), sign))
+            .collect();
         let is_early = |line: &&[u8]| {
             let line = String::from_utf8_lossy(line);
             EARLY.is_match(&line) || OTHERS.is_match(&line)
@@ -215,8 +215,9 @@ impl<'c> ChangedFile<'c> {
         let above = self.change.path.rsplit_once('/');
         let above = above.map_or("", |(above, _)| above);
         let parents = [format!("{above}.rs"), format!("{above}/mod.rs")];
-        let others = all.iter();
-        let mut others = others.filter(|file| parents.contains(&file.change.path));
+        let mut others = all
+            .iter()
+            .filter(|file| parents.contains(&file.change.path));
         match self.kind {
             FileKind::Parts(_) => is_new(self) && self.tests.is_some(),
             _ => self.tests.is_some() && others.any(is_new),
@@ -231,9 +232,10 @@ pub struct Changed<'c>(Vec<ChangedFile<'c>>);
 impl<'c> Changed<'c> {
     /// Tells code and gate of the changes apart, by the commands of the build.
     pub fn of(changes: &'c [FileChange], commands: &str) -> Self {
-        let files = changes.iter();
-        let files = files.map(|change| ChangedFile::of(change, commands));
-        let mut files: Vec<ChangedFile<'_>> = files.collect();
+        let mut files: Vec<ChangedFile<'_>> = changes
+            .iter()
+            .map(|change| ChangedFile::of(change, commands))
+            .collect();
         let mut balance = Balance::new();
         for file in &mut files {
             if let Some([old, new]) = file.code() {

@@ -54,8 +54,9 @@ pub fn names_lint(query: &str, silencer: &str) -> bool {
 /// The tests of a text: the line that each starts at, counted from 0, and its name.
 fn tests(path: &str, text: &str) -> Vec<(usize, String)> {
     let lines: Vec<&str> = text.lines().collect();
-    let starts = signed_lines(path, text.as_bytes(), Concern::Test);
-    let starts = starts.into_iter().map(|line| line - 1);
+    let starts = signed_lines(path, text.as_bytes(), Concern::Test)
+        .into_iter()
+        .map(|line| line - 1);
     let named = starts.filter_map(|start| {
         let near = lines.get(start..)?;
         let near = near[..near.len().min(NEAR)].join("\n");
@@ -120,10 +121,10 @@ pub fn without_unnamed(query: &str, path: &str, old: &String, new: &String) -> O
 
 /// Returns whether all changed lines stand above a test, as its attributes.
 pub fn is_decorator(compared: &Comparison<'_>, change: &LineChange) -> bool {
-    let lines = compared.before[change.before.clone()]
+    let mut lines = compared.before[change.before.clone()]
         .iter()
-        .chain(&compared.after[change.after.clone()]);
-    let mut lines = lines.map(|line| line.trim_ascii_start());
+        .chain(&compared.after[change.after.clone()])
+        .map(|line| line.trim_ascii_start());
     lines.all(|line| match line {
         [b'@', ..] | [b'#', b'[', ..] | [b'#', b'!', b'[', ..] => true,
         // Not a command of a shell.

@@ -58,17 +58,18 @@ pub fn without<'s>(text: &str, silencers: impl Iterator<Item = &'s Silencer>) ->
 
 fn found(path: &str, text: &str) -> Vec<Silencer> {
     let signs = signs(path, text.as_bytes(), Concern::Silence).into_iter();
-    let silencers = signs.map(|sign| {
-        let whole = whole(text, sign.clone());
-        let range = whole.clone().unwrap_or(sign);
-        Silencer {
-            text: text[range.clone()].trim().to_owned(),
-            range,
-            is_removable: whole.is_some(),
-            is_added: false,
-        }
-    });
-    let mut silencers: Vec<Silencer> = silencers.collect();
+    let mut silencers: Vec<Silencer> = signs
+        .map(|sign| {
+            let whole = whole(text, sign.clone());
+            let range = whole.clone().unwrap_or(sign);
+            Silencer {
+                text: text[range.clone()].trim().to_owned(),
+                range,
+                is_removable: whole.is_some(),
+                is_added: false,
+            }
+        })
+        .collect();
     // Two may stand in one comment.
     silencers.dedup_by(|next, before| next.range.start < before.range.end);
     silencers

@@ -119,15 +119,18 @@ fn lines() -> impl Iterator<Item = (&'static str, &'static str)> {
 
 /// The regular expression of all lines that begin with the word.
 pub fn any(word: &str) -> Regex {
-    let all = lines().filter(|(first, _)| *first == word);
-    let all: Vec<String> = all.map(|(_, pattern)| format!("(?:{pattern})")).collect();
+    let all: Vec<String> = lines()
+        .filter(|(first, _)| *first == word)
+        .map(|(_, pattern)| format!("(?:{pattern})"))
+        .collect();
     regex(&all.join("|"))
 }
 
 /// Returns the kind of the file at `path` with this text, and the patterns of its parts that are the gate.
 pub fn kind(path: &str, text: &str) -> (FileKind, &'static str) {
-    let rows = ROWS.iter();
-    let rows = rows.filter(|row| covers(&row.files, path, Case::Sensitive));
+    let rows = ROWS
+        .iter()
+        .filter(|row| covers(&row.files, path, Case::Sensitive));
     let is_code = rows.clone().any(|row| row.kind == FileKind::Code);
     let rows = rows.filter(|row| !is_code || row.kind > FileKind::Named);
     let is_rust = extension(path) == "rs";

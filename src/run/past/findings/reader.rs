@@ -218,8 +218,9 @@ impl<'o> Reader<'o> {
             self.found = std::mem::take(&mut self.rest);
         }
         if self.found.is_empty() {
-            let last = Some(self.last).filter(|last| !last.is_empty());
-            let last = last.unwrap_or("it printed nothing");
+            let last = Some(self.last)
+                .filter(|last| !last.is_empty())
+                .unwrap_or("it printed nothing");
             self.found = vec![self.finding(None, last, Place::default())];
         }
         let mut seen = HashSet::new();

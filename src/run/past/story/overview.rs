@@ -40,8 +40,10 @@ pub fn about(run: &PastRun) -> Vec<String> {
         let began = record.started.format("%Y-%m-%d %H:%M:%S %:z");
         format!("On {began}, code-commit {} {did}.", record.version)
     });
-    let undone = run.undone_by.as_ref();
-    let undone = undone.map(|undo| format!("Its changes were undone by {undo}."));
+    let undone = run
+        .undone_by
+        .as_ref()
+        .map(|undo| format!("Its changes were undone by {undo}."));
     did.into_iter().chain(undone).collect()
 }
 
@@ -196,8 +198,9 @@ fn branches(lineage: &Lineage) -> Section<'static> {
     let starting = lineage.starting.as_ref();
     let starting =
         starting.map(|agent| format!("{agent} was being started, on a branch that is not known."));
-    let waiting = lineage.waiting_for.as_ref();
-    let waiting = waiting
+    let waiting = lineage
+        .waiting_for
+        .as_ref()
         .map(|branch| format!("It was waiting for branch {branch}, which may go on remotely."));
     let last = format!(
         "It began from branch {}; the last one that succeeded is {}, after {}.",

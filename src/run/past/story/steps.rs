@@ -52,8 +52,9 @@ pub fn section<'a>(past: &'a PastStep, sections: &'a [SectionRecord]) -> Section
         build(step.build.as_ref(), log, &mut blocks);
     }
     if step.is_agents() && step.changed_files().next().is_some() {
-        let files = step.changed_files();
-        let files = files.map(|(did, path)| format!("{did} {path}"));
+        let files = step
+            .changed_files()
+            .map(|(did, path)| format!("{did} {path}"));
         blocks.push(Block::Items(first_lines(files, FILES)));
     }
     Section {
@@ -333,8 +334,10 @@ fn row(past: &PastStep) -> Row {
     let took = seconds(step.seconds.0) + &build.unwrap_or_default();
     let files = grouped(step.changed_files().count() as u64);
     let cost = figures::cost(step.cost.unwrap_or_default(), step.cost.is_some());
-    let numbers = [took, files].into_iter();
-    let numbers = numbers.chain(used(step.usage)).chain([cost]);
+    let numbers = [took, files]
+        .into_iter()
+        .chain(used(step.usage))
+        .chain([cost]);
     let row = Row::new([step.id().title(), words, finish, model], numbers);
     let (model, build) = (micros(step.seconds.0), micros(built.unwrap_or_default()));
     Row { outcome, ..row }.with_bar(model, build)

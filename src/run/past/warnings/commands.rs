@@ -92,8 +92,10 @@ pub(crate) fn run_by(commands: &str) -> impl Iterator<Item = &str> {
             Some(first) if RUNNERS.contains(first) => words.len(),
             _ => 1,
         };
-        let paths = words.into_iter().take(count);
-        let paths = paths.filter(move |word| is_read || word.contains('/'));
+        let paths = words
+            .into_iter()
+            .take(count)
+            .filter(move |word| is_read || word.contains('/'));
         paths.map(|word| word.trim_start_matches("./"))
     })
 }
@@ -104,12 +106,16 @@ fn words(commands: &str) -> impl Iterator<Item = &str> {
 
 /// The words of each command. What a command reads and writes is none, nor are the variables before it.
 fn commands(script: &str) -> impl Iterator<Item = Vec<&str>> {
-    let lines = script.lines();
-    let lines = lines.filter(|line| !line.trim_start().starts_with('#'));
+    let lines = script
+        .lines()
+        .filter(|line| !line.trim_start().starts_with('#'));
     let commands = lines.flat_map(|line| line.split(['&', '|', ';', '(', '`']));
     commands.filter_map(|command| {
-        let words = command.split(['<', '>']).next()?.split_whitespace();
-        let words = words.map(|word| word.trim_matches(['"', '\'', ')']));
+        let words = command
+            .split(['<', '>'])
+            .next()?
+            .split_whitespace()
+            .map(|word| word.trim_matches(['"', '\'', ')']));
         let is_variable = |word: &&str| word.contains('=') && !word.starts_with(['=', '-', '/']);
         let mut words: Vec<&str> = words.skip_while(is_variable).collect();
         if let Some(first) = words.first_mut() {
