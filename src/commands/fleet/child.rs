@@ -140,8 +140,11 @@ pub fn write_inputs(
     if let Some(models) = there(context.project.models())? {
         write(&config.join("models.json"), 0o666, models.as_bytes())?;
     }
-    let own = task.env_key.as_ref().and_then(|_| spec(context, task));
-    let own = own.and_then(|spec| spec.key_file.clone());
+    let own = task
+        .env_key
+        .as_ref()
+        .and_then(|_| spec(context, task))
+        .and_then(|spec| spec.key_file.clone());
     for file in context.key_files() {
         if own.as_deref() == Some(file) {
             continue;

@@ -173,8 +173,9 @@ impl Repositories {
         let objects = format!("{}\n", common.join("objects").display());
         write(&git.join(ALTERNATES), 0o666, objects.as_bytes())?;
         let shallow = common.join("shallow");
-        let list = files::read(&shallow, Links::Followed, LARGEST_LIST).if_there();
-        let list = list.map_err(PathError::of("read", &shallow))?;
+        let list = files::read(&shallow, Links::Followed, LARGEST_LIST)
+            .if_there()
+            .map_err(PathError::of("read", &shallow))?;
         list.map_or(Ok(()), |list| write(&git.join("shallow"), 0o666, &list))
     }
 
@@ -240,8 +241,11 @@ impl Repositories {
         let git_dir = format!("--git-dir={}", dot_git.display());
         let tree = format!("--work-tree={}", clone.display());
         let git = |words: &str, more: &[&str]| {
-            let words = [&*git_dir, &tree].into_iter().chain(words.split(' '));
-            let words: Vec<&str> = words.chain(more.iter().copied()).collect();
+            let words: Vec<&str> = [&*git_dir, &tree]
+                .into_iter()
+                .chain(words.split(' '))
+                .chain(more.iter().copied())
+                .collect();
             self.git(&fails, clone, &words)
         };
         if is_new {

@@ -174,8 +174,7 @@ impl Ledger {
             reserved: limit.map_or(Micros::ZERO, |limit| Micros::from(limit).less(spent)),
             ..Account::default()
         };
-        let others = accounts.values();
-        let others = others.fold(Micros::ZERO, |sum, other| {
+        let others = accounts.values().fold(Micros::ZERO, |sum, other| {
             sum.plus(other.spent).plus(other.reserved)
         });
         let taken = others.plus(spent);

@@ -147,8 +147,11 @@ impl Task {
             Start::Dry => "if-changed",
             Start::Anew => "",
         };
-        let flags = self.flags.clone().into_iter();
-        let flags = flags.filter(|(name, _)| dropped.split(' ').all(|dropped| dropped != name));
+        let flags = self
+            .flags
+            .clone()
+            .into_iter()
+            .filter(|(name, _)| dropped.split(' ').all(|dropped| dropped != name));
         // They have been checked.
         let flags = flag_words(flags.collect()).unwrap_or_default();
         words.extend(flags.into_iter().map(|(_, word)| word));
@@ -198,8 +201,8 @@ impl Manifest {
     pub fn read(context: &Context<'_>, path: &Path) -> Result<Self, Error> {
         let given = context.project.root().join(path);
         let path = given.canonicalize().map_err(PathError::of("read", path))?;
-        let content = files::read(&path, Links::Refused, LARGEST);
-        let content = content.map_err(PathError::of("read", &path))?;
+        let content =
+            files::read(&path, Links::Refused, LARGEST).map_err(PathError::of("read", &path))?;
         let text = positions::text(&content).map_err(|mistake| FleetError::Manifest {
             path: path.clone(),
             mistakes: vec![mistake.into()],
@@ -207,8 +210,9 @@ impl Manifest {
         let found = credentials::find("manifest", text, context.redactor);
         if !found.is_empty() {
             let found = found.iter();
-            let found = found.map(|found| format!("\n  line {}: {}", found.line, found.kind));
-            let found = found.collect();
+            let found = found
+                .map(|found| format!("\n  line {}: {}", found.line, found.kind))
+                .collect();
             return Err(FleetError::Secrets { path, found }.into());
         }
         Ok(Self {
@@ -287,13 +291,16 @@ impl Manifest {
             if !path.components().all(is_plain) {
                 return Err("name a file in the manifest's directory, or below it".to_owned());
             }
-            let found = self.directory().join(path).canonicalize();
-            let found = found.map_err(|error| error.to_string())?;
+            let found = self
+                .directory()
+                .join(path)
+                .canonicalize()
+                .map_err(|error| error.to_string())?;
             if !found.starts_with(self.directory()) {
                 return Err("it leads out of the manifest's directory".to_owned());
             }
-            let content = files::read(&found, Links::Refused, LARGEST_TEXT);
-            let content = content.map_err(|error| error.to_string())?;
+            let content = files::read(&found, Links::Refused, LARGEST_TEXT)
+                .map_err(|error| error.to_string())?;
             let text = String::from_utf8(content).map_err(|_| "it is not UTF-8".to_owned())?;
             Some(text.clone())
                 .filter(|text| !text.trim().is_empty())

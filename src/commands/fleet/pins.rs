@@ -102,13 +102,15 @@ pub fn pins(
     if begun_by.as_ref().is_some_and(|begun| *begun != program) {
         return Err(differs("program".to_owned()).into());
     }
-    let places = known.values();
-    let places = places.map(|pin| (pin.repository.clone(), pin.reference.clone()));
-    let mut places: Commits = places
+    let mut places: Commits = known
+        .values()
+        .map(|pin| (pin.repository.clone(), pin.reference.clone()))
         .zip(known.values().map(|pin| Ok(pin.commit.clone())))
         .collect();
-    let new = tasks.iter().filter(|task| !known.contains_key(&task.id));
-    let new: Vec<&&Task> = new.collect();
+    let new: Vec<&&Task> = tasks
+        .iter()
+        .filter(|task| !known.contains_key(&task.id))
+        .collect();
     places.extend(asked(context, manifest, &new, &places)?);
     let mut added: Vec<Pin> = Vec::new();
     if begun_by.is_none() {
@@ -162,10 +164,11 @@ fn asked(
     tasks: &[&&Task],
     known: &Commits,
 ) -> Result<Commits, Error> {
-    let places = tasks
+    let mut places: Vec<RefPlace> = tasks
         .iter()
-        .map(|task| (task.repository.clone(), task.reference.clone()));
-    let mut places: Vec<RefPlace> = places.filter(|place| !known.contains_key(place)).collect();
+        .map(|task| (task.repository.clone(), task.reference.clone()))
+        .filter(|place| !known.contains_key(place))
+        .collect();
     places.sort_unstable();
     places.dedup();
     if places.is_empty() {

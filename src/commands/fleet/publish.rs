@@ -132,8 +132,8 @@ struct Publisher<'p> {
 impl Publisher<'_> {
     /// Runs git, in a repository if one is given, and returns its output.
     fn git(&self, repository: Option<&Repository>, words: &[&str]) -> Result<String, String> {
-        let place = repository.map(|found| format!("--git-dir={}", found.own.display()));
-        let place: Vec<&str> = place.as_deref().into_iter().collect();
+        let directory = repository.map(|found| format!("--git-dir={}", found.own.display()));
+        let place: Vec<&str> = directory.as_deref().into_iter().collect();
         let words = [&place[..], words].concat();
         let output = ended(self.git.command(Path::new("/"), &words), self.interrupt)?;
         Ok(String::from_utf8_lossy(&output).trim_end().to_owned())
@@ -244,8 +244,9 @@ impl Publisher<'_> {
             }
             let apply = shell_quoted(&format!("git {apply}"));
             let title = shell_quoted(&format!("{}: {}", change.row.id, change.row.title));
-            let places = ["--repo", "--platform gitlab --project"];
-            let places = places.iter().zip(hosted.is_on);
+            let places = ["--repo", "--platform gitlab --project"]
+                .iter()
+                .zip(hosted.is_on);
             for (place, _) in places.filter(|(_, is_there)| *is_there) {
                 multi_gitter.push(format!(
                     "multi-gitter run {apply} {place} {slug} --branch {branch} --commit-message {title}"
@@ -267,18 +268,22 @@ impl Publisher<'_> {
         let last = format!("turbolift commit --message {name} && turbolift create-prs");
         turbolift.push(last);
         turbolift.retain(|_| !slugs.is_empty());
-        let tools = ["gh", "glab", "multi-gitter", "turbolift"].into_iter();
-        let tools = tools.zip([gh, glab, multi_gitter, turbolift]);
+        let tools = ["gh", "glab", "multi-gitter", "turbolift"]
+            .into_iter()
+            .zip([gh, glab, multi_gitter, turbolift]);
         let commands: BTreeMap<&str, Vec<String>> =
             tools.filter(|(_, lines)| !lines.is_empty()).collect();
-        let blocks = commands.iter();
-        let blocks = blocks.map(|(tool, lines)| format!("# {tool}\n{}\n\n", lines.join("\n")));
+        let blocks = commands
+            .iter()
+            .map(|(tool, lines)| format!("# {tool}\n{}\n\n", lines.join("\n")));
         let text: String = blocks.collect();
-        let made = changes.iter().map(|change| {
-            json!({"id": change.row.id, "repository": change.row.repository, "commit": change.commit,
-                "is_local": change.repository.is_some()})
-        });
-        let made: Vec<_> = made.collect();
+        let made: Vec<_> = changes
+            .iter()
+            .map(|change| {
+                json!({"id": change.row.id, "repository": change.row.repository, "commit": change.commit,
+                    "is_local": change.repository.is_some()})
+            })
+            .collect();
         let local = changes.iter().filter(|change| change.repository.is_some());
         let local = counted(local.count() as u64, "local clone");
         let others = counted((tasks - changes.len()) as u64, "task");

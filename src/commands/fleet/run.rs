@@ -225,8 +225,9 @@ impl<'c> Campaign<'c> {
         words.extend(limit.map(|limit| format!("--max-cost={:.6}", limit.dollars()).into()));
         let mut printed =
             tempfile::tempfile().map_err(PathError::of("make", "a temporary file"))?;
-        let file = printed.try_clone();
-        let file = file.map_err(PathError::of("open", "a temporary file"))?;
+        let file = printed
+            .try_clone()
+            .map_err(PathError::of("open", "a temporary file"))?;
         let child = Child::new(self.context, &words)?.printing_to(file);
         let reaper = self.reaper.0.clone();
         let reap = move || {

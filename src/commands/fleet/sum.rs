@@ -125,8 +125,11 @@ pub fn read(
     let mut names = files::names(directory).map_err(PathError::of("read", directory))?;
     names.retain(|name| directory.join(name).is_dir());
     let ledger = Ledger::of(directory);
-    let accounts = ledger.is_there().then(|| ledger.accounts());
-    let accounts = accounts.transpose()?.unwrap_or_default();
+    let accounts = ledger
+        .is_there()
+        .then(|| ledger.accounts())
+        .transpose()?
+        .unwrap_or_default();
     let mut rows = Vec::new();
     for name in names {
         let folder = directory.join(&name);
@@ -211,22 +214,27 @@ impl Sums {
         let mut groups: BTreeMap<(&str, String), Sum> = BTreeMap::new();
         for row in rows {
             total.add(row);
-            let labels = row.labels.iter();
-            let labels = labels.map(|(name, value)| ("label", format!("{name}={value}")));
+            let labels = row
+                .labels
+                .iter()
+                .map(|(name, value)| ("label", format!("{name}={value}")));
             // Its last run may have ended before it chose one.
             let is_unknown = row.model.is_empty() && row.cost > Micros::ZERO;
             let model = if is_unknown { "unknown" } else { &row.model };
             let known = [
                 ("outcome", row.outcome().to_owned()),
                 ("model", model.to_owned()),
-            ];
-            let known = known.into_iter().filter(|(_, value)| !value.is_empty());
+            ]
+            .into_iter()
+            .filter(|(_, value)| !value.is_empty());
             for group in known.chain(labels) {
                 groups.entry(group).or_default().add(row);
             }
         }
-        let groups = groups.into_iter();
-        let mut groups: Vec<_> = groups.map(|((by, value), sum)| (by, value, sum)).collect();
+        let mut groups: Vec<_> = groups
+            .into_iter()
+            .map(|((by, value), sum)| (by, value, sum))
+            .collect();
         let kinds = ["outcome", "label", "model"];
         groups.sort_by_cached_key(|(by, value, sum)| {
             let kind = kinds.iter().position(|kind| kind == by);

@@ -42,8 +42,7 @@ impl Progress<'_> {
             grouped(ended as u64),
             self.rate()
         );
-        let running = self.running.iter();
-        let running = running.map(|(id, time)| {
+        let running = self.running.iter().map(|(id, time)| {
             let id = truncated(id, LONGEST_ID);
             format!("{id} {}", elapsed(*time))
         });

@@ -90,8 +90,9 @@ impl Ended {
     /// When it cannot be read.
     pub fn read(folder: &Path) -> Result<Option<Self>, PathError> {
         let path = folder.join(RESULT);
-        let content = files::read(&path, Links::Refused, LARGEST).if_there();
-        let content = content.map_err(PathError::of("read", &path))?;
+        let content = files::read(&path, Links::Refused, LARGEST)
+            .if_there()
+            .map_err(PathError::of("read", &path))?;
         let ended = content.map(|content| Self::parse(&content).map_err(io::Error::from));
         ended.transpose().map_err(PathError::of("read", path))
     }
@@ -407,8 +408,9 @@ impl Attempt<'_> {
         self.ledger.settle(&task.id, spent, None)?;
         ran?;
         let printed = files::read(&output, Links::Refused, LARGEST);
-        let record = printed.ok();
-        let record = record.and_then(|json| serde_json::from_slice(&json).ok());
+        let record = printed
+            .ok()
+            .and_then(|json| serde_json::from_slice(&json).ok());
         remove(&output)?;
         let record: RunRecord = record.ok_or_else(|| FleetError::Killed(task.id.clone()))?;
         let error = record.error.as_ref();
@@ -454,8 +456,10 @@ impl Attempt<'_> {
             let steps = steps.iter().filter(|past| !has_attempts && past.is_whole());
             steps.count()
         };
-        let most = runs.iter().max_by_key(replies);
-        let most = most.filter(|run| replies(run) > 0);
+        let most = runs
+            .iter()
+            .max_by_key(replies)
+            .filter(|run| replies(run) > 0);
         most.map_or(Start::Anew, |run| Start::From(run.name.clone()))
     }
 
@@ -469,8 +473,8 @@ impl Attempt<'_> {
         let (task, folder) = (self.task, self.folder);
         let message = format!("{}: {}", task.id, self.title());
         // A task that was killed may have left any of them.
-        let files = ["change.patch", "branch.bundle", "change", OUTPUT];
-        let files = files.map(|name| folder.path.join(name));
+        let files =
+            ["change.patch", "branch.bundle", "change", OUTPUT].map(|name| folder.path.join(name));
         let [patch, bundle, own, _] = &files;
         files.iter().try_for_each(|path| remove(path))?;
         let places = (&*folder.clone, &*folder.path.join(APART), &**own);
