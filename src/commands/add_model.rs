@@ -29,18 +29,18 @@ pub fn add_model(context: &Context<'_>, name: &str) -> Result<Outcome, Failure> 
     if selection::table_of(context.models)?.named(name).is_some() {
         return Err(CommandError::ModelIsThere(name.to_owned()).into());
     }
-    let entry = catalogue::known(name).and_then(|known| known.entry.as_ref());
-    let entry = entry.ok_or_else(|| CommandError::NotInCatalogue {
-        name: name.to_owned(),
-        known: catalogue::names(),
-    })?;
+    let entry = catalogue::known(name)
+        .and_then(|known| known.entry.as_ref())
+        .ok_or_else(|| CommandError::NotInCatalogue {
+            name: name.to_owned(),
+            known: catalogue::names(),
+        })?;
     let before = match context.project.models() {
         Ok(json) => Some(json),
         Err(ProjectProblem::Missing(_)) => None,
         Err(problem) => return Err(NotReady::of(problem).into()),
     };
-    let with = with_entry(context, before.as_deref(), name, entry.get());
-    let with = with
+    let with = with_entry(context, before.as_deref(), name, entry.get())
         .map_err(PathError::of("write", TABLE))
         .map_err(Error::from)?;
     write(context, before.is_none(), &with)?;

@@ -50,8 +50,7 @@ impl AnswerSource<'_> {
         if !record.interactive {
             return Self::Nowhere;
         }
-        let asked = record.asked();
-        let asked = asked.map(|(question, answer)| {
+        let asked = record.asked().map(|(question, answer)| {
             let [question, answer] = [question, answer].map(|text| text.map(str::to_owned));
             (question, answer)
         });

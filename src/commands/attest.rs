@@ -104,8 +104,11 @@ pub(crate) enum StatementError {
 }
 
 fn listed(differences: &[String]) -> String {
-    let told = differences.iter().take(NAMED);
-    let told: String = told.map(|line| format!("\n  {line}")).collect();
+    let told: String = differences
+        .iter()
+        .take(NAMED)
+        .map(|line| format!("\n  {line}"))
+        .collect();
     match differences.len().saturating_sub(NAMED) {
         0 => told,
         more => format!("{told}\n  … and {more} more"),
@@ -128,8 +131,11 @@ pub fn attest(context: &Context<'_>, arguments: &AttestArgs) -> Result<Outcome, 
     let mut outcome = match &arguments.output_file {
         None => Outcome::shown(text, statement.value),
         Some(path) => {
-            let signature = arguments.sign.as_deref();
-            let signature = signature.map(|key| sign(context, key, &text)).transpose()?;
+            let signature = arguments
+                .sign
+                .as_deref()
+                .map(|key| sign(context, key, &text))
+                .transpose()?;
             let signed = signature.map(|signature| (signature_of(path), signature));
             let files = [(path.clone(), text)].into_iter().chain(signed);
             let mut written = Vec::new();
@@ -158,8 +164,8 @@ pub fn attest(context: &Context<'_>, arguments: &AttestArgs) -> Result<Outcome, 
 pub fn verify(context: &Context<'_>, arguments: &VerifyArgs) -> Result<Outcome, Failure> {
     let project = &context.project;
     let path = project.root().join(&arguments.statement);
-    let claimed = files::read(&path, Links::Followed, LARGEST);
-    let claimed = claimed.map_err(PathError::of("read", &path))?;
+    let claimed =
+        files::read(&path, Links::Followed, LARGEST).map_err(PathError::of("read", &path))?;
     let none = || StatementError::NoStatement(arguments.statement.clone());
     let value: Value = serde_json::from_slice(&claimed).map_err(|_| none())?;
     let predicate = &value["predicate"];
@@ -187,17 +193,20 @@ pub fn verify(context: &Context<'_>, arguments: &VerifyArgs) -> Result<Outcome, 
         return Err(StatementError::Differs { run, differences }.into());
     }
     let signature = signature_of(&path);
-    let signer = arguments.allowed_signers.as_deref();
-    let signer = signer.map(|allowed| signer_of(context, allowed, &signature, &claimed));
-    let signer = signer.transpose()?;
+    let signer = arguments
+        .allowed_signers
+        .as_deref()
+        .map(|allowed| signer_of(context, allowed, &signature, &claimed))
+        .transpose()?;
     let files = counted(statement.files as u64, "file");
     let replies = match statement.replies {
         0 => "no reply is applied again".to_owned(),
         1 => "made again from its reply".to_owned(),
         replies => format!("made again from {replies} replies"),
     };
-    let by = signer.as_ref();
-    let by = by.map_or_else(String::new, |name| format!("; signed by {name}"));
+    let by = signer
+        .as_ref()
+        .map_or_else(String::new, |name| format!("; signed by {name}"));
     let replaced = is_replaced.then_some(REPLACED);
     let is_unchecked = signer.is_none() && signature.is_file();
     let warnings = replaced
@@ -245,8 +254,10 @@ fn signature_of(statement: &Path) -> PathBuf {
 /// Returns the signature of a statement.
 fn sign(context: &Context<'_>, key: &Path, text: &str) -> Result<String, Error> {
     let key = context.project.root().join(key);
-    let words = ["-Y", "sign", "-n", NAMESPACE, "-f"].map(OsStr::new);
-    let words = words.into_iter().chain([key.as_os_str()]);
+    let words = ["-Y", "sign", "-n", NAMESPACE, "-f"]
+        .map(OsStr::new)
+        .into_iter()
+        .chain([key.as_os_str()]);
     let signature = keygen(context, words, text.as_bytes());
     Ok(signature.map_err(StatementError::NotSigned)?)
 }
@@ -259,8 +270,11 @@ fn signer_of(
     statement: &[u8],
 ) -> Result<String, Error> {
     let allowed = context.project.root().join(allowed);
-    let by = ["-n", NAMESPACE, "-f"].map(OsStr::new).into_iter();
-    let by = by.chain([allowed.as_os_str(), OsStr::new("-s"), signature.as_os_str()]);
+    let by = ["-n", NAMESPACE, "-f"].map(OsStr::new).into_iter().chain([
+        allowed.as_os_str(),
+        OsStr::new("-s"),
+        signature.as_os_str(),
+    ]);
     let find = ["-Y", "find-principals"].map(OsStr::new).into_iter();
     let names =
         keygen(context, find.chain(by.clone()), b"").map_err(StatementError::BadSignature)?;
@@ -281,8 +295,9 @@ fn keygen<'w>(
 ) -> Result<String, String> {
     let root = context.project.root();
     let path = context.environment.os("PATH");
-    let program = path.and_then(|path| program_outside("ssh-keygen", path, root));
-    let program = program.ok_or("`ssh-keygen` is not installed")?;
+    let program = path
+        .and_then(|path| program_outside("ssh-keygen", path, root))
+        .ok_or("`ssh-keygen` is not installed")?;
     let ended = lent::piped(&program, words, root, input, context.interrupt);
     match ended.map_err(|error| error.to_string())? {
         (status, output, _) if status.success() => Ok(output),

@@ -184,12 +184,13 @@ impl Cli {
         command: &str,
         arguments: &[OsString],
     ) -> Result<Self, CliMessage> {
-        let binary = clap::Command::default().name(name);
-        let binary = binary
+        let binary = clap::Command::default()
+            .name(name)
             .version(env!("CARGO_PKG_VERSION"))
             .long_version(BUILD);
-        let binary = PlaceArgs::augment_args(OutputArgs::augment_args(A::augment_args(binary)));
-        let binary = binary.about(about).long_about(None);
+        let binary = PlaceArgs::augment_args(OutputArgs::augment_args(A::augment_args(binary)))
+            .about(about)
+            .long_about(None);
         let mut parser = with_help(binary.clone(), arguments);
         let parsed = parser.try_get_matches_from_mut(arguments);
         parsed.map_err(|error| message(&error, binary, arguments))?;
@@ -206,8 +207,10 @@ impl Cli {
             .or_else(|error| flags_in_front(arguments).ok_or(error))?;
         let mut cli = Self::from_arg_matches(&matches)?;
         cli.words = arguments.to_vec();
-        let given = matches.ids().map(clap::Id::as_str);
-        let given = given.filter(|id| matches.value_source(id) == Some(ValueSource::CommandLine));
+        let given = matches
+            .ids()
+            .map(clap::Id::as_str)
+            .filter(|id| matches.value_source(id) == Some(ValueSource::CommandLine));
         cli.given = given.map(str::to_owned).collect();
         let workflow = if cli.consistency_check {
             "consistency"
@@ -287,8 +290,11 @@ impl Cli {
         };
         let (program, own) = self.words.split_first().unzip();
         let more = flags.iter().filter(|flag| !is_overruled(flag));
-        let words = program.into_iter().chain(more.map(|(_, word)| word));
-        let words = words.chain(own.unwrap_or_default()).cloned();
+        let words = program
+            .into_iter()
+            .chain(more.map(|(_, word)| word))
+            .chain(own.unwrap_or_default())
+            .cloned();
         Self::read(&words.collect::<Vec<_>>())
     }
 

@@ -46,9 +46,11 @@ pub fn consistency(
 ) -> Result<Outcome, Failure> {
     check_file(context, arguments)?;
     let with_findings = arguments.findings.is_some();
-    let resumed = choice.resume.as_deref();
-    let resumed = resumed.map(|run| ResumedReport::read(context, run, with_findings));
-    let resumed = resumed.transpose()?;
+    let resumed = choice
+        .resume
+        .as_deref()
+        .map(|run| ResumedReport::read(context, run, with_findings))
+        .transpose()?;
     let mut choice = choice.clone();
     if let Some(resumed) = &resumed {
         choice.resume = Some(resumed.folder.clone().into());
@@ -159,8 +161,9 @@ fn printing(
     document: Option<Value>,
     ended: Result<Outcome, Failure>,
 ) -> Result<Outcome, Failure> {
-    let report = document.filter(|_| arguments.findings_file.is_none());
-    let report = report.map(Box::new);
+    let report = document
+        .filter(|_| arguments.findings_file.is_none())
+        .map(Box::new);
     match ended {
         Ok(outcome) => Ok(Outcome { report, ..outcome }),
         Err(failure) => Err(Failure { report, ..failure }),

@@ -41,8 +41,8 @@ pub fn dispatch(cli: &Cli, context: &Context<'_>, stdin: Stdin) -> Result<Outcom
         Command::Attest(arguments) => attest::attest(context, arguments),
         Command::Verify(arguments) => attest::verify(context, arguments),
         Command::Demo(arguments) => demo::demo(context, arguments, &|context, arguments| {
-            let cli = Cli::read(arguments);
-            let cli = cli.map_err(|wrong| CommandError::NoSuchCommand(wrong.text))?;
+            let cli =
+                Cli::read(arguments).map_err(|wrong| CommandError::NoSuchCommand(wrong.text))?;
             let nobody = Stdin {
                 is_terminal: false,
                 is_seen: false,

@@ -220,10 +220,16 @@ impl<'e> Estimate<'e> {
     }
 
     fn json(&self, warnings: &[String]) -> Value {
-        let parts = self.size.parts.iter();
-        let parts = parts.map(|(part, tokens)| json!({"part": part, "tokens": tokens}));
-        let files = self.files.iter().take(LARGEST);
-        let files = files.map(|(path, tokens)| json!({"path": path, "tokens": tokens}));
+        let parts = self
+            .size
+            .parts
+            .iter()
+            .map(|(part, tokens)| json!({"part": part, "tokens": tokens}));
+        let files = self
+            .files
+            .iter()
+            .take(LARGEST)
+            .map(|(path, tokens)| json!({"path": path, "tokens": tokens}));
         let cost = |range: CostRange| json!({"least": range.least, "most": range.most});
         json!({
             "schema": 1,
@@ -245,12 +251,13 @@ impl<'e> Estimate<'e> {
 /// Returns the usual length of an answer in tokens: the median of the project's latest runs, if any.
 fn usual_answer(context: &Context<'_>, purpose: &Purpose) -> u64 {
     let runs = latest(&context.project).into_iter().flatten().take(RUNS);
-    let answers = runs.filter_map(|run| {
-        let steps = run.record?.steps;
-        let first = steps.iter().find(|step| step.purpose == *purpose)?;
-        first.usage.as_ref().map(Usage::answered)
-    });
-    let mut answers: Vec<u64> = answers.collect();
+    let mut answers: Vec<u64> = runs
+        .filter_map(|run| {
+            let steps = run.record?.steps;
+            let first = steps.iter().find(|step| step.purpose == *purpose)?;
+            first.usage.as_ref().map(Usage::answered)
+        })
+        .collect();
     answers.sort_unstable();
     answers.get(answers.len() / 2).copied().unwrap_or(USUAL)
 }

@@ -74,8 +74,10 @@ pub fn init(context: &Context<'_>) -> Result<Outcome, Failure> {
         lines.push((ModelTable::FILE, WRITTEN));
     }
     // Without a known project type, `build.sh` is only a placeholder and not worth running.
-    let made_for = kinds.first().map(|(_, sign)| *sign);
-    let made_for = made_for.filter(|_| lines.contains(&(BUILD_SCRIPT, WRITTEN)));
+    let made_for = kinds
+        .first()
+        .map(|(_, sign)| *sign)
+        .filter(|_| lines.contains(&(BUILD_SCRIPT, WRITTEN)));
     let protected = made_for.map_or_else(Vec::new, |sign| rests_on(sign, &files[1].1));
     if !protected.is_empty() {
         let content = format!("{:#}\n", json!({"protect": protected}));
@@ -90,10 +92,10 @@ pub fn init(context: &Context<'_>) -> Result<Outcome, Failure> {
         .iter()
         .map(|(path, done)| format!("{done:>13}  {path}\n"));
     let text: String = told.chain(built.iter().map(FirstBuild::text)).collect();
-    let done = lines
+    let done: Vec<_> = lines
         .iter()
-        .map(|(path, done)| json!({"path": path, "done": done}));
-    let done: Vec<_> = done.collect();
+        .map(|(path, done)| json!({"path": path, "done": done}))
+        .collect();
     let next = next_steps(context, made_for.zip(built.as_ref()), &lines);
     let build = built.as_ref().map(|built| &built.record);
     let data = json!({"schema": 1, "files": done, "build": build, "next": next});
@@ -115,8 +117,12 @@ fn next_steps(
     files: &[(&str, &str)],
 ) -> Vec<String> {
     let mut steps = Vec::new();
-    let models = context.models.as_ref().map(ModelTable::models);
-    let mut models = models.unwrap_or_default().iter();
+    let mut models = context
+        .models
+        .as_ref()
+        .map(ModelTable::models)
+        .unwrap_or_default()
+        .iter();
     if !models.any(|spec| keys::find(context, spec).is_ok()) {
         steps.push("put an API key into agent-config/gemini-key.txt or GEMINI_API_KEY, or configure a local model in agent-config/models.json".to_owned());
     }
@@ -168,9 +174,10 @@ fn tracking(root: &Path, files: &[(&str, &str)]) -> Option<String> {
     }
     let written = files
         .iter()
-        .filter(|(path, done)| *done != LEFT && !path.starts_with(CONFIG));
-    let written: Vec<&str> = written.map(|(path, _)| *path).collect();
-    let written = written.join(" ");
+        .filter(|(path, done)| *done != LEFT && !path.starts_with(CONFIG))
+        .map(|(path, _)| *path)
+        .collect::<Vec<&str>>()
+        .join(" ");
     let add = format!("git add {written}: then `git add -N . && git diff` shows the change alone");
     Some(add).filter(|_| !written.is_empty())
 }
@@ -318,8 +325,8 @@ fn ignore(
         ];
         let lacking = lines.into_iter().filter(|(_, lacks)| *lacks);
         let added = lacking.map(|(line, _)| line.to_owned());
-        let left = left_by_builds(&context.project, leaves);
-        let left = left.iter().map(|line| format!("{line}\n"));
+        let directories = left_by_builds(&context.project, leaves);
+        let left = directories.iter().map(|line| format!("{line}\n"));
         let added: String = added.chain(left).collect();
         if added.is_empty() {
             return Ok(LEFT);
@@ -335,8 +342,8 @@ fn left_by_builds(
     project: &Project,
     leaves: impl Iterator<Item = &'static str>,
 ) -> BTreeSet<&'static str> {
-    let tracked = TrackedPaths::below(project.root()).unwrap_or_default();
-    let tracked: BTreeSet<String> = tracked
+    let tracked: BTreeSet<String> = TrackedPaths::below(project.root())
+        .unwrap_or_default()
         .files()
         .flat_map(|path| path.split('/').map(str::to_owned).collect::<Vec<_>>())
         .collect();

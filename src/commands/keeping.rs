@@ -134,8 +134,11 @@ impl<F: SessionForm> KeptSession<'_, F> {
     /// When they cannot be read.
     pub fn others(&self, directory: &Path) -> Result<Vec<(String, String)>, Failure> {
         let (own, zone) = (self.session.borrow().id(), *self.clock.now().offset());
-        let others = self.store.list_in(directory)?.into_iter();
-        let others = others.filter(|other| other.id != own);
+        let others = self
+            .store
+            .list_in(directory)?
+            .into_iter()
+            .filter(|other| other.id != own);
         Ok(others
             .map(|other| (other.id.clone(), sessions::line::<F>(&other, zone)))
             .collect())

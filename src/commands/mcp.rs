@@ -79,8 +79,10 @@ pub enum McpCommand {
 impl ServerArgs {
     /// Returns what may be a key in the headers: each value as a whole, and what follows a scheme such as `Bearer`.
     pub fn header_secrets(&self) -> impl Iterator<Item = &str> {
-        let values = self.header.iter();
-        let values = values.filter_map(|(_, value)| value.to_str().ok());
+        let values = self
+            .header
+            .iter()
+            .filter_map(|(_, value)| value.to_str().ok());
         values.flat_map(|value| [value, value.rsplit(' ').next().unwrap_or(value)])
     }
 }
@@ -210,8 +212,12 @@ fn described(tool: &ToolDescription) -> String {
 
 /// Lists the values that a parameter may have: `"fast" | "slow"`.
 fn choices(values: &Value) -> String {
-    let values = values.as_array().into_iter().flatten();
-    let values: Vec<String> = values.map(Value::to_string).collect();
+    let values: Vec<String> = values
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(Value::to_string)
+        .collect();
     cut(&values.join(" | "), LONGEST_LINE).into_owned()
 }
 

@@ -150,8 +150,7 @@ pub fn connect<'a>(
     };
     Ok(match source {
         McpSource::Server(address, token) => {
-            let proxies = Proxies::from_environment(context.environment);
-            let proxies = proxies.map_err(NotReady::of)?;
+            let proxies = Proxies::from_environment(context.environment).map_err(NotReady::of)?;
             McpClient::connect(address, options(proxies, token.clone()))?
         }
         McpSource::Recorded(exchanges) => {

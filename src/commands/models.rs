@@ -70,10 +70,11 @@ pub fn table(
 ) -> Result<ModelTable, ModelsProblem> {
     let home = home::SHARED.directory(environment, System::current()).ok();
     let home = home.map(|home| home.join(HOME_FILE)).unwrap_or_default();
-    let homes = files::read(&home, Links::Followed, MIB).if_there();
-    let homes = homes.map_err(|error| {
-        ModelsProblem::Unreadable(format!("cannot read `{}`: {error}", home.display()))
-    })?;
+    let homes = files::read(&home, Links::Followed, MIB)
+        .if_there()
+        .map_err(|error| {
+            ModelsProblem::Unreadable(format!("cannot read `{}`: {error}", home.display()))
+        })?;
     let projects = match project.models() {
         Ok(json) => Some(json),
         Err(ProjectProblem::Missing(_)) => None,
@@ -133,11 +134,13 @@ pub fn models(context: &Context<'_>, arguments: &ModelsArgs) -> Result<Outcome, 
         let others = plans.models().iter().filter(is_other);
         others.map(move |spec| Row::of(context, plans, spec, true))
     });
-    let rows = own.chain(others).map(|row| Row {
-        rates: rates.of(&row.spec.name),
-        ..row
-    });
-    let rows: Vec<Row<'_>> = rows.collect();
+    let rows: Vec<Row<'_>> = own
+        .chain(others)
+        .map(|row| Row {
+            rates: rates.of(&row.spec.name),
+            ..row
+        })
+        .collect();
     let json: Vec<Value> = rows.iter().map(Row::json).collect();
     let text = columns::folded(&text(&rows), context.reporter.columns(), HANG);
     Ok(Outcome {
@@ -184,8 +187,9 @@ impl<'m> Row<'m> {
             Ok(found) => (found.map(|found| found.source), None),
             Err(problem) => (None, Some(problem.to_string())),
         };
-        let route = selection::route(context, spec, spec.key_file.is_some()).err();
-        let route = route.map(|problem| problem.to_string());
+        let route = selection::route(context, spec, spec.key_file.is_some())
+            .err()
+            .map(|problem| problem.to_string());
         Self {
             spec,
             table,
@@ -233,8 +237,11 @@ fn text(rows: &[Row<'_>]) -> String {
     let mut text = lines.next().unwrap_or_default();
     for (row, line) in rows.iter().zip(lines) {
         text += &format!("\n{line}");
-        let tasks = row.table.tasks(&row.spec.name);
-        let tasks: Vec<&str> = tasks.map(TaskType::word).collect();
+        let tasks: Vec<&str> = row
+            .table
+            .tasks(&row.spec.name)
+            .map(TaskType::word)
+            .collect();
         if !tasks.is_empty() {
             text += &format!("  for {}", tasks.join(", "));
         }

@@ -157,8 +157,7 @@ impl OutputFile {
     /// # Errors
     /// When it cannot be written; an existing file is then unchanged.
     pub fn write(&self, project: &Project, text: &str) -> io::Result<()> {
-        let there = self.path.symlink_metadata().ok();
-        let there = there.filter(Metadata::is_file);
+        let there = self.path.symlink_metadata().ok().filter(Metadata::is_file);
         let write = |file: &mut File| {
             if let Some(there) = there {
                 // Set the mode before writing, so that the content is never readable by more users than before.
@@ -171,9 +170,12 @@ impl OutputFile {
             OutputKind::Stream => files::write_stream(&self.path, text.as_bytes()),
             OutputKind::Outside => atomic_file::replace(&self.path, write),
             OutputKind::Inside => {
-                let inside = self.path.strip_prefix(project.root()).ok();
-                let inside = inside.and_then(Path::to_str);
-                let inside = inside.ok_or_else(|| io::Error::other("its name is not UTF-8"))?;
+                let inside = self
+                    .path
+                    .strip_prefix(project.root())
+                    .ok()
+                    .and_then(Path::to_str)
+                    .ok_or_else(|| io::Error::other("its name is not UTF-8"))?;
                 let (directory, name) = split(inside);
                 let root = Root::open(project.root())?;
                 let directory = root.directory_to_read(directory)?;

@@ -38,8 +38,8 @@ impl ProjectPlace {
         };
         let found = match &cli.place.root {
             Some(named) => {
-                let root = directory(&here.join(named));
-                let root = root.map_err(|error| wrong = Some((named.clone(), error.kind())));
+                let root = directory(&here.join(named))
+                    .map_err(|error| wrong = Some((named.clone(), error.kind())));
                 at(&root.unwrap_or_else(|()| here.to_path_buf()))
             }
             None if is_here => at(here),
@@ -82,8 +82,8 @@ impl ProjectPlace {
             return Err(CommandError::NoRoot { path, source }.into());
         }
         if let Some(passed_over) = &self.found.passed_over {
-            let way = place::relative(&self.here, passed_over);
-            let way = way.display();
+            let path = place::relative(&self.here, passed_over);
+            let way = path.display();
             context.warn(format!(
                 "`{way}` belongs to another user and is not taken for the project; `--root {way}` names it, and \
                  `git config --global --add safe.directory {}` makes git use it",

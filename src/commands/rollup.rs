@@ -74,8 +74,11 @@ fn outlined(
     code_base: &CodeBase,
     limit: Option<u64>,
 ) -> Result<Outcome, Failure> {
-    let files = code_base.files.iter();
-    let files: Vec<(&str, &str)> = files.map(|file| (&*file.path, &*file.content)).collect();
+    let files: Vec<(&str, &str)> = code_base
+        .files
+        .iter()
+        .map(|file| (&*file.path, &*file.content))
+        .collect();
     let outline = outline(&files, &tokens::count, limit.unwrap_or(u64::MAX));
     write(context, OUTLINE, |out| out.write_all(outline.as_bytes()))?;
     let (tokens, total) = (tokens::count(&outline), code_base.tokens());

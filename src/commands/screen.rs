@@ -85,11 +85,12 @@ pub fn at_screen<T>(
     };
     thread::scope(|scope| {
         let interrupt = context.interrupt.clone();
-        let drawn = thread::Builder::new().name("screen".to_owned());
-        let drawn = drawn.spawn_scoped(scope, || {
-            terminal::run(options, receiver, answers, interrupt)
-        });
-        let drawn = drawn.map_err(InputError::from)?;
+        let drawn = thread::Builder::new()
+            .name("screen".to_owned())
+            .spawn_scoped(scope, || {
+                terminal::run(options, receiver, answers, interrupt)
+            })
+            .map_err(InputError::from)?;
         let screen = Rc::new(Screen::new(sender, heard));
         screen.redact_with(context.redactor);
         let mut farewell = String::new();

@@ -126,8 +126,8 @@ pub fn with_files(
     });
     if let Some(entry) = entry.filter(|entry| !entry.flags.is_empty() && cli.replay.is_none()) {
         let place = format!("the entry `{}` in `models.json`", entry.name);
-        let flags = flag_words(entry.flags.clone());
-        let flags = flags.map_err(|message| FlagsProblem::of(&place, message))?;
+        let flags =
+            flag_words(entry.flags.clone()).map_err(|message| FlagsProblem::of(&place, message))?;
         cli = cli.with_flags(&flags).map_err(FlagsProblem::at(&place))?;
     }
     let gate = project_gate(project.root())?;
@@ -144,17 +144,21 @@ pub fn with_files(
 fn project_gate(root: &Path) -> Result<ProjectGate, HomeFileProblem> {
     let path = || PROJECT_GATE.into();
     // A link may lead anywhere.
-    let read = files::read(&root.join(PROJECT_GATE), Links::Refused, MIB).if_there();
-    let read = read.map_err(|source| HomeFileProblem::Unreadable {
-        path: path(),
-        source,
-    })?;
-    let parsed = read.as_deref().map(home_file::parse_json).transpose();
-    let parsed = parsed.map_err(|mistake| HomeFileProblem::Mistake {
-        path: path(),
-        mistake,
-        without: "then the flags alone say what a change may do",
-    });
+    let read = files::read(&root.join(PROJECT_GATE), Links::Refused, MIB)
+        .if_there()
+        .map_err(|source| HomeFileProblem::Unreadable {
+            path: path(),
+            source,
+        })?;
+    let parsed = read
+        .as_deref()
+        .map(home_file::parse_json)
+        .transpose()
+        .map_err(|mistake| HomeFileProblem::Mistake {
+            path: path(),
+            mistake,
+            without: "then the flags alone say what a change may do",
+        });
     Ok(parsed?.unwrap_or_default())
 }
 

@@ -76,9 +76,13 @@ impl AgentRun<'_> {
             written.keys().filter_map(read).collect::<Vec<_>>()
         });
         let run = self.run.borrow();
-        let asked = run.record.agent.iter();
-        let asked = asked.flat_map(|agent| iter::once(&agent.request).chain(&agent.answers));
-        let asked: Vec<&str> = asked.filter_map(Option::as_deref).collect();
+        let asked: Vec<&str> = run
+            .record
+            .agent
+            .iter()
+            .flat_map(|agent| iter::once(&agent.request).chain(&agent.answers))
+            .filter_map(Option::as_deref)
+            .collect();
         LossGuard {
             allowances: self.setup.changes.unwrap_or_default(),
             query: asked.join("\n"),
@@ -96,9 +100,12 @@ impl AgentRun<'_> {
         });
         verified.map_err(|error| match error {
             VerifyError::Rejected(rejection) => {
-                let faults = rejection.faults.iter();
-                let faults: Vec<String> = faults.map(|fault| fault.kind.to_string()).collect();
-                let faults = faults.join("; ");
+                let faults = rejection
+                    .faults
+                    .iter()
+                    .map(|fault| fault.kind.to_string())
+                    .collect::<Vec<String>>()
+                    .join("; ");
                 if let Some(flags) = rejection.flags() {
                     self.warn(format!(
                         "a change was refused: {faults}; `{flags}` accepts it"

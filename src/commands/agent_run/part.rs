@@ -106,8 +106,9 @@ impl AgentRun<'_> {
         changes.extend(besides);
         let mut run = self.run.borrow_mut();
         let request = run.record.agent.as_ref();
-        let request = request.and_then(|agent| agent.request.clone());
-        let request = request.unwrap_or_default();
+        let request = request
+            .and_then(|agent| agent.request.clone())
+            .unwrap_or_default();
         let change = PassedChange {
             files: &changes,
             unjudged: &unjudged,
@@ -132,8 +133,8 @@ impl AgentRun<'_> {
             }
         }
         let root = self.context.project.root();
-        let policy = PathPolicy::load_for_agent(root, self.context.sandbox.program)?;
-        let policy = policy.guarded(LossGuard::off());
+        let policy = PathPolicy::load_for_agent(root, self.context.sandbox.program)?
+            .guarded(LossGuard::off());
         let edits = policy.verify(ParsedReply::of_files(reverted))?;
         let mut run = self.run.borrow_mut();
         if !left.is_empty() {

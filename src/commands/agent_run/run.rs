@@ -209,8 +209,7 @@ impl<'c> AgentRun<'c> {
     ) -> Result<String, Error> {
         self.note_state(SessionState::Active)?;
         let conversation = self.setup.session.map(Keeping::conversation);
-        let result = work(&mut conversation.unwrap_or_default());
-        let result = result.map_err(|error| match error {
+        let result = work(&mut conversation.unwrap_or_default()).map_err(|error| match error {
             AgentError::TooLong { .. } if self.run.borrow().record.steps.is_empty() => {
                 Error::from(error.at_once())
             }
@@ -364,8 +363,10 @@ impl<'c> AgentRun<'c> {
         let mut reply = asked.map(|(reply, ())| reply)?;
         if self.worktree.is_none() {
             // Only when writing files may a call need the real keys.
-            let calls = reply.calls.iter();
-            let calls = calls.map(|call| call.redacted(self.context.redactor));
+            let calls = reply
+                .calls
+                .iter()
+                .map(|call| call.redacted(self.context.redactor));
             reply.calls = calls.collect();
         }
         Ok(reply)

@@ -99,8 +99,9 @@ pub(crate) fn as_message(
     whole: &clap::Command,
     arguments: &[OsString],
 ) -> Option<(String, bool)> {
-    let wrong = [ContextKind::InvalidSubcommand, ContextKind::InvalidArg];
-    let wrong = wrong.into_iter().find_map(|kind| error.get(kind));
+    let wrong = [ContextKind::InvalidSubcommand, ContextKind::InvalidArg]
+        .into_iter()
+        .find_map(|kind| error.get(kind));
     let Some(ContextValue::String(wrong)) = wrong else {
         return None;
     };

@@ -27,8 +27,11 @@ pub struct CliMessage {
 impl CliMessage {
     /// The error in one line, without a hint; empty if it is none.
     pub(crate) fn reason(&self) -> String {
-        let error = self.error.as_ref().map(ToString::to_string);
-        let error = error.unwrap_or_default();
+        let error = self
+            .error
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default();
         error.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
@@ -138,13 +141,16 @@ fn allowed<'e>(error: &'e clap::Error, command: &clap::Command) -> Option<(&'e s
     let mut arguments: Vec<_> = command.get_arguments().collect();
     // The command's own flags come first.
     arguments.sort_by_key(|argument| argument.is_global_set());
-    let flags = arguments.into_iter().filter_map(|argument| {
-        let aliases = argument.get_visible_aliases().into_iter().flatten();
-        Some(std::iter::once(argument.get_long()?).chain(aliases))
-    });
-    let flags = flags.flatten().map(|name| format!("--{name}"));
-    let commands = command.get_subcommands();
-    let commands = commands
+    let flags = arguments
+        .into_iter()
+        .filter_map(|argument| {
+            let aliases = argument.get_visible_aliases().into_iter().flatten();
+            Some(std::iter::once(argument.get_long()?).chain(aliases))
+        })
+        .flatten()
+        .map(|name| format!("--{name}"));
+    let commands = command
+        .get_subcommands()
         .filter(|command| !command.is_hide_set())
         .map(|command| command.get_name().to_owned());
     let (flags, commands): (Vec<_>, Vec<_>) = (flags.collect(), commands.collect());

@@ -56,8 +56,7 @@ impl Replacements {
     /// Returns the files as they are now.
     pub fn present(&self, tree: &RunTree<'_>) -> Vec<PresentFile> {
         let files = self.files.keys().map(|path| {
-            let before = tree.kept(path);
-            let before = before.and_then(|(kept, _)| {
+            let before = tree.kept(path).and_then(|(kept, _)| {
                 let text = files::read(&kept, Links::Refused, LARGEST).ok()?;
                 String::from_utf8(text).ok()
             });
@@ -68,8 +67,10 @@ impl Replacements {
 
     /// Returns the files as they were written.
     pub fn written(&self) -> Vec<PresentFile> {
-        let files = self.files.iter();
-        let files = files.map(|(path, text)| PresentFile::of(path.clone(), None, text.clone()));
+        let files = self
+            .files
+            .iter()
+            .map(|(path, text)| PresentFile::of(path.clone(), None, text.clone()));
         files.collect()
     }
 
@@ -88,8 +89,7 @@ impl Replacements {
             };
             return format!("nothing changed: {why}; build.sh passed");
         }
-        let written = self.files.values().filter(|state| state.is_some());
-        let written = written.count();
+        let written = self.files.values().filter(|state| state.is_some()).count();
         let removed = self.files.len() - written;
         let repairs = match repairs {
             0 => "at the first try".to_owned(),

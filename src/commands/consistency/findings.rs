@@ -127,8 +127,7 @@ fn named(report: &str, files: &[RollupFile<'_>], room: u64) -> String {
 fn read(reply: &str, files: &[RollupFile<'_>]) -> Result<Vec<ReportFinding>, String> {
     let object = object::read(reply).map_err(|fault| fault.to_string())?;
     let claims: Claims = schema::read(&Value::Object(object), &form())?;
-    let findings = claims.findings.into_iter().enumerate();
-    let findings = findings.map(|(at, claim)| {
+    let findings = claims.findings.into_iter().enumerate().map(|(at, claim)| {
         if claim.title.trim().is_empty() || claim.message.trim().is_empty() {
             return Err(format!("`findings[{at}]` has no title or no message"));
         }
@@ -161,9 +160,11 @@ impl Claim {
         if quote.is_empty() {
             return Some(None);
         }
-        let lines = (1..).zip(file.content.lines());
-        let lines = lines.filter(|(_, line)| line.trim() == quote);
-        let lines: Vec<usize> = lines.map(|(number, _)| number).collect();
+        let lines: Vec<usize> = (1..)
+            .zip(file.content.lines())
+            .filter(|(_, line)| line.trim() == quote)
+            .map(|(number, _)| number)
+            .collect();
         match lines[..] {
             [] => None,
             [line] => Some(Some(line)),

@@ -50,8 +50,11 @@ impl ResumedReport {
             return not(ResumeProblem::Done(folder));
         }
         let is_whole = |past: &PastStep| past.is_whole() && past.step.rejected.is_none();
-        let steps = run.steps(&context.project).into_iter();
-        let steps = steps.filter(is_whole).collect();
+        let steps = run
+            .steps(&context.project)
+            .into_iter()
+            .filter(is_whole)
+            .collect();
         Ok(Self { folder, run, steps })
     }
 

@@ -229,8 +229,10 @@ fn attempt(
     };
     // The replies' code may not read the user's keys, which are outside of its project and may be links.
     let config = context.project.config();
-    let key_files = context.key_files().into_iter();
-    let key_files = key_files.map(|file| config.join(file));
+    let key_files = context
+        .key_files()
+        .into_iter()
+        .map(|file| config.join(file));
     let context = &Context {
         project: Project::new(&root, &root),
         sandbox: SandboxSetup {

@@ -42,8 +42,9 @@ pub fn model_menu(
     described: impl Fn(&ModelSpec) -> String,
     now: &str,
 ) -> Menu {
-    let items = models.iter();
-    let items = items.map(|spec| (spec.name.clone(), described(spec)));
+    let items = models
+        .iter()
+        .map(|spec| (spec.name.clone(), described(spec)));
     Menu {
         title: title.to_owned(),
         items: items.collect(),
@@ -67,8 +68,9 @@ pub fn chosen_session(
         return Ok(Err("there is no other session in this directory".to_owned()));
     }
     let number = if number.is_empty() {
-        let items = sessions.iter();
-        let items = items.map(|(_, line)| (line.clone(), String::new()));
+        let items = sessions
+            .iter()
+            .map(|(_, line)| (line.clone(), String::new()));
         let menu = Menu {
             title: "Resume a session".to_owned(),
             items: items.collect(),
