@@ -56,7 +56,7 @@ const UNCHECKED: &str =
     "the signature is not checked: name the keys that you trust with `--allowed-signers`";
 /// Maximum size of a statement, in bytes.
 const LARGEST: u64 = 64 * MIB;
-/// Maximum number of differences told.
+/// Maximum number of differences shown.
 const NAMED: usize = 20;
 /// Maximum length of a difference, in characters.
 const LONGEST: usize = 300;

@@ -31,7 +31,7 @@ const AFTER_HELP: &str = include_str!("command_line/after_help.txt").trim_ascii_
 /// The version; in a release, the commit and the target that it was built from, too.
 const BUILD: &str = include_str!(concat!(env!("OUT_DIR"), "/version.txt"));
 
-/// Kept as one text: with a separate summary and long text, clap would print each flag's help below the flag.
+/// A single text: with a separate summary and long text, clap would print each flag's help below the flag.
 const ABOUT: &str = include_str!("command_line/about.txt").trim_ascii_end();
 
 /// Templates for the whole of `-h`, by the names of the program, the agents and the binaries that are agents.

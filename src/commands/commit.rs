@@ -380,8 +380,8 @@ impl Commit<'_> {
         }
     }
 
-    /// Returns the step of the next repair, and what it is told of a build that has failed with this output and changed
-    /// these files; without an output, it is told nothing.
+    /// Returns the step of the next repair, with the build that failed with this output and changed these files; without
+    /// an output, the repair has no build to go by.
     fn next_repair(
         &mut self,
         models: &Models<'_>,
@@ -420,7 +420,7 @@ impl Commit<'_> {
     }
 }
 
-/// A failed build, and what a repair is told with it.
+/// A failed build, with its context for a repair.
 struct FailedBuild {
     output: String,
     /// The code around the places that the output names, if only a part of the code is sent.

@@ -22,9 +22,9 @@ use crate::run::{ready, selection, sending};
 use crate::sys::error::Error;
 use crate::sys::numbers::grouped;
 
-/// The number of the project's latest runs whose answers are looked at for the likely cost.
+/// The number of the project's latest runs whose answers the likely cost is estimated from.
 const RUNS: usize = 50;
-/// The tokens of a likely answer, thinking included, where there is none yet.
+/// The tokens of a likely answer, thinking included, for a project without earlier answers.
 const USUAL: u64 = 8192;
 
 /// Checks that a run could start, and reports what it would send and may cost.

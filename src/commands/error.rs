@@ -199,7 +199,7 @@ pub(crate) enum CommandError {
     #[error("`{0}` is a command of the screen")]
     #[diagnostic(code("usage"), help("{}", outside(.0)))]
     ScreenCommand(String),
-    /// The request has the form of a command, and there is none of this name.
+    /// The request has the form of a command, but no command has this name.
     #[error("there is no command `/{0}`")]
     #[diagnostic(code("usage"), help("begin the request with a word, without a slash"))]
     NoSlashCommand(String),

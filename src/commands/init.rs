@@ -182,7 +182,7 @@ fn tracking(root: &Path, files: &[(&str, &str)]) -> Option<String> {
     Some(add).filter(|_| !written.is_empty())
 }
 
-/// Returns a table that offers the successor of the default model; `None` if there is none, or it is offered already.
+/// Returns a table that offers the successor of the default model; `None` if it has none, or it is offered already.
 fn successors_table(context: &Context<'_>) -> Option<String> {
     let table = context.models.as_ref().ok()?;
     let successor = catalogue::successor(&table.chosen(&Purpose::INITIAL).id)?;

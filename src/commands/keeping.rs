@@ -42,7 +42,7 @@ impl SessionChoice {
         }
     }
 
-    /// Opens the session of `directory`; `None` if it is to be created.
+    /// Opens the session of `directory`; `None` for a new one.
     ///
     /// # Errors
     /// When it does not exist, is of another directory, or cannot be used.

@@ -161,7 +161,7 @@ fn of_run(output: &Output<'_>, record: &RunRecord) -> Value {
     }
 }
 
-/// Reports an error from before any command to programs; the user has been told.
+/// Reports an error from before any command to programs; the user has already seen it.
 pub fn tell_early(output: &Output<'_>, started: DateTime<FixedOffset>, error: &Error) {
     // A write error would only obscure the failure already printed.
     let _ = output.result("", false, || {

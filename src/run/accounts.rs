@@ -1,7 +1,7 @@
 //! The user's accounts with model vendors, stored in `auth.json` in `~/.agent`.
 //!
 //! Reads and writes that file. Guarantees that only its owner can access it, that it is replaced atomically, and that
-//! unknown fields are kept; that mistakes in it are reported with their position; and that no error shows a key or any
+//! unknown fields are preserved; that mistakes in it are reported with their position; and that no error shows a key or any
 //! other value.
 
 pub mod printed;
@@ -53,7 +53,7 @@ pub struct Account {
     pub provider: Provider,
     /// The source of its key.
     pub credential: Credential,
-    /// Unknown fields of its entry, kept when the file is saved.
+    /// Unknown fields of its entry, preserved when the file is saved.
     further: Map<String, Value>,
 }
 
@@ -64,7 +64,7 @@ pub struct Accounts {
     /// Index of the active account.
     active: usize,
     accounts: Vec<Account>,
-    /// Unknown top-level fields of the file, kept when it is saved.
+    /// Unknown top-level fields of the file, preserved when it is saved.
     further: Map<String, Value>,
     /// A warning to the user about the file.
     pub warning: Option<String>,

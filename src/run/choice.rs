@@ -6,7 +6,7 @@ use crate::sys::numbers::counted;
 
 /// Returns the index of the attempt to take, and the reason: of those that have passed, one that changes anything; of
 /// these, one that leaves the gate as it was; of these, the one with the smallest change. The first in this order that
-/// the run's end `accepts` is taken or, if there is none, the first.
+/// the run's end `accepts` is taken or, failing that, the first.
 pub fn choose(
     attempts: &[AttemptRecord],
     accepts: impl FnMut(usize) -> bool,

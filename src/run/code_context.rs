@@ -400,7 +400,7 @@ impl CodeContext {
     pub fn sent(&self, path: &str, sent: Sent) -> Sent {
         let text = match (sent, self.at(path)) {
             (Sent::Missing, _) => return Sent::Missing,
-            // If it has changed since, that is told when it would be written to.
+            // A later change of it is reported when it would be overwritten.
             (_, Some(at)) => self.files[at].content.clone(),
             (Sent::Text(text), None) => text,
             (_, None) => return Sent::NotShown,

@@ -175,7 +175,7 @@ pub fn survey<'a>(
     let (mut inputs, code) = chosen.transpose()?.unzip();
     let code = code.flatten();
     let mut warnings = Vec::from_iter(without_specification(project, &purpose, inputs.as_ref()));
-    // The search has covered every byte: if it found no key, there is none to remove.
+    // The search has covered every byte: without a finding, there is nothing to remove.
     if let Some(inputs) = inputs
         .as_mut()
         .filter(|_| findings.iter().any(Finding::is_redacted))
@@ -266,7 +266,7 @@ fn others_of<'a>(
             Some(name) => vec![other(context, choice, name)?],
             None => first.to_vec(),
         };
-        // What the first one lacks is told once.
+        // Anything missing for the first one is reported once.
         if name.is_some() || is_known {
             others.extend(models_of(context, choice, recording, &own, missing));
         }

@@ -1,4 +1,4 @@
-//! The course of `--strategy search`: the state that each attempt begins from, and the one that is kept. Pure.
+//! The course of `--strategy search`: the initial state of each attempt, and the final one. Pure.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::record::finding::Finding;
 use crate::record::search::{SearchRecord, StateRecord};
 use crate::sys::numbers::counted;
 
-/// Number of states told to an attempt that begins afresh.
+/// Number of states described to an attempt that begins afresh.
 const TOLD: usize = 3;
 
 /// Files by path; `None` for one that was removed.
@@ -133,7 +133,7 @@ impl Search {
         lines.collect()
     }
 
-    /// The record of the search; `kept` is the state that was kept, if none has passed.
+    /// The record of the search; if no state has passed, `kept` is the one that was left in place.
     pub fn record(&self, kept: Option<usize>) -> Option<SearchRecord> {
         let why = kept.map(|kept| {
             let rank @ (is_incomplete, found) = self.states[kept].rank();

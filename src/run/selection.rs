@@ -484,7 +484,7 @@ pub fn named(table: &ModelTable, name: &str) -> Result<ModelSpec, Error> {
     Ok(table.named(name).cloned().ok_or_else(unknown)?)
 }
 
-/// Returns the table's entry of that name or, if there is none, one for the model of that name which Ollama has.
+/// Returns the table's entry of that name or, failing that, one for the model of that name on the Ollama server.
 ///
 /// # Errors
 /// When there is neither.

@@ -57,7 +57,7 @@ pub enum TelemetryProblem {
 }
 
 impl<'e> Telemetry<'e> {
-    /// Reads the settings; `None` if nothing is to be exported. `seed` is random.
+    /// Reads the settings; `None` if nothing is exported. `seed` is random.
     pub fn of(environment: &'e Environment, seed: u128) -> Option<Self> {
         let is = |name, word| {
             let value = environment.get(name);
@@ -69,7 +69,7 @@ impl<'e> Telemetry<'e> {
         (endpoint.is_some() && !is_off && is_sampled).then_some(Self { environment, seed })
     }
 
-    /// Returns whether the texts of prompts, replies and tools are to be exported.
+    /// Returns whether the texts of prompts, replies and tools are exported.
     fn has_texts(&self) -> bool {
         let value = self.environment.get(CONTENTS);
         value.is_some_and(|value| value.eq_ignore_ascii_case("true"))

@@ -405,7 +405,7 @@ impl<'c> RunTree<'c> {
         Ok((files, left))
     }
 
-    /// Returns what the scratch tree has changed besides what the run has written; `None` if there is none.
+    /// Returns the changes in the scratch tree beyond those that the run wrote; `None` without a scratch tree.
     ///
     /// # Errors
     /// When the tree cannot be read.

@@ -69,7 +69,7 @@ pub struct AgentSetup<'s> {
     pub warnings: Vec<String>,
     /// Content of the project's `AGENTS.md`.
     pub conventions: Option<String>,
-    /// `true` to end the work when the user says no; otherwise the agent is told.
+    /// `true` to end the work when the user says no; otherwise the agent learns of it.
     pub stops_at_no: bool,
     /// Content that the agents may drop from the project's files, whose lock they hold; `None` if they may not change
     /// any.
@@ -89,7 +89,7 @@ pub struct AgentRun<'c> {
     pub(super) run: RefCell<Run<'c>>,
     /// The project's files; `None` if the agents have no access to them.
     pub(super) worktree: Option<Worktree<'c>>,
-    /// The project's files before the run, if it is to be proven.
+    /// The project's files before the run, if a build must prove it.
     pub(super) files: Option<FilesThen>,
     /// The most recent call.
     pub(super) latest: RefCell<StepId>,

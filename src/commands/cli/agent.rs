@@ -14,7 +14,7 @@ use crate::model::price::Usd;
 use crate::run::builds::BuildOptions;
 use crate::run::scratch::ScratchMode;
 
-// The flag of agents that ask what is to be done.
+// The flag of agents that ask for a task.
 #[derive(Debug, Clone, Default, Args)]
 pub struct TalkArgs {
     /// Ask and answer by lines instead of on a full screen

@@ -284,7 +284,7 @@ impl Attempts<'_> {
         Ok(made)
     }
 
-    /// Shows what a thread has told.
+    /// Shows an event of a thread.
     fn pass_on(&self, step: &StepId, event: &Event) {
         let reporter = self.context.reporter;
         match event {

@@ -92,7 +92,7 @@ impl<'c> CommitSearch<'c> {
         Ok(state.map(|state| state.output.clone()))
     }
 
-    /// The earlier attempts, as one that begins afresh is told of them.
+    /// A description of the earlier attempts, for one that begins afresh.
     pub fn tried(&self) -> String {
         self.search.tried()
     }

@@ -35,7 +35,7 @@ impl ResumedReport {
     /// Reads the named run.
     ///
     /// # Errors
-    /// When there is none, or nothing is left to ask for: its report is written, and has findings if they are wanted.
+    /// When no such run exists, or it has nothing left to ask for: its report is written, with findings if requested.
     pub fn read(context: &Context<'_>, name: &Path, with_findings: bool) -> Result<Self, Error> {
         let name = naming::find_asked(&context.project, name, context.today())?;
         let run = PastRun::read(&context.project, &name);

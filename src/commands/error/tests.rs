@@ -71,7 +71,7 @@ use crate::ui::tui::attachment::ImageProblem;
 /// The list, as it must stay.
 const GOLDEN: &str = include_str!("golden.txt");
 
-/// Errors and what is told of them, one behind the other.
+/// Errors with their texts, one after the other.
 #[derive(Default)]
 struct Told(String);
 

@@ -68,7 +68,7 @@ impl Repositories {
     /// Finds git.
     ///
     /// # Errors
-    /// When there is none.
+    /// When git is not installed.
     pub fn find(context: &Context<'_>, base: &Path) -> Result<Self, FleetError> {
         let git = Git::find(context.environment.os("PATH"), context.project.root());
         let place = base.display().to_string();

@@ -70,8 +70,8 @@ impl TaskPin {
     }
 }
 
-/// Returns the pins of the tasks, in order: those of the lock file, to which new ones are added if it is to be written;
-/// or the reason why a task's ref cannot be found.
+/// Returns the pins of the tasks, in order: those of the lock file, with new ones added if the file will be written; or
+/// the reason why a task's ref cannot be found.
 ///
 /// # Errors
 /// When the lock file is for other tasks or another program, or cannot be used.

@@ -1,6 +1,6 @@
 //! The results of many tasks, read one after the other, and their sums.
 //!
-//! Reads the folders of tasks. Guarantees that no more is kept of a result than its row.
+//! Reads the folders of tasks. Guarantees that only a row of each result stays in memory.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -116,7 +116,7 @@ impl TaskRow {
 /// of a result that cannot be read.
 ///
 /// # Errors
-/// When there is none, or the directory or its ledger cannot be read.
+/// When there are no results, or the directory or its ledger cannot be read.
 pub fn read(
     context: &Context<'_>,
     directory: &Path,
@@ -203,7 +203,7 @@ impl Sum {
 pub struct Sums {
     /// The sum of all tasks.
     pub total: Sum,
-    /// The sums by outcome, label and model: what is told apart, its value, and the sum; the largest first.
+    /// The sums by outcome, label and model: the kind of group, its value and its sum, the largest first.
     pub groups: Vec<(&'static str, String, Sum)>,
 }
 
@@ -243,7 +243,7 @@ impl Sums {
         Self { total, groups }
     }
 
-    /// Returns the sums as data, by what is told apart.
+    /// Returns the sums as data, by kind of group.
     pub fn json(&self) -> Value {
         let mut by: Map<String, Value> = Map::new();
         for (kind, value, sum) in &self.groups {

@@ -84,7 +84,7 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// Reads the result in a task's folder; `None` if there is none.
+    /// Reads the result in a task's folder; `None` if it has none.
     ///
     /// # Errors
     /// When it cannot be read.

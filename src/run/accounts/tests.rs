@@ -161,7 +161,7 @@ fn without_a_name_the_first_account_counts() {
     }
 }
 
-/// Loads a file with a mistake in it, which is told so, and without a value.
+/// Loads a file with a mistake, and checks that the error names it without a value.
 fn assert_mistaken(json: &str, expected: &str) {
     let home = home(json);
     let problem = Accounts::load(home.path()).unwrap_err();
@@ -325,7 +325,7 @@ fn a_file_that_cannot_be_written_stays_as_it_was() {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("file");
     fs::write(&file, "").unwrap();
-    // A file stands where the home is to be.
+    // A file stands at the path of the home.
     let mut accounts = Accounts::load(&file).unwrap();
     accounts.store("a", USUAL, key("sk-sekret")).unwrap();
     let problem = accounts.save().unwrap_err().to_string();

@@ -141,7 +141,7 @@ fn words_for(before: &GateFile, after: &GateFile) -> &'static str {
     }
 }
 
-/// The most recently used base directory, kept open; with sorted paths, each one is opened only once.
+/// The most recently used base directory, which stays open; with sorted paths, each one is opened only once.
 #[derive(Default)]
 struct OpenBase(Option<(PathBuf, Root, OpenDirectory)>);
 

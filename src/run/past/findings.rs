@@ -146,8 +146,8 @@ fn listed(found: &[Diagnostic], lines: &[&str]) -> Vec<String> {
     errors
 }
 
-/// Returns an excerpt for errors that are mere headings: the output from the first error with a location nearby; if
-/// there is none, all the rest of a short output, or the errors of a longer one.
+/// Returns an excerpt for errors that are mere headings: the output from the first error with a location nearby;
+/// without one, all the rest of a short output, or the errors of a longer one.
 fn excerpt(found: &[Diagnostic], lines: &[&str]) -> Vec<String> {
     let ends = found
         .iter()

@@ -1,6 +1,6 @@
 //! Past runs: their folders below `logs`, and the changes they made.
 //!
-//! Reads `logs`, the saved files kept next to the keys, and project files still as a run left them; changes nothing.
+//! Reads `logs`, the saved files next to the keys, and project files still as a run left them; changes nothing.
 //! The steps of a run are read from `steps.jsonl`; if that is missing, from `result.json`; and if that is missing too,
 //! they are derived from the names of the query files in the folder. Its changes are read from its own record: the
 //! saved files and the edits in the replies. Git is not needed, and the age of a run does not matter. Folders are

@@ -1,4 +1,4 @@
-//! The story of a run: what is told of it, in which words, and in which order.
+//! The story of a run: its content, wording and order.
 //!
 //! A story is data, which painters show as text, HTML or Markdown. It quotes texts of others as they are: redaction,
 //! escaping and the limits on their size are up to the painter.

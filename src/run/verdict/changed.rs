@@ -46,7 +46,7 @@ struct ChangedFile<'c> {
     silencers: Vec<Silencer>,
     is_gate: bool,
     is_code: bool,
-    /// True if it may have changed the gate in a way that cannot be told from the code.
+    /// True if it may have changed the gate in a way that cannot be distinguished from a change of the code.
     is_unclear: bool,
     /// True if the build runs the file, so that it may be a check.
     may_check: bool,
@@ -110,7 +110,7 @@ impl<'c> ChangedFile<'c> {
         self.parts = Some([old, new]);
     }
 
-    /// Its code, before and after; `None` if that cannot be told from the gate.
+    /// Its code, before and after; `None` if that cannot be separated from the gate.
     fn code(&self) -> Option<[Cow<'_, str>; 2]> {
         match (&self.parts, self.kind) {
             (Some(parts), _) => Some([0, 1].map(|side| Cow::from(&parts[side].rest))),

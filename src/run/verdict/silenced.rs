@@ -11,12 +11,12 @@ use crate::sys::diff::Comparison;
 pub struct Silencer {
     range: Range<usize>,
     pub text: String,
-    /// True if it can be taken out: its end can be told, and the code may have been linted before.
+    /// True if it can be removed: its end is known, and the code may have been linted before.
     pub is_removable: bool,
     is_added: bool,
 }
 
-/// The silencers in all files of a change, by their text: the number of those there are, less of those there were.
+/// The silencers in all files of a change, by their text: their number after the change, less that before it.
 pub type Balance = HashMap<String, isize>;
 
 /// The silencers in the new text, and on its added lines; counts them, and those in the old one.

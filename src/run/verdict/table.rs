@@ -39,11 +39,11 @@ pub enum FileKind {
     Either,
     /// A file that is neither.
     Document,
-    /// All else.
+    /// Anything else.
     Code,
 }
 
-/// The form of a file whose parts are told apart.
+/// The form of a file that is split into gate and code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Form {
     /// JSON.
@@ -61,7 +61,7 @@ pub enum Form {
 pub struct Halves {
     /// The parts that are the gate: where each stands (a section, an element, a key), and its text.
     pub gate: Vec<(String, String)>,
-    /// All else.
+    /// Anything else.
     pub rest: String,
     /// The parts of it that may be the gate.
     pub unclear: Vec<String>,

@@ -21,12 +21,12 @@ const ROWS: usize = 1000;
 const FILES: usize = 50;
 /// The maximum number of prompt parts; a prompt has at most five.
 const PARTS: usize = 12;
-/// The length of a tool's subject above which its input is told, too, in bytes.
+/// The length of a tool's subject, in bytes, above which its input is shown as well.
 const SUBJECT: usize = 76;
 /// The text for a reply without effect.
 const NOT_APPLIED: &str = "Nothing of this reply was applied";
 
-/// Tells a step. `sections` are those of a consistency report.
+/// Describes a step. `sections` are those of a consistency report.
 pub fn section<'a>(past: &'a PastStep, sections: &'a [SectionRecord]) -> Section<'a> {
     let step = &past.step;
     let mut blocks: Vec<Block> = asked(step).map(Block::Note).into_iter().collect();

@@ -1,4 +1,4 @@
-//! Changes, and what is told of them.
+//! Changes, and the warnings about them.
 
 use proptest::prelude::*;
 

@@ -1,5 +1,5 @@
 //! The items of a Rust file: what is compiled for tests alone stands under `#[cfg(test)]` or `#[test]`, and the levels
-//! of lints at the top of the file. An item that may have a part for tests elsewhere cannot be told apart.
+//! of lints at the top of the file. An item that may have a part for tests elsewhere cannot be classified.
 
 use std::ops::Range;
 use std::sync::LazyLock;
