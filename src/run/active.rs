@@ -280,8 +280,9 @@ impl<'c> Run<'c> {
             read.map_err(|error| self.without_reply(step, (spec, tier), error))?;
         let usage = reply.spent.usage.filter(|_| is_new);
         let tier = self.note_tier(spec, tier.or(reply.spent.tier));
-        let price = self.note_served(spec, reply.spent.model_version.as_deref());
-        let price = price.map(|price| tier.price(price));
+        let price = self
+            .note_served(spec, reply.spent.model_version.as_deref())
+            .map(|price| tier.price(price));
         let cost = self.account((spec, price), usage, size.as_ref());
         let step = self.record.steps.last();
         self.context.reporter.event(&Event::Answered {
@@ -491,10 +492,11 @@ impl<'c> Run<'c> {
             let logged = Arc::clone(&answer);
             let write = move |log: &RunLog<'_>| log.answer(step, &logged);
             let logging = log.in_background(scope, answer.len(), write)?;
-            let reply = model.read(step, &answer);
-            let reply = reply.and_then(|reply| without_calls_unless_offered(reply, request));
-            let reply = reply.and_then(|reply| of_model(reply, required));
-            let reply = reply.and_then(|reply| with_all_edits(reply, request));
+            let reply = model
+                .read(step, &answer)
+                .and_then(|reply| without_calls_unless_offered(reply, request))
+                .and_then(|reply| of_model(reply, required))
+                .and_then(|reply| with_all_edits(reply, request));
             drop(answer);
             let read = match reply {
                 Ok(reply) => {
@@ -522,8 +524,9 @@ impl<'c> Run<'c> {
         if let Some((finish, spent)) = error.spent() {
             self.note(|record| record.finish = Some(finish.to_owned()));
             let tier = self.note_tier(spec, tier.or(spent.tier));
-            let price = self.note_served(spec, spent.model_version.as_deref());
-            let price = price.map(|price| tier.price(price));
+            let price = self
+                .note_served(spec, spent.model_version.as_deref())
+                .map(|price| tier.price(price));
             self.account((spec, price), spent.usage, None);
             self.record.model_version.clone_from(&spent.model_version);
         }

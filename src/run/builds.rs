@@ -323,8 +323,8 @@ impl<'c> Builds<'c> {
 }
 
 fn script_digest(context: &Context<'_>) -> Option<String> {
-    let script = context.project.root().join(BUILD_SCRIPT);
-    let script = files::read(&script, Links::Followed, MIB).ok();
+    let path = context.project.root().join(BUILD_SCRIPT);
+    let script = files::read(&path, Links::Followed, MIB).ok();
     script.map(sha256::of)
 }
 
@@ -473,8 +473,8 @@ fn try_out(
 fn enclosing_git(root: &Path) -> PathBuf {
     let is_there = |git: &PathBuf| git.symlink_metadata().is_ok();
     // A `.git` that cannot be read may still be a repository.
-    let top = Repository::of(root).ok().flatten();
-    let top = top.iter().map(|repository| repository.top.as_path());
+    let repository = Repository::of(root).ok().flatten();
+    let top = repository.iter().map(|repository| repository.top.as_path());
     let directories = top.chain(root.ancestors());
     let found = directories
         .map(|directory| directory.join(DOT_GIT))

@@ -16,8 +16,11 @@ pub fn choose(
         // A reply that does nothing passes where the project did, and is no change.
         (attempt.lines == Some(0), has_changed, attempt.lines)
     };
-    let passed = attempts.iter().enumerate();
-    let mut passed: Vec<_> = passed.filter(|(_, attempt)| attempt.passed).collect();
+    let mut passed: Vec<_> = attempts
+        .iter()
+        .enumerate()
+        .filter(|(_, attempt)| attempt.passed)
+        .collect();
     passed.sort_by_key(|(_, attempt)| key(attempt));
     let mut order = passed.iter().map(|(at, _)| *at);
     if let Some(rank @ 1..) = order.clone().position(accepts) {

@@ -443,9 +443,9 @@ impl CodeContext {
             Some((named, line.parse().ok().filter(|line| *line > 0)?))
         });
         for (named, line) in told.chain(others) {
-            let named = Path::new(named);
-            let named = named.strip_prefix(root).unwrap_or(named);
-            let named = named.strip_prefix(".").unwrap_or(named);
+            let path = Path::new(named);
+            let below = path.strip_prefix(root).unwrap_or(path);
+            let named = below.strip_prefix(".").unwrap_or(below);
             let name = named.file_name().and_then(|name| name.to_str());
             let files = name.and_then(|name| by_name.get(name));
             // Some tools name a file by its path below its package.

@@ -103,11 +103,11 @@ impl EnvFile {
 
     /// Returns the reasons that the file cannot be used.
     pub fn problems(&self) -> Vec<EnvFileProblem> {
-        let is_tracked = |directory: &Path| {
+        let tracks = |directory: &Path| {
             let tracked = TrackedPaths::below(directory);
             tracked.is_ok_and(|tracked| tracked.find(FILE).is_some())
         };
-        let is_tracked = self.directory.as_deref().is_some_and(is_tracked);
+        let is_tracked = self.directory.as_deref().is_some_and(tracks);
         let tracked = is_tracked.then_some(EnvFileProblem::Tracked);
         self.problems.iter().cloned().chain(tracked).collect()
     }

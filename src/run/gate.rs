@@ -68,8 +68,8 @@ impl Gate {
         let paths = at_root
             .chain(found.ignore_files.iter().cloned())
             .chain(named)
-            .filter(|path| path != "Cargo.lock");
-        let paths = paths.map(|path| GatePath::below(root, path));
+            .filter(|path| path != "Cargo.lock")
+            .map(|path| GatePath::below(root, path));
         let files = GateFiles::new(paths.collect())?;
         Ok(Self {
             files,
@@ -138,8 +138,8 @@ impl Gate {
         let mut files = self.files.changes(root, &BTreeSet::new(), &mut diff)?;
         let named = self.named_files();
         files.extend(self.named.changes(root, &named, &mut diff)?);
-        let values = self.protection.values(root);
-        let values = values
+        let found_values = self.protection.values(root);
+        let values = found_values
             .iter()
             .filter(|(at, value)| self.values.get(at) != Some(value));
         for ((path, pointer), _) in values {
@@ -170,8 +170,9 @@ impl Gate {
     /// or replace one with another.
     fn repository_changes(&self, root: &Path) -> Result<Vec<Change>, PathError> {
         let found = self.search.run()?;
-        let unlisted = found.unlisted.into_iter();
-        let unlisted = unlisted
+        let unlisted = found
+            .unlisted
+            .into_iter()
             .filter(|path| !self.unlisted.contains(path))
             .map(|path| {
                 let words = "cannot be listed, so that repositories in it are not known";

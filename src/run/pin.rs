@@ -95,8 +95,8 @@ impl Pin {
         let handle = Root::open(root)
             .map_err(io::Error::from)
             .map_err(PathError::of("read", root))?;
-        let content = tempfile::tempfile().map_err(PathError::of("copy", root))?;
-        let mut content = BufWriter::with_capacity(BUFFER, content);
+        let file = tempfile::tempfile().map_err(PathError::of("copy", root))?;
+        let mut content = BufWriter::with_capacity(BUFFER, file);
         let mut directory = OpenDirectory::to_read();
         let (mut copies, mut end) = (BTreeMap::new(), 0);
         let script = BUILD_SCRIPT.to_owned();

@@ -259,8 +259,9 @@ fn others_of<'a>(
     missing: &mut NotReady,
 ) -> Result<(Vec<Models<'a>>, Vec<ModelSpec>), Error> {
     let (mut others, mut specs) = (Vec::new(), Vec::new());
-    let recorded = recording.map(Recording::others);
-    let recorded = recorded.filter(|recorded| !recorded.is_empty());
+    let recorded = recording
+        .map(Recording::others)
+        .filter(|recorded| !recorded.is_empty());
     for name in recorded.as_ref().unwrap_or(&choice.others) {
         let own = match name {
             Some(name) => vec![other(context, choice, name)?],

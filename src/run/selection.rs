@@ -181,16 +181,16 @@ impl Models<'_> {
         // Where there is no usual server, users always name one.
         let told = self
             .all()
-            .filter(|model| model.spec.provider.vendor().url.is_some());
-        let told = told.filter_map(|model| {
-            let (name, url) = model.elsewhere()?;
-            // A server in the model's own entry is its usual one.
-            let than = match model.spec.base_url {
-                Some(_) => "",
-                None => ", not at the usual server",
-            };
-            Some(format!("`{name}` is asked at {url}{than}"))
-        });
+            .filter(|model| model.spec.provider.vendor().url.is_some())
+            .filter_map(|model| {
+                let (name, url) = model.elsewhere()?;
+                // A server in the model's own entry is its usual one.
+                let than = match model.spec.base_url {
+                    Some(_) => "",
+                    None => ", not at the usual server",
+                };
+                Some(format!("`{name}` is asked at {url}{than}"))
+            });
         for notice in told.collect::<BTreeSet<_>>() {
             context.notice(notice);
         }
@@ -330,8 +330,7 @@ impl<'a> SelectedModel<'a> {
 
     /// The format of its reply to a query: the recorded one, or else its entry's.
     pub fn reply_format(&self, step: &StepId) -> ReplyFormat {
-        let mut recorded = self.recorded.iter();
-        let recorded = recorded.find(|(recorded, _)| recorded == step);
+        let recorded = self.recorded.iter().find(|(recorded, _)| recorded == step);
         recorded.map_or(self.spec.reply_format, |(_, format)| *format)
     }
 

@@ -111,12 +111,14 @@ impl Shown {
             (None, Some(_)) if self.is_known => return Sent::NotShown,
             (None, Some(text)) => memmem::find(rollup.as_bytes(), text).is_some(),
         };
-        let text = on_disk.filter(|_| is_shown).or_else(|| {
-            let sections = rollup::sections(rollup, &self.root);
-            let section = sections.iter().find(|file| plain(file.path) == path)?;
-            Some(section.own_content().to_vec())
-        });
-        let text = text.and_then(|text| String::from_utf8(text).ok());
+        let text = on_disk
+            .filter(|_| is_shown)
+            .or_else(|| {
+                let sections = rollup::sections(rollup, &self.root);
+                let section = sections.iter().find(|file| plain(file.path) == path)?;
+                Some(section.own_content().to_vec())
+            })
+            .and_then(|text| String::from_utf8(text).ok());
         text.map_or(Sent::NotShown, Sent::Text)
     }
 

@@ -41,8 +41,10 @@ pub fn read(context: &Context<'_>) -> Result<CodeBase, Error> {
     let git = Git::find(context.environment.os("PATH"), project.root())
         .ok_or_else(|| NothingStaged("there is no git".to_owned()))?;
     // Git sets it for hooks, relative to the directory that it starts them in.
-    let index = context.environment.get("GIT_INDEX_FILE");
-    let index = index.map(|index| project.directory().join(index));
+    let index = context
+        .environment
+        .get("GIT_INDEX_FILE")
+        .map(|index| project.directory().join(index));
     let git = git.with_index(index.as_deref().and_then(Path::to_str));
     let (files, left_out) = files(&git, project.root())?;
     Ok(CodeBase::of(files, left_out)?)
@@ -102,8 +104,10 @@ fn object(
 ) -> Result<Result<String, &'static str>, NothingStaged> {
     let mut head = String::new();
     objects.read_line(&mut head)?;
-    let size = head.trim_end().rsplit(' ').next();
-    let size = size
+    let size = head
+        .trim_end()
+        .rsplit(' ')
+        .next()
         .and_then(|size| size.parse::<u64>().ok())
         .ok_or_else(|| NothingStaged(format!("git does not have `{path}`")))?;
     let mut whole = objects.take(size + 1);

@@ -199,8 +199,8 @@ impl<'c> Judge<'_, 'c, '_> {
             }
         }
         // The rest of the old gate may not fit the new code.
-        let loud = Some(self.changed.loud_tree(query));
-        let loud = loud.filter(|tree| end == OldGate::Inconclusive && !tree.is_empty());
+        let loud = Some(self.changed.loud_tree(query))
+            .filter(|tree| end == OldGate::Inconclusive && !tree.is_empty());
         let check = self.changed.tree_with_check(query);
         for (tree, log) in [(loud, run_files::OLD_LINTS), (check, run_files::OLD_CHECK)] {
             if let Some(tree) = tree.filter(|_| end != OldGate::Failed)
@@ -290,9 +290,12 @@ impl<'c> Judge<'_, 'c, '_> {
     fn lay(&self, scratch: &Scratch, tree: &[(&str, Option<FileState>)]) -> Result<(), PathError> {
         let is_apart = self.change.apart.is_some();
         let is_laid = |path: &str| tree.iter().any(|(laid, _)| *laid == path);
-        let rest = self.change.files.iter();
-        let rest = rest.filter(|change| is_apart && !is_laid(&change.path));
-        let rest = rest.map(|change| (change.path.as_str(), change.after.as_ref()));
+        let rest = self
+            .change
+            .files
+            .iter()
+            .filter(|change| is_apart && !is_laid(&change.path))
+            .map(|change| (change.path.as_str(), change.after.as_ref()));
         let tree = tree.iter().map(|(path, state)| (*path, state.as_ref()));
         for (path, state) in tree.chain(rest) {
             // Of an attempt, only contents are known; rights stay.

@@ -160,8 +160,9 @@ fn excerpt(found: &[Diagnostic], lines: &[&str]) -> Vec<String> {
         if lines[at].starts_with("Traceback") {
             return None;
         }
-        let above = at.saturating_sub(ABOVE)..at;
-        let above = above.rev().find(|above| OVER.is_match(lines[*above]));
+        let above = (at.saturating_sub(ABOVE)..at)
+            .rev()
+            .find(|above| OVER.is_match(lines[*above]));
         let below = || {
             let near = lines[at..end].iter().filter(|line| !line.is_empty());
             let is_place = near.take(EXCERPT).any(|line| IN_LINE.is_match(line));

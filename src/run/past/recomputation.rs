@@ -95,10 +95,11 @@ impl Recomputed {
         let steps = run.recorded_steps();
         let mut formats = steps.iter().map(|step| step.reply_format);
         let has_edits = formats.any(|format| format == ReplyFormat::Edits);
-        let saved = saved_files(project, &folder)
+        let saved: Vec<_> = saved_files(project, &folder)
             .take_while(|_| has_edits)
-            .map_while(|file| files::read_open(file, MAX_TEXT).ok());
-        let saved: Vec<_> = saved.map(|saved| (Digest::of(&saved), saved)).collect();
+            .map_while(|file| files::read_open(file, MAX_TEXT).ok())
+            .map(|saved| (Digest::of(&saved), saved))
+            .collect();
         // The states of each file that a reply may have been about, the latest last.
         let mut states: BTreeMap<&String, Vec<Option<Vec<u8>>>> = BTreeMap::new();
         for (path, change) in &log.files {

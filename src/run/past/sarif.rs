@@ -95,8 +95,8 @@ impl<'r> From<&'r WarningRecord> for Reported<'r> {
 
 impl<'r> From<&'r ReportFinding> for Reported<'r> {
     fn from(finding: &'r ReportFinding) -> Self {
-        let quote = Some(finding.quote.trim());
-        let quote = quote.filter(|quote| finding.file.is_some() && !quote.is_empty());
+        let quote =
+            Some(finding.quote.trim()).filter(|quote| finding.file.is_some() && !quote.is_empty());
         let (level, identity) = (finding.severity.name(), quote.unwrap_or(&finding.title));
         let place = (finding.file.as_deref(), finding.line);
         Self {
@@ -154,8 +154,8 @@ struct Results {
 impl Results {
     /// Adds a result. Paths are relative to the base with this name, which makes a result another one.
     fn add(&mut self, base: &str, one: &Reported<'_>) {
-        let rule = self.rules.iter().position(|rule| rule == one.rule);
-        let rule = rule.unwrap_or_else(|| {
+        let known = self.rules.iter().position(|rule| rule == one.rule);
+        let rule = known.unwrap_or_else(|| {
             self.rules.push(one.rule.to_owned());
             self.rules.len() - 1
         });

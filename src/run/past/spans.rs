@@ -93,8 +93,8 @@ impl Trace<'_> {
         about["gen_ai.operation.name"] = name.split(' ').next().into();
         about["error.type"] = error.into();
         about["code_commit.task.id"] = self.task.into();
-        let began = self.record.started.timestamp_nanos_opt();
-        let began = u128::try_from(began.unwrap_or_default()).unwrap_or_default();
+        let nanos = self.record.started.timestamp_nanos_opt();
+        let began = u128::try_from(nanos.unwrap_or_default()).unwrap_or_default();
         let start = began + start.as_nanos();
         let mut span = json!({
             "traceId": format!("{:032x}", self.ids.trace), "name": name, "kind": kind,
@@ -137,12 +137,13 @@ impl Trace<'_> {
         let text = |artifact| self.text(&(self.text?)(&step.id(), artifact)?);
         let message = |role: &str, text: String| json!({"role": role, "parts": [{"type": "text", "content": text}]});
         let query = text(Artifact::Query).map(|query| message("user", query));
-        let reply = text(Artifact::ResponseText).filter(|text| !text.starts_with(ERROR_LINE));
-        let reply = reply.map(|reply| {
-            let mut reply = message("assistant", reply);
-            reply["finish_reason"] = json!(step.finish);
-            reply
-        });
+        let reply = text(Artifact::ResponseText)
+            .filter(|text| !text.starts_with(ERROR_LINE))
+            .map(|reply| {
+                let mut reply = message("assistant", reply);
+                reply["finish_reason"] = json!(step.finish);
+                reply
+            });
         self.span(
             (CLIENT, format!("chat {model}")),
             (since_start(step.at), step.seconds.0),

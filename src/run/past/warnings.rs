@@ -95,8 +95,10 @@ pub fn is_denied(names: &[String], code: &str) -> bool {
 pub fn warnings(changes: &[FileChange], commands: &str) -> Vec<WarningRecord> {
     let mut sentences: [Vec<WarningRecord>; 6] = Default::default();
     for language in &LANGUAGES {
-        let files = changes.iter().filter(|change| is_read(language, change));
-        let files: Vec<&FileChange> = files.collect();
+        let files: Vec<&FileChange> = changes
+            .iter()
+            .filter(|change| is_read(language, change))
+            .collect();
         for (concern, words, pattern) in language.signs {
             // A pattern takes longer to build than the search of many files. New files alone have lost no test.
             let texts = files.iter().map(|file| match concern {
@@ -147,9 +149,11 @@ pub(crate) fn signed_lines(path: &str, text: &[u8], concern: Concern) -> Vec<usi
 /// Returns where a file of this name has signs of the concern.
 pub(crate) fn signs(path: &str, text: &[u8], concern: Concern) -> Vec<Range<usize>> {
     let language = LANGUAGES.iter().find(|language| language.reads(path));
-    let signs = language.map_or(&[][..], |language| language.signs).iter();
-    let signs = signs.filter(|(known, ..)| *known == concern);
-    let signs = signs.filter_map(|(.., pattern)| Sign::of(language?, pattern));
+    let signs = language
+        .map_or(&[][..], |language| language.signs)
+        .iter()
+        .filter(|(known, ..)| *known == concern)
+        .filter_map(|(.., pattern)| Sign::of(language?, pattern));
     let range = |found: &[u8]| {
         let start = found.as_ptr().addr() - text.as_ptr().addr();
         start..start + found.len()
@@ -191,8 +195,11 @@ struct Sign {
 impl Sign {
     fn of(language: &Language, pattern: &str) -> Option<Self> {
         // Unicode tables would make the pattern fifty times as expensive.
-        let mut pattern = RegexBuilder::new(pattern);
-        let pattern = pattern.unicode(false).multi_line(true).build().ok()?;
+        let pattern = RegexBuilder::new(pattern)
+            .unicode(false)
+            .multi_line(true)
+            .build()
+            .ok()?;
         let comments = language.comments;
         Some(Self { pattern, comments })
     }
@@ -218,10 +225,10 @@ impl Sign {
     /// Names the files with fewer tests than before, unless the total has not dropped: tests may move.
     fn lost(&self, files: &[&FileChange]) -> Vec<WarningRecord> {
         let count = |text| self.found(text).count();
-        let counts = files
+        let counts: Vec<(&FileChange, usize, usize)> = files
             .iter()
-            .map(|file| (*file, count(file.before()), count(file.after())));
-        let counts: Vec<(&FileChange, usize, usize)> = counts.collect();
+            .map(|file| (*file, count(file.before()), count(file.after())))
+            .collect();
         let before: usize = counts.iter().map(|(_, before, _)| before).sum();
         let after: usize = counts.iter().map(|(.., after)| after).sum();
         let lost = counts

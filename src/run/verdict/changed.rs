@@ -212,8 +212,11 @@ impl<'c> ChangedFile<'c> {
     /// Returns whether it is new, with tests in it, or a module of tests for a file that is new.
     fn is_orphan(&self, all: &[ChangedFile<'_>]) -> bool {
         let is_new = |file: &ChangedFile<'_>| file.change.before.is_none();
-        let above = self.change.path.rsplit_once('/');
-        let above = above.map_or("", |(above, _)| above);
+        let above = self
+            .change
+            .path
+            .rsplit_once('/')
+            .map_or("", |(above, _)| above);
         let parents = [format!("{above}.rs"), format!("{above}/mod.rs")];
         let mut others = all
             .iter()

@@ -32,8 +32,8 @@ pub fn named(root: &Path, changes: &[FileChange], commands: &str) -> Vec<(String
         }
     };
     see(commands, false);
-    let files = files_of(root).into_iter().flatten();
-    let files = files.filter_map(|path| {
+    let paths = files_of(root).into_iter().flatten();
+    let files = paths.filter_map(|path| {
         let text = files::read(&root.join(&path), Links::Refused, MIB).ok()?;
         Some((path, text))
     });

@@ -58,8 +58,8 @@ fn tests(path: &str, text: &str) -> Vec<(usize, String)> {
         .into_iter()
         .map(|line| line - 1);
     let named = starts.filter_map(|start| {
-        let near = lines.get(start..)?;
-        let near = near[..near.len().min(NEAR)].join("\n");
+        let rest = lines.get(start..)?;
+        let near = rest[..rest.len().min(NEAR)].join("\n");
         let found = NAME.captures(&near)?;
         let name = found.iter().skip(1).flatten().next()?;
         Some((start, name.as_str().to_owned()))

@@ -231,9 +231,9 @@ impl<'o> Reader<'o> {
 
     fn finding(&self, tool: Option<&'static str>, message: &str, place: Place) -> Finding {
         let words: Vec<&str> = message.split_whitespace().collect();
-        let message = words.join(" ");
-        let message = LINE.replace_all(&message, "$1");
-        let message = PASSING.replace_all(&message, "…");
+        let joined = words.join(" ");
+        let placeless = LINE.replace_all(&joined, "$1");
+        let message = PASSING.replace_all(&placeless, "…");
         let interpreter = || match place.file.as_deref()?.rsplit_once('.')?.1 {
             "py" => Some("python"),
             "js" | "mjs" | "cjs" => Some("node"),
@@ -265,8 +265,8 @@ fn part(parts: &Captures<'_>, name: &str) -> Option<String> {
 
 /// A file's path from the project's root, if it is below it.
 fn relative(file: &str, root: &OsStr) -> String {
-    let path = Path::new(file.strip_prefix("file://").unwrap_or(file));
-    let path = path.strip_prefix(root).unwrap_or(path);
+    let named = Path::new(file.strip_prefix("file://").unwrap_or(file));
+    let path = named.strip_prefix(root).unwrap_or(named);
     path.strip_prefix(".")
         .unwrap_or(path)
         .to_string_lossy()

@@ -60,8 +60,10 @@ pub fn facts(record: &RunRecord) -> Vec<Fact> {
     let code = format!("exit code {}", record.exit.code);
     let mut facts = vec![("Result", words::result(record), Some(code))];
     if let Some(model) = &record.model {
-        let version = record.model_version.clone();
-        let version = version.filter(|version| version != model);
+        let version = record
+            .model_version
+            .clone()
+            .filter(|version| version != model);
         facts.push(("Model", model.clone(), version));
     }
     let took = seconds(record.seconds.0);
@@ -179,8 +181,10 @@ fn of_agent(agent: &AgentRecord) -> Vec<Block<'_>> {
 fn result(report: &OrchestrationRecord) -> Section<'_> {
     let mut blocks = vec![Block::prose(&report.summary)];
     if let Some(published) = &report.publish_report {
-        let branch = report.publish_pantheon_branch_id.as_ref();
-        let branch = branch.map(|branch| format!(" from branch {branch}"));
+        let branch = report
+            .publish_pantheon_branch_id
+            .as_ref()
+            .map(|branch| format!(" from branch {branch}"));
         let title = format!("Published{}", branch.unwrap_or_default());
         blocks.extend([Block::title(title), Block::prose(published)]);
     }

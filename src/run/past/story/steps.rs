@@ -66,8 +66,11 @@ pub fn section<'a>(past: &'a PastStep, sections: &'a [SectionRecord]) -> Section
 /// Tells which model was asked, what it used, and how long it took; after a kill, nothing of it may be known.
 fn asked(step: &Step) -> Option<String> {
     let model = step.model.as_ref()?;
-    let served = step.served.as_ref().filter(|served| *served != model);
-    let served = served.map(|served| format!("{served} for "));
+    let served = step
+        .served
+        .as_ref()
+        .filter(|served| *served != model)
+        .map(|served| format!("{served} for "));
     let tier = step.tier.map(|tier| format!(" ({})", tier.word()));
     let used = step.usage.map(|usage| {
         let (input, output) = (grouped(usage.input_tokens), grouped(usage.answered()));
@@ -89,8 +92,9 @@ fn prompt(step: &Step) -> Option<Block<'static>> {
     // The vendor counts the whole prompt; divide its tokens among the parts by size.
     let tokens = step.usage.map(|usage| u128::from(usage.input_tokens));
     let row = |part: &PartRecord| {
-        let share = tokens.map(|tokens| tokens * u128::from(part.bytes) / u128::from(total));
-        let share = share.map(|share| grouped(u64::try_from(share).unwrap_or(u64::MAX)));
+        let share = tokens
+            .map(|tokens| tokens * u128::from(part.bytes) / u128::from(total))
+            .map(|share| grouped(u64::try_from(share).unwrap_or(u64::MAX)));
         let percent = percent(part.bytes, total) + "\u{a0}%";
         let numbers = [bytes(part.bytes), percent, share.unwrap_or_else(unknown)];
         Row::new([part.part.to_string()], numbers).with_bar(part.bytes, 0)
@@ -326,8 +330,10 @@ fn row(past: &PastStep) -> Row {
     let step = &past.step;
     let (outcome, words) = ended(past);
     let tier = step.tier.map(|tier| format!(" ({})", tier.word()));
-    let model = step.model.as_ref();
-    let model = model.map(|model| format!("{model}{}", tier.unwrap_or_default()));
+    let model = step
+        .model
+        .as_ref()
+        .map(|model| format!("{model}{}", tier.unwrap_or_default()));
     let [finish, model] = [step.finish.clone(), model].map(|text| text.unwrap_or_else(unknown));
     let built = step.build.as_ref().map(|build| build.seconds.0);
     let build = built.map(|built| format!(" (+ {})", seconds(built)));
