@@ -172,8 +172,8 @@ pub fn verify(context: &Context<'_>, arguments: &VerifyArgs) -> Result<Outcome, 
     let folder = predicate["run"].as_str().unwrap_or_default();
     let name = folder
         .strip_prefix(LOGS)
-        .and_then(|name| name.strip_prefix('/'));
-    let name = name.filter(|name| !name.contains('/') && !name.starts_with('.'));
+        .and_then(|name| name.strip_prefix('/'))
+        .filter(|name| !name.contains('/') && !name.starts_with('.'));
     let is_ours = value["_type"] == STATEMENT && value["predicateType"] == PREDICATE;
     let name = name.filter(|_| is_ours).ok_or_else(none)?;
     let run = PastRun::read(project, name);

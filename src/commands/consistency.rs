@@ -125,8 +125,9 @@ fn concluded(
     let Some((format, found)) = arguments.findings.zip(record.findings.as_deref()) else {
         return (result.map(done), None);
     };
-    let limit = arguments.fail_on;
-    let limit = limit.filter(|limit| found.iter().any(|one| one.severity <= *limit));
+    let limit = arguments
+        .fail_on
+        .filter(|limit| found.iter().any(|one| one.severity <= *limit));
     let denied = limit.map(|limit| CommandError::Findings {
         counts: counts(found),
         limit: limit.name(),
@@ -143,8 +144,8 @@ fn concluded(
     };
     match (&arguments.findings_file, &result) {
         (Some(path), _) => {
-            let text = format!("{document:#}\n");
-            let text = context.redactor.text(&text);
+            let json = format!("{document:#}\n");
+            let text = context.redactor.text(&json);
             let written = output_file::write(&context.project, path, &text);
             result = result.and_then(|said| written.map(|()| said).map_err(Error::from));
         }

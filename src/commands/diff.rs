@@ -48,8 +48,8 @@ pub fn diff(context: &Context<'_>, run: Option<&Path>, as_stat: bool) -> Result<
     outcome.is_diff = !as_stat && !files.is_empty();
     outcome.warnings = changes.doubts;
     if files.is_empty() {
-        let attempts = run.choice().filter(|choice| choice.taken.is_none());
-        let attempts = attempts.map(|choice| {
+        let undecided = run.choice().filter(|choice| choice.taken.is_none());
+        let attempts = undecided.map(|choice| {
             let attempts = counted(choice.attempts.len() as u64, "attempt");
             format!(": none of its {attempts} was applied")
         });

@@ -220,8 +220,10 @@ pub(crate) struct DeniedWarning(pub String);
 impl CommandError {
     /// Returns the error of a change with these warnings, if the user denies some of them, by these codes.
     pub fn denied(found: &[WarningRecord], codes: &[String]) -> Option<Self> {
-        let denied = found.iter().filter(|found| is_denied(codes, &found.code));
-        let denied = denied.map(|found| DeniedWarning(found.message.clone()));
+        let denied = found
+            .iter()
+            .filter(|found| is_denied(codes, &found.code))
+            .map(|found| DeniedWarning(found.message.clone()));
         let warnings: Vec<_> = denied.collect();
         (!warnings.is_empty()).then_some(Self::WarningsDenied { warnings })
     }

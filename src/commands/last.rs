@@ -47,8 +47,8 @@ pub fn changed_in(context: &Context<'_>, session: &str) -> Result<(Vec<String>, 
         // The record is missing if the run was killed.
         let record = run.record.as_ref();
         let may_have_changed = record.is_none_or(|record| record.tree == TreeState::Changed);
-        let changes = undo_log::read(root, &folder)?;
-        let changes = changes.filter(|changes| may_have_changed && !changes.are_none());
+        let changes = undo_log::read(root, &folder)?
+            .filter(|changes| may_have_changed && !changes.are_none());
         is_latest = match changes {
             Some(changes) => !is_undone(context.tree(&journal), &folder, &changes)?,
             None => false,

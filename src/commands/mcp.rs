@@ -167,8 +167,7 @@ fn token(context: &Context<'_>) -> Result<Option<ApiKey>, NoToken> {
     let token = context
         .environment
         .get(TOKEN)
-        .filter(|token| !token.trim().is_empty());
-    let token = token
+        .filter(|token| !token.trim().is_empty())
         .map(|token| ApiKey::parse(token.as_bytes()))
         .transpose();
     token.map_err(|problem| NoToken(TOKEN, problem))

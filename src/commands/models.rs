@@ -68,8 +68,11 @@ pub fn table(
     plans: Option<(&Path, &[u8])>,
     today: NaiveDate,
 ) -> Result<ModelTable, ModelsProblem> {
-    let home = home::SHARED.directory(environment, System::current()).ok();
-    let home = home.map(|home| home.join(HOME_FILE)).unwrap_or_default();
+    let home = home::SHARED
+        .directory(environment, System::current())
+        .ok()
+        .map(|home| home.join(HOME_FILE))
+        .unwrap_or_default();
     let homes = files::read(&home, Links::Followed, MIB)
         .if_there()
         .map_err(|error| {

@@ -180,8 +180,10 @@ impl OutputFile {
                 let root = Root::open(project.root())?;
                 let directory = root.directory_to_read(directory)?;
                 // The next command removes what a killed process leaves in `logs`.
-                let logs = root.directory_to_read(LOGS).ok();
-                let logs = logs.filter(|_| access(project.logs(), Access::WRITE_OK).is_ok());
+                let logs = root
+                    .directory_to_read(LOGS)
+                    .ok()
+                    .filter(|_| access(project.logs(), Access::WRITE_OK).is_ok());
                 let staging = logs.as_ref().unwrap_or(&directory);
                 atomic_file::replace_in(staging, &directory, name, write)
             }

@@ -105,8 +105,8 @@ impl AgentRun<'_> {
         let (mut changes, _) = closing::changes(&tree, tree.changed().map(|path| (path, None)));
         changes.extend(besides);
         let mut run = self.run.borrow_mut();
-        let request = run.record.agent.as_ref();
-        let request = request
+        let agent = run.record.agent.as_ref();
+        let request = agent
             .and_then(|agent| agent.request.clone())
             .unwrap_or_default();
         let change = PassedChange {

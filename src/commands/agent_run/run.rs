@@ -451,8 +451,8 @@ impl Host for AgentRun<'_> {
                 Some(answer)
             }
             AnswerSource::Typed(input) => {
-                let verdict = input.borrow_mut().confirm(question, preview);
-                let verdict = verdict.transpose().map_err(Error::from)?;
+                let answer = input.borrow_mut().confirm(question, preview);
+                let verdict = answer.transpose().map_err(Error::from)?;
                 self.check()?;
                 verdict.map(|verdict| verdict.answer)
             }

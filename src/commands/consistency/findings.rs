@@ -106,8 +106,9 @@ fn form() -> Value {
 /// is room for them.
 fn named(report: &str, files: &[RollupFile<'_>], room: u64) -> String {
     let is_named = |file: &&RollupFile<'_>| {
-        let name = Path::new(file.path).file_name();
-        let name = name.and_then(|name| name.to_str());
+        let name = Path::new(file.path)
+            .file_name()
+            .and_then(|name| name.to_str());
         name.is_some_and(|name| name == SPECIFICATION || report.contains(name))
     };
     let mut named: Vec<_> = files.iter().filter(is_named).collect();

@@ -153,8 +153,10 @@ fn dry_run(
     let key = own_key(context, task)?;
     repositories.clone(origin, clone)?;
     if matches!(task.workflow, Workflow::Dev | Workflow::Plan) {
-        let key = key.into_iter();
-        let key: Environment = key.map(|(name, key)| (name.into(), key.into())).collect();
+        let key: Environment = key
+            .into_iter()
+            .map(|(name, key)| (name.into(), key.into()))
+            .collect();
         let environment = &key.with_defaults(context.environment);
         let context = Context {
             environment,
@@ -169,8 +171,7 @@ fn dry_run(
     let (output, errors) = (room.join(".dry-run.json"), room.join(".dry-run.txt"));
     Child::new(context, &words)?.run_task(context, task, clone, (&output, &errors))?;
     context.interrupt.check()?;
-    let document = files::read(&output, Links::Refused, LARGEST);
-    let document: Value = document
+    let document: Value = files::read(&output, Links::Refused, LARGEST)
         .and_then(|document| Ok(serde_json::from_slice(&document)?))
         .map_err(PathError::of("read", output))?;
     let problem = document.pointer("/error/message").and_then(Value::as_str);

@@ -101,8 +101,8 @@ impl Repositories {
         }
         let words = ["ls-remote", "--quiet", "--", repository];
         let command = self.git.remote_command(Path::new("/"), &words);
-        let output = self.output(&fails, command)?;
-        let output = String::from_utf8_lossy(&output);
+        let bytes = self.output(&fails, command)?;
+        let output = String::from_utf8_lossy(&bytes);
         let named = |name: String| {
             let mut refs = output.lines().filter_map(|line| line.split_once('\t'));
             refs.find_map(|(commit, found)| (found == name).then(|| commit.to_owned()))

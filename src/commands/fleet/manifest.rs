@@ -209,8 +209,8 @@ impl Manifest {
         })?;
         let found = credentials::find("manifest", text, context.redactor);
         if !found.is_empty() {
-            let found = found.iter();
             let found = found
+                .iter()
                 .map(|found| format!("\n  line {}: {}", found.line, found.kind))
                 .collect();
             return Err(FleetError::Secrets { path, found }.into());

@@ -203,8 +203,9 @@ fn asked(
 fn program(context: &Context<'_>, begun: Option<&ProgramPin>) -> Result<ProgramPin, PathError> {
     let digest = |program: &Path| -> io::Result<_> {
         let file = files::open(program, Links::Refused)?;
-        let found = file.metadata()?;
-        let found = (found.ino(), found.len(), found.ctime(), found.ctime_nsec());
+        let metadata = file.metadata()?;
+        let (ino, len) = (metadata.ino(), metadata.len());
+        let found = (ino, len, metadata.ctime(), metadata.ctime_nsec());
         let state = |digest: &str| sha256::of(format!("{digest} {found:?}"));
         let is_known = |begun: &&ProgramPin| begun.state == state(&begun.digest);
         let known = begun.filter(is_known).map(|begun| begun.digest.clone());

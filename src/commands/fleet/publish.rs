@@ -57,8 +57,8 @@ impl Hosted {
             None => return None,
         };
         let host = host.rsplit('@').next()?.to_ascii_lowercase();
-        let path = path.trim_matches('/');
-        let path = path.strip_suffix(DOT_GIT).unwrap_or(path);
+        let trimmed = path.trim_matches('/');
+        let path = trimmed.strip_suffix(DOT_GIT).unwrap_or(trimmed);
         let slug = path.contains('/').then(|| shell_quoted(path))?;
         let named = ["github", "gitlab"].map(|name| host.contains(name));
         let is_on = named.map(|is_named| is_named || named == [false; 2]);
@@ -226,8 +226,9 @@ impl Publisher<'_> {
     fn told(&self, changes: &[Change<'_>], tasks: usize) -> Outcome {
         let branch = shell_quoted(self.branch);
         let name = shell_quoted(&self.branch.replace('/', "-"));
-        let hosted = changes.iter();
-        let hosted = hosted.filter_map(|change| Some((change, change.hosted.as_ref()?)));
+        let hosted = changes
+            .iter()
+            .filter_map(|change| Some((change, change.hosted.as_ref()?)));
         let on_github = hosted.clone().filter(|(_, hosted)| hosted.is_on[0]);
         let slugs: Vec<&str> = on_github.map(|(_, hosted)| &*hosted.slug).collect();
         let list = slugs.join(" ");

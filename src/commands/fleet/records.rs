@@ -24,8 +24,9 @@ impl Records {
     /// # Errors
     /// When the file cannot be opened or locked.
     pub fn lock(path: &Path) -> Result<Self, PathError> {
-        let file = open_to_lock(path).and_then(|file| file.lock().map(|()| file));
-        let file = file.map_err(PathError::of("lock", path))?;
+        let file = open_to_lock(path)
+            .and_then(|file| file.lock().map(|()| file))
+            .map_err(PathError::of("lock", path))?;
         let path = path.to_owned();
         Ok(Self { file, path })
     }

@@ -25,7 +25,7 @@ use crate::commands::cli::values::PROGRAM;
 use crate::commands::report::command::{ReportArgs, report};
 use crate::model::price::Usd;
 use crate::project::Project;
-use crate::record::result::RunRecord;
+use crate::record::result::{ExitRecord, RunRecord};
 use crate::record::run_files::RESULT;
 use crate::record::step::Step;
 use crate::run::context::Context;
@@ -496,9 +496,9 @@ impl Attempt<'_> {
             remove(&folder.log)?;
             rename(&folder.project.logs(), &folder.log)?;
         }
-        let exit = record.exit.clone();
-        let exit = (exit.code, exit.name.into_owned());
-        let exit = Some(exit).filter(|_| is_final(&record) && !is_short(&record));
+        let ExitRecord { code, name } = record.exit.clone();
+        let exit =
+            Some((code, name.into_owned())).filter(|_| is_final(&record) && !is_short(&record));
         self.ledger.settle(&task.id, spent, exit)?;
         self.leave(record, spent)
     }

@@ -58,8 +58,8 @@ pub fn permission(
     show(context, question, preview);
     user.forget_typed_ahead();
     // The prompt is shown however quiet the rest is.
-    let asked = format!("{}\n{}", question.sentence, question.prompt());
-    let asked = context.redactor.text(&asked);
+    let text = format!("{}\n{}", question.sentence, question.prompt());
+    let asked = context.redactor.text(&text);
     let answer = user.line(&without_ci_commands(&asked))?.answer()?;
     Ok(question.verdict(&answer.unwrap_or_default()))
 }
