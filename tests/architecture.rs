@@ -1,11 +1,10 @@
 //! The rooms and floors of `src`: what may import what.
 //!
-//! Reads each source file's tokens, so that neither comments nor texts count; nor does what is compiled for
-//! tests alone, which may reach wherever it likes. An import is a `use` or a path in the code that begins
-//! with `crate`, `super`, `self` or the name of a child; names that are handed on by another module lead to
-//! where they are defined. Inside a room, a child may use its parents: what lies below a module is part
-//! of it. A parent that uses a child imports it, also by a name that it hands on; one that only declares a child or
-//! hands its names on does not.
+//! Reads the tokens of each source file, so that comments and strings do not count; code for tests alone does not
+//! count either. An import is a `use`, or a path in the code that begins with `crate`, `super`, `self` or the name of
+//! a child; re-exported names lead to their definitions. Inside a room, a child may use its parents, of which it is a
+//! part. A parent imports a child if it uses it, even by a name that it re-exports; declaring a child or re-exporting
+//! its names is no import.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Debug;
@@ -15,7 +14,7 @@ use std::sync::LazyLock;
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-/// Rooms by floor, the highest first; what stands beside the rooms in `src` has a floor too.
+/// Rooms by floor, the highest first; the files beside the rooms in `src` have floors too.
 const FLOORS: [(u8, &[&str]); 8] = [
     (8, &["main.rs", "bin"]),
     (7, &["lib.rs"]),
@@ -130,7 +129,7 @@ fn collect(directory: &Path, name: &str, files: &mut BTreeMap<String, String>) {
     }
 }
 
-/// All that is wrong with the sources of these paths.
+/// Returns the faults in these sources.
 fn faults(files: &BTreeMap<String, String>) -> BTreeSet<String> {
     let house = House::of(files);
     let mut faults = BTreeSet::new();
@@ -162,7 +161,7 @@ fn faults(files: &BTreeMap<String, String>) -> BTreeSet<String> {
     faults
 }
 
-/// The room of a file, or what stands beside the rooms.
+/// The room of a file, or the file's own name beside the rooms.
 fn room(path: &str) -> &str {
     path.split('/').nth(1).unwrap_or_default()
 }
@@ -211,10 +210,10 @@ fn shortest_circle<'a>(
 /// A path of names, from the crate's root on.
 type Names = Vec<String>;
 
-/// What a file imports.
+/// An import of a file.
 struct Import {
     path: Names,
-    /// Whether it is handed on to others, and not used in the file itself.
+    /// True if it is re-exported, and not used in the file itself.
     is_public: bool,
 }
 
@@ -224,7 +223,7 @@ struct Source {
     /// The module that it is.
     module: Names,
     imports: Vec<Import>,
-    /// What its names stand for that are defined elsewhere.
+    /// The definitions of its names from elsewhere.
     names: BTreeMap<String, Names>,
     /// The words with which its paths begin.
     words: BTreeSet<String>,
@@ -275,7 +274,7 @@ impl House {
     /// The room that a path leads to, and its file.
     fn find<'h>(&'h self, path: &[String]) -> (&'h str, Option<(&'h str, &'h Source)>) {
         let mut path = path.to_vec();
-        // A name that is handed on leads to another; never in a circle, and never far.
+        // A re-exported name leads to another; never in a circle, and never far.
         for _ in 0..8 {
             let (length, file) = self.file(&path);
             let Some(next) = file
@@ -345,7 +344,7 @@ impl Reader<'_> {
                     self.read_group(group);
                     1
                 }
-                // What follows a `::` begins no path.
+                // A word after `::` begins no path.
                 (None, _) if is_separator(rest) => 2 + usize::from(word(rest, 2).is_some()),
                 _ => 1,
             };
@@ -489,14 +488,14 @@ fn begins_path(before: &TokenTree) -> bool {
     }
 }
 
-/// Whether `pub` stands right before, with or without its bounds.
+/// Returns whether `pub` comes right before, with or without its bounds.
 fn is_public(before: &[TokenTree]) -> bool {
     let bounds = matches!(before.last(), Some(TokenTree::Group(_)));
     let at = before.len().checked_sub(1 + usize::from(bounds));
     at.is_some_and(|at| word(before, at).as_deref() == Some("pub"))
 }
 
-/// Whether these tokens begin with `#[cfg(test)]` or its like.
+/// Returns whether these tokens begin with an attribute like `#[cfg(test)]`.
 fn is_for_tests(tokens: &[TokenTree]) -> bool {
     match tokens {
         [TokenTree::Punct(hash), TokenTree::Group(attribute), ..] if hash.as_char() == '#' => {
@@ -532,7 +531,7 @@ fn nobody_changes_the_current_directory() {
     assert_eq!(found.map(|(path, _)| path).collect::<Vec<_>>(), [""; 0]);
 }
 
-/// Which programs are started, and who chooses them, stands in `docs/safety.md`.
+/// The programs that are started, and who chooses them, are listed in `docs/safety.md`.
 #[test]
 fn programs_are_started_where_the_documents_say() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -593,7 +592,7 @@ fn no_folders_form_a_circle() {
     assert_known(&folders, FOLDERS_WITH_CIRCLES, &found);
 }
 
-/// What knows `ui`.
+/// Rooms and files that may name `ui`.
 const MAY_NAME_UI: [&str; 4] = ["ui", "commands", "lib.rs", "main.rs"];
 /// Files that name `ui` from elsewhere. No entry comes.
 const NAMING_UI: &[&str] = &[];
@@ -842,7 +841,7 @@ impl House {
     }
 }
 
-/// The files that import modules below them, and are imported by such.
+/// Returns the files that import modules below them, and are imported by such.
 fn both_ways(house: &House) -> BTreeSet<String> {
     let arrows = house.arrows();
     let imported = arrows.iter().filter(|(from, to)| house.is_below(from, to));
@@ -852,7 +851,7 @@ fn both_ways(house: &House) -> BTreeSet<String> {
     both.map(|(from, _)| (*from).to_owned()).collect()
 }
 
-/// The circles of what stands beside each other in a folder: files, and folders with all that is in them.
+/// Returns the circles of the entries of each folder: files, and folders with all their contents.
 fn folder_circles(house: &House) -> BTreeMap<String, Vec<String>> {
     let mut folders: BTreeMap<&[String], BTreeMap<&str, BTreeSet<&str>>> = BTreeMap::new();
     for (from, to) in house.arrows() {
@@ -873,7 +872,7 @@ fn folder_circles(house: &House) -> BTreeMap<String, Vec<String>> {
     found.filter(|(_, circles)| !circles.is_empty()).collect()
 }
 
-/// The files that import `ui` from where nothing of it is known.
+/// Returns the files outside of [`MAY_NAME_UI`] that import `ui`.
 fn naming_ui(house: &House) -> BTreeSet<String> {
     let others = house
         .sources
@@ -910,8 +909,8 @@ fn naming_system(path: &str, text: &str) -> Option<String> {
     names_one.then(|| path.to_owned())
 }
 
-/// The words of a literal that are code and no English: the whole literal, what stands in backticks or after
-/// `code-commit`, and the words of variables' names.
+/// The words of a literal that are code, not English: the whole literal, words in backticks, the one after
+/// `code-commit`, and the parts of variables' names.
 fn texts_code(literal: &str) -> impl Iterator<Item = String> {
     let whole = [literal.trim_matches('"')].into_iter();
     let in_backticks = literal.split('`').skip(1).step_by(2);
@@ -978,7 +977,7 @@ fn each_token(tokens: TokenStream, visit: &mut impl FnMut(&TokenTree)) {
     }
 }
 
-/// The number of tokens of a doc comment that stands here, which is an attribute to the compiler.
+/// The number of tokens of the doc comment that begins here, which is an attribute to the compiler.
 fn doc_comment_length(tokens: &[TokenTree]) -> Option<usize> {
     let is_mark = |at: usize, mark| matches!(tokens.get(at), Some(TokenTree::Punct(p)) if p.as_char() == mark);
     let at = 1 + usize::from(is_mark(1, '!'));
