@@ -275,7 +275,7 @@ impl Agent<'_> {
             Err(failure) => Err(ToolError::Failed(failure.clone())),
         };
         let tool = known.map(|call| &call.tool);
-        // A call that is not valid is told by its verb, too.
+        // An invalid call is shown by its verb, too.
         let verb = tools.named(&call.name).map_or(Verb::Use, |tool| tool.verb);
         let used = self.env.carry_out(call, subject, (tool, verb), done)?;
         let (words, failed) = (used.text, used.failure.is_some());

@@ -198,7 +198,7 @@ impl AskFirst<'_> {
         }
     }
 
-    /// Describes the action that needs confirmation, as the end of a sentence; `None` if there is none.
+    /// Describes the action that needs confirmation, as the end of a sentence; `None` if no action needs it.
     fn about(&self, call: &ToolCall) -> Option<String> {
         let mut commands = call.of_kind(ParameterKind::Command);
         if let Some(command) = commands.find(|command| !(self.is_harmless)(command)) {

@@ -52,7 +52,7 @@ pub struct Parameter {
     pub example: &'static str,
     /// Set if the parameter is optional.
     pub is_optional: bool,
-    /// The default: text, or JSON for any other kind; empty if there is none.
+    /// The default: text, or JSON for any other kind; empty without a default.
     pub default: &'static str,
 }
 
@@ -320,7 +320,7 @@ impl ToolSpec {
 pub struct Arguments(pub(super) Map<String, Value>);
 
 impl Arguments {
-    /// The text argument with this name; empty if there is none.
+    /// The text argument with this name; empty if it is missing.
     pub fn get(&self, name: &str) -> &str {
         self.0.get(name).and_then(Value::as_str).unwrap_or_default()
     }

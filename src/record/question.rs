@@ -7,7 +7,7 @@ pub struct Question {
     pub sentence: String,
     /// The tool that the agent wants to use.
     pub tool: String,
-    /// The path or command concerned; empty if there is none.
+    /// The path or command concerned; may be empty.
     pub subject: String,
     /// The question for a user who sees the subject: `Allow this command?`; "" for a general one.
     pub asks: &'static str,

@@ -102,7 +102,7 @@ impl Memory for All {
     }
 }
 
-/// Answers by a script, and keeps what it is told.
+/// Answers by a script, and records what it is asked.
 #[derive(Default)]
 struct Script {
     replies: RefCell<VecDeque<&'static str>>,
@@ -339,10 +339,10 @@ fn what_was_cut_short_is_done_again_only_where_that_does_no_harm() {
         ("run look", 1, None, &["look: look done"]),
         ("look run", 2, None, &[]),
         ("look", 0, Some("else"), &["look: cut short", "else"]),
-        // What cannot be read any more.
+        // A call that can no longer be read.
         ("gone", 0, None, &["cut short"]),
         ("gone", 1, None, &[]),
-        // Who was done is not told that it was not.
+        // Finished work is not reported as unfinished.
         ("stop", 0, Some("else"), &["else"]),
     ] {
         let mut conversation = Conversation::default();

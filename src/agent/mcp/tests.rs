@@ -109,8 +109,8 @@ fn at_once(failed: Failed) -> Result<Value, Failed> {
     })
 }
 
-/// A call with these outcomes behind the first handshake: what it gives, what was asked for behind it, and the tries
-/// that were told.
+/// Makes a call with these outcomes after the first handshake. Returns its result, the requests after the handshake, and
+/// the retries that were reported.
 fn called(
     outcomes: Vec<Result<Value, Failed>>,
     repeat: Repeat,

@@ -57,7 +57,7 @@ impl Meter {
         self.covered.set(self.sent.get() + 1);
     }
 
-    /// Sets the estimate for a conversation that was shortened or resumed; 0 if there is none.
+    /// Sets the estimate for a conversation that was shortened or resumed; 0 without one.
     pub fn estimated(&self, tokens: u64, conversation: &Conversation) {
         self.counted.set(tokens);
         self.covered.set(conversation.history.len());

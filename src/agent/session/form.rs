@@ -88,7 +88,7 @@ impl SessionSummary {
     }
 }
 
-/// The first non-blank line of a request; empty if there is none.
+/// The first non-blank line of a request; empty if all are blank.
 pub fn first_line(request: &str) -> &str {
     let mut lines = request.lines().map(str::trim);
     lines.find(|line| !line.is_empty()).unwrap_or_default()

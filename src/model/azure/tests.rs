@@ -1,4 +1,4 @@
-//! Azure's wire by tables: where a call goes, what is written, and what each error is told as. Pure.
+//! Azure's wire format: URLs, request bodies, and the text of each error. Pure.
 
 use super::*;
 use crate::model::Request;

@@ -179,7 +179,7 @@ fn calls_have_objects_as_arguments_and_results_the_names_of_their_tools() {
     assert_eq!(body["messages"], expected);
 }
 
-/// Writes down what is told.
+/// Records the listener's events.
 #[derive(Default)]
 struct Notes {
     text: RefCell<String>,

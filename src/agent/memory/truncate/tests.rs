@@ -382,7 +382,7 @@ proptest! {
     }
 }
 
-/// Answers, and keeps what is told.
+/// Answers, and records what it is sent.
 #[derive(Default)]
 struct Told {
     events: RefCell<Vec<Event>>,

@@ -105,7 +105,7 @@ impl<'a, 'r> Unread<'a, 'r> {
         Some(Block { opening, content })
     }
 
-    /// Takes a label, which is a single word on a line above a block; empty if there is none.
+    /// Takes the label, a single word on a line above a block; empty if the block has none.
     fn label(&mut self) -> &'r str {
         let mut there = self.lines.iter().filter(|line| !line.is_blank());
         let (Some(label), Some(next)) = (there.next(), there.next()) else {

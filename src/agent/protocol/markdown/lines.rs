@@ -107,7 +107,7 @@ impl<'r> ReplyLine<'r> {
         Fault::at(self.number, problem)
     }
 
-    /// The heading on this line, and the text after its colon; that text is empty if there is none.
+    /// The heading on this line, and the text after its colon, which may be empty.
     ///
     /// A heading follows `#`, a number or a bullet, or is in bold; a bare one must be spelled exactly. The header of a
     /// response has no text after it, and must follow `#` or be in bold.

@@ -87,7 +87,7 @@ fn replies_go_back_in_their_order_and_calls_are_answered_at_once() {
         (&["u", "a12", "sreminder"], "u 12 ?1?2 u"),
         // The same id is another call's in another reply.
         (&["u", "a1", "r1", "a1", "r1", "aw"], "u 1 r1 1 r1 w"),
-        // What answers no call is told all the same.
+        // A result without a call is sent all the same.
         (&["u", "r7", "aw", "r1"], "u u w u"),
         (&["u", "a1", "r1", "r1"], "u 1 r1 u"),
         (&["p", "abw", "u", "ab"], "pu w u"),
