@@ -141,8 +141,10 @@ impl HistoryMessage {
     fn sent(&self) -> String {
         match (self.role, &self.tool) {
             (Role::Assistant | Role::System, _) => {
-                let calls = self.calls.iter();
-                let calls = calls.map(|call| format!("\n[{} {}]", call.name, call.input));
+                let calls = self
+                    .calls
+                    .iter()
+                    .map(|call| format!("\n[{} {}]", call.name, call.input));
                 format!("{}{}", self.content, calls.collect::<String>())
             }
             (Role::User, _) if self.is_tagged => self.content.clone(),
@@ -373,8 +375,10 @@ pub fn transcript<'m>(
             (Role::Tool, Some(tool)) => format!("Result of {tool}"),
             (Role::Tool, None) => "Note".to_owned(),
         };
-        let calls = message.calls.iter();
-        let calls = calls.map(|call| format!("\n{} {}", call.name, call.input));
+        let calls = message
+            .calls
+            .iter()
+            .map(|call| format!("\n{} {}", call.name, call.input));
         let content = format!("{}{}", message.content, calls.collect::<String>());
         format!("### {speaker}\n\n{}\n", bounded(&content, max_bytes))
     });

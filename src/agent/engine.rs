@@ -178,8 +178,10 @@ impl Agent<'_> {
             Ok(turn) => self.take(turn, &brief.tools, work),
             Err(fault) => {
                 self.tell_words(&bounded(&reply.text, OUTPUT_LIMIT));
-                let around = fault.line.map(|line| around(&reply.text, line));
-                let around = around.unwrap_or_default();
+                let around = fault
+                    .line
+                    .map(|line| around(&reply.text, line))
+                    .unwrap_or_default();
                 self.return_fault(fault, &around, work)
             }
         }

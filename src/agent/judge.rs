@@ -335,8 +335,10 @@ fn runner(name: &str, words: &[&str]) -> Option<usize> {
             && words.iter().any(|word| has(subcommands, word));
         return is_behind_options.then_some(0);
     }
-    let options = words.iter().skip(subcommand);
-    let options = options.take_while(|word| is_whole(word, list("runner options")));
+    let options = words
+        .iter()
+        .skip(subcommand)
+        .take_while(|word| is_whole(word, list("runner options")));
     Some(subcommand + options.count())
 }
 

@@ -197,8 +197,10 @@ fn checked(words: &[String], root: &Path) -> Result<Vec<String>, String> {
         [name, rest @ ..] => ((*name).to_owned(), rest),
         [] => return Err("there is no command".to_owned()),
     };
-    let program = AUDITED.iter().find(|(known, ..)| *known == name);
-    let program = program.ok_or_else(|| format!("{} is not allowed", quoted(&name)))?;
+    let program = AUDITED
+        .iter()
+        .find(|(known, ..)| *known == name)
+        .ok_or_else(|| format!("{} is not allowed", quoted(&name)))?;
     checked_words(program, rest, root)
 }
 

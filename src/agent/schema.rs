@@ -38,8 +38,8 @@ pub(crate) fn check_names(
         if let Some(unknown) = given.find(|name| known.get(name.as_str()).is_none()) {
             let names = known.as_object().into_iter().flat_map(Map::keys);
             let missing = names.filter(|name| !object.contains_key(*name));
-            let meant = nearest(unknown, missing.map(String::as_str));
-            let meant = meant.map(|meant| format!(": did you mean `{meant}`?"));
+            let meant = nearest(unknown, missing.map(String::as_str))
+                .map(|meant| format!(": did you mean `{meant}`?"));
             return Err(format!(
                 "{at} takes no `{}`{}",
                 one_line(unknown, SHOWN),
@@ -47,8 +47,11 @@ pub(crate) fn check_names(
             ));
         }
     }
-    let required = schema["required"].as_array().into_iter().flatten();
-    let mut required = required.filter_map(Value::as_str);
+    let mut required = schema["required"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str);
     let missing = required.find(|name| !object.contains_key(*name));
     missing.map_or(Ok(()), |name| Err(format!("{at} needs `{name}`")))
 }

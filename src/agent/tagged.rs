@@ -88,8 +88,11 @@ static REMINDER: LazyLock<Regex> =
     LazyLock::new(|| looks_like(&[Tag::SYSTEM_REMINDER, Tag::CONTEXT_TRUNCATED]));
 
 fn looks_like(tags: &[Tag]) -> Regex {
-    let names: Vec<&str> = tags.iter().map(|tag| tag.0).collect();
-    let names = names.join("|");
+    let names = tags
+        .iter()
+        .map(|tag| tag.0)
+        .collect::<Vec<&str>>()
+        .join("|");
     regex(&format!(r"^[\s/]*(?i:{names})(?:$|[^-A-Za-z0-9_.:])"))
 }
 
@@ -108,8 +111,11 @@ fn without(tag: &Regex, content: &str) -> String {
     let mut pieces = content.split('<');
     let mut defused = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {
-        let seen = piece.chars().filter(|c| !is_invisible(*c));
-        let seen: String = seen.map(upper).collect();
+        let seen: String = piece
+            .chars()
+            .filter(|c| !is_invisible(*c))
+            .map(upper)
+            .collect();
         defused.push_str(if tag.is_match(&seen) { "&lt;" } else { "<" });
         defused.push_str(piece);
     }

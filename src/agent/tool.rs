@@ -264,8 +264,12 @@ impl ToolSpec {
         };
         let properties: Map<String, Value> = self.parameters.iter().map(property).collect();
         let needed = |parameter: &&Parameter| !parameter.is_optional;
-        let required = self.parameters.iter().filter(needed);
-        let required: Vec<&str> = required.map(|parameter| parameter.name).collect();
+        let required: Vec<&str> = self
+            .parameters
+            .iter()
+            .filter(needed)
+            .map(|parameter| parameter.name)
+            .collect();
         json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
     }
 

@@ -50,8 +50,11 @@ impl Question {
             ("no", true),
             ("never", self.may_forbid),
         ];
-        let there = words.into_iter().filter(|(_, is_there)| *is_there);
-        let there: Vec<&str> = there.map(|(word, _)| word).collect();
+        let there: Vec<&str> = words
+            .into_iter()
+            .filter(|(_, is_there)| *is_there)
+            .map(|(word, _)| word)
+            .collect();
         let instead = if self.may_redirect {
             ", or no: WHAT INSTEAD"
         } else {

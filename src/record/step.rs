@@ -271,8 +271,11 @@ impl Action {
     pub fn subject(&self) -> String {
         let texts = self.input.as_ref().map(texts).unwrap_or_default();
         let texts: Vec<&str> = texts.iter().map(|text| text.trim()).collect();
-        let lines = texts.iter().take_while(|text| !text.contains('\n'));
-        let mut lines: Vec<&str> = lines.copied().collect();
+        let mut lines: Vec<&str> = texts
+            .iter()
+            .take_while(|text| !text.contains('\n'))
+            .copied()
+            .collect();
         if lines.len() < texts.len() {
             let first = texts[0].lines().next().filter(|_| lines.is_empty());
             lines.extend(first.into_iter().chain(["\u{2026}"]));

@@ -143,8 +143,9 @@ impl Diagnostic for McpError {
         if let Self::Interrupted(interrupted) = self {
             return interrupted.code();
         }
-        let status = self.http_status();
-        let status = status.map_or(String::new(), |status| format!("/{status}"));
+        let status = self
+            .http_status()
+            .map_or(String::new(), |status| format!("/{status}"));
         Some(Box::new(format!("mcp-failed/{}{status}", self.reason())))
     }
 

@@ -372,8 +372,12 @@ impl Peer<'_> {
 
 /// Reports whether an answer is a stream of events.
 pub(super) fn is_stream(response: &Response<Body>) -> bool {
-    let kind = header(response.headers(), "content-type").unwrap_or_default();
-    let kind = kind.split(';').next().unwrap_or_default().trim();
+    let kind = header(response.headers(), "content-type")
+        .unwrap_or_default()
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim();
     kind.eq_ignore_ascii_case(EVENTS)
 }
 

@@ -178,7 +178,9 @@ impl Transport for HttpSse<'_> {
 }
 
 fn headers(message: Outgoing<'_>) -> Vec<(&'static str, String)> {
-    let version = message.version.map(|version| version.name().to_owned());
-    let version = version.map(|name| ("mcp-protocol-version", name));
+    let version = message
+        .version
+        .map(|version| version.name().to_owned())
+        .map(|name| ("mcp-protocol-version", name));
     version.into_iter().collect()
 }

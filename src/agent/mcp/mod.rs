@@ -497,8 +497,8 @@ impl McpClient<'_> {
     ) -> Result<(Value, Value), McpError> {
         let params = json!({"name": tool, "arguments": arguments});
         let whole = self.exchange("tools/call", &params, repeat)?;
-        let result = normalized(whole.clone(), &self.server);
-        let result = result.map_err(|error| error.fit(self.options.redactor))?;
+        let result = normalized(whole.clone(), &self.server)
+            .map_err(|error| error.fit(self.options.redactor))?;
         Ok((result, whole))
     }
 }

@@ -21,8 +21,9 @@ pub fn normalized(result: Value, server: &str) -> Result<Value, McpError> {
         return Err(McpError::protocol(server, problem));
     }
     let has_failed = result.get("isError") == Some(&Value::Bool(true));
-    let structured = result.remove("structuredContent");
-    let structured = structured.filter(|content| !content.is_null());
+    let structured = result
+        .remove("structuredContent")
+        .filter(|content| !content.is_null());
     let content = result.remove("content");
     if has_failed {
         let is_blank = |said: &Value| said.as_str().is_some_and(|said| said.trim().is_empty());

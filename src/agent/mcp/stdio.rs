@@ -101,8 +101,9 @@ impl Stdio<'_> {
     /// Creates the failure of a program that sends no more output.
     fn failed(&self, reason: &str) -> Failed {
         let program = self.program.as_ref();
-        let words = program.map(|program| program.last_words(FAREWELL_LIMIT));
-        let words = words.unwrap_or_default();
+        let words = program
+            .map(|program| program.last_words(FAREWELL_LIMIT))
+            .unwrap_or_default();
         // The last lines are more informative than the first ones of a long trace.
         let first = words.lines().count().saturating_sub(TOLD_LINES);
         let last: Vec<&str> = words.lines().skip(first).collect();

@@ -230,8 +230,10 @@ impl Transport for Streamable<'_> {
         // Without a session, the server could not tell whose requests these would be.
         if self.session.is_some() {
             self.listener = Listener::open(&self.peer, Some(headers)).ok();
-            let opened = self.listener.as_ref();
-            let opened = opened.map(|it| it.next(&self.peer, deadline.or_after(OPEN_LIMIT)));
+            let opened = self
+                .listener
+                .as_ref()
+                .map(|it| it.next(&self.peer, deadline.or_after(OPEN_LIMIT)));
             self.listener
                 .take_if(|_| matches!(opened, Some(Ok(News::Ended(_)))));
         }

@@ -82,8 +82,9 @@ impl Meter {
 pub fn tokens_of(history: &[HistoryMessage]) -> u64 {
     let text = |text: &str| text.chars().count() as u64;
     let message = |message: &HistoryMessage| {
-        let calls = message.calls.iter();
-        let calls: u64 = calls
+        let calls: u64 = message
+            .calls
+            .iter()
             .map(|call| text(&call.name) + text(&call.input.to_string()))
             .sum();
         let thoughts = message.parts.iter().map(|part| match part {
@@ -205,11 +206,12 @@ impl Truncate<'_> {
             let tokens = u128::from(estimate(system, history)) * u128::from(tokens_before);
             u64::try_from(tokens / u128::from(estimated)).unwrap_or(u64::MAX)
         };
-        let ways = ways(&conversation.history).map(|truncation| {
-            let tokens_after = counted(&view(&conversation.history, &truncation));
-            (truncation, tokens_after)
-        });
-        let ways: Vec<_> = ways.collect();
+        let ways: Vec<_> = ways(&conversation.history)
+            .map(|truncation| {
+                let tokens_after = counted(&view(&conversation.history, &truncation));
+                (truncation, tokens_after)
+            })
+            .collect();
         let mut found = tries.iter().filter_map(|(first, most)| {
             let mut mildest = ways.iter().take(*first);
             mildest.find(|(_, tokens)| tokens <= most)
@@ -256,15 +258,16 @@ pub fn summarize(
         counts: &TokenCounts::default(),
     };
     let tokens_before = super::size(frame.system, &frame.protocol.render(&sent(conversation)));
-    let compressed = compress.compress(frame, conversation, tokens_before);
-    let compressed = compressed.map_err(|error| match error {
-        AgentError::NotCompressed { after, .. } => AgentError::NotCompressed {
-            before: tokens_before,
-            after,
-            limit: window,
-        },
-        error => error,
-    })?;
+    let compressed = compress
+        .compress(frame, conversation, tokens_before)
+        .map_err(|error| match error {
+            AgentError::NotCompressed { after, .. } => AgentError::NotCompressed {
+                before: tokens_before,
+                after,
+                limit: window,
+            },
+            error => error,
+        })?;
     meter.estimated(compressed.tokens_after, conversation);
     Ok(Compressed {
         tokens_before,
@@ -351,8 +354,8 @@ fn ways(history: &[HistoryMessage]) -> impl Iterator<Item = Truncation> {
         let shares = shares.into_iter().chain([least]);
         shares.map(move |share| (KEPT, share, end))
     });
-    let fewer = std::iter::successors(Some(KEPT / 2), |kept| (*kept > 0).then_some(kept / 2));
-    let fewer = fewer.map(move |kept| (kept, least, all));
+    let fewer = std::iter::successors(Some(KEPT / 2), |kept| (*kept > 0).then_some(kept / 2))
+        .map(move |kept| (kept, least, all));
     let ways = [(KEPT, whole, old)].into_iter().chain(shorter).chain(fewer);
     ways.map(move |(kept, share, end)| Truncation {
         from: start_of(kept),

@@ -136,11 +136,11 @@ fn turn(
     let (input, heading) = sections.input().unwrap_or((&[], named_at));
     let name = &tool.name;
     let missing = format!("there is no `## Tool Input` section behind it, which `{name}` needs");
-    let arguments = input::arguments(tool, input, heading);
-    let arguments = arguments.map_err(|fault| match sections.input() {
-        Some(_) => fault,
-        None => Fault::at(named_at, missing),
-    });
+    let arguments =
+        input::arguments(tool, input, heading).map_err(|fault| match sections.input() {
+            Some(_) => fault,
+            None => Fault::at(named_at, missing),
+        });
     let call = Call {
         id: Call::own_id(1),
         name: tool.name.clone().into_owned(),
@@ -150,8 +150,8 @@ fn turn(
     // A tool that takes the task list may get it as its input.
     let given = tool
         .takes(ParameterKind::Tasks)
-        .then(|| sections::tasks(input));
-    let given = given.filter(|tasks| !tasks.is_empty());
+        .then(|| sections::tasks(input))
+        .filter(|tasks| !tasks.is_empty());
     let (thoughts, tasks) = (sections.thoughts(), given.or_else(|| sections.tasks()));
     let listed = tasks.as_deref().unwrap_or_default();
     let remembered = rendered(&thoughts, listed, &call.name, joined(input).trim());

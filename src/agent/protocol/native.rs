@@ -133,8 +133,9 @@ impl Protocol for Native {
 /// Returns the words of the user, a tool or the program as text, after any images.
 fn of_user(said: &HistoryMessage) -> Message<'static> {
     let images = said.images.iter().cloned().map(Part::Image);
-    let texts = as_text(std::slice::from_ref(said));
-    let texts = texts.into_iter().flat_map(|message| message.parts);
+    let texts = as_text(std::slice::from_ref(said))
+        .into_iter()
+        .flat_map(|message| message.parts);
     Message {
         role: Role::User,
         parts: images.chain(texts).collect(),
@@ -183,8 +184,10 @@ fn results<'h>(
         })
     };
     let results = calls.iter().zip(&answers).map(result).collect();
-    let others = turn.iter().enumerate();
-    let others = others.filter(|(at, _)| !answers.contains(&Some(*at)));
+    let others = turn
+        .iter()
+        .enumerate()
+        .filter(|(at, _)| !answers.contains(&Some(*at)));
     (results, others.map(|(_, said)| said).collect())
 }
 

@@ -108,10 +108,12 @@ pub(super) fn sections(format: &str, tools: &str, examples: &str) -> String {
         ("Response Format", format),
         ("Tools", tools),
         ("Examples", examples),
-    ];
-    let parts = parts.map(|(heading, text)| (heading, text.trim_end()));
-    let there = parts.iter().filter(|(_, text)| !text.is_empty());
-    let there = there.map(|(heading, text)| format!("# {heading}\n\n{text}"));
+    ]
+    .map(|(heading, text)| (heading, text.trim_end()));
+    let there = parts
+        .iter()
+        .filter(|(_, text)| !text.is_empty())
+        .map(|(heading, text)| format!("# {heading}\n\n{text}"));
     there.collect::<Vec<_>>().join("\n\n")
 }
 

@@ -55,8 +55,10 @@ pub(super) fn redacted_state(conversation: &Conversation, redactor: &Redactor) -
 pub(super) fn redacted_message(message: &HistoryMessage, redactor: &Redactor) -> HistoryMessage {
     let text = |text: &String| redactor.text(text).into_owned();
     let calls = message.calls.iter().map(|call| call.redacted(redactor));
-    let parts = message.parts.iter();
-    let parts = parts.filter_map(|part| part.redacted(redactor));
+    let parts = message
+        .parts
+        .iter()
+        .filter_map(|part| part.redacted(redactor));
     HistoryMessage {
         content: text(&message.content),
         tool: message.tool.as_ref().map(text),

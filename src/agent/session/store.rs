@@ -387,9 +387,10 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
 
     /// The names in the folder, if it is there, that are valid UTF-8.
     fn names(&self) -> Result<Vec<String>, SessionError> {
-        let found = files::names(&self.path).if_there();
-        let found = found.map_err(self.cannot_be("read", &self.path))?;
-        Ok(found.unwrap_or_default())
+        files::names(&self.path)
+            .if_there()
+            .map(Option::unwrap_or_default)
+            .map_err(self.cannot_be("read", &self.path))
     }
 
     /// A directory in the form used in files. Bytes of a path that is not UTF-8 are escaped, so that it cannot be

@@ -97,11 +97,13 @@ impl RunCommand<'_, '_> {
     ) -> Result<ToolOutput, ToolError> {
         let output_file = (self.output_files)();
         let mut processes = self.processes.borrow_mut();
-        let ran = processes.run(invocation, patience, &output_file);
-        let ran = ran.map_err(|error| match error {
-            ProcessError::NotStarted { .. } => ToolError::failed(error.to_string()),
-            error => ToolError::Fatal(error.into()),
-        })?;
+        let ran =
+            processes
+                .run(invocation, patience, &output_file)
+                .map_err(|error| match error {
+                    ProcessError::NotStarted { .. } => ToolError::failed(error.to_string()),
+                    error => ToolError::Fatal(error.into()),
+                })?;
         let (text, command, brief, output) = match ran {
             Ran::Ended { status, output } => {
                 let command = match status {

@@ -147,8 +147,11 @@ pub(super) const MOST_LINES: usize = NAMED + 1;
 
 /// Formats line numbers as in `lines 4, 17 and 90`, naming at most ten.
 pub(super) fn at_lines(lines: &[usize]) -> String {
-    let named = lines.iter().take(NAMED);
-    let named: Vec<String> = named.map(|line| grouped(*line as u64)).collect();
+    let named: Vec<String> = lines
+        .iter()
+        .take(NAMED)
+        .map(|line| grouped(*line as u64))
+        .collect();
     match named.as_slice() {
         [line] if lines.len() == 1 => format!("line {line}"),
         [first @ .., last] if lines.len() <= NAMED => {

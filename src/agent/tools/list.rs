@@ -105,8 +105,9 @@ impl ListDirectory<'_> {
         }
         let glob = pattern.map(Glob::parse).transpose()?;
         let walk = walk_of(&self.0, &place);
-        let tree = walk.and_then(|(walk, _)| Tree::new(walk, glob).run());
-        let tree = tree.map_err(|error| unreadable(&shown, &error))?;
+        let tree = walk
+            .and_then(|(walk, _)| Tree::new(walk, glob).run())
+            .map_err(|error| unreadable(&shown, &error))?;
         let count = tree.shown;
         Ok((tree.render(&shown, pattern), Some(count)))
     }
@@ -148,14 +149,15 @@ impl Glob {
             ));
         }
         let glob = GlobBuilder::new(pattern).literal_separator(true).build();
-        let matcher = glob.and_then(|glob| GlobSet::new([glob]));
-        let matcher = matcher.map_err(|error| {
-            format!(
-                "{} is no glob: {}; `*`, `?`, `**`, `[ab]` and `{{a,b}}` are known",
-                quoted(pattern),
-                cut(&error.kind().to_string(), QUOTED_ERROR)
-            )
-        })?;
+        let matcher = glob
+            .and_then(|glob| GlobSet::new([glob]))
+            .map_err(|error| {
+                format!(
+                    "{} is no glob: {}; `*`, `?`, `**`, `[ab]` and `{{a,b}}` are known",
+                    quoted(pattern),
+                    cut(&error.kind().to_string(), QUOTED_ERROR)
+                )
+            })?;
         let depth = if pattern.contains("**") {
             usize::MAX
         } else {

@@ -119,8 +119,8 @@ pub struct RequestApproval<'a>(pub &'a dyn User);
 
 impl Tool for RequestApproval<'_> {
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
-        let answer = self.0.ask(arguments.get("question"))?;
-        let answer = answer.as_deref().map(str::trim);
+        let typed = self.0.ask(arguments.get("question"))?;
+        let answer = typed.as_deref().map(str::trim);
         match answer.map(str::to_lowercase).as_deref() {
             Some("yes" | "y") => Ok(ToolOutput::said("the user says yes")),
             Some("no" | "n") => {

@@ -342,8 +342,13 @@ fn missing(root: &Path, place: &ResolvedPath) -> String {
         Ok(inside) => ResolvedPath::Inside(inside.to_string_lossy().into_owned()),
         Err(_) => ResolvedPath::Outside(parent.to_owned()),
     };
-    let wanted = path.strip_prefix(parent).unwrap_or(&path).iter().next();
-    let wanted = wanted.unwrap_or_default().to_string_lossy();
+    let wanted = path
+        .strip_prefix(parent)
+        .unwrap_or(&path)
+        .iter()
+        .next()
+        .unwrap_or_default()
+        .to_string_lossy();
     let mut names = names_in(parent);
     names.sort_by_cached_key(|name| Reverse(likeness(&wanted, name)));
     let told: Vec<String> = names.iter().take(NAMED).map(|name| quoted(name)).collect();

@@ -127,15 +127,15 @@ impl ReadFile<'_> {
         binary: fn(String) -> Result<String, String>,
     ) -> Result<ToolOutput, ToolError> {
         let ReadAccess { root, outside, .. } = self.0;
-        let place = ResolvedPath::of(root, arguments.get("path"), outside);
-        let place = place.map_err(ToolError::failed)?;
+        let place =
+            ResolvedPath::of(root, arguments.get("path"), outside).map_err(ToolError::failed)?;
         let content = place.read(root, LARGEST)?;
         let brief = match range {
             None => counted(line_count(&content) as u64, "line"),
             Some(range) => format!("lines {range}"),
         };
-        let shown = shown(&place.shown(), content, range, from, binary);
-        let shown = shown.map_err(ToolError::failed)?;
+        let shown =
+            shown(&place.shown(), content, range, from, binary).map_err(ToolError::failed)?;
         Ok(ToolOutput::said(shown).in_brief(brief))
     }
 }

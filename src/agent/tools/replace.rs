@@ -88,8 +88,10 @@ impl Tool for FindAndReplace<'_> {
 
 impl FindAndReplace<'_> {
     fn edited(&self, arguments: &Arguments) -> Result<Edited, ToolError> {
-        let place = self.0.resolve(arguments.get("path"));
-        let place = place.map_err(ToolError::failed)?;
+        let place = self
+            .0
+            .resolve(arguments.get("path"))
+            .map_err(ToolError::failed)?;
         let shown = place.shown();
         let failed = |problem: String| ToolError::failed(format!("{shown}: {problem}"));
         let content = place.read(self.0.read.root, LARGEST)?;
@@ -194,8 +196,11 @@ fn with_lf(text: &str) -> String {
 }
 
 fn ambiguous(text: &str, found: &[usize], words: &PassageWords) -> String {
-    let lines = found.iter().take(MOST_LINES);
-    let lines: Vec<usize> = lines.map(|at| line_of(text.as_bytes(), *at)).collect();
+    let lines: Vec<usize> = found
+        .iter()
+        .take(MOST_LINES)
+        .map(|at| line_of(text.as_bytes(), *at))
+        .collect();
     format!(
         "`{}` is found {} times: {}; {}",
         words.find,
@@ -235,8 +240,12 @@ fn excerpt(change: &Replaced) -> String {
     let from = first.saturating_sub(AROUND).max(1);
     let to = last + AROUND;
     let width = to.to_string().len();
-    let lines = change.text.lines().zip(1..).skip(from - 1);
-    let lines = lines.take_while(|(_, number)| *number <= to);
+    let lines = change
+        .text
+        .lines()
+        .zip(1..)
+        .skip(from - 1)
+        .take_while(|(_, number)| *number <= to);
     let shown = lines.map(|(line, number)| {
         let is_changed = (first..=last).contains(&number);
         let mark = if is_changed { '>' } else { ' ' };

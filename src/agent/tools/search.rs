@@ -181,8 +181,8 @@ impl Matches {
         if content.contains(&0) {
             return;
         }
-        let path = file.shown();
-        let path = path.trim_matches('`');
+        let quoted = file.shown();
+        let path = quoted.trim_matches('`');
         let text = String::from_utf8_lossy(content);
         let lines: Vec<&str> = text.lines().collect();
         let context = self.context.unwrap_or_default();

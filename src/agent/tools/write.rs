@@ -105,10 +105,12 @@ pub(super) fn put(
             files.apply(vec![(path.clone(), EditKind::Write(content))])?
         }
         ResolvedPath::Outside(path) => {
-            let lost = write_outside(path, &content).map_err(|error| {
-                ToolError::failed(format!("{} cannot be written: {error}", place.shown()))
-            })?;
-            let lost = lost.into_iter().map(|lost| format!("it {lost}"));
+            let lost = write_outside(path, &content)
+                .map_err(|error| {
+                    ToolError::failed(format!("{} cannot be written: {error}", place.shown()))
+                })?
+                .into_iter()
+                .map(|lost| format!("it {lost}"));
             lost.chain([NOT_UNDONE.to_owned()]).collect()
         }
     };

@@ -202,8 +202,11 @@ impl<'a, 'r> Unread<'a, 'r> {
         parameters: &[&'static Parameter],
         arguments: &mut Arguments,
     ) -> Result<(), Fault> {
-        let names = parameters.iter().map(|known| format!("`{}`", known.name));
-        let names = names.collect::<Vec<_>>().join(" and ");
+        let names = parameters
+            .iter()
+            .map(|known| format!("`{}`", known.name))
+            .collect::<Vec<_>>()
+            .join(" and ");
         let mut missing = parameters.to_vec();
         let begin = self.fault("");
         while !self.lines.is_empty() {
@@ -212,8 +215,13 @@ impl<'a, 'r> Unread<'a, 'r> {
                 "expected code blocks labelled {names}, and nothing beside them"
             ));
             let block = self.block().ok_or(problem)?;
-            let info = block.opening.fence().map_or("", |fence| fence.info);
-            let info = info.split_whitespace().next().unwrap_or_default();
+            let info = block
+                .opening
+                .fence()
+                .map_or("", |fence| fence.info)
+                .split_whitespace()
+                .next()
+                .unwrap_or_default();
             let named = |text: &str| {
                 let mut missing = missing.iter();
                 missing.position(|known| known.name.eq_ignore_ascii_case(text))

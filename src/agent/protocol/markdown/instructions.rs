@@ -66,8 +66,9 @@ pub fn instructions(tools: &Toolbox<'_>, plain_replies: PlainReplies) -> String 
 fn described(tool: &ToolSpec) -> String {
     let (name, description) = (&tool.name, &tool.description);
     let (paths, others) = shape(tool);
-    let meanings = paths.iter().chain(&others);
-    let meanings: String = meanings
+    let meanings: String = paths
+        .iter()
+        .chain(&others)
         .map(|Parameter { name, meaning, .. }| format!("- `{name}`: {meaning}\n"))
         .collect();
     let input = example(tool);

@@ -114,8 +114,13 @@ impl<'r> ReplyLine<'r> {
     pub fn heading(&self) -> Option<(Name, &'r str)> {
         let found = HEADING.captures(self.text())?;
         let marks = found.name("marks").map_or("", |marks| marks.as_str());
-        let letters = found.get(2).or(found.get(3))?.as_str().chars();
-        let letters: String = letters.filter(char::is_ascii_alphabetic).collect();
+        let letters: String = found
+            .get(2)
+            .or(found.get(3))?
+            .as_str()
+            .chars()
+            .filter(char::is_ascii_alphabetic)
+            .collect();
         let name = match letters.to_ascii_lowercase().as_str() {
             "agentresponse" => Name::Response,
             "thoughts" => Name::Thoughts,
@@ -123,8 +128,10 @@ impl<'r> ReplyLine<'r> {
             "toolchoice" => Name::ToolChoice,
             _ => Name::ToolInput,
         };
-        let rest = self.text().get(found.get(0)?.end()..)?;
-        let rest = rest.trim_start_matches(['*', '_', '`', ' ']);
+        let rest = self
+            .text()
+            .get(found.get(0)?.end()..)?
+            .trim_start_matches(['*', '_', '`', ' ']);
         let value = match rest.strip_prefix(':') {
             None if rest.contains(char::is_alphanumeric) => return None,
             None => "",

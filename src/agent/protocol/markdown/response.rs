@@ -79,14 +79,16 @@ pub fn response<'a, 'r>(
     if above.iter().any(ReplyLine::names_a_tool) {
         return Err(unclear(lines, first));
     }
-    let tool = Sections::of(response).and_then(|sections| sections.tool(tools));
-    let tool = tool.ok().map(|(tool, _)| tool);
+    let tool = Sections::of(response)
+        .and_then(|sections| sections.tool(tools))
+        .ok()
+        .map(|(tool, _)| tool);
     let mut others = 0;
     for (&from, &to) in outside.iter().zip(outside.iter().skip(1)) {
         // Right below a fence, the header may be the first line of a block.
         let is_below_fence = lines.get(to - 1).is_some_and(|line| line.fence().is_some());
-        let draft = draft(lines.get(from..to).unwrap_or_default(), tool, tools);
-        let draft = draft.filter(|_| !is_below_fence);
+        let draft =
+            draft(lines.get(from..to).unwrap_or_default(), tool, tools).filter(|_| !is_below_fence);
         others += draft.ok_or_else(|| unclear(lines, to))?;
     }
     Ok(Some(Response {

@@ -86,8 +86,9 @@ impl<'r> Sections<'r> {
 
     /// Returns the text under `## Thoughts`.
     pub fn thoughts(&self) -> String {
-        let bodies = self.named(Name::Thoughts);
-        let bodies = bodies.map(|section| joined(&section.body).trim().to_owned());
+        let bodies = self
+            .named(Name::Thoughts)
+            .map(|section| joined(&section.body).trim().to_owned());
         bodies.collect::<Vec<_>>().join("\n\n").trim().to_owned()
     }
 

@@ -52,10 +52,10 @@ pub fn spoken(text: &str) -> Result<Vec<ReplyLine<'_>>, Fault> {
         }
         return Ok(lines);
     }
-    let mut begun = ahead
+    let begun = ahead
         .iter()
-        .filter(|line| OPENING.iter().any(|tag| line.raw.starts_with(tag)));
-    let begun = begun.next().map(|line| line.number);
+        .find(|line| OPENING.iter().any(|tag| line.raw.starts_with(tag)))
+        .map(|line| line.number);
     begun.map_or(Ok(lines), |number| Err(endless(number)))
 }
 

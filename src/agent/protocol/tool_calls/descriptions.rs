@@ -55,8 +55,9 @@ fn parameter(parameter: &Parameter) -> String {
 /// An example call with the required arguments only.
 fn example(tool: &ToolSpec, keys: &Keys) -> String {
     let needed = tool.parameters.iter().filter(|known| !known.is_optional);
-    let given = needed.map(|known| (known.name.to_owned(), example_value(known)));
-    let given: Map<String, Value> = given.collect();
+    let given: Map<String, Value> = needed
+        .map(|known| (known.name.to_owned(), example_value(known)))
+        .collect();
     let call = json!({keys.calls: [{keys.tool: tool.name, keys.input: given}]});
     format!("**Example:**\n```json\n{call:#}\n```")
 }

@@ -83,7 +83,10 @@ impl Keys {
 
 /// The schema of an object with exactly these properties.
 pub(super) fn object_schema(properties: &Value) -> Value {
-    let names = properties.as_object().into_iter().flat_map(Map::keys);
-    let names: Vec<&String> = names.collect();
+    let names: Vec<&String> = properties
+        .as_object()
+        .into_iter()
+        .flat_map(Map::keys)
+        .collect();
     json!({"type": "object", "properties": properties, "required": names, "additionalProperties": false})
 }
