@@ -23,16 +23,8 @@ const NOTICE: &str = "<context_truncated>Older messages removed to save space</c
 
 /// Messages kept at the end; each reply counts as one, and so does everything between two replies.
 const KEPT: usize = 20;
-/// Distance below the threshold to reach, as a percentage of the window; otherwise the next result would exceed it
-/// again.
-const ROOM: u64 = 10;
-
-/// The number of [`ways`] that keep these messages whole but for their results, of which the first keeps those too.
-const KEEPING: usize = 2 * SHARES.len() - 1;
-
-/// If that target cannot be reached: the percentage at which to truncate, and the one to reach.
-const CLOSE: (u64, u64) = (95, 90);
-
+/// Messages kept if so many do not fit, by halves.
+const FEWER: [usize; 5] = [10, 5, 2, 1, 0];
 /// Approximate number of characters per token.
 const CHARACTERS: u64 = 4;
 /// Maximum number of tokens for an image.
@@ -57,7 +49,7 @@ impl Meter {
         self.covered.set(self.sent.get() + 1);
     }
 
-    /// Sets the estimate for a conversation that was shortened or resumed; 0 without one.
+    /// Sets the estimate for a conversation that was shortened or resumed; 0 if there is none.
     pub fn estimated(&self, tokens: u64, conversation: &Conversation) {
         self.counted.set(tokens);
         self.covered.set(conversation.history.len());
@@ -82,9 +74,8 @@ impl Meter {
 pub fn tokens_of(history: &[HistoryMessage]) -> u64 {
     let text = |text: &str| text.chars().count() as u64;
     let message = |message: &HistoryMessage| {
-        let calls: u64 = message
-            .calls
-            .iter()
+        let calls = message.calls.iter();
+        let calls: u64 = calls
             .map(|call| text(&call.name) + text(&call.input.to_string()))
             .sum();
         let thoughts = message.parts.iter().map(|part| match part {
@@ -134,53 +125,36 @@ impl Memory for Truncate<'_> {
     ) -> Result<Option<Compressed>, AgentError> {
         let tokens = self.tokens(frame.system, conversation);
         let tried = [tokens / 2, tokens.saturating_sub(1)].into_iter();
-        let mut tried =
-            tried.map(|most| self.truncate(frame.system, &[(usize::MAX, most)], conversation));
+        let mut tried = tried.map(|most| self.truncate(frame.system, most, conversation));
         Ok(tried.find_map(Result::ok))
     }
 }
 
 impl Truncate<'_> {
-    /// Truncates a conversation that has reached the threshold. The last messages are kept wherever they fit below
-    /// it. If what remains is too long for that, the conversation may come closer to the window.
+    /// Truncates a conversation that has reached the threshold until it is below. If that is impossible, the
+    /// conversation may fill the window first, and then comes as close to the threshold as half the way.
     fn keep_below(
         &self,
         system: &[String],
         conversation: &mut Conversation,
     ) -> Result<Option<Compressed>, AgentError> {
-        let mut tokens = self.tokens(system, conversation);
-        let room = self.share(self.threshold.saturating_sub(ROOM));
-        let below = self.share(self.threshold).saturating_sub(1);
-        let keeping = [
-            (1, room),
-            (1, below),
-            (KEEPING, room),
-            (KEEPING, below),
-            (usize::MAX, room),
-        ];
-        let (close, all) = (
-            [(usize::MAX, self.share(CLOSE.1))],
-            [(usize::MAX, self.window)],
-        );
-        for (from, tries) in [
-            (self.threshold, &keeping[..]),
-            (CLOSE.0, &close),
-            (100, &all),
-        ] {
-            if tokens < self.share(from) {
-                return Ok(None);
-            }
-            match self.truncate(system, tries, conversation) {
+        let tokens = self.tokens(system, conversation);
+        let below = (self.window / 100 * self.threshold).saturating_sub(1);
+        if tokens <= below {
+            return Ok(None);
+        }
+        let mut least = tokens;
+        let targets = [below, below.midpoint(self.window), self.window];
+        let tried = if tokens <= self.window { 1 } else { 3 };
+        for most in targets.into_iter().take(tried) {
+            match self.truncate(system, most, conversation) {
                 Ok(compressed) => return Ok(Some(compressed)),
-                Err(least) if from == 100 => tokens = least,
-                Err(_) => {}
+                Err(size) => least = size,
             }
         }
-        Err(AgentError::too_long(tokens, self.window))
-    }
-
-    fn share(&self, percent: u64) -> u64 {
-        self.window / 100 * percent + self.window % 100 * percent / 100
+        let fits = tokens <= self.window;
+        let too_long = || AgentError::too_long(least, self.window);
+        fits.then_some(None).ok_or_else(too_long)
     }
 
     /// The number of tokens in the next prompt: counted if possible, otherwise estimated from its characters.
@@ -191,41 +165,33 @@ impl Truncate<'_> {
         }
     }
 
-    /// Truncates as little as necessary for the next prompt to have at most so many tokens, by each number of the
-    /// mildest ways in `tries` in turn; if that is impossible, returns the smallest size it can have.
+    /// Truncates as little as necessary for the next prompt to have at most so many tokens; if that is impossible,
+    /// returns the smallest size it can have.
     fn truncate(
         &self,
         system: &[String],
-        tries: &[(usize, u64)],
+        most: u64,
         conversation: &mut Conversation,
     ) -> Result<Compressed, u64> {
         let tokens_before = self.tokens(system, conversation);
         let estimated = estimate(system, &sent(conversation)).max(1);
-        // If the vendor counts more tokens than estimated, the same ratio applies to the remaining messages.
-        let counted = |history: &[HistoryMessage]| {
-            let tokens = u128::from(estimate(system, history)) * u128::from(tokens_before);
-            u64::try_from(tokens / u128::from(estimated)).unwrap_or(u64::MAX)
-        };
-        let ways: Vec<_> = ways(&conversation.history)
-            .map(|truncation| {
-                let tokens_after = counted(&view(&conversation.history, &truncation));
-                (truncation, tokens_after)
-            })
-            .collect();
-        let mut found = tries.iter().filter_map(|(first, most)| {
-            let mut mildest = ways.iter().take(*first);
-            mildest.find(|(_, tokens)| tokens <= most)
-        });
-        let Some(&(truncation, tokens_after)) = found.next() else {
-            let sizes = ways.iter().map(|(_, tokens)| *tokens);
-            return Err(sizes.min().unwrap_or(tokens_before).min(tokens_before));
-        };
-        conversation.truncation = Some(truncation);
-        self.meter.estimated(tokens_after, conversation);
-        Ok(Compressed {
-            tokens_before,
-            tokens_after,
-        })
+        let mut least = tokens_before;
+        for truncation in ways(&conversation.history) {
+            let size = estimate(system, &view(&conversation.history, &truncation));
+            // If the vendor counts more tokens than estimated, the same ratio applies to the remaining messages.
+            let tokens = u128::from(size) * u128::from(tokens_before) / u128::from(estimated);
+            let tokens_after = u64::try_from(tokens).unwrap_or(u64::MAX);
+            if tokens_after <= most {
+                conversation.truncation = Some(truncation);
+                self.meter.estimated(tokens_after, conversation);
+                return Ok(Compressed {
+                    tokens_before,
+                    tokens_after,
+                });
+            }
+            least = least.min(tokens_after);
+        }
+        Err(least)
     }
 }
 
@@ -258,16 +224,15 @@ pub fn summarize(
         counts: &TokenCounts::default(),
     };
     let tokens_before = super::size(frame.system, &frame.protocol.render(&sent(conversation)));
-    let compressed = compress
-        .compress(frame, conversation, tokens_before)
-        .map_err(|error| match error {
-            AgentError::NotCompressed { after, .. } => AgentError::NotCompressed {
-                before: tokens_before,
-                after,
-                limit: window,
-            },
-            error => error,
-        })?;
+    let compressed = compress.compress(frame, conversation, tokens_before);
+    let compressed = compressed.map_err(|error| match error {
+        AgentError::NotCompressed { after, .. } => AgentError::NotCompressed {
+            before: tokens_before,
+            after,
+            limit: window,
+        },
+        error => error,
+    })?;
     meter.estimated(compressed.tokens_after, conversation);
     Ok(Compressed {
         tokens_before,
@@ -348,15 +313,11 @@ fn ways(history: &[HistoryMessage]) -> impl Iterator<Item = Truncation> {
         start - usize::from(has_calls && !is_reply)
     };
     let request = history.iter().rposition(is_request).unwrap_or(0);
-    let [whole, shares @ .., least] = SHARES;
-    let (old, all) = (start_of(2), history.len());
-    let shorter = [old, all].into_iter().flat_map(move |end| {
-        let shares = shares.into_iter().chain([least]);
-        shares.map(move |share| (KEPT, share, end))
-    });
-    let fewer = std::iter::successors(Some(KEPT / 2), |kept| (*kept > 0).then_some(kept / 2))
-        .map(move |kept| (kept, least, all));
-    let ways = [(KEPT, whole, old)].into_iter().chain(shorter).chain(fewer);
+    let ends = [start_of(2), history.len()].into_iter();
+    let shorter = ends.flat_map(|end| SHARES.map(|share| (KEPT, share, end)));
+    let [.., least] = SHARES;
+    let fewer = FEWER.map(|kept| (kept, least, history.len()));
+    let ways = shorter.chain(fewer);
     ways.map(move |(kept, share, end)| Truncation {
         from: start_of(kept),
         request,
