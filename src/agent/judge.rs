@@ -11,9 +11,9 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-pub(in crate::agent) use self::table::{AUDITED, AuditedProgram};
+pub(in crate::agent) use self::table::{AUDITED, AuditedProgram, is_whole};
 use self::table::{
-    CHANGES_REPOSITORY, CODE, NEW_SCRIPT, OPTIONS, OVERWRITES, RUNS, has, is_whole, list, rows,
+    CHANGES_REPOSITORY, CODE, NEW_SCRIPT, OPTIONS, OVERWRITES, RUNS, has, list, rows,
 };
 use self::words::{ShellWord, UNCLEAR, is_device};
 

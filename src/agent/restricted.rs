@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use regex::Regex;
 
-use crate::agent::judge::{AUDITED, AuditedProgram};
+use crate::agent::judge::{AUDITED, AuditedProgram, is_whole};
 use crate::agent::tools::command::AllowedCommand;
 use crate::agent::tools::place::{Found, Outside, ResolvedPath, quoted};
 use crate::project::repository::Repository;
@@ -209,7 +209,7 @@ fn checked_words(
     words: &[&str],
     root: &Path,
 ) -> Result<Vec<String>, String> {
-    let allowed = regex(&format!("^(?:{flags_allowed})$"));
+    let is_allowed = |flag: &str| is_whole(flag, flags_allowed);
     let is_git = name.starts_with("git ");
     let (mut flags, mut files, mut paths) = (Vec::new(), Vec::new(), Vec::new());
     let mut words = words.iter().copied();
@@ -220,11 +220,11 @@ fn checked_words(
             files.push(word);
         } else if let Some((_, value)) = takes.iter().find(|(flag, _)| *flag == word) {
             let next = words.next().unwrap_or_default();
-            if next.is_empty() || !allowed.is_match(&format!("{word} {next}")) {
+            if next.is_empty() || !is_allowed(&format!("{word} {next}")) {
                 return Err(format!("{} wants {value} behind it", quoted(word)));
             }
             flags.extend([word, next]);
-        } else if allowed.is_match(word) && !SIGNATURE.is_match(word) {
+        } else if is_allowed(word) && !SIGNATURE.is_match(word) {
             flags.push(word);
         } else {
             return Err(format!("{} is not allowed with {}", quoted(word), name));

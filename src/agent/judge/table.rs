@@ -100,7 +100,7 @@ pub(super) fn has(names: &str, name: &str) -> bool {
 }
 
 /// Reports whether one of the table's patterns matches all of a text.
-pub(super) fn is_whole(text: &str, pattern: &str) -> bool {
+pub(in crate::agent) fn is_whole(text: &str, pattern: &str) -> bool {
     static COMPILED: LazyLock<Mutex<HashMap<String, Regex>>> = LazyLock::new(Mutex::default);
     let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
     let whole = compiled
