@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::model::{Endpoint, EndpointProblem};
 use crate::secret::ApiKey;
@@ -146,7 +147,9 @@ impl Settings {
     /// with the name.
     fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
         match name {
-            "apiUrl" | "apiKey" | "model" => self.set_text(name, &text(value)?)?,
+            "apiUrl" => self.api_url = url(&text(value)?)?,
+            "apiKey" => self.api_key = key(&text(value)?)?,
+            "model" => self.model = model(&text(value)?)?,
             "maxContextTokens" => {
                 self.max_context_tokens = number(value, "tokens", 1024, 1_000_000_000)?;
             }
@@ -167,23 +170,13 @@ impl Settings {
         Ok(())
     }
 
-    /// Sets a text field, with errors as in `set`.
-    fn set_text(&mut self, name: &str, value: &str) -> Result<(), String> {
-        match name {
-            "apiUrl" => self.api_url = url(value)?,
-            "apiKey" => self.api_key = key(value)?,
-            _ => self.model = model(value)?,
-        }
-        Ok(())
-    }
-
     fn override_by(&mut self, environment: &Environment) -> Result<(), SettingsProblem> {
         for (variable, name) in VARIABLES {
             let Some(value) = environment.os(variable) else {
                 continue;
             };
             let value = value.to_str().ok_or_else(|| "is not UTF-8".to_owned());
-            let set = value.and_then(|value| self.set_text(name, value));
+            let set = value.and_then(|value| self.set(name, &Value::from(value).to_string()));
             set.map_err(|reason| SettingsProblem::Variable { variable, reason })?;
         }
         Ok(())
