@@ -51,7 +51,7 @@ fn a_deployment_is_asked_in_azures_form_and_its_replies_are_replayed() {
     let result = run.result();
     assert_eq!(result["attempts"][0].get("served"), None);
     assert_eq!(result["base_urls"]["az"], server.url());
-    assert!(!run.stderr.contains("has answered") && !run.stderr.contains("usual server"));
+    assert!(!run.stderr.contains("` answered") && !run.stderr.contains("usual server"));
     assert!(!run.logged("initial-query.txt").contains(AZURE_KEY));
     std::fs::remove_file(project.path("ok")).unwrap();
     project.run(&["--replay", &run.folder]).exits(0);
@@ -210,7 +210,7 @@ fn what_no_retry_mends_is_told_at_once_in_azures_words() {
             [
                 "ended with `content_filter`",
                 "filtered: violence (high)",
-                "hint: nothing of it was applied",
+                "hint: the reply was not applied",
             ],
         ),
     ] {

@@ -26,7 +26,7 @@ fn a_project_that_does_not_build_costs_nothing() {
     let run = run.says(&[
         "`build.sh` fails on the project as it is: exit code: 7",
         "    100\n    no such thing\n",
-        "hint: mend the project, or build.sh; all of its output is in `logs/baseline-build.txt`",
+        "hint: fix the project, or build.sh; all of its output is in `logs/baseline-build.txt`",
     ]);
     assert!(!run.stderr.contains("    1\n"));
     assert!(server.requests().is_empty() && project.runs().is_empty());

@@ -208,7 +208,7 @@ fn flags_that_choose_nothing_are_refused() {
         (
             &["--context", "4k", "--include", "none"],
             2,
-            "`none` names nothing that git tracks",
+            "`none` names no tracked file",
         ),
         (&["--context", "4k", "--cc"], 2, "--context"),
     ] {

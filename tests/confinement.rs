@@ -127,7 +127,7 @@ fn a_build_cannot_change_what_git_runs() {
         .with(&server)
         .build("echo ../evil > .git/commondir");
     let run = project.run(&[]).exits(6);
-    run.says(&["/.git/commondir` was made, moved or replaced"]);
+    run.says(&["/.git/commondir` was created, moved or replaced"]);
 }
 
 #[test]
@@ -378,7 +378,7 @@ fn a_build_that_carries_off_the_keys_of_a_project_within_ends_the_run() {
     project
         .run(&[])
         .exits(6)
-        .says(&["a/b/agent-config` was made, moved or replaced"]);
+        .says(&["a/b/agent-config` was created, moved or replaced"]);
     assert_eq!(server.requests().len(), 1, "there was no second build");
 }
 

@@ -297,7 +297,7 @@ fn without_parts_it_is_refused_and_told_what_they_cost_and_a_dry_run_names_them(
     let project = large().with(&server);
     let calls = "5 calls, which cost $0.0";
     project.run(&["--cc"]).exits(3).says(&[
-        "the prompt does not fit into the window of `gemini-2.5-pro`",
+        "the prompt does not fit the context window of `gemini-2.5-pro`",
         &format!("hint: `--parts` reads it by parts, in {calls}"),
         "; or leave files out of the rollup",
     ]);
@@ -323,7 +323,7 @@ fn without_parts_it_is_refused_and_told_what_they_cost_and_a_dry_run_names_them(
     project
         .run(&["--cc", "--parts", "--max-cost", &format!("{}", least * 0.9)])
         .exits(3)
-        .says(&["a report by parts would pass `--max-cost` $0.0", calls]);
+        .says(&["a report by parts would exceed `--max-cost` $0.0", calls]);
     project.run(&["--parts"]).exits(2);
     assert!(server.requests().is_empty() && project.runs().is_empty());
 }

@@ -115,7 +115,7 @@ fn every_fault_is_listed_and_nothing_is_applied() {
         "line 14: `hidden.rs`: the file was not shown",
         "line 20: `gone.rs`: the file does not exist",
         "line 26: `build.sh`: this file is protected",
-        "hint: nothing of the reply was applied",
+        "hint: the reply was not applied",
     ]);
     assert_eq!(project.tree(), before);
 }
@@ -174,9 +174,9 @@ fn a_reply_that_lacks_its_end_is_incomplete_though_the_model_stopped() {
         let before = project.tree();
         let run = edits(&project, &["--reask", "1"]).exits(4);
         let run = run.says(&[
-            "the model's reply is not whole: ",
+            "the model's reply is incomplete: ",
             why,
-            "hint: nothing of it was applied",
+            "hint: the reply was not applied",
         ]);
         assert_eq!(project.tree(), before);
         assert_eq!(server.requests().len(), 1);

@@ -392,7 +392,7 @@ fn a_report_is_gone_on_with_only_on_what_it_sent() {
     project
         .run(&arguments)
         .exits(3)
-        .says(&["is not that on the disk"]);
+        .says(&["differs from the files on disk"]);
     let change = ModelServer::gemini(&["nothing"]);
     let project = project.with(&change).build("exit 0");
     project.run(&["--allow-stale"]).exits(0);
@@ -400,7 +400,7 @@ fn a_report_is_gone_on_with_only_on_what_it_sent() {
     project
         .run(&other)
         .exits(3)
-        .says(&["is no run that asked for a report"]);
+        .says(&["is not a run that asked for a report"]);
 }
 
 #[test]

@@ -78,7 +78,7 @@ fn an_answer_that_trickles_is_given_up_after_the_time_out() {
     fails(
         Answer::Trickle(whole.into_bytes()),
         &["--timeout", "3s"],
-        "no whole answer within 3s",
+        "did not finish its answer within 3s",
     );
 }
 

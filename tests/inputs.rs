@@ -77,7 +77,7 @@ fn a_stale_rollup_is_not_sent_and_every_file_is_named() {
         );
     for arguments in [&[][..], &["--cc"], &["--dry-run"], &["--require-fresh"]] {
         let run = project.run(arguments).exits(3).says(&[
-            "the code base in `agent-config/codeRollup.txt` is not that on the disk",
+            "the code base in `agent-config/codeRollup.txt` differs from the files on disk",
             "`src/main.rs` has changed",
             "`--rollup`",
             "`code-commit rollup`",
@@ -137,7 +137,7 @@ fn a_file_that_changes_while_the_model_is_at_work_is_not_replaced() {
         let server = ModelServer::start([meanwhile(&project, "src/main.rs", change, REPLACES)]);
         let project = project.with(&server);
         let run = project.run(&[]).exits(5).says(&[
-            "nothing of the reply was applied: changed while the model was at work: `src/main.rs`",
+            "the reply was not applied: changed while the model was at work: `src/main.rs`",
             "`code-commit --resume RUN`",
             "`--allow-stale`",
         ]);
@@ -322,7 +322,7 @@ fn a_rollup_of_another_form_is_used_as_it_is_and_the_run_says_so() {
     project
         .run(&["--require-fresh"])
         .exits(3)
-        .says(&["there is no file in `agent-config/codeRollup.txt`"]);
+        .says(&["`agent-config/codeRollup.txt` has no file after"]);
     let run = project
         .run(&[])
         .exits(0)

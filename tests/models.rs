@@ -249,7 +249,7 @@ fn a_silent_model_is_given_up_after_the_time_out() {
     let (run, _) = fails(
         vec![silence],
         &["--timeout", "1s"],
-        &["no whole answer within 1s", "--timeout"],
+        &["did not finish its answer within 1s", "--timeout"],
     );
     assert!(run.result()["seconds"].as_f64().unwrap() < 20.0);
 }
@@ -260,7 +260,7 @@ fn a_wait_longer_than_the_time_out_is_not_begun() {
     fails(
         vec![answer],
         &["--timeout", "60s"],
-        &["the next try would come in 1h"],
+        &["the next try would be in 1h"],
     );
 }
 
@@ -308,7 +308,7 @@ fn the_last_failure_is_told_when_there_is_no_time_for_another_try() {
         &["--timeout", "1s"],
         &[
             "`503` `UNAVAILABLE`: overloaded",
-            "the next try would come in",
+            "the next try would be in",
         ],
     );
     assert!(

@@ -147,7 +147,7 @@ fn whatever_a_server_does_there_is_an_answer_or_an_error_long_before_the_time_li
     let (silence, _hears) = Answer::silence();
     let head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n";
     let not_there = "no Ollama server answers at";
-    let no_ollama = "does not tell its models as an Ollama server does";
+    let no_ollama = "does not list its models as an Ollama server does";
     for (answer, told) in [
         (silence, not_there),
         (
@@ -347,7 +347,7 @@ fn a_prompt_that_is_too_long_is_not_sent() {
         format!("--- src/main.rs ---\n{}", "let value = 1;\n".repeat(700)),
     );
     project.run(&["--allow-stale"]).exits(3).says(&[
-        "the prompt does not fit into the window of `local`",
+        "the prompt does not fit the context window of `local`",
         "of 3,072",
         "`numCtx`",
     ]);

@@ -195,7 +195,7 @@ fn every_kind_of_run_gets_a_page() {
     let page = page_of(&project, &run);
     assert!(
         page.contains("The reply was rejected")
-            && page.contains("Nothing of this reply was applied.")
+            && page.contains("This reply was not applied.")
             && page.matches("line 1: `../a`").count() > 1
     );
     assert!(page.contains("^^^../a"), "the reply tells why");

@@ -177,7 +177,7 @@ fn init_says_whether_the_build_that_it_has_written_passes() {
         run.stdout
     );
     assert!(run.stdout.contains("SyntaxError"), "{}", run.stdout);
-    let failed = "mend the project or build.sh: it was made for *.py, and fails on the project as it is (exit code: 1)\n";
+    let failed = "fix the project or build.sh: it was made for *.py, and fails on the project as it is (exit code: 1)\n";
     assert!(run.stdout.contains(failed), "{}", run.stdout);
     // What is there already is the user's: it is not run.
     let again = project.run(&["init", "--output-format", "json"]).exits(0);
@@ -273,7 +273,7 @@ fn rollup_takes_what_git_tracks_and_leaves_out_what_nobody_should_send() {
         project
             .run(&["rollup", wrong])
             .exits(2)
-            .says(&[&format!("`{wrong}` names nothing that git tracks")]);
+            .says(&[&format!("`{wrong}` names no tracked file")]);
     }
 }
 

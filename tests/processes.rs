@@ -213,7 +213,7 @@ fn a_command_that_takes_long_goes_on_in_the_background() {
     // It stays readable, and a second end changes nothing.
     assert_eq!(processes.kill(&id).unwrap().output, output);
     let unknown = processes.read("proc_x").unwrap_err().to_string();
-    assert!(unknown.ends_with(&format!("known are {id}")), "{unknown}");
+    assert!(unknown.ends_with(&format!("known: {id}")), "{unknown}");
 }
 
 #[test]
@@ -405,7 +405,7 @@ fn a_key_file_may_be_saved_between_commands() {
     let id = place.start(&mut processes, "sleep 600");
     save(&config, "newer secret");
     let said = refused(&mut processes);
-    assert!(said.contains("config.json` was made, moved"), "{said}");
+    assert!(said.contains("config.json` was created, moved"), "{said}");
     processes.kill(&id).unwrap();
     assert_eq!(place.run(&mut processes, &line).1.trim(), "0");
 }
@@ -729,7 +729,7 @@ fn the_tools_tell_how_commands_stand() {
     let Err(ToolError::Failed(why)) = failed else {
         panic!("{failed:?}");
     };
-    assert!(why.message.ends_with(&format!("known are {id}")), "{why}");
+    assert!(why.message.ends_with(&format!("known: {id}")), "{why}");
     run(&tool, &arguments("command", "sleep 600"));
     let second = processes.borrow_mut().list()[1].id.clone();
     let said = run(&kill, &arguments("process", &second));

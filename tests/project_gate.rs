@@ -210,7 +210,7 @@ fn what_is_staged_is_not_clean() {
         &project,
         &[
             "git cannot say what is staged: git is not installed",
-            "hint: see that `git diff --cached` works",
+            "hint: make `git diff --cached` work",
         ],
     );
 }

@@ -123,7 +123,7 @@ fn what_looks_like_a_credential_is_not_sent() {
             "what looks like credentials would be sent:",
             "`agent-config/query.txt`, line 1: an API key of this project",
             "`agent-config/codeRollup.txt`, line 5 (`src/b.rs`, line 2): a GitHub token",
-            "hint: take them out, or send them all the same by `--allow-secrets`",
+            "hint: remove them, or pass `--allow-secrets`",
         ]);
         assert!(!refused.stderr.contains("ghp_") && !refused.stderr.contains(GEMINI_KEY));
     }

@@ -129,7 +129,7 @@ fn a_run_that_goes_further_than_the_recording_says_so() {
     again
         .run(&["--replay", "recorded"])
         .exits(4)
-        .says(&["the recorded run holds no `repair-query-1-response.json`"]);
+        .says(&["the recorded run has no `repair-query-1-response.json`"]);
 }
 
 #[test]

@@ -15,7 +15,7 @@ fn rejected(prepare: impl FnOnce(TestProject) -> TestProject, reply: &str, expec
         .run(&[])
         .exits(5)
         .says(expected)
-        .says(&["hint: nothing of the reply was applied"]);
+        .says(&["hint: the reply was not applied"]);
     assert_eq!(project.tree(), before, "{reply}");
     assert_eq!(run.logged("initial-query-response.txt"), reply);
     assert_eq!(run.result()["exit"]["code"], 5);

@@ -131,7 +131,7 @@ fn a_damaged_index_is_told_by_name() {
         .exits(3)
         .says(&["gemini-key.txt", "/.git/index`"]);
     let run = project.run(&["--rollup", "--require-clean"]).exits(3);
-    let hints = run.stderr.matches("hint: mend the repository");
+    let hints = run.stderr.matches("hint: fix the repository");
     assert_eq!(hints.count(), 1, "{}", run.stderr);
 }
 

@@ -257,7 +257,7 @@ fn what_cannot_be_resumed_says_why() {
     let report = project.run(&["--cc"]).exits(0);
     resume(&project, &report, &[])
         .exits(3)
-        .says(&["is no run that asked for a change"]);
+        .says(&["is not a run that asked for a change"]);
     project
         .run(&["--resume", "nowhere"])
         .exits(2)

@@ -84,8 +84,8 @@ fn a_build_that_moves_what_is_hidden_ends_the_run() {
         .variable("PARENT", parent.path().to_str().unwrap())
         .build(build);
     project.run(&[]).exits(6).says(&[
-        "was made, moved or replaced while the run went on",
-        "hint: see who",
+        "was created, moved or replaced during the run",
+        "hint: find out what",
     ]);
     assert_eq!(server.requests().len(), 1, "there was no second build");
 }
@@ -109,7 +109,7 @@ fn in_a_strict_sandbox_git_hooks_cannot_be_made_anywhere() {
         .file("store/config", "");
     run(separate, "! echo evil > store/config", 0);
     // Where git's folder is a link or not there, nothing can be put over it: it is noticed.
-    let said = ["`", "/.git` was made, moved or replaced"];
+    let said = ["`", "/.git` was created, moved or replaced"];
     run(TestProject::new(), "mkdir .git", 6).says(&said);
     run(TestProject::new(), "mkdir -p new/.git/hooks", 6).says(&said);
     let linked = TestProject::new().file("store/config", "");

@@ -105,7 +105,7 @@ fn a_prompt_that_cannot_fit_is_not_sent_and_its_parts_are_told() {
             r#"{"models": {"gemini-2.5-pro": {"contextWindow": 9000}}}"#,
         );
     let run = project.run(&[]).exits(3).says(&[
-        "the prompt does not fit into the window of `gemini-2.5-pro`: about 1",
+        "the prompt does not fit the context window of `gemini-2.5-pro`: about 1",
         "% of 9,000",
         "  codebase",
         "  big.rs",
@@ -154,7 +154,7 @@ fn a_rollup_that_is_not_the_disks_is_told_and_sent_only_where_that_is_allowed() 
             "agent-config/codeRollup.txt",
             format!("{FRESH}--- gone.rs ---\n"),
         );
-    let said = "the code base in `agent-config/codeRollup.txt` is not that on the disk: `src/main.rs` has changed, `gone.rs` is not there";
+    let said = "the code base in `agent-config/codeRollup.txt` differs from the files on disk: `src/main.rs` has changed, `gone.rs` is not there";
     let run = project.run(&["--allow-stale"]).exits(0).says(&[said]);
     assert!(run.result()["warnings"][0].as_str().unwrap().contains(said));
     for arguments in [&[][..], &["--require-fresh"]] {
@@ -171,7 +171,7 @@ fn a_call_that_would_pass_the_money_is_not_made() {
     let server = ModelServer::start([]);
     let project = TestProject::new().with(&server);
     project.run(&["--max-cost", "0.01"]).exits(3).says(&[
-        "the first call would pass `--max-cost` $0.010",
+        "the first call would exceed `--max-cost` $0.010",
         "raise `--max-cost`",
     ]);
     project
@@ -251,7 +251,7 @@ fn a_repair_that_does_not_fit_is_not_sent() {
         )
         .build("seq 5000; exit 1");
     project.run(&[]).exits(1).says(&[
-        "the next prompt does not fit into the window of `gemini-2.5-pro`",
+        "the next prompt does not fit the context window of `gemini-2.5-pro`",
         "and the window has 2,000",
     ]);
     assert_eq!(server.requests().len(), 1);
@@ -273,5 +273,5 @@ fn a_rollup_that_names_no_file_is_not_fresh() {
     project
         .run(&["--require-fresh"])
         .exits(3)
-        .says(&["there is no file in `agent-config/codeRollup.txt`"]);
+        .says(&["`agent-config/codeRollup.txt` has no file after"]);
 }

@@ -49,7 +49,7 @@ fn another_model_is_a_warning_once_and_priced_by_its_own_price() {
     let (run, project) = answered(answers, &[]);
     let run = run
         .exits(0)
-        .says(&["`gemini-2.5-pro` was asked, and `gemini-3.8-flash` has answered"]);
+        .says(&["`gemini-2.5-pro` was asked, but `gemini-3.8-flash` answered"]);
     let result = run.result();
     assert_eq!(result["warnings"].as_array().unwrap().len(), 1, "{result}");
     for attempt in result["attempts"].as_array().unwrap() {
@@ -105,7 +105,7 @@ fn where_the_model_is_required_another_ones_reply_is_none() {
     let (run, project) = answered(vec![by("gemini-3.8-flash", WRITE)], &["--require-model"]);
     let run = run
         .exits(4)
-        .says(&["`gemini-2.5-pro` was asked, and `gemini-3.8-flash` has answered"]);
+        .says(&["`gemini-2.5-pro` was asked, but `gemini-3.8-flash` answered"]);
     assert!(!project.path("a").exists());
     let result = run.result();
     assert_eq!(result["exit"]["name"], "model-failed");
@@ -127,7 +127,7 @@ fn a_local_servers_entry_keeps_its_price_whatever_the_server_calls_the_model() {
     let project = TestProject::new().file("agent-config/models.json", entry);
     let run = project.run(&["--model", "local"]).exits(0);
     assert_eq!(run.result()["cost"].as_f64(), Some(0.0));
-    assert!(warnings(&run).contains("`gpt-5-test` has answered"));
+    assert!(warnings(&run).contains("`gpt-5-test` answered"));
 }
 
 #[test]

@@ -192,7 +192,7 @@ fn an_unknown_model_is_told_which_are_known() {
     project
         .run(&["--model", "gpt-6"])
         .exits(2)
-        .says(&["there is no model `gpt-6`: known are gemini-2.5-pro, gpt-5, local"]);
+        .says(&["there is no model `gpt-6`; known: gemini-2.5-pro, gpt-5, local"]);
 }
 
 #[test]

@@ -20,7 +20,7 @@ pub enum AgentError {
     #[error("nothing went well {} in a row; the last reply was not understood: {fault}", counted((*.tries).into(), "time"))]
     #[diagnostic(
         code("reply-rejected"),
-        help("another model may keep to the form better; the replies are in the run's folder")
+        help("another model may keep to the format better; the replies are in the run's folder")
     )]
     NotUnderstood {
         /// The number of failures, including the last.
@@ -46,9 +46,7 @@ pub enum AgentError {
     #[error("the audit has failed {}; the last one says: {feedback}", counted((*.audits).into(), "time"))]
     #[diagnostic(
         code("audit-failed"),
-        help(
-            "read the audit's findings; `--resume` with a further request goes on with the session"
-        )
+        help("read the audit's findings, and go on by `--resume` with a further request")
     )]
     AuditFailed {
         /// The number of audits, including the last.
@@ -60,9 +58,7 @@ pub enum AgentError {
     #[error("the loop limit is reached: {} to the model", counted((*.0).into(), "call"))]
     #[diagnostic(
         code("loop-limit"),
-        help(
-            "`--resume` goes on with the session; `maxLoops` in the configuration sets the limit"
-        )
+        help("`--resume` goes on with the session; the setting `maxLoops` is the limit")
     )]
     LoopLimit(u32),
     /// The conversation is too long, and summarizing it would not shorten it.
@@ -73,7 +69,7 @@ pub enum AgentError {
     #[diagnostic(
         code("model-failed/window"),
         help(
-            "the session is kept as it is: give `maxContextTokens` in the configuration a larger value, if the model takes that, or begin a new session"
+            "the session is unchanged: raise `maxContextTokens` in the configuration if the model allows it, or begin a new session"
         )
     )]
     NotCompressed {
@@ -127,9 +123,7 @@ pub enum AgentError {
     #[error("step {step} has failed: {reason}")]
     #[diagnostic(
         code("step-failed"),
-        help(
-            "read the step's replies in the run's folder; edit the plan, and `--resume` goes on with it"
-        )
+        help("read the step's replies in the run's folder, edit the plan, and `--resume`")
     )]
     StepFailed {
         /// The step's number.
@@ -141,9 +135,7 @@ pub enum AgentError {
     #[error("the iteration limit is reached: {} came back, and the work was not signed off", counted((*.0).into(), "review"))]
     #[diagnostic(
         code("iteration-limit"),
-        help(
-            "read the last review's log; run again from the last branch, or finish the work by hand"
-        )
+        help("read the last review's log; run again from the last branch, or finish by hand")
     )]
     IterationLimit(u32),
     /// An agent on a branch did not finish in time.
@@ -151,7 +143,7 @@ pub enum AgentError {
     #[diagnostic(
         code("branch-timeout"),
         help(
-            "the agent may still be at work: look at the branch; `MCP_POLL_TIMEOUT_SECONDS` sets how long one may take"
+            "the agent may still be at work: look at the branch, or raise `MCP_POLL_TIMEOUT_SECONDS`"
         )
     )]
     BranchTimeout {
@@ -166,9 +158,7 @@ pub enum AgentError {
     #[error("the work was not published: {0}")]
     #[diagnostic(
         code("publish-failed"),
-        help(
-            "publish the last branch by hand, or run again from it; see that `GITHUB_TOKEN` may push"
-        )
+        help("let `GITHUB_TOKEN` push, and run again from the last branch, or publish it by hand")
     )]
     PublishFailed(String),
     /// The work was not published, since no review has passed it: this is missing.
@@ -234,9 +224,7 @@ fn more_money(over: &OverBudget) -> &'static str {
             "give the model that answers an entry with a `price` in `agent-config/models.json`; `--resume` goes \
              on with the session"
         }
-        OverBudget::TooLittle { .. } => {
-            "give it more with `--max-cost`; `--resume` goes on with the session"
-        }
+        OverBudget::TooLittle { .. } => "raise `--max-cost`; `--resume` goes on with the session",
     }
 }
 

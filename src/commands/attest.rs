@@ -93,7 +93,7 @@ pub(crate) enum StatementError {
         differences: Vec<String>,
     },
     /// The signature does not hold.
-    #[error("the signature does not hold: {0}")]
+    #[error("the signature is invalid: {0}")]
     #[diagnostic(
         code("not-proven"),
         help(

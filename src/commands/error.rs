@@ -69,9 +69,7 @@ pub(crate) enum CommandError {
     #[error("the reply is rejected: it has no edits, and `--require-edits` was given")]
     #[diagnostic(
         code("reply-rejected/no-edits"),
-        help(
-            "see in the run's folder what the model says, and say in the query what is to change"
-        )
+        help("read the model's reply in the run's folder, and say in the query what to change")
     )]
     NoEdits,
     /// The change has warnings that the user denies.
@@ -81,9 +79,7 @@ pub(crate) enum CommandError {
     )]
     #[diagnostic(
         code("warnings-denied"),
-        help(
-            "look at them; if the change is right, run without `--deny-warnings`, or name fewer codes"
-        )
+        help("if the change is right, run without `--deny-warnings`, or name fewer codes")
     )]
     WarningsDenied {
         /// The warnings; at least one.
@@ -156,10 +152,8 @@ pub(crate) enum CommandError {
     #[diagnostic(code("usage"), help("name a model without it by `--model`"))]
     SearchInPart,
     /// A search is asked for where edits of the resumed run are on the disk.
-    #[error(
-        "`--strategy search` begins from the files as they were, and the run's edits are on disk"
-    )]
-    #[diagnostic(code("usage"), help("take them back first by `code-commit undo`"))]
+    #[error("`--strategy search` needs the original files, but the run's edits are on disk")]
+    #[diagnostic(code("usage"), help("run `code-commit undo` first"))]
     SearchOnEdits,
     /// Flags for several attempts do not go with others.
     #[error("{0}")]
@@ -179,7 +173,10 @@ pub(crate) enum CommandError {
     },
     /// Too few of a model's replies have the required form.
     #[error("{percent} % of the replies are of the form, and {at_least} % are wanted")]
-    #[diagnostic(code("unreliable"), help("another model may keep to the form better"))]
+    #[diagnostic(
+        code("unreliable"),
+        help("another model may keep to the format better")
+    )]
     Unreliable {
         /// The percentage of replies that do.
         percent: u8,
@@ -187,12 +184,10 @@ pub(crate) enum CommandError {
         at_least: u8,
     },
     /// No request was given, and there is no earlier one to resume.
-    #[error("nothing is asked for")]
+    #[error("there is no task")]
     #[diagnostic(
         code("usage"),
-        help(
-            "give a task with `-p`, or resume an unfinished session with `--resume` or `--session`"
-        )
+        help("give a task with `-p`, or resume an unfinished session (`--resume`, `--session`)")
     )]
     NothingAsked,
     /// The request is a command of the screen; the rest of it, which may contain a key, is not shown.
@@ -207,7 +202,7 @@ pub(crate) enum CommandError {
     #[error("this run may not change the project's files")]
     NoWorktree,
     /// A tool's arguments are not a JSON object.
-    #[error("the arguments of a tool are a JSON object: {0}")]
+    #[error("a tool's arguments must be a JSON object: {0}")]
     #[diagnostic(code("usage"), help("write them like `'{{\"name\": \"value\"}}'`"))]
     ToolArguments(String),
 }

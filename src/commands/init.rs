@@ -131,7 +131,7 @@ fn next_steps(
             format!("check build.sh: it was made for {sign}, and passes on the project as it is")
         }
         Some((sign, FirstBuild { status, .. })) => format!(
-            "mend the project or build.sh: it was made for {sign}, and fails on the project as it is ({status})"
+            "fix the project or build.sh: it was made for {sign}, and fails on the project as it is ({status})"
         ),
         // The kind of project is unknown.
         None if files.contains(&(BUILD_SCRIPT, WRITTEN)) => {

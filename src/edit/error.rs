@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use crate::sys::files::PathError;
 
 /// The hint if the error itself states what happened to the project.
-const AGAIN: &str = "mend the cause and run again";
+const AGAIN: &str = "fix the cause and run again";
 /// The hint if the tree still needs recovery.
-const RECOVER: &str = "mend the cause, and run `code-commit recover`";
+const RECOVER: &str = "fix the cause, and run `code-commit recover`";
 
 /// Errors from applying a reply.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
@@ -18,7 +18,7 @@ pub enum ApplyError {
     #[diagnostic(help("{AGAIN}"))]
     RolledBack(PathError),
     /// A step failed, and so did reverting the others.
-    #[error("{error}; and not everything could be put back: {obstacle}")]
+    #[error("{error}; and not everything could be restored: {obstacle}")]
     #[diagnostic(help("{RECOVER}"))]
     NotRolledBack {
         /// The original error.
@@ -44,7 +44,7 @@ pub enum RecoverError {
     #[diagnostic(
         code("/changed-meanwhile/never"),
         help(
-            "put right what is named, by hand: keep the version you want under its own name, and move the other away; then run `code-commit recover`"
+            "resolve each by hand: keep the version you want under its own name, and move the other away; then run `code-commit recover`"
         )
     )]
     Changed(Vec<String>),
@@ -55,7 +55,7 @@ pub enum RecoverError {
     /// An error on the journal itself.
     #[error(transparent)]
     #[diagnostic(help(
-        "mend the cause: the journal tells how to undo what was cut short. If no run wrote it, remove it"
+        "fix the cause: the journal is needed to undo the interrupted run. If no run wrote it, remove it"
     ))]
     Journal(#[from] JournalError),
 }

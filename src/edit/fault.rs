@@ -291,7 +291,7 @@ pub struct Allowances {
     pub form: bool,
 }
 
-/// A rejected reply with all its faults; nothing of it was applied.
+/// A rejected reply with all its faults; nothing was applied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
 #[error("the reply is rejected for {}{}", counted(.faults.len() as u64, "fault"), lines(.faults))]
 pub struct Rejection {

@@ -25,9 +25,7 @@ pub enum UndoError {
     #[error("files were changed after the run: {}", .0.join("; "))]
     #[diagnostic(
         code("/changed-meanwhile/never"),
-        help(
-            "nothing was undone; keep your changes elsewhere, put these files back by hand, and undo again"
-        )
+        help("nothing was undone; save your changes, restore these files by hand, and undo again")
     )]
     Changed(Vec<String>),
     /// A file could not be examined.

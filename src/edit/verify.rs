@@ -107,7 +107,7 @@ impl VerifiedEdits {
 }
 
 /// The hint for a rejected reply.
-pub(crate) const REJECTED: &str = "nothing of the reply was applied; run again, or say in the query what it got wrong; \
+pub(crate) const REJECTED: &str = "the reply was not applied; run again, or say in the query what it got wrong; \
     `--reask N` asks again by itself";
 
 /// Errors from verifying a reply.

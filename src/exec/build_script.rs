@@ -80,9 +80,7 @@ pub enum ScriptProblem {
     NoShebang,
     /// The first line ends with a carriage return, which becomes part of the interpreter's name.
     #[error("the `#!` line of `build.sh` ends with CRLF")]
-    #[diagnostic(help(
-        "save it with LF line endings, for example by `sed -i 's/\\r$//' build.sh`"
-    ))]
+    #[diagnostic(help("save it with LF line endings: `sed -i 's/\\r$//' build.sh`"))]
     CrlfShebang,
     /// The interpreter does not exist or is not executable.
     #[error("the interpreter of `build.sh`, `{0}`, is no program on this machine")]

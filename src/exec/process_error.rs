@@ -9,14 +9,14 @@ use crate::sys::interrupt::Interrupted;
 /// Hint for when no process can be started.
 pub(super) const NO_PROCESS: &str = "see that the machine can start another process";
 /// Hint for when a file cannot be written.
-pub(super) const NO_ROOM: &str = "see that the disk has room and the directory is writable";
+pub(super) const NO_ROOM: &str = "check that the disk has room and the directory is writable";
 
 /// Errors from running a command.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum ProcessError {
     /// The program could not be started.
     #[error("cannot start `{program}`: {source}")]
-    #[diagnostic(help("name a program that is there"))]
+    #[diagnostic(help("name an existing program"))]
     NotStarted {
         /// Name of the program or the shell.
         program: String,
@@ -29,9 +29,7 @@ pub enum ProcessError {
     NoSupervisor,
     /// Processes left running could not be found, because `/proc` belongs to another container.
     #[error("no command can be run: `/proc` does not show this container's processes")]
-    #[diagnostic(help(
-        "mount `/proc` in the container, as `unshare --mount-proc` does, or let bubblewrap work"
-    ))]
+    #[diagnostic(help("mount `/proc` (`unshare --mount-proc`), or make bubblewrap work"))]
     ForeignProc,
     /// The supervisor could not be started.
     #[error("cannot run a command: {0}")]
@@ -58,7 +56,7 @@ pub enum ProcessError {
 
 /// Error for a name that no background process has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no background process `{id}`: {}", listed(.known))]
+#[error("there is no background process `{id}`; {}", listed(.known))]
 pub struct NoSuchProcess {
     /// The requested name.
     pub id: String,
@@ -68,9 +66,9 @@ pub struct NoSuchProcess {
 
 fn listed(ids: &[String]) -> String {
     if ids.is_empty() {
-        "there is none; those of a session that was cut short have ended with it".to_owned()
+        "none is running; those of an interrupted session have ended with it".to_owned()
     } else {
-        format!("known are {}", ids.join(", "))
+        format!("known: {}", ids.join(", "))
     }
 }
 
@@ -87,11 +85,11 @@ mod tests {
         };
         assert_eq!(
             error(&["proc_a", "proc_b"]),
-            "there is no background process `proc_x`: known are proc_a, proc_b"
+            "there is no background process `proc_x`; known: proc_a, proc_b"
         );
         assert_eq!(
             error(&[]),
-            "there is no background process `proc_x`: there is none; those of a session that was cut short have ended with it"
+            "there is no background process `proc_x`; none is running; those of an interrupted session have ended with it"
         );
     }
 }

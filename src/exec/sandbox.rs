@@ -79,7 +79,7 @@ pub enum SandboxMode {
 }
 
 /// Hint for when sandboxing fails.
-const MEND: &str = "mend the cause, or use `--sandbox off`";
+const MEND: &str = "fix the cause, or use `--sandbox off`";
 
 /// Errors from sandboxing a command.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
@@ -93,10 +93,10 @@ pub enum SandboxProblem {
     #[diagnostic(code("/sandbox"), help("{MEND}"))]
     Unusable(String),
     /// A watched path has changed, so that a hidden or protected file may now be elsewhere.
-    #[error("`{}` was made, moved or replaced while the run went on", .0.display())]
+    #[error("`{}` was created, moved or replaced during the run", .0.display())]
     #[diagnostic(
         code("/sandbox"),
-        help("see who did that, build.sh or a command perhaps, and put it back as it was")
+        help("find out what did that, perhaps build.sh or a command, and restore it")
     )]
     Moved(PathBuf),
     /// Another I/O error.

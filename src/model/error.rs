@@ -148,11 +148,11 @@ pub enum ModelError {
     #[error("the call to `{host}` failed: {reason}")]
     Protocol { host: String, reason: String },
     /// The time limit for the call, all retries included, has passed.
-    #[error("the model gave no whole answer within {}", human_duration(*.0))]
+    #[error("the model did not finish its answer within {}", human_duration(*.0))]
     TimedOut(Duration),
     /// The next try would come after the time limit for the call.
     #[error(
-        "{error}; the next try would come in {}, when the time for the call is over",
+        "{error}; the next try would be in {}, after the call's time limit",
         human_duration(*.wait)
     )]
     NoTimeLeft {
@@ -201,7 +201,7 @@ pub enum ModelError {
     #[error("the model's answer has no text (it ended with `{finish}`)")]
     Empty { finish: String, spent: Box<Spent> },
     /// The reply did not end normally.
-    #[error("the model's reply is not whole: it ended with `{finish}`{}", detail(.message.as_deref()))]
+    #[error("the model's reply is incomplete: it ended with `{finish}`{}", detail(.message.as_deref()))]
     CutShort {
         /// The vendor's finish reason.
         finish: String,
@@ -213,7 +213,7 @@ pub enum ModelError {
         spent: Box<Spent>,
     },
     /// The reply is a list of edits that, by its own words, has not come to its end.
-    #[error("the model's reply is not whole: {why}")]
+    #[error("the model's reply is incomplete: {why}")]
     Incomplete {
         /// The missing part.
         why: String,
@@ -223,7 +223,7 @@ pub enum ModelError {
         spent: Box<Spent>,
     },
     /// A model other than the requested one answered, which the user does not allow.
-    #[error("`{asked}` was asked, and `{served}` has answered")]
+    #[error("`{asked}` was asked, but `{served}` answered")]
     OtherModel {
         /// The requested model, by the vendor's name.
         asked: String,
@@ -248,7 +248,7 @@ pub enum ModelError {
         reason: String,
     },
     /// The recorded run does not contain this reply.
-    #[error("the recorded run holds no `{0}`")]
+    #[error("the recorded run has no `{0}`")]
     NotRecorded(String),
     /// A recorded reply cannot be read.
     #[error("cannot read `{}`: {source}", .path.display())]

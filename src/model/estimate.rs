@@ -187,10 +187,7 @@ pub enum OverBudget {
         "the next call may cost more than is left: {spent} of {limit} is spent, and the prompt alone has about \
          {prompt_tokens} tokens"
     )]
-    #[diagnostic(
-        code("build-failed/budget"),
-        help("give it more with `--max-cost`, and run again")
-    )]
+    #[diagnostic(code("build-failed/budget"), help("raise `--max-cost`, and run again"))]
     TooLittle {
         /// The cost of the run so far.
         spent: Usd,

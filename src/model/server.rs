@@ -83,13 +83,11 @@ pub enum ServerProblem {
     #[error("no Ollama server answers at `{url}`: {reason}")]
     #[diagnostic(
         code("/network"),
-        help(
-            "start it with `ollama serve`; a server elsewhere is named by `OLLAMA_HOST`, or by `baseUrl` in the model's entry"
-        )
+        help("start it with `ollama serve`, or set `OLLAMA_HOST` or the entry's `baseUrl`")
     )]
     NotThere { url: String, reason: String },
     /// The server is not Ollama, or refuses to answer.
-    #[error("what answers at `{url}` does not tell its models as an Ollama server does: {reason}")]
+    #[error("what answers at `{url}` does not list its models as an Ollama server does: {reason}")]
     #[diagnostic(
         code("/settings"),
         help(

@@ -69,7 +69,7 @@ pub struct TableProblem {
 
 /// The error if neither a rule nor a default selects a model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no model is selected for `{}`: known are {known}", .task.word())]
+#[error("no model is selected for `{}`; known: {known}", .task.word())]
 pub struct Unselected {
     /// The task without a model.
     pub task: TaskType,
@@ -386,7 +386,7 @@ impl ModelTable {
         match self.named(fallback) {
             _ if fallback == name => Err(format!("`{name}` cannot be its own `fallback`")),
             None => Err(format!(
-                "there is no model `{shown}` for the `fallback` of `{name}`: known are {}",
+                "there is no model `{shown}` for the `fallback` of `{name}`; known: {}",
                 self.names()
             )),
             Some(spec) if spec.fallback.is_some() => Err(format!(
@@ -407,7 +407,7 @@ impl ModelTable {
             Some(successor) => {
                 format!("the model `{shown}` is retired: `{successor}` is its successor")
             }
-            None => format!("there is no model `{shown}`: known are {}", self.names()),
+            None => format!("there is no model `{shown}`; known: {}", self.names()),
         };
         Err(at.problem(rule, reason))
     }

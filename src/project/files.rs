@@ -100,11 +100,11 @@ pub enum ProjectProblem {
     NotUtf8 { path: String, offset: usize },
     /// The query is blank.
     #[error("`agent-config/query.txt` is empty")]
-    #[diagnostic(help("write what is to be done into it"))]
+    #[diagnostic(help("describe the task in it"))]
     EmptyQuery,
     /// The query is still the example.
     #[error("`agent-config/query.txt` is still the example that `code-commit init` wrote")]
-    #[diagnostic(help("write what is to be done into it"))]
+    #[diagnostic(help("describe the task in it"))]
     ExampleQuery,
     /// A key file does not contain a valid key.
     #[error("the key in `{path}` {problem}")]
@@ -144,10 +144,10 @@ pub enum ProjectProblem {
 /// Returns a hint on how to create a missing file.
 fn to_make(path: &str) -> String {
     match path.rsplit('/').next() {
-        Some("query.txt") => format!("write what is to be done into `{path}`, or say it by `-m`"),
+        Some("query.txt") => format!("describe the task in `{path}`, or pass it with `-m`"),
         Some("codeRollup.txt") => format!(
             "run `./codeRollup.sh` or `code-commit rollup`, which write `{path}`, \
-             or let the run roll up by `--rollup`"
+             or pass `--rollup`"
         ),
         _ => format!("put the API key into `{path}`"),
     }

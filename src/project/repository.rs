@@ -16,8 +16,8 @@ use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
 use crate::sys::text::regex;
 
 /// Hint for a repository that cannot be read.
-pub(crate) const MEND_REPOSITORY: &str = "mend the repository: `git status` must work in it; where git speaks of \
-    dubious ownership, its way out is `git config --global --add safe.directory DIR`";
+pub(crate) const MEND_REPOSITORY: &str = "fix the repository: `git status` must work in it; if git reports dubious \
+    ownership, run `git config --global --add safe.directory DIR`";
 
 /// Name of a repository's folder or file in its work tree.
 pub const DOT_GIT: &str = ".git";

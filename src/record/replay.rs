@@ -32,10 +32,7 @@ pub struct Recording {
 pub enum RecordingProblem {
     /// The folder does not exist.
     #[error("there is no recorded run at `{}`", .0.display())]
-    #[diagnostic(
-        code("usage"),
-        help("name a folder below `logs`, by its path or its name")
-    )]
+    #[diagnostic(code("usage"), help("name a folder in `logs` by its path or its name"))]
     Missing(PathBuf),
     /// The run was not made by `orchestrate`.
     #[error("the recorded run `{}` is no orchestration", .0.display())]

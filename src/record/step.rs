@@ -136,7 +136,7 @@ pub struct Step {
     /// True if the reply's edits were already on disk.
     #[serde(rename = "on_disk", default, skip_serializing_if = "is_default")]
     pub is_on_disk: bool,
-    /// The reason that nothing of the reply was applied, with all of its mistakes.
+    /// The reason that the reply was not applied, with all of its mistakes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rejected: Option<String>,
     /// The files that the reply changed.

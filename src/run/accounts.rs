@@ -82,15 +82,15 @@ pub enum NoAccount {
     #[error("a provider is {}", Provider::alternatives(Provider::with_keys()))]
     NoProvider,
     /// No account in the file has that name.
-    #[error("there is no account of that name: {}", listed(.known))]
+    #[error("there is no account of that name; {}", listed(.known))]
     Unknown { known: Vec<String> },
 }
 
 fn listed(names: &[String]) -> String {
     if names.is_empty() {
-        return "there is none at all".to_owned();
+        return "there are none".to_owned();
     }
-    format!("known are {}", names.join(", "))
+    format!("known: {}", names.join(", "))
 }
 
 /// Checks that a string may name an account.

@@ -85,10 +85,10 @@ pub enum NoCodeBase {
     #[diagnostic(transparent)]
     NoIndex(IndexProblem),
     /// A path given by the user leads out of the project, or git tracks nothing there.
-    #[error("`{}` names nothing that git tracks", .0.display())]
+    #[error("`{}` names no tracked file", .0.display())]
     #[diagnostic(
         code("usage"),
-        help("name files that git tracks, or directories with such: `git add` adds new ones")
+        help("name tracked files or their directories; `git add` adds new ones")
     )]
     NotTracked(PathBuf),
     /// Files are chosen, but all are sent.
@@ -102,7 +102,7 @@ pub enum NoCodeBase {
     #[error("there is nothing to roll up; {0} left out")]
     #[diagnostic(
         code("not-ready"),
-        help("`git add` files of text, or name other paths; a rollup that was there is as it was")
+        help("`git add` text files, or name other paths; an existing rollup was left as it is")
     )]
     Empty(String),
 }

@@ -124,16 +124,14 @@ pub enum NoKey {
     )]
     #[diagnostic(
         code("/no-key"),
-        help(
-            "put the key into the model's key file in `agent-config`, or into the vendor's variable"
-        )
+        help("put the key into the model's key file in `agent-config` or the vendor's variable")
     )]
     ByCommand(String),
     /// The account's command does not print a key.
-    #[error("`{program}`, which is to print the key of the account `{account}`, {reason}")]
+    #[error("`{program}`, which should print the key of the account `{account}`, {reason}")]
     #[diagnostic(
         code("/no-key"),
-        help("see that the command works by itself; or {}", ways(variable))
+        help("check that the command works by itself; or {}", ways(variable))
     )]
     Command {
         /// The account.

@@ -33,9 +33,7 @@ pub struct NotSandboxed(pub SandboxProblem);
 #[error("what looks like credentials would be sent:{}", listed(.0.iter().map(Finding::to_string)))]
 #[diagnostic(
     code("/credentials-found"),
-    help(
-        "take them out, or send them all the same by `--allow-secrets` (which leaves this project's own keys out)"
-    )
+    help("remove them, or pass `--allow-secrets` (the project's own keys are never sent)")
 )]
 pub struct SecretsFound(pub Vec<Finding>);
 
@@ -57,9 +55,7 @@ pub enum NotClean {
     #[error("git cannot say what is staged: {0}")]
     #[diagnostic(
         code("/not-clean"),
-        help(
-            "see that `git diff --cached` works in the project, or run without `--require-clean`"
-        )
+        help("make `git diff --cached` work in the project, or run without `--require-clean`")
     )]
     NoGit(String),
 }

@@ -12,7 +12,7 @@ pub enum BaselineProblem {
     #[error("`build.sh` fails on the project as it is: {status}{end}")]
     #[diagnostic(
         code("/baseline"),
-        help("mend the project, or build.sh; all of its output is in `{LOGS}/{BASELINE}`")
+        help("fix the project, or build.sh; all of its output is in `{LOGS}/{BASELINE}`")
     )]
     Fails { status: String, end: String },
     /// The build changes the files that it is judged by.
@@ -20,7 +20,7 @@ pub enum BaselineProblem {
     #[diagnostic(
         code("/baseline"),
         help(
-            "put them back, and let build.sh leave them as they are; all of its output is in `{LOGS}/{BASELINE}`"
+            "restore them, and let build.sh leave them alone; its output is in `{LOGS}/{BASELINE}`"
         )
     )]
     ChangesGate(String),
@@ -30,7 +30,7 @@ pub enum BaselineProblem {
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum ResumeProblem {
     /// The run asked for something else.
-    #[error("`{0}` is no run that asked for {1}")]
+    #[error("`{0}` is not a run that asked for {1}")]
     #[diagnostic(code("/usage"), help("`code-commit log` lists the runs"))]
     OtherWorkflow(String, &'static str),
     /// The run sent something else than would be sent now.
@@ -69,7 +69,7 @@ pub enum ResumeProblem {
 /// A prompt does not fit the model's context window.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 #[error(
-    "the next prompt does not fit into the window of `{model}`: about {} tokens, and the window has {}",
+    "the next prompt does not fit the context window of `{model}`: about {} tokens, and the window has {}",
     grouped(*.prompt_tokens),
     grouped(*.window)
 )]
@@ -90,7 +90,7 @@ pub struct DoesNotFit {
 
 /// The requested model is not in the table.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
-#[error("there is no model `{name}`: known are {known}")]
+#[error("there is no model `{name}`; known: {known}")]
 #[diagnostic(code("usage"), help("`code-commit models{}", ways_to(name)))]
 pub struct UnknownModel {
     /// The requested name.

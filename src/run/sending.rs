@@ -23,25 +23,21 @@ const NAMED: usize = 100;
 #[derive(Debug, Clone, PartialEq, thiserror::Error, miette::Diagnostic)]
 pub enum SendingProblem {
     /// The rollup does not match the disk.
-    #[error("the code base in `agent-config/codeRollup.txt` is not that on the disk: {0}")]
+    #[error("the code base in `agent-config/codeRollup.txt` differs from the files on disk: {0}")]
     #[diagnostic(
         code("/stale"),
-        help(
-            "let the run roll up by `--rollup`, or do so with `code-commit rollup` or `./codeRollup.sh`; `--allow-stale` sends it as it is"
-        )
+        help("roll up with `--rollup` or `code-commit rollup`; `--allow-stale` sends it as it is")
     )]
     Stale(String),
     /// The rollup cannot be compared with the disk.
-    #[error(
-        "there is no file in `agent-config/codeRollup.txt`, behind a line like `--- src/main.rs ---`"
-    )]
+    #[error("`agent-config/codeRollup.txt` has no file after a line like `--- src/main.rs ---`")]
     #[diagnostic(
         code("/stale"),
         help("roll up again, with `code-commit rollup` or `./codeRollup.sh`")
     )]
     NoFiles,
     /// The prompt exceeds the model's context window.
-    #[error("the prompt does not fit into the window of `{model}`: {}{}", share(.size, *.window), breakdown(.size, .files))]
+    #[error("the prompt does not fit the context window of `{model}`: {}{}", share(.size, *.window), breakdown(.size, .files))]
     #[diagnostic(
         code("/window"),
         help(
@@ -64,12 +60,10 @@ pub enum SendingProblem {
         parts: Option<PartsEstimate>,
     },
     /// The first call, or all of a report by parts, may exceed the cost limit.
-    #[error("{calls} would pass `--max-cost` {limit}: {why}")]
+    #[error("{calls} would exceed `--max-cost` {limit}: {why}")]
     #[diagnostic(
         code("/budget"),
-        help(
-            "raise `--max-cost`, or leave files out of the rollup; `--dry-run` shows what costs how much"
-        )
+        help("raise `--max-cost`, or leave files out of the rollup; `--dry-run` shows the costs")
     )]
     TooExpensive {
         calls: &'static str,
@@ -77,7 +71,7 @@ pub enum SendingProblem {
         why: String,
     },
     /// A cost limit is set, but the model has no price.
-    #[error("`--max-cost` cannot be kept: the price of `{model}` is not known")]
+    #[error("`--max-cost` cannot be enforced: the price of `{model}` is not known")]
     #[diagnostic(
         code("/budget"),
         help("give `{model}` a `price` in `agent-config/models.json`; a local one costs 0")

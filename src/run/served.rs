@@ -42,7 +42,7 @@ impl Served {
             None => "not known, and neither is the cost".to_owned(),
         };
         format!(
-            "`{asked}` was asked, and `{}` has answered; the price for a million tokens is {price}",
+            "`{asked}` was asked, but `{}` answered; the price for a million tokens is {price}",
             self.name
         )
     }

@@ -24,7 +24,7 @@ const LARGEST: u64 = 128 * MIB;
 
 /// The files of a reply that were changed while the model was at work.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
-#[error("nothing of the reply was applied: changed while the model was at work: {}", listed(.files))]
+#[error("the reply was not applied: changed while the model was at work: {}", listed(.files))]
 #[diagnostic(
     code("reply-rejected/changed-meanwhile"),
     help("the reply is kept in the run's folder: {}", if *is_attempt { REPLAYED } else { RESUMED })

@@ -56,9 +56,7 @@ pub enum Brought {
 #[error("nothing was applied: changed while the run went on: {}", shown::listed(.changed))]
 #[diagnostic(
     code("/changed-meanwhile/never"),
-    help(
-        "your files are as they are; the run's version is `{folder}/{UNAPPLIED}`, which `git apply` takes"
-    )
+    help("your files are unchanged; `git apply` takes the run's `{folder}/{UNAPPLIED}`")
 )]
 struct ProjectChanged {
     changed: Vec<String>,

@@ -42,7 +42,7 @@ impl PathError {
             _ if self.action == "read" => "make it readable",
             // An error that this program raised itself.
             io::ErrorKind::Other => "name another path, or move what is there out of the way",
-            _ => "see that the disk has room and the directory is writable",
+            _ => "check that the disk has room and the directory is writable",
         }
     }
 

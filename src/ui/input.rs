@@ -69,8 +69,7 @@ impl Typed {
 }
 
 /// The hint for input that is not usable as a prompt.
-const AS_TEXT: &str =
-    "say what is to be done as text; `-`, in place of the text, reads standard input";
+const AS_TEXT: &str = "pass the task as text, or `-` to read standard input";
 
 /// Errors from reading input.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
@@ -88,15 +87,11 @@ pub enum InputError {
     #[diagnostic(code("usage"), help("{AS_TEXT}"))]
     NotUtf8(usize),
     /// The line of this number is too long.
-    #[error(
-        "line {0} of the input has more than {LINE_LIMIT} bytes: split it, or put it into a file"
-    )]
+    #[error("line {0} of the input exceeds {LINE_LIMIT} bytes: split it, or put it into a file")]
     #[diagnostic(code("usage"), help("{AS_TEXT}"))]
     LineTooLong(usize),
     /// The prompt is too long.
-    #[error(
-        "the prompt has more than {PROMPT_LIMIT} bytes: put its contents into files and name those"
-    )]
+    #[error("the prompt exceeds {PROMPT_LIMIT} bytes: put its contents into files and name those")]
     #[diagnostic(code("usage"), help("{AS_TEXT}"))]
     TooLong,
     /// The prompt is blank.

@@ -141,7 +141,7 @@ fn a_reply_that_is_empty_or_cut_short_is_asked_for_again() {
     agent
         .work("go")
         .exits(0)
-        .says(&["has no text", "is not whole"]);
+        .says(&["has no text", "is incomplete"]);
     assert!(told(&server, 1).contains("has no text"));
 
     let server = ModelServer::start([streamed(""), streamed("")]);

@@ -22,7 +22,7 @@ fn what_no_task_has_left_in_the_place_of_its_folder_is_not_touched() {
     for task in [change("precious"), gone, change("file")] {
         fleet.tasks(&[change("new"), task.clone()]);
         let id = task["id"].as_str().unwrap();
-        let told = format!("/{id}` is there already");
+        let told = format!("/{id}` already exists");
         for words in [&["task", "tasks.jsonl", "1"][..], &["run", "tasks.jsonl"]] {
             let words = [words, &["--out", "."]].concat();
             let theirs = || {
@@ -148,7 +148,7 @@ fn a_limit_that_calls_have_used_up_that_were_cut_off_is_told_with_the_way_out() 
         fleet.task("0").exits(1).says(&[
             "the `max_cost` of the task `a` is $0.20, of which $0.",
             "for calls that were cut off",
-            "a larger `max_cost` in its line",
+            "raise its `max_cost`",
         ]);
     }
     assert_eq!(server.requests().len(), 1);

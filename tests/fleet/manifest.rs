@@ -274,7 +274,7 @@ fn a_check_says_what_the_start_will_say() {
         told.stdout.contains("a: not ready: ")
             && told
                 .stdout
-                .contains("the first call would pass `--max-cost`")
+                .contains("the first call would exceed `--max-cost`")
             && told.stdout.contains("r: likely $0."),
         "{}",
         told.stdout

@@ -276,7 +276,7 @@ fn keys_and_models_of_the_directory_are_lent_to_a_clone_and_taken_back() {
     let keyed = json!({"model": "own", "env_key": "TEAM_KEY"});
     fleet.tasks(&[with(change("b"), &keyed)]);
     let told = fleet.task("0").exits(3);
-    told.says(&["the model `own` takes no key from the environment"]);
+    told.says(&["the model `own` takes no key from a variable"]);
 }
 
 fn failed() -> Answer {

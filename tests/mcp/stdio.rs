@@ -40,7 +40,7 @@ fn a_program_is_asked_through_its_pipes() {
 #[test]
 fn a_program_that_does_not_speak_is_told_with_its_last_words() {
     let project = TestProject::new();
-    let doubt = "whether the call was begun is not known";
+    let doubt = "the call may have begun";
     for (server, said) in [
         (
             server("echo oh no >&2; exec >&-; sleep 0.2"),

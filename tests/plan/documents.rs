@@ -137,7 +137,7 @@ fn a_document_is_a_file_of_the_project() {
     ] {
         plan.run(&["--plan-file", path, "-p", "x"])
             .exits(2)
-            .says(&["is no file of the project", "hint: "]);
+            .says(&["is not a file of the project", "hint: "]);
     }
     assert!(plan.sessions().is_empty());
     assert_eq!(queries(&server), 0);
@@ -316,7 +316,7 @@ fn a_file_that_is_no_plan_does_not_become_one() {
     let plan = plan.with_file("notes.md", "# Notes\nfirst\n");
     plan.run(&["--plan-file", "notes.md", "-p", "Look"])
         .exits(2)
-        .says(&["`notes.md` is there, and is no plan"]);
+        .says(&["`notes.md` exists, but is not a plan"]);
     assert_eq!(plan.project.read("notes.md"), "# Notes\nfirst\n");
     assert_eq!(queries(&server), 0);
 }

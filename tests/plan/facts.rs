@@ -393,7 +393,7 @@ fn a_server_that_is_gone_leaves_the_programs_own_entry() {
         assert!(document.contains("**Status:** in_progress\n"), "{document}");
         // It says the same, and is not written twice.
         let run = plan.run(&["--resume", "-p", ""]).exits(4);
-        run.says(&["hint: the server did not accept", "`contextWindow` in"]);
+        run.says(&["hint: the server rejected", "`contextWindow` in"]);
         assert_eq!(plan.document().matches("Not summed up").count(), 1);
         plan.run(&["--resume", "-p", ""]).exits(0);
         let document = plan.document();

@@ -203,7 +203,7 @@ fn sessions_that_cannot_be_gone_on_with_are_told_with_the_way_out() {
     // All is done.
     plan.run(&["--resume", "-p", ""])
         .exits(2)
-        .says(&["nothing is asked for"]);
+        .says(&["there is no task"]);
     assert_eq!(queries(&server), whole().len());
 
     let id = plan.session()["id"].as_str().unwrap().to_owned();

@@ -38,7 +38,7 @@ pub enum McpAddressProblem {
     #[diagnostic(code("usage"), help("escape them by `%` and two digits"))]
     Query(String),
     /// The command is invalid.
-    #[error("`{0}` is no command: a quote is not closed, or there is nothing")]
+    #[error("`{0}` is not a command: it is empty, or a quote is not closed")]
     #[diagnostic(code("usage"), help("write it like `stdio:npx some-server --flag`"))]
     Command(String),
 }

@@ -87,7 +87,7 @@ pub enum McpError {
     #[error("{0}")]
     Tool(String),
     /// A call failed that the server may have begun and that must not be repeated.
-    #[error("{0}; whether the call was begun is not known, so it was not tried again")]
+    #[error("{0}; the call may have begun, so it was not tried again")]
     Doubtful(#[source] Box<McpError>),
     /// The server's program cannot be started, or has ended.
     #[error("the MCP server `{program}` {reason}{}", behind(.output))]
@@ -165,12 +165,12 @@ impl Diagnostic for McpError {
             Self::Server(_) | Self::Tool(_) => {
                 "`code-commit mcp tools` shows what the server's tools take"
             }
-            Self::Doubtful(_) => "see on the server whether it was begun",
+            Self::Doubtful(_) => "check on the server whether it has begun",
             Self::Program { was_started, .. } => program_hint(*was_started),
             Self::NotRecorded { .. } => {
                 "the run was cut short there, or was made by another version of the program"
             }
-            Self::Replayed { .. } => "the recorded run has ended so, too",
+            Self::Replayed { .. } => "the recorded run ended the same way",
         }))
     }
 }
@@ -400,7 +400,7 @@ fn not_recorded(asked: &str, recorded: Option<&str>) -> String {
         None => format!("the recorded run's `mcp.jsonl` ends before {asked} is answered"),
         Some(recorded) => {
             format!(
-                "by its `mcp.jsonl`, the recorded run asked for {recorded} here, not for {asked}"
+                "according to its `mcp.jsonl`, the recorded run asked for {recorded} here, not for {asked}"
             )
         }
     }

@@ -154,7 +154,7 @@ fn a_call_is_done_again_where_it_may_be() {
             vec![at_once(perhaps())],
             Repeat::UnlessBegun,
             1,
-            "not known",
+            "may have begun",
         ),
         (
             vec![Err(Failed::answered(reset()))],

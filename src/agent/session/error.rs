@@ -11,7 +11,7 @@ use crate::sys::file_lock::holder_words;
 pub enum SessionError {
     /// The session does not exist.
     #[error("there is no session `{id}`")]
-    #[diagnostic(code("usage"), help("`{}` shows those that there are", home.list_command))]
+    #[diagnostic(code("usage"), help("`{}` lists them", home.list_command))]
     Missing {
         /// The id.
         id: String,
@@ -60,7 +60,7 @@ pub enum SessionError {
     },
     /// The session's file or folder is damaged.
     #[error("`{}` is damaged: {mistake}", .path.display())]
-    #[diagnostic(code("not-ready"), help("mend it there, or remove `{}` and start anew", path.display()))]
+    #[diagnostic(code("not-ready"), help("fix it there, or remove `{}` and start anew", path.display()))]
     Damaged {
         /// The file or the folder that holds the session.
         path: PathBuf,
@@ -80,7 +80,7 @@ pub enum SessionError {
     },
     /// A file cannot be read, written or removed.
     #[error("`{}` cannot be {what}: {source}", .path.display())]
-    #[diagnostic(help("let `{}` be {what}, or set `{}` to a directory where that is possible", path.display(), home.variable))]
+    #[diagnostic(help("let `{}` be {what}, or set `{}` to a writable directory", path.display(), home.variable))]
     Io {
         /// `read` or `written`.
         what: &'static str,

@@ -13,7 +13,7 @@ use crate::ui::tui::attachment::ImageProblem;
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum ChatError {
     /// The requested model is not in the table.
-    #[error("there is no model `{name}`: known are {known}")]
+    #[error("there is no model `{name}`; known: {known}")]
     #[diagnostic(
         code("usage"),
         help("`/model` lists them; `models.json` in `~/.agent` adds others")
@@ -37,18 +37,14 @@ pub enum ChatError {
         successor: &'static str,
     },
     /// The model's entry selects a form of tool calls other than the native one.
-    #[error(
-        "the model `{0}` has no native tool calls, by the `tools` of its entry, and `chat` makes no others"
-    )]
+    #[error("`chat` needs native tool calls, and the entry of `{0}` has other `tools`")]
     #[diagnostic(
         code("usage"),
-        help(
-            "choose another model, or write `\"tools\": \"native\"` into its entry in `models.json`"
-        )
+        help("choose another model, or set `\"tools\": \"native\"` in its `models.json` entry")
     )]
     NoNativeTools(String),
     /// The vendor has no service tiers.
-    #[error("`--tier` is not for {0}'s models: they are served in one tier")]
+    #[error("`--tier` does not apply to {0}'s models, which have one tier")]
     #[diagnostic(code("usage"), help("leave it out"))]
     NoTiers(&'static str),
     /// The account does not exist.
@@ -66,23 +62,17 @@ pub enum ChatError {
     )]
     NotAKey(#[from] KeyProblem),
     /// The command line contains an argument, which may be a key.
-    #[error(
-        "`chat login` takes no key as an argument: other processes and the shell's history would have it"
-    )]
+    #[error("`chat login` takes no key as an argument, since others could see it there")]
     #[diagnostic(
         code("usage"),
-        help(
-            "give it on standard input, or type it unseen where `code-commit chat login` asks for it"
-        )
+        help("pass it on standard input, or type it when `code-commit chat login` asks for it")
     )]
     KeyAsArgument,
     /// The vendor rejects the key.
-    #[error("the key is refused: {0}")]
+    #[error("the key was rejected: {0}")]
     #[diagnostic(
         code("model-failed/key-rejected"),
-        help(
-            "nothing was stored; see that the key is whole, and made for the server that is asked"
-        )
+        help("nothing was stored; check that the key is complete, and that it is for this server")
     )]
     KeyRefused(String),
     /// Calls of the agent were refused because no user was present to allow them.
@@ -97,13 +87,11 @@ pub enum ChatError {
     #[error("there is no command `/{0}`")]
     #[diagnostic(
         code("usage"),
-        help(
-            "`.agent/commands/NAME.md` and `~/.agent/commands/NAME.md` are commands of one's own"
-        )
+        help("`.agent/commands/NAME.md` and `~/.agent/commands/NAME.md` define custom commands")
     )]
     UnknownCommand(String),
     /// A user-defined command needs something that is not allowed.
-    #[error("`/{name}` is not carried out: {problem}")]
+    #[error("`/{name}` was not run: {problem}")]
     #[diagnostic(
         code("not-permitted"),
         help(
@@ -120,9 +108,7 @@ pub enum ChatError {
     #[error("`chat` needs a terminal: {0}")]
     #[diagnostic(
         code("not-ready"),
-        help(
-            "`code-commit chat --plain` talks by lines; `code-commit chat -p TEXT` answers one request"
-        )
+        help("`chat --plain` talks by lines; `chat -p TEXT` answers one request")
     )]
     NoTerminal(&'static str),
 }
@@ -136,7 +122,7 @@ pub(crate) fn hint_in_chat(error: &Error) -> Option<String> {
             "a request takes no more calls: `--resume` goes on with the session and another one"
         }
         Some(AgentError::NotCompressed { .. }) => {
-            "the session is kept as it is: `/clear` begins a new one"
+            "the session is unchanged: `/clear` begins a new one"
         }
         Some(AgentError::OverBudget(OverBudget::Unpriced { .. })) => {
             "give the model an entry with a `price` in `models.json` in `~/.agent`; `--resume` goes on with the session"

@@ -465,7 +465,7 @@ impl Chat<'_, '_> {
         match attach::expand(self.place, Some(self.user), name, argument)? {
             Ok(asked) => self.work_on(talk, &asked).map(drop),
             Err(problem) => {
-                let said = format!("`/{name}` is not carried out: {problem}");
+                let said = format!("`/{name}` was not run: {problem}");
                 say(talk.context, self.user, &said);
                 Ok(())
             }

@@ -58,9 +58,7 @@ pub enum FleetError {
     #[error("the branches `{branch}` are not made:{}", .problems.iter().map(|problem| format!("\n  {problem}")).collect::<String>())]
     #[diagnostic(
         code("not-ready"),
-        help(
-            "do what the problems say; or take single changes by `git fetch DIR/ID/branch.bundle code-commit/ID`"
-        )
+        help("fix these, or take single changes: `git fetch DIR/ID/branch.bundle code-commit/ID`")
     )]
     Unpublished {
         /// The name of the branches.
@@ -95,7 +93,7 @@ pub enum FleetError {
         folder: PathBuf,
     },
     /// Something is in the task's place that no task of the campaign has left there.
-    #[error("`{}` is there already, and is no folder of a task: the ledger beside it does not know `{id}`", .folder.display())]
+    #[error("`{}` already exists, and is not a task's folder: the ledger beside it does not know `{id}`", .folder.display())]
     #[diagnostic(
         code("not-ready/settings"),
         help("name another `--out`, best a new directory, or give the task another id")
@@ -121,13 +119,11 @@ pub enum FleetError {
     },
     /// The model of a task with a key of its own takes none from a variable.
     #[error(
-        "the model `{model}` takes no key from the environment, but the task `{id}` has an `env_key`"
+        "the model `{model}` takes no key from a variable, but the task `{id}` has an `env_key`"
     )]
     #[diagnostic(
         code("not-ready/settings"),
-        help(
-            "leave `env_key` out: a model at a server of its own has a `keyFile` in `agent-config/models.json`"
-        )
+        help("leave `env_key` out: the model's `keyFile` is in `agent-config/models.json`")
     )]
     NoKeyVariable {
         /// The task's id.
@@ -194,10 +190,7 @@ pub enum FleetError {
     #[error(
         "the task `{id}` is not begun: it may cost {needed}, and {spent} of {limit} is spent or reserved"
     )]
-    #[diagnostic(
-        code("over-budget"),
-        help("give more with `--max-cost`, and start again")
-    )]
+    #[diagnostic(code("over-budget"), help("raise `--max-cost`, and start again"))]
     OverBudget {
         /// The task's id.
         id: String,
@@ -211,13 +204,11 @@ pub enum FleetError {
     /// The task's `max_cost` is exhausted.
     #[error(
         "the `max_cost` of the task `{id}` is {limit}, of which {spent} is booked, {cut_off} of that for calls that were cut \
-        off: the rest pays for no other call"
+        off: the rest does not cover another call"
     )]
     #[diagnostic(
         code("over-budget"),
-        help(
-            "give it a larger `max_cost` in its line, and start again: a call that was cut off counts with the most that it can have cost"
-        )
+        help("raise its `max_cost`: a call that was cut off counts at its highest possible cost")
     )]
     UsedUp {
         /// The task's id.
@@ -263,7 +254,7 @@ pub enum FleetError {
     #[diagnostic(
         code("step-failed"),
         help(
-            "see `result.json` and `report.html` in their folders; another start tries those with exit code 4 or 6 again"
+            "see their `result.json` and `report.html`; the next start retries exit codes 4 and 6"
         )
     )]
     Failed {

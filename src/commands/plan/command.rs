@@ -171,7 +171,7 @@ fn in_session(
 fn advice(error: &Error) -> Option<String> {
     match AgentError::of(error) {
         Some(AgentError::Model(error)) if error.is_bad_request() => Some(
-            "the server did not accept the request: often it is too large for the model, whose `contextWindow` in \
+            "the server rejected the request: often it is too large for the model, whose `contextWindow` in \
              `agent-config/models.json` may be less"
                 .to_owned(),
         ),

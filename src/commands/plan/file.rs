@@ -39,13 +39,13 @@ pub struct PlanFile<'p> {
 pub enum PlanFileError {
     /// The file cannot be read or written.
     #[error(transparent)]
-    #[diagnostic(help("the document is as it was: let it be read and written, and `--resume`"))]
+    #[diagnostic(help("make the document readable and writable, then `--resume`"))]
     File(#[from] PathError),
     /// The content is not a plan.
     #[error("`{}`: {source}", .path.display())]
     #[diagnostic(
         code("not-ready"),
-        help("mend the document, and `--resume` goes on with it")
+        help("fix the document, and `--resume` goes on with it")
     )]
     Unreadable {
         /// The file.
@@ -59,7 +59,7 @@ pub enum PlanFileError {
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub(crate) enum NoPlanFile {
     /// The path leads out of the project, into a reserved directory, or to a link or a directory.
-    #[error("`{}` is no file of the project", .0.display())]
+    #[error("`{}` is not a file of the project", .0.display())]
     #[diagnostic(code("usage"), help("{ANOTHER}"))]
     Outside(PathBuf),
     /// The session already has another plan file.
@@ -75,13 +75,13 @@ pub(crate) enum NoPlanFile {
         known: PathBuf,
     },
     /// The file exists and is not a plan.
-    #[error("`{}` is there, and is no plan: it has no heading of one, like `## Goal`", .0.display())]
+    #[error("`{}` exists, but is not a plan: it has no heading such as `## Goal`", .0.display())]
     #[diagnostic(code("usage"), help("{ANOTHER}"))]
     NoPlan(PathBuf),
 }
 
 /// The hint for a file that cannot hold the plan.
-const ANOTHER: &str = "name another file, in a directory of the project that is there; not a link";
+const ANOTHER: &str = "name another file in an existing directory of the project, not a link";
 
 impl PlanFileError {
     /// The damage that a model may repair; `None` if only the user can.

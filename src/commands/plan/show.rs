@@ -18,9 +18,7 @@ use crate::sys::error::Error;
 #[error("there is no plan in `{}` yet", .0.escape_debug())]
 #[diagnostic(
     code("usage"),
-    help(
-        "`code-commit plan` makes one; `code-commit plan sessions list` shows those of other directories"
-    )
+    help("`code-commit plan` makes one; `code-commit plan sessions list` lists those elsewhere")
 )]
 struct NoPlan(String);
 

@@ -41,12 +41,12 @@ impl ModelError {
             } => return not_found(model, setup.successor.as_deref()),
             _ if self.says(VendorError::is_flagged) => REWORD,
             _ if self.is_bad_request() => {
-                "the vendor did not accept the request: often it is too large for the model \
-                 (`agent-config/codeRollup.txt` may leave files out of a rollup)"
+                "the vendor rejected the request: often it is too large for the model \
+                 (leave files out of the rollup)"
             }
             Self::Status { status: 429, .. } => "wait a while, or use another model with `--model`",
             Self::Status { .. } | Self::ErrorInAnswer(_) => {
-                "this is a fault at the vendor's side: try again later"
+                "the fault is on the vendor's side: try again later"
             }
             Self::Redirect { .. } => {
                 "redirects are not followed, since the key would travel along: set the base URL to \
@@ -66,40 +66,38 @@ impl ModelError {
             }
             Self::TimedOut(_) => "give the model longer with `--timeout`, or ask for less",
             Self::NoTimeLeft { error, .. } => {
-                return format!("wait longer with `--timeout`; or else, {}", error.hint());
+                return format!("raise `--timeout`; or else, {}", error.hint());
             }
             Self::TooLarge => "ask for less in one query",
             Self::Malformed(_) | Self::NotJson { .. } => {
                 "check that the base URL is that of the vendor's API and that no proxy changes \
-                 answers; what came is in the log where it was JSON"
+                 answers; if the answer was JSON, it is in the log"
             }
             Self::NoBody | Self::Empty { .. } | Self::Unfinished => "try again",
             Self::Blocked { .. } | Self::Refused { .. } => REWORD,
             Self::CutShort {
                 end: End::MaxTokens,
                 ..
-            } => "nothing of it was applied; ask for less in one query, so that the reply fits",
+            } => "the reply was not applied; ask for less in one query, so that the reply fits",
             Self::CutShort {
                 end: End::ToolCalls,
                 ..
             } => {
-                "nothing of it was applied; an agent's model may call tools so where its entry in \
-                 `agent-config/models.json` has `\"tools\": \"native\"`; else use another with `--model`"
+                "the reply was not applied; if an agent's model calls tools natively, its entry in \
+                 `agent-config/models.json` needs `\"tools\": \"native\"`; else use another with `--model`"
             }
             Self::CutShort { .. } => {
-                "nothing of it was applied; change the query, or use another model with `--model`"
+                "the reply was not applied; change the query, or use another model with `--model`"
             }
             Self::Incomplete { .. } => {
-                "nothing of it was applied; try again, or have the model write whole files with \
+                "the reply was not applied; try again, or have the model write whole files with \
                  `--reply-format whole`"
             }
             Self::OtherModel { served, .. } => return ask_by_name(served),
             Self::Recorded { hint, .. } => hint,
-            Self::NotRecorded(_) => {
-                "replay a run that got as far as this one, with the same project as it was then"
-            }
+            Self::NotRecorded(_) => "replay a run that got this far, on the project as it was then",
             Self::Unreadable { .. } => "make the file readable",
-            Self::Interrupted(_) => "start again when you like; nothing of the reply was applied",
+            Self::Interrupted(_) => "start again when you like; the reply was not applied",
         };
         hint.to_owned()
     }
@@ -117,7 +115,7 @@ impl ModelError {
                 vendor,
                 ..
             } if !vendor.quota_spent => {
-                "the server did not accept the request: often it is too large for the model; \
+                "the server rejected the request: often it is too large for the model; \
                  `maxContextTokens` in the agent's `config.json` may be less"
                     .to_owned()
             }
@@ -131,7 +129,7 @@ impl ModelError {
                     .to_owned()
             }
             Self::NoTimeLeft { error, .. } => {
-                format!("wait longer with `--timeout`; or else, {}", error.hint_for_agent())
+                format!("raise `--timeout`; or else, {}", error.hint_for_agent())
             }
             _ => self.hint(),
         }
@@ -141,7 +139,7 @@ impl ModelError {
 /// Returns the advice for an answer from a model other than the requested one.
 fn ask_by_name(served: &str) -> String {
     format!(
-        "nothing of the reply was applied; leave out `--require-model`, or ask `{served}` by its own name: \
+        "the reply was not applied; leave out `--require-model`, or ask `{served}` by its own name: \
          `code-commit models` lists what can be asked"
     )
 }

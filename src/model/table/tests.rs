@@ -269,7 +269,7 @@ fn a_mistake_is_told_with_its_place() {
         ),
         (
             "{\"selectionRules\": {\n\"default\": \"gpt-6\"}}",
-            "line 2, column 12: there is no model `gpt-6`: known are gemini-2.5-pro, gpt-5",
+            "line 2, column 12: there is no model `gpt-6`; known: gemini-2.5-pro, gpt-5",
         ),
         (
             "{\"selectionRules\": {\n\"byTaskType\": {\"repair\": 5}}}",
@@ -430,7 +430,7 @@ fn a_mistake_in_the_homes_table_is_told_with_its_place() {
         ),
         (
             "{\"selectionRules\": {\"default\": \"gpt-6\"}}",
-            "line 1, column 32: there is no model `gpt-6`: known are gemini-",
+            "line 1, column 32: there is no model `gpt-6`; known: gemini-",
         ),
         (
             "{\"selectionRules\": {\"default\": \"claude-3-opus\"}}",
@@ -583,7 +583,7 @@ fn a_plan_without_a_rule_has_no_model() {
             .for_task(TaskType::Coding)
             .unwrap_err()
             .to_string(),
-        format!("no model is selected for `coding`: known are gemini-2.5-pro, gpt-5, a, {CLAUDES}")
+        format!("no model is selected for `coding`; known: gemini-2.5-pro, gpt-5, a, {CLAUDES}")
     );
 }
 
@@ -599,12 +599,12 @@ fn a_mistake_in_plans_table_is_told_with_its_file_and_place() {
         (
             "{\"selectionRules\": {\"byTaskType\": {\"architecture\": \"a\"}}}",
             None,
-            "`/home/x/models.json` is invalid: line 1, column 52: there is no model `a`: known are",
+            "`/home/x/models.json` is invalid: line 1, column 52: there is no model `a`; known: ",
         ),
         (
             own,
             Some("{\n\"selectionRules\": {\"byTaskType\": {\"coding\": \"c\"}}}"),
-            "`agent-config/models.json` is invalid: line 2, column 45: there is no model `c`: known are",
+            "`agent-config/models.json` is invalid: line 2, column 45: there is no model `c`; known: ",
         ),
         (
             own,

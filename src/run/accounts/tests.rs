@@ -90,14 +90,14 @@ fn a_name_is_plain_and_known_and_never_shown_where_it_is_not() {
     let unknown = |accounts: &mut Accounts| accounts.switch("sekret").unwrap_err().to_string();
     assert_eq!(
         unknown(&mut accounts),
-        "there is no account of that name: there is none at all"
+        "there is no account of that name; there are none"
     );
     for name in ["a", "Z.9_-"] {
         accounts.store(name, USUAL, key("k")).unwrap();
     }
     assert_eq!(
         unknown(&mut accounts),
-        "there is no account of that name: known are a, Z.9_-"
+        "there is no account of that name; known: a, Z.9_-"
     );
 }
 

@@ -86,10 +86,7 @@ fn a_path_to_choose_that_does_not_exist_is_an_error() {
     let error = CodeContext::select(code_base(&FILES), "", &[], &limit)
         .err()
         .unwrap();
-    assert_eq!(
-        error.to_string(),
-        "`src/delta.rs` names nothing that git tracks"
-    );
+    assert_eq!(error.to_string(), "`src/delta.rs` names no tracked file");
 }
 
 #[test]

@@ -20,7 +20,7 @@ pub enum NoSuchRun {
     #[diagnostic(
         code("usage"),
         help(
-            "name a folder below `logs`, by its path, its name or the beginning of that; `14:05` is a run of today, `last` the last one, and `-2` the one before"
+            "name a folder in `logs` by its path, its name or the beginning of its name; `14:05` is a run of today, `last` the last one, and `-2` the one before it"
         )
     )]
     Missing(PathBuf),

@@ -24,7 +24,7 @@ use crate::sys::text::escaped;
 )]
 pub enum NotRecomputed {
     /// The run has no record.
-    #[error("`{0}` has no record: it is not there, still going on, or was killed")]
+    #[error("`{0}` has no record: the run does not exist, is still going on, or was killed")]
     NoRecord(String),
     /// The run asked no model.
     #[error("`{0}` asked no model, so that there is nothing to attest")]

@@ -124,7 +124,10 @@ fn a_key_that_is_refused_is_not_stored_and_one_that_cannot_be_checked_is() {
         Err(ChatError::KeyRefused(reason).into())
     };
     let refused = store(dir.path(), &none(), (DEFAULT, USUAL), "sk-sekret", &refuse).unwrap_err();
-    assert_eq!(refused.to_string(), "the key is refused: invalid x-api-key");
+    assert_eq!(
+        refused.to_string(),
+        "the key was rejected: invalid x-api-key"
+    );
     assert_eq!(refused.exit(), Exit::ModelFailed);
     assert!(!dir.path().join(HOME_FILE).exists());
     let unknown = |_: &ApiKey| Ok(Some("no connection".to_owned()));
@@ -187,7 +190,7 @@ fn who_signs_out_is_told_what_counts_then() {
     let unknown = switch(dir.path(), &none(), "a").unwrap_err();
     assert_eq!(
         unknown.to_string(),
-        "there is no account of that name: there is none at all"
+        "there is no account of that name; there are none"
     );
     assert_eq!(unknown.exit(), Exit::Usage);
 }

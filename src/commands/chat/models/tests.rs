@@ -36,8 +36,7 @@ fn a_name_is_in_the_table_retired_or_unknown() {
     }
     for unknown in ["gpt-6", "claude-9"] {
         let error = name(Some(unknown)).unwrap_err();
-        let expected =
-            format!("there is no model `{unknown}`: known are claude-fable-5-1, claude-");
+        let expected = format!("there is no model `{unknown}`; known: claude-fable-5-1, claude-");
         assert!(error.to_string().starts_with(&expected), "{error}");
         assert_eq!(error.exit(), Exit::Usage);
         assert!(error.hint().unwrap().contains("`/model`"));

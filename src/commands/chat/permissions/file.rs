@@ -56,7 +56,7 @@ pub enum PermissionsProblem {
     Untrusted(#[from] TrustProblem),
     /// The file has changed since it was read, and the user has not seen the change yet.
     #[error("`{}` has been changed meanwhile and was not written; the choice holds until the program ends", .0.display())]
-    #[diagnostic(help("with the next request you are shown the change"))]
+    #[diagnostic(help("the next request shows you the change"))]
     Changed(PathBuf),
 }
 

@@ -228,7 +228,7 @@ fn where_nobody_can_be_asked_calls_are_refused_and_noted() {
             .borrow()
             .hint()
             .unwrap()
-            .contains("asked about always")
+            .contains("always asked about")
     );
     assert!(NotPermitted::default().hint().unwrap().contains(FILE));
 }

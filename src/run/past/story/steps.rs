@@ -24,7 +24,7 @@ const PARTS: usize = 12;
 /// The length of a tool's subject, in bytes, above which its input is shown as well.
 const SUBJECT: usize = 76;
 /// The text for a reply without effect.
-const NOT_APPLIED: &str = "Nothing of this reply was applied";
+const NOT_APPLIED: &str = "This reply was not applied";
 
 /// Describes a step. `sections` are those of a consistency report.
 pub fn section<'a>(past: &'a PastStep, sections: &'a [SectionRecord]) -> Section<'a> {

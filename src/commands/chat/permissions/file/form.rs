@@ -214,7 +214,7 @@ fn known_tool<'de, D: Deserializer<'de>>(input: D) -> Result<String, D::Error> {
         return Ok(name);
     }
     Err(D::Error::custom(format!(
-        "there is no tool `{}`: known are {}",
+        "there is no tool `{}`; known: {}",
         one_line(&name, LONGEST_NAME),
         tools::names().join(", ")
     )))

@@ -190,7 +190,7 @@ fn a_mistake_is_told_by_its_place() {
 
 #[test]
 fn a_mistake_in_an_entry_is_told_by_its_place() {
-    let tools = "there is no tool `execute_comand`: known are read_file, list_files, search_project, write_file, \
+    let tools = "there is no tool `execute_comand`; known: read_file, list_files, search_project, write_file, \
                  edit_file, replace_in_files, delete_file, execute_command, read_background, list_background, \
                  kill_background, update_todos, spawn_agent";
     for (entry, said) in [
