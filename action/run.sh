@@ -151,15 +151,9 @@ name_of() {
     case $1 in
         0) echo 'done' ;;
         1)
-            # The summary's heading tells which of those it is.
-            case $(head -n 1 "$FOLDER/artifact/summary.md" 2>/dev/null) in
-                *' gate-changed') echo gate-changed ;;
-                *' warnings-denied') echo warnings-denied ;;
-                *' gate-weakened') echo gate-weakened ;;
-                *' not-proven') echo not-proven ;;
-                *' findings') echo findings ;;
-                *) echo build-failed ;;
-            esac
+            # The summary's first table tells which of those it is.
+            name=$(sed -n 's/^| \([a-z-]*\).* (exit code 1) |.*/\1/p' "$FOLDER/artifact/summary.md" 2>/dev/null | head -n 1)
+            printf '%s\n' "${name:-build-failed}"
             ;;
         2) echo usage ;;
         3) echo not-ready ;;

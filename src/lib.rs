@@ -103,6 +103,7 @@ use crate::run::context::{Context, SandboxSetup, Stdin};
 use crate::run::env_file::EnvFile;
 pub use crate::run::keys::key_variables;
 use crate::run::not_ready::NotReady;
+use crate::run::outcome::Failure;
 use crate::run::telemetry::Telemetry;
 pub use crate::secret::Redactor;
 pub use crate::sys::core_dump;
@@ -206,18 +207,17 @@ pub fn run(cli: &Cli, world: &World) -> Exit {
         };
         crate::commands::dispatch(cli, &context, stdin)
     };
-    let done = match SummaryFile::find(cli, &context) {
-        Err(error) => Err(error.into()),
-        Ok(None) => run(),
-        Ok(Some(summary)) => {
-            let done = run();
-            crate::commands::summarize(summary, &context, &done);
-            done
-        }
+    let (summary, done) = match SummaryFile::find(cli, &context) {
+        Err(error) => (None, Err(error.into())),
+        Ok(summary) => (summary, run()),
     };
+    let done = done.map_err(|failure| failure.recorded(&cli.name, started));
+    if let Some(summary) = summary {
+        crate::commands::summarize(summary, &context, &done);
+    }
     let pager = || Pager::of(&environment, place.root());
     let told = (&output, place.root());
-    crate::commands::tell(cli, told, started, place.seen_from(done), pager)
+    crate::commands::tell(cli, told, place.seen_from(done), pager)
 }
 
 /// Prints an error from before any command as a record on stdout, if these arguments ask for JSON.
@@ -231,7 +231,8 @@ pub fn print_early_error(
     let options = ConsoleOptions::new(true, (false, false), &Environment::default());
     let output = Output::new(options, format, clock, redactor);
     if let Some(error) = message.error {
-        crate::commands::tell_early(&output, clock.now(), &error.into());
+        let failure = Failure::from(error).recorded("", clock.now());
+        crate::commands::tell_early(&output, &failure);
     }
 }
 

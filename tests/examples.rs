@@ -270,8 +270,8 @@ fn the_action_passes_every_exit_code_on() {
         (1, "findings"),
     ] {
         // As the program writes it.
-        let heading = format!("## code-commit: \u{274c} {name}");
-        let runner = Runner::new(&format!("echo '{heading}' >\"$summary\"; exit {code}"));
+        let result = format!("| {name} (exit code {code}) | gemini-2.5-pro |");
+        let runner = Runner::new(&format!("echo '{result}' >\"$summary\"; exit {code}"));
         let (outputs, gate, _) = runner.job("Do something.", &[]);
         assert_eq!(outputs["exit-code"], code.to_string());
         assert_eq!(outputs["exit-name"], name);

@@ -248,15 +248,18 @@ fn a_story_tells_query_change_build_and_end() {
         "  Tokens in   200 (",
         "  Tokens out  100 (",
         "The query\n    ",
+        "\nCalls\n  call ",
+        "\n  The change  failed, exit code 7  ",
+        "\n  Repair 1    passed  ",
         "The whole change\n",
-        "2 files changed, 3 insertions(+), 1 deletion(-)",
+        "\n  2 files changed, +3 \u{2212}1 lines\n",
         "✗ The change (failed, exit code 7)\n  gemini-2.5-pro, 100 tokens in, 50 out, $0.00061",
         "new.txt     | 2 ++",
         "src/main.rs | 2 +-",
         "✗ build.sh (failed, exit code 7, ",
         "error: it is broken",
         "✓ Repair 1 (passed)\n  gemini-2.5-pro",
-        "1 file changed, 1 insertion(+), 1 deletion(-)",
+        "\n  1 file changed, +1 \u{2212}1 lines\n",
         "✓ build.sh (passed, ",
     ] {
         let found = story[from..].find(part);
@@ -368,8 +371,9 @@ fn a_summary_is_written_however_the_run_ends() {
             "true",
             0,
             &[
-                "done",
-                "The build passed.",
+                "## code-commit: \u{2705} The build passed\n",
+                "| done (exit code 0) |",
+                "1 file changed, +1 \u{2212}0 lines\n",
                 "| a\\_b.txt | +1 |",
                 "| The change |",
             ][..],
@@ -378,13 +382,17 @@ fn a_summary_is_written_however_the_run_ends() {
             hostile,
             "echo '```<b>'; exit 1",
             1,
-            &["build-failed", "### Error", "````text\n```<b>\n````"],
+            &[
+                "| build-failed (exit code 1) |",
+                "### Error",
+                "````text\n```<b>\n````",
+            ],
         ),
         (
             "^^^../x\ny\n^^^end\n",
             "true",
             5,
-            &["reply-rejected", "### Error"],
+            &["| reply-rejected (exit code 5) |", "### Error"],
         ),
     ] {
         let server = ModelServer::gemini(&[reply, reply, reply, reply]);
@@ -395,9 +403,40 @@ fn a_summary_is_written_however_the_run_ends() {
             assert!(summary.contains(part), "`{part}` is missing\n{summary}");
         }
     }
-    let project = TestProject::new().without("agent-config/query.txt");
-    project.run(&["--summary-file", "summary.md"]).exits(3);
-    assert!(project.read("summary.md").contains("not-ready"));
+    let began_not = "The run did not begin: nothing was sent, and nothing was changed.\n";
+    for (missing, arguments, code, parts) in [
+        (
+            "agent-config/query.txt",
+            &[][..],
+            3,
+            &[
+                "## code-commit: \u{274c} The project was not ready\n",
+                "| not-ready (exit code 3) |",
+                "`agent-config/query.txt\\` is missing",
+                "hint: describe the task in",
+            ][..],
+        ),
+        (
+            "src/main.rs",
+            &["--model", "none"],
+            2,
+            &[
+                "## code-commit: \u{274c} The run was refused\n",
+                "| usage (exit code 2) |",
+                "there is no model \\`none\\`",
+                "\nHint: \\`code-commit models\\` shows them",
+            ],
+        ),
+    ] {
+        let project = TestProject::new().without(missing);
+        let arguments = [&["--summary-file", "summary.md"], arguments].concat();
+        project.run(&arguments).exits(code);
+        let summary = project.read("summary.md");
+        for part in parts.iter().chain(&[began_not]) {
+            assert!(summary.contains(part), "`{part}` is missing\n{summary}");
+        }
+        assert!(!summary.contains("Full record"), "{summary}");
+    }
 }
 
 #[test]
@@ -565,7 +604,7 @@ fn a_story_tells_what_an_agent_did_step_by_step() {
             "  Tokens out  450\n",
             "The request\n    Write a greeting\n    to the moon\n",
             &format!("  Session: {session}\n"),
-            "Changes\n  greeting.txt | 2 ++\n  1 file changed, 2 insertions(+)\n",
+            "Changes\n  greeting.txt | 2 ++\n  1 file changed, +2 \u{2212}0 lines\n",
             "✓ Step 1 (WRITE_FILE)\n  test-model, 100 tokens in, 50 out, ",
             "    On we go.\n  ✓ WRITE_FILE greeting.txt … (done, ",
             "  wrote greeting.txt\n",

@@ -16,10 +16,10 @@ use crate::run::past::story::block::{Block, Section};
 use crate::run::past::story::sources::Sources;
 use crate::run::past::story::{block, tell};
 use crate::run::past::table::{Row, Table, of_files};
+use crate::run::past::words::changed;
 use crate::secret::Redactor;
 use crate::sys::diff;
 use crate::sys::error::Error;
-use crate::sys::numbers::grouped;
 use crate::sys::text::{cut, is_deceptive, printable, without_ci_commands};
 
 /// The maximum number of files in a table.
@@ -57,21 +57,19 @@ impl SummaryFile {
 
 /// Writes the summary of a run's result. Failing to do so is only a warning, since the run itself is complete.
 pub fn summarize(summary: SummaryFile, context: &Context<'_>, done: &Result<Outcome, Failure>) {
-    let (record, log, name, said) = match done {
-        Ok(done) => (&done.record, &done.log, "done", done.summary.clone()),
-        Err(Failure {
-            record, log, error, ..
-        }) => (record, log, error.exit().name(), error.to_string()),
+    let (record, said) = match done {
+        Ok(done) => (&done.record, &*done.summary),
+        Err(failure) => (&failure.record, ""),
     };
     let mut painter = Painter {
         redactor: context.redactor,
         page: String::new(),
     };
     if let Some(record) = record {
-        painter.run(context, record, log.as_deref().unwrap_or_default());
+        painter.run(context, record);
     } else {
-        painter.title("## code-commit:", name);
-        painter.quote(&said);
+        painter.title("## code-commit:", "done");
+        painter.quote(said);
     }
     // The summary may be sent to `/dev/stdout`, or printed by a later step of the CI job.
     let text = without_ci_commands(&painter.page);
@@ -92,31 +90,26 @@ struct Painter<'r> {
 
 impl Painter<'_> {
     /// Paints the story of a run up to its last step, which is the only one told in detail.
-    fn run(&mut self, context: &Context<'_>, record: &RunRecord, log: &str) {
-        let mut run = PastRun::at(&context.project, log);
+    fn run(&mut self, context: &Context<'_>, record: &RunRecord) {
+        let mut run = PastRun::at(&context.project, record.log.as_deref().unwrap_or_default());
         run.record = Some(record.clone());
         let sources = Sources::read(&run, &context.project);
         let story = tell(&run, &sources);
         let sign = ["\u{274c}", "\u{2705}"][usize::from(record.exit.code == 0)];
-        self.title(&format!("## code-commit: {sign}"), &record.exit.name);
-        self.line(&format!("{}.", story.headline));
+        self.title(&format!("## code-commit: {sign}"), &story.headline);
         for sentence in &story.about {
             self.line(sentence);
         }
         let names: Vec<_> = story.facts.iter().map(|fact| fact.0).collect();
         let values: Vec<_> = story.facts.iter().map(block::value).collect();
         self.table(&Table::new(&names, &[], "", [Row::new(values, [])], 1));
-        for section in &story.sections {
+        let sections = story.sections.iter().chain(&story.calls);
+        for section in sections.chain(&story.changes).chain(story.steps.last()) {
             self.section("###", section);
         }
-        if !story.steps.is_empty() {
-            self.title("###", "Calls");
-            self.table(&story.calls);
+        if record.log.is_some() {
+            self.page += &format!("Full record: `{}`\n", story.folder);
         }
-        for section in story.changes.iter().chain(story.steps.last()) {
-            self.section("###", section);
-        }
-        self.page += &format!("Full record: `{}`\n", story.folder);
     }
 
     /// Escapes a text; keys are redacted before: a backslash inside a key would hide it.
@@ -168,7 +161,7 @@ impl Painter<'_> {
             }
             Block::Changes(changes) => {
                 let stat = diff::stat(changes);
-                self.line(&stat.summary());
+                self.line(&changed(&stat));
                 self.table(&of_files(&stat, FILES));
             }
             Block::Table(table) => self.table(table),
@@ -188,8 +181,8 @@ impl Painter<'_> {
             }
         }
         self.page.push('\n');
-        if table.left_out > 0 {
-            self.line(&format!("and {} more", grouped(table.left_out as u64)));
+        if let Some(others) = table.others() {
+            self.line(&others);
         }
     }
 }

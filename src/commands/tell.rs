@@ -10,19 +10,15 @@ use crate::record::event::{Event, Reporter as _};
 use crate::record::result::RunRecord;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::past::sarif;
-use crate::sys::error::Error;
 use crate::sys::exit::Exit;
 use crate::sys::text::line_end;
 use crate::ui::pager::Pager;
 use crate::ui::{Output, OutputFormat, json};
-use chrono::{DateTime, FixedOffset};
 
-/// Reports the outcome and returns the exit code. `started` is the time when the command started; `pager` finds the
-/// program that shows long texts, and `root` is the project's root.
+/// Reports the outcome and returns the exit code. `pager` finds the program that shows long texts, and `root` is the project's root.
 pub fn tell(
     cli: &Cli,
     (output, root): (&Output<'_>, &Path),
-    started: DateTime<FixedOffset>,
     mut done: Result<Outcome, Failure>,
     pager: impl FnOnce() -> Option<Pager>,
 ) -> Exit {
@@ -39,7 +35,7 @@ pub fn tell(
     findings.for_each(|findings| output.annotate(findings));
     match done {
         Ok(outcome) => succeeded(output, only_the_result(cli, outcome), pager),
-        Err(failure) => failed(cli, output, started, &failure),
+        Err(failure) => failed(output, &failure),
     }
 }
 
@@ -108,15 +104,8 @@ fn succeeded(
     Exit::LocalIo
 }
 
-fn failed(
-    cli: &Cli,
-    output: &Output<'_>,
-    started: DateTime<FixedOffset>,
-    failure: &Failure,
-) -> Exit {
-    let Failure {
-        error, log, record, ..
-    } = failure;
+fn failed(output: &Output<'_>, failure: &Failure) -> Exit {
+    let Failure { error, log, .. } = failure;
     let exit = error.exit();
     if let (Some(text), OutputFormat::Text) = (&failure.text, output.format()) {
         // Failing to write this matters less than the error that follows.
@@ -132,25 +121,15 @@ fn failed(
     // Programs get the long form of the error.
     let told = format!("{error:#}");
     output.error(&told, failure.hint().as_deref(), log.as_deref(), || {
-        let unstarted = || unstarted(output, &cli.name, started, error, failure.hint());
-        let of_run = |record: &RunRecord| of_run(output, record);
-        record.as_deref().map_or_else(unstarted, of_run)
+        document_of(output, failure)
     });
     exit
 }
 
-/// Returns the record of a command that failed before it had a run.
-fn unstarted(
-    output: &Output<'_>,
-    name: &str,
-    started: DateTime<FixedOffset>,
-    error: &Error,
-    hint: Option<String>,
-) -> Value {
-    let mut record = RunRecord::new("", error.exit(), started);
-    record.workflow = name.to_owned().into();
-    record.end_with(error, hint);
-    of_run(output, &record)
+/// Returns the record of a failure.
+fn document_of(output: &Output<'_>, failure: &Failure) -> Value {
+    let record = failure.record.as_deref();
+    record.map_or(Value::Null, |record| of_run(output, record))
 }
 
 /// Returns the record of a run in the format for programs.
@@ -162,11 +141,9 @@ fn of_run(output: &Output<'_>, record: &RunRecord) -> Value {
 }
 
 /// Reports an error from before any command to programs; the user has already seen it.
-pub fn tell_early(output: &Output<'_>, started: DateTime<FixedOffset>, error: &Error) {
+pub fn tell_early(output: &Output<'_>, error: &Failure) {
     // A write error would only obscure the failure already printed.
-    let _ = output.result("", false, || {
-        unstarted(output, "", started, error, error.hint())
-    });
+    let _ = output.result("", false, || document_of(output, error));
 }
 
 /// Returns the text for stdout: the result, a summary of the work, the log's path, and a suggested next step.

@@ -1,5 +1,6 @@
 //! The outcome of a workflow. Plain data.
 
+use chrono::{DateTime, FixedOffset};
 use serde_json::Value;
 
 use crate::record::event::Event;
@@ -112,6 +113,17 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
+    /// Adds the record of a command that failed before it had a run.
+    pub fn recorded(mut self, command: &str, started: DateTime<FixedOffset>) -> Self {
+        if self.record.is_none() {
+            let mut record = RunRecord::new("", self.error.exit(), started);
+            record.workflow = command.to_owned().into();
+            record.end_with(&self.error, self.hint());
+            self.record = Some(Box::new(record));
+        }
+        self
+    }
+
     /// Returns the hint for the error, with the state of the project's files.
     pub fn hint(&self) -> Option<String> {
         result::hint((self.advice)(&self.error), self.tree)

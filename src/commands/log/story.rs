@@ -7,7 +7,7 @@ use crate::run::past::story::block::{Block, Outcome, Section, Story, value};
 use crate::run::past::story::sources::Sources;
 use crate::run::past::story::tell;
 use crate::run::past::table::Table;
-use crate::run::past::words::mark;
+use crate::run::past::words::{changed, mark};
 use crate::sys::diff;
 use crate::sys::text::cut;
 use crate::ui::columns::{self, Align};
@@ -29,7 +29,9 @@ pub(super) fn story(context: &Context<'_>, run: &PastRun) -> String {
 pub(in crate::commands) fn table(table: &Table) -> Vec<String> {
     let [texts, numbers] = [table.texts.len(), table.numbers.len()];
     let aligns = [vec![Align::Left; texts], vec![Align::Right; numbers]].concat();
-    columns::aligned(&table.cells(), &aligns)
+    let mut lines = columns::aligned(&table.cells(), &aligns);
+    lines.extend(table.others());
+    lines
 }
 
 /// A story as text.
@@ -56,8 +58,8 @@ impl Painter {
             .map(|fact| vec![fact.0.to_owned(), value(fact)])
             .collect();
         self.lines("  ", columns::aligned(&facts, &[Align::Left; 2]));
-        let sections = story.sections.iter().chain(&story.changes);
-        for section in sections.chain(&story.steps) {
+        let sections = story.sections.iter().chain(&story.calls);
+        for section in sections.chain(&story.changes).chain(&story.steps) {
             self.text.push('\n');
             self.section("", section);
         }
@@ -84,8 +86,11 @@ impl Painter {
                 self.lines(&format!("{indent}  "), extent.lines(text, QUOTED));
             }
             Block::Changes(changes) => {
-                let stat = diff::stat(changes).text(WIDTH);
-                self.lines(indent, stat.lines().map(|line| &line[1..]));
+                let stat = diff::stat(changes);
+                let graph = stat.text(WIDTH);
+                let files = graph.lines().take(stat.files.len());
+                self.lines(indent, files.map(|line| &line[1..]));
+                self.lines(indent, [changed(&stat)]);
             }
             Block::Table(rows) => self.lines(indent, table(rows)),
             Block::Tools(tools) => tools.iter().for_each(|tool| self.section(indent, tool)),

@@ -26,8 +26,8 @@ pub fn tell<'a>(run: &'a PastRun, sources: &'a Sources) -> Story<'a> {
         about: overview::about(run),
         facts: record.map(overview::facts).unwrap_or_default(),
         sections: overview::sections(run, sources.request.as_deref()),
+        calls: steps::calls(&sources.steps),
         changes: overview::changes(sources),
-        calls: steps::table(&sources.steps),
         steps: sources.steps.iter().map(step).collect(),
     }
 }

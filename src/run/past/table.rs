@@ -89,6 +89,12 @@ impl Table {
         }
     }
 
+    /// Counts the rows that are not shown, if there are any.
+    pub fn others(&self) -> Option<String> {
+        let others = || format!("and {} more", grouped(self.left_out as u64));
+        (self.left_out > 0).then(others)
+    }
+
     /// Returns the heads, then the cells of each row.
     pub fn cells(&self) -> Vec<Vec<String>> {
         let heads = self

@@ -6,6 +6,7 @@ use super::figures::taken_back;
 use super::history::{PastRun, UnrecordedState};
 use crate::model::Purpose;
 use crate::record::result::{AgentRecord, RunRecord, TreeState};
+use crate::sys::diff::Stat;
 use crate::sys::numbers::{counted, grouped};
 
 /// The symbol for an outcome, which does not rely on colour.
@@ -76,6 +77,7 @@ fn ended(name: &str, workflow: &str, record: &RunRecord) -> Option<&'static str>
         ("branch-timeout", _) => "A branch has taken too long",
         ("publish-failed", _) => "The work could not be published",
         ("mcp-failed", _) => "The tool server could not be reached",
+        ("usage", _) => "The run was refused",
         ("not-ready", _) => "The project was not ready",
         ("model-failed", _) => "There is no whole reply",
         ("reply-rejected", _) if record.agent.is_some() => {
@@ -133,6 +135,17 @@ pub fn bytes(bytes: u64) -> String {
         1000..1_000_000 => format!("{}\u{a0}KB", tenths(1000)),
         _ => format!("{}\u{a0}MB", tenths(1_000_000)),
     }
+}
+
+/// Counts the lines of a change.
+pub fn lines(added: u64, removed: u64) -> String {
+    format!("+{} \u{2212}{} lines", grouped(added), grouped(removed))
+}
+
+/// Sums up a change in a sentence without its full stop.
+pub fn changed(stat: &Stat) -> String {
+    let files = count(stat.files.len(), "file");
+    format!("{files} changed, {}", lines(stat.added(), stat.removed()))
 }
 
 /// Returns a count and its noun.

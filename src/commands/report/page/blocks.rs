@@ -35,6 +35,8 @@ pub struct BlockPainter<'a> {
     pub escaper: HtmlEscaper<'a>,
     /// Renders changes.
     pub diffs: DiffRenderer<'a>,
+    /// The prefix of the anchors that the first rows of a table link to, and their number.
+    pub links: (&'static str, usize),
 }
 
 impl BlockPainter<'_> {
@@ -88,7 +90,7 @@ impl BlockPainter<'_> {
             }
             Block::Changes(changes) => self.diffs.show(id, changes),
             Block::Table(table) => html! {
-                (tables::shown(escaper, table, ("", 0)))
+                (tables::shown(escaper, table, self.links))
                 (left_out(table.left_out, "more", STEPS))
             },
             Block::Tools(tools) => {

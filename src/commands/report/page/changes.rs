@@ -65,7 +65,7 @@ impl<'a> DiffRenderer<'a> {
             shown.push(self.file(&anchor(&prefix, number), file, change, opened));
         }
         html! {
-            p.stat { (count(files.len(), "file")) " changed, " (numbers(stat.added(), stat.removed())) }
+            p.stat { (count(files.len(), "file")) " changed, " (lines(stat.added(), stat.removed())) }
             @if files.len() > 1 { details.list open[files.len() <= LISTED] {
                 summary { "The files, by name" }
                 (tables::shown(self.escaper, &list, (&prefix, shown.len())))
@@ -83,7 +83,7 @@ impl<'a> DiffRenderer<'a> {
                 summary {
                     code.path { (self.escaper.name(&file.path)) } " "
                     @if let Some(word) = kind(change) { span.tag { (word) } " " }
-                    (numbers(file.added, file.removed))
+                    (lines(file.added, file.removed))
                 }
                 (body)
             }
@@ -233,10 +233,10 @@ fn kind(change: &FileChange) -> Option<String> {
     }
 }
 
-fn numbers(added: u64, removed: u64) -> Markup {
+/// Renders the numbers of lines in the words of the story's other painters.
+fn lines(added: u64, removed: u64) -> Markup {
     html! {
-        @if added > 0 || removed == 0 { span.plus { "+" (grouped(added)) } " " }
-        @if removed > 0 { span.minus { "\u{2212}" (grouped(removed)) } }
+        span.plus { "+" (grouped(added)) } " " span.minus { "\u{2212}" (grouped(removed)) } " lines"
     }
 }
 

@@ -7,7 +7,6 @@ use maud::{Markup, html};
 use super::blocks::BlockPainter;
 use super::changes::DiffRenderer;
 use super::elements::{anchor, fact, left_out, mark_and_class, within};
-use super::tables;
 use super::text::HtmlEscaper;
 use super::{promise, shell};
 use crate::run::past::story::block::Story;
@@ -32,6 +31,7 @@ pub fn page(
     let mut painter = BlockPainter {
         escaper,
         diffs: DiffRenderer::new(escaper, elapsed),
+        links: ("", 0),
     };
     let sections = story.sections.iter().enumerate();
     let sections: Vec<Markup> = sections
@@ -42,6 +42,9 @@ pub fn page(
     let steps = within(MARKUP, LEAST, &story.steps, |at, step, left| {
         painter.section(&anchor(STEP, at), step, left)
     });
+    painter.links = (STEP, steps.len());
+    let calls = story.calls.as_ref();
+    let calls = calls.map(|calls| painter.section("calls", calls, 0));
     let body = html! {
         (head(escaper, story))
         main {
@@ -51,8 +54,7 @@ pub fn page(
                 }
             } } }
             @for section in &sections { (section) }
-            @if !steps.is_empty() { section { h2 { "Calls" } (tables::shown(escaper, &story.calls, (STEP, steps.len()))) } }
-            @if let Some(changes) = &changes { (changes) }
+            @for section in calls.iter().chain(&changes) { (section) }
             @for step in &steps { (step) }
             (left_out(story.steps.len() - steps.len(), "later call", &story.folder))
         }

@@ -34,10 +34,10 @@ pub struct Story<'a> {
     pub facts: Vec<Fact>,
     /// Problems, the request, and the result.
     pub sections: Vec<Section<'a>>,
+    /// The steps in a table.
+    pub calls: Option<Section<'a>>,
     /// The changes of the whole run, unless those of its one step are the same.
     pub changes: Option<Section<'a>>,
-    /// The steps in a table.
-    pub calls: Table,
     /// The steps in detail.
     pub steps: Vec<Section<'a>>,
 }

@@ -25,6 +25,9 @@ const BRANCHES: usize = 200;
 /// Tells what the run was, and that it was undone.
 pub fn about(run: &PastRun) -> Vec<String> {
     let did = run.record.as_ref().map(|record| {
+        if run.name.is_empty() {
+            return "The run did not begin: nothing was sent, and nothing was changed.".to_owned();
+        }
         let model = record.model.as_deref().unwrap_or_default();
         let did = match (&*record.workflow, &record.agent) {
             (_, Some(agent)) if agent.directs_agents() => {
@@ -80,10 +83,9 @@ pub fn facts(record: &RunRecord) -> Vec<Fact> {
     }
     if changes_files {
         let files = record.stat.map(|stat| counted(stat.files, "file"));
-        let lines = record.stat.map(|stat| {
-            let (added, removed) = (grouped(stat.added), grouped(stat.removed));
-            format!("+{added} \u{2212}{removed} lines")
-        });
+        let lines = record
+            .stat
+            .map(|stat| words::lines(stat.added, stat.removed));
         facts.push(("Changed", files.unwrap_or("nothing".to_owned()), lines));
     }
     facts

@@ -318,11 +318,12 @@ fn done_in_words(action: &Action) -> String {
 }
 
 /// Lists the steps with result, model and build time, tokens and cost.
-pub fn table(steps: &[PastStep]) -> Table {
+pub fn calls(steps: &[PastStep]) -> Option<Section<'static>> {
     let took = ["took (+ build)", "files"];
     let heads = [&took[..], &["in", "cached", "thought", "out", "cost"]].concat();
     let texts = ["call", RESULT, "finish", "model"];
-    Table::new(&texts, &heads, "time", steps.iter().map(row), ROWS)
+    let table = Table::new(&texts, &heads, "time", steps.iter().map(row), ROWS);
+    (!steps.is_empty()).then(|| Section::new("Calls", vec![Block::Table(table)]))
 }
 
 fn row(past: &PastStep) -> Row {
