@@ -648,7 +648,7 @@ fn a_story_tells_why_an_agent_did_not_get_to_its_end() {
         &[
             "✗ The agent's tools failed again and again\n",
             "  Result      tools-failed (exit code 1)\n",
-            "✗ Error\n  nothing went well 10 times in a row; at last ",
+            "✗ Error\n  gave up after 10 failures in a row: ",
             "✗ Step 10 (",
             "✗ READ_FILE none.txt (failed",
         ],

@@ -17,7 +17,7 @@ use crate::sys::numbers::{counted, grouped};
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum AgentError {
     /// Too many consecutive failures, the last of which was a reply that was not understood.
-    #[error("nothing went well {} in a row; the last reply was not understood: {fault}", counted((*.tries).into(), "time"))]
+    #[error("gave up after {} in a row: the last reply was not understood: {fault}", counted((*.tries).into(), "failure"))]
     #[diagnostic(
         code("reply-rejected"),
         help("another model may keep to the format better; the replies are in the run's folder")
@@ -29,7 +29,7 @@ pub enum AgentError {
         fault: Fault,
     },
     /// Too many consecutive failures, the last of which was a tool.
-    #[error("nothing went well {} in a row; at last `{tool}` failed: {problem}", counted((*.tries).into(), "time"))]
+    #[error("gave up after {} in a row: `{tool}` failed last: {problem}", counted((*.tries).into(), "failure"))]
     #[diagnostic(
         code("tools-failed"),
         help("read the last steps in the run's folder; `--resume` goes on with the session")

@@ -322,7 +322,7 @@ impl<'t> Talk<'t> {
     /// Undoes the most recent run of this session that changed files and has not been undone.
     fn undo<T: Talker>(&mut self, agent: &mut T) -> Result<String, Failure> {
         let Some(run) = self.tally.changed.last().cloned() else {
-            let said = "nothing was changed here that is still there; `code-commit undo` takes back earlier runs";
+            let said = "nothing to undo in this session; `code-commit undo` undoes earlier runs";
             return Ok(said.to_owned());
         };
         let outcome = undo::undo(self.context, Some(Path::new(&run)))?;

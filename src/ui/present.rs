@@ -176,9 +176,9 @@ pub fn present(event: &Event) -> Option<Shown> {
         Event::Notice(text) | Event::Status(text) => Shown::line("", text.clone(), dim),
         Event::Thoughts(text) if text.trim().is_empty() => return None,
         Event::Thoughts(text) => Shown::spared("Thoughts", vec![Part::Text(text.clone(), dim)]),
-        Event::Words(text) => Shown::spared("Said", vec![Part::Text(text.clone(), dim)]),
-        Event::Shown(text) => Shown::spared("Shown", vec![Part::Output(text.clone())]),
-        Event::ShownDiff(diff) => Shown::spared("Shown", vec![Part::Diff(diff.clone())]),
+        Event::Words(text) => Shown::spared("Agent", vec![Part::Text(text.clone(), dim)]),
+        Event::Shown(text) => Shown::spared("Output", vec![Part::Output(text.clone())]),
+        Event::ShownDiff(diff) => Shown::spared("Changes", vec![Part::Diff(diff.clone())]),
         Event::Tasks(tasks) if tasks.is_empty() => return None,
         Event::Tasks(tasks) => {
             let tasks = tasks.iter().cloned().map(Part::Task);

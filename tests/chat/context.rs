@@ -202,7 +202,7 @@ fn a_proposal_for_the_instructions_is_shown_before_it_is_written() {
     };
     for (key, is_written, said, undone) in [
         ("y", true, "it was written", "1 removed"),
-        ("n", false, "as it was", "nothing was changed"),
+        ("n", false, "as it was", "nothing to undo"),
     ] {
         let (chat, server) = ChatProject::scripted(proposal());
         let Some(mut screen) = opened(&chat) else {

@@ -116,7 +116,7 @@ fn the_commands_are_those_of_the_screen() {
         "\n  !COMMAND",
         "there is nothing to compact yet",
         "`/copy` needs the full screen: `chat` without `--plain`",
-        "nothing was changed here",
+        "nothing to undo in this session",
         "there is no command `/nope`",
         "+++ b/a.txt",
         "tokens",

@@ -21,7 +21,7 @@ fn what_a_request_has_changed_is_shown_and_taken_back_and_the_agent_is_told() {
     let agent = agent.with_file("a.txt", "old\n");
     let typed = &[
         ("dev> ", "/undo\r"),
-        ("nothing was changed here", ""),
+        ("nothing to undo in this session", ""),
         ("dev> ", "go\r"),
         ("log: logs/", ""),
         ("dev> ", "/diff\r"),
@@ -31,7 +31,7 @@ fn what_a_request_has_changed_is_shown_and_taken_back_and_the_agent_is_told() {
         ("dev> ", "/diff\r"),
         ("nothing that is still there", ""),
         ("dev> ", "/undo\r"),
-        ("nothing was changed here", ""),
+        ("nothing to undo in this session", ""),
         ("dev> ", "and now\r"),
         ("log: logs/", ""),
         ("dev> ", "/cost\r"),

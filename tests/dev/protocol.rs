@@ -177,19 +177,19 @@ fn ten_replies_in_a_row_that_are_not_understood_end_an_automated_run_and_three_a
     let run = agent
         .work("go")
         .exits(5)
-        .says(&["10 times in a row", "hint:"]);
+        .says(&["10 failures in a row", "hint:"]);
     assert_eq!(run.result()["exit"]["name"], "reply-rejected");
     assert_eq!(server.requests().len(), 10);
 
     let (agent, server) = AgentProject::scripted(&["no"; 20]);
-    agent.typed(&[], "go\n").says(&["3 times in a row"]);
+    agent.typed(&[], "go\n").says(&["3 failures in a row"]);
     assert_eq!(server.requests().len(), 3);
 }
 
 #[test]
 fn tools_that_fail_again_and_again_end_the_run() {
     let (agent, server) = AgentProject::scripted(&vec![reply("READ_FILE", "\"missing.txt\""); 20]);
-    let run = agent.work("go").exits(1).says(&["missing.txt", "10 times"]);
+    let run = agent.work("go").exits(1).says(&["missing.txt", "10 failures"]);
     assert_eq!(run.result()["exit"]["name"], "tools-failed");
     assert_eq!(server.requests().len(), 10);
 }

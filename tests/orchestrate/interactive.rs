@@ -113,7 +113,7 @@ fn a_slash_command_is_no_answer_and_no_task() {
         "there is no command `/nope` here, only `/clear`, `/compact`, `/cost`, `/diff`, `/exit`, `/help`, `/model`, \
          `/resume`, `/undo`",
         "say what is to be done",
-        "`/undo` takes nothing behind it",
+        "`/undo` takes no arguments",
     ]);
     let told = orchestra.sent(1).pop().unwrap()["content"].to_string();
     assert!(told.contains("yes") && !told.contains("undo"), "{told}");

@@ -67,7 +67,7 @@ fn what_goes_wrong_is_in_the_log() {
         &log,
         &[
             "SYSTEM: reply not understood",
-            "SYSTEM: error: nothing went well",
+            "SYSTEM: error: gave up after",
         ],
     );
     assert!(log.contains("\nhint: "), "{log}");

@@ -107,7 +107,7 @@ fn three_replies_in_a_row_end_planning_and_nothing_else_is_done() {
     let (plan, server) =
         PlanProject::scripted(&["no", r#"{"task_list": []}"#, r#"{"response": "Done."}"#]);
     let before = plan.project.tree();
-    plan.work("Look").exits(5).says(&["3 times in a row"]);
+    plan.work("Look").exits(5).says(&["3 failures in a row"]);
     assert_eq!(queries(&server), 3);
     let temperatures: Vec<Value> = (0..3)
         .map(|nth| query(&server, nth)["options"]["temperature"].clone())

@@ -290,7 +290,7 @@ fn the_commands_of_a_talk_are_those_of_all_agents() {
         ("plan> ", "/help\r"),
         ("/resume [NUMBER]", ""),
         ("plan> ", "/undo\r"),
-        ("nothing was changed here", ""),
+        ("nothing to undo in this session", ""),
         ("plan> ", "Make a.txt\r"),
         ("(yes/no/edit): ", "yes\r"),
         ("plan> ", "/diff\r"),

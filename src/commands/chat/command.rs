@@ -80,7 +80,7 @@ pub fn chat(context: &Context<'_>, arguments: &ChatArgs, stdin: Stdin) -> Result
         return Err(ChatError::NoTerminal("standard input or output is not one").into());
     }
     if is_dumb(context.environment) {
-        return Err(ChatError::NoTerminal("`TERM` says that it can do nothing").into());
+        return Err(ChatError::NoTerminal("`TERM` is unset or names a dumb terminal").into());
     }
     interactive(context, options, first, &mode)
 }

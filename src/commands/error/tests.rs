@@ -766,7 +766,9 @@ fn chat(told: &mut Told) {
         name: s("mine"),
         problem: s("it runs `rm`"),
     });
-    told.error(ChatError::NoTerminal("`TERM` says that it can do nothing"));
+    told.error(ChatError::NoTerminal(
+        "`TERM` is unset or names a dumb terminal",
+    ));
 }
 
 fn below(told: &mut Told) {

@@ -124,7 +124,9 @@ impl Specialists<'_> {
         let id = started?;
         let began = self.clock.elapsed();
         if self.lineage.borrow().has(&id) {
-            let message = format!("`{id}` was named as the new branch, and is none");
+            let message = format!(
+                "the server named `{id}` as the new branch, but that branch existed before"
+            );
             return Err(failed("no_new_branch", message, MAY_BE_AT_WORK));
         }
         self.lineage.borrow_mut().started(&id, &parent, agent);

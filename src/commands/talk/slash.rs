@@ -131,7 +131,7 @@ pub fn read<'l>(line: &'l str, commands: &[Slash], own: &[CommandHint]) -> Slash
     match named(name, commands) {
         Some((command, "")) if !argument.is_empty() => {
             let (_, name, ..) = COMMANDS[command as usize];
-            SlashLine::Refused(format!("`/{name}` takes nothing behind it"))
+            SlashLine::Refused(format!("`/{name}` takes no arguments"))
         }
         Some((command, _)) => SlashLine::Command(command, argument),
         None if own.iter().any(|own| own.name == name) => SlashLine::Own(name, argument),
@@ -267,8 +267,8 @@ mod tests {
                 "/clean all",
                 "there is no command `/clean`: did you mean `/clear`, `/cost`?",
             ),
-            ("/undo it", "`/undo` takes nothing behind it"),
-            ("/quit now", "`/exit` takes nothing behind it"),
+            ("/undo it", "`/undo` takes no arguments"),
+            ("/quit now", "`/exit` takes no arguments"),
             (
                 "/login",
                 "there is no command `/login` here, only `/clear`, `/cost`, `/exit`, `/help`, `/model`, `/resume`, \
