@@ -377,11 +377,10 @@ impl Output<'_> {
             return;
         };
         self.spinner.stop();
-        if self.options.quiet && !is_wanted {
-        } else if shown.body.is_empty() {
-            self.line(&shown);
-        } else {
-            self.titled(&shown);
+        match shown {
+            _ if self.options.quiet && !is_wanted => {}
+            shown if shown.body.is_empty() => self.line(&shown),
+            shown => self.titled(&shown),
         }
     }
 

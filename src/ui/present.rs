@@ -107,68 +107,6 @@ pub fn present(event: &Event) -> Option<Shown> {
         log.map(|log| Part::Text(format!("log: {log}"), dim))
     };
     Some(match event {
-        Event::Started { log } => Shown::line("log", log.clone(), plain),
-        Event::Asking {
-            step,
-            model,
-            prompt,
-            spent,
-        } => {
-            let prompt = prompt.as_ref().map(|size| format!("  {} in", size.text()));
-            Shown {
-                aside: prompt.unwrap_or_default() + &dollars(*spent),
-                ..Shown::line("asking", format!("{model} for {step}"), plain)
-            }
-        }
-        Event::Retrying {
-            next_try,
-            wait,
-            reason,
-        } => {
-            let text = format!("{reason}; try {next_try} in {}s", Seconds(*wait));
-            Shown::line("retry", text, plain)
-        }
-        Event::Answered {
-            model,
-            usage,
-            cost,
-            tier,
-            took,
-        } => {
-            let usage = usage.map_or(String::new(), |usage| format!(": {}", tokens(usage)));
-            let tier = tier.map_or(String::new(), |tier| format!(" ({})", tier.word()));
-            let cost = cost.filter(|cost| *cost != Usd::ZERO);
-            let cost = cost.map_or(String::new(), |cost| format!(", {cost}{tier}"));
-            let text = format!("{model}{usage}{cost}, {}s", Seconds(*took));
-            Shown::line("answered", text, plain)
-        }
-        Event::Applied(edits) => edited("applied", "written", edits),
-        Event::PutBack(edits) => edited("undone", "put back", edits),
-        Event::Uncontained { reason } => {
-            let text = format!("none: {reason}; builds and commands can read the keys");
-            Shown::line("sandbox", text, Style::new().yellow())
-        }
-        Event::Building { spent } => Shown {
-            aside: dollars(*spent),
-            ..Shown::line("build", "build.sh".to_owned(), plain)
-        },
-        Event::Built {
-            status,
-            passed,
-            reasons,
-            took,
-        } => {
-            let (label, style) = match passed {
-                true => ("passed", Style::new().green()),
-                false => ("failed", red),
-            };
-            let text = format!("build.sh, {}s ({status})", Seconds(*took));
-            Shown {
-                body: vec![Part::Output(reasons.join("\n"))],
-                ..Shown::line(label, text, style)
-            }
-        }
-        Event::Warning(text) => Shown::line("warning:", text.clone(), Style::new().yellow()),
         Event::Session { id, resumed } => {
             let state = if *resumed { "resumed" } else { "new session" };
             Shown::line("session", format!("{id} ({state})"), dim)
@@ -258,6 +196,76 @@ pub fn present(event: &Event) -> Option<Shown> {
                 ..Shown::titled("Error", red, body.collect())
             }
         }
+        event => return of_run(event),
+    })
+}
+
+/// Describes an event of a run, which has a label; `None` if there is nothing to show.
+fn of_run(event: &Event) -> Option<Shown> {
+    let plain = Style::new();
+    Some(match event {
+        Event::Started { log } => Shown::line("log", log.clone(), plain),
+        Event::Asking {
+            step,
+            model,
+            prompt,
+            spent,
+        } => {
+            let prompt = prompt.as_ref().map(|size| format!("  {} in", size.text()));
+            Shown {
+                aside: prompt.unwrap_or_default() + &dollars(*spent),
+                ..Shown::line("asking", format!("{model} for {step}"), plain)
+            }
+        }
+        Event::Retrying {
+            next_try,
+            wait,
+            reason,
+        } => {
+            let text = format!("{reason}; try {next_try} in {}s", Seconds(*wait));
+            Shown::line("retry", text, plain)
+        }
+        Event::Answered {
+            model,
+            usage,
+            cost,
+            tier,
+            took,
+        } => {
+            let usage = usage.map_or(String::new(), |usage| format!(": {}", tokens(usage)));
+            let tier = tier.map_or(String::new(), |tier| format!(" ({})", tier.word()));
+            let cost = cost.filter(|cost| *cost != Usd::ZERO);
+            let cost = cost.map_or(String::new(), |cost| format!(", {cost}{tier}"));
+            let text = format!("{model}{usage}{cost}, {}s", Seconds(*took));
+            Shown::line("answered", text, plain)
+        }
+        Event::Applied(edits) => edited("applied", "written", edits),
+        Event::PutBack(edits) => edited("undone", "put back", edits),
+        Event::Uncontained { reason } => {
+            let text = format!("none: {reason}; builds and commands can read the keys");
+            Shown::line("sandbox", text, Style::new().yellow())
+        }
+        Event::Building { spent } => Shown {
+            aside: dollars(*spent),
+            ..Shown::line("build", "build.sh".to_owned(), plain)
+        },
+        Event::Built {
+            status,
+            passed,
+            reasons,
+            took,
+        } => {
+            let (label, style) = match passed {
+                true => ("passed", Style::new().green()),
+                false => ("failed", Style::new().red()),
+            };
+            let text = format!("build.sh, {}s ({status})", Seconds(*took));
+            Shown {
+                body: vec![Part::Output(reasons.join("\n"))],
+                ..Shown::line(label, text, style)
+            }
+        }
+        Event::Warning(text) => Shown::line("warning:", text.clone(), Style::new().yellow()),
         _ => return None,
     })
 }

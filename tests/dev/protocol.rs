@@ -189,7 +189,10 @@ fn ten_replies_in_a_row_that_are_not_understood_end_an_automated_run_and_three_a
 #[test]
 fn tools_that_fail_again_and_again_end_the_run() {
     let (agent, server) = AgentProject::scripted(&vec![reply("READ_FILE", "\"missing.txt\""); 20]);
-    let run = agent.work("go").exits(1).says(&["missing.txt", "10 failures"]);
+    let run = agent
+        .work("go")
+        .exits(1)
+        .says(&["missing.txt", "10 failures"]);
     assert_eq!(run.result()["exit"]["name"], "tools-failed");
     assert_eq!(server.requests().len(), 10);
 }

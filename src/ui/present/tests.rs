@@ -231,7 +231,7 @@ fn an_event_of_a_run_has_a_label() {
         (answered(None, Some(Usd::ZERO), tier), "answered|m, 1.2s"),
         (
             answered(Some(usage), Some(0.25.try_into().unwrap()), tier),
-            "answered|m: 1,200 tokens in (200 cached), 80 out (50 thought), $0.2500 (flex), 1.2s",
+            "answered|m: 1,200 tokens in (200 cached), 80 out (50 thought), $0.25 (flex), 1.2s",
         ),
         (
             Event::Applied(edits(&["c"])),
