@@ -103,6 +103,14 @@ impl Transcript {
         self.step = self.items.len();
     }
 
+    /// Adds an entry.
+    pub fn add(&mut self, entry: Entry) {
+        match entry {
+            Entry::Agent(text) => self.push_markdown(text),
+            entry => self.push(entry),
+        }
+    }
+
     /// Toggles between showing everything and only the most important parts.
     pub fn toggle_folding(&mut self) {
         self.folding = match self.folding {

@@ -7,14 +7,6 @@ use crate::ui::present::{ToolUse, asked, present};
 use crate::ui::tui::Entry;
 
 impl Transcript {
-    /// Adds an entry.
-    pub fn add(&mut self, entry: Entry) {
-        match entry {
-            Entry::Agent(text) => self.push_markdown(text),
-            entry => self.push(entry),
-        }
-    }
-
     fn push_event(&mut self, event: &Event) {
         if let Some(shown) = present(event) {
             self.push(Entry::Event(Box::new(shown)));
