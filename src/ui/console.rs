@@ -1,18 +1,17 @@
-//! Output for people: progress, warnings and errors on stderr; a submodule handles stdout.
+//! Output for people: progress, questions and warnings on stderr, and a mirrored conversation on stdout; a submodule
+//! prints what comes in the end.
 //!
 //! Guarantees that no key is printed, that nothing printed moves the cursor, and that a closed terminal is not
 //! an error.
 
-mod stdout;
+mod outcome;
 
-use std::fmt::Display;
 use std::io;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ratatui::style::Style;
-use serde_json::Value;
 
 use super::annotations::annotations;
 use super::blocks::{self, wrapped};
@@ -23,7 +22,6 @@ use super::options::{CiRunner, ConsoleOptions, OutputFormat};
 use super::paint::{colored_stat, paint, painted, size};
 use super::present::{self, Part, Shown, present};
 use super::spinner::Spinner;
-use super::stderr;
 use super::steps::{Look, Steps};
 use crate::record::event::{Event, Reporter};
 use crate::record::finding::ReportFinding;
@@ -31,6 +29,7 @@ use crate::secret::Redactor;
 use crate::sys::diff::Stat;
 use crate::sys::environment::Clock;
 use crate::sys::text::{self, truncated};
+use crate::ui::{mirror, stderr, stdout};
 
 /// Reports events to the user at the terminal and to the program that reads stdout.
 pub struct Output<'r> {
@@ -384,6 +383,36 @@ impl Output<'_> {
         }
     }
 
+    /// Prints an event that belongs to a mirrored conversation. Returns `true` if stdout handles the event, so
+    /// that it is not shown as progress.
+    fn mirrored(&self, event: &Event) -> bool {
+        let columns = self
+            .stdout_columns()
+            .map(|columns| columns.saturating_sub(1));
+        let columns = columns.unwrap_or(WIDEST);
+        let lines = self
+            .options
+            .mirrors
+            .then(|| mirror::lines(event, self.redactor, columns));
+        let Some(lines) = lines.flatten() else {
+            return false;
+        };
+        // The terminal has already echoed what the user typed.
+        if !(self.options.echoes && matches!(event, Event::Heard { .. })) {
+            self.spinner.stop();
+            let text = lines.iter().map(|line| format!("{line}\n")).collect();
+            // A persistent error is reported when the result is written.
+            let _ = stdout::told(&self.commanding_nobody(text));
+        }
+        true
+    }
+
+    /// Returns the width of stdout in columns; `None` if it is not a terminal.
+    fn stdout_columns(&self) -> Option<usize> {
+        let size = size(io::stdout()).filter(|_| self.options.stdout_terminal);
+        size.map(|(_, columns)| columns)
+    }
+
     /// Shows an agent's event at a terminal.
     fn show_step(&self, event: &Event, is_wanted: bool) {
         let Ok(mut steps) = self.steps.lock() else {
@@ -432,32 +461,6 @@ impl Output<'_> {
         }
         let stat = self.printable(&stat.text(WIDTH));
         stderr::print(&colored_stat(&stat, |text, style| self.paint(text, style)));
-    }
-
-    /// Prints the reason for the failure and the run's folder, for the user and for the program that reads
-    /// stdout.
-    pub fn error(
-        &self,
-        message: &dyn Display,
-        hint: Option<&str>,
-        log: Option<&str>,
-        document: impl FnOnce() -> Value,
-    ) {
-        self.spinner.stop();
-        self.sentence("error:", Style::new().red().bold(), &message.to_string());
-        if let Some(hint) = hint {
-            self.sentence("hint:", Style::new(), hint);
-        }
-        if let Some(log) = log {
-            let links = self.links.as_ref().filter(|_| self.options.colors.stderr);
-            let log = self.printable(log);
-            let log = links.map_or_else(|| log.clone(), |links| links.link(&log));
-            self.print(&format!("log: {log}"), "");
-        }
-        if self.format != OutputFormat::Text {
-            // A write error would only obscure the failure already printed.
-            let _ = self.result("", false, document);
-        }
     }
 }
 

@@ -1,49 +1,26 @@
-//! Writes to stdout: results, an agent's answer and, if mirrored, the conversation as it happens.
+//! Prints what comes in the end: results and an agent's answer, to stdout, or the error.
 //!
 //! Guarantees that no key is printed, and that nothing printed moves the cursor or is taken for a command by a
 //! CI runner.
 
+use std::fmt::Display;
 use std::io;
 
+use ratatui::style::Style;
 use serde_json::Value;
 
-use super::{Output, WIDEST};
-use crate::record::event::Event;
+use super::Output;
 use crate::sys::text;
 use crate::ui::markdown::{rendered, uncolored};
 use crate::ui::options::{CiRunner, OutputFormat};
 use crate::ui::pager::Pager;
 use crate::ui::paint::{diff_line, lines_taken, painted, size, told_line};
-use crate::ui::{json, mirror, stdout};
+use crate::ui::{json, stdout};
 
 /// The prefixes of result lines that end with a path.
 const TELLING: [&str; 2] = ["log: ", "done: the page is in "];
 
 impl Output<'_> {
-    /// Prints an event that belongs to a mirrored conversation. Returns `true` if stdout handles the event, so
-    /// that it is not shown as progress.
-    pub(super) fn mirrored(&self, event: &Event) -> bool {
-        let columns = self
-            .stdout_columns()
-            .map(|columns| columns.saturating_sub(1));
-        let columns = columns.unwrap_or(WIDEST);
-        let lines = self
-            .options
-            .mirrors
-            .then(|| mirror::lines(event, self.redactor, columns));
-        let Some(lines) = lines.flatten() else {
-            return false;
-        };
-        // The terminal has already echoed what the user typed.
-        if !(self.options.echoes && matches!(event, Event::Heard { .. })) {
-            self.spinner.stop();
-            let text = lines.iter().map(|line| format!("{line}\n")).collect();
-            // A persistent error is reported when the result is written.
-            let _ = stdout::told(&self.commanding_nobody(text));
-        }
-        true
-    }
-
     /// Prints the result as text, which may begin with a unified diff, or as the JSON `document`.
     ///
     /// # Errors
@@ -139,12 +116,6 @@ impl Output<'_> {
         }
     }
 
-    /// Returns the width of stdout in columns; `None` if it is not a terminal.
-    pub(super) fn stdout_columns(&self) -> Option<usize> {
-        let size = size(io::stdout()).filter(|_| self.options.stdout_terminal);
-        size.map(|(_, columns)| columns)
-    }
-
     /// Prints an agent's answer, rendering its Markdown on a terminal. Prints nothing in JSON formats, whose
     /// record contains the answer.
     ///
@@ -164,5 +135,31 @@ impl Output<'_> {
         let lines = rendered(&text, columns, colors, &uncolored).into_iter();
         let text = lines.map(|line| painted(&line, colors) + "\n").collect();
         stdout::told(&self.commanding_nobody(text))
+    }
+
+    /// Prints the reason for the failure and the run's folder, for the user and for the program that reads
+    /// stdout.
+    pub fn error(
+        &self,
+        message: &dyn Display,
+        hint: Option<&str>,
+        log: Option<&str>,
+        document: impl FnOnce() -> Value,
+    ) {
+        self.spinner.stop();
+        self.sentence("error:", Style::new().red().bold(), &message.to_string());
+        if let Some(hint) = hint {
+            self.sentence("hint:", Style::new(), hint);
+        }
+        if let Some(log) = log {
+            let links = self.links.as_ref().filter(|_| self.options.colors.stderr);
+            let log = self.printable(log);
+            let log = links.map_or_else(|| log.clone(), |links| links.link(&log));
+            self.print(&format!("log: {log}"), "");
+        }
+        if self.format != OutputFormat::Text {
+            // A write error would only obscure the failure already printed.
+            let _ = self.result("", false, document);
+        }
     }
 }
