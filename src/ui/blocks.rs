@@ -92,8 +92,8 @@ pub fn one_line(text: &str) -> String {
     visible(text).replace('\n', " ")
 }
 
-/// Wraps `line` to at most `width` columns: at spaces if possible, otherwise anywhere. The first line keeps the
-/// indentation.
+/// Wraps `line` to at most `width` columns: at spaces if possible, otherwise behind a slash, or anywhere. The first line
+/// keeps the indentation.
 pub fn wrapped(line: &str, width: usize) -> Vec<String> {
     let mut rest = line.trim_end();
     let mut pieces = Vec::new();
@@ -125,7 +125,8 @@ fn first_piece(text: &str, width: usize) -> usize {
     let indent = fit.len() - fit.trim_start_matches(' ').len();
     let blank = fit.rfind(' ').filter(|at| *at >= indent);
     // Breaking right after the indentation would leave an empty line.
-    blank.map_or(fit.len(), |at| at + 1)
+    let end = blank.or_else(|| fit.rfind('/'));
+    end.map_or(fit.len(), |at| at + 1)
 }
 
 /// Returns the width of a single character, in columns.

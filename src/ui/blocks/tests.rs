@@ -45,6 +45,8 @@ fn lines_are_broken_at_blanks_where_there_are_any() {
         ("", &[""][..]),
         ("abcdefgh", &["abcdefgh"]),
         ("abcdefghi", &["abcdefgh", "i"]),
+        ("a/bcd/efgh/i", &["a/bcd/", "efgh/i"]),
+        ("a b/cdefghi", &["a", "b/", "cdefghi"]),
         ("ab cdefgh i", &["ab", "cdefgh i"]),
         ("abcdefgh i", &["abcdefgh", "i"]),
         ("  abcdefgh", &["  abcdef", "gh"]),
