@@ -168,6 +168,10 @@ pub enum AgentError {
         help("have it fixed and reviewed first: `--resume` goes on with the run")
     )]
     NotReviewed(String),
+    /// The user has ended the work at a question.
+    #[error("ended by `/exit`")]
+    #[diagnostic(code("stopped"), help("`--resume` goes on with the session"))]
+    Left,
     /// The run was interrupted by a signal or at the user's request.
     #[error(transparent)]
     #[diagnostic(forward(0), help("`--resume` goes on with the session"))]
@@ -274,6 +278,11 @@ impl From<McpError> for AgentError {
 }
 
 impl AgentError {
+    /// Returns whether the error is that the user has left.
+    pub fn has_left(error: &Error) -> bool {
+        matches!(Self::of(error), Some(Self::Left))
+    }
+
     /// Finds the agent's error within another, however it is wrapped.
     pub fn of(error: &Error) -> Option<&Self> {
         match error.downcast_ref() {

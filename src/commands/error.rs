@@ -190,10 +190,10 @@ pub(crate) enum CommandError {
         help("give a task with `-p`, or resume an unfinished session (`--resume`, `--session`)")
     )]
     NothingAsked,
-    /// The request is a command of the screen; the rest of it, which may contain a key, is not shown.
-    #[error("`{0}` is a command of the screen")]
+    /// The request is a command for a conversation; the rest of it, which may contain a key, is not shown.
+    #[error("`{0}` is a command for a conversation, not a request to send")]
     #[diagnostic(code("usage"), help("{}", outside(.0)))]
-    ScreenCommand(String),
+    PromptCommand(String),
     /// The request has the form of a command, but no command has this name.
     #[error("there is no command `/{0}`")]
     #[diagnostic(code("usage"), help("begin the request with a word, without a slash"))]
@@ -224,13 +224,15 @@ impl CommandError {
     }
 }
 
-/// Returns the way to do without the screen what one of its commands does.
+/// Returns the way to do without the prompt what one of its commands does.
 fn outside(command: &str) -> &'static str {
     match command {
         "/login" => "`code-commit chat login` signs in, and reads the key from standard input",
         "/logout" => "`code-commit chat logout` signs out",
         "!" => "run it in your shell, or ask the agent to",
-        _ => "give it at the prompt of the agent, which opens without a request",
+        _ => {
+            "start the agent without a request, on the screen or with `--plain`, and type it there"
+        }
     }
 }
 

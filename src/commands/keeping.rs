@@ -128,7 +128,8 @@ impl<F: SessionForm> KeptSession<'_, F> {
         Ok(self.store.save(&mut session, self.clock.now().to_utc())?)
     }
 
-    /// Returns the other sessions of this directory, newest first, each with its id and a one-line description.
+    /// Returns the other sessions of this directory that have a request, newest first, each with its id and a one-line
+    /// description.
     ///
     /// # Errors
     /// When they cannot be read.
@@ -138,7 +139,7 @@ impl<F: SessionForm> KeptSession<'_, F> {
             .store
             .list_in(directory)?
             .into_iter()
-            .filter(|other| other.id != own);
+            .filter(|other| other.id != own && other.is_begun());
         Ok(others
             .map(|other| (other.id.clone(), sessions::line::<F>(&other, zone)))
             .collect())

@@ -192,6 +192,8 @@ pub struct Talk<'t> {
     /// Time of the last request to stop; `None` after any other input.
     stopped: Option<Duration>,
     connection: Connection,
+    /// True if the user has left at a question.
+    has_left: bool,
 }
 
 impl<'t> Talk<'t> {
@@ -203,6 +205,7 @@ impl<'t> Talk<'t> {
             tally: Tally::default(),
             stopped: None,
             connection: Connection::default(),
+            has_left: false,
         }
     }
 
@@ -218,7 +221,7 @@ impl<'t> Talk<'t> {
         } else {
             self.show_status(agent);
         }
-        while !agent.is_over() {
+        while !self.has_left && !agent.is_over() {
             agent.show();
             let Some(line) = next_line(self.context, self.user, T::PROMPT, &mut self.stopped)?
             else {
@@ -244,7 +247,8 @@ impl<'t> Talk<'t> {
             return Ok(ControlFlow::Continue(None));
         };
         let text = line.text.clone();
-        match slash::read(&text, T::COMMANDS, &agent.own_commands()) {
+        let hints = slash::listed(T::COMMANDS, &agent.own_commands());
+        match slash::read(&text, T::COMMANDS, &hints) {
             SlashLine::Request => {
                 let outcome = agent.attend(self, Some(line))?;
                 return Ok(ControlFlow::Continue(Some(outcome)));
@@ -285,6 +289,8 @@ impl<'t> Talk<'t> {
         } else {
             Connection::Connected
         };
+        let has_left = |failure: &Failure| AgentError::has_left(&failure.error);
+        self.has_left = done.as_ref().is_err_and(has_left);
         if agent.ended(self, done)? {
             self.stopped = Some(self.context.clock.elapsed());
             // Input typed ahead was not meant to run after an interruption.

@@ -51,7 +51,7 @@ impl AgentOptions {
     /// Combines an agent's own flags with those of every agent; the prompt `-` is read from standard input.
     ///
     /// # Errors
-    /// When standard input is blank or cannot be read, or the prompt is a command of the screen.
+    /// When standard input is blank or cannot be read, or the prompt is a slash command.
     pub fn new(
         context: &Context<'_>,
         agent: &AgentArgs,

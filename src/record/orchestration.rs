@@ -25,7 +25,7 @@ pub enum OrchestrationStatus {
     PublishFailed,
     /// The work could not continue.
     Failed,
-    /// A signal interrupted the run.
+    /// A signal interrupted the run, or the user left it.
     Interrupted,
 }
 

@@ -46,7 +46,7 @@ pub enum Exit {
     NotPermitted,
     /// A step of a plan failed.
     StepFailed,
-    /// The user declined something that a plan needs.
+    /// The user declined something that a plan needs, or left at a question.
     Stopped,
     /// A model's replies were malformed too often.
     Unreliable,

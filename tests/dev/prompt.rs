@@ -235,8 +235,12 @@ fn a_key_that_is_typed_is_not_kept() {
 fn what_is_a_command_is_no_request() {
     let (agent, server) = AgentProject::scripted(&[done(), PASS.to_owned()]);
     for (request, told) in [
-        ("/undo", "`/undo` is a command of the screen"),
-        ("!ls", "`!` is a command of the screen"),
+        (
+            "/undo",
+            "`/undo` is a command for a conversation, not a request to send",
+        ),
+        ("/help", "on the screen or with `--plain`"),
+        ("!ls", "`!` is a command for a conversation"),
         ("/foo it", "there is no command `/foo`"),
     ] {
         agent.work(request).exits(2).says(&[told]);

@@ -473,8 +473,12 @@ fn a_session_in_which_nothing_was_asked_for_is_none() {
     // Nor is what was meant as a command.
     for (typed, told) in [
         ("", ""),
-        ("/nope\n", "`/exit` or Ctrl-D ends"),
-        ("/help\n", "\n  /clear"),
+        ("/nope\n", "`/exit` ends"),
+        (
+            "/help\n",
+            "say what is to be done, in one line (`-p -` reads several)",
+        ),
+        ("/help\n", "\n  /exit              quit, as `/quit` does\n"),
         ("!ls\n", "`!` runs no command here"),
     ] {
         let run = agent.typed(&[], typed).exits(0).says(&[told]);

@@ -274,6 +274,28 @@ fn an_interrupt_at_a_question_stops_the_request_and_the_next_one_ends() {
 }
 
 #[test]
+fn a_slash_command_at_a_question_is_no_answer_and_an_exit_leaves() {
+    let ask = || reply("ASK_USER", "Which?");
+    let (agent, server) = AgentProject::scripted(&[ask(), ask()]);
+    let typed = "go\n/help\n/undo\n/nope\nblue\n/exit\nnever read\n";
+    let run = agent.typed(&[], typed).exits(0).says(&[
+        "answer the question; Esc, or by lines an empty one or Ctrl-D, is no answer",
+        "`/undo` works between requests: answer the question, or leave by `/exit`",
+        "there is no command `/nope` here, only `/exit`, `/help`",
+        "ended by `/exit`",
+    ]);
+    assert!(
+        run.stdout.contains("`--resume` goes on with it"),
+        "{}",
+        run.stdout
+    );
+    assert!(!run.stderr.contains("/clear"), "{}", run.stderr);
+    assert!(last_told(&server, 1).contains("blue"));
+    assert_eq!(server.requests().len(), 2);
+    assert_eq!(run.result()["exit"]["name"], "stopped");
+}
+
+#[test]
 fn what_is_typed_ahead_is_kept_for_the_prompt_and_answers_no_question() {
     let (agent, server) = AgentProject::scripted(&[
         done(),

@@ -110,8 +110,7 @@ fn a_slash_command_is_no_answer_and_no_task() {
     let orchestra = OrchestraProject::clean_after([says("Shall I add a test?")], []);
     let typed = "/nope\n/help\nAdd a flag.\n/undo it\nyes\n";
     orchestra.given(&[], typed).exits(0).says(&[
-        "there is no command `/nope` here, only `/clear`, `/compact`, `/cost`, `/diff`, `/exit`, `/help`, `/model`, \
-         `/resume`, `/undo`",
+        "there is no command `/nope` here, only `/exit`, `/help`, `/model`, `/resume`; `/exit` ends",
         "say what is to be done",
         "`/undo` takes no arguments",
     ]);
@@ -132,7 +131,8 @@ fn the_commands_of_all_agents_have_an_answer_before_a_task_and_in_it() {
         "there is nothing to clear: each task is a run of its own",
         "there is nothing to compact yet",
         "there is no earlier run to go on with",
-        "answer the agent; an empty line or Ctrl-D lets it go on by itself, `/exit` or Ctrl-C ends the run",
+        "answer the agent; an empty line or Ctrl-D lets it go on by itself, `/exit` or Ctrl-C ends the run\n  \
+           /cost              show tokens and dollars\n  /exit              quit, as `/quit` does\n  /help",
         "this run so far: 150 tokens, ",
         &format!("the last of them `{START}`"),
         &format!("`gpt-5-deployed` is asked until the task is done: `/exit` ends the run, and {resume} --model NAME`"),
@@ -152,11 +152,21 @@ fn a_run_that_its_user_has_left_is_gone_on_with_by_a_command() {
         [execute("claude_code", "Try it."), says("Shall I?")],
         [Branch::done("tried")],
     );
-    let left = orchestra.given(&[], "Add a flag.\n/exit\n").exits(130);
-    assert_eq!(transcript(&left).1["status"], "interrupted");
+    let left = orchestra.given(&[], "Add a flag.\n/exit\n").exits(1);
+    assert!(!left.stderr.contains("SIG"), "{}", left.stderr);
+    let (_, report) = transcript(&left);
+    assert_eq!(report["status"], "interrupted");
+    assert_eq!(report["summary"], "The work is not done: ended by `/exit`.");
+    let resume = format!("dev-agent --resume logs/{}", left.folder);
+    let told = format!(
+        "The work was interrupted. To go on, run `{resume}`. To go on from `{}`, run:\n\n",
+        branch(1)
+    );
+    let instructions = report["instructions"].as_str().unwrap();
+    assert!(instructions.starts_with(&told), "{instructions}");
     let run = orchestra.given(&[], "/resume\n9\n/resume 1\n");
     let run = run.exits(0).says(&[
-        "interrupted      Add a flag.\n",
+        "stopped          Add a flag.\n",
         "there is no session `9`: choose from 1 to 1",
         "the run goes on: Add a flag.",
     ]);
@@ -166,7 +176,7 @@ fn a_run_that_its_user_has_left_is_gone_on_with_by_a_command() {
     assert_eq!(report["branches"][0]["id"], branch(1));
     // What is complete is not offered.
     let run = orchestra.given(&[], "/resume\n\n/exit\n").exits(0);
-    let run = run.says(&["interrupted      Add a flag.\n"]);
+    let run = run.says(&["stopped          Add a flag.\n"]);
     assert_eq!(run.stdout, "nothing was asked for\n");
 }
 

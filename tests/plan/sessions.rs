@@ -348,6 +348,16 @@ fn what_was_said_in_the_steps_is_replaced_by_a_summary() {
 }
 
 #[test]
+fn a_session_in_which_nothing_was_asked_for_is_not_offered() {
+    let (plan, _server) = PlanProject::scripted(&[""; 0]);
+    for typed in ["", "/resume\n/clear\n/resume\n/exit\n"] {
+        let run = plan.typed(&[], typed).exits(0);
+        assert_eq!(run.stdout, "there is no session to go on with\n");
+        assert!(!run.stderr.contains("Resume a session"), "{}", run.stderr);
+    }
+}
+
+#[test]
 fn a_request_that_is_under_way_is_not_compacted() {
     let refused = Answer::error(400, &json!({"error": "not now"}));
     let server = serving([said(tasks(&[("Look", "analyze")])), refused]);

@@ -5,6 +5,8 @@
 //! in the project except its own folder in `logs`.
 
 use std::cell::{Cell, RefCell};
+use std::convert::Infallible;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use serde_json::Value;
@@ -19,7 +21,8 @@ use crate::agent::{AgentError, Compressed, Env, Host, Note, ToolUse};
 use crate::commands::answers::AnswerSource;
 use crate::commands::error::CommandError;
 use crate::commands::keeping::Keeping;
-use crate::commands::talk::question::show;
+use crate::commands::talk::question::{AT_WORK, Help, asked, later, line, permission, show};
+use crate::commands::talk::slash::Slash;
 use crate::edit::Allowances;
 use crate::exec::process::Processes;
 use crate::model::message::Call;
@@ -218,8 +221,10 @@ impl<'c> AgentRun<'c> {
         if let (Some(agent), Ok(words)) = (&mut self.run.borrow_mut().record.agent, &result) {
             agent.answer = Some(self.context.redactor.text(words).into_owned());
         }
+        let has_left = result.as_ref().is_err_and(AgentError::has_left);
         let (state, result) = match result.as_ref().map_err(Error::exit) {
             Ok(_) => (SessionState::Complete, result),
+            Err(_) if has_left => (SessionState::Interrupted, result),
             Err(Exit::Interrupted(signal)) => {
                 let interrupted = AgentError::Interrupted(Interrupted { signal });
                 (SessionState::Interrupted, Err(interrupted.into()))
@@ -442,32 +447,22 @@ impl Host for AgentRun<'_> {
     }
 
     fn confirm(&self, question: &Question, preview: Option<&str>) -> Result<Answer, AgentError> {
+        // A user who has stopped the agent is not asked again, and a late answer is ignored.
+        self.check()?;
         let answer = match &self.setup.answers {
-            AnswerSource::Permissions(ask) => {
-                // A user who has stopped the agent is not asked again, and a late answer is ignored.
-                self.check()?;
-                let answer = ask(question, preview)?;
-                self.check()?;
-                Some(answer)
+            AnswerSource::Permissions(ask) => ask(question, preview)?,
+            AnswerSource::Typed(user) => permission(self.context, user, question, preview)?.answer,
+            AnswerSource::Recorded(_) | AnswerSource::Nowhere => {
+                show(self.context, question, preview);
+                self.context.notice(question.sentence.clone());
+                let written = self.typed(&question.sentence, "")?;
+                question.verdict(&written.unwrap_or_default()).answer
             }
-            AnswerSource::Typed(input) => {
-                let answer = input.borrow_mut().confirm(question, preview);
-                let verdict = answer.transpose().map_err(Error::from)?;
-                self.check()?;
-                verdict.map(|verdict| verdict.answer)
-            }
-            AnswerSource::Recorded(_) | AnswerSource::Nowhere => None,
         };
-        if let Some(answer) = answer {
-            let sentence = &question.sentence;
-            self.heard(sentence, sentence, Some(&answer.written()))?;
-            return self.rejected(question, answer);
-        }
-        show(self.context, question, preview);
-        self.context.notice(question.sentence.clone());
-        let answer = self.answer_to(&question.sentence, &question.prompt())?;
-        let verdict = question.verdict(&answer.unwrap_or_default());
-        self.rejected(question, verdict.answer)
+        self.check()?;
+        let sentence = &question.sentence;
+        self.heard(sentence, sentence, Some(&answer.written()))?;
+        self.rejected(question, answer)
     }
 
     fn changes(&self) -> String {
@@ -482,7 +477,7 @@ impl Host for AgentRun<'_> {
 
 impl User for AgentRun<'_> {
     fn ask(&self, question: &str) -> Result<Option<String>, AgentError> {
-        Ok(self.answer_to(question, "answer> ")?)
+        Ok(self.answered((question, "answer> "), AT_WORK, later)?)
     }
 }
 
@@ -499,40 +494,47 @@ impl AgentRun<'_> {
 
     /// Returns the user's answer to this prompt, and records it.
     pub fn answer(&self, prompt: &str) -> Result<Option<String>, Error> {
-        self.answer_to(prompt, prompt)
+        self.answered((prompt, prompt), AT_WORK, later)
     }
 
-    /// Returns the user's answer to a question that has already been shown, and records it.
-    fn answer_to(&self, question: &str, prompt: &str) -> Result<Option<String>, Error> {
-        let answer = self.typed(question, prompt)?;
+    /// Returns the user's answer to a question that is shown with a prompt, and records both; `told` answers commands
+    /// other than `/exit`, which ends the work, and `/help`.
+    ///
+    /// # Errors
+    /// If the user leaves or interrupts it, or no input can be read.
+    pub fn answered(
+        &self,
+        (question, prompt): (&str, &str),
+        help: Help<'_>,
+        told: impl Fn(Slash) -> String,
+    ) -> Result<Option<String>, Error> {
+        let obey = |command: Slash, _: &str| match command {
+            Slash::Exit => {
+                self.heard(question, prompt, Some("/exit"))?;
+                Err(Error::from(AgentError::Left))
+            }
+            command => Ok(ControlFlow::<Infallible, _>::Continue(told(command))),
+        };
+        let ask = || self.typed(question, prompt);
+        let ControlFlow::Continue(answer) = asked(self.context, help, ask, obey)?;
         self.heard(question, prompt, answer.as_deref())?;
         Ok(answer)
     }
 
-    /// Returns what the user types at a prompt, without recording it; `None` if there is nobody, or they type nothing.
-    ///
-    /// # Errors
-    /// If the user interrupts it, or no input can be read.
-    pub fn typed(&self, question: &str, prompt: &str) -> Result<Option<String>, Error> {
+    /// Returns what the user types at a prompt; `None` if there is nobody, or they type nothing.
+    fn typed(&self, asked: &str, prompt: &str) -> Result<Option<String>, Error> {
         match &self.setup.answers {
             AnswerSource::Nowhere | AnswerSource::Permissions(_) => Ok(None),
             AnswerSource::Recorded(answers) => {
-                let question = self.context.redactor.text(question);
-                Ok(answers.borrow_mut().to(&question))
+                let asked = self.context.redactor.text(asked);
+                Ok(answers.borrow_mut().to(&asked))
             }
-            AnswerSource::Typed(input) => {
-                let mut input = input.borrow_mut();
-                input.forget_typed_ahead();
-                Ok(input.line(prompt)?.answer()?)
-            }
+            AnswerSource::Typed(input) => line(self.context, input, prompt),
         }
     }
 
     /// Records a question and the answer that the user gave at `prompt`.
-    ///
-    /// # Errors
-    /// If the record cannot be written.
-    pub fn heard(&self, question: &str, prompt: &str, answer: Option<&str>) -> Result<(), Error> {
+    fn heard(&self, question: &str, prompt: &str, answer: Option<&str>) -> Result<(), Error> {
         self.context.reporter.event(&Event::Heard {
             question: prompt.to_owned(),
             answer: answer.map(str::to_owned),

@@ -443,6 +443,7 @@ fn agent_errors() -> Vec<AgentError> {
         too_long(Some("gpt-5")),
         too_long(None).at_once(),
         AgentError::Rejected(s("Delete all?")),
+        AgentError::Left,
         AgentError::GateFailed {
             step: 2,
             status: s("exit code: 1"),
@@ -619,7 +620,7 @@ fn commands_own(told: &mut Told) {
     told.error(NoPlanFile::NoPlan(p("a")));
     told.error(CommandError::NothingAsked);
     for command in ["/login", "/logout", "!", "/model"] {
-        told.error(CommandError::ScreenCommand(s(command)));
+        told.error(CommandError::PromptCommand(s(command)));
     }
     told.error(CommandError::NoSlashCommand(s("fly")));
     told.error(CommandError::SearchOnEdits);

@@ -5,8 +5,6 @@
 //! its folder exists, however it ends.
 
 use std::cell::RefCell;
-use std::convert::Infallible;
-use std::ops::ControlFlow;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -22,7 +20,7 @@ use super::place::OrchestratePlace;
 use super::publish::publish;
 use super::report::{FinalReport, ending, missing_review};
 use super::resume::{self, Begun};
-use super::slash::{AT_QUESTION, WaitingRun};
+use super::slash::{AT_QUESTION, in_task};
 use super::specialists::{MAX_REVIEWS, Specialists, Watcher};
 use super::tools::{self, ExecuteAgent, ReadArtifact};
 use crate::agent::conversation::{Conversation, HistoryMessage};
@@ -37,8 +35,7 @@ use crate::commands::last::Spent;
 use crate::commands::mcp_server::{ExchangeLog, connect, require_tools};
 use crate::commands::query;
 use crate::commands::screen::with_user;
-use crate::commands::talk::question;
-use crate::commands::talk::slash::{self, Slash};
+use crate::commands::talk::slash;
 use crate::commands::workspace::home;
 use crate::model::Purpose;
 use crate::project::home::DEV;
@@ -50,8 +47,8 @@ use crate::run::outcome::{Failure, Outcome};
 use crate::sys::environment::{Clock as _, RecordedClock};
 use crate::sys::error::Error;
 use crate::sys::exit::Exit;
-use crate::sys::interrupt::{Interrupted, Signal};
-use crate::ui::input::{InputError, Typed};
+use crate::sys::interrupt::Interrupted;
+use crate::ui::input::InputError;
 
 /// The command's name.
 const NAME: &str = "orchestrate";
@@ -97,9 +94,11 @@ pub fn orchestrate(
     // Without a home directory there is no history to keep, and line-based input is enough.
     let home = (!is_plain).then(|| home(context, &DEV).ok()).flatten();
     with_user(context, stdin, home.as_deref(), |context, open| {
-        let place = OrchestratePlace::open(context, arguments, task, stdin, open)?;
-        let Some(mut place) = place else {
-            return Ok(Outcome::said("nothing was asked for"));
+        let mut place = match OrchestratePlace::open(context, arguments, task, stdin, open) {
+            Err(error) if AgentError::has_left(&error) => {
+                return Ok(Outcome::said("nothing was asked for"));
+            }
+            place => place?,
         };
         place.settings.begun = begun.cloned().or(place.settings.begun);
         carry_out(context, &place, arguments.timeout)
@@ -335,34 +334,14 @@ impl Orchestration<'_, '_> {
 
     /// Asks the user to reply to the model; `None` if they do not.
     fn answer(&self, specialists: &Specialists<'_>) -> Result<Option<String>, Error> {
-        let ask = || {
-            let answer = self.run.typed(PROMPT, PROMPT)?;
-            Ok::<_, Error>(answer.map_or(Typed::End, Typed::Line))
+        let told = |command| {
+            let (lineage, model) = (specialists.lineage.borrow(), &self.place.settings.model);
+            self.run.with(|run| {
+                let names = (run.log.name(), &**model, lineage.latest());
+                in_task(command, names, &Spent::in_run(&run.record))
+            })
         };
-        let obey = |command: Slash, _: &str| {
-            if command == Slash::Exit {
-                self.run.heard(PROMPT, PROMPT, Some("/exit"))?;
-                let signal = Signal::Int;
-                return Err(AgentError::Interrupted(Interrupted { signal }).into());
-            }
-            let lineage = specialists.lineage.borrow();
-            let said = self.run.with(|run| {
-                let waiting = WaitingRun {
-                    log: run.log.name(),
-                    model: &self.place.settings.model,
-                    branch: lineage.latest(),
-                    spent: Spent::in_run(&run.record),
-                };
-                waiting.told(command)
-            });
-            Ok(ControlFlow::<Infallible, _>::Continue(said))
-        };
-        let answer = match question::asked(self.context, AT_QUESTION, ask, obey)? {
-            ControlFlow::Continue(typed) => typed.answer().ok().flatten(),
-            ControlFlow::Break(never) => match never {},
-        };
-        self.run.heard(PROMPT, PROMPT, answer.as_deref())?;
-        Ok(answer)
+        self.run.answered((PROMPT, PROMPT), AT_QUESTION, told)
     }
 
     /// Has the work published if that is enabled and the work is done or has hit the limit of reviews or time. Returns
@@ -436,9 +415,9 @@ impl Watcher for Orchestration<'_, '_> {
 /// The hint for an error that ends an orchestration. Points to the report rather than to `config.json`, which
 /// `orchestrate` does not read.
 pub(crate) fn advice(error: &Error) -> Option<String> {
-    use AgentError::{Interrupted, LoopLimit, Model, OverBudget, ToolsFailed};
+    use AgentError::{Interrupted, Left, LoopLimit, Model, OverBudget, ToolsFailed};
     match AgentError::of(error) {
-        Some(ToolsFailed { .. } | LoopLimit(_) | OverBudget(_) | Interrupted(_)) => {
+        Some(ToolsFailed { .. } | LoopLimit(_) | OverBudget(_) | Interrupted(_) | Left) => {
             Some("the report's `instructions` say how to go on".to_owned())
         }
         Some(Model(error)) => Some(error.hint()),
@@ -455,7 +434,7 @@ fn status(result: &Result<(), Error>) -> OrchestrationStatus {
         Exit::IterationLimit => OrchestrationStatus::IterationLimit,
         Exit::BranchTimeout => OrchestrationStatus::Timeout,
         Exit::PublishFailed => OrchestrationStatus::PublishFailed,
-        Exit::Interrupted(_) => OrchestrationStatus::Interrupted,
+        Exit::Interrupted(_) | Exit::Stopped => OrchestrationStatus::Interrupted,
         _ => OrchestrationStatus::Failed,
     }
 }

@@ -37,9 +37,7 @@ pub fn instructions(
                 format!("{MAX_REVIEWS} reviews came back, and the work was not signed off."),
                 format!("Read `{log}` on Pantheon branch `{latest}`, and finish the work by hand or go on with it."),
             ],
-            (OrchestrationStatus::Timeout, _) => vec![format!(
-                "An agent took too long. The last branch that succeeded is `{latest}`."
-            )],
+            (OrchestrationStatus::Timeout, _) => vec!["An agent took too long.".to_owned()],
             (OrchestrationStatus::PublishFailed, _) if is_refused => vec![format!(
                 "The work was not published, since no review has passed it. It is on Pantheon branch `{latest}`; \
                  `{log}` there is the last review's log."
@@ -48,12 +46,10 @@ pub fn instructions(
                 "The work was not published. It is on Pantheon branch `{latest}`: commit and push it from there by \
                  hand, or go on."
             )],
-            (OrchestrationStatus::Failed, _) => vec![format!(
-                "The work ended early; the run's log tells why. The last branch that succeeded is `{latest}`."
-            )],
-            (OrchestrationStatus::Interrupted, _) => vec![format!(
-                "The work was interrupted. The last branch that succeeded is `{latest}`."
-            )],
+            (OrchestrationStatus::Failed, _) => {
+                vec!["The work ended early; the run's log tells why.".to_owned()]
+            }
+            (OrchestrationStatus::Interrupted, _) => vec!["The work was interrupted.".to_owned()],
         };
     if status == OrchestrationStatus::Completed {
         return told.join(" ");
@@ -77,9 +73,18 @@ pub fn instructions(
              server before you go on."
         )
     }));
-    if status == OrchestrationStatus::Interrupted && lineage.working().next().is_some() {
+    let is_interrupted = status == OrchestrationStatus::Interrupted;
+    let is_waited_for = is_interrupted && lineage.working().next().is_some();
+    if is_interrupted {
         let resume = shlex::try_join(["dev-agent", "--resume", &report.log]).unwrap_or_default();
-        told.push(format!("To wait for it and go on, run `{resume}`."));
+        let wait = if is_waited_for {
+            "wait for it and "
+        } else {
+            ""
+        };
+        told.push(format!("To {wait}go on, run `{resume}`."));
+    }
+    if is_waited_for {
         told.push(format!("To go on from `{latest}` without it, run"));
     } else if report.start_branch_id == *latest {
         told.push("No branch has succeeded yet: to begin again, run".to_owned());
@@ -215,7 +220,12 @@ mod tests {
                 false,
                 &["was not published", "`b7`", "by hand"],
             ),
-            (Failed, None, false, &["the run's log tells why", "`b7`"]),
+            (
+                Failed,
+                None,
+                false,
+                &["the run's log tells why. To go on from `b7`"],
+            ),
             (
                 Interrupted,
                 Some("b8"),

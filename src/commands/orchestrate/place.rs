@@ -10,7 +10,8 @@ use super::args::OrchestrateArgs;
 use super::config::{AgentConfig, AzureVariables};
 use super::publish::Publishing;
 use super::resume::{self, Begun, BegunRun};
-use super::slash::{before_task, resumable};
+use super::slash::{BEFORE_TASK, before_task, resumable};
+use crate::agent::AgentError;
 use crate::commands::answers::AnswerSource;
 use crate::commands::mcp_server::McpSource;
 use crate::commands::query;
@@ -65,21 +66,20 @@ pub struct OrchestratePlace<'c> {
 }
 
 impl<'c> OrchestratePlace<'c> {
-    /// Reads everything from the configuration, or from the run to replay. Without a `given` task, the user is asked;
-    /// `None` if they leave.
+    /// Reads everything from the configuration, or from the run to replay. Without a `given` task, the user is asked.
     ///
     /// # Errors
-    /// If something is missing or wrong, or no task is given.
+    /// If something is missing or wrong, no task is given, or the user leaves.
     pub fn open(
         context: &Context<'c>,
         arguments: &OrchestrateArgs,
         given: Option<String>,
         stdin: Stdin,
         open: OpenUser<'_>,
-    ) -> Result<Option<Self>, Error> {
+    ) -> Result<Self, Error> {
         let choice = &arguments.choice();
         if let Some(recording) = selection::find_recording(context, choice)? {
-            return Self::replayed(context, choice, &recording).map(Some);
+            return Self::replayed(context, choice, &recording);
         }
         let mut missing = NotReady::default();
         missing.note_env_file(context);
@@ -113,10 +113,9 @@ impl<'c> OrchestratePlace<'c> {
                 let user = RefCell::new(open()?);
                 match typed_task(context, &user, arguments, &mut models)? {
                     ControlFlow::Continue(task) => (task, Some(user)),
-                    ControlFlow::Break(Some(work)) => {
+                    ControlFlow::Break(work) => {
                         return Self::resumed(context, *work, stdin, (open, user));
                     }
-                    ControlFlow::Break(None) => return Ok(None),
                 }
             }
         };
@@ -142,7 +141,7 @@ impl<'c> OrchestratePlace<'c> {
             begun: None,
         };
         let (address, token) = config.mcp;
-        Ok(Some(Self {
+        Ok(Self {
             limits: LimitsRecord::new(spec.context_window, TRIES, MOST_LOOPS, None),
             models,
             task,
@@ -151,7 +150,7 @@ impl<'c> OrchestratePlace<'c> {
             user,
             server: McpSource::Server(address, token),
             recorded: None,
-        }))
+        })
     }
 
     /// Goes on with the earlier run that the user has chosen.
@@ -160,14 +159,12 @@ impl<'c> OrchestratePlace<'c> {
         (arguments, task, begun): BegunRun,
         stdin: Stdin,
         (open, user): (OpenUser<'_>, User),
-    ) -> Result<Option<Self>, Error> {
+    ) -> Result<Self, Error> {
         context.notice(format!("the run goes on: {task}"));
         let user = Cell::new(Some(user.into_inner()));
         let open = || user.take().map_or_else(open, Ok);
         let mut place = Self::open(context, &arguments, Some(task), stdin, &open)?;
-        if let Some(place) = &mut place {
-            place.settings.begun = Some(begun);
-        }
+        place.settings.begun = Some(begun);
         Ok(place)
     }
 
@@ -257,40 +254,41 @@ fn models<'c>(
 }
 
 /// Asks the user for the task; until they give it, they can choose another of the `models`. Breaks off with an earlier
-/// run if they choose to go on with that, or with nothing if they leave.
+/// run if they choose to go on with that.
 ///
 /// # Errors
-/// If no task is given.
+/// If no task is given, or the user leaves.
 fn typed_task<'c>(
     context: &Context<'c>,
     user: &User,
     arguments: &OrchestrateArgs,
     models: &mut Models<'c>,
-) -> Result<ControlFlow<Option<Box<BegunRun>>, String>, Error> {
+) -> Result<ControlFlow<Box<BegunRun>, String>, Error> {
     stand(user, &models.first.spec);
     user.borrow_mut().say(GREETING);
     let ask = || {
         let task = user.borrow_mut().request(TASK_PROMPT)?;
-        Ok(task.map(|task| task.text))
+        Ok(task.map(|task| task.text).answer()?)
     };
     let mut arguments = arguments.clone();
     let obey = |command: Slash, argument: &str| -> Result<_, Error> {
         Ok(ControlFlow::Continue(match command {
-            Slash::Exit => return Ok(ControlFlow::Break(None)),
+            Slash::Exit => return Err(AgentError::Left.into()),
             Slash::Model => switch_model(context, user, &mut arguments, models, argument)?,
             Slash::Resume => match chosen_run(context, user, &arguments, argument)? {
-                Ok(work) => return Ok(ControlFlow::Break(Some(work))),
+                Ok(work) => return Ok(ControlFlow::Break(work)),
                 Err(said) => said,
             },
             command => before_task(command).to_owned(),
         }))
     };
-    let task = match question::asked(context, slash::AT_REQUEST, ask, obey)? {
-        ControlFlow::Break(work) => return Ok(ControlFlow::Break(work)),
-        ControlFlow::Continue(typed) => typed.answer()?,
-    };
-    let task = task.filter(|task| !task.trim().is_empty());
-    Ok(ControlFlow::Continue(task.ok_or(InputError::Blank)?))
+    Ok(match question::asked(context, BEFORE_TASK, ask, obey)? {
+        ControlFlow::Break(work) => ControlFlow::Break(work),
+        ControlFlow::Continue(task) => {
+            let task = task.filter(|task| !task.trim().is_empty());
+            ControlFlow::Continue(task.ok_or(InputError::Blank)?)
+        }
+    })
 }
 
 /// Switches to the model of this name, or to the one that the user chooses; returns the message for the user.
@@ -379,5 +377,6 @@ fn stand(user: &User, spec: &ModelSpec) {
         window: spec.context_window.unwrap_or_default(),
         ..Status::default()
     };
-    user.borrow_mut().stands(status, question::hints());
+    user.borrow_mut()
+        .stands(status, slash::listed(BEFORE_TASK.1, &[]));
 }

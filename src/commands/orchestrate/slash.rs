@@ -4,16 +4,25 @@
 
 use crate::commands::agent_run::NOTHING_TO_COMPACT;
 use crate::commands::last::Spent;
+use crate::commands::talk::question::Help;
 use crate::commands::talk::slash::Slash;
-use crate::record::orchestration::OrchestrationStatus;
 use crate::record::run_files::ORCHESTRATE;
 use crate::run::context::Context;
 use crate::run::past::history::{self, PastRun, UnrecordedState};
 use crate::sys::error::Error;
 use crate::sys::text::one_line;
 
-/// The introduction of `/help` at a question.
-pub const AT_QUESTION: &str = "answer the agent; an empty line or Ctrl-D lets it go on by itself, `/exit` or Ctrl-C ends the run";
+/// The help before a task.
+pub const BEFORE_TASK: Help<'_> = (
+    "say what is to be done, in one line (`--task -` reads several); `/exit`, Ctrl-C or Ctrl-D ends",
+    &[Slash::Exit, Slash::Help, Slash::Model, Slash::Resume],
+);
+
+/// The help at a question.
+pub const AT_QUESTION: Help<'_> = (
+    "answer the agent; an empty line or Ctrl-D lets it go on by itself, `/exit` or Ctrl-C ends the run",
+    &[Slash::Cost, Slash::Exit, Slash::Help],
+);
 
 /// The answer to `/undo` and `/diff`.
 const NO_CHANGES: &str =
@@ -32,40 +41,26 @@ pub fn before_task(command: Slash) -> &'static str {
     }
 }
 
-/// An orchestration that waits for an answer.
-pub struct WaitingRun<'r> {
-    /// The run's folder.
-    pub log: &'r str,
-    /// The model's name.
-    pub model: &'r str,
-    /// The last branch that succeeded, or else the one that the run began from.
-    pub branch: &'r str,
-    /// The spending so far.
-    pub spent: Spent,
-}
-
-impl WaitingRun<'_> {
-    /// Returns the answer to a command.
-    pub fn told(&self, command: Slash) -> String {
-        let (log, model, branch, spent) = (self.log, self.model, self.branch, &self.spent);
-        let resume = format!("`dev-agent --resume {log}");
-        match command {
-            Slash::Cost => {
-                format!("this run so far: {spent}; what the remote agents cost is not known")
-            }
-            Slash::Model => format!(
-                "`{model}` is asked until the task is done: `/exit` ends the run, and {resume} --model NAME` goes on \
-                 with another model"
-            ),
-            Slash::Compact => format!(
-                "this conversation is kept whole: `/exit` ends the run, and {resume}` goes on in a new one, which is \
-                 told the branches and reviews alone"
-            ),
-            Slash::Clear | Slash::Resume => format!(
-                "a task is in progress: `/exit` ends the run, and {resume}` goes on with it later"
-            ),
-            _ => format!("{NO_CHANGES}, the last of them `{branch}`"),
+/// Returns the answer to a command at a question: by the names of the run's folder, of the model and of the last branch
+/// that succeeded, or else the one that the run began from, and by the spending so far.
+pub fn in_task(command: Slash, (log, model, branch): (&str, &str, &str), spent: &Spent) -> String {
+    let resume = format!("`dev-agent --resume {log}");
+    match command {
+        Slash::Cost => {
+            format!("this run so far: {spent}; what the remote agents cost is not known")
         }
+        Slash::Model => format!(
+            "`{model}` is asked until the task is done: `/exit` ends the run, and {resume} --model NAME` goes on \
+             with another model"
+        ),
+        Slash::Compact => format!(
+            "this conversation is kept whole: `/exit` ends the run, and {resume}` goes on in a new one, which is \
+             told the branches and reviews alone"
+        ),
+        Slash::Clear | Slash::Resume => format!(
+            "a task is in progress: `/exit` ends the run, and {resume}` goes on with it later"
+        ),
+        _ => format!("{NO_CHANGES}, the last of them `{branch}`"),
     }
 }
 
@@ -79,10 +74,10 @@ pub fn resumable(context: &Context<'_>) -> Result<Vec<(String, String)>, Error> 
     let state = |run: &PastRun| match &run.record {
         None => Some(run.state(project))
             .filter(|state| *state != UnrecordedState::Running)
-            .map(UnrecordedState::word),
+            .map(|state| state.word().to_owned()),
         Some(record) => {
-            let status = record.orchestration.as_ref()?.status;
-            (status != OrchestrationStatus::Completed).then(|| status.word())
+            let is_finished = record.orchestration.as_ref()?.is_finished;
+            (!is_finished).then(|| record.exit.name.to_string())
         }
     };
     let runs = history::latest(project)?.filter(|run| run.workflow() == ORCHESTRATE);

@@ -325,7 +325,7 @@ impl Worker<'_> {
             (None, Some(_), _) if self.is_open()? => self.work_on(AnswerSource::Nowhere, None),
             (None, None, Some(user)) => {
                 Talk::new(self.context, user).run(self)?;
-                Ok(left(Some(self.place.base.kept.id())))
+                Ok(left(self.standing().session))
             }
             (None, _, _) => Err(CommandError::NothingAsked.into()),
         }

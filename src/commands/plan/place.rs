@@ -16,6 +16,7 @@ use crate::agent::session::{SESSIONS, SessionForm as _, SessionState};
 use crate::commands::answers::recorded;
 use crate::commands::error::CommandError;
 use crate::commands::keeping::{Keeping, KeptSession, SessionChoice, tell_session};
+use crate::commands::talk::question::permission;
 use crate::commands::workspace::{AgentOptions, Workspace, own_paths};
 use crate::model::{ModelSpec, ModelTable, Purpose, TaskType};
 use crate::project::home::PLAN_MODELS;
@@ -29,10 +30,11 @@ use crate::run::context::{Context, ModelChoice, ModelsProblem};
 use crate::run::not_ready::NotReady;
 use crate::run::selection::{self, Models};
 use crate::sys::error::Error;
+use crate::sys::exit::Exit;
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
 use crate::sys::interrupt::Interrupted;
 use crate::sys::{atomic_file, home_file};
-use crate::ui::input::{InputError, User};
+use crate::ui::input::User;
 
 /// The session in which a plan is worked on.
 pub type KeptPlan<'s> = KeptSession<'s, PlanSessionFile>;
@@ -191,22 +193,12 @@ pub fn model_and(spec: &ModelSpec, sentence: &str) -> String {
 
 /// Asks the user whether to pull a model.
 fn wants(context: &Context<'_>, typing: &User, model: &str) -> Result<bool, Interrupted> {
-    let sentence = format!("Ollama does not have `{model}`. Pull it?");
-    let confirmed = typing
-        .borrow_mut()
-        .confirm(&Question::from(sentence.clone()), None);
-    let agreed = if let Some(confirmed) = confirmed {
-        context.interrupt.check()?;
-        confirmed.map(|verdict| verdict.answer == Answer::Yes)
-    } else {
-        context.notice(sentence);
-        let typed = typing.borrow_mut().line("yes/no> ");
-        let typed = typed.and_then(|typed| Ok(typed.answer()?));
-        typed.map(|line| Answer::read(&line.unwrap_or_default()) == Answer::Yes)
-    };
-    match agreed {
-        Err(InputError::Interrupted(interrupted)) => Err(interrupted),
-        agreed => Ok(agreed.unwrap_or(false)),
+    let question = Question::from(format!("Ollama does not have `{model}`. Pull it?"));
+    let verdict = permission(context, typing, &question, None);
+    context.interrupt.check()?;
+    match verdict.map_err(|error| error.exit()) {
+        Err(Exit::Interrupted(signal)) => Err(Interrupted { signal }),
+        verdict => Ok(verdict.is_ok_and(|verdict| verdict.answer == Answer::Yes)),
     }
 }
 

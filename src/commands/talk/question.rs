@@ -1,36 +1,48 @@
-//! Questions to the user: those answered in words, where slash commands work, too, and those of permission.
+//! Questions to the user: those answered in words, and those of permission. Slash commands work at both.
 
+use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 use super::slash::{self, COMMON, Slash, SlashLine};
+use crate::agent::AgentError;
 use crate::record::event::Event;
 use crate::record::question::{Question, Verdict};
 use crate::run::context::Context;
 use crate::sys::error::Error;
 use crate::sys::text::without_ci_commands;
 use crate::ui::change::seen;
-use crate::ui::input::{Typed, User};
-use crate::ui::tui::CommandHint;
+use crate::ui::columns::folded;
+use crate::ui::input::User;
 
-/// Asks until `ask` returns something other than a command. `/help` is answered here, with `intro` above the list;
-/// `obey` executes any other command, and says what to show, or breaks off.
+/// The text of `/help` at a question: an introduction, and the commands that act there.
+pub type Help<'h> = (&'h str, &'h [Slash]);
+
+/// The help at a question of work in progress.
+pub const AT_WORK: Help<'_> = (
+    "answer the question; Esc, or by lines an empty one or Ctrl-D, is no answer; Ctrl-C stops the work",
+    &[Slash::Exit, Slash::Help],
+);
+
+/// Asks until `ask` returns something other than a command. `/help` is answered here; `obey` executes any other
+/// command, and says what to show, or breaks off.
 ///
 /// # Errors
 /// Returns the error of `ask`, or of `obey`.
 pub fn asked<B, E>(
     context: &Context<'_>,
-    intro: &str,
-    mut ask: impl FnMut() -> Result<Typed, E>,
+    (intro, acting): Help<'_>,
+    mut ask: impl FnMut() -> Result<Option<String>, E>,
     mut obey: impl FnMut(Slash, &str) -> Result<ControlFlow<B, String>, E>,
-) -> Result<ControlFlow<B, Typed>, E> {
+) -> Result<ControlFlow<B, Option<String>>, E> {
+    let hints = slash::listed(acting, &[]);
     loop {
-        let typed = ask()?;
-        let Typed::Line(line) = &typed else {
-            return Ok(ControlFlow::Continue(typed));
+        let answer = ask()?;
+        let Some(line) = &answer else {
+            return Ok(ControlFlow::Continue(answer));
         };
-        let said = match slash::read(line, &COMMON, &[]) {
-            SlashLine::Request | SlashLine::Own(..) => return Ok(ControlFlow::Continue(typed)),
-            SlashLine::Command(Slash::Help, _) => slash::help(intro, &hints()),
+        let said = match slash::read(line, &COMMON, &hints) {
+            SlashLine::Request | SlashLine::Own(..) => return Ok(ControlFlow::Continue(answer)),
+            SlashLine::Command(Slash::Help, _) => slash::help(intro, &hints),
             SlashLine::Command(command, argument) => match obey(command, argument)? {
                 ControlFlow::Continue(said) => said,
                 ControlFlow::Break(end) => return Ok(ControlFlow::Break(end)),
@@ -39,6 +51,12 @@ pub fn asked<B, E>(
         };
         context.notice(said);
     }
+}
+
+/// Answers a command other than `/exit` and `/help` at a question of work in progress.
+pub fn later(command: Slash) -> String {
+    let name = command.name();
+    format!("`/{name}` works between requests: answer the question, or leave by `/exit`")
 }
 
 /// Asks the user for permission, on the screen or by lines.
@@ -51,17 +69,33 @@ pub fn permission(
     question: &Question,
     preview: Option<&str>,
 ) -> Result<Verdict, Error> {
-    let mut user = user.borrow_mut();
-    if let Some(verdict) = user.confirm(question, preview) {
+    if let Some(verdict) = user.borrow_mut().confirm(question, preview) {
         return Ok(verdict?);
     }
     show(context, question, preview);
-    user.forget_typed_ahead();
-    // The prompt is shown however quiet the rest is.
-    let text = format!("{}\n{}", question.sentence, question.prompt());
-    let asked = context.redactor.text(&text);
-    let answer = user.line(&without_ci_commands(&asked))?.answer()?;
+    let prompt = format!("{}\n{}", question.sentence, question.prompt());
+    let ask = || line(context, user, &prompt);
+    let obey = |command, _: &str| match command {
+        Slash::Exit => Err(AgentError::Left.into()),
+        command => Ok(ControlFlow::<Infallible, _>::Continue(later(command))),
+    };
+    let ControlFlow::Continue(answer) = asked(context, AT_WORK, ask, obey)?;
     Ok(question.verdict(&answer.unwrap_or_default()))
+}
+
+/// Returns what the user types at a prompt; `None` if it is nothing.
+///
+/// # Errors
+/// When the user leaves or interrupts it, or no input can be read.
+pub fn line(context: &Context<'_>, user: &User, prompt: &str) -> Result<Option<String>, Error> {
+    // Redacts before wrapping, which could split a key.
+    let prompt = context.redactor.text(prompt);
+    let words = prompt.trim_end();
+    let end = &prompt[words.len()..];
+    let prompt = folded(words, context.reporter.columns(), 0) + end;
+    let mut user = user.borrow_mut();
+    user.forget_typed_ahead();
+    Ok(user.line(&without_ci_commands(&prompt))?.answer()?)
 }
 
 /// Shows by lines what a question is about, with every character that cannot be seen by its number: what the user allows
@@ -81,9 +115,4 @@ pub fn show(context: &Context<'_>, question: &Question, preview: Option<&str>) {
         };
         context.reporter.event(&shown(preview));
     }
-}
-
-/// The commands available at a question, for completion.
-pub fn hints() -> Vec<CommandHint> {
-    slash::listed(&COMMON, &[])
 }

@@ -14,6 +14,11 @@ macro_rules! slash_commands {
         impl Slash {
             /// All commands.
             pub const ALL: &'static [Self] = &[$(Self::$command,)*];
+
+            /// The name, without the slash.
+            pub fn name(self) -> &'static str {
+                COMMANDS[self as usize].1
+            }
         }
 
         /// All commands, each with its name, argument and description. An agent supports the ones that it lists.
@@ -29,8 +34,8 @@ slash_commands! {
     Copy "copy" "" "copy the last reply to the clipboard";
     Cost "cost" "" "show tokens and dollars";
     Diff "diff" "" "show what the last request changed";
-    Exit "exit" "" "quit";
-    Help "help" "" "show keys and commands";
+    Exit "exit" "" "quit, as `/quit` does";
+    Help "help" "" "show this help";
     Init "init" "" "have AGENTS.md written";
     Login "login" "[KEY|NAME]" "sign in, or switch accounts";
     Logout "logout" "" "remove the active account";
@@ -107,21 +112,21 @@ pub fn split(line: &str) -> Option<(&str, &str)> {
 /// When it is such a command.
 pub fn check_request(request: &str, has_own: bool) -> Result<(), CommandError> {
     if request.trim_start().starts_with('!') {
-        return Err(CommandError::ScreenCommand("!".to_owned()));
+        return Err(CommandError::PromptCommand("!".to_owned()));
     }
     let Some((name, _)) = split(request) else {
         return Ok(());
     };
     match row(name) {
-        Some(_) => Err(CommandError::ScreenCommand(format!("/{name}"))),
+        Some(_) => Err(CommandError::PromptCommand(format!("/{name}"))),
         None if has_own => Ok(()),
         None => Err(CommandError::NoSlashCommand(name.to_owned())),
     }
 }
 
-/// Parses a line for an agent that supports these built-in commands and these of the user's own. A line that begins with
-/// `!` is refused: an agent that runs commands for its user has taken it already.
-pub fn read<'l>(line: &'l str, commands: &[Slash], own: &[CommandHint]) -> SlashLine<'l> {
+/// Parses a line where these built-in commands have an answer, and these are listed, with those of the user's own. A
+/// line that begins with `!` is refused: an agent that runs commands for its user has taken it already.
+pub fn read<'l>(line: &'l str, commands: &[Slash], hints: &[CommandHint]) -> SlashLine<'l> {
     if line.trim_start().starts_with('!') {
         return SlashLine::Refused(NO_SHELL.to_owned());
     }
@@ -130,12 +135,11 @@ pub fn read<'l>(line: &'l str, commands: &[Slash], own: &[CommandHint]) -> Slash
     };
     match named(name, commands) {
         Some((command, "")) if !argument.is_empty() => {
-            let (_, name, ..) = COMMANDS[command as usize];
-            SlashLine::Refused(format!("`/{name}` takes no arguments"))
+            SlashLine::Refused(format!("`/{}` takes no arguments", command.name()))
         }
         Some((command, _)) => SlashLine::Command(command, argument),
-        None if own.iter().any(|own| own.name == name) => SlashLine::Own(name, argument),
-        None => SlashLine::Refused(unknown(name, &listed(commands, own))),
+        None if hints.iter().any(|own| own.name == name) => SlashLine::Own(name, argument),
+        None => SlashLine::Refused(unknown(name, hints)),
     }
 }
 
@@ -165,7 +169,7 @@ fn unknown(name: &str, hints: &[CommandHint]) -> String {
     };
     match names(&|known| known.chars().next() == first) {
         alike if alike.is_empty() => format!(
-            "there is no command `/{name}` here, only {}; `/exit` or Ctrl-D ends",
+            "there is no command `/{name}` here, only {}; `/exit` ends",
             names(&|_| true)
         ),
         alike => format!("there is no command `/{name}`: did you mean {alike}?"),
@@ -199,8 +203,8 @@ pub fn screen_help(hints: &[CommandHint], keys: &str) -> String {
 }
 
 /// The introduction of `/help` where the agent waits for a request.
-pub const AT_REQUEST: &str =
-    "say what is to be done; `/exit` or Ctrl-D ends, Ctrl-C stops what is being done";
+pub const AT_REQUEST: &str = "say what is to be done, in one line (`-p -` reads several); `/exit` or Ctrl-D ends; Ctrl-C stops what is being \
+                              done, and ends where it is pressed twice";
 
 /// Returns the text of `/help` in line mode.
 pub fn help(intro: &str, hints: &[CommandHint]) -> String {
@@ -255,7 +259,11 @@ mod tests {
             ("fix /undo", SlashLine::Request),
             ("", SlashLine::Request),
         ] {
-            assert_eq!(read(line, SOME, &own()), expected, "{line:?}");
+            assert_eq!(
+                read(line, SOME, &listed(SOME, &own())),
+                expected,
+                "{line:?}"
+            );
         }
     }
 
@@ -272,11 +280,11 @@ mod tests {
             (
                 "/login",
                 "there is no command `/login` here, only `/clear`, `/cost`, `/exit`, `/help`, `/model`, `/resume`, \
-                 `/undo`, `/git:commit`; `/exit` or Ctrl-D ends",
+                 `/undo`, `/git:commit`; `/exit` ends",
             ),
         ] {
             let refused = SlashLine::Refused(expected.to_owned());
-            assert_eq!(read(line, SOME, &own()), refused);
+            assert_eq!(read(line, SOME, &listed(SOME, &own())), refused);
         }
     }
 
@@ -284,9 +292,9 @@ mod tests {
     fn a_command_for_the_shell_is_no_request() {
         for line in ["!ls", " !rm -rf x"] {
             let refused = SlashLine::Refused(NO_SHELL.to_owned());
-            assert_eq!(read(line, SOME, &own()), refused);
+            assert_eq!(read(line, SOME, &listed(SOME, &own())), refused);
         }
-        assert_eq!(read("ls!", SOME, &own()), SlashLine::Request);
+        assert_eq!(read("ls!", SOME, &[]), SlashLine::Request);
     }
 
     #[test]
@@ -296,7 +304,7 @@ mod tests {
             assert_eq!((*command as usize, &*hint.name), (at, *name));
             let line = format!("/{name}");
             assert_eq!(
-                read(&line, Slash::ALL, &[]),
+                read(&line, Slash::ALL, &hints),
                 SlashLine::Command(*command, "")
             );
             let usage = usage(hint).replace('|', "\\|");
