@@ -401,7 +401,7 @@ fn a_signature_holds_for_its_statement_and_its_signer_alone() {
     );
     verify("others")
         .exits(1)
-        .says(&["the signature does not hold"]);
+        .says(&["the signature is invalid"]);
     project
         .run(&["verify", "s.json"])
         .exits(0)
@@ -412,5 +412,5 @@ fn a_signature_holds_for_its_statement_and_its_signer_alone() {
     fs::remove_file(project.path("s.json.sig")).unwrap();
     verify("signers")
         .exits(1)
-        .says(&["the signature does not hold"]);
+        .says(&["the signature is invalid"]);
 }

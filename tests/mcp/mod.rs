@@ -37,7 +37,7 @@ fn what_cannot_be_asked_is_a_wrong_command_line() {
             &["mcp", "tools", "http://example.com/mcp?key=s3cret"],
             "loopback",
         ),
-        (&["mcp", "tools", "stdio:"], "is no command"),
+        (&["mcp", "tools", "stdio:"], "is not a command"),
         (
             &["mcp", "call", "http://127.0.0.1:1", "t", "[]"],
             "a JSON object",

@@ -266,11 +266,11 @@ fn what_is_not_a_whole_answer_says_why() {
     for (json, expected) in [
         (
             answer(text.clone(), "MAX_TOKENS"),
-            "not whole: it ended with `MAX_TOKENS`",
+            "incomplete: it ended with `MAX_TOKENS`",
         ),
         (
             answer(text.clone(), "SAFETY"),
-            "not whole: it ended with `SAFETY`",
+            "incomplete: it ended with `SAFETY`",
         ),
         (
             answer(json!([]), "STOP"),

@@ -136,7 +136,7 @@ fn what_is_not_a_whole_answer_says_why() {
     for (json, expected) in [
         (
             answer(json!({"content": "x"}), json!("length")),
-            "not whole: it ended with `length`",
+            "incomplete: it ended with `length`",
         ),
         (
             answer(json!({"content": null}), json!("tool_calls")),
