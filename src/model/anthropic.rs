@@ -236,12 +236,7 @@ impl Wire for Anthropic {
             quota_spent: is("billing_error") || has_no_credit().is_some(),
             is_rate_limit: is("rate_limit_error"),
             bad_key: is("authentication_error"),
-            failure: match code.as_deref() {
-                Some("overloaded_error") => FailureKind::Overload,
-                Some("api_error" | "rate_limit_error" | "timeout_error") => FailureKind::Transient,
-                Some("invalid_request_error") => FailureKind::BadRequest,
-                _ => FailureKind::Other,
-            },
+            failure: FailureKind::of(code.as_deref()),
             code,
             message,
             ..VendorError::default()

@@ -57,6 +57,18 @@ pub enum FailureKind {
     Other,
 }
 
+impl FailureKind {
+    /// The kind of a failure with this code of Anthropic's, which servers in front of it pass on.
+    pub(super) fn of(code: Option<&str>) -> Self {
+        match code {
+            Some("overloaded_error") => Self::Overload,
+            Some("api_error" | "rate_limit_error" | "timeout_error") => Self::Transient,
+            Some("invalid_request_error") => Self::BadRequest,
+            _ => Self::Other,
+        }
+    }
+}
+
 impl VendorError {
     /// Takes the status into account: of credits that are used up, some vendors tell only by the status or a message.
     pub(super) fn with_status(mut self, status: u16) -> Self {

@@ -264,18 +264,13 @@ impl Wire for OpenAi {
         };
         let kind = text(&error["type"]);
         let is = |name: &str| code.as_deref() == Some(name) || kind.as_deref() == Some(name);
-        let is_bad_request = code.is_none() && is("invalid_request_error");
         VendorError {
             quota_spent: is("insufficient_quota"),
             is_rate_limit: is("rate_limit_exceeded"),
             bad_key: is("invalid_api_key"),
             message: text(&error["message"]),
+            failure: FailureKind::of(code.as_deref().or(kind.as_deref())),
             code: code.or(kind),
-            failure: if is_bad_request {
-                FailureKind::BadRequest
-            } else {
-                FailureKind::Other
-            },
             ..VendorError::default()
         }
     }

@@ -187,4 +187,7 @@ fn an_error_tells_a_spent_quota_from_a_rate_limit() {
     assert!(!failure(json!("rate_limit_exceeded")).quota_spent);
     assert_eq!(failure(Value::Null).code.as_deref(), Some("t"));
     assert_eq!(failure(json!(401)).code.as_deref(), Some("401"));
+    // Of a server that stands before Anthropic's.
+    assert!(failure(json!("overloaded_error")).may_pass());
+    assert!(!failure(json!("invalid_request_error")).may_pass());
 }
