@@ -32,22 +32,17 @@ pub fn submission(context: &Context<'_>, text: &str) -> Result<Submission, Error
 /// Builds a request with the files that it names by `@path` attached. A file that cannot be read causes a warning and
 /// is left out.
 pub fn request(place: &ChatPlace<'_>, submission: &Submission) -> UserRequest {
-    let paths = named(&submission.text).into_iter();
-    let mut missing = Vec::new();
-    let shown = paths.filter_map(|path| match shown_file(place, path) {
-        Some(Ok(shown)) => Some(shown),
-        Some(Err(problem)) => {
-            place
-                .context
-                .warn(format!("`@{path}` is not attached: {problem}"));
-            None
+    let (mut shown, mut missing) = (Vec::new(), Vec::new());
+    for path in named(&submission.text) {
+        match shown_file(place, path) {
+            Some(Ok(file)) => shown.push(file),
+            Some(Err(problem)) => {
+                let warning = format!("`@{path}` is not attached: {problem}");
+                place.context.warn(warning);
+            }
+            None => missing.push(format!("`@{path}`")),
         }
-        None => {
-            missing.push(format!("`@{path}`"));
-            None
-        }
-    });
-    let shown = shown.collect();
+    }
     if let [first, others @ ..] = &missing[..] {
         let more = match others.len() {
             0 => String::new(),

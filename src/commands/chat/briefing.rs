@@ -95,8 +95,7 @@ impl Briefing {
             return;
         };
         let input = action.input.as_ref();
-        let path = input.and_then(|input| input["path"].as_str());
-        let path = path.map(|path| self.root.join(path));
+        let path = input.and_then(|input| Some(self.root.join(input["path"].as_str()?)));
         if let Some(path) = &path {
             self.seen.saw(path);
             let deeper = self.files.deeper(path);
@@ -126,8 +125,8 @@ impl Briefing {
             let name = path.strip_prefix(&self.root).unwrap_or(path);
             name.display().to_string()
         });
-        let changed = naming(CHANGED, &names.collect::<Vec<_>>());
-        self.waiting.extend(changed);
+        let reminder = naming(CHANGED, &names.collect::<Vec<_>>());
+        self.waiting.extend(reminder);
     }
 
     /// Records that the user has undone the last request's changes to these files.
@@ -247,7 +246,7 @@ impl SeenFiles {
         }
     }
 
-    /// Updates all states after a command of the agent: the model need not be told of its changes.
+    /// Updates all states after a command of the agent, so that its changes are not reported to the model.
     fn restamp(&mut self) {
         for (path, known) in &mut self.0 {
             *known = stamp(path);
@@ -303,7 +302,7 @@ mod tests {
             place
         }
 
-        /// Somebody saves a file, which grows by that.
+        /// Saves a file as its user, one byte longer.
         fn save(&self, path: &str) {
             let path = self.dir.path().join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -311,10 +310,10 @@ mod tests {
             fs::write(path, before + "x").unwrap();
         }
 
-        /// Another process goes on with the conversation.
+        /// Resumes the conversation in another process.
         fn takes_up(&mut self) {
-            let known = self.briefing.known().to_string();
-            let known = serde_json::from_str(&known).unwrap();
+            let saved = self.briefing.known().to_string();
+            let known = serde_json::from_str(&saved).unwrap();
             self.briefing = Briefing::load(self.dir.path(), self.dir.path(), &known);
         }
 
@@ -342,14 +341,14 @@ mod tests {
             self.briefing.next(Mode::Planning, &[], &self.said)
         }
 
-        /// Asserts what the model is told with the next call, and makes that call.
+        /// Asserts that the next call's reminders contain `expected`, and makes that call.
         fn says(&mut self, expected: &str) {
             let next = self.next();
             assert_eq!(self.next(), next);
             self.briefing.told();
             self.said.extend(next.clone());
-            let next: Vec<String> = next.into_iter().map(|said| said.content).collect();
-            assert!(next.join("\n").contains(expected), "{expected}: {next:?}");
+            let told: Vec<String> = next.into_iter().map(|said| said.content).collect();
+            assert!(told.join("\n").contains(expected), "{expected}: {told:?}");
             assert_eq!(self.next(), []);
         }
 
@@ -385,12 +384,12 @@ mod tests {
             place.came_of(failed, tool, input, Some(effect));
             place.says("\n- a\n");
         }
-        // What the user has typed behind `!` is theirs as well.
+        // A command typed after `!` is the user's as well.
         let mut place = Place::new();
         place.save("a");
         place.acts("execute_command", json!({"command": "x"}), None);
         place.says("\n- a\n");
-        // So is what they have saved before a command of the agent's began.
+        // So is a file saved before the agent's command began.
         place.save("a");
         place.briefing.look();
         place.save("a");
@@ -459,11 +458,11 @@ mod tests {
         place.says("by /undo");
         place.takes_up();
         place.says_nothing("the conversation has it");
-        // What the user saves while no process is there.
+        // The user saves a file while no process runs.
         place.save("a");
         place.takes_up();
         place.says("\n- a\n");
-        // Of the project's instructions, the newest hold, and those of deeper directories are told again.
+        // The latest instructions apply, and those of deeper directories are repeated.
         place.save("deep/AGENTS.md");
         place.acts("read_file", json!({"path": "deep/b"}), Some(Effect::Reads));
         place.says("Path: deep/AGENTS.md\n\nx\n");

@@ -34,14 +34,13 @@ fn item(line: &str) -> Option<Todo> {
         line.strip_prefix(['-', '*', '+'])
     };
     let boxed = behind?.strip_prefix(' ')?.trim_start().strip_prefix('[')?;
-    let (mark, content) = boxed.split_once(']')?;
+    let (mark, text) = boxed.split_once(']')?;
     let status = match mark {
         " " | "" => TodoStatus::Pending,
         "x" | "X" => TodoStatus::Completed,
         _ => return None,
     };
-    let content = content.strip_prefix(' ')?.replace("**", "");
-    let content = content.trim().to_owned();
+    let content = text.strip_prefix(' ')?.replace("**", "").trim().to_owned();
     (!content.is_empty()).then_some(Todo {
         content,
         status,

@@ -67,12 +67,12 @@ pub fn chat(context: &Context<'_>, arguments: &ChatArgs, stdin: Stdin) -> Result
         },
         true,
     )?;
-    let mode = arguments.first_mode();
+    let first_mode = arguments.first_mode();
     if options.is_headless() {
-        return headless(context, options, mode);
+        return headless(context, options, first_mode);
     }
     let first = arguments.first.as_deref();
-    let mode = SharedMode::new(mode.unwrap_or_default());
+    let mode = SharedMode::new(first_mode.unwrap_or_default());
     if arguments.talk.plain {
         return by_lines(context, options, first, &mode, stdin);
     }

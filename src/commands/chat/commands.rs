@@ -91,9 +91,8 @@ impl CommandFile {
     /// Expands the command with the arguments typed after its name. Without a placeholder for them, they are appended.
     pub fn expand(&self, arguments: &str) -> Vec<Piece> {
         let arguments = arguments.trim();
-        let words = shlex::split(arguments);
-        let words =
-            words.unwrap_or_else(|| arguments.split_whitespace().map(str::to_owned).collect());
+        let words = shlex::split(arguments)
+            .unwrap_or_else(|| arguments.split_whitespace().map(str::to_owned).collect());
         let mut expansion = Expansion {
             arguments,
             words,
@@ -121,23 +120,22 @@ impl CommandFile {
         let (front, template) = split_front(text)?;
         template.trim().clone_into(&mut command.template);
         let mut oddities = Vec::new();
-        for (line, number) in front.lines().zip(2..) {
-            let line = line.trim();
+        for (line, number) in front.lines().map(str::trim).zip(2..) {
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            let (key, value) = line
+            let (key, text) = line
                 .split_once(':')
                 .ok_or_else(|| format!("line {number} of its frontmatter is not `key: value`"))?;
-            let value = unquoted(value.trim());
+            let value = unquoted(text.trim());
             match key.trim() {
                 "description" => value.clone_into(&mut command.description),
                 "argument-hint" => value.clone_into(&mut command.argument_hint),
                 "model" => command.model = Some(value.to_owned()).filter(|name| !name.is_empty()),
                 "mode" => {
                     let mode = Mode::from_str(value, true).map_err(|_| {
-                        let value = one_line(value, LONGEST);
-                        format!("line {number}: `{value}` is no mode: it is regular, auto-pilot or planning")
+                        let named = one_line(value, LONGEST);
+                        format!("line {number}: `{named}` is no mode: it is regular, auto-pilot or planning")
                     })?;
                     command.mode = Some(mode);
                 }
@@ -339,9 +337,8 @@ impl Folder {
         if !is_named {
             return Err(format!("{NAMES}, with `{ENDING}` behind it"));
         }
-        let place = self.place(path)?;
-        let text = read_file(&place, Links::Refused)?;
-        let text = text.ok_or("there is nothing in it")?;
+        let text =
+            read_file(&self.place(path)?, Links::Refused)?.ok_or("there is nothing in it")?;
         let source = self.root.as_ref().map(|root| {
             let named = path.strip_prefix(root).unwrap_or(path);
             (named.to_string_lossy().into_owned(), text.clone())

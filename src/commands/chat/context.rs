@@ -71,18 +71,18 @@ impl ContextFiles {
         let way = way_down(&top, here);
         let agents = way.iter().map(|directory| directory.join(AGENTS_FILE));
         let own = project.join(AGENT_FOLDER).join(CONTEXT_FILE);
-        let files: Vec<_> = agents.chain([own]).map(ContextFile::read).collect();
         let mut loaded = Self {
             top,
             prompt: None,
-            files,
+            files: agents.chain([own]).map(ContextFile::read).collect(),
         };
-        let files = loaded.files.iter();
-        let told: Vec<_> = files.filter_map(|file| loaded.tagged(file)).collect();
-        let files = loaded.files.iter();
-        let warnings = files.filter_map(|file| loaded.warning(file)).collect();
-        if !told.is_empty() {
-            loaded.prompt = Some(format!("{CONTEXT}\n\n{}", told.join("\n\n")));
+        let (mut contents, mut warnings) = (Vec::new(), Vec::new());
+        for file in &loaded.files {
+            contents.extend(loaded.tagged(file));
+            warnings.extend(loaded.warning(file));
+        }
+        if !contents.is_empty() {
+            loaded.prompt = Some(format!("{CONTEXT}\n\n{}", contents.join("\n\n")));
         }
         (loaded, warnings)
     }
@@ -169,8 +169,8 @@ impl ContextFiles {
 
 /// Returns the directories from `top` down to `directory`.
 fn way_down<'p>(top: &Path, directory: &'p Path) -> Vec<&'p Path> {
-    let way = directory.ancestors();
-    let mut way: Vec<_> = way.take_while(|above| above.starts_with(top)).collect();
+    let above = directory.ancestors();
+    let mut way: Vec<_> = above.take_while(|path| path.starts_with(top)).collect();
     way.reverse();
     way
 }

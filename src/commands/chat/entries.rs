@@ -66,8 +66,8 @@ fn replied(said: &HistoryMessage) -> impl Iterator<Item = Entry> {
         }
         _ => None,
     });
-    let words = Some(said.content.trim()).filter(|words| !words.is_empty());
-    let words = words.map(|words| Entry::Agent(words.to_owned()));
+    let content = said.content.trim();
+    let words = (!content.is_empty()).then(|| Entry::Agent(content.to_owned()));
     let calls = said.calls.iter().map(|call| {
         Entry::Tool(Box::new(ToolUse {
             // Applies unless a result follows.
@@ -104,11 +104,11 @@ fn ended(text: &str, failed: bool) -> ToolEnd {
 pub fn ending(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let (before, last) = lines.split_at(lines.len().saturating_sub(LINES_AT_END));
-    let last = bounded(&last.join("\n"), BYTES_AT_END);
+    let shown = bounded(&last.join("\n"), BYTES_AT_END);
     match before.len() as u64 {
-        0 => last,
+        0 => shown,
         before => format!(
-            "[{} before: `/transcript` has all]\n{last}",
+            "[{} before: `/transcript` has all]\n{shown}",
             counted(before, "line")
         ),
     }

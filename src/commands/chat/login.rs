@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use super::error::ChatError;
 use crate::commands::workspace;
-use crate::model::{ModelError, ModelSpec, Provider, Route, VendorServer};
+use crate::model::{ModelError, ModelSpec, Provider, VendorServer};
 use crate::project::home::CHAT;
-use crate::run::accounts::{self, Account, Accounts, DEFAULT, NoAccount, check_name};
+use crate::run::accounts::{self, Accounts, DEFAULT, NoAccount, check_name};
 use crate::run::context::{Context, ModelChoice};
 use crate::run::keys::{self, FoundKey, KeySource, NoKey};
 use crate::run::not_ready::NotReady;
@@ -90,14 +90,16 @@ pub fn key(
         let found = Ok(None);
         return Ok(ChatKey { found, others });
     }
-    let chosen = account.and_then(|name| accounts.named(name));
-    let chosen = chosen.map(|account| Ok((account, keys::of_account(context, account)?)));
-    let chosen = chosen.transpose().map_err(NoKey::ending)?;
-    others.extend(chosen.iter().map(|(_, found)| found.key.clone()));
-    let fits = |account: &Account| account.provider == spec.provider && keys::takes_accounts(spec);
+    let mut chosen = None;
+    if let Some(account) = account.and_then(|name| accounts.named(name)) {
+        let found = keys::of_account(context, account).map_err(NoKey::ending)?;
+        others.push(found.key.clone());
+        let fits = account.provider == spec.provider && keys::takes_accounts(spec);
+        chosen = fits.then_some(found);
+    }
     let found = match chosen {
-        Some((account, found)) if fits(account) => Ok(Some(found)),
-        _ => by_rule(context, &accounts, spec),
+        Some(found) => Ok(Some(found)),
+        None => by_rule(context, &accounts, spec),
     };
     if let Err(NoKey::Interrupted(interrupted)) = found {
         return Err(interrupted.into());
@@ -111,12 +113,10 @@ fn by_rule(
     spec: &ModelSpec,
 ) -> Result<Option<FoundKey>, NoKey> {
     match keys::find(context, spec) {
-        Err(NoKey::ByCommand(name)) => {
-            let account = accounts.named(&name);
-            account
-                .map(|account| keys::of_account(context, account))
-                .transpose()
-        }
+        Err(NoKey::ByCommand(name)) => match accounts.named(&name) {
+            Some(account) => keys::of_account(context, account).map(Some),
+            None => Ok(None),
+        },
         Err(NoKey::Missing { .. }) if keys::takes_accounts(spec) => {
             Err(NoKey::SignedOut(spec.provider))
         }
@@ -266,9 +266,8 @@ impl<'a> LoginArgument<'a> {
             (at + 1 < words.len()).then(|| words.drain(at..at + 2).next_back())?
         };
         let account = flag("--account");
-        let provider =
-            flag("--provider").map(|word| Provider::named(word).ok_or(NoAccount::NoProvider));
-        let provider = provider.transpose()?;
+        let named = |word| Provider::named(word).ok_or(NoAccount::NoProvider);
+        let provider = flag("--provider").map(named).transpose()?;
         match (words.as_slice(), account) {
             (&[key], account)
                 if account.is_some()
@@ -298,15 +297,13 @@ fn store(
     let key = ApiKey::parse(key.as_bytes()).map_err(ChatError::from)?;
     check_name(account).map_err(ChatError::from)?;
     load(home)?;
-    let unknown = check(&key)?;
-    let unknown =
-        unknown.map(|reason| format!("the key is stored, but could not be checked: {reason}"));
+    let warning =
+        check(&key)?.map(|reason| format!("the key is stored, but could not be checked: {reason}"));
     change(home, |accounts| {
-        Ok(accounts
-            .store(account, provider, key)
-            .map_err(ChatError::from)?)
+        let stored = accounts.store(account, provider, key);
+        Ok(stored.map_err(ChatError::from)?)
     })?;
-    Ok(signed_in(account, provider, unknown, environment))
+    Ok(signed_in(account, provider, warning, environment))
 }
 
 fn switch(home: &Path, environment: &Environment, name: &str) -> Result<Said, Error> {
@@ -320,7 +317,7 @@ fn switch(home: &Path, environment: &Environment, name: &str) -> Result<Said, Er
 fn signed_in(
     account: &str,
     provider: Provider,
-    unknown: Option<String>,
+    warning: Option<String>,
     environment: &Environment,
 ) -> Said {
     let overridden = overriding(environment, provider)
@@ -333,7 +330,7 @@ fn signed_in(
                 other.vendor().name
             ),
         },
-        warnings: unknown.into_iter().chain(overridden).collect(),
+        warnings: warning.into_iter().chain(overridden).collect(),
         account: Some(account.to_owned()),
     }
 }
@@ -424,8 +421,7 @@ fn check(context: &Context<'_>, provider: Provider, key: &ApiKey) -> Result<Opti
         Ok(()) => Ok(None),
         Err(ModelError::Interrupted(interrupted)) => Err(interrupted.into()),
         Err(problem) if problem.refuses_key() => {
-            let reason = problem.to_string();
-            Err(ChatError::KeyRefused(reason).into())
+            Err(ChatError::KeyRefused(problem.to_string()).into())
         }
         Err(problem) => Ok(Some(problem.to_string())),
     }
@@ -441,10 +437,7 @@ pub fn server(
     key: &ApiKey,
 ) -> Result<VendorServer, Error> {
     let vendors = ModelSpec::new("", provider);
-    let route = selection::route(context, &vendors, true).map_err(NotReady::of)?;
-    let route = Route {
-        key: Some(key.clone()),
-        ..route
-    };
+    let mut route = selection::route(context, &vendors, true).map_err(NotReady::of)?;
+    route.key = Some(key.clone());
     Ok(VendorServer::new(provider, route, context.interrupt))
 }

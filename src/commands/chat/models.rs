@@ -86,8 +86,8 @@ pub fn choose(
     let table = table.map_or_else(|| self::table(context, &login::home(context)?), Ok)?;
     let recording = selection::find_recording(context, choice)?;
     let recorded = recording.as_ref().and_then(Recording::first_model);
-    let recorded = recorded.filter(|name| table.named(name).is_some());
-    let spec = selected(&table, choice.model.as_deref().or(recorded))?;
+    let known = recorded.filter(|name| table.named(name).is_some());
+    let spec = selected(&table, choice.model.as_deref().or(known))?;
     let key = login::key(context, choice, account.as_deref(), &spec)?;
     Ok(ChosenModel {
         table,
@@ -112,9 +112,9 @@ pub fn models<'c>(
         return Err(ChatError::NoTiers(vendor.name).into());
     }
     let recording = selection::find_recording(context, choice)?;
-    let (key, source) = selection::key_of(key.found().cloned());
-    let key = ModelKey::Given(key, source);
-    agent_models::one_model(context, choice, recording.as_ref(), spec, key)
+    let (found, source) = selection::key_of(key.found().cloned());
+    let given = ModelKey::Given(found, source);
+    agent_models::one_model(context, choice, recording.as_ref(), spec, given)
 }
 
 /// Builds the menu of models in the table's order, with details from the vendor's list if it is known. The model called
@@ -126,10 +126,8 @@ pub fn menu(table: &ModelTable, listed: Option<&[ListedModel]>, now: &str) -> Me
 }
 
 fn description(spec: &ModelSpec, listed: Option<&[ListedModel]>) -> String {
-    let by_vendor = listed.map(|listed| {
-        let mut listed = listed.iter();
-        listed.find(|model| served::is_same(&spec.id, &model.id))
-    });
+    let is_same = |model: &&ListedModel| served::is_same(&spec.id, &model.id);
+    let by_vendor = listed.map(|listed| listed.iter().find(is_same));
     let name = match by_vendor {
         // A server with its own `base_url` may offer other models.
         Some(None) if spec.base_url.is_none() && spec.provider.vendor().is_listed => {

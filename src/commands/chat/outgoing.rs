@@ -13,8 +13,7 @@ pub fn censored(text: &str) -> String {
     let mut censor = Censor::marking(Vec::new(), OURS);
     // Writing to a vector cannot fail.
     let _ = censor.write_all(text.as_bytes());
-    let written = censor.finish().map(|(written, _)| written);
-    let written = written.unwrap_or_default();
+    let (written, _) = censor.finish().unwrap_or_default();
     in_our_words(String::from_utf8_lossy(&written).into_owned())
 }
 

@@ -241,8 +241,8 @@ pub fn words_of(choice: &Choice) -> String {
     match choice {
         Choice::Tool(tool, _) => format!("`{tool}`"),
         Choice::Commands(rules) => {
-            let rules = rules.iter().map(|rule| rule_words(rule));
-            rules.collect::<Vec<_>>().join("; ")
+            let words: Vec<_> = rules.iter().map(|rule| rule_words(rule)).collect();
+            words.join("; ")
         }
     }
 }

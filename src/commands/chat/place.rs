@@ -197,8 +197,7 @@ impl<'c> ChatPlace<'c> {
         let mut base = Workspace::of(context, options, kept, models, limits, &key_file)?;
         base.closed = closed_paths(root, &home);
         let processes = base.processes.into_inner().with_grace(GRACE);
-        let processes = processes.showing_credentials(options.choice.allow_secrets);
-        base.processes = RefCell::new(processes);
+        base.processes = RefCell::new(processes.showing_credentials(options.choice.allow_secrets));
         let mut place = Self {
             context,
             choice: options.choice.clone(),
@@ -297,8 +296,7 @@ impl<'c> ChatPlace<'c> {
 
     /// Returns the size of the model's window, in tokens.
     pub fn window(&self) -> u64 {
-        let window = self.base.limits.max_context_tokens;
-        window.unwrap_or(USUAL_WINDOW)
+        self.base.limits.max_context_tokens.unwrap_or(USUAL_WINDOW)
     }
 
     /// Returns the number of tokens of the window that the conversation uses.
@@ -339,11 +337,11 @@ impl<'c> ChatPlace<'c> {
             return String::new();
         };
         let words = self.last_words();
-        let words = words.map(|words| format!("\n\n{}", ending(&words)));
+        let reply = words.map(|words| format!("\n\n{}", ending(&words)));
         format!(
             "> {}{}\n\ncode-commit chat --session {}\n",
             ending(request),
-            words.unwrap_or_default(),
+            reply.unwrap_or_default(),
             session.id
         )
     }
@@ -378,8 +376,8 @@ impl<'c> ChatPlace<'c> {
     /// Returns the whole conversation as text.
     pub fn transcript_text(&self) -> String {
         let session = self.base.kept.session.borrow();
-        let said = &session.conversation;
-        let said = said.earlier.iter().chain(&said.history);
+        let conversation = &session.conversation;
+        let said = conversation.earlier.iter().chain(&conversation.history);
         // Tagged messages are meant for the model only.
         transcript(said.filter(|said| !said.is_tagged), usize::MAX)
     }
@@ -390,10 +388,9 @@ impl<'c> ChatPlace<'c> {
     /// When the user interrupts it.
     pub fn model_menu(&mut self) -> Result<Menu, Error> {
         let asked = &self.base.models.first.spec;
-        // Without the vendor's list, the table alone is enough.
-        let found = self.key.found();
         let provider = asked.provider;
-        let found = found.filter(|_| provider.vendor().is_listed);
+        let found = self.key.found().filter(|_| provider.vendor().is_listed);
+        // Without the vendor's list, the table alone is enough.
         let listed = found.and_then(|found| {
             let server = login::server(self.context, provider, &found.key).ok()?;
             server.models().ok()

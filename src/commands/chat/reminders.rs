@@ -43,13 +43,11 @@ fn told_of(mode: Mode) -> &'static str {
 
 /// Returns the reminders of mode and todo list due in the next call, in view of what was `said` before.
 pub fn due(mode: Mode, todos: &[Todo], said: &[HistoryMessage]) -> Vec<HistoryMessage> {
-    let modes = Mode::value_variants().iter();
-    let modes: Vec<_> = modes
-        .map(|mode| HistoryMessage::reminder(told_of(*mode)))
-        .collect();
+    let reminder = |mode: &Mode| HistoryMessage::reminder(told_of(*mode));
+    let modes: Vec<_> = Mode::value_variants().iter().map(reminder).collect();
     let latest = said.iter().rev();
     let told = latest.clone().find(|message| modes.contains(message));
-    let now = HistoryMessage::reminder(told_of(mode));
+    let now = reminder(&mode);
     let mut due = Vec::new();
     if told != Some(&now) {
         due.push(now);
@@ -80,9 +78,8 @@ pub fn due(mode: Mode, todos: &[Todo], said: &[HistoryMessage]) -> Vec<HistoryMe
 /// Creates a reminder that lists these files, processes or commands; `None` if there are none.
 pub fn naming(words: &str, names: &[String]) -> Option<HistoryMessage> {
     let lines = names.iter().map(|name| one_line(name, LONGEST_PATH));
-    let lines = first_lines(lines, NAMED).into_iter();
-    let named: String = lines.map(|line| format!("\n- {line}")).collect();
-    (!names.is_empty()).then(|| HistoryMessage::reminder(&format!("{words}{named}")))
+    let named = first_lines(lines, NAMED).join("\n- ");
+    (!names.is_empty()).then(|| HistoryMessage::reminder(&format!("{words}\n- {named}")))
 }
 
 #[cfg(test)]

@@ -89,8 +89,8 @@ pub fn work(
         let result = with_agent(place, run, is_headless, |agent| {
             Ok(agent.take_on(conversation, request)?.words)
         });
-        let since = conversation.history.get(before.history.len()..);
-        let since = since.unwrap_or_default();
+        let begun = before.history.len();
+        let since = conversation.history.get(begun..).unwrap_or_default();
         if matches!(&result, Err(error) if is_taken_out(error, since)) {
             place.meter.estimated(used, &before);
             known.taken_out(&run.changed(), &commands(since));
@@ -119,11 +119,11 @@ fn is_taken_out(error: &AgentError, since: &[HistoryMessage]) -> bool {
 
 /// Returns the commands in these messages that the agent has run without failure.
 fn commands(said: &[HistoryMessage]) -> Vec<String> {
-    let done = said.iter().filter(|said| !said.is_failed);
-    let done: Vec<&String> = done.filter_map(|said| said.call.as_ref()).collect();
+    let results = said.iter().filter(|said| !said.is_failed);
+    let done: Vec<&String> = results.filter_map(|said| said.call.as_ref()).collect();
     let calls = said.iter().flat_map(|said| &said.calls);
-    let calls = calls.filter(|call| done.contains(&&call.id));
-    let commands = calls.filter_map(|call| call.input["command"].as_str());
+    let succeeded = calls.filter(|call| done.contains(&&call.id));
+    let commands = succeeded.filter_map(|call| call.input["command"].as_str());
     commands.map(str::to_owned).collect()
 }
 
@@ -137,13 +137,13 @@ fn in_run(
 ) -> Result<Outcome, Failure> {
     let _lock = recovery::take(place.context)?;
     let run = AgentRun::start(place.context, setup, about)?;
-    let result = run.work(|conversation| work(&run, conversation));
+    let worked = run.work(|conversation| work(&run, conversation));
     run.warn_of_commands(&place.base.processes.borrow());
     let refused = place.refused.borrow().clone();
-    let words = result.as_ref().ok().cloned();
-    let result = match result {
+    let words = worked.as_ref().ok().cloned();
+    let result = match worked {
         Ok(_) if !refused.calls.is_empty() => Err(ChatError::NotPermitted(refused).into()),
-        result => result,
+        worked => worked,
     };
     let is_refused = matches!(&result, Err(error) if error.exit() == Exit::NotPermitted);
     let finished = run.finish(result);
@@ -185,8 +185,8 @@ fn with_agent<T>(
         censor: Some(&censor),
         ..run.env()
     };
-    let permissions = place.permitted(is_headless);
-    let permissions = place.base.closed_to(place.context, &permissions);
+    let permitted = place.permitted(is_headless);
+    let permissions = place.base.closed_to(place.context, &permitted);
     let memory = memory(place, &place.meter);
     // A helper has a conversation of its own.
     let helper_meter = Meter::default();

@@ -75,13 +75,12 @@ impl ChatSettings {
 }
 
 fn threshold<'de, D: Deserializer<'de>>(input: D) -> Result<u8, D::Error> {
-    let percent = u8::deserialize(input).ok();
-    let percent = percent.filter(|percent| THRESHOLDS.contains(percent));
-    percent.ok_or_else(|| {
-        D::Error::custom(format!(
+    match u8::deserialize(input) {
+        Ok(percent) if THRESHOLDS.contains(&percent) => Ok(percent),
+        _ => Err(D::Error::custom(format!(
             "`compactThreshold` must be a whole number of per cent, from {} to {}",
             THRESHOLDS.start(),
             THRESHOLDS.end()
-        ))
-    })
+        ))),
+    }
 }

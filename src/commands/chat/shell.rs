@@ -39,31 +39,29 @@ pub fn run_for_user(place: &ChatPlace<'_>, command: &str) -> Result<(), Failure>
         rest = (output.command == CommandEnd::InBackground).then_some(output_file);
         let told = format!("The user has run this command:\n$ {shown}\n{text}");
         let attributes = [("tool", &*EXECUTE_COMMAND.name)];
-        let told = tagged(Tag::TOOL_RESULT, &attributes, &told);
-        conversation.say(HistoryMessage::tagged(told));
+        let result = tagged(Tag::TOOL_RESULT, &attributes, &told);
+        conversation.say(HistoryMessage::tagged(result));
         run.keep(&Purpose::STEP, conversation)?;
         place.context.interrupt.check()?;
         Ok(text)
     })?;
-    // How the command ended is already shown beside it.
+    // The exit status is already shown beside the command.
     if let Some(printed) = printed.filter(|printed| !printed.is_empty()) {
         place.context.reporter.event(&Event::Shown(printed));
     }
     if let Some(rest) = rest {
-        let rest = rest
-            .strip_prefix(place.context.project.root())
-            .unwrap_or(&rest);
+        let root = place.context.project.root();
         place.context.notice(format!(
             "it runs on in the background until you leave; the rest of its output goes to `{}`",
-            rest.display()
+            rest.strip_prefix(root).unwrap_or(&rest).display()
         ));
     }
     Ok(())
 }
 
 /// Runs a shell command of a user-defined command, with the arguments in the variable `ARGUMENTS`, and returns its
-/// output or the reason why there is none. It needs the same permissions as the agent's commands; without a user, nobody
-/// can be asked.
+/// output or the reason for not running it. It needs the same permissions as the agent's commands; without a user, a
+/// command that has to be asked about is refused.
 ///
 /// # Errors
 /// When it cannot be run, or no user is present to allow it.

@@ -52,8 +52,8 @@ pub fn told(place: &ChatPlace<'_>) -> Result<String, Error> {
         tokens: place.base.kept.session.borrow().file.total_tokens,
         ..last::spent_in(place.context, &place.id())?
     };
-    let account = place.account().map(|account| by(&place.home, &account));
-    let account = account.transpose().map_err(NotReady::of)?;
+    let spent = place.account().map(|account| by(&place.home, &account));
+    let account = spent.transpose().map_err(NotReady::of)?;
     Ok(format!(
         "this session: {session}\n\nthis account: {}",
         account.unwrap_or_default()

@@ -353,18 +353,17 @@ impl Chat<'_, '_> {
         })
     }
 
-    /// Ends the conversation to set everything up again, which also ends background processes: the user and the model
-    /// are told so.
+    /// Ends the conversation to set everything up again, which also ends background processes. The returned message
+    /// and a reminder to the model name these processes.
     fn reopen(&mut self, said: Said) -> String {
         let told = said.markdown();
         if let Some(request) = self.without_key.take_if(|_| said.account.is_some()) {
             self.user.borrow_mut().send(request);
         }
         self.end = TalkEnd::Reopen(said.account);
-        let listed = self.place.base.processes.borrow_mut().list();
-        let running = listed.iter();
-        let running = running.filter(|process| process.state == ProcessState::Running);
-        let running: Vec<String> = running.map(|process| process.id.clone()).collect();
+        let mut processes = self.place.base.processes.borrow_mut().list();
+        processes.retain(|process| process.state == ProcessState::Running);
+        let running: Vec<String> = processes.into_iter().map(|process| process.id).collect();
         if running.is_empty() {
             return told;
         }
@@ -396,12 +395,11 @@ impl Chat<'_, '_> {
         let active = accounts.active().map(|account| &*account.name);
         let another = ("another key".to_owned(), "type it unseen".to_owned());
         let told = |name: &str| if Some(name) == active { "active" } else { "" };
-        let items = accounts.names();
-        let items = items.map(|name| (name.to_owned(), told(name).to_owned()));
+        let item = |name: &str| (name.to_owned(), told(name).to_owned());
         let at = accounts.names().position(|name| Some(name) == active);
         let menu = Menu {
             title: "Sign in".to_owned(),
-            items: items.chain([another]).collect(),
+            items: accounts.names().map(item).chain([another]).collect(),
             at: at.unwrap_or_default(),
         };
         let chosen = match active {
@@ -486,13 +484,12 @@ impl Chat<'_, '_> {
         }
         let last = menu.items.len();
         let number = chosen_number(self.place.context, self.user, menu, "number> ")?;
-        let nth = number.and_then(|number| number.parse::<usize>().ok());
-        let chosen = nth.and_then(|nth| nth.checked_sub(1));
+        let chosen = number.and_then(|number| number.parse::<usize>().ok()?.checked_sub(1));
         Ok(chosen.filter(|chosen| *chosen < last))
     }
 }
 
-/// Shows the conversation that is gone on with: all of it on the screen, its end by lines.
+/// Shows a resumed conversation: all of it on the screen, only its end by lines.
 pub fn show_conversation(place: &ChatPlace<'_>, screen: Option<&Screen>) {
     if let Some(screen) = screen {
         screen.tell(ToScreen::Transcript(place.transcript()));

@@ -132,8 +132,8 @@ mod tests {
         load(one).add([("c", &b"z"[..])]).unwrap();
         old.add([("a", &b"1"[..])]).unwrap();
         assert!(load(one).has("c", b"z") && load(one).has("a", b"x"));
-        let json = std::fs::read_to_string(home.path().join(FILE)).unwrap();
-        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        let content = std::fs::read(home.path().join(FILE)).unwrap();
+        let json: serde_json::Value = serde_json::from_slice(&content).unwrap();
         let empty = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
         assert_eq!(json["version"], 1);
         assert_eq!(json["folders"]["/p/one"]["b"], empty);

@@ -119,8 +119,7 @@ pub fn trust(context: &Context<'_>, is_given: bool) -> Result<Outcome, Failure> 
     }
     let trusted = permissions.trust(&untrusted.commands);
     trusted.map_err(NotReady::of)?;
-    let paths = untrusted.paths.iter().map(|path| format!("`{path}`"));
-    let paths = paths.collect::<Vec<_>>().join(", ");
+    let paths = untrusted.paths.join(", ");
     Ok(Outcome::said(format!("done: {paths} trusted as it is now")))
 }
 

@@ -10,20 +10,21 @@ use crate::sys::files::{self, Links};
 
 /// The maximum number of bytes read of `.git/HEAD`.
 const HEAD: u64 = 256;
-/// The way to go on without a key.
+/// The message if no key is set.
 const NO_KEY: &str =
     "**No key is set**: `/login` asks for one, and a request that needed it is taken up then";
-/// The first keys on the screen, and what there is by lines.
+/// The hints for the screen.
 const KEYS: &str = "Enter sends, Shift+Tab switches modes, `/help` lists keys and commands";
+/// The hints for line mode.
 const BY_LINES: &str = "`/mode` switches modes, `/help` lists commands";
 
-/// Returns the message, in Markdown for the screen.
+/// Returns the message, with Markdown emphasis on the screen only.
 pub fn welcome(place: &ChatPlace<'_>, is_screen: bool) -> String {
     let directory = place.context.project.directory();
     let branch = branch(directory).map(|name| format!(" on branch {}", quoted(&name)));
     let here = quoted(&directory.to_string_lossy());
-    let read = place.briefing.borrow().files_read();
-    let read: Vec<String> = read.iter().map(|name| quoted(name)).collect();
+    let names = place.briefing.borrow().files_read();
+    let read: Vec<String> = names.iter().map(|name| quoted(name)).collect();
     let (no_key, keys) = if is_screen {
         (NO_KEY.to_owned(), KEYS)
     } else {
@@ -38,13 +39,11 @@ pub fn welcome(place: &ChatPlace<'_>, is_screen: bool) -> String {
     lines.into_iter().flatten().collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the branch that is checked out; `None` outside of a repository, or if it is not known.
+/// Returns the branch that is checked out; `None` outside of a repository, or if `HEAD` is detached.
 fn branch(directory: &Path) -> Option<String> {
-    let mut heads = directory
-        .ancestors()
-        .map(|directory| directory.join(".git/HEAD"));
-    let head = heads.find(|head| head.is_file())?;
-    let head = files::beginning(&head, Links::Refused, HEAD).ok()?;
-    let head = String::from_utf8(head).ok()?;
+    let mut heads = directory.ancestors().map(|above| above.join(".git/HEAD"));
+    let path = heads.find(|head| head.is_file())?;
+    let content = files::beginning(&path, Links::Refused, HEAD).ok()?;
+    let head = str::from_utf8(&content).ok()?;
     Some(head.strip_prefix("ref: refs/heads/")?.trim_end().to_owned())
 }

@@ -18,15 +18,15 @@ fn command(template: &str) -> CommandFile {
         .0
 }
 
-/// The pieces: `(path)` a file, `{command|arguments}` a command.
+/// The pieces of an expanded template: `(path)` for a file, `{command|arguments}` for a command.
 fn expanded(template: &str, arguments: &str) -> String {
     let pieces = command(template).expand(arguments).into_iter();
-    let pieces = pieces.map(|piece| match piece {
+    let texts = pieces.map(|piece| match piece {
         Piece::Text(text) => text,
         Piece::File(path) => format!("({path})"),
         Piece::Command { command, arguments } => format!("{{{command}|{arguments}}}"),
     });
-    pieces.collect()
+    texts.collect()
 }
 
 #[test]

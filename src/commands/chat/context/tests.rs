@@ -133,9 +133,9 @@ fn what_changes_is_told_once_and_the_prompt_stays() {
     place.put("AGENTS.md", b"blanks");
     fs::remove_file(place.top.join("app/AGENTS.md")).unwrap();
     place.put("app/.agent/context.md", b"new");
-    let (told, warnings) = files.refresh();
-    assert_eq!(told.len(), 3);
-    let told: Vec<&str> = told.iter().map(|told| told.content.as_str()).collect();
+    let (reminders, warnings) = files.refresh();
+    assert_eq!(reminders.len(), 3);
+    let told: Vec<&str> = reminders.iter().map(|told| told.content.as_str()).collect();
     assert!(
         told[0].contains("takes the place")
             && told[0].contains(

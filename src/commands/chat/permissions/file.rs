@@ -137,12 +137,9 @@ impl PermissionFile {
     /// programs, or else the tool's own entry. No rule can allow what is always asked about.
     pub fn action_on(&self, tool: &str, command: &JudgedCommand) -> PermissionAction {
         let of_tool = self.action(tool);
-        let programs = command.programs.iter();
-        let by_rules = programs.map(|program| self.rule(program).unwrap_or(of_tool));
-        let by_rules = by_rules
-            .max()
-            .filter(|_| of_tool != PermissionAction::Never);
-        match by_rules.unwrap_or(of_tool) {
+        let rule = |program| self.rule(program).unwrap_or(of_tool);
+        match command.programs.iter().map(rule).max().unwrap_or(of_tool) {
+            _ if of_tool == PermissionAction::Never => of_tool,
             PermissionAction::Always if !command.reasons.is_empty() => PermissionAction::Ask,
             action => action,
         }
@@ -150,30 +147,28 @@ impl PermissionFile {
 
     /// Returns the action of the longest rule that covers a program; of equally long ones, the most restrictive.
     pub fn rule(&self, program: &JudgedProgram) -> Option<PermissionAction> {
-        let covering = self.holding.commands.iter();
-        let covering =
-            covering.filter_map(|rule| Some((program.covered_by(&rule.prefix)?, rule.action)));
-        covering.max().map(|(_, action)| action)
+        let rules = self.holding.commands.iter();
+        let found = rules.filter_map(|rule| Some((program.covered_by(&rule.prefix)?, rule.action)));
+        found.max().map(|(_, action)| action)
     }
 
     /// Formats the permissions in effect as Markdown.
     pub fn markdown(&self) -> String {
+        let line = |what: &str, action: &str| format!("| {what} | {action} |\n");
         let tools = self.holding.permissions.iter();
-        let tools = tools.map(|rule| (rule.tool.clone(), rule.action));
         let rules = self.holding.commands.iter();
-        let rules = rules.map(|rule| (rule_words(&rule.prefix), rule.action));
-        let line = |(what, action): (String, PermissionAction)| {
-            format!("| {what} | {} |\n", action.name())
-        };
-        let lines: String = tools.chain(rules).map(line).collect();
+        let lines: String = tools
+            .map(|rule| line(&rule.tool, rule.action.name()))
+            .chain(rules.map(|rule| line(&rule_words(&rule.prefix), rule.action.name())))
+            .collect();
         let path = self.path();
-        let kept = if path.exists() {
+        let origin = if path.exists() {
             "stand in"
         } else {
             "are the defaults: there is no"
         };
         format!(
-            "| tool | permission |\n|---|---|\n{lines}\nThese {kept} `{}`. Other tools are asked about, but for \
+            "| tool | permission |\n|---|---|\n{lines}\nThese {origin} `{}`. Other tools are asked about, but for \
              `update_todos` and `spawn_agent`, which change nothing by themselves.",
             path.display()
         )
@@ -248,12 +243,10 @@ impl PermissionFile {
         }
         // Changes that the user has not seen must not be overwritten.
         if read(&self.root)? != self.known {
-            let path = self.path();
-            return Err(PermissionsProblem::Changed(path));
+            return Err(PermissionsProblem::Changed(self.path()));
         }
         self.form.set(choice);
-        let now = now.to_utc().to_rfc3339_opts(SecondsFormat::Millis, true);
-        self.form.timestamp = Some(now);
+        self.form.timestamp = Some(now.to_utc().to_rfc3339_opts(SecondsFormat::Millis, true));
         // Serialization cannot fail, as all keys are strings.
         let json = serde_json::to_string_pretty(&self.form).unwrap_or_default();
         let content = format!("{json}\n").into_bytes();

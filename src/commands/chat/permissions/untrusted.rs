@@ -8,7 +8,7 @@ use crate::commands::chat::commands::CommandFile;
 pub struct Untrusted {
     /// Description of the permissions, line by line.
     pub lines: Vec<String>,
-    /// Paths of the files, relative to the root.
+    /// Paths of the files in backticks, relative to the root.
     pub paths: Vec<String>,
     /// The command files among them.
     pub commands: Vec<CommandFile>,
@@ -42,13 +42,12 @@ impl Untrusted {
         self.lines.push(format!("`{path}` {would} without asking:"));
         self.lines
             .extend(what.into_iter().map(|what| format!("  {what}")));
-        self.paths.push(path.to_owned());
+        self.paths.push(format!("`{path}`"));
     }
 
     /// Returns a one-line warning for headless runs; `None` if everything is trusted.
     pub fn warning(&self) -> Option<String> {
-        let paths = self.paths.iter().map(|path| format!("`{path}`"));
-        let paths = paths.collect::<Vec<_>>().join(", ");
+        let paths = self.paths.join(", ");
         (!paths.is_empty()).then(|| {
             format!(
                 "this folder is not trusted, and `always` counts as `ask` in {paths}; `code-commit chat trust` shows what \

@@ -151,15 +151,14 @@ impl PermissionForm {
     /// Returns the permissions beyond the defaults, as phrases.
     pub fn allowed(&self) -> Vec<String> {
         let tools = self.permissions.iter().filter(|rule| rule.allows_more());
-        let tools = tools.map(|rule| match &*rule.tool {
+        let named = tools.map(|rule| match &*rule.tool {
             "execute_command" => "every command".to_owned(),
             tool => format!("`{tool}`"),
         });
-        let rules = self.commands.iter();
-        let rules = rules.filter(|rule| rule.action == PermissionAction::Always);
-        tools
-            .chain(rules.map(|rule| rule_words(&rule.prefix)))
-            .collect()
+        let is_allowed = |rule: &&CommandRule| rule.action == PermissionAction::Always;
+        let rules = self.commands.iter().filter(is_allowed);
+        let described = rules.map(|rule| rule_words(&rule.prefix));
+        named.chain(described).collect()
     }
 
     /// Returns the action for a tool's calls. A tool that is not listed is asked about; if it has several entries, the
@@ -174,8 +173,8 @@ impl PermissionForm {
     pub fn set(&mut self, choice: &Choice) {
         match choice {
             Choice::Tool(tool, action) => {
-                let entries = self.permissions.iter_mut();
-                let mut entries = entries.filter(|rule| rule.tool == *tool).peekable();
+                let rules = self.permissions.iter_mut();
+                let mut entries = rules.filter(|rule| rule.tool == *tool).peekable();
                 if entries.peek().is_none() {
                     self.permissions.push(ToolRule::new(tool, *action));
                 } else {
@@ -183,14 +182,13 @@ impl PermissionForm {
                 }
             }
             Choice::Commands(prefixes) => {
-                self.commands
-                    .retain(|rule| !prefixes.contains(&rule.prefix));
-                self.commands
-                    .extend(prefixes.iter().map(|prefix| CommandRule {
-                        prefix: prefix.clone(),
-                        action: PermissionAction::Always,
-                        other: Map::new(),
-                    }));
+                let rules = &mut self.commands;
+                rules.retain(|rule| !prefixes.contains(&rule.prefix));
+                rules.extend(prefixes.iter().map(|prefix| CommandRule {
+                    prefix: prefix.clone(),
+                    action: PermissionAction::Always,
+                    other: Map::new(),
+                }));
             }
         }
     }

@@ -262,8 +262,8 @@ fn what_is_no_file_is_neither_read_nor_written() {
     file.unwrap().set_len(LARGEST + 1).unwrap();
     let error = load(huge.path()).unwrap_err();
     assert!(error.hint().unwrap().ends_with("smaller, or remove it"));
-    let error = error.to_string();
-    assert!(error.ends_with("it is larger than 2 MiB"), "{error}");
+    let message = error.to_string();
+    assert!(message.ends_with("it is larger than 2 MiB"), "{message}");
     let broken = project(Some(""));
     atomic_file::replace(&broken.path().join(FILE), |file| file.write_all(b"{\n\xff")).unwrap();
     let error = load(broken.path()).unwrap_err().to_string();
@@ -359,8 +359,8 @@ fn what_has_come_with_a_project_only_narrows_until_its_bytes_are_trusted() {
             "npm test",
             "make",
             "rm x",
-        ];
-        let commands = commands.map(|command| {
+        ]
+        .map(|command| {
             let judged = judge(command, &|_| ScriptState::Tracked);
             file.action_on("execute_command", &judged)
         });
