@@ -175,8 +175,8 @@ impl Settings {
             let Some(value) = environment.os(variable) else {
                 continue;
             };
-            let value = value.to_str().ok_or_else(|| "is not UTF-8".to_owned());
-            let set = value.and_then(|value| self.set(name, &Value::from(value).to_string()));
+            let text = value.to_str().ok_or_else(|| "is not UTF-8".to_owned());
+            let set = text.and_then(|text| self.set(name, &Value::from(text).to_string()));
             set.map_err(|reason| SettingsProblem::Variable { variable, reason })?;
         }
         Ok(())
@@ -218,8 +218,8 @@ fn number<T>(json: &str, unit: &str, least: T, most: T) -> Result<T, String>
 where
     T: DeserializeOwned + PartialOrd + Display + Copy,
 {
-    let number: Option<T> = serde_json::from_str(json).ok();
-    let number = number.filter(|number| (least..=most).contains(number));
+    let parsed: Option<T> = serde_json::from_str(json).ok();
+    let number = parsed.filter(|number| (least..=most).contains(number));
     number.ok_or_else(|| format!("must be a whole number of {unit}, from {least} to {most}"))
 }
 

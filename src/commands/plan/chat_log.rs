@@ -122,8 +122,8 @@ impl<'r> ChatLog<'r> {
     }
 
     fn append_redacted(&self, speaker: &str, text: &str) {
-        let time = self.clock.now().to_utc();
-        let time = time.to_rfc3339_opts(SecondsFormat::Millis, true);
+        let now = self.clock.now().to_utc();
+        let time = now.to_rfc3339_opts(SecondsFormat::Millis, true);
         let entry = format!("[{time}] {speaker}: {}\n", content(text));
         if let Err(error) = self.write(&entry)
             && !self.has_failed.replace(true)
@@ -147,11 +147,10 @@ impl<'r> ChatLog<'r> {
 /// Formats a text for an entry.
 fn content(text: &str) -> String {
     let lines = text.lines().map(|line| printable(line, &['\t']));
-    let lines = lines.enumerate().map(|(at, line)| match at {
+    joined(lines.enumerate().map(|(at, line)| match at {
         1.. if ENTRY.is_match(&line) => format!(" {line}"),
         _ => line,
-    });
-    lines.collect::<Vec<_>>().join("\n")
+    }))
 }
 
 impl Reporter for ChatLog<'_> {
@@ -189,9 +188,9 @@ fn entry(event: &Event) -> Option<(&'static str, String)> {
             told,
             stat,
         } => {
-            let warnings = warnings.iter().skip(*told);
-            let warnings = warnings.map(|text| format!("warning: {text}"));
-            joined(std::iter::once(stat.text(STAT_WIDTH)).chain(warnings))
+            let new = warnings.iter().skip(*told);
+            let lines = new.map(|text| format!("warning: {text}"));
+            joined(std::iter::once(stat.text(STAT_WIDTH)).chain(lines))
         }
         Event::Started { .. }
         | Event::Retrying { .. }

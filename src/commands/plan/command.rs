@@ -90,7 +90,7 @@ fn in_sessions(
     open: OpenUser<'_>,
 ) -> Result<Outcome, Failure> {
     options.goes_on()?;
-    // What is wrong with the command line is told before any file is made and any server asked.
+    // Mistakes on the command line are reported before a file is created or a server contacted.
     if let Some(path) = &arguments.plan_file {
         plan_file_of(&context.project, path, &options.session)?;
     }
@@ -138,8 +138,8 @@ fn in_session(
     check_keys(context)?;
     keep_models(context, home)?;
     let root = context.project.root();
-    let instructions = instructions::read(context.home(), root, context.redactor);
-    let instructions = instructions.map_err(NotReady::of)?;
+    let instructions =
+        instructions::read(context.home(), root, context.redactor).map_err(NotReady::of)?;
     let kept = resumed.map_or_else(open, Ok)?;
     let path = kept.session.borrow().chat_log();
     let chat = ChatLog::open(&path, context.clock, context.redactor, context.reporter)?;
@@ -255,7 +255,7 @@ impl Talker for Worker<'_> {
 
     fn change_session(&mut self, session: SessionChoice) -> Result<String, Failure> {
         if let SessionChoice::Named(id) = &session {
-            // It can be resumed only if it opens.
+            // Fails if the session cannot be resumed.
             self.place.base.kept.store.open(id)?;
         }
         self.next = Some(AgentOptions {
@@ -519,8 +519,8 @@ impl Worker<'_> {
 
     /// The plan's entry in the run record.
     fn record(&self) -> PlanRecord {
-        let plan = self.document().read().map(|document| document.plan());
-        let plan = plan.unwrap_or_default();
+        let read = self.document().read().map(|document| document.plan());
+        let plan = read.unwrap_or_default();
         let steps = plan.tasks.into_iter().map(|task| PlanStepRecord {
             step: task.step,
             status: task.status.word().into(),

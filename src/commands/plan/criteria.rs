@@ -38,11 +38,10 @@ pub fn set_completed(plan: &mut Plan, description: &str, completed: bool) {
 
 /// The objection to ticking a criterion that is reported as met; `known` are the plan's criteria.
 pub fn objection(known: &[Criterion], written: &Criterion) -> Option<String> {
-    let mut known = known.iter();
-    let Some(known) = known.find(|criterion| criterion.is(&written.description)) else {
+    let Some(criterion) = known.iter().find(|known| known.is(&written.description)) else {
         return Some(format!("there is no criterion `{}`", written.description));
     };
-    known.check().map(|command| {
+    criterion.check().map(|command| {
         format!(
             "`{}` is decided by its command, `{command}`",
             written.description

@@ -22,7 +22,7 @@ mod items;
 use self::chunks::{Chunk, ChunkKind, PlanPart, chunks, front_matter, is_conflict_marker};
 use super::types::{Plan, PlanMetadata, PlanStatus};
 use crate::sys::files::MIB;
-use crate::sys::text::BYTE_ORDER_MARK;
+use crate::sys::text::{BYTE_ORDER_MARK, line_of};
 
 /// Errors from reading a plan document.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -67,9 +67,7 @@ impl PlanDocument {
     pub fn parse(bytes: &[u8]) -> Result<Self, PlanDocumentError> {
         check_length(bytes.len())?;
         let damaged = |at: usize, what| {
-            let before = bytes.iter().take(at);
-            let line = before.filter(|byte| **byte == b'\n').count() + 1;
-            PlanDocumentError::Damaged(format!("line {line} {what}"))
+            PlanDocumentError::Damaged(format!("line {} {what}", line_of(bytes, at)))
         };
         let text =
             str::from_utf8(bytes).map_err(|error| damaged(error.valid_up_to(), "is not UTF-8"))?;
@@ -217,9 +215,8 @@ impl PlanDocument {
     }
 
     fn items(&self, part: PlanPart) -> impl Iterator<Item = &str> {
-        let items = self.chunks.iter();
-        let items = items.filter(move |chunk| chunk.is(part, ChunkKind::Item));
-        items.map(|chunk| &*chunk.raw)
+        let is_item = move |chunk: &&Chunk| chunk.is(part, ChunkKind::Item);
+        self.chunks.iter().filter(is_item).map(|chunk| &*chunk.raw)
     }
 
     fn heading(&self, part: PlanPart) -> Option<usize> {
@@ -238,13 +235,13 @@ impl PlanDocument {
             self.front = ["---", "---", ""].map(line).into();
         }
         let new = line(&format!("{key}: {value}"));
-        let is_known = |line: &String| front_line(line, key).is_some();
-        let is_end = |line: &String| line.trim_end() == "---";
-        let known = self.front.iter().position(is_known);
-        let at = known.or_else(|| self.front.iter().rposition(is_end));
-        let at = at.unwrap_or_default();
-        self.front
-            .splice(at..at + usize::from(known.is_some()), [new]);
+        let mut lines = self.front.iter_mut();
+        if let Some(old) = lines.find(|line| front_line(line, key).is_some()) {
+            *old = new;
+        } else {
+            let end = self.front.iter().rposition(|line| line.trim_end() == "---");
+            self.front.insert(end.unwrap_or_default(), new);
+        }
     }
 
     /// Replaces the items of a part, and adds its section if it is missing. Unchanged items, apart from task numbers,
@@ -296,15 +293,17 @@ impl PlanDocument {
     fn add_section(&mut self, part: PlanPart) -> usize {
         let is_before = |chunk: &Chunk| chunk.part.is_some_and(|other| other < part);
         let last = self.chunks.iter().rposition(is_before);
-        let at = last.map_or(self.chunks.len(), |last| last + 1);
-        let blank = Chunk::new(None, ChunkKind::Blank, self.end.to_owned());
-        let heading = part.heading().to_owned() + self.end;
-        let heading = Chunk::new(Some(part), ChunkKind::Heading, heading);
-        let is_separate = at == 0 || self.chunks[at - 1].kind == ChunkKind::Blank;
-        let blank = Some(blank).filter(|_| !is_separate);
-        self.chunks
-            .splice(at..at, blank.into_iter().chain([heading]));
-        at + 1 + usize::from(!is_separate)
+        let mut at = last.map_or(self.chunks.len(), |last| last + 1);
+
+        if at > 0 && self.chunks[at - 1].kind != ChunkKind::Blank {
+            let blank = Chunk::new(None, ChunkKind::Blank, self.end.to_owned());
+            self.chunks.insert(at, blank);
+            at += 1;
+        }
+        let raw = part.heading().to_owned() + self.end;
+        let heading = Chunk::new(Some(part), ChunkKind::Heading, raw);
+        self.chunks.insert(at, heading);
+        at + 1
     }
 }
 

@@ -18,7 +18,7 @@ use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
 /// repaired.
 const MOST_READ: u64 = 64 * MIB;
 
-/// The maximum number of copies of damaged documents kept.
+/// The maximum number of copies of damaged documents beside a plan.
 const COPIES: usize = 100;
 
 /// The file of a plan document.
@@ -112,9 +112,9 @@ impl PlanFile<'_> {
 
     /// The file's permissions; `None` if it does not exist.
     fn permissions(&self) -> Result<Option<Permissions>, PathError> {
-        let found = self.path.symlink_metadata().if_there();
-        let found = found.map_err(PathError::of("read", self.path))?;
-        Ok(found.map(|found| found.permissions()))
+        let metadata = self.path.symlink_metadata().if_there();
+        let found = metadata.map_err(PathError::of("read", self.path))?;
+        Ok(found.map(|metadata| metadata.permissions()))
     }
 
     /// Reads the file's content, valid or not.
@@ -182,11 +182,11 @@ impl PlanFile<'_> {
 
     fn write(&self, document: &PlanDocument) -> Result<(), PlanFileError> {
         let text = document.text();
-        let text = self.redactor.text(&text);
+        let redacted = self.redactor.text(&text);
         // A file in the project keeps its permissions.
         let kept = self.permissions()?.filter(|_| !self.is_private);
         let write = |file: &mut File| {
-            file.write_all(text.as_bytes())?;
+            file.write_all(redacted.as_bytes())?;
             kept.map_or(Ok(()), |kept| file.set_permissions(kept))
         };
         if self.is_private {

@@ -64,8 +64,8 @@ impl TaskList {
 
     /// Converts the list to a plan's tasks, numbered from 1. A tool that is not among `tools` becomes `analyze`.
     pub fn tasks(self, tools: &Toolbox<'_>) -> Vec<PlanTask> {
-        let tasks = self.task_list.into_iter().zip(1..);
-        let tasks = tasks.map(|(task, step)| PlanTask {
+        let numbered = self.task_list.into_iter().zip(1..);
+        let tasks = numbered.map(|(task, step)| PlanTask {
             step,
             tool: match tools.named(&task.tool) {
                 Some(_) => task.tool,
@@ -90,19 +90,19 @@ impl TaskList {
 
     /// The schema for the server to enforce, with a limit on every list and text.
     fn schema(tools: &Toolbox<'_>) -> Value {
-        let names = tools.specs().map(|spec| &*spec.name).chain([ANALYZE]);
-        let names: Vec<&str> = names.collect();
+        let known = tools.specs().map(|spec| &*spec.name);
+        let names: Vec<&str> = known.chain([ANALYZE]).collect();
         let parameters = tools.specs().flat_map(|spec| spec.parameters);
         // Parameters of unlimited length are left out: they are known only once the step runs.
         let bounded = parameters
             .filter(|known| !matches!(known.kind, ParameterKind::Block | ParameterKind::Json(_)));
-        let known: Map<String, Value> = bounded
+        let params: Map<String, Value> = bounded
             .map(|known| (known.name.to_owned(), known.bounded_schema()))
             .collect();
         let text = json!({"type": "string", "maxLength": 300});
         let task = json!({
             "step": {"type": "integer"}, "description": text, "tool": {"type": "string", "enum": names},
-            "params": {"type": "object", "properties": known, "additionalProperties": false}});
+            "params": {"type": "object", "properties": params, "additionalProperties": false}});
         Self::form(&task, &text, MOST_TASKS_AT_ONCE)
     }
 

@@ -74,11 +74,11 @@ pub fn read(
     root: &Path,
     redactor: &Redactor,
 ) -> Result<Instructions, InstructionsProblem> {
-    let users = match home {
+    let own = match home {
         Some(home) => conventions::read_users(home).map_err(InstructionsProblem::of(home))?,
         None => None,
     };
-    let users = users.as_deref().unwrap_or(TEMPLATE);
+
     let is_home = home.is_some_and(|home| files::is_same(home, root));
     let is_link = !is_home && conventions::is_link(root);
     let projects = if is_home || is_link {
@@ -87,7 +87,7 @@ pub fn read(
         conventions::read(root).map_err(InstructionsProblem::of(root))?
     };
     let warning = "the project's `AGENTS.md` is not used: it is a symbolic link";
-    let mut text = without_blank(users).to_owned();
+    let mut text = without_blank(own.as_deref().unwrap_or(TEMPLATE)).to_owned();
     if let Some(projects) = projects {
         text += &format!("\n\n{PROJECT_HEADING}\n\n{}", without_blank(&projects));
     }

@@ -62,9 +62,9 @@ impl Stages<'_, '_, '_> {
 
     /// Asks the model to repair a damaged plan.
     fn mended(&self, problem: &PlanDocumentError, now: i64) -> Result<String, AgentError> {
-        let content = self.document.bytes().unwrap_or_default();
-        let content = String::from_utf8_lossy(&content).replace('\0', "");
-        let content = bounded(&self.context.redactor.text(&content), MOST_SENT);
+        let bytes = self.document.bytes().unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes).replace('\0', "");
+        let content = bounded(&self.context.redactor.text(&text), MOST_SENT);
         let instructions = format!(
             "{}\n\n# Response Format\n\n{}",
             self.place.instructions,

@@ -108,9 +108,9 @@ impl Keeping for KeptPlan<'_> {
 /// If a table is invalid or cannot be read.
 pub fn table(context: &Context<'_>, home: &Path) -> Result<ModelTable, Error> {
     let path = home.join(PLAN_MODELS);
-    let own = files::read(&path, Links::Followed, MIB).if_there();
-    let own = own.map_err(PathError::of("read", &path))?;
-    let own = own.unwrap_or_else(|| ModelTable::PLAN_DEFAULTS.into());
+    let read = files::read(&path, Links::Followed, MIB).if_there();
+    let found = read.map_err(PathError::of("read", &path))?;
+    let own = found.unwrap_or_else(|| ModelTable::PLAN_DEFAULTS.into());
     let (project, environment) = (&context.project, context.environment);
     let plans = Some((&*path, &*own));
     let table = crate::commands::models::table(project, environment, plans, context.today());
@@ -144,18 +144,16 @@ pub fn models<'c>(
     pull: bool,
     typing: Option<&User>,
 ) -> Result<Models<'c>, Error> {
-    // A server that may have the named model is asked for it once.
-    let named = choice.model.as_ref();
-    let named = named.map(|_| selected(context, choice, TaskType::Coding));
-    let named = named.transpose()?;
-    let of = |task| {
-        named
-            .clone()
-            .map_or_else(|| selected(context, choice, task), Ok)
-    };
-    let selected = STAGES.map(|(purpose, task)| Ok((purpose, of(task)?)));
-    let selected: Result<Vec<_>, Error> = selected.into_iter().collect();
-    agent_models::stage_models(context, choice, selected?, &|model| {
+    let mut stages: Vec<(Purpose, ModelSpec)> = Vec::new();
+    for (purpose, task) in STAGES {
+        let spec = match stages.first() {
+            // A server that may have the named model is asked for it only once.
+            Some((_, named)) if choice.model.is_some() => named.clone(),
+            _ => selected(context, choice, task)?,
+        };
+        stages.push((purpose, spec));
+    }
+    agent_models::stage_models(context, choice, stages, &|model| {
         typing
             .filter(|_| !pull)
             .map_or(Ok(pull), |typing| wants(context, typing, model))
@@ -186,9 +184,10 @@ pub fn selected(
 
 /// Returns the prompt of a model's entry, if any, followed by a sentence about its task.
 pub fn model_and(spec: &ModelSpec, sentence: &str) -> String {
-    let own = spec.prompt.as_deref();
-    let own = own.map(|prompt| format!("{}\n\n", prompt.trim_end()));
-    format!("{}{sentence}", own.unwrap_or_default())
+    match &spec.prompt {
+        Some(own) => format!("{}\n\n{sentence}", own.trim_end()),
+        None => sentence.to_owned(),
+    }
 }
 
 /// Asks the user whether to pull a model.
@@ -280,8 +279,8 @@ impl<'c> PlanPlace<'c> {
             return Ok(());
         };
         let recording = &recorded.recording;
-        let document = files::read(&recording.folder().join(PLAN), Links::Refused, 64 * MIB);
-        let document = document.map_err(|_| CommandError::NothingAsked)?;
+        let document = files::read(&recording.folder().join(PLAN), Links::Refused, 64 * MIB)
+            .map_err(|_| CommandError::NothingAsked)?;
         let made = atomic_file::replace_private(&self.document, |file| file.write_all(&document));
         made.map_err(PathError::of("write", &self.document))?;
         let has = |purpose| recording.model_of(&purpose).is_some();
@@ -333,8 +332,8 @@ pub fn open_session<'c>(
     // The session of a replay cannot be resumed, and changes no plan but its own.
     let is_replay = arguments.agent.replay.is_some();
     let plan_file = arguments.plan_file.as_deref().filter(|_| !is_replay);
-    let in_project = plan_file.map(|path| plan_file_of(&context.project, path, choice));
-    let in_project = in_project.transpose()?;
+    let relative = |path| plan_file_of(&context.project, path, choice);
+    let in_project = plan_file.map(relative).transpose()?;
     let found = choice.open(&store, root)?;
     if let (Some(session), Some(path)) = (&found, plan_file)
         && session.state.plan_file != in_project
@@ -405,6 +404,5 @@ pub fn plan_file_of(
         return Err(NoPlanFile::NoPlan(path.to_owned()).into());
     }
     let relative = place::relative(root, &real);
-    let relative = relative.to_str().ok_or_else(outside)?;
-    Ok(relative.to_owned())
+    Ok(relative.to_str().ok_or_else(outside)?.to_owned())
 }

@@ -1,4 +1,4 @@
-//! The progress of a plan's steps: their status, and what their conversations tell of them. Pure.
+//! The progress of a plan's steps: their status, and the use of tools in their conversations. Pure.
 
 use super::types::{Plan, PlanTask, PlanTaskStatus};
 use crate::agent::conversation::HistoryMessage;
@@ -10,8 +10,8 @@ use crate::record::tasks::{Task, TaskStatus};
 pub fn note_status(plan: &mut Plan, task: &PlanTask, status: PlanTaskStatus) {
     // Compared word by word, since the document joins a description into one line when the status is written.
     let words = || task.description.split_whitespace();
-    let same = plan.tasks.iter_mut();
-    let same = same.filter(|known| known.description.split_whitespace().eq(words()));
+    let tasks = plan.tasks.iter_mut();
+    let same = tasks.filter(|known| known.description.split_whitespace().eq(words()));
     // Of several matches, the nearest one is activated; after that, the active one is updated.
     let is_other = |known: &PlanTask| {
         status != PlanTaskStatus::Active && known.status != PlanTaskStatus::Active

@@ -43,14 +43,14 @@ pub fn reliability(context: &Context<'_>, wanted: &ReliabilityArgs) -> Result<Ou
     place::keep_models(context, &home)?;
     let tools = described();
     let offer = PROTOCOL.offer(&tools);
-    let told = instructions::read(context.home(), context.project.root(), context.redactor);
-    let told = told.map_err(NotReady::of)?.text;
+    let read = instructions::read(context.home(), context.project.root(), context.redactor);
+    let told = read.map_err(NotReady::of)?.text;
     let system = [
         format!("{told}\n\n{}", offer.instructions),
         place::model_and(&models.first.spec, WORKER),
         TEST_PLAN.to_owned(),
-    ];
-    let system = system.map(|text| Message::text(Role::System, text));
+    ]
+    .map(|text| Message::text(Role::System, text));
     let task = Message::text(Role::User, TASK.to_owned());
     let mut request = Request {
         step: StepId::new(Purpose::STEP, 1),
@@ -68,12 +68,12 @@ pub fn reliability(context: &Context<'_>, wanted: &ReliabilityArgs) -> Result<Ou
     let ask = |step: &StepId, (): &()| {
         request.step = step.clone();
         let model = &models.first.model;
-        let reply = model.ask(&request, &());
+        let answer = model.ask(&request, &());
         let read = |reply| match PROTOCOL.read(&reply, &tools) {
             Ok(_) => Verdict::Right,
             Err(_) => Verdict::Unreadable,
         };
-        let reply = reply.and_then(|answer| model.read(step, &answer.json));
+        let reply = answer.and_then(|answer| model.read(step, &answer.json));
         (reply.map(read).map_err(Error::from), None)
     };
     let count = |(), verdict, cost| {

@@ -199,8 +199,8 @@ impl<'c> Stages<'_, 'c, '_> {
     /// If the plan cannot be read.
     pub fn show_tasks(&self) -> Result<(), AgentError> {
         let tasks = self.read()?.plan().tasks;
-        let tasks = tasks.iter().map(shown).collect();
-        self.context.reporter.event(&Event::Tasks(tasks));
+        let list = tasks.iter().map(shown).collect();
+        self.context.reporter.event(&Event::Tasks(list));
         Ok(())
     }
 
@@ -270,7 +270,7 @@ impl<'c> Stages<'_, 'c, '_> {
                 Err(AgentError::StepFailed { step, reason })
             }
             Err(error @ AgentError::TooLong { .. }) => {
-                // What did not fit would not fit again: a resumed session begins the step afresh.
+                // The same messages would not fit again: a resumed session begins the step afresh.
                 conversation.history.truncate(begin(conversation));
                 Host::keep(self.run, &Purpose::STEP, conversation)?;
                 Err(error)
@@ -304,18 +304,16 @@ impl<'c> Stages<'_, 'c, '_> {
             None => Ok(()),
             Some(failed) => {
                 let output = bounded(&failed.output, BUILD_OUTPUT);
-                let told = format!("build.sh: {}\n{output}", failed.status);
+                let text = format!("ERROR: build.sh: {}\n{output}", failed.status);
                 step.failed.replace(Some(failed));
-                let told = HistoryMessage::of_tool("build.sh", "build", format!("ERROR: {told}"));
-                Err(Objection::NotDone(HistoryMessage {
-                    is_failed: true,
-                    ..told
-                }))
+                let mut result = HistoryMessage::of_tool("build.sh", "build", text);
+                result.is_failed = true;
+                Err(Objection::NotDone(result))
             }
         }
     }
 
-    /// The reason why words do not complete the step, and what the model is told; `None` if they do.
+    /// The reason why words do not complete the step, and the reply to the model; `None` if they do.
     fn objection(
         &self,
         step: &StepUnderWay<'_>,

@@ -176,8 +176,8 @@ pub fn note_unsummed(state: &PlanState, plan: &mut Plan, timestamp: i64) {
 fn own_entry(state: &PlanState, plan: &Plan, timestamp: i64) -> LogEntry {
     let steps = |is_open: bool| {
         let tasks = plan.tasks.iter().filter(|task| task.is_open() == is_open);
-        let tasks: Vec<&str> = tasks.map(|task| &*task.description).collect();
-        listed(tasks.join("; "))
+        let names: Vec<&str> = tasks.map(|task| &*task.description).collect();
+        listed(names.join("; "))
     };
     let request = state.requests.last().and_then(|request| line(request));
     let details = format!(

@@ -26,7 +26,7 @@ pub struct Plan {
     pub tasks: Vec<PlanTask>,
     /// The log of the work, the latest entry last.
     pub execution_log: Vec<LogEntry>,
-    /// Metadata about the plan itself, kept by the program.
+    /// Metadata about the plan itself, maintained by the program.
     pub metadata: PlanMetadata,
 }
 
@@ -88,14 +88,11 @@ pub struct Criterion {
 impl Criterion {
     /// The command that alone decides if the criterion is met, from a note `check: COMMAND` with or without backticks.
     pub fn check(&self) -> Option<&str> {
-        let (name, command) = self.notes.split_once(':')?;
-        let command = command.trim();
-        let quoted = command
-            .strip_prefix('`')
-            .and_then(|rest| rest.strip_suffix('`'));
-        let command = quoted
-            .filter(|inner| !inner.contains('`'))
-            .unwrap_or(command);
+        let (name, text) = self.notes.split_once(':')?;
+        let command = match text.trim().split('`').collect::<Vec<_>>()[..] {
+            ["", quoted, ""] => quoted,
+            _ => text.trim(),
+        };
         let is_check = name.trim().eq_ignore_ascii_case("check");
         (is_check && !command.is_empty()).then_some(command)
     }
@@ -197,9 +194,9 @@ impl PlanTaskStatus {
 
     /// Parses the mark in a checkbox; an unknown mark means `Todo`.
     pub(crate) fn of(mark: char) -> Self {
-        let mark = mark.to_ascii_lowercase();
-        let is_done = matches!(mark, '\u{2713}' | '\u{2714}');
-        let mark = if is_done { 'x' } else { mark };
+        if matches!(mark, 'X' | '\u{2713}' | '\u{2714}') {
+            return Self::Done;
+        }
         let mut all = Self::ALL.into_iter();
         let found = all.find(|(_, own, _)| *own == mark);
         found.map(|(status, _, _)| status).unwrap_or_default()
@@ -254,7 +251,7 @@ pub(crate) fn lines<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<St
     Ok(texts.iter().filter_map(|text| line(text)).collect())
 }
 
-/// Metadata about a plan, kept by the program.
+/// Metadata about a plan, maintained by the program.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlanMetadata {

@@ -64,10 +64,10 @@ impl PlanPart {
 
     /// Parses the heading of a part; `None` for any other line.
     pub fn of(line: &str) -> Option<Self> {
-        let (level, words) = heading(line)?;
+        let (level, text) = heading(line)?;
         let words = match level {
-            1 => words.split(':').next()?.trim_end(),
-            _ => words.trim_end_matches([' ', '#', ':']),
+            1 => text.split(':').next()?.trim_end(),
+            _ => text.trim_end_matches([' ', '#', ':']),
         };
         let is_own = |(own, name): (usize, &str)| own == level && name.eq_ignore_ascii_case(words);
         Self::all().find(|part| heading(part.heading().trim_end_matches(':')).is_some_and(is_own))
@@ -123,10 +123,9 @@ pub fn front_matter(lines: &[&str]) -> Option<usize> {
     let Some(start) = first.filter(|at| is_mark(lines[*at])) else {
         return Some(0);
     };
-    let mut below = lines[start + 1..].iter();
-    let end = below.position(|line| is_mark(line) || PlanPart::of(line).is_some())?;
-    let end = start + 1 + end;
-    is_mark(lines[end]).then_some(end + 1)
+    let mut below = (start + 2..).zip(&lines[start + 1..]);
+    let (count, end) = below.find(|(_, line)| is_mark(line) || PlanPart::of(line).is_some())?;
+    is_mark(end).then_some(count)
 }
 
 /// Splits the text below the front matter. If a part has two headings, the first one counts.

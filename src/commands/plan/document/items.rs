@@ -32,15 +32,15 @@ pub fn status(line: &str) -> Option<PlanStatus> {
 /// Reads the goal from its lines.
 pub fn goal<'l>(chunks: impl Iterator<Item = &'l str>) -> String {
     let lines = chunks.flat_map(str::lines);
-    let lines: Vec<_> = lines.map(|line| unescape(line.trim_end())).collect();
-    lines.join("\n").trim().to_owned()
+    let goal: Vec<_> = lines.map(|line| unescape(line.trim_end())).collect();
+    goal.join("\n").trim().to_owned()
 }
 
 /// Reads a criterion.
 pub fn criterion(item: &str) -> Criterion {
     static NOTES: LazyLock<Regex> = LazyLock::new(|| regex(r"(?s)^(.+?)\s+\*\((.*)\)\*$"));
-    let (mark, text) = list_item(item).unwrap_or((' ', item));
-    let text = trimmed(text);
+    let (mark, raw) = list_item(item).unwrap_or((' ', item));
+    let text = trimmed(raw);
     let parts = NOTES.captures(&text).map(|found| found.extract().1);
     let [description, notes] = parts.unwrap_or([&text, ""]);
     Criterion {
@@ -53,10 +53,10 @@ pub fn criterion(item: &str) -> Criterion {
 /// Reads a task.
 pub fn task(step: usize, item: &str) -> PlanTask {
     let (mark, text) = list_item(item).unwrap_or((' ', item));
-    let (description, last) = text.rsplit_once('\n').unwrap_or((text, ""));
-    let tool = field(last).filter(|(name, _)| name == "tool");
-    let (description, tool) = tool.map_or((text, ""), |(_, tool)| (description, tool));
-    let (tool, params) = tool.split_once(char::is_whitespace).unwrap_or((tool, ""));
+    let (above, last) = text.rsplit_once('\n').unwrap_or((text, ""));
+    let tool_line = field(last).filter(|(name, _)| name == "tool");
+    let (description, call) = tool_line.map_or((text, ""), |(_, call)| (above, call));
+    let (tool, params) = call.split_once(char::is_whitespace).unwrap_or((call, ""));
     PlanTask {
         step,
         description: trimmed(description),
@@ -108,8 +108,8 @@ fn read_list(list: &str) -> Vec<String> {
 
 /// Reads the time at the beginning of a text. Also returns the rest, without the separator before it.
 fn read_time(text: &str) -> Option<(i64, &str)> {
-    let (time, rest) = text.split_at_checked("2026-11-25 20:15".len())?;
-    let time = NaiveDateTime::parse_from_str(&time.replace('T', " "), "%Y-%m-%d %H:%M").ok()?;
+    let (stamp, rest) = text.split_at_checked("2026-11-25 20:15".len())?;
+    let time = NaiveDateTime::parse_from_str(&stamp.replace('T', " "), "%Y-%m-%d %H:%M").ok()?;
     let is_between = |c: char| c.is_whitespace() || "-\u{2013}\u{2014}:".contains(c);
     Some((
         time.and_utc().timestamp_millis(),
@@ -120,8 +120,8 @@ fn read_time(text: &str) -> Option<(i64, &str)> {
 /// The title line for a plan with this goal.
 pub fn title(goal: &str) -> String {
     let first = joined(goal.trim().lines().next().unwrap_or_default());
-    let title = Some(&*first).filter(|title| !title.is_empty());
-    let title = title.unwrap_or(PlanPart::Title.placeholder());
+    let stated = Some(&*first).filter(|first| !first.is_empty());
+    let title = stated.unwrap_or(PlanPart::Title.placeholder());
     harmless(&format!("{} {title}", PlanPart::Title.heading()))
 }
 
@@ -208,11 +208,11 @@ fn write_task((step, task): (usize, &PlanTask)) -> String {
 }
 
 fn write_decision(decision: &PlanDecision, alternatives: &str, decided: &str) -> String {
-    let others = write_list(&decision.alternatives);
-    let others = Some((alternatives, others)).filter(|(_, others)| !others.is_empty());
-    let fields = [("Rationale", joined(&decision.rationale))];
+    let rationale = ("Rationale", joined(&decision.rationale));
+    let list = write_list(&decision.alternatives);
+    let others = Some((alternatives, list)).filter(|(_, list)| !list.is_empty());
     let time = (decided, write_time(decision.timestamp));
-    let fields = fields.into_iter().chain(others).chain([time]);
+    let fields = [rationale].into_iter().chain(others).chain([time]);
     write_entry(&decision.title, fields)
 }
 

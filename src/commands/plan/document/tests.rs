@@ -422,11 +422,11 @@ fn what_is_missing_is_added_at_its_place_when_there_is_something_to_say() {
     document.save(5).unwrap();
     let front = "---\nstatus: in_progress\ncreatedAt: 5\nupdatedAt: 5\nversion: 2\n---\n\n"
         .replace('\n', "\r\n");
-    let text = text.replace(
+    let body = text.replace(
         "It\r\n",
         "It\r\n\r\n## Acceptance Criteria\r\n- [ ] a\r\n\r\n",
     );
-    assert_eq!(document.text(), format!("\u{feff}{front}{text}\r\n"));
+    assert_eq!(document.text(), format!("\u{feff}{front}{body}\r\n"));
     let mut document = self::document("---\nversion: x\nmine: [1]\n---\n# Plan: a\n## Mine\n");
     document.edit(|plan| plan.status = PlanStatus::Blocked);
     document.save(5).unwrap();
@@ -442,10 +442,10 @@ fn every_systems_line_ends_are_read_and_kept() {
         assert_eq!(document.plan(), written(&plan(EXAMPLE)).plan());
         document.edit(|plan| plan.execution_log.push(LogEntry::default()));
         document.edit(|plan| plan.acceptance_criteria[3].completed = true);
-        let text = document.text();
-        let ends = text.matches(['\r', '\n']).count();
-        assert_eq!(text.matches(end).count() * end.len(), ends, "{text:?}");
-        assert!(text.ends_with(end) && document.plan().execution_log.len() == 4);
+        let edited = document.text();
+        let ends = edited.matches(['\r', '\n']).count();
+        assert_eq!(edited.matches(end).count() * end.len(), ends, "{edited:?}");
+        assert!(edited.ends_with(end) && document.plan().execution_log.len() == 4);
     }
 }
 
@@ -531,8 +531,8 @@ fn the_retry_prompt_has_the_error_and_the_time() {
     let begin = "The previous plan format was invalid: it has no heading of a plan, like `## Goal`\n\nPlease regenerate";
     assert!(prompt.starts_with(begin) && prompt.ends_with("\n- YAML frontmatter must be valid"));
     assert_eq!(prompt.matches("At: 7\n").count(), 2);
-    let form = prompt.split("format:\n\n").nth(1).unwrap();
-    let form = form.split("\n\nCRITICAL").next().unwrap();
+    let (_, rest) = prompt.split_once("format:\n\n").unwrap();
+    let (form, _) = rest.split_once("\n\nCRITICAL").unwrap();
     let plan = plan(form);
     assert_eq!((plan.goal.as_str(), plan.decisions_made.len()), ("", 0));
 }

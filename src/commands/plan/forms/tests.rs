@@ -121,8 +121,8 @@ fn what_stands_in_a_line_of_the_plan_is_one_line_and_short() {
         "x".repeat(1 << 20)
     ));
     long["params"] = json!({"file_path": "a", "content": "x".repeat(1000)});
-    let list = TaskList::read(&json!({"task_list": [long], "acceptance_criteria": ["a\nb", " "]}));
-    let list = list.unwrap();
+    let reply = json!({"task_list": [long], "acceptance_criteria": ["a\nb", " "]});
+    let list = TaskList::read(&reply).unwrap();
     let planned = &list.task_list[0];
     assert!(
         planned

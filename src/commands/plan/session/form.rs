@@ -95,7 +95,7 @@ impl PlanState {
     /// Begins a request; `None` resumes the previous one.
     pub fn begin(&mut self, request: Option<&str>) {
         match request {
-            // It is in the session's first save, and was not begun.
+            // The session's first save already contains the request.
             Some(request) if self.is_unbegun(request) => {}
             Some(request) => {
                 self.requests.push(request.to_owned());

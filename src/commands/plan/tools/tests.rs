@@ -140,8 +140,8 @@ impl PlanKeeper for World {
         match &update.goal {
             Some(goal) => {
                 let criteria = update.acceptance_criteria.iter();
-                let criteria: Vec<_> = criteria.map(|known| &*known.description).collect();
-                self.note(format!("{goal}: {}", criteria.join(", ")));
+                let names: Vec<_> = criteria.map(|known| &*known.description).collect();
+                self.note(format!("{goal}: {}", names.join(", ")));
             }
             None => self.note(format!("{update:?}")),
         }

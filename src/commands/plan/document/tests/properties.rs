@@ -88,7 +88,7 @@ fn named() -> impl Strategy<Value = String> {
     line().prop_map(|line| format!("a {line}").trim_end().to_owned())
 }
 
-/// A text that is one of a list.
+/// An entry of a comma-separated list.
 fn listed() -> impl Strategy<Value = String> {
     named()
         .prop_map(|text| text.replace(['(', '[', '{', ',', ')', ']', '}'], ""))
@@ -106,8 +106,8 @@ fn time() -> impl Strategy<Value = i64> {
 
 fn decisions() -> impl Strategy<Value = Vec<PlanDecision>> {
     let alternatives = prop::collection::vec(listed(), 0..3);
-    let decision = (named(), line(), alternatives, time());
-    let decision = decision.prop_map(|(title, rationale, alternatives, timestamp)| PlanDecision {
+    let fields = (named(), line(), alternatives, time());
+    let decision = fields.prop_map(|(title, rationale, alternatives, timestamp)| PlanDecision {
         title,
         rationale,
         alternatives,
@@ -118,8 +118,8 @@ fn decisions() -> impl Strategy<Value = Vec<PlanDecision>> {
 
 fn log() -> impl Strategy<Value = Vec<LogEntry>> {
     let tools = prop::collection::vec(listed(), 0..3);
-    let entry = (time(), named(), line(), line(), tools);
-    let entry = entry.prop_map(
+    let fields = (time(), named(), line(), line(), tools);
+    let entry = fields.prop_map(
         |(timestamp, action, details, result, tools_used)| LogEntry {
             timestamp,
             action,
@@ -132,8 +132,8 @@ fn log() -> impl Strategy<Value = Vec<LogEntry>> {
 }
 
 fn criteria() -> impl Strategy<Value = Vec<Criterion>> {
-    let criterion = (unsplit(), any::<bool>(), unsplit());
-    let criterion = criterion.prop_map(|(description, completed, notes)| Criterion {
+    let fields = (unsplit(), any::<bool>(), unsplit());
+    let criterion = fields.prop_map(|(description, completed, notes)| Criterion {
         description,
         completed,
         notes,
@@ -180,15 +180,15 @@ fn tasks() -> impl Strategy<Value = Vec<PlanTask>> {
 
 fn any_plan() -> impl Strategy<Value = Plan> {
     let status = prop::sample::select(PlanStatus::ALL.map(|(status, _)| status).to_vec());
-    let metadata = (time(), time(), 1_u64..9);
-    let metadata = metadata.prop_map(|(created_at, updated_at, version)| PlanMetadata {
+    let fields = (time(), time(), 1_u64..9);
+    let metadata = fields.prop_map(|(created_at, updated_at, version)| PlanMetadata {
         created_at,
         updated_at,
         version,
     });
     let goal = text().prop_map(|goal| {
-        let lines = goal.replace("-->", "-- >");
-        let lines: Vec<_> = lines.lines().map(str::trim_end).collect();
+        let harmless = goal.replace("-->", "-- >");
+        let lines: Vec<_> = harmless.lines().map(str::trim_end).collect();
         lines.join("\n").trim().to_owned()
     });
     let lists = (criteria(), decisions(), decisions(), tasks(), log());
@@ -283,8 +283,8 @@ proptest! {
             let at = |heading: &str| lines.iter().position(|line| line == heading).unwrap();
             at("## Goal") + 1..=at("## Acceptance Criteria")
         };
-        for (number, (at, kind, end)) in own.into_iter().enumerate() {
-            let block = [
+        for (number, (index, kind, end)) in own.into_iter().enumerate() {
+            let blocks = [
                 format!("Mine {number}"),
                 format!("<!-- Mine {number} -->"),
                 format!("<!--\n## Goal Mine {number}\n-->"),
@@ -292,13 +292,13 @@ proptest! {
                 format!("### Mine {number}"),
                 format!("## Mine {number}"),
             ];
-            // In the front matter, what a user adds has a name; in the goal, all but comments is the goal.
-            let at = at.index(lines.len() + 1);
+            // A line added to the front matter needs a key; in the goal, only a comment is not part of the goal.
+            let at = index.index(lines.len() + 1);
             let block = match at {
                 0 => continue,
                 1..=5 => format!("Mine{number}: 1"),
-                at if goal(&lines).contains(&at) => block[1].clone(),
-                _ => block[kind].clone(),
+                at if goal(&lines).contains(&at) => blocks[1].clone(),
+                _ => blocks[kind].clone(),
             };
             lines.insert(at, block + ["", " ", "\r"][end]);
         }
