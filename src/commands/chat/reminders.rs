@@ -94,7 +94,7 @@ mod tests {
         }
     }
 
-    /// A conversation, and the reminders due in it as a word each.
+    /// A conversation whose due reminders are abbreviated to a few words each.
     #[derive(Default)]
     struct Talk(Vec<HistoryMessage>);
 
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(talk.hears(Planning, &[]), ["Planning now"]);
         assert_eq!(talk.hears(AutoPilot, &open), ["Auto-Pilot now"]);
         assert_eq!(talk.hears(Regular, &open), ["Regular now"]);
-        // Of a conversation that is shorter, less was said.
+        // A shortened conversation has lost its reminders.
         talk.0.clear();
         assert_eq!(talk.hears(AutoPilot, &open), ["Auto-Pilot now"]);
     }

@@ -41,7 +41,7 @@ pub struct ChatSettings {
 pub struct UiSettings {
     /// `true` if the screen handles the mouse; otherwise the terminal does.
     pub mouse: bool,
-    /// `true` to ring the bell and notify when something is asked while the terminal is not looked at.
+    /// `true` to ring the bell and notify of questions while the terminal has lost the focus.
     pub notify: bool,
 }
 

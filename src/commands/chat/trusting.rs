@@ -41,7 +41,7 @@ pub fn ask_at_start(place: &ChatPlace<'_>, user: &User) -> Result<(), Error> {
     Ok(())
 }
 
-/// Asks the same before this choice is written to a file that the user does not trust.
+/// Asks for trust before this choice is written to an untrusted file.
 ///
 /// # Errors
 /// Same as for [`ask_at_start`].

@@ -1,5 +1,5 @@
-//! Tests that command files are found, read and expanded as their users mean them, and that arguments stay text. Each
-//! test has folders of its own.
+//! Tests that command files are found, read and expanded as documented, and that arguments stay plain text. Each test
+//! has folders of its own.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -56,7 +56,7 @@ fn a_template_is_filled_and_names_files_and_commands() {
         ),
         ("Now: !`ls`\n!`pwd`", "", "Now: {ls|}\n{pwd|}"),
         ("no!`ls` !``", "", "no!`ls` !``"),
-        // What the arguments say is text.
+        // Placeholders in the arguments are plain text.
         (
             "Do $ARGUMENTS",
             "!`rm -rf /` @/etc/passwd $1",
@@ -183,7 +183,7 @@ fn commands_are_the_projects_and_the_users_and_what_is_broken_is_a_warning() {
     assert!(warnings[4].ends_with("it is a link that leads out of the project"));
     let nothing = load(&base.join("nowhere"), &base.join("none"));
     assert_eq!(nothing, (Vec::new(), Vec::new()));
-    // Nor is the folder itself read where it is such a link.
+    // A folder that is such a link is not read either.
     let linked = base.join("linked");
     fs::create_dir(&linked).unwrap();
     symlink(root.join(".agent"), linked.join(".agent")).unwrap();

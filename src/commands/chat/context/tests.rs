@@ -34,7 +34,7 @@ impl Place {
     }
 }
 
-/// The paths under which something is told, in their order.
+/// Returns the paths in a text of instructions, in order.
 fn paths(told: &str) -> Vec<&str> {
     let lines = told.lines();
     lines
@@ -181,7 +181,7 @@ fn a_deeper_directory_joins_when_a_file_there_is_used() {
     );
     assert_eq!(used("app/api/v1/main.rs"), []);
     assert_eq!(used("app/other.rs"), []);
-    // They are watched from then on.
+    // Later changes to these files are reported.
     place.put("app/api/AGENTS.md", b"other");
     assert_eq!(files.refresh().0.len(), 1);
 }

@@ -1,4 +1,4 @@
-//! Tests of the models on offer, and of the messages about others.
+//! Tests of the available models, and of the messages about unavailable ones.
 
 use super::*;
 use crate::model::Provider;

@@ -34,7 +34,7 @@ fn call(name: &'static str, subject: &str) -> ToolCall {
     }
 }
 
-/// The permissions of the project with this root, whose user's home is in there, and what its session knows.
+/// Opens the permissions of the project at `root`, with the user's home inside it, and an empty briefing.
 fn world(root: &Path) -> (RefCell<PermissionFile>, RefCell<Briefing>) {
     let file = PermissionFile::open(&root.join("home"), root).unwrap();
     (
@@ -43,7 +43,7 @@ fn world(root: &Path) -> (RefCell<PermissionFile>, RefCell<Briefing>) {
     )
 }
 
-/// A word for what becomes of a call: `asks` may be answered for good, `asks once` not.
+/// Formats the decision on a call: the answer to `asks` can be permanent, that to `asks once` cannot.
 fn decided(permissions: &ChatPermissions<'_>, call: &ToolCall) -> String {
     match permissions.decide(call) {
         Permission::Allowed => "allowed".to_owned(),
@@ -181,7 +181,7 @@ fn a_question_says_what_and_why() {
         panic!();
     };
     assert_eq!(question.subject, long);
-    // What made it ask, also where the command cannot be followed as a whole.
+    // The cause is found even if the command cannot be followed as a whole.
     for (command, cause) in [
         ("make", &[][..]),
         ("ls; rm -rf a && ls", &["rm -rf a"]),
@@ -321,7 +321,7 @@ fn a_yes_for_good_to_a_command_is_for_its_programs_and_not_for_the_tool() {
         ("ls; cargo test", None),
         ("cargo build", Some(&["cargo build"][..])),
         ("cargo build && cargo test", Some(&["cargo build"])),
-        // None of these can be allowed for good.
+        // These have programs that no rule can allow.
         ("cargo test > x", Some(&[])),
         ("cargo test; rm x", Some(&["rm x"])),
     ] {

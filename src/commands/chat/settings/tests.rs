@@ -1,4 +1,4 @@
-//! Tests of the settings that a file makes, and of the messages about mistakes in it.
+//! Tests of reading the settings file, and of the messages about mistakes in it.
 
 use super::*;
 use crate::sys::error::Problem as _;

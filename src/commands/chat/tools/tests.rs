@@ -1,4 +1,4 @@
-//! Tests that every tool works by the profile's names, and that errors name the field.
+//! Tests that every tool works under the profile's names, and that errors name the field.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -23,7 +23,7 @@ use crate::secret::Redactor;
 use crate::sys::environment::SystemClock;
 use crate::sys::interrupt::Interrupt;
 
-/// A project below a directory, and what was done to it.
+/// A project in a temporary directory, with a log of the changes to it.
 struct World {
     _dir: TempDir,
     root: PathBuf,
@@ -48,7 +48,7 @@ impl World {
         self.done.borrow_mut().push(text);
     }
 
-    /// Does something with the tools. No command is started, since there is no program to supervise it.
+    /// Calls `work` with the tools. They cannot start commands, as no program supervises them.
     fn with_tools<R>(&self, work: impl FnOnce(ChatTools<'_, '_>) -> R) -> R {
         let clock = SystemClock::start();
         let interrupt = Interrupt::never().unwrap();

@@ -1,4 +1,4 @@
-//! Tests that everything is in the log, in entries that nothing can forge or lose.
+//! Tests that the log contains every entry, and that no text can forge one.
 
 use super::*;
 use crate::record::tasks::{Task, TaskStatus};
@@ -11,7 +11,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::time::Duration;
 
-/// A clock that stands still.
+/// A clock that always shows the same time.
 struct At(DateTime<FixedOffset>);
 
 impl Clock for At {
@@ -24,7 +24,7 @@ impl Clock for At {
     }
 }
 
-/// Remembers what was shown, in its order.
+/// Records the events in order.
 #[derive(Default)]
 struct Shown(RefCell<Vec<Event>>);
 
@@ -42,7 +42,7 @@ impl Reporter for Shown {
     }
 }
 
-/// A folder for a log, and what a log needs.
+/// A folder for a log, and the log's dependencies.
 struct Place {
     dir: tempfile::TempDir,
     clock: At,
@@ -50,7 +50,7 @@ struct Place {
     shown: Shown,
 }
 
-/// The beginning of a [`Place`]'s entries.
+/// The time of every entry in a [`Place`].
 const TIME: &str = "[2026-01-07T17:23:21.045Z]";
 
 impl Place {
@@ -58,7 +58,7 @@ impl Place {
         Self {
             dir: tempfile::tempdir().unwrap(),
             clock: At("2026-01-07T10:23:21.045678-07:00".parse().unwrap()),
-            // Written as JSON, a newline and `1234567` have the second key in the middle of an escape.
+            // In JSON, `\n1234567` contains the second key, beginning in the middle of an escape.
             redactor: Redactor::new(["sekret-key-1", "n1234567"]),
             shown: Shown::default(),
         }

@@ -7,7 +7,7 @@ use super::*;
 use crate::commands::plan::types::{Criterion, LogEntry, PlanDecision, PlanMetadata, PlanTask};
 use serde_json::json;
 
-/// The specification's example, and the template of a plan that nobody has made yet.
+/// The specification's example and its template of an empty plan.
 const EXAMPLE: &str = include_str!("../../../../fixtures/plan/example.md");
 const EMPTY: &str = include_str!("../../../../fixtures/plan/empty.md");
 
@@ -19,7 +19,7 @@ fn plan(text: &str) -> Plan {
     document(text).plan()
 }
 
-/// The document of a plan, as if it had just been saved.
+/// Writes a plan into a new document, metadata included.
 fn written(plan: &Plan) -> PlanDocument {
     let mut document = PlanDocument::empty(plan.metadata.created_at);
     document.edit(|new| new.clone_from(plan));

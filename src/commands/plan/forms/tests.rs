@@ -155,7 +155,7 @@ fn the_schema_of_a_task_list_has_an_end_everywhere() {
         (json!({"task_list": [task(&"x".repeat(301))]}), false),
     ] {
         assert_eq!(jsonschema::is_valid(&schema, &reply), is_allowed, "{reply}");
-        // What a server allows is understood.
+        // Every reply that a server allows can be read.
         assert!(!is_allowed || TaskList::read(&reply).is_ok(), "{reply}");
     }
 }

@@ -1,4 +1,4 @@
-//! Tests that sessions are kept, found and listed as described, whatever a kill or another program leaves behind.
+//! Tests that sessions are saved, found and listed as documented, even after a kill or a change by another program.
 
 use super::*;
 use crate::agent::conversation::{Conversation, HistoryMessage};
@@ -24,7 +24,7 @@ const ID: &str = "2026-01-07T10:23:21.000MST";
 const FILE: &str = "session.json";
 const LOCK: &str = "session.lock";
 
-/// A home of its own, and who redacts what is written there.
+/// A home directory, and the redactor of the files in it.
 struct Home {
     dir: tempfile::TempDir,
     redactor: Redactor,
@@ -49,7 +49,7 @@ impl Home {
         self.dir.path().join("home/sessions").join(name)
     }
 
-    /// A folder of this name, with this file in it.
+    /// Creates a session's folder with a `session.json` of this content.
     fn put(&self, id: &str, content: impl AsRef<[u8]>) -> PathBuf {
         drop(self.store());
         let folder = self.path(id);
@@ -214,7 +214,7 @@ fn the_specifications_session_and_fields_of_others_are_kept() {
     assert_eq!(session.file.state, PlanState::default());
     store.save(&mut session, Utc::now()).unwrap();
     let json = home.json("a copy");
-    // The folder's name decides.
+    // The ID is the folder's name.
     assert_eq!(json["id"], "a copy");
     assert_eq!(json["startedAt"], 1_767_806_601_000_i64);
     assert_eq!(json["model"], "qwen2.5-coder:32b");
@@ -310,7 +310,7 @@ fn a_session_is_used_by_one_at_a_time() {
     let session = create(&store).unwrap();
     let problem = other.open(ID).unwrap_err();
     assert!(matches!(&problem, SessionError::InUse { id, .. } if id == ID));
-    // Who only looks need not wait.
+    // Reading needs no lock.
     let path = session.document(Path::new("/work"));
     assert_eq!(document(&other, ID).unwrap(), path);
     drop(session);
@@ -353,7 +353,7 @@ fn a_damaged_session_is_told_with_its_place() {
         folder.display()
     );
     assert_eq!(problem.to_string(), expected);
-    // What is left is not touched, and it is free again.
+    // The folder is unchanged, and its lock is released.
     home.put(ID, EXAMPLE);
     home.store().open(ID).unwrap();
 }
@@ -395,7 +395,7 @@ fn what_a_kill_left_behind_is_removed_or_told() {
     let home = Home::new();
     let store = home.store();
     drop(create(&store).unwrap());
-    // Killed while `session.json` was written, and before it was written first.
+    // One process was killed while saving `session.json`, another before its first save.
     fs::write(home.path(ID).join(".staged-x"), "{\"id\":").unwrap();
     let begun = home.path("2026-01-08T10:23:21.000MST");
     fs::create_dir(&begun).unwrap();
@@ -411,7 +411,7 @@ fn what_a_kill_left_behind_is_removed_or_told() {
             .collect::<Vec<_>>()
     };
     assert_eq!(told(), ["2026-01-08T10:23:21.000MST", ID]);
-    // One that is being made now is nobody's yet.
+    // A session that is being created is not listed yet.
     let lock = FileLock::take(&begun.join(LOCK)).unwrap();
     assert_eq!(told(), [ID]);
     drop(lock);
@@ -423,7 +423,7 @@ fn a_list_shows_the_newest_first_and_the_damaged_as_such() {
     let store = home.store();
     assert_eq!(store.list().unwrap(), []);
 
-    // In the order of the names, the second would be the first.
+    // Sorted by name, the second session would come first.
     let begin = |time, directory, zone| create_in(&store, time, directory, zone).unwrap();
     let mut done = begin("2026-01-07T10:23:21-07:00", "/a", "MST");
     done.file.status = SessionState::Complete;

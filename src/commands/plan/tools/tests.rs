@@ -1,4 +1,4 @@
-//! The profile's words, and what becomes of them.
+//! Tests that every tool works under the profile's names and descriptions.
 
 use std::cell::RefCell;
 use std::fs;
@@ -27,7 +27,7 @@ use crate::secret::Redactor;
 use crate::sys::environment::SystemClock;
 use crate::sys::interrupt::Interrupt;
 
-/// A project below a directory, and what was asked of those around it.
+/// A project in a temporary directory, with a log of the tools' effects and questions.
 struct World {
     _dir: TempDir,
     root: PathBuf,
@@ -51,7 +51,7 @@ impl World {
         self.asked.borrow_mut().push(text);
     }
 
-    /// Does something with the tools. No command is started, since there is no program to supervise it.
+    /// Calls `work` with the tools. They cannot start commands, as no program supervises them.
     fn with_tools<R>(&self, work: impl FnOnce(&Toolbox<'_>) -> R) -> R {
         let (clock, interrupt, redactor) = (
             SystemClock::start(),
@@ -337,7 +337,7 @@ fn a_command_that_is_known_to_be_harmless_needs_no_shell() {
     assert_eq!(world.asked.take(), ["is git status harmless?"]);
 }
 
-/// The places where a schema lets a model go on for ever, or say what nobody asked for.
+/// Finds the places where a schema sets no limit, or allows unknown fields.
 fn loose_ends(schema: &Value, at: &str, found: &mut Vec<String>) {
     let is_bounded = match schema["type"].as_str() {
         Some("string") => schema["maxLength"].is_u64() || schema["enum"].is_array(),

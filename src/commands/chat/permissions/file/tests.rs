@@ -29,7 +29,7 @@ fn on_disk(dir: &tempfile::TempDir) -> String {
     String::from_utf8(read(dir.path()).unwrap().unwrap()).unwrap()
 }
 
-/// The permissions of the project with this root, whose user's home is in there.
+/// Loads the permissions of the project at `root`, with the user's home inside it.
 fn load(root: &Path) -> Result<PermissionFile, PermissionsProblem> {
     let trusted = TrustedFiles::load(&root.join("home"), root).unwrap();
     PermissionFile::load(root, trusted)
@@ -104,7 +104,7 @@ fn without_a_file_the_defaults_hold_and_are_saved_with_the_first_choice() {
     let again = load(dir.path()).unwrap();
     assert_eq!(again.action("edit_file"), Always);
     assert_eq!(again.action("search_project"), Never);
-    // In the file's order.
+    // The order is that of the file.
     let last = again.markdown().lines().nth(7).map(str::to_owned);
     assert_eq!(last.as_deref(), Some("| search_project | never |"));
 }
@@ -141,7 +141,7 @@ fn with_entries(entries: &str) -> String {
     format!("{{\"version\": 1, \"permissions\": [\n{entries}]}}")
 }
 
-/// Asserts that a file of this content has a mistake in this line.
+/// Asserts that a file with this content has a mistake on this line.
 fn assert_mistaken(content: &str, line: usize, said: &str) {
     let dir = project(Some(content));
     let error = load(dir.path()).unwrap_err();
@@ -303,7 +303,7 @@ fn a_change_on_the_disk_counts_only_once_the_user_has_agreed() {
         fs::create_dir_all(dir.path().join(AGENT_FOLDER)).unwrap();
         put(&dir, free);
         assert_eq!(file.action("execute_command"), Ask);
-        // Nor is it overwritten before.
+        // A choice does not overwrite it.
         let error = file.remember(&tool("edit_file", Never), now()).unwrap_err();
         assert!(matches!(error, PermissionsProblem::Changed(_)), "{error}");
         assert_eq!(
@@ -318,7 +318,7 @@ fn a_change_on_the_disk_counts_only_once_the_user_has_agreed() {
         assert_eq!(agreed.action("execute_command"), Always);
         let refused = on_disk(&dir);
         file.put_back().unwrap();
-        // It may have been the user's own.
+        // The rejected content may be the user's own work.
         let kept = fs::read_to_string(dir.path().join(REFUSED)).unwrap();
         assert_eq!(kept, refused);
         assert_eq!(
@@ -328,7 +328,7 @@ fn a_change_on_the_disk_counts_only_once_the_user_has_agreed() {
         assert!(file.changed_on_disk().is_none());
         file.remember(&tool("edit_file", Never), now()).unwrap();
         assert!(file.changed_on_disk().is_none());
-        // Removing it is a change, too.
+        // Removing the file is a change, too.
         fs::remove_file(dir.path().join(FILE)).unwrap();
         assert!(
             file.changed_on_disk()
@@ -380,13 +380,13 @@ fn what_has_come_with_a_project_only_narrows_until_its_bytes_are_trusted() {
         "commands that begin with `cargo test`",
     ];
     assert_eq!(file.withheld(), withheld);
-    // What is chosen until then holds, and is not written.
+    // A choice before that takes effect, but is not written.
     let choice = Choice::Commands(vec!["make".to_owned()]);
     assert!(file.needs_trust(&choice));
     file.remember(&choice, now()).unwrap();
     assert!(file.allows_command("make x") && !file.allows_command("cargo test"));
     assert_eq!(on_disk(&dir), brought);
-    // What forbids is written, and makes nothing trusted.
+    // A choice that forbids is written, without making the file trusted.
     assert!(!file.needs_trust(&tool("edit_file", Never)));
     file.remember(&tool("edit_file", Never), now()).unwrap();
     assert!(on_disk(&dir).contains("edit_file") && !on_disk(&dir).contains("make"));
@@ -396,13 +396,13 @@ fn what_has_come_with_a_project_only_narrows_until_its_bytes_are_trusted() {
     let mut file = load(dir.path()).unwrap();
     assert_eq!(actions(&file), trusted);
     assert!(file.withheld().is_empty() && !file.needs_trust(&choice));
-    // What the program writes stays trusted.
+    // The file stays trusted when the program writes it.
     file.remember(&choice, now()).unwrap();
     file.remember(&choice, now()).unwrap();
     let json: Value = serde_json::from_str(&on_disk(&dir)).unwrap();
     assert_eq!(json["commands"].as_array().unwrap().len(), 5);
     assert_eq!(actions(&load(dir.path()).unwrap()), trusted);
-    // What somebody else writes is not.
+    // Another program's change is not trusted.
     put(
         &dir,
         &on_disk(&dir).replace("\"edit_file\"", "\"edit_file\" "),

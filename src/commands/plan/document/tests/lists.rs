@@ -1,9 +1,9 @@
-//! Reading and changing criteria and tasks, whoever wrote them.
+//! Reading and changing criteria and tasks, written by hand or by the program.
 
 use super::*;
 use crate::commands::plan::types::{Criterion, PlanTask, PlanTaskStatus};
 
-/// The criteria of a list, as `x description|notes`.
+/// Formats the criteria of a list as `x description|notes`.
 fn criteria(list: &str) -> Vec<String> {
     let found = plan(&format!("## Acceptance Criteria\n{list}\n")).acceptance_criteria;
     let shown = found.iter().map(|criterion| {
@@ -14,7 +14,7 @@ fn criteria(list: &str) -> Vec<String> {
     shown.collect()
 }
 
-/// The tasks of a list, as `step status description|tool`.
+/// Formats the tasks of a list as `step status description|tool`.
 fn tasks(list: &str) -> Vec<String> {
     let found = plan(&format!("## Tasks\n{list}\n")).tasks;
     let shown = found.iter().map(|task| {

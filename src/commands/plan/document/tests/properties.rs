@@ -1,16 +1,16 @@
-//! Properties of any plan, any bytes, and any edit of a document that people have changed.
+//! Properties of any plan, any bytes, and any edit of a document that its user has changed.
 
 use super::*;
 use crate::commands::plan::types::{Criterion, LogEntry, PlanDecision, PlanTask};
 use proptest::prelude::*;
 
-/// A text in one line, as a document has it.
+/// Joins a text into one line, in the form of a document.
 fn one_line(text: &str) -> String {
     let words: Vec<_> = text.split_whitespace().collect();
     words.join(" ").replace("-->", "-- >")
 }
 
-/// The pieces of texts: words, and all that means something somewhere in a document.
+/// The pieces of generated texts: words, and everything that can be structure in a document.
 const PIECES: [&str; 52] = [
     "word",
     "Wort",
@@ -79,7 +79,7 @@ fn text() -> impl Strategy<Value = String> {
     })
 }
 
-/// A line as a document has it.
+/// Generates a line in the form of a document.
 fn line() -> impl Strategy<Value = String> {
     text().prop_map(|text| one_line(&text))
 }
@@ -88,14 +88,14 @@ fn named() -> impl Strategy<Value = String> {
     line().prop_map(|line| format!("a {line}").trim_end().to_owned())
 }
 
-/// An entry of a comma-separated list.
+/// Generates an entry of a comma-separated list.
 fn listed() -> impl Strategy<Value = String> {
     named()
         .prop_map(|text| text.replace(['(', '[', '{', ',', ')', ']', '}'], ""))
         .prop_map(|text| one_line(&text))
 }
 
-/// A criterion's description or notes, which nothing splits.
+/// Generates a criterion's description or notes, without characters that would split it.
 fn unsplit() -> impl Strategy<Value = String> {
     named().prop_map(|text| one_line(&text.replace(['*', '\\'], "")))
 }
@@ -204,7 +204,7 @@ fn any_plan() -> impl Strategy<Value = Plan> {
     })
 }
 
-/// Lines as people, models and merges leave them, with any line ends.
+/// Generates lines such as people, models and merges leave behind, with any line endings.
 fn any_document() -> impl Strategy<Value = String> {
     let headings = PlanPart::all().map(|part| format!("\n{}\n", part.heading()));
     let piece = prop_oneof![
