@@ -142,8 +142,7 @@ fn headless(
 /// Expands a user-defined command into a request, after switching to the model that it names.
 fn expanded(place: &mut ChatPlace<'_>, name: &str, argument: &str) -> Result<UserRequest, Failure> {
     let Some(command) = place.command(name) else {
-        let name = outgoing::censored(name);
-        return Err(ChatError::UnknownCommand(name).into());
+        return Err(ChatError::UnknownCommand(outgoing::censored(name)).into());
     };
     if let Some(model) = command.model.clone() {
         place.choose_model(&model)?;

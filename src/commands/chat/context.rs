@@ -37,8 +37,7 @@ pub struct ContextFile {
 
 impl ContextFile {
     fn read(path: PathBuf) -> Self {
-        let directory = path.parent();
-        let content = if path.is_symlink() || directory.is_some_and(Path::is_symlink) {
+        let content = if path.is_symlink() || path.parent().is_some_and(Path::is_symlink) {
             Err(LINK.to_owned())
         } else {
             read_file(&path, Links::Refused)

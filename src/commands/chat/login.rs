@@ -205,8 +205,7 @@ pub fn login(
         lines.line("")
     };
     if let Err(InputError::NotUtf8(_) | InputError::LineTooLong(_)) = typed {
-        let problem = KeyProblem::NotVisibleAscii;
-        return Err(ChatError::from(problem).into());
+        return Err(ChatError::from(KeyProblem::NotVisibleAscii).into());
     }
     let line = typed?.answer()?.unwrap_or_default();
     let provider = provider.or(provider_of(&line)).unwrap_or(accounts::USUAL);
@@ -338,8 +337,7 @@ fn signed_in(
 fn sign_out(home: &Path, environment: &Environment) -> Result<Said, Error> {
     let (done, provider) = change(home, |accounts| {
         let provider = active_provider(accounts);
-        let removed = accounts.remove_active();
-        let done = match (removed, accounts.active()) {
+        let done = match (accounts.remove_active(), accounts.active()) {
             (None, _) => "Nobody is signed in".to_owned(),
             (Some(_), None) => "Signed out".to_owned(),
             (Some(_), Some(next)) => {

@@ -139,8 +139,7 @@ impl Permissions for ChatPermissions<'_> {
 impl ChatPermissions<'_> {
     /// Returns the assessed command that a call runs; `None` if it runs none.
     fn judged(&self, call: &ToolCall) -> Option<JudgedCommand> {
-        let command = call.of_kind(ParameterKind::Command).next()?;
-        Some(self.judge(command))
+        Some(self.judge(call.of_kind(ParameterKind::Command).next()?))
     }
 
     fn judge(&self, command: &str) -> JudgedCommand {

@@ -217,8 +217,7 @@ impl<'c> ChatPlace<'c> {
             account: chosen.account,
         };
         place.take_up();
-        let unusable = place.briefing.get_mut().warnings();
-        place.warnings.extend(unusable);
+        place.warnings.extend(place.briefing.get_mut().warnings());
         Ok(place)
     }
 

@@ -142,8 +142,7 @@ impl Talker for Chat<'_, '_> {
     }
 
     fn show(&self) {
-        let todos = self.place.todos.borrow().clone();
-        self.tell(ToScreen::Todos(todos));
+        self.tell(ToScreen::Todos(self.place.todos.borrow().clone()));
     }
 
     fn attend(
@@ -157,8 +156,7 @@ impl Talker for Chat<'_, '_> {
         if self.screen.is_none() {
             request = submission(self.place.context, &request.text)?;
         }
-        let asked = attach::request(self.place, &request);
-        self.work_on(talk, &asked)
+        self.work_on(talk, &attach::request(self.place, &request))
     }
 
     fn ended(&self, talk: &Talk<'_>, done: Result<Outcome, Failure>) -> Result<bool, Failure> {
@@ -240,10 +238,7 @@ impl Talker for Chat<'_, '_> {
             }
             Slash::Compact => proposals::compact(self.place, argument)?,
             Slash::Login => self.login(argument)?,
-            Slash::Logout => {
-                let said = login::log_out(self.place.context)?;
-                self.reopen(said)
-            }
+            Slash::Logout => self.reopen(login::log_out(self.place.context)?),
             Slash::Init => self.init(talk)?,
             Slash::Command => self.new_command(talk, argument)?,
             _ => return Ok(None),
@@ -375,8 +370,11 @@ impl Chat<'_, '_> {
     }
 
     fn log_in(&self, argument: &str) -> Result<Said, Failure> {
-        let context = self.place.context;
-        Ok(login::log_in(context, argument, self.provider())?)
+        Ok(login::log_in(
+            self.place.context,
+            argument,
+            self.provider(),
+        )?)
     }
 
     /// Returns the vendor of the model if it has accounts, or else the usual one.

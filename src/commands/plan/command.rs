@@ -159,8 +159,7 @@ fn in_session(
             user,
             next: None,
         };
-        let outcome = worker.serve()?;
-        Ok((outcome, worker.next))
+        Ok((worker.serve()?, worker.next))
     });
     // Recorded in the chat log only: the caller shows the outcome.
     chat.record(&ended(&done));
@@ -462,8 +461,7 @@ impl Worker<'_> {
         enter(PlanStage::Done)?;
         self.show_plan();
         if kept.state(|state| state.files.is_empty()) && stages.run.changed().is_empty() {
-            let nothing = "no file of the project was changed";
-            self.context.notice(nothing.to_owned());
+            self.context.notice("no file of the project was changed");
         }
         shown
     }

@@ -61,8 +61,7 @@ impl Stages<'_, '_, '_> {
     /// # Errors
     /// If a fatal error ends the run, or the plan cannot be changed.
     pub fn check_criteria(&self) -> Result<(), AgentError> {
-        let criteria = self.read()?.plan().acceptance_criteria;
-        for criterion in criteria {
+        for criterion in self.read()?.plan().acceptance_criteria {
             let Some(command) = criterion.check() else {
                 continue;
             };

@@ -86,8 +86,7 @@ fn make_folder(store: &PlanSessionStore<'_>, name: &str) -> Result<String, Sessi
             }
         }
     }
-    let id = name.to_owned();
-    Err(SessionError::Exists(id))
+    Err(SessionError::Exists(name.to_owned()))
 }
 
 /// The name of a session that begins at this time in this time zone, such as `2026-01-07T10:23:21.000MST`. The UTC

@@ -219,8 +219,7 @@ fn check_encoding(_tool: &ReadWhole<'_>, arguments: &Arguments) -> Result<(), St
 fn check_directory(tool: &WriteFile<'_>, arguments: &Arguments) -> Result<(), String> {
     let ReadAccess { root, outside, .. } = tool.0.read;
     let place = ResolvedPath::of(root, arguments.get("file_path"), outside)?;
-    let path = place.path(root);
-    let is_there = path.parent().is_none_or(Path::is_dir);
+    let is_there = place.path(root).parent().is_none_or(Path::is_dir);
     if is_there || arguments.is_set("create_directories") {
         return Ok(());
     }

@@ -197,8 +197,7 @@ impl PlanTaskStatus {
         if matches!(mark, 'X' | '\u{2713}' | '\u{2714}') {
             return Self::Done;
         }
-        let mut all = Self::ALL.into_iter();
-        let found = all.find(|(_, own, _)| *own == mark);
+        let found = Self::ALL.into_iter().find(|(_, own, _)| *own == mark);
         found.map(|(status, _, _)| status).unwrap_or_default()
     }
 }
