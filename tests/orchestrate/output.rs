@@ -9,7 +9,7 @@ use crate::machine::{fits, schema};
 use crate::support::orchestra::{
     AZURE_KEY, Branch, GITHUB_TOKEN, OrchestraProject, execute, finished, report, says,
 };
-use crate::support::{Answer, openai};
+use crate::support::{Answer, ModelServer, ollama, openai};
 
 /// Orchestrations that end in every way that has a name of its own.
 fn endings() -> Vec<(&'static str, OrchestraProject, i32)> {
@@ -144,6 +144,27 @@ fn another_model_may_be_asked_and_a_slow_one_is_given_up() {
     let orchestra = OrchestraProject::scripted([silence], []);
     let run = orchestra.run(&["--timeout", "1s"]).exits(4);
     assert_eq!(report(&run)["status"], "failed");
+}
+
+#[test]
+fn a_model_that_ollama_has_needs_no_entry_and_what_it_lacks_is_told_with_the_rest() {
+    let shown = json!({"model_info": {"x.context_length": 32_768}});
+    let rejected = (0..3).map(|_| Answer::lines(&ollama("Well?")));
+    let server = ModelServer::with_models(
+        &["new:latest"],
+        [Answer::json(&shown)].into_iter().chain(rejected),
+    );
+    let mut orchestra = OrchestraProject::clean().with_variable("OLLAMA_HOST", &server.url());
+    orchestra.run(&["--model", "new"]).exits(5);
+    assert_eq!(server.requests().pop().unwrap().json()["model"], "new");
+    let table = r#"{"models": {"gone": {"provider": "ollama"}}}"#;
+    orchestra.project = orchestra.project.file("agent-config/models.json", table);
+    let orchestra = orchestra.with_variable("WORKSPACE_DIR", "here");
+    orchestra.run(&["--model", "gone"]).exits(3).says(&[
+        "the model `gone` is not installed",
+        "`WORKSPACE_DIR` is not an absolute path",
+    ]);
+    assert!(orchestra.azure.requests().is_empty());
 }
 
 #[test]

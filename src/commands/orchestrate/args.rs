@@ -52,7 +52,7 @@ pub struct OrchestrateArgs {
     #[arg(long, value_name = "RUN", allow_negative_numbers = true, conflicts_with_all = ["parent_branch_id", "task", "project_name", "no_publish", "replay"])]
     pub publish_only: Option<PathBuf>,
 
-    /// Model to ask, one that `code-commit models` lists [default: $AZURE_OPENAI_DEPLOYMENT]
+    /// Model to ask, one that `code-commit models` lists or Ollama has [default: $AZURE_OPENAI_DEPLOYMENT]
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
 

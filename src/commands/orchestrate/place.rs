@@ -23,10 +23,10 @@ use crate::record::orchestration::OrchestrationSettings;
 use crate::record::replay::{Recording, RecordingProblem};
 use crate::record::result::{AgentRecord, LimitsRecord};
 use crate::record::run_files::MCP;
+use crate::run::agent_models;
 use crate::run::context::{Context, ModelChoice, Stdin};
 use crate::run::not_ready::NotReady;
-use crate::run::selection::{self, ModelKey, Models, SelectedModel};
-use crate::run::{agent_models, sending};
+use crate::run::selection::{self, ModelKey, Models};
 use crate::sys::error::Error;
 use crate::sys::files::{self, Links, MIB, PathError};
 use crate::ui::input::{InputError, OpenUser, User};
@@ -98,7 +98,13 @@ impl<'c> OrchestratePlace<'c> {
                 let model = |settings| recorded_model(context, &published, &earlier, &settings);
                 settings.map(model).transpose()?
             }
-            None => models(context, choice, azure, &mut missing)?,
+            None => match models(context, choice, azure) {
+                Err(error) => {
+                    missing.extend(error.downcast::<NotReady>()?.problems);
+                    None
+                }
+                models => Some(models?),
+            },
         };
         let (Some(config), Some(mut models), true) = (config, models, missing.problems.is_empty())
         else {
@@ -224,33 +230,28 @@ fn recorded_model<'c>(
     agent_models::recorded_model(context, choice, recording, model, provider)
 }
 
-/// Selects the model given by `--model`, or else the deployment in the environment variables. Missing settings are
-/// added to `missing`.
+/// Selects the model given by `--model`, or else the deployment in the environment variables.
 ///
 /// # Errors
-/// If `--model` names an unknown model.
+/// If there is no such model, or something is missing for it.
 fn models<'c>(
     context: &Context<'c>,
     choice: &ModelChoice,
     azure: Option<&AzureVariables>,
-    missing: &mut NotReady,
-) -> Result<Option<Models<'c>>, Error> {
+) -> Result<Models<'c>, Error> {
     let (spec, key) = match (&choice.model, azure) {
-        (Some(name), _) => {
-            let Some(table) = missing.note(context.models.as_ref().map_err(Clone::clone)) else {
-                return Ok(None);
-            };
-            (selection::named(table, name)?, ModelKey::ByRule)
-        }
+        (Some(name), _) => (
+            selection::named_or_installed(context, name)?,
+            ModelKey::ByRule,
+        ),
         (None, Some(azure)) => {
             let key = ModelKey::Given(Some(azure.key.clone()), None);
             (azure.spec.clone(), key)
         }
-        (None, None) => return Ok(None),
+        // The problems with the variables are known.
+        (None, None) => return Err(NotReady::default().into()),
     };
-    missing.extend(sending::without_price(choice, &spec));
-    let first = SelectedModel::vendors(context, choice, spec, key, missing);
-    Ok(first.map(|first| Models::new(choice, false, first, Vec::new())))
+    agent_models::one_model(context, choice, None, spec, key)
 }
 
 /// Asks the user for the task; until they give it, they can choose another of the `models`. Breaks off with an earlier
@@ -310,7 +311,8 @@ fn switch_model<'c>(
         },
         name => name.to_owned(),
     };
-    Ok(match other_models(context, &arguments.choice(), &name) {
+    let choice = arguments.choice().with_model(&name);
+    Ok(match self::models(context, &choice, None) {
         Ok(others) => {
             *models = others;
             stand(user, &models.first.spec);
@@ -349,24 +351,6 @@ fn chosen_run(
         Ok(_) => Err("there is nothing to resume".to_owned()),
         Err(error) => Err(error.to_string()),
     })
-}
-
-/// Selects the model of this name instead of the one chosen before.
-///
-/// # Errors
-/// If the model is unknown, or something is missing for it.
-fn other_models<'c>(
-    context: &Context<'c>,
-    choice: &ModelChoice,
-    name: &str,
-) -> Result<Models<'c>, Error> {
-    let choice = &choice.with_model(name);
-    let mut missing = NotReady::default();
-    let models = models(context, choice, None, &mut missing)?;
-    match models.filter(|_| missing.problems.is_empty()) {
-        Some(models) => Ok(models),
-        None => Err(missing.into()),
-    }
 }
 
 /// Shows the model on the screen, and the commands that are completed there.
