@@ -8,7 +8,6 @@ pub(crate) mod question;
 pub(crate) mod slash;
 pub(crate) mod tally;
 
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
@@ -39,6 +38,12 @@ pub trait Talker {
     const COMMANDS: &'static [Slash] = &slash::COMMON;
     /// The prompt at the start of a line.
     const PROMPT: &'static str;
+    /// True if the first Ctrl-C at the prompt ends the conversation, as there is never work to return from.
+    const LEAVES_AT_ONCE: bool = false;
+    /// The introduction of `/help` by lines.
+    const INTRODUCTION: &'static str = slash::AT_REQUEST;
+    /// The answer to `/resume` where there is nothing else to go on with.
+    const NO_SESSIONS: &'static str = "there is no other session in this directory";
     /// The rows of `/help` on the screen for the keys that only this agent has.
     const KEYS: &'static str = "";
     /// The lines of `/help` by lines for what only this agent reads in them.
@@ -48,7 +53,9 @@ pub trait Talker {
     ///
     /// # Errors
     /// When the session cannot be read.
-    fn has_more_to_do(&self) -> Result<bool, Failure>;
+    fn has_more_to_do(&self) -> Result<bool, Failure> {
+        Ok(false)
+    }
 
     /// Returns the facts about its session.
     fn standing(&self) -> Standing;
@@ -56,6 +63,18 @@ pub trait Talker {
     /// Returns the commands that its user has defined.
     fn own_commands(&self) -> Vec<CommandHint> {
         Vec::new()
+    }
+
+    /// Returns the answer to a built-in command that finds nothing to act on; such a command is not listed.
+    fn idle(&self, _command: Slash) -> Option<&'static str> {
+        None
+    }
+
+    /// Returns the commands that act, for help and completion.
+    fn hints(&self) -> Vec<CommandHint> {
+        let mut acting = Self::COMMANDS.to_vec();
+        acting.retain(|command| self.idle(*command).is_none());
+        slash::listed(&acting, &self.own_commands())
     }
 
     /// Inspects a line before it is read as a command or request; `None` if it is handled completely.
@@ -69,7 +88,8 @@ pub trait Talker {
     /// Shows pending information before the next line is read.
     fn show(&self) {}
 
-    /// Works on a request; `None` continues the previous one.
+    /// Works on a request; `None` continues the previous one. The outcome of a request with which the conversation
+    /// [is over](Self::is_over) is not reported.
     ///
     /// # Errors
     /// When the work fails.
@@ -155,7 +175,7 @@ pub trait Talker {
         Ok(())
     }
 
-    /// Returns `true` if the conversation ends here so that it can be set up again.
+    /// Returns `true` if the conversation ends here: it can be set up again, or the work can begin.
     fn is_over(&self) -> bool {
         false
     }
@@ -192,8 +212,8 @@ pub struct Talk<'t> {
     /// Time of the last request to stop; `None` after any other input.
     stopped: Option<Duration>,
     connection: Connection,
-    /// True if the user has left at a question.
-    has_left: bool,
+    /// True if the user has left by `/exit`, also at a question.
+    pub has_left: bool,
 }
 
 impl<'t> Talk<'t> {
@@ -223,39 +243,34 @@ impl<'t> Talk<'t> {
         }
         while !self.has_left && !agent.is_over() {
             agent.show();
-            let Some(line) = next_line(self.context, self.user, T::PROMPT, &mut self.stopped)?
-            else {
+            let Some(line) = next_line::<T>(self.context, self.user, &mut self.stopped)? else {
                 break;
             };
-            match self.take(agent, line) {
-                Ok(ControlFlow::Break(())) => break,
-                Ok(ControlFlow::Continue(None)) => {}
-                Ok(ControlFlow::Continue(Some(outcome))) => self.end(agent, Ok(outcome))?,
-                Err(failure) => self.end(agent, Err(failure))?,
+            if let Some(done) = self.take(agent, line).transpose() {
+                self.end(agent, done)?;
             }
         }
         Ok(())
     }
 
-    /// Executes a line. Returns the outcome if it was a request, and breaks if it ends the conversation.
+    /// Executes a line. Returns the outcome to report if it was a request.
     fn take<T: Talker>(
         &mut self,
         agent: &mut T,
         line: Submission,
-    ) -> Result<ControlFlow<(), Option<Outcome>>, Failure> {
+    ) -> Result<Option<Outcome>, Failure> {
         let Some(line) = agent.hear(line)? else {
-            return Ok(ControlFlow::Continue(None));
+            return Ok(None);
         };
         let text = line.text.clone();
-        let hints = slash::listed(T::COMMANDS, &agent.own_commands());
-        match slash::read(&text, T::COMMANDS, &hints) {
+        match slash::read(&text, T::COMMANDS, &agent.hints()) {
             SlashLine::Request => {
                 let outcome = agent.attend(self, Some(line))?;
-                return Ok(ControlFlow::Continue(Some(outcome)));
+                return Ok((!agent.is_over()).then_some(outcome));
             }
             SlashLine::Refused(problem) => self.context.notice(problem),
             SlashLine::Own(name, argument) => agent.obey_own(self, name, argument)?,
-            SlashLine::Command(Slash::Exit, _) => return Ok(ControlFlow::Break(())),
+            SlashLine::Command(Slash::Exit, _) => self.has_left = true,
             SlashLine::Command(command, argument) => {
                 let said = self.obey(agent, command, argument)?;
                 if let Some(said) = said.filter(|said| !said.is_empty()) {
@@ -264,7 +279,7 @@ impl<'t> Talk<'t> {
             }
         }
         self.show_status_bar(agent);
-        Ok(ControlFlow::Continue(None))
+        Ok(None)
     }
 
     /// Adds the usage of a request to the tally.
@@ -306,13 +321,15 @@ impl<'t> Talk<'t> {
         command: Slash,
         argument: &str,
     ) -> Result<Option<String>, Failure> {
+        if let Some(said) = agent.idle(command) {
+            return Ok(Some(said.to_owned()));
+        }
         Ok(Some(match command {
             Slash::Help => {
-                let hints = slash::listed(T::COMMANDS, &agent.own_commands());
                 if self.user.borrow().is_screen() {
-                    slash::screen_help(&hints, T::KEYS)
+                    slash::screen_help(&agent.hints(), T::KEYS)
                 } else {
-                    slash::help(slash::AT_REQUEST, &hints) + T::SIGNS
+                    slash::help(T::INTRODUCTION, &agent.hints()) + T::SIGNS
                 }
             }
             Slash::Cost => agent.cost(&self.tally)?,
@@ -374,7 +391,11 @@ impl<'t> Talk<'t> {
 
     /// Resumes the session of this number, or lets the user choose one of this directory.
     fn resume<T: Talker>(&mut self, agent: &mut T, number: &str) -> Result<String, Failure> {
-        match chosen_session(self.context, self.user, &agent.sessions()?, number)? {
+        let sessions = agent.sessions()?;
+        if sessions.is_empty() {
+            return Ok(T::NO_SESSIONS.to_owned());
+        }
+        match chosen_session(self.context, self.user, &sessions, number)? {
             Ok(id) => self.change_session(agent, SessionChoice::Named(id)),
             Err(said) => Ok(said),
         }
@@ -430,8 +451,7 @@ impl<'t> Talk<'t> {
             window: standing.window,
             connection: self.connection,
         };
-        let hints = slash::listed(T::COMMANDS, &agent.own_commands());
-        self.user.borrow_mut().stands(status, hints);
+        self.user.borrow_mut().stands(status, agent.hints());
     }
 }
 
@@ -456,14 +476,13 @@ pub fn left(session: Option<String>) -> Outcome {
 ///
 /// # Errors
 /// When the user leaves, or no input can be read.
-fn next_line(
+fn next_line<T: Talker>(
     context: &Context<'_>,
     user: &User,
-    prompt: &str,
     stopped: &mut Option<Duration>,
 ) -> Result<Option<Submission>, Failure> {
     loop {
-        let typed = user.borrow_mut().request(prompt)?;
+        let typed = user.borrow_mut().request(T::PROMPT)?;
         match typed {
             Typed::Line(line) => {
                 *stopped = None;
@@ -475,10 +494,13 @@ fn next_line(
             Typed::Interrupted => {
                 // Ctrl-C can arrive as a key or as a signal; clears the signal.
                 let _ = context.interrupt.take();
+                let signal = Signal::Int;
+                if T::LEAVES_AT_ONCE {
+                    return Err(Interrupted { signal }.into());
+                }
                 let now = context.clock.elapsed();
                 let at_once = |at: Duration| now.saturating_sub(at) <= AT_ONCE;
                 if stopped.is_some_and(at_once) {
-                    let signal = Signal::Int;
                     return Err(AgentError::Interrupted(Interrupted { signal }).into());
                 }
                 *stopped = Some(now);

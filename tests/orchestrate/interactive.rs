@@ -211,6 +211,7 @@ fn the_task_is_asked_for_where_it_is_left_out() {
         ),
         (&["--task", "-"], "Add a\nflag.\n", "Add a\nflag."),
         (&[], "Add a flag.\n", "Add a flag."),
+        (&[], "\n \nAdd a flag.\n", "Add a flag."),
     ] {
         let orchestra = OrchestraProject::clean();
         let run = orchestra.given(arguments, input).exits(0);
@@ -307,7 +308,7 @@ fn another_model_can_be_chosen_until_there_is_a_task() {
         .types("/model no-such\r")
         .shows("`no-such`")
         .types("/model gpt-5\r")
-        .shows("`gpt-5` is asked from now on")
+        .shows("gpt-5 is asked from now on")
         .shows("● gpt-5 ")
         .types("/exit\r");
     assert_eq!(screen.ends().1, 0);

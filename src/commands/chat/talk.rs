@@ -101,10 +101,6 @@ impl Talker for Chat<'_, '_> {
   !COMMAND           run a command yourself
   @PATH              attach a file";
 
-    fn has_more_to_do(&self) -> Result<bool, Failure> {
-        Ok(false)
-    }
-
     fn standing(&self) -> Standing {
         let spec = &self.place.base.models.first.spec;
         Standing {

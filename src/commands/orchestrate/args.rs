@@ -71,12 +71,16 @@ pub struct OrchestrateArgs {
 }
 
 impl OrchestrateArgs {
-    /// Returns the model to ask, or the recorded run to replay.
+    /// Returns the model to ask, or the recorded run to replay, or to publish, for which no model is asked.
     pub fn choice(&self) -> ModelChoice {
+        let model = self
+            .model
+            .as_deref()
+            .filter(|_| self.publish_only.is_none());
         ModelChoice {
-            replay: self.replay.clone(),
+            replay: self.replay.clone().or(self.publish_only.clone()),
             max_cost: self.max_cost,
-            ..ModelChoice::streamed(self.model.as_deref(), self.timeout)
+            ..ModelChoice::streamed(model, self.timeout)
         }
     }
 }

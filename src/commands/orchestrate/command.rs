@@ -20,8 +20,8 @@ use super::place::OrchestratePlace;
 use super::publish::publish;
 use super::report::{FinalReport, ending, missing_review};
 use super::resume::{self, Begun};
-use super::slash::{AT_QUESTION, in_task};
 use super::specialists::{MAX_REVIEWS, Specialists, Watcher};
+use super::talk::{AT_QUESTION, GREETING, in_task};
 use super::tools::{self, ExecuteAgent, ReadArtifact};
 use crate::agent::conversation::{Conversation, HistoryMessage};
 use crate::agent::mcp::McpClient;
@@ -31,11 +31,12 @@ use crate::agent::protocol::native::{Native, ResultForm};
 use crate::agent::tool::{ToolError, Toolbox};
 use crate::agent::{Agent, AgentError, Brief, Ended, Objection, ToolTries};
 use crate::commands::agent_run::{AgentRun, AgentSetup};
+use crate::commands::answers::AnswerSource;
 use crate::commands::last::Spent;
 use crate::commands::mcp_server::{ExchangeLog, connect, require_tools};
 use crate::commands::query;
 use crate::commands::screen::with_user;
-use crate::commands::talk::slash;
+use crate::commands::talk::{Talk, slash};
 use crate::commands::workspace::home;
 use crate::model::Purpose;
 use crate::project::home::DEV;
@@ -48,7 +49,7 @@ use crate::sys::environment::{Clock as _, RecordedClock};
 use crate::sys::error::Error;
 use crate::sys::exit::Exit;
 use crate::sys::interrupt::Interrupted;
-use crate::ui::input::InputError;
+use crate::ui::input::{InputError, OpenUser};
 
 /// The command's name.
 const NAME: &str = "orchestrate";
@@ -82,42 +83,71 @@ pub fn orchestrate(
     if let Some(task) = &given {
         slash::check_request(task, false)?;
     }
-    let (arguments, task, begun) = match &begun {
-        Some((arguments, task, begun)) => (arguments, Some(task.clone()), Some(begun)),
-        None => (arguments, given, None),
-    };
-    if task.as_deref().is_some_and(|task| task.trim().is_empty()) {
-        return Err(Error::from(InputError::Blank).into());
+    if given.as_deref().is_some_and(|task| task.trim().is_empty()) {
+        return Err(InputError::Blank.into());
     }
+    let (arguments, task, begun) = match begun {
+        Some((arguments, task, begun)) => (arguments, Some(task), Some(begun)),
+        None => (arguments.clone(), given, None),
+    };
     // A headless run has no user to talk to, so stdout carries only the report.
     let is_plain = arguments.headless || arguments.replay.is_some() || arguments.talk.plain;
     // Without a home directory there is no history to keep, and line-based input is enough.
     let home = (!is_plain).then(|| home(context, &DEV).ok()).flatten();
     with_user(context, stdin, home.as_deref(), |context, open| {
-        let mut place = match OrchestratePlace::open(context, arguments, task, stdin, open) {
-            Err(error) if AgentError::has_left(&error) => {
-                return Ok(Outcome::said("nothing was asked for"));
-            }
-            place => place?,
-        };
-        place.settings.begun = begun.cloned().or(place.settings.begun);
-        carry_out(context, &place, arguments.timeout)
+        let place = OrchestratePlace::open(context, arguments, task, begun)?;
+        serve(place, stdin, open)
     })
 }
 
-/// Connects to the server, and works until the run has its report.
-fn carry_out(
-    context: &Context<'_>,
-    place: &OrchestratePlace<'_>,
-    timeout: Duration,
+/// Works on the task, which the user is asked for if it is not known. They are asked only once everything else is
+/// complete.
+fn serve(
+    mut place: OrchestratePlace<'_>,
+    stdin: Stdin,
+    open: OpenUser<'_>,
 ) -> Result<Outcome, Failure> {
+    let (context, is_headless) = (place.context, place.arguments.headless);
+    if place.task.is_empty() && is_headless && !stdin.is_terminal {
+        // Nothing else is read from standard input, so all of it is the task.
+        place.task = query::from_stdin(context)?;
+    }
+    let is_asked = place.task.is_empty();
+    let has_user = place.recorded.is_none() && (is_asked || !is_headless);
+    let user = has_user.then(open).transpose()?.map(RefCell::new);
+    if let Some(user) = &user {
+        let mut talk = Talk::new(context, user);
+        talk.show_status_bar(&place);
+        if is_asked {
+            user.borrow_mut().say(GREETING);
+            talk.run(&mut place)?;
+        }
+        if place.task.is_empty() {
+            let left = Outcome::said("nothing was asked for");
+            return talk
+                .has_left
+                .then_some(left)
+                .ok_or(InputError::Blank.into());
+        }
+    }
+    let answers = match (&place.recorded, &user) {
+        (Some(record), _) => AnswerSource::recorded(record),
+        (None, Some(user)) if !is_headless => AnswerSource::Typed(user),
+        _ => AnswerSource::Nowhere,
+    };
+    carry_out(&place, answers)
+}
+
+/// Connects to the server, and works until the run has its report.
+fn carry_out(place: &OrchestratePlace<'_>, answers: AnswerSource<'_>) -> Result<Outcome, Failure> {
+    let context = place.context;
     let exchanges = ExchangeLog::before_run(context);
     // Connects before the model is asked, so that an unreachable server costs nothing.
     let clock = RecordedClock::new(context.clock);
     let client = connect(
         context,
         &place.server,
-        timeout,
+        place.arguments.timeout,
         &HeaderMap::new(),
         &exchanges,
         &clock,
@@ -133,7 +163,7 @@ fn carry_out(
         models: &place.models,
         limits: place.limits,
         session: None,
-        answers: place.answers(),
+        answers,
         warnings: Vec::new(),
         conventions: None,
         stops_at_no: false,

@@ -8,9 +8,11 @@ use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
 use super::args::OrchestrateArgs;
-use crate::record::orchestration::{BegunWork, OrchestrationRecord, OrchestrationStatus};
-use crate::record::replay::RecordingProblem;
-use crate::record::result::RunRecord;
+use crate::record::orchestration::{
+    BegunWork, OrchestrationRecord, OrchestrationSettings, OrchestrationStatus,
+};
+use crate::record::replay::{Recording, RecordingProblem};
+use crate::record::result::{AgentRecord, RunRecord};
 use crate::record::run_files::{LINEAGE, RESULT};
 use crate::run::context::{Context, ModelChoice};
 use crate::run::not_ready::NotReady;
@@ -65,16 +67,9 @@ pub fn begun(context: &Context<'_>, arguments: &OrchestrateArgs) -> Result<Optio
         }
         _ => {}
     }
-    let record = recording.agent();
-    let found = record.and_then(|record| {
-        Some((
-            record.request?,
-            record.orchestration?,
-            json(folder, LINEAGE)?,
-        ))
-    });
+    let (task, settings, _) = recorded(&recording)?;
     let none = || RecordingProblem::NoOrchestration(folder.to_owned());
-    let (task, settings, lineage) = found.ok_or_else(none)?;
+    let lineage = json(folder, LINEAGE).ok_or_else(none)?;
     let arguments = OrchestrateArgs {
         parent_branch_id: Uuid::parse_str(&settings.parent_branch_id).ok(),
         project_name: Some(settings.project_name),
@@ -86,6 +81,21 @@ pub fn begun(context: &Context<'_>, arguments: &OrchestrateArgs) -> Result<Optio
         publish_only,
     };
     Ok(Some(Begun::Work(Box::new((arguments, task, work)))))
+}
+
+/// Returns the task and the settings of a recorded run, with all of its record.
+///
+/// # Errors
+/// If it is no orchestration.
+pub fn recorded(
+    recording: &Recording,
+) -> Result<(String, OrchestrationSettings, AgentRecord), RecordingProblem> {
+    let record = recording.agent();
+    let found = record.and_then(|record| {
+        let (task, settings) = (record.request.clone()?, record.orchestration.clone()?);
+        Some((task, settings, record))
+    });
+    found.ok_or_else(|| RecordingProblem::NoOrchestration(recording.folder().to_owned()))
 }
 
 fn json<T: DeserializeOwned>(folder: &Path, name: &str) -> Option<T> {

@@ -64,9 +64,6 @@ pub fn chosen_session(
     number: &str,
 ) -> Result<Result<String, String>, InputError> {
     let sessions = &sessions[..sessions.len().min(LISTED)];
-    if sessions.is_empty() {
-        return Ok(Err("there is no other session in this directory".to_owned()));
-    }
     let number = if number.is_empty() {
         let items = sessions
             .iter()
