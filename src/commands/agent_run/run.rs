@@ -5,8 +5,6 @@
 //! in the project except its own folder in `logs`.
 
 use std::cell::{Cell, RefCell};
-use std::convert::Infallible;
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use serde_json::Value;
@@ -508,15 +506,15 @@ impl AgentRun<'_> {
         help: Help<'_>,
         told: impl Fn(Slash) -> String,
     ) -> Result<Option<String>, Error> {
-        let obey = |command: Slash, _: &str| match command {
+        let obey = |command| match command {
             Slash::Exit => {
                 self.heard(question, prompt, Some("/exit"))?;
                 Err(Error::from(AgentError::Left))
             }
-            command => Ok(ControlFlow::<Infallible, _>::Continue(told(command))),
+            command => Ok(told(command)),
         };
         let ask = || self.typed(question, prompt);
-        let ControlFlow::Continue(answer) = asked(self.context, help, ask, obey)?;
+        let answer = asked(self.context, help, ask, obey)?;
         self.heard(question, prompt, answer.as_deref())?;
         Ok(answer)
     }

@@ -1,8 +1,5 @@
 //! Questions to the user: those answered in words, and those of permission. Slash commands work at both.
 
-use std::convert::Infallible;
-use std::ops::ControlFlow;
-
 use super::slash::{self, COMMON, Slash, SlashLine};
 use crate::agent::AgentError;
 use crate::record::event::Event;
@@ -24,29 +21,26 @@ pub const AT_WORK: Help<'_> = (
 );
 
 /// Asks until `ask` returns something other than a command. `/help` is answered here; `obey` executes any other
-/// command, and says what to show, or breaks off.
+/// command, and says what to show.
 ///
 /// # Errors
 /// Returns the error of `ask`, or of `obey`.
-pub fn asked<B, E>(
+pub fn asked<E>(
     context: &Context<'_>,
     (intro, acting): Help<'_>,
     mut ask: impl FnMut() -> Result<Option<String>, E>,
-    mut obey: impl FnMut(Slash, &str) -> Result<ControlFlow<B, String>, E>,
-) -> Result<ControlFlow<B, Option<String>>, E> {
+    mut obey: impl FnMut(Slash) -> Result<String, E>,
+) -> Result<Option<String>, E> {
     let hints = slash::listed(acting, &[]);
     loop {
         let answer = ask()?;
         let Some(line) = &answer else {
-            return Ok(ControlFlow::Continue(answer));
+            return Ok(None);
         };
         let said = match slash::read(line, &COMMON, &hints) {
-            SlashLine::Request | SlashLine::Own(..) => return Ok(ControlFlow::Continue(answer)),
+            SlashLine::Request | SlashLine::Own(..) => return Ok(answer),
             SlashLine::Command(Slash::Help, _) => slash::help(intro, &hints),
-            SlashLine::Command(command, argument) => match obey(command, argument)? {
-                ControlFlow::Continue(said) => said,
-                ControlFlow::Break(end) => return Ok(ControlFlow::Break(end)),
-            },
+            SlashLine::Command(command, _) => obey(command)?,
             SlashLine::Refused(problem) => problem,
         };
         context.notice(said);
@@ -75,11 +69,11 @@ pub fn permission(
     show(context, question, preview);
     let prompt = format!("{}\n{}", question.sentence, question.prompt());
     let ask = || line(context, user, &prompt);
-    let obey = |command, _: &str| match command {
+    let obey = |command| match command {
         Slash::Exit => Err(AgentError::Left.into()),
-        command => Ok(ControlFlow::<Infallible, _>::Continue(later(command))),
+        command => Ok(later(command)),
     };
-    let ControlFlow::Continue(answer) = asked(context, AT_WORK, ask, obey)?;
+    let answer = asked(context, AT_WORK, ask, obey)?;
     Ok(question.verdict(&answer.unwrap_or_default()))
 }
 
