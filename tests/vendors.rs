@@ -282,6 +282,7 @@ fn an_orchestration_is_led_by_gemini() {
     let orchestra = OrchestraProject::scripted([], branches)
         .with_variable("GOOGLE_GEMINI_BASE_URL", &server.url());
     let run = orchestra.run(&["--model", "gemini-2.5-pro"]).exits(0);
+    let run = run.says(&[&format!("`gemini-2.5-pro` is asked at {}", server.url())]);
     assert_eq!(report(&run)["status"], "completed");
     let last = server.requests()[2].json();
     let contents = last["contents"].as_array().unwrap();

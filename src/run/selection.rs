@@ -237,6 +237,17 @@ impl<'a> RecordedReplies<'a> {
 }
 
 impl Models<'_> {
+    /// Shows the user the servers that are not the vendors' own, and the [warnings](Self::warnings), which are returned
+    /// for the run's record.
+    pub fn tell(&self, context: &Context<'_>) -> Vec<String> {
+        self.tell_base_urls(context);
+        let warnings = self.warnings(context);
+        for warning in &warnings {
+            context.warn(warning.clone());
+        }
+        warnings
+    }
+
     /// Returns warnings about unencrypted connections to models.
     pub fn exposed(&self) -> impl Iterator<Item = String> {
         let exposed = self.all().filter(|model| model.is_exposed);

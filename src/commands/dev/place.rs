@@ -23,10 +23,7 @@ pub fn open<'c>(context: &'c Context<'c>, options: &AgentOptions) -> Result<Work
     let (home, settings) = settings(context)?;
     let models =
         agent_models::agent_model(context, &options.choice, &settings.model, settings.server())?;
-    models.tell_base_urls(context);
-    for end in models.warnings(context) {
-        context.warn(end);
-    }
+    models.tell(context);
     let days = settings.session_retention_days;
     let kept = kept(context, options, (&DEV, &home), days)?;
     let window = Some(context_limit(&settings, &models));

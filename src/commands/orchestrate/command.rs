@@ -164,7 +164,7 @@ fn carry_out(place: &OrchestratePlace<'_>, answers: AnswerSource<'_>) -> Result<
         limits: place.limits,
         session: None,
         answers,
-        warnings: Vec::new(),
+        warnings: place.models.tell(context),
         conventions: None,
         stops_at_no: false,
         changes: None,

@@ -249,11 +249,10 @@ impl<'c> PlanPlace<'c> {
         read: Instructions,
     ) -> Result<Self, Error> {
         let root = context.project.root();
-        models.tell_base_urls(context);
-        let mut warnings = models.warnings(context);
-        warnings.extend(read.warning);
-        for warning in &warnings {
+        let mut warnings = models.tell(context);
+        if let Some(warning) = read.warning {
             context.warn(warning.clone());
+            warnings.push(warning);
         }
         let window = models.first.spec.prompt_window();
         let limits = LimitsRecord::new(window, TRIES, MOST_LOOPS, Some(LONGEST_COMMAND));
