@@ -110,7 +110,7 @@ impl Agent<'_> {
         }
     }
 
-    /// The frame in which a conversation is sent after the system prompt `system`.
+    /// Builds the frame in which a conversation is sent, with the system prompt `system`.
     pub(crate) fn frame<'f>(&'f self, system: &'f [String]) -> Frame<'f> {
         Frame {
             host: self.env.host,

@@ -49,8 +49,8 @@ pub struct HistoryMessage {
     /// Set if the content already consists of tagged parts and is sent unchanged, as a summary is.
     #[serde(rename = "isSummary", default, skip_serializing_if = "is_default")]
     pub is_tagged: bool,
-    /// Set if the message tells the model that its reply was not understood; such messages are dropped as soon as a
-    /// reply is.
+    /// Set if the message tells the model that its reply was not understood. Such messages are dropped once a reply is
+    /// understood.
     #[serde(rename = "isFault", default, skip_serializing_if = "is_default")]
     pub is_fault: bool,
 }

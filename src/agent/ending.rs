@@ -6,7 +6,7 @@ use super::error::AgentError;
 /// The limit on consecutive tool failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolTries {
-    /// Tool failures count as replies that were not understood, together with these.
+    /// A tool failure counts as a reply that was not understood; both share one limit.
     AsReplies,
     /// No limit: a reply that calls tools was understood, whatever the tools return.
     Unlimited,

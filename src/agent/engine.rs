@@ -235,7 +235,7 @@ impl Agent<'_> {
         tools: &Toolbox<'_>,
         work: &mut Work<'_>,
     ) -> Result<Next, AgentError> {
-        // Only a vendor wants a result of every call.
+        // Only vendors' native tool calls need a result for each call.
         let told = if self.protocol.remembers_calls() {
             calls.len()
         } else {
@@ -328,8 +328,7 @@ impl Agent<'_> {
         }
     }
 
-    /// Finds the tool for a call, and the call with validated arguments. An error is redacted, since it quotes the
-    /// model's input.
+    /// Finds the tool for a call and validates the arguments. Errors are redacted, since they quote the model's input.
     fn resolve<'t>(
         &self,
         call: &Call,
@@ -409,7 +408,7 @@ impl Agent<'_> {
         around: &str,
         work: &mut Work<'_>,
     ) -> Result<Next, AgentError> {
-        // An example below a fault is in sight until a reply is understood.
+        // An example sent with an earlier fault stays in the conversation until a reply is understood.
         let is_shown = |said: &HistoryMessage| said.is_fault && said.content.contains(fault.remedy);
         let is_repeated =
             fault.remedy.starts_with('\n') && work.conversation.history.iter().any(is_shown);

@@ -54,7 +54,7 @@ pub enum AgentError {
         /// The last audit's findings.
         feedback: String,
     },
-    /// The limit on model calls, this many, is reached.
+    /// The limit on model calls, given here, was reached.
     #[error("the loop limit is reached: {} to the model", counted((*.0).into(), "call"))]
     #[diagnostic(
         code("loop-limit"),
@@ -154,14 +154,14 @@ pub enum AgentError {
         /// The time waited.
         waited: Duration,
     },
-    /// The work could not be published, or it is not known where it was published, for this reason.
+    /// Publishing failed, or its destination is unknown; holds the reason.
     #[error("the work was not published: {0}")]
     #[diagnostic(
         code("publish-failed"),
         help("let `GITHUB_TOKEN` push, and run again from the last branch, or publish it by hand")
     )]
     PublishFailed(String),
-    /// The work was not published, since no review has passed it: this is missing.
+    /// The work was not published because no review has passed it; says what is missing.
     #[error("the work was not published: {0}")]
     #[diagnostic(
         code("publish-failed"),
@@ -206,7 +206,7 @@ pub enum AgentError {
     Unaffordable(Box<AgentError>),
 }
 
-/// The answer's share of a window whose rest is the prompt's.
+/// Describes the part of the window that is reserved for the answer.
 fn beside(window: u64, answer: u64) -> String {
     let [whole, share] = [window + answer, answer].map(grouped);
     let told = format!(": its window has {whole}, and {share} are for the answer");
@@ -278,7 +278,7 @@ impl From<McpError> for AgentError {
 }
 
 impl AgentError {
-    /// Returns whether the error is that the user has left.
+    /// Reports whether the error means that the user has left.
     pub fn has_left(error: &Error) -> bool {
         matches!(Self::of(error), Some(Self::Left))
     }
@@ -301,7 +301,7 @@ impl AgentError {
         }
     }
 
-    /// Marks the error of a prompt that is too long as that of the first one: nothing was sent to the model.
+    /// Marks the error for a prompt that is too long as being about the first prompt: nothing was sent to the model.
     pub fn at_once(self) -> Self {
         Self::AtOnce(Box::new(self))
     }

@@ -2,7 +2,7 @@
 //!
 //! Pure: splits a command into simple commands and words as a shell does, and judges these by the table. It does not
 //! access the disk; the caller says which scripts are known. Guarantees that a command that cannot be followed is never
-//! taken for harmless. What a program such as a test or a build script does by itself cannot be known.
+//! taken for harmless. The effects of the programs themselves, such as tests and build scripts, are unknown.
 
 mod table;
 mod words;

@@ -55,7 +55,7 @@ pub struct Frame<'f> {
     pub protocol: &'f dyn Protocol,
 }
 
-/// Keeps the part of a conversation that is sent short enough. The messages themselves stay in the conversation.
+/// Limits the part of a conversation that is sent. All messages stay in the conversation.
 pub trait Memory {
     /// Returns the part of the conversation to send in this frame.
     ///
@@ -90,7 +90,7 @@ const SHARES: [usize; 4] = [usize::MAX, 8 << 10, 2 << 10, 512];
 pub struct TokenCounts(RefCell<HashMap<u64, u64>>);
 
 impl TokenCounts {
-    /// Texts shorter than this, in bytes, are counted as fast as they are hashed.
+    /// Texts shorter than this, in bytes, are not cached: counting them is as fast as hashing them.
     const SHORT: usize = 64;
 
     fn count(&self, text: &str) -> u64 {

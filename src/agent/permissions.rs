@@ -77,7 +77,7 @@ impl Permissions for DenyPaths<'_> {
 /// Permissions of an agent that may read but change nothing, such as an auditor.
 #[derive(Clone, Copy)]
 pub struct ReadOnly<'a>(
-    /// Checks a command that it wants to run; a refusal is a sentence for the model.
+    /// Checks a command that the agent wants to run; a refusal is a sentence for the model.
     pub &'a dyn Fn(&str) -> Result<AllowedCommand, String>,
 );
 

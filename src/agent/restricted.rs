@@ -253,8 +253,7 @@ fn checked_words(
     Ok(argv)
 }
 
-/// A file argument, spelled so that it refers to the path that was checked, is not taken for a flag, and means no more
-/// than a path to git.
+/// Spells a file argument so that it refers to the checked path, cannot be taken for a flag, and is only a path to git.
 fn file_argument(path: &str, root: &Path) -> Result<String, String> {
     if path == "-" || path.starts_with(':') {
         return Err(format!(

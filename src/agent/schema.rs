@@ -56,7 +56,7 @@ pub(crate) fn check_names(
     missing.map_or(Ok(()), |name| Err(format!("{at} needs `{name}`")))
 }
 
-/// The type that `schema` requires if `value` has another; types not known here accept any value.
+/// The type that `schema` requires if `value` has a different one; unknown types accept any value.
 pub(crate) fn other_type<'s>(value: &Value, schema: &'s Value) -> Option<&'s str> {
     let expected = schema["type"].as_str()?;
     let is_of = match expected {

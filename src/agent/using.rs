@@ -31,8 +31,8 @@ pub(crate) struct ToolUse {
 
 impl Env<'_> {
     /// Carries out a call with `use_tool`. Events describe it by `subject`, or else by its input; `tool` is the called
-    /// tool, if the call is a valid one. `use_tool` may reset the start time passed to it, so that time spent asking the user does
-    /// not count.
+    /// tool if the call is valid. `use_tool` may reset the start time passed to it, to exclude time spent asking the
+    /// user.
     ///
     /// # Errors
     /// When the tool's failure ends the work, or the call cannot be recorded.

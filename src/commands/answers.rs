@@ -39,7 +39,7 @@ impl RecordedAnswers {
     pub fn to(&mut self, question: &str) -> Option<String> {
         let is_it = |asked: &Option<String>| asked.as_deref().is_none_or(|asked| asked == question);
         let at = self.0.iter().position(|(asked, _)| is_it(asked))?;
-        // Earlier questions are skipped: the replay has taken another path there.
+        // Earlier questions are skipped, since the replay took another path there.
         self.0.drain(..=at).next_back()?.1
     }
 }

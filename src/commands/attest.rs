@@ -61,7 +61,7 @@ const NAMED: usize = 20;
 /// Maximum length of a difference, in characters.
 const LONGEST: usize = 300;
 
-/// Errors from signatures, and from statements that do not hold.
+/// Errors from signatures, and from statements that are not valid.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub(crate) enum StatementError {
     /// The statement cannot be signed.
@@ -73,7 +73,7 @@ pub(crate) enum StatementError {
         )
     )]
     NotSigned(String),
-    /// The file is none of this program's statements.
+    /// The file is not a statement by this program.
     #[error("`{0}` is not a code-commit statement")]
     #[diagnostic(
         code("not-proven"),
@@ -92,7 +92,7 @@ pub(crate) enum StatementError {
         /// The differences.
         differences: Vec<String>,
     },
-    /// The signature does not hold.
+    /// The signature is not valid.
     #[error("the signature is invalid: {0}")]
     #[diagnostic(
         code("not-proven"),
@@ -118,7 +118,7 @@ fn listed(differences: &[String]) -> String {
 /// Writes the statement about a run.
 ///
 /// # Errors
-/// When the run's record is not whole, or the statement cannot be signed or written.
+/// When the run's record is incomplete, or the statement cannot be signed or written.
 pub fn attest(context: &Context<'_>, arguments: &AttestArgs) -> Result<Outcome, Failure> {
     let project = &context.project;
     let folder = last::folder(context, arguments.run.as_deref())?;
@@ -157,10 +157,10 @@ pub fn attest(context: &Context<'_>, arguments: &AttestArgs) -> Result<Outcome, 
     Ok(outcome)
 }
 
-/// Makes a statement again from the run that it names, and compares the bytes.
+/// Recreates a statement from the run that it names, and compares the bytes.
 ///
 /// # Errors
-/// When they differ, something is missing from the run's record, or the signature does not hold.
+/// When they differ, the run's record is incomplete, or the signature is not valid.
 pub fn verify(context: &Context<'_>, arguments: &VerifyArgs) -> Result<Outcome, Failure> {
     let project = &context.project;
     let path = project.root().join(&arguments.statement);
@@ -221,7 +221,7 @@ pub fn verify(context: &Context<'_>, arguments: &VerifyArgs) -> Result<Outcome, 
     })
 }
 
-/// Lists the fields in which a statement differs from the recorded one. A field that is null is there.
+/// Lists the fields in which a statement differs from the recorded one. A null field counts as present.
 fn compare(at: &str, claimed: Option<&Value>, recorded: Option<&Value>, found: &mut Vec<String>) {
     match (claimed, recorded) {
         (Some(Value::Object(one)), Some(Value::Object(other))) => {

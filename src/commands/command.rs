@@ -24,8 +24,8 @@ use super::undo::UndoArgs;
 
 /// A command other than the two workflows.
 #[derive(Debug, Clone, Subcommand)]
-// Only the arguments of the command that is asked for are built. Structs of arguments have no doc comments: they would
-// replace the descriptions below.
+// Only the arguments of the requested command are built. Structs of arguments have no doc comments, which would replace
+// the descriptions below.
 #[command(defer = true)]
 pub enum Command {
     /// Set up a project: .gitignore, build.sh and an example query

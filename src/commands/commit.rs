@@ -83,7 +83,7 @@ pub fn commit(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<
     stoppable(context, cli, choice)
 }
 
-/// Runs a commit that can be interrupted by itself.
+/// Runs a commit that can be interrupted separately.
 fn stoppable(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<Outcome, Failure> {
     let (mut ready, baseline, resumed) = prepare(context, cli, choice)?;
     let are_several = !ready.others.is_empty();
@@ -131,7 +131,7 @@ fn stoppable(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<O
             search: searches.then(|| CommitSearch::new(context, ready.shown.clone())),
         };
         let result = commit.until_the_build_passes(&mut work, &mut ready);
-        // A search that ends before keeps the best state.
+        // A search that ends early keeps the best state.
         if let (Err(error), Some(search)) = (&result, &commit.search)
             && !reverts
             && !is_moved(error)
@@ -184,7 +184,7 @@ fn judged<T>(
     result: Result<T, Error>,
 ) -> Result<T, Error> {
     if let Some(gate) = &run.record.gate {
-        // An attempt that was judged before it was taken.
+        // This attempt was judged before it was taken.
         verdict::tell(context, gate);
     } else if let (Ok(_), Some(how)) = (&result, cli.gate.gate) {
         let is_strict = how == GateMode::Strict;
@@ -197,8 +197,8 @@ fn judged<T>(
     }
 }
 
-/// Brings what the run has made to the project, if it works in a scratch tree. If that fails, it is dropped, unless some
-/// of it is there already.
+/// Brings the run's changes to the project, if it works in a scratch tree. If that fails, they are discarded, unless
+/// some have already been brought over.
 fn bring<T>(
     run: &mut Run<'_>,
     tree: &mut RunTree<'_>,
@@ -248,7 +248,7 @@ fn prepare<'c>(
         .transpose()?;
     if baseline.as_ref().is_some_and(|passed| passed.has_changed) {
         drop(ready);
-        // What the build has left is no change of the user's.
+        // Changes made by the build are not the user's.
         ready = check(&ModelChoice {
             require_clean: false,
             ..choice.clone()
@@ -268,7 +268,7 @@ fn prepare_again<'c>(
     let choice = ModelChoice {
         inputs: resumption.inputs(&choice.inputs),
         resume: Some(resumption.folder.clone().into()),
-        // What the earlier run has left is no change of the user's.
+        // Changes made by the earlier run are not the user's.
         require_clean: false,
         ..choice.clone()
     };
@@ -286,7 +286,7 @@ struct Commit<'c> {
     cli: &'c Cli,
     asking: Asking<'c>,
     proof: Proof<'c>,
-    /// The number of the repair that is going on, or 0.
+    /// The number of the repair in progress, or 0.
     repairs: u16,
     /// True if it begins with several attempts.
     are_several: bool,
@@ -316,7 +316,7 @@ impl Commit<'_> {
             (step, failed) = self.next_repair(&ready.models, told, work)?;
         }
         let inputs = &ready.inputs;
-        // What a search has tried before it began afresh.
+        // A description of earlier attempts, once a search starts over.
         let mut tried = String::new();
         loop {
             let model = ready.models.model(&step);
@@ -380,8 +380,8 @@ impl Commit<'_> {
         }
     }
 
-    /// Returns the step of the next repair, with the build that failed with this output and changed these files; without
-    /// an output, the repair has no build to go by.
+    /// Returns the step of the next repair, with the failed build that has this output and changed these files; `None`
+    /// as the output means that the repair follows no build.
     fn next_repair(
         &mut self,
         models: &Models<'_>,
@@ -396,7 +396,7 @@ impl Commit<'_> {
             return Ok((step, None));
         };
         let format = models.model(&step).reply_format(&step);
-        // Replies of whole files are repeated as they were written; nothing need be read.
+        // Replies with whole files are repeated as they were written, so no file need be read.
         let is_read = self.asking.code.is_some() || format == ReplyFormat::Edits;
         let mut present = if is_read {
             replacements.present(tree)
@@ -423,9 +423,9 @@ impl Commit<'_> {
 /// A failed build, with its context for a repair.
 struct FailedBuild {
     output: String,
-    /// The code around the places that the output names, if only a part of the code is sent.
+    /// The code around the locations named in the output, if only a part of the code is sent.
     places: String,
-    /// The files that the run has changed, and those that a part of the code shows otherwise.
+    /// The files that the run has changed, and others that the part of the code shows in an earlier state.
     present: Vec<PresentFile>,
 }
 

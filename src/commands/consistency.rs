@@ -1,5 +1,5 @@
-//! The consistency workflow: asks for a report and writes it to the expected place, and its findings if they are
-//! wanted. Changes nothing else.
+//! The consistency workflow: asks for a report and writes it to the expected place, along with its findings if
+//! requested. Changes nothing else.
 
 mod findings;
 mod past;
@@ -32,7 +32,7 @@ use crate::sys::files::PathError;
 use crate::sys::numbers::counted;
 use crate::sys::text::line_end;
 
-/// The place of the report.
+/// The path of the report.
 const REPORT: &str = "agent-config/consistency-report.txt";
 
 /// Runs a consistency check.
@@ -99,7 +99,7 @@ fn check_file(context: &Context<'_>, arguments: &ConsistencyArgs) -> Result<(), 
     })
 }
 
-/// Ends as the run of this record did, with its findings.
+/// Ends like the run with this record, with its findings.
 fn unchanged(
     context: &Context<'_>,
     arguments: &ConsistencyArgs,
@@ -113,8 +113,8 @@ fn unchanged(
     printing(arguments, document, ended(result, record))
 }
 
-/// Judges the findings of a run that has ended well so far, and returns them in the requested format. Writes them to
-/// the requested file.
+/// Judges the findings of a run that has been successful so far, and returns them in the requested format. Writes them
+/// to the requested file.
 fn concluded(
     context: &Context<'_>,
     arguments: &ConsistencyArgs,
@@ -238,7 +238,7 @@ fn of_parts(
     findings.collect()
 }
 
-/// The end of the report: the files that each part had.
+/// The end of the report, which lists the files of each part.
 fn seen(parts: &Parts, reply: &Reply) -> String {
     format!(
         "{}\nThe code base was read by parts:\n\n+ {}\n",

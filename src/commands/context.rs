@@ -50,7 +50,7 @@ pub fn context(context: &Context<'_>, arguments: &ContextArgs) -> Result<Outcome
     let root = context.project.root();
     let mut code_base = CodeBase::read(root, &[], false)?;
     if arguments.tokens.is_some() {
-        // As for a run, which sends none of them.
+        // As in a run, which sends none of them.
         code_base = code_base.without_credentials(context.redactor);
     }
     let history = past_commits(root, context.environment.os("PATH"));

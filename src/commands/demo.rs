@@ -87,7 +87,7 @@ pub fn demo(
     let models = Ok(ModelTable::built_in());
     // Ignore the settings in the user's home, too.
     let home = root.join("agent-config/agent").into_os_string();
-    // Programs of the surrounding project are none of the demo's.
+    // Programs from the surrounding project must not be used in the demo.
     let path = context.environment.os("PATH").unwrap_or_default();
     let is_outside = |entry: &PathBuf| !entry.starts_with(context.project.root());
     let path = env::join_paths(env::split_paths(path).filter(is_outside)).unwrap_or_default();

@@ -140,7 +140,7 @@ impl<'e> Estimate<'e> {
         }
     }
 
-    /// Estimates the call that sends a report, and the files that it names: none of them, or all.
+    /// Estimates the call that sends a report and the files that it names: between none and all of them.
     fn of_findings(&self) -> Option<CostRange> {
         let price = self.spec.price.as_ref()?;
         let call = |tokens| {

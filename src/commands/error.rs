@@ -29,7 +29,7 @@ pub(crate) enum CommandError {
     CannotStart {
         /// The message.
         message: String,
-        /// The way out.
+        /// The remedy.
         hint: String,
     },
     /// The model to add is not in the catalogue.
@@ -145,17 +145,17 @@ pub(crate) enum CommandError {
         /// True if the run can be resumed.
         can_go_on: bool,
     },
-    /// A search is asked for with a part of the code base.
+    /// A search was requested with a part of the code base.
     #[error(
         "`--strategy search` and several attempts need the whole code base, and the model's entry has `contextTokens`"
     )]
     #[diagnostic(code("usage"), help("name a model without it by `--model`"))]
     SearchInPart,
-    /// A search is asked for where edits of the resumed run are on the disk.
+    /// A search was requested although edits of the resumed run are on the disk.
     #[error("`--strategy search` needs the original files, but the run's edits are on disk")]
     #[diagnostic(code("usage"), help("run `code-commit undo` first"))]
     SearchOnEdits,
-    /// Flags for several attempts do not go with others.
+    /// Flags for several attempts conflict with others.
     #[error("{0}")]
     #[diagnostic(code("usage"), help("leave one of the flags out"))]
     Attempts(&'static str),
@@ -213,7 +213,7 @@ pub(crate) enum CommandError {
 pub(crate) struct DeniedWarning(pub String);
 
 impl CommandError {
-    /// Returns the error of a change with these warnings, if the user denies some of them, by these codes.
+    /// Returns the error for a change with these warnings, if the user denies some of them by these codes.
     pub fn denied(found: &[WarningRecord], codes: &[String]) -> Option<Self> {
         let denied = found
             .iter()
@@ -224,7 +224,7 @@ impl CommandError {
     }
 }
 
-/// Returns the way to do without the prompt what one of its commands does.
+/// Returns another way to do what this command of a conversation does.
 fn outside(command: &str) -> &'static str {
     match command {
         "/login" => "`code-commit chat login` signs in, and reads the key from standard input",
@@ -241,7 +241,7 @@ fn listed(warnings: &[DeniedWarning]) -> String {
     lines.collect()
 }
 
-/// The ways to go on after the last repair.
+/// The options after the last repair.
 const MORE_REPAIRS: &str = "`code-commit --resume last` asks for more repairs";
 const ANEW: &str = "run again for other attempts: those of one run are not resumed";
 

@@ -44,9 +44,9 @@ exec code-commit rollup \"$@\"
 const BUILD_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 /// The number of final output lines shown when the build fails.
 const LAST_LINES: usize = 10;
-/// The number of paths named that the build has made.
+/// The number of files named that the build has left.
 const NAMED: usize = 20;
-/// The maximum number of directory entries looked at for them.
+/// The maximum number of directory entries examined to find them.
 const LOOKED_AT: usize = 100_000;
 
 /// Prepares the project.
@@ -106,7 +106,7 @@ pub fn init(context: &Context<'_>) -> Result<Outcome, Failure> {
     })
 }
 
-/// The words for what was done with a file.
+/// The words for the treatment of a file.
 const WRITTEN: &str = "written";
 const EXTENDED: &str = "lines added";
 const LEFT: &str = "left as it is";
@@ -182,7 +182,7 @@ fn tracking(root: &Path, files: &[(&str, &str)]) -> Option<String> {
     Some(add).filter(|_| !written.is_empty())
 }
 
-/// Returns a table that offers the successor of the default model; `None` if it has none, or it is offered already.
+/// Returns a table that offers the successor of the default model; `None` if there is none, or it is already offered.
 fn successors_table(context: &Context<'_>) -> Option<String> {
     let table = context.models.as_ref().ok()?;
     let successor = catalogue::successor(&table.chosen(&Purpose::INITIAL).id)?;
@@ -203,8 +203,8 @@ fn build_script(root: &Path, kinds: &[(&ProjectKind, &str)]) -> String {
     )
 }
 
-/// Returns what replies must not change for the script to judge them: the file that identifies the kind of project, or
-/// the part of it that the script runs, and what would take its place.
+/// Returns what replies must not change if the script is to judge them: the file that identifies the kind of project,
+/// or the part of it that the script runs, and files that would take its place.
 fn rests_on(sign: &str, script: &str) -> Vec<&'static str> {
     let runs = |program: &str| script.lines().any(|line| line.starts_with(program));
     match sign {
@@ -223,7 +223,7 @@ struct FirstBuild {
     record: Option<BuildRecord>,
     /// The end of its output, indented.
     last_lines: String,
-    /// The change of `.gitignore` because of the files that it left.
+    /// The change to `.gitignore` for the files that it left.
     ignored: &'static str,
     /// The files and directories it left, visible to git.
     made: BTreeSet<String>,
@@ -283,7 +283,7 @@ fn try_build(context: &Context<'_>) -> Result<FirstBuild, Failure> {
     })
 }
 
-/// Returns the paths below `root` that git does not ignore; of directories that are not `known`, only their own.
+/// Returns the paths below `root` that git does not ignore; directories that are not `known` are not searched.
 fn entries(root: &Path, known: Option<&BTreeSet<String>>) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     if let Ok(rules) = IgnoreRules::load(root) {

@@ -1,4 +1,4 @@
-//! Storage of an agent's conversation and progress: the session that a run keeps.
+//! Storage of an agent's conversation and progress in a session.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -45,7 +45,7 @@ impl SessionChoice {
     /// Opens the session of `directory`; `None` for a new one.
     ///
     /// # Errors
-    /// When it does not exist, is of another directory, or cannot be used.
+    /// When it does not exist, belongs to another directory, or cannot be used.
     pub fn open<F: SessionForm>(
         &self,
         store: &SessionStore<'_, F>,
@@ -53,7 +53,7 @@ impl SessionChoice {
     ) -> Result<Option<Session<F>>, SessionError> {
         let id = match self {
             Self::Last => store.last_in(directory)?,
-            // The program alone names sessions in folders.
+            // Only the program names sessions that are folders.
             Self::Named(id) if F::IS_FOLDER || store.has(id) => id.clone(),
             Self::New | Self::Named(_) => return Ok(None),
         };
@@ -76,7 +76,7 @@ pub trait Keeping {
         0
     }
 
-    /// Prepares for a new request, so that a finished one is not taken up again.
+    /// Prepares for a new request, so that a finished one is not resumed.
     fn settle(&self);
 
     /// Records the progress of the work.

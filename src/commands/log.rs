@@ -121,7 +121,7 @@ pub fn log(context: &Context<'_>, arguments: &LogArgs) -> Result<Outcome, Failur
     Ok(outcome)
 }
 
-/// Sums up what runs have cost.
+/// Sums up the cost of runs.
 fn total(runs: &[PastRun]) -> Outcome {
     let records = runs.iter().filter_map(|run| run.record.as_ref());
     let spent = records
@@ -134,10 +134,10 @@ fn total(runs: &[PastRun]) -> Outcome {
     )
 }
 
-/// Removes the folders of runs that began before this time, with what is saved for them beside the keys. The newest
-/// run stays, and so do runs that are still going on.
+/// Removes the folders of runs that began before this time, with the files saved for them next to the keys. The newest
+/// run stays, and so do runs in progress.
 fn prune(context: &Context<'_>, before: DateTime<FixedOffset>) -> Result<Outcome, Error> {
-    // Recovers what an unfinished run has left, which needs that run's folder.
+    // Recovers the tree after an unfinished run, which needs that run's folder.
     let _lock = recovery::take(context)?;
     // A link on the way could lead to another project's runs.
     let own = |folder: &str| {
@@ -204,7 +204,7 @@ fn list(project: &Project, runs: &[PastRun], when: &str, columns: Option<usize>)
     Outcome::shown(columns::cut(&text, columns), data)
 }
 
-/// Shortens each name to its time where that identifies the run.
+/// Shortens each name to its time if that identifies the run.
 fn shorten_names(rows: &mut [Vec<String>]) {
     let stamp = |row: &Vec<String>| folders::stamp(&row[0]).to_owned();
     let stamps: Vec<String> = rows.iter().map(stamp).collect();

@@ -44,7 +44,7 @@ pub struct ServerArgs {
     pub header: Vec<(HeaderName, HeaderValue)>,
 }
 
-// What an MCP server is asked for.
+// The requests to an MCP server.
 #[derive(Debug, Clone, Subcommand)]
 pub enum McpCommand {
     /// List the tools of a server, and what each takes
@@ -77,7 +77,7 @@ pub enum McpCommand {
 }
 
 impl ServerArgs {
-    /// Returns what may be a key in the headers: each value as a whole, and what follows a scheme such as `Bearer`.
+    /// Returns the parts of the headers that may be keys: each value, and the text after a scheme such as `Bearer`.
     pub fn header_secrets(&self) -> impl Iterator<Item = &str> {
         let values = self
             .header

@@ -2,7 +2,7 @@
 //!
 //! | part | content |
 //! |---|---|
-//! | `cli`, `settings`, `dispatch`, [`error`] | the command line, flags from files, dispatch, and the errors of commands |
+//! | `cli`, `settings`, `dispatch`, [`error`] | the command line, flags from files, dispatch, and commands' errors |
 //! | `chat`, `dev`, `orchestrate`, `plan` | the agents, one folder each |
 //! | `fleet` | many tasks from a list |
 //! | `agent_run` | the runs that agents work in |
@@ -15,7 +15,7 @@
 //! | `place`, `redaction` | the project that a command works on, and the keys to redact |
 //! | `tell`, `summary`, `output_file` | the outcome, a run's summary, and user-specified output files |
 //!
-//! A command decides the order of the work and the meaning of each outcome; the work itself is done by the rooms below.
+//! A command decides the order of the work and the meaning of each outcome; the modules below do the work itself.
 
 mod add_model;
 mod agent_run;

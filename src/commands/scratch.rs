@@ -13,7 +13,7 @@ use crate::sys::error::Error;
 use crate::sys::files::{IfThere as _, PathError};
 use crate::sys::identity::stamp;
 
-/// An agent cannot work in a copy at another path than its project's.
+/// An agent cannot work in a copy whose path differs from its project's.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 #[error("no scratch tree can be mounted here, since namespaces are not allowed")]
 #[diagnostic(
@@ -22,8 +22,8 @@ use crate::sys::identity::stamp;
 )]
 struct NotMounted;
 
-/// Makes the scratch tree that this command line asks for, if it does, and moves the process into it. Its user works in
-/// `directory`. Returns the project in the tree as well.
+/// Makes the scratch tree that this command line requests, if any, and moves the process into it. Its user works in
+/// `directory`. Also returns the project in the tree.
 ///
 /// # Errors
 /// When another run holds the project, or no tree can be made.

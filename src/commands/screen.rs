@@ -47,13 +47,13 @@ pub struct ScreenSetup {
     pub mode: Option<SharedMode>,
     /// True if the mouse wheel scrolls.
     pub mouse: bool,
-    /// True if the user is notified of questions while the terminal is not looked at.
+    /// True if the user is notified of questions while the terminal is out of focus.
     pub notify: bool,
     /// File with the input history, in the agent's home.
     pub history: PathBuf,
 }
 
-/// Shows the screen on a thread of its own while `talk` runs. What `talk` writes to its second argument is printed to
+/// Shows the screen on a separate thread while `talk` runs. Whatever `talk` writes to its second argument is printed to
 /// the terminal on exit, however the run ends. The engine stays on this thread because commands live only as long as
 /// the thread that started them.
 ///

@@ -1,4 +1,4 @@
-//! Flags that files give: the user's `agent-config/run.json`, the model's entry in `models.json`, and the project's
+//! Flags from files: the user's `agent-config/run.json`, the model's entry in `models.json`, and the project's
 //! `.code-commit.json`.
 //!
 //! Reads these files. Guarantees that the project's can only narrow what a change may do, and that the user's did not
@@ -50,7 +50,7 @@ fn patterns<'de, D: Deserializer<'de>>(json: D) -> Result<Vec<String>, D::Error>
     checked.collect()
 }
 
-/// Reads codes of warnings: a list of them, one alone, or true for all.
+/// Reads codes of warnings: a list, a single one, or `true` for all.
 fn codes<'de, D: Deserializer<'de>>(json: D) -> Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -69,7 +69,7 @@ fn codes<'de, D: Deserializer<'de>>(json: D) -> Result<Vec<String>, D::Error> {
     checked.map(|code| code.map_err(D::Error::custom)).collect()
 }
 
-/// The flags in a file do not make a command line.
+/// The flags in a file are not valid.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 #[error("{place}: {message}")]
 #[diagnostic(code("/settings"), help("{hint}"))]
@@ -90,7 +90,7 @@ impl FlagsProblem {
         }
     }
 
-    /// The flags at `place` are no valid ones.
+    /// Creates the error for invalid flags at `place`.
     fn at(place: &str) -> impl Fn(CliMessage) -> Self {
         move |wrong| match wrong.error {
             Some(CommandError::CommandLine { message, hint }) => Self {
@@ -103,8 +103,8 @@ impl FlagsProblem {
     }
 }
 
-/// Returns the command line of a workflow with the flags that the files give. Those on the command line come first, then
-/// those in `run.json`, then those of the model's entry, which do not hold for a replay.
+/// Returns the command line of a workflow with the flags from files. Flags on the command line come first, then those
+/// in `run.json`, then those of the model's entry, which do not apply to a replay.
 ///
 /// # Errors
 /// When a file cannot be used.
@@ -119,7 +119,7 @@ pub fn with_files(
             .with_flags(&flags(&text)?)
             .map_err(FlagsProblem::at(&users_file()))?,
     };
-    // What is wrong with the table is said where a model is needed.
+    // Problems with the table are reported when a model is needed.
     let entry = models.as_ref().ok().and_then(|table| match &cli.model {
         Some(name) => table.named(name),
         None => Some(table.chosen(&Purpose::INITIAL)),
@@ -136,7 +136,7 @@ pub fn with_files(
     cli.gate.require_clean |= gate.require_clean;
     cli.gate.gate = cli.gate.gate.max(gate.gate);
     cli.replies.require_edits |= gate.require_edits;
-    // A dry run starts nothing that it was not asked for.
+    // A dry run starts nothing that was not requested.
     cli.build.baseline |= gate.baseline && !cli.dry_run;
     Ok(cli)
 }

@@ -89,7 +89,7 @@ struct Painter<'r> {
 }
 
 impl Painter<'_> {
-    /// Paints the story of a run up to its last step, which is the only one told in detail.
+    /// Paints the story of a run, with details for its last step only.
     fn run(&mut self, context: &Context<'_>, record: &RunRecord) {
         let mut run = PastRun::at(&context.project, record.log.as_deref().unwrap_or_default());
         run.record = Some(record.clone());

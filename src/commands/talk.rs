@@ -46,7 +46,7 @@ pub trait Talker {
     const NO_SESSIONS: &'static str = "there is no other session in this directory";
     /// The rows of `/help` on the screen for the keys that only this agent has.
     const KEYS: &'static str = "";
-    /// The lines of `/help` by lines for what only this agent reads in them.
+    /// The additional lines of `/help` in line mode, for input that only this agent understands.
     const SIGNS: &'static str = "";
 
     /// Returns `true` if the previous request is unfinished.
@@ -462,8 +462,8 @@ pub fn say(context: &Context<'_>, user: &User, words: &str) {
     }
 }
 
-/// Returns the outcome of a conversation that the user has ended; `session` is `None` if nothing was asked for
-/// in the last one.
+/// Returns the outcome of a conversation that the user has ended; `session` is `None` if the last session has no
+/// request.
 pub fn left(session: Option<String>) -> Outcome {
     Outcome::said(session.map_or_else(
         || "there is no session to go on with".to_owned(),

@@ -15,7 +15,7 @@ use crate::sys::text::line_end;
 use crate::ui::pager::Pager;
 use crate::ui::{Output, OutputFormat, json};
 
-/// Reports the outcome and returns the exit code. `pager` finds the program that shows long texts, and `root` is the project's root.
+/// Reports the outcome and returns the exit code. `pager` finds the program that shows long texts.
 pub fn tell(
     cli: &Cli,
     (output, root): (&Output<'_>, &Path),
@@ -98,7 +98,7 @@ fn succeeded(
         output.event(&Event::Warning(problem));
         return Exit::Done;
     }
-    // A program that asked for the record or the answer must not mistake half of it for the whole.
+    // A program that asked for the record or the answer must not mistake part of it for the whole.
     let hint = is_run.then_some("what the run has done is done: its folder has the same record");
     output.error(&problem, hint, log.as_deref(), || Value::Null);
     Exit::LocalIo

@@ -40,7 +40,7 @@ pub struct Tree<'t> {
     pub journal: &'t Path,
     /// The time that new files get as their modification time.
     pub now: SystemTime,
-    /// Counts the files staged so far, which is most of the work.
+    /// Counts the files staged so far; staging is most of the work.
     pub staged: Option<&'t Counter>,
 }
 
@@ -93,7 +93,7 @@ fn carry_out(plan: &ApplyPlan<'_>, tree: Tree<'_>, record: &Record) -> Result<Ap
                 .and_then(|()| Ok(journal.remove()?))
                 .err();
             if left.is_some() {
-                // If this fails too, the next run treats this one as cut short, and reports that it is complete.
+                // If this fails too, the next run treats this one as interrupted, and reports that it is complete.
                 let _ = journal.advance(JournalState::Ended);
             }
             Ok(Applied {

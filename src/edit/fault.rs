@@ -49,7 +49,7 @@ impl FileEdit {
     }
 }
 
-/// Lines of a file, and those to put in their place; both as written in the reply.
+/// A replacement of lines in a file, as written in the reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replacement {
     /// The line of the reply with the `^^^find`, starting at 1.
@@ -79,20 +79,20 @@ pub struct ReplyFault {
 }
 
 impl ReplyFault {
-    /// Returns the fault of a text that begins behind this line of the reply.
+    /// Shifts the fault of a text that begins after this line of the reply.
     pub(super) fn behind(self, line: usize) -> Self {
         let line = line + self.line;
         Self { line, ..self }
     }
 
-    /// Returns whether it is the fault of a replacement in the file at `path`.
+    /// Returns whether the fault is about a replacement in the file at `path`.
     pub(super) fn is_unlocated(&self, path: &str) -> bool {
         matches!(&self.kind, FaultKind::Unlocated { path: of, .. } if of == path)
     }
 }
 
 impl Rejection {
-    /// Returns whether the file at `path` may not be written, whatever its content.
+    /// Returns whether the fault forbids writing the file at `path`, whatever its content.
     pub(crate) fn is_of(&self, path: &str) -> bool {
         self.faults.iter().any(|fault| match &fault.kind {
             FaultKind::Path { path: of, .. } | FaultKind::Decorated { path: of, .. } => of == path,
@@ -141,7 +141,7 @@ pub enum FaultKind {
     /// A replacement cannot be made.
     #[error("`{}`: {why}", .path.escape_debug())]
     Unlocated { path: String, why: Unlocated },
-    /// A file is written as well as another file below it.
+    /// A path is used both as a file and as a directory.
     #[error(
         "`{}` is to be a file, but `{}` is written too",
         .path.escape_debug(), .below.escape_debug()
@@ -241,17 +241,17 @@ pub enum Unlocated {
         /// The lines of the file where they begin.
         lines: String,
     },
-    /// Another replacement has some of the same lines.
+    /// Another replacement covers some of the same lines.
     #[error(
         "the lines overlap those of the `^^^find` on line {other}, from line {line} of the file on: join the two"
     )]
     Overlapping {
         /// The line of the other `^^^find` in the reply.
         other: usize,
-        /// The first line of the file that both have.
+        /// The first line of the file that both cover.
         line: usize,
     },
-    /// The lines, of which the first has this number, are in a part of the file that was not shown.
+    /// The lines, which begin at this line number, are in a part of the file that was not shown.
     #[error("the lines, from line {0} of the file on, are not among those that were shown")]
     LinesNotShown(usize),
     /// The file's text was not sent.

@@ -1,7 +1,7 @@
 //! Locates the replacements of a reply in the files as they were sent, and computes the files' new texts. Pure.
 //!
-//! Guarantees that a replacement is made only where its lines stand exactly once, as whole lines and byte for byte but
-//! for line ends; nothing is guessed. All replacements of a file are located in the same text.
+//! Guarantees that a replacement is made only if its lines occur exactly once, as whole lines and byte for byte except
+//! for line endings; nothing is guessed. All replacements of a file are located in the same text.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -28,12 +28,12 @@ const DISTANCES: usize = 3000;
 /// Number of bytes of a line that are compared and shown, at most.
 const LONGEST: usize = 200;
 
-/// The text of a file as the model was sent it.
+/// The text of a file as it was sent to the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sent {
     /// The whole text.
     Text(String),
-    /// The text, and those of its lines that were shown, from 0 on.
+    /// The text, and the ranges of its lines that were shown, counted from 0.
     Excerpts(String, Vec<Range<usize>>),
     /// The file exists, but was not shown.
     NotShown,
@@ -74,7 +74,7 @@ pub fn read(reply: &str, format: ReplyFormat, sent: &dyn Fn(&str) -> Sent) -> Pa
     parsed
 }
 
-/// The lines of a text that a replacement takes the place of.
+/// The lines of a text that are replaced.
 struct Place<'p> {
     range: Range<usize>,
     put: &'p str,
@@ -82,8 +82,8 @@ struct Place<'p> {
     line: usize,
 }
 
-/// Returns the text with all replacements made; or each fault, with its line of the reply. Only lines that were shown
-/// are replaced; `None`: all were. `explained` counts the faults explained.
+/// Returns the text with all replacements made, or the faults, each with its line of the reply. Only lines that were
+/// shown are replaced; `None` means all. `explained` counts the faults explained.
 fn replaced(
     text: &str,
     shown: Option<&[Range<usize>]>,
@@ -141,12 +141,12 @@ fn replaced(
     Ok(new)
 }
 
-/// Returns whether a line, counted from 0 on, was shown.
+/// Returns whether a line, counted from 0, was shown.
 fn is_shown(shown: Option<&[Range<usize>]>, line: usize) -> bool {
     shown.is_none_or(|shown| shown.iter().any(|shown| shown.contains(&line)))
 }
 
-/// Returns the one range of these lines in the text, and the lines to put there; `None` if they are not in it.
+/// Returns the only range of these lines in the text, and the new lines; `None` if the text does not contain them.
 fn located<'p>(
     text: &str,
     find: &str,
@@ -182,7 +182,7 @@ fn located<'p>(
     }
 }
 
-/// The offsets at which these lines begin, as whole lines with their line ends; one more than are counted, at most.
+/// The offsets of these lines in the text, as whole lines with their line endings; at most `COUNTED` + 1.
 fn starts(text: &str, find: &str) -> Vec<usize> {
     let mut starts = Vec::from_iter(text.starts_with(find).then_some(0));
     let lines = format!("\n{find}");
@@ -198,8 +198,8 @@ fn starts(text: &str, find: &str) -> Vec<usize> {
     starts
 }
 
-/// Returns the offset at which these lines begin if they are the last ones of a text that ends without a line end, and
-/// the line end that they have in addition.
+/// Returns the offset of these lines if they are the last ones of a text without a final line ending, and the line
+/// ending that they have in addition.
 fn bare_end<'f>(text: &str, find: &'f str) -> Option<(usize, &'f str)> {
     if text.ends_with('\n') {
         return None;
@@ -212,7 +212,7 @@ fn bare_end<'f>(text: &str, find: &'f str) -> Option<(usize, &'f str)> {
     })
 }
 
-/// The reason that these lines are not in the text, explained only in a few cases, by lines that were shown.
+/// Describes why the text does not contain these lines; only the first few faults name the nearest line that was shown.
 fn not_there(
     text: &str,
     shown: Option<&[Range<usize>]>,
@@ -242,8 +242,8 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.strip_suffix('\n').unwrap_or(text).split('\n')
 }
 
-/// The line of those shown with the least edit distance from another, and its number; `None` if none has anything in
-/// common with it. The time is bounded: past many lines that come into question, the best so far counts.
+/// The shown line with the least edit distance from another, and its number; `None` if no line has anything in common
+/// with it. The time is bounded: after many candidates, the best one so far counts.
 fn nearest<'t>(
     text: &'t str,
     shown: Option<&[Range<usize>]>,
@@ -260,7 +260,7 @@ fn nearest<'t>(
         if bytes.len().abs_diff(sought.len()) >= least || !is_shown(shown, number) {
             continue;
         }
-        // The bytes that only one of the lines has are a lower bound of the distance, which takes longer to compute.
+        // The number of bytes that only one of the lines has is a lower bound on the distance, and faster to compute.
         let mut counts = counts;
         for byte in bytes {
             counts[usize::from(*byte)] -= 1;
@@ -295,7 +295,7 @@ fn difference(one: &str, other: &str) -> &'static str {
     }
 }
 
-/// A line as a fault shows it.
+/// A line in the form shown in a fault.
 fn shown_line(line: &str) -> String {
     escaped(&cut(line.trim_end_matches('\r'), LONGEST))
 }

@@ -29,14 +29,14 @@ pub struct ParsedReply {
     pub repeated: Vec<String>,
     /// The files in which not all replacements were found.
     pub unlocated: Vec<FileEdit>,
-    /// The reason that the reply must have been cut short, whatever the server says.
+    /// The reason why the reply must be incomplete, whatever the server says.
     pub incomplete: Option<String>,
     /// The text outside of blocks.
     pub prose: String,
 }
 
 impl ParsedReply {
-    /// Returns the request for files that the reply is, if it is one.
+    /// Returns the request for files, if the reply is one.
     pub fn request(&self) -> Option<&FileEdit> {
         self.edits.iter().find(|edit| edit.path == NEED)
     }
@@ -63,7 +63,7 @@ pub fn parse(reply: &str) -> ParsedReply {
     parse_as(reply, ReplyFormat::Whole)
 }
 
-/// Parses a reply. Files with replacements have these as their `parts`, yet to be located, and no content.
+/// Parses a reply. Files with replacements have these as their `parts`, not located yet, and no content.
 pub(super) fn parse_as(reply: &str, format: ReplyFormat) -> ParsedReply {
     let mut parser = Parser {
         reply,
@@ -87,7 +87,7 @@ pub(super) fn parse_as(reply: &str, format: ReplyFormat) -> ParsedReply {
     parser.finish()
 }
 
-/// Parses a reply that its `^^^done N`, or the lack of it, shows to be incomplete; `None` if it is complete.
+/// Parses a reply that is incomplete according to its `^^^done N`, or the lack of it; `None` if it is complete.
 pub fn incomplete(reply: &str, format: ReplyFormat) -> Option<ParsedReply> {
     // Most replies of whole files have no such line, and need not be parsed.
     let has_done = || memmem::find(reply.as_bytes(), b"^^^done ").is_some();
@@ -113,7 +113,7 @@ struct OpenBlock<'r> {
 /// The open piece of a block.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Piece {
-    /// The file's text; no `^^^find` has come.
+    /// The file's text, before any `^^^find`.
     Whole,
     /// The lines of the `^^^find` on this line.
     Find(usize),
@@ -124,15 +124,15 @@ enum Piece {
 #[derive(Default)]
 struct Parser<'r> {
     reply: &'r str,
-    /// True if `^^^find`, `^^^put` and `^^^done N` are marks wherever they stand; otherwise they may be paths.
+    /// True if `^^^find`, `^^^put` and `^^^done N` are always marks; otherwise they may be paths.
     has_marks: bool,
     open: Option<OpenBlock<'r>>,
     parsed: ParsedReply,
     /// True if every fence line so far ends with `\r\n`.
     all_crlf: bool,
-    /// The number of files that the reply says it names.
+    /// The number of files stated in `^^^done N`.
     done: Option<usize>,
-    /// The line of the first fence behind `^^^done N`.
+    /// The line of the first fence after `^^^done N`.
     behind: Option<usize>,
 }
 
@@ -152,7 +152,7 @@ impl<'r> Parser<'r> {
         let word = rest.trim_end_matches([' ', '\t', '\r']);
         // A shorter fence inside a block is a line of the body.
         if let Some(open) = self.open.as_ref().filter(|open| carets < open.carets) {
-            // Else a path's fence that is too long would make the marks the file's text.
+            // Otherwise, an overlong fence of a path would turn the marks into the file's text.
             let is_first = (start, open.piece) == (open.body, Piece::Whole);
             if self.has_marks && is_first && word == "find" {
                 self.out_of_place(open.path, word, number);

@@ -1,4 +1,4 @@
-//! The files and values that a project protects from replies and builds, beside the program's own.
+//! The files and values that a project protects from replies and builds, besides the program's own.
 //!
 //! Reads files only to compare their values.
 
@@ -29,11 +29,11 @@ pub struct Protection {
     values: Vec<(String, String)>,
 }
 
-/// The protected values as they are, by path and pointer.
+/// The current protected values, by path and pointer.
 pub type ProtectedValues = BTreeMap<(String, String), Option<Value>>;
 
 impl Protection {
-    /// Protects what these patterns match; each has passed [`check_pattern`].
+    /// Protects everything that matches these patterns; each has passed [`check_pattern`].
     pub fn new(patterns: &[String]) -> Self {
         let (values, files): (Vec<&String>, Vec<_>) = patterns
             .iter()

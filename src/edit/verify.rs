@@ -65,7 +65,7 @@ impl VerifiedEdits {
         &self.edits
     }
 
-    /// The files that the reply gives the content that they have, which is no edit.
+    /// The files whose content the reply does not change.
     pub fn unchanged(&self) -> &[String] {
         &self.unchanged
     }

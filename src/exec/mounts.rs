@@ -147,7 +147,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let dir = dir.path().canonicalize().unwrap();
         fs::create_dir_all(dir.join("project/keys/part")).unwrap();
-        // Links stand in for mounts, which not everybody may make.
+        // Links stand in for mounts, which need privileges.
         std::os::unix::fs::symlink(dir.join("project"), dir.join("second")).unwrap();
         std::os::unix::fs::symlink(dir.join("project/keys/part"), dir.join("some")).unwrap();
         fs::create_dir_all(dir.join("other/keys")).unwrap();
@@ -163,7 +163,7 @@ mod tests {
             "1 1 8:1 / / rw - ext4 x rw\n".to_owned(),
             line("project", "second"),
             line("project/keys/part", "some"),
-            // Covered, or gone.
+            // Covered by another mount, or gone.
             line("project", "other"),
             line("project", "missing"),
             line("project/src", "src"),

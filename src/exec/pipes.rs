@@ -376,7 +376,7 @@ mod tests {
         let mut buffer = [0; 1];
         let late = program.read(&mut buffer, &interrupt, &|| Duration::from_millis(1));
         assert_eq!(late.unwrap_err().kind(), ErrorKind::TimedOut);
-        // More than the pipe holds.
+        // More than the pipe can hold.
         let full = program.write(&vec![b'x'; 1 << 20], &interrupt, &|| {
             Duration::from_millis(1)
         });

@@ -37,7 +37,7 @@ pub struct VendorError {
     pub(super) is_rate_limit: bool,
     /// True if the key is invalid.
     pub bad_key: bool,
-    /// The kind of a failure that an answer with a status of success reports.
+    /// The kind of failure that an answer with a success status reports.
     pub failure: FailureKind,
     /// Advice for the user, if it differs from other vendors'.
     pub(super) hint: Option<&'static str>,
@@ -58,7 +58,7 @@ pub enum FailureKind {
 }
 
 impl FailureKind {
-    /// The kind of a failure with this code of Anthropic's, which servers in front of it pass on.
+    /// Returns the kind of failure for a code of Anthropic's, which servers in front of it pass on.
     pub(super) fn of(code: Option<&str>) -> Self {
         match code {
             Some("overloaded_error") => Self::Overload,
@@ -70,7 +70,7 @@ impl FailureKind {
 }
 
 impl VendorError {
-    /// Takes the status into account: of credits that are used up, some vendors tell only by the status or a message.
+    /// Takes the status into account: some vendors report exhausted credits only by the status or a message.
     pub(super) fn with_status(mut self, status: u16) -> Self {
         let is_spent =
             |text: &Option<String>| text.as_deref().is_some_and(|text| SPENT.is_match(text));
@@ -101,7 +101,7 @@ impl VendorError {
         self.quota_spent && self.is_rate_limit
     }
 
-    /// Returns whether an error in an answer with a status of success is transient.
+    /// Returns whether an error in an answer with a success status is transient.
     pub(super) fn may_pass(&self) -> bool {
         matches!(self.failure, FailureKind::Overload | FailureKind::Transient)
     }
@@ -193,7 +193,7 @@ pub enum ModelError {
         /// The parser's error.
         source: serde_json::Error,
     },
-    /// The answer reports an error despite a status of success.
+    /// The answer reports an error despite a success status.
     #[error("the model's answer reports an error{}", vendor_sentence(.0))]
     ErrorInAnswer(VendorError),
     /// The prompt was blocked.
@@ -289,7 +289,7 @@ impl Diagnostic for ModelError {
 }
 
 impl ModelError {
-    /// The HTTP status, if an error status is what the vendor answered.
+    /// The HTTP status, if the vendor answered with an error status.
     fn http_status(&self) -> Option<u16> {
         match self {
             Self::Status { status, .. } | Self::Redirect { status, .. } => Some(*status),
@@ -573,7 +573,7 @@ fn detail(message: Option<&str>) -> String {
     message.map_or(String::new(), |message| format!(": {}", one_line(message)))
 }
 
-/// Tells how often something was tried, unless it was once.
+/// Says how often something was tried, unless it was only once.
 pub(crate) fn after_tries(count: u32) -> String {
     match count {
         0 | 1 => String::new(),

@@ -43,7 +43,7 @@ pub fn fit(size: &Size, spec: &ModelSpec) -> Fit {
     }
 }
 
-/// Returns how many tokens the model's context window has beside the prompt.
+/// Returns how many tokens of the model's context window the prompt leaves free.
 pub fn room(prompt: &Prompt<'_>, spec: &ModelSpec) -> u64 {
     let room = |window: u64| window.saturating_sub(measure(prompt).tokens);
     spec.prompt_window().map_or(u64::MAX, room)
@@ -304,7 +304,7 @@ mod tests {
         assert!((first.most.unwrap().dollars() - 1.43625).abs() < 1e-9);
         let all = with_repairs(&size(100_000), (&gpt, price), (&gpt, price));
         assert!((all.least.dollars() - 0.5).abs() < 1e-9);
-        // Three more answers, behind prompts that fill the window.
+        // Three more answers, after prompts that fill the window.
         assert!((all.most.unwrap().dollars() - (1.43625 + 3.0 * (0.34 + 1.28))).abs() < 1e-9);
     }
 

@@ -41,7 +41,7 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Time limit of each of the [`LAST_READS`] reads that drain a stream after its last event.
 const LAST_GRACE: Duration = Duration::from_millis(50);
 const LAST_READS: usize = 4;
-/// Average number of bytes of a request for a token, by which a prompt is compared with a rate limit.
+/// Average number of a request's bytes per token, used to compare a prompt with a rate limit.
 const BYTES_PER_TOKEN: u64 = 4;
 /// Maximum size of an error's body, in bytes; vendors' are a few hundred.
 const FAILURE_LIMIT: u64 = 1 << 20;
@@ -292,7 +292,7 @@ impl<'a> HttpModel<'a> {
         prepared.send(SendBody::from_owned_reader(body))
     }
 
-    /// Reads and assembles a streamed answer. One that is cut short counts as none.
+    /// Reads and assembles a streamed answer. A truncated one is an error.
     fn read_stream(
         &self,
         response: Response<Body>,

@@ -89,7 +89,7 @@ mod tests {
         pace("b").wait_until(early);
         assert_eq!(pace("b").until(), Some(early));
         assert_eq!(latest(&directory), Some(late));
-        // What is no time is written over.
+        // Content that is not a time is overwritten.
         fs::write(&pace("b").path, "x").unwrap();
         pace("b").wait_until(early);
         assert_eq!(pace("b").until(), Some(early));

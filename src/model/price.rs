@@ -276,7 +276,7 @@ mod tests {
             (sol, usage(100_000, 0, 0), 210_000),
             (sol, usage(100_000, 0, 90_000), 255_000),
             (sol, usage(110_000, 90_000, 5_000), 61_500),
-            // What does not add up is billed within the prompt.
+            // Counts that do not add up are limited to the prompt's tokens.
             (sol, usage(1_000, 400, 900), 11_540),
             (sol, usage(1_000, 2_000, 900), 10_100),
             (gemini(), usage(300_000, 100_000, 50_000), 571_250),

@@ -42,7 +42,7 @@ pub struct Inputs {
     pub query: String,
     /// The content of `agent-config/codeRollup.txt`: the code base.
     pub rollup: String,
-    /// True if that is a part of the code base, and more may be asked for.
+    /// True if the rollup is only part of the code base, and the model may ask for more.
     pub is_part: bool,
 }
 
@@ -498,7 +498,7 @@ mod tests {
             assert!(repair.to_string().contains(COMMIT_EDITS_REPAIR));
         }
         assert_eq!(Prompt::consistency(&inputs, Specified).form.edits, None);
-        // What the specified prompts say, and holds here, is said in the same words.
+        // Instructions that also apply here use the words of the specified prompts.
         for (specified, own) in [
             (COMMIT_INITIAL, COMMIT_EDITS),
             (COMMIT_REPAIR, COMMIT_EDITS_REPAIR),

@@ -33,7 +33,7 @@ pub struct Reply {
     pub calls: Vec<Call>,
     /// All parts in order, thinking included, if the wire format has an order; otherwise empty.
     pub parts: Vec<ReplyPart>,
-    /// The reason that it ended, which is one of a whole answer.
+    /// The reason that it ended, which is never one of an incomplete answer.
     pub end: End,
     /// The vendor's finish reason.
     pub finish: String,

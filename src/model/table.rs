@@ -291,7 +291,7 @@ impl ModelTable {
         }
     }
 
-    /// The tasks that the model with this name is selected for; of the plan agent's, only those with a rule.
+    /// The tasks that the model with this name is selected for. The plan agent's tasks count only if they have a rule.
     pub fn tasks(&self, name: &str) -> impl Iterator<Item = TaskType> {
         let all = TaskType::ALL.into_iter().map(|(_, task)| task);
         all.filter(move |task| match task.workflows_purpose() {
@@ -370,7 +370,7 @@ impl ModelTable {
         Ok(())
     }
 
-    /// Checks the fallback of the model with this name, and the models that have it as theirs.
+    /// Checks the fallback of the model with this name, and the models that fall back on it.
     fn check_fallbacks(&self, name: &str) -> Result<(), String> {
         let is_concerned =
             |spec: &&ModelSpec| spec.name == name || spec.fallback.as_deref() == Some(name);

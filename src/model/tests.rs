@@ -1,4 +1,4 @@
-//! Helpers of the wires' tests. Pure.
+//! Helpers for the tests of wire formats. Pure.
 
 use serde_json::Value;
 
@@ -25,7 +25,7 @@ pub(super) fn written(wire: &dyn Wire, name: &str, messages: &[Message<'static>]
     serde_json::from_slice(&body).unwrap()
 }
 
-/// A listener that passes over everything.
+/// A listener that ignores everything.
 pub(super) struct Quiet;
 
 impl Listener for Quiet {}

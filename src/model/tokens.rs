@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn what_no_word_list_knows_is_within_the_margin() {
-        // Counted as above.
+        // Counted by the same tokenizer.
         for (text, counted) in [
             (
                 "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",

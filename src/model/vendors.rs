@@ -50,7 +50,7 @@ impl Provider {
     /// Checks the fields of an entry that not every vendor has.
     ///
     /// # Errors
-    /// Fails if a field is not for the vendor, or not with this value.
+    /// Fails if the vendor does not have a field, or does not accept its value.
     pub(super) fn check(self, spec: &ModelSpec) -> Result<(), String> {
         for (is_set, field, owner) in [
             (

@@ -43,7 +43,7 @@ pub trait Model {
     /// Fails if there is no answer.
     fn ask(&self, request: &Request<'_>, listener: &dyn Listener) -> Result<Answer, ModelError>;
 
-    /// Sets the time on the clock at which calls end, if not after the time limit of each.
+    /// Sets the time on the clock at which calls end, unless their own time limits end them first.
     fn end_by(&mut self, _deadline: Option<Duration>) {}
 
     /// Reads the answer to the call `step`.
@@ -69,7 +69,7 @@ pub(super) trait Wire: Sync {
     /// Checks the values of an entry's fields.
     ///
     /// # Errors
-    /// Fails if the vendor does not take one.
+    /// Fails if the vendor does not accept one.
     fn check_entry(&self, _spec: &ModelSpec) -> Result<(), String> {
         Ok(())
     }
@@ -126,7 +126,7 @@ pub(super) trait Wire: Sync {
         self.read_error(&answer.get(0).unwrap_or(&answer)["error"])
     }
 
-    /// Rejects an answer that reports an error despite a status of success.
+    /// Rejects an answer that reports an error despite a success status.
     fn check(&self, error: &Value) -> Result<(), ModelError> {
         if error.is_null() {
             return Ok(());

@@ -48,8 +48,8 @@ pub fn dirty(root: &Path) -> Result<Vec<String>, IndexProblem> {
     Ok(found.into_iter().map(line).collect())
 }
 
-/// Returns those of the paths below `root`, with links resolved, whose tracked files differ from git's index, or are
-/// in it otherwise than in the last commit. Without git, or before the first commit, the index counts alone.
+/// Returns those of the paths below `root`, with links resolved, whose tracked files differ from git's index, or whose
+/// index entries differ from the last commit. Without git, or before the first commit, only the index is compared.
 ///
 /// # Errors
 /// Fails if there is no repository or its index cannot be read.
@@ -76,8 +76,8 @@ pub fn changed(
     Ok(found.into_iter().collect())
 }
 
-/// Lists the files below `root` whose entries in git's index differ from `commit`, by default from the last one, or
-/// are there without any commit, formatted like `git status --short`. git starts no filters for this.
+/// Lists the files below `root` whose entries in git's index differ from `commit`, by default the last one, or all
+/// entries before the first commit. They are formatted like `git status --short`. Git starts no filters for this.
 ///
 /// # Errors
 /// Fails with a message if git cannot be run or cannot tell.
@@ -123,7 +123,7 @@ fn difference(
     let is_inside = parent.is_some_and(|parent| parent.starts_with(root));
     match file.symlink_metadata() {
         Ok(found) if is_repository && found.is_dir() && is_inside => {
-            // One that was not fetched is an empty directory.
+            // A repository that was not fetched is an empty directory.
             file.join(DOT_GIT).symlink_metadata().ok()?;
             let head = Repository::at(&file).ok().and_then(|inner| inner.head());
             if head != Some(entry.id.to_string()) {

@@ -11,9 +11,9 @@ const LONGEST: usize = 24;
 /// Number of lines shown around a passage.
 const AROUND: usize = 3;
 
-/// Finds the passages of `text` that are best for terms of these weights, with their neighbourhood: ranges of lines,
-/// counted from 0, in order, with lines between them, which [`numbered`] shows in at most `limit` tokens by `measure`.
-/// The terms are those of [`terms`].
+/// Finds the passages of `text` that best match terms with these weights, and includes surrounding lines. Returns
+/// non-adjacent ranges of lines, counted from 0, in order; [`numbered`] shows them in at most `limit` tokens by
+/// `measure`. The terms are those of [`terms`].
 pub fn excerpts(
     text: &str,
     weights: &HashMap<String, f64>,
@@ -106,7 +106,7 @@ fn by_score(lines: &[&str], weights: &HashMap<String, f64>) -> Vec<Range<usize>>
     scored.into_iter().map(|(_, passage)| passage).collect()
 }
 
-/// Divides lines into passages, at blank lines in front of lines that are not indented, and at [`LONGEST`] lines.
+/// Divides lines into passages, at blank lines before unindented lines, and after every [`LONGEST`] lines.
 fn passages(lines: &[&str]) -> Vec<Range<usize>> {
     let (mut passages, mut start) = (Vec::new(), 0);
     for end in 1..=lines.len() {

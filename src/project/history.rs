@@ -1,6 +1,6 @@
 //! The messages of earlier commits, with the paths that each touched.
 //!
-//! Starts git, which starts nothing that the repository names. Where it cannot tell, or the repository configures
+//! Runs git in such a way that it starts no program named by the repository. If git fails, or the repository configures
 //! filters or includes other settings, there are no commits.
 
 use std::ffi::OsStr;
@@ -179,7 +179,7 @@ mod tests {
             .unwrap();
         fs::write(root.join(".git/shallow"), third).unwrap();
         assert_eq!(found(&root), [("Third\n".to_owned(), String::new())]);
-        // What git cannot read is no history.
+        // A repository that git cannot read has no history.
         fs::write(root.join(".git/shallow"), "nonsense\n").unwrap();
         assert!(found(&root).is_empty());
     }

@@ -20,7 +20,7 @@ pub struct AgentHome {
     pub command: &'static str,
     /// Variable that names the directory itself.
     pub variable: &'static str,
-    /// Variable that holds the agents' key, beside those of vendors; `None` if no other does.
+    /// Variable that holds the agents' key, in addition to the vendors' own; `None` if there is no such variable.
     pub key_variable: Option<&'static str>,
     /// Command that lists the sessions in this home.
     pub list_command: &'static str,

@@ -54,7 +54,7 @@ mod tests {
         }
         assert!(project.is_held());
         drop(lock);
-        // A child that another test has just started holds a copy of the lock up to its own `exec`.
+        // A child that another test has just started holds a copy of the lock until its own `exec`.
         let free = (0..1_000_000).any(|_| {
             std::thread::yield_now();
             project.lock().is_ok()

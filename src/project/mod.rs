@@ -8,7 +8,7 @@
 //! | [`gitignore`], [`walk`] | git's ignore rules, and walking a tree without ignored files |
 //! | [`rollup`], [`conventions`] | project content that is sent to models |
 //! | [`ranking`], [`history`] | which files a query is about, and earlier commits |
-//! | [`outline`], [`excerpts`] | the parts of it that are sent where the whole is too much |
+//! | [`outline`], [`excerpts`] | the parts of the project that are sent if the whole is too large |
 //! | [`kind`], [`configured`], `home` | how to build the project, paths its configuration names, and agents' homes |
 
 pub(crate) mod changed_files;

@@ -23,7 +23,7 @@ const LONGEST: usize = 100;
 const LONGEST_LIST: usize = 400;
 /// Signatures that make up more than this fraction of a file are shortened.
 const LARGE_PART: usize = 14;
-/// Size of a file in bytes below which that saves nothing.
+/// Size of a file in bytes below which shortening saves nothing.
 const SMALL: usize = 500;
 
 /// Matches modifiers, which add nothing in a list of public names.
@@ -145,7 +145,7 @@ fn declaration(text: &str, is_list: bool) -> Cow<'_, str> {
     }
 }
 
-/// Counts the brackets that are open at the end of `text`, and with `braces` these too.
+/// Counts the brackets that are open at the end of `text`, including braces if `braces` is set.
 fn depth(text: &str, braces: bool) -> i32 {
     let depth = |c| match c {
         '(' | '[' => 1,
@@ -169,9 +169,9 @@ fn body(text: &str) -> Option<usize> {
 /// The files that are listed, by directory and name, each with the lines of its signatures.
 type Listed<'t> = BTreeMap<&'t str, BTreeMap<&'t str, String>>;
 
-/// Outlines files, given by rank as paths and texts, in at most `limit` tokens by `measure`: all paths, and in the rest
-/// the signatures of the first ranks, at most a quarter of `limit` for a single file. If not all paths fit, half is for
-/// signatures. Files whose text is empty are listed by path alone. Paths must not contain line ends.
+/// Outlines files, given by rank as paths and texts, in at most `limit` tokens by `measure`: all paths, then the
+/// signatures of the highest-ranked files, at most a quarter of `limit` for a single file. If not all paths fit, half
+/// is reserved for signatures. Files without text are listed by path alone. Paths must not contain line ends.
 pub fn outline(files: &[(&str, &str)], measure: &dyn Fn(&str) -> u64, limit: u64) -> String {
     let mut listed = Listed::new();
     let reserved = measure(&remainder(files.len(), files.len()));

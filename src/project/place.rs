@@ -79,7 +79,7 @@ mod tests {
             (&[".git"], "a/b", ""),
             (&[".git", "a/agent-config"], "a/b", "a"),
             (&[".git", "agent-config"], "a/b", ""),
-            // What is above a repository is about something else.
+            // A directory above a repository belongs to another project.
             (&["agent-config", "a/.git"], "a/b", "a"),
             (&["agent-config", "a/b/.git"], "a/b", "a/b"),
             (&[".git", "a/.git"], "a/b", "a"),
@@ -96,7 +96,7 @@ mod tests {
             let found = find(&here, user);
             assert_eq!(found.root, expected, "{marks:?}");
             assert_eq!(found.passed_over, None, "{marks:?}");
-            // To anybody else, all of it is somebody else's.
+            // For any other user, all directories belong to someone else.
             let others = find(&here, user + 1);
             assert_eq!(others.root, here, "{marks:?}");
             let passed_over = Some(expected).filter(|expected| *expected != here);

@@ -21,7 +21,7 @@ use crate::sys::parallel::in_parallel;
 const PATH: f64 = 0.3;
 /// Weight of the score of earlier commits' messages beside that of the text.
 const MESSAGES: f64 = 0.35;
-/// Maximum number of files in a commit whose message says something about each of them.
+/// Maximum number of files in a commit; the message of a larger one says little about each file.
 const MANY_PATHS: usize = 100;
 /// Maximum number of words that explain a file's rank.
 const EXPLAINED: usize = 5;
@@ -40,7 +40,7 @@ pub struct PastCommit {
 pub struct Ranked {
     /// Index into the sources.
     pub index: usize,
-    /// Score: 0 if nothing in the file is in the query.
+    /// Score: 0 if the file contains no term of the query.
     pub score: f64,
     /// Words of the query that contributed most to the score, best first.
     pub why: Vec<String>,

@@ -50,7 +50,7 @@ impl RunFolder {
                 made => {
                     made?;
                     let folder = Self::of(logs, name)?;
-                    // The lock tells a run that goes on from one that was killed. Some file systems have none.
+                    // The lock tells a running process from a killed one. Some file systems do not support locks.
                     let _ = file_lock::lock(&folder.held()?);
                     return Ok(folder);
                 }

@@ -255,7 +255,7 @@ pub enum Event {
         /// The time since the agent was started.
         #[serde(serialize_with = "seconds")]
         waited: Duration,
-        /// The number of the review that is next or going on.
+        /// The number of the current or next review.
         review: u32,
         /// The maximum number of reviews.
         reviews: u32,

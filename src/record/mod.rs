@@ -1,6 +1,6 @@
 //! A run as data, and the folder that stores it.
 //!
-//! | part | what it is for |
+//! | part | purpose |
 //! |---|---|
 //! | [`result`] | `result.json`, as the contract defines it; a change in meaning raises `SCHEMA` |
 //! | `finding` | a problem in the output of a build |

@@ -108,7 +108,7 @@ impl Recording {
         steps.map(|(id, _, format)| (id, format)).collect()
     }
 
-    /// The models of the attempts beside the first one, in order.
+    /// The models of the attempts besides the first one, in order.
     pub fn others(&self) -> Vec<Option<String>> {
         let mut others = BTreeMap::new();
         for (id, model, _) in self.steps() {
@@ -283,7 +283,7 @@ impl ReplayModel {
             if self.recording.was_ended(step) {
                 message = ENDED;
             }
-            // A step has no record of its error: the file of the log alone has the hint, in runs of every version.
+            // A step does not record its error: only the log file contains the hint, in runs of every version.
             let hint = rest.trim_end().strip_prefix("hint: ");
             // The run's record describes its last error in more detail.
             let last = self.recording.run.error.as_ref();

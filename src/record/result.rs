@@ -258,7 +258,7 @@ pub struct ErrorRecord {
     /// The status that a server answered with, if that is the reason.
     #[serde(default)]
     pub http_status: Option<u16>,
-    /// The problems that the error consists of; at least one, but in older runs.
+    /// The problems that the error consists of; at least one, except in older runs.
     #[serde(default)]
     pub problems: Vec<ProblemRecord>,
 }
@@ -277,15 +277,15 @@ impl ErrorRecord {
 pub struct WarningRecord {
     /// Its stable code, such as `test-skipped`.
     pub code: Cow<'static, str>,
-    /// The file; null if the warning counts several.
+    /// The file; null if the warning is about several.
     pub path: Option<String>,
-    /// The line, counted from 1, if it is about one.
+    /// The line, counted from 1, if the warning is about one.
     pub line: Option<usize>,
-    /// The sentence, as among the other warnings.
+    /// The message, which is also among the other warnings.
     pub message: String,
 }
 
-/// A problem of several, as printed.
+/// One of several problems, as printed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProblemRecord {
     /// The message.
@@ -318,7 +318,7 @@ pub struct RunRecord {
     /// The net effect of the replies; only in a commit's run that received a reply to apply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edits: Option<RunEdits>,
-    /// The folder of the run whose changes this undo took back.
+    /// The folder of the run whose changes this undo reverted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undid: Option<String>,
     /// The requested model.
@@ -337,7 +337,7 @@ pub struct RunRecord {
     pub cost: Option<Usd>,
     /// The size of the change, in lines; null if nothing was changed.
     pub stat: Option<StatRecord>,
-    /// The scratch tree that the run worked in, if it did.
+    /// The scratch tree that the run worked in, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scratch: Option<ScratchRecord>,
     /// The build before anything was sent; absent if there was none.
@@ -372,7 +372,7 @@ pub struct RunRecord {
     pub search: Option<SearchRecord>,
     /// Warnings that the user should look at.
     pub warnings: Vec<String>,
-    /// Those warnings about the change that have a code.
+    /// The warnings about the change that have a code.
     #[serde(default)]
     pub warning_details: Vec<WarningRecord>,
     /// The error that the run failed with.

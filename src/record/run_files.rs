@@ -6,7 +6,7 @@ use crate::model::{Purpose, StepId};
 pub const RESULT: &str = "result.json";
 /// The earlier conversation of an agent's run that continues a session.
 pub const CONVERSATION: &str = "conversation.json";
-/// The part of the code base that a run with a limit on it has shown at first.
+/// The part of the code base that a run shows first, if there is a limit.
 pub const SHOWN: &str = "shown.json";
 /// An agent's request, and the user's answers so far. The record has them as well, but a killed run has no record.
 pub const AGENT: &str = "agent.json";
@@ -24,8 +24,8 @@ pub const BASELINE: &str = "baseline-build.txt";
 pub const UNAPPLIED: &str = "unapplied.diff";
 /// A build's changes to files that no build may change.
 pub const GATE: &str = "gate.diff";
-/// The logs of the builds for the verdict on the gate: with the old gate, with it but for what the query names, with
-/// the old lints alone, with it and a file that may be a check, and with the new tests on the old code.
+/// Logs of the builds for the verdict on the gate: with the old gate, with the old gate except what the query names,
+/// with the old lints alone, with the old gate and a file that may be a check, and with the new tests on the old code.
 pub const OLD_GATE: &str = "old-gate-build.txt";
 pub const OLD_GATE_REST: &str = "old-gate-unnamed-build.txt";
 pub const OLD_LINTS: &str = "old-lints-build.txt";

@@ -32,7 +32,7 @@ use crate::sys::parallel::MUCH_TEXT;
 
 pub use self::build_log::{BuildLog, BuildOutput};
 
-/// The name of an ignore file, and the content that makes git ignore everything beside it.
+/// The name of an ignore file, and the content that makes git ignore everything next to it.
 const IGNORE_FILE: &str = ".gitignore";
 const IGNORE_ALL: &[u8] = b"*\n";
 
@@ -157,7 +157,7 @@ impl<'r> RunLog<'r> {
         self.named_build(&run_files::name(step, Artifact::Build))
     }
 
-    /// Opens the log of a build that is no step's. It replaces that of a build that is made again.
+    /// Opens the log of a build that belongs to no step, replacing any earlier one of this name.
     ///
     /// # Errors
     /// Fails if the file cannot be written.
@@ -378,7 +378,7 @@ fn create(folder: &File, name: &str) -> io::Result<File> {
     create_new_in(folder, name, 0o666)
 }
 
-/// Creates a file, instead of one that is there.
+/// Creates a file, replacing any existing one.
 fn replace(folder: &File, name: &str) -> io::Result<File> {
     let removed = unlinkat(folder, name, AtFlags::empty());
     removed.map_err(io::Error::from).if_there()?;

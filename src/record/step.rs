@@ -82,7 +82,7 @@ impl PartRecord {
     }
 }
 
-/// A call to the model and its outcome. Fields for what did not happen are null.
+/// A call to the model and its outcome. Fields that do not apply are null.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Step {
     /// The purpose of the call to the model.

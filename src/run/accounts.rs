@@ -1,8 +1,8 @@
 //! The user's accounts with model vendors, stored in `auth.json` in `~/.agent`.
 //!
 //! Reads and writes that file. Guarantees that only its owner can access it, that it is replaced atomically, and that
-//! unknown fields are preserved; that mistakes in it are reported with their position; and that no error shows a key or any
-//! other value.
+//! unknown fields are preserved; that mistakes in it are reported with their position; and that no error shows a key or
+//! any other value.
 
 pub mod printed;
 #[cfg(test)]

@@ -49,7 +49,7 @@ pub struct Run<'c> {
     pub advice: Advice,
     /// Cost of the calls so far; approximate where the vendor does not report tokens.
     purse: Purse,
-    /// The money reserved for the call that is going on.
+    /// The money reserved for the call in progress.
     reserved: Option<Reserved>,
     /// Models that answered in place of others, by the name of the requested model.
     served: BTreeMap<String, Served>,
@@ -85,7 +85,7 @@ impl<'c> Run<'c> {
         })
     }
 
-    /// Creates a part of a run, which another thread goes on with in the same folder and with the same money.
+    /// Creates a part of a run for another thread, which shares its folder and its budget.
     pub fn part(context: &'c Context<'c>, (log, purse): (RunLog<'c>, Purse)) -> Self {
         Self {
             context,
@@ -100,7 +100,7 @@ impl<'c> Run<'c> {
         }
     }
 
-    /// Returns what a part of the run shares with it.
+    /// Returns the log and the purse, which the parts of a run share.
     pub fn shared(&self) -> (RunLog<'c>, Purse) {
         (self.log.clone(), self.purse.clone())
     }
@@ -235,7 +235,7 @@ impl<'c> Run<'c> {
             at_most: allowed.cost,
             ..Step::new(step.clone(), name, parts)
         })?;
-        // The step comes first: it tells what a call that is cut off may have cost.
+        // The step is logged first, to record what an interrupted call may have cost.
         self.log_step()?;
         self.log.query(step, &prompt)?;
         let mut request = Request {
@@ -331,7 +331,7 @@ impl<'c> Run<'c> {
         answer
     }
 
-    /// The model to ask after this error, and what the call may be; `None` if no fallback applies, the prompt
+    /// The model to ask after this error, and the limits of that call; `None` if no fallback applies, the prompt
     /// exceeds its context window, or the remaining budget does not cover it.
     fn fallback<'m>(
         &mut self,
@@ -413,7 +413,7 @@ impl<'c> Run<'c> {
         }
     }
 
-    /// Returns what a call may be that keeps the run within its cost limit, and reserves what it may cost.
+    /// Returns the limits that keep a call within the run's cost limit, and reserves its maximum cost.
     fn allowed(
         &mut self,
         models: &Models<'_>,

@@ -1,6 +1,6 @@
 //! Selection of the models that agents ask.
 //!
-//! Reads the table of models, the run to be replayed, and key files. Asks servers of Ollama alone, for what they have.
+//! Reads the table of models, the run to be replayed, and key files. Queries no servers but Ollama's, for their models.
 
 use super::context::{Context, ModelChoice};
 use super::not_ready::NotReady;
@@ -117,8 +117,8 @@ fn selected<'a>(
     Err(missing.into())
 }
 
-/// Returns the model of a replayed run from the run's record alone: the settings that named it may be gone, and the table
-/// need not contain it.
+/// Returns the model of a replayed run from its record alone: the settings that named the model may be gone, and the
+/// table need not contain it.
 ///
 /// # Errors
 /// When another model is requested.

@@ -32,7 +32,7 @@ pub struct Passed {
 }
 
 impl BuildOptions<'_> {
-    /// Builds the project as it is, unless it has passed before. The caller must hold the project's lock.
+    /// Builds the project in its current state, unless it has passed before. The caller must hold the project's lock.
     ///
     /// # Errors
     /// When the build fails or cannot be run.

@@ -48,11 +48,11 @@ pub struct BuildOptions<'b> {
 
 /// A finished build.
 pub struct Built {
-    /// The end that it came to.
+    /// The outcome.
     pub status: BuildStatus,
     /// The entry for the run's record.
     pub record: BuildRecord,
-    /// The faults that its output tells of, if it failed.
+    /// The problems found in its output, if it failed.
     pub findings: Vec<Finding>,
     /// The output for the next prompt.
     pub output: String,
@@ -60,7 +60,7 @@ pub struct Built {
     pub warnings: Vec<String>,
 }
 
-/// Runs and reports the builds of a run, and watches what they change of the gate.
+/// Runs and reports the builds of a run, and detects their changes to the gate.
 pub struct Builds<'c> {
     context: &'c Context<'c>,
     options: BuildOptions<'c>,
@@ -85,10 +85,10 @@ impl<'c> Builds<'c> {
         Self::after(context, options, false)
     }
 
-    /// Likewise, for builds after others, which were sandboxed if `sandboxed`: these may not run without a sandbox.
+    /// Like [`new`](Self::new), for builds that follow others: if those were sandboxed, these must be, too.
     ///
     /// # Errors
-    /// As [`new`](Self::new) does, and when there is no sandbox any more.
+    /// Same as [`new`](Self::new), and when a sandbox is no longer available.
     pub fn after(
         context: &'c Context<'c>,
         options: BuildOptions<'c>,
@@ -133,7 +133,7 @@ impl<'c> Builds<'c> {
         self.ended(report, log, gives_reasons)
     }
 
-    /// Runs a build in a scratch tree, and finishes its log. Returns what it has changed of the tree's gate, too.
+    /// Runs a build in a scratch tree, and finishes its log. Also returns its changes to the tree's gate.
     ///
     /// # Errors
     /// When the build could not be run, or its log cannot be written.
@@ -210,7 +210,7 @@ impl<'c> Builds<'c> {
         Ok(report)
     }
 
-    /// Runs a build in a scratch tree; its output goes to `log`. Neither reported nor held against the gate.
+    /// Runs a build in a scratch tree, without reporting it or checking the gate; its output goes to `log`.
     ///
     /// # Errors
     /// When the build could not be run.
@@ -257,7 +257,7 @@ impl<'c> Builds<'c> {
         }
     }
 
-    /// Returns what builds have changed of the gate, if anything.
+    /// Returns the changes that builds have made to the gate, if any.
     ///
     /// # Errors
     /// When a file or directory cannot be examined.
@@ -328,7 +328,7 @@ fn script_digest(context: &Context<'_>) -> Option<String> {
     script.map(sha256::of)
 }
 
-/// Makes another scratch tree that begins as the project is now, or as the scratch tree that the command works in.
+/// Makes another scratch tree that begins as a copy of the project, or of the scratch tree that the command works in.
 ///
 /// # Errors
 /// When neither an overlay nor a copy can be made.

@@ -4,16 +4,16 @@ use crate::record::choice::AttemptRecord;
 use crate::record::gate::GateChange;
 use crate::sys::numbers::counted;
 
-/// Returns the index of the attempt to take, and the reason: of those that have passed, one that changes anything; of
-/// these, one that leaves the gate as it was; of these, the one with the smallest change. The first in this order that
-/// the run's end `accepts` is taken or, failing that, the first.
+/// Returns the index of the attempt to take, and the reason. Among those that have passed, attempts that change
+/// something come first, then those that leave the gate unchanged, then the smallest changes. The first one that the
+/// run's end `accepts` is taken or, failing that, the first.
 pub fn choose(
     attempts: &[AttemptRecord],
     accepts: impl FnMut(usize) -> bool,
 ) -> Option<(usize, String)> {
     let key = |attempt: &AttemptRecord| {
         let has_changed = attempt.gate == Some(GateChange::Changed);
-        // A reply that does nothing passes where the project did, and is no change.
+        // A reply without edits passes if the project did, but is not a change.
         (attempt.lines == Some(0), has_changed, attempt.lines)
     };
     let mut passed: Vec<_> = attempts

@@ -83,7 +83,7 @@ pub fn lines_so_far<'f>(
     stat.added() + stat.removed()
 }
 
-/// Drops what a run has made in its scratch tree. The run's folder keeps it as a diff.
+/// Discards the run's changes in its scratch tree. The run's folder keeps them as a diff.
 pub fn drop_unapplied(run: &mut Run<'_>, tree: &mut RunTree<'_>) {
     let diff = diff_so_far(tree);
     if !diff.is_empty()

@@ -91,7 +91,7 @@ pub enum NoCodeBase {
         help("name tracked files or their directories; `git add` adds new ones")
     )]
     NotTracked(PathBuf),
-    /// Files are chosen, but all are sent.
+    /// Files are named, but all files are sent.
     #[error("`--include` and `--exclude` choose from nothing without `--context`")]
     #[diagnostic(
         code("usage"),
@@ -134,7 +134,7 @@ impl CodeBase {
     /// Returns the files that are `named`, or lie below a named directory, whether or not they are left out.
     ///
     /// # Errors
-    /// When there is nothing of a name.
+    /// When a name matches nothing.
     pub fn named(&self, named: &[PathBuf]) -> Result<BTreeSet<String>, Error> {
         if named.is_empty() {
             return Ok(BTreeSet::new());
@@ -307,7 +307,7 @@ fn content(entry: PathEntry, path: &Path) -> io::Result<Result<String, &'static 
     Ok(text(content))
 }
 
-/// Returns the content as text, if it is.
+/// Returns the content as text, or the reason why it is not text.
 pub(super) fn text(content: Vec<u8>) -> Result<String, &'static str> {
     let text = String::from_utf8(content).ok();
     text.filter(|text| !text.contains('\0')).ok_or("binary")

@@ -1,8 +1,8 @@
 //! The part of a code base that is sent under a limit: the outline of all files, and the texts of those that rank first
 //! for the query. Also grants the model's requests for more.
 //!
-//! Reads the files that a build has changed; everything else is given. Guarantees that only files of the code base are
-//! sent, and knows for each of them what the model has seen.
+//! Reads only files that a build has changed. Guarantees that only files of the code base are sent, and tracks which
+//! parts of them the model has seen.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem;
@@ -31,9 +31,9 @@ use crate::sys::text::regex;
 
 /// Maximum number of requests for files that a run grants.
 pub const ROUNDS: u16 = 3;
-/// The share of the limit that the outline takes at most: more costs more of the files than it tells about others.
+/// The outline's maximum share of the limit, as a divisor: a longer one displaces more of the files than it is worth.
 const OUTLINE: u64 = 8;
-/// The share of the limit above which a file is shown in excerpts.
+/// The share of the limit, as a divisor, above which a file is shown in excerpts.
 const SHARE: u64 = 4;
 /// Minimum number of tokens for which another file is worth showing.
 const LEAST: u64 = 100;
@@ -42,7 +42,7 @@ const AROUND: usize = 15;
 /// Maximum number of such locations.
 const PLACES: usize = 20;
 
-/// A location in a build's output: `src/a.rs:10`, `src/a.ts(3,5)`, `A.java:[12,8]`, `"a.py", line 3`, `a.php on line 3`.
+/// A location in a build's output: `a.rs:10`, `a.ts(3,5)`, `A.java:[12,8]`, `"a.py", line 3`, `a.php on line 3`.
 static PLACE: LazyLock<Regex> =
     LazyLock::new(|| regex(r#"([\w@./+-]+)(?::\[?|\(|(?:"?,| on) line )(\d+)"#));
 
@@ -66,7 +66,7 @@ pub struct Sight {
     pub tokens: u64,
     /// Files and directories that are left out.
     pub exclude: Vec<PathBuf>,
-    /// The content of the files shown, as they were.
+    /// The content of the files when they were shown.
     pub digests: BTreeMap<String, Digest>,
     /// The files shown in whole.
     pub whole: BTreeSet<String>,
@@ -88,9 +88,9 @@ pub struct ShownFile {
 /// A code base, and the part of it that the model has seen.
 #[derive(Default)]
 pub struct CodeContext {
-    /// The code base, without what is excluded, ordered by path; as it was when it was last looked at.
+    /// The code base without excluded files, ordered by path, as last read.
     pub files: Vec<Rolled>,
-    /// All of them, best first; no words explain those that the user named.
+    /// All files, best first; those that the user named have no explaining words.
     pub ranked: Vec<Ranked>,
     /// The files shown at first, best first.
     pub shown: Vec<ShownFile>,
@@ -98,9 +98,9 @@ pub struct CodeContext {
     outline: String,
     /// The code that the first query shows.
     pub first: Sight,
-    /// The code that the model sees.
+    /// The code that the model has seen.
     pub sight: Sight,
-    /// The first texts of the files that are not as they were.
+    /// The original texts of files that have changed.
     before: BTreeMap<String, String>,
     /// The files sent at the model's request.
     needed: Vec<String>,
@@ -182,7 +182,7 @@ impl CodeContext {
             left = left.saturating_sub(one.tokens);
             shown.push(one);
         }
-        // What is shown in whole leaves its share of the outline to others.
+        // Files shown in whole leave their share of the outline to others.
         let whole: BTreeSet<usize> = shown
             .iter()
             .filter(|shown| shown.lines.is_none())
@@ -196,7 +196,7 @@ impl CodeContext {
             outline,
             ..Self::default()
         };
-        // The headers of excerpts, and an outline of other files, may take more than was foreseen.
+        // The headers of excerpts, and an outline of other files, may take more than estimated.
         while !code.shown.is_empty() && tokens::count(&code.text()) > tokens {
             code.shown.pop();
         }
@@ -206,7 +206,7 @@ impl CodeContext {
         Ok(code)
     }
 
-    /// The text in the place of the rolled-up code base.
+    /// The text sent in place of the rolled-up code base.
     pub fn text(&self) -> String {
         let mut text = format!("Outline of all files:\n{}", self.outline);
         for shown in &self.shown {
@@ -219,8 +219,8 @@ impl CodeContext {
         text
     }
 
-    /// Grants a reply's request, with `room` for so many tokens: the files join those that the model has seen. Returns
-    /// their paths. A reply that is recorded has been granted before: what is gone since is left out.
+    /// Grants a reply's request for files of at most `room` tokens, which then count as seen by the model. Returns
+    /// their paths. A recorded request was granted before, so files that no longer exist are left out.
     ///
     /// # Errors
     /// All faults of the request; nothing is granted then.
@@ -247,7 +247,7 @@ impl CodeContext {
             let path = path.trim();
             let rule = match self.at(path) {
                 _ if path.is_empty() => continue,
-                // Also what the model has made itself.
+                // Includes files that the model has written itself.
                 _ if self.sight.whole.contains(path) && !is_recorded => Rule::AlreadyShown,
                 None if is_recorded => continue,
                 None => Rule::NotListed,
@@ -286,18 +286,18 @@ impl CodeContext {
         Ok(paths)
     }
 
-    /// The files sent at the model's request, as text of the prompt.
+    /// The files sent at the model's request, as text for the prompt.
     pub fn needed(&self) -> String {
         let files = self.needed.iter().filter_map(|path| self.at(path));
         files.flat_map(|at| self.files[at].parts()).collect()
     }
 
-    /// Looks at the files again after a failed build, which has `changed` some of them; `own` are those that the run has
-    /// written. Returns what a repair shows: these, and all that has changed of what the model has seen. A file that now
-    /// holds what `search` takes for a credential is no longer known.
+    /// Reads the files again after a failed build, which has `changed` some of them; `own` are those that the run has
+    /// written. Returns what a repair shows: these, and all changes to files that the model has seen. A file in which
+    /// `search` now finds a credential is no longer known.
     ///
     /// # Errors
-    /// When a file that has changed cannot be read.
+    /// When a changed file cannot be read.
     pub fn look_again(
         &mut self,
         own: Vec<PresentFile>,
@@ -346,8 +346,8 @@ impl CodeContext {
             .collect())
     }
 
-    /// Notes what a repair shows of a file, which the run itself has written or else only its build has changed. Returns
-    /// it unless that is nothing.
+    /// Records what a repair shows of a file, which was written by the run itself or only changed by its build. Returns
+    /// the file if anything is shown.
     fn seen(
         &mut self,
         mut file: PresentFile,
@@ -370,7 +370,7 @@ impl CodeContext {
             .cloned()
             .unwrap_or_default();
         let (mut all, changed) = match before {
-            // What cannot be compared is not known any more.
+            // Texts that cannot be compared are no longer known.
             Some(before) => moved(&parts, before, now).unwrap_or_default(),
             None => (parts, Lines::new()),
         };
@@ -390,17 +390,17 @@ impl CodeContext {
         (is_own || !is_same).then_some(file)
     }
 
-    /// The files that are not as they were, with their texts.
+    /// The files that have changed, with their current texts.
     pub fn changed(&self) -> impl Iterator<Item = (&str, &str)> {
         let files = self.before.keys().filter_map(|path| self.at(path));
         files.map(|at| (&*self.files[at].path, &*self.files[at].content))
     }
 
-    /// Limits the text of a file to what the model sees of it. `sent` is the text of one that the run has made.
+    /// Limits a file's text to the parts that the model has seen. `sent` is the text of a file that the run wrote.
     pub fn sent(&self, path: &str, sent: Sent) -> Sent {
         let text = match (sent, self.at(path)) {
             (Sent::Missing, _) => return Sent::Missing,
-            // A later change of it is reported when it would be overwritten.
+            // A later change to the file is reported when it would be overwritten.
             (_, Some(at)) => self.files[at].content.clone(),
             (Sent::Text(text), None) => text,
             (_, None) => return Sent::NotShown,
@@ -437,7 +437,7 @@ impl CodeContext {
         let told = found
             .iter()
             .filter_map(|found| Some((found.file.as_deref()?, found.line?)));
-        // What is wrong comes before whatever else is named, such as the frames of a stack.
+        // Problems come before anything else that is named, such as stack frames.
         let others = PLACE.captures_iter(output).filter_map(|found| {
             let (_, [named, line]) = found.extract();
             Some((named, line.parse().ok().filter(|line| *line > 0)?))
@@ -473,7 +473,7 @@ impl CodeContext {
                 .filter(|line| **line < count)
                 .map(|line| line.saturating_sub(AROUND)..(line + AROUND).min(count));
             let around = ranges(around.flatten().collect::<BTreeSet<usize>>());
-            // The build may speak of lines that the file no longer has.
+            // The output may refer to lines that the file no longer has.
             if !around.is_empty() {
                 text.push_str(&part(file, &around));
                 let parts = self.sight.parts.entry(file.path.clone());
@@ -485,7 +485,7 @@ impl CodeContext {
 }
 
 impl Sight {
-    /// The code that the run in `folder` has shown at first, if it had a limit.
+    /// The code that the run in `folder` showed first, if it had a limit.
     pub fn of_run(folder: &Path) -> Option<Self> {
         let json = files::read(&folder.join(SHOWN), Links::Refused, MIB).ok()?;
         serde_json::from_slice(&json).ok()
@@ -521,8 +521,8 @@ fn part(file: &Rolled, lines: &Lines) -> String {
     header(&title) + &numbered(&file.content, lines)
 }
 
-/// Returns the paths that the query's words may be: without what stands around them. A name without dot or slash may be
-/// any word, unless `@` stands before it.
+/// Returns the query's words that may be paths, without surrounding punctuation. A word without a dot or slash counts
+/// only if it begins with `@`.
 fn words(query: &str) -> BTreeSet<&str> {
     let around = |c: char| c.is_ascii_punctuation() && !matches!(c, '.' | '/' | '_' | '-' | '@');
     let words = query.split_whitespace().filter_map(|word| {

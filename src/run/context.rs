@@ -138,7 +138,7 @@ impl Context<'_> {
         self.environment.os(TASK_FOLDER).map(Path::new)
     }
 
-    /// The directory of the pace that it keeps with the other tasks.
+    /// The directory of the pace that this process shares with other tasks.
     pub fn pace(&self) -> Option<PathBuf> {
         Some(self.task_folder()?.parent()?.join(PACE))
     }
@@ -163,7 +163,7 @@ pub struct ModelChoice {
     pub replay: Option<PathBuf>,
     /// The run to resume.
     pub resume: Option<PathBuf>,
-    /// The models of the attempts beside the first one; `None` for the same model.
+    /// The models of the attempts besides the first one; `None` for the same model.
     pub others: Vec<Option<String>>,
     /// Time limit for a call, including its retries.
     pub timeout: Duration,
@@ -171,7 +171,7 @@ pub struct ModelChoice {
     pub delivery: Delivery,
     /// True if likely credentials may be sent; the project's own keys never are.
     pub allow_secrets: bool,
-    /// True if the project must be as git has it.
+    /// True if the project must have no uncommitted changes.
     pub require_clean: bool,
     /// The inputs to send.
     pub inputs: InputOptions,
@@ -214,7 +214,7 @@ pub struct InputOptions {
     /// True to roll up the code base for the run. If false, it is read from its file; only if that is missing and the
     /// query is not from a file is it rolled up.
     pub roll_up: bool,
-    /// True to roll up what is staged, and not the files on disk.
+    /// True to roll up staged content instead of the files on disk.
     pub is_staged: bool,
     /// True if a report may read a code base that does not fit the model's context window by parts.
     pub by_parts: bool,

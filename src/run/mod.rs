@@ -6,16 +6,16 @@
 //! | `ready`, `not_ready`, `env_file` | the checks before a run, and the user's `.env` |
 //! | `recovery`, `resumption` | recovery from a run that was cut short, and resumption of a run |
 //! | `selection`, `agent_models`, `keys`, `accounts` | the models to ask, and the keys for them |
-//! | `code_base`, `staged`, `sending`, `shown` | the code base as sent, its checks, and the files as the model saw them |
+//! | `code_base`, `staged`, `sending`, `shown` | the code base as sent, checks of it, and the model's view of files |
 //! | `parts` | the parts of a code base that does not fit, for a report |
-//! | `code_context`, `present` | the part of the code base that is sent under a limit, and the files that a repair shows |
-//! | `active`, `purse`, `counting`, `served`, `tiers` | a run in progress, its money and tokens, and the model and tier that answered |
+//! | `code_context`, `present` | the part of the code base sent under a limit, and the files that a repair shows |
+//! | `active`, `purse`, `counting`, `served`, `tiers` | a run in progress, its budget and tokens, and what served it |
 //! | `tree`, `gate` | the files that a run changes, and those that its builds must not change |
 //! | `builds`, `baseline`, `passed_trees`, `proof` | builds, and the proof that the project passes |
-//! | `search`, `choice`, `pin` | the course of a commit that does not build upon what got worse; one of several attempts, and the tree that they begin from |
+//! | `search`, `choice`, `pin` | `--strategy search`, the choice of an attempt, and the files they begin from |
 //! | `closing` | the warnings and line counts at the end of a run |
 //! | `verdict` | the verdict on a change of tests and of the settings that judge it |
-//! | `telemetry` | the export of runs to a collector of OpenTelemetry |
+//! | `telemetry` | the export of runs to an OpenTelemetry collector |
 //! | `past` | the runs recorded in `logs` |
 
 pub mod accounts;

@@ -51,7 +51,7 @@ pub enum NotClean {
     #[error(transparent)]
     #[diagnostic(code("/not-clean"), forward(0))]
     Unknown(#[from] IndexProblem),
-    /// git does not list what is staged.
+    /// git cannot list the staged files.
     #[error("git cannot say what is staged: {0}")]
     #[diagnostic(
         code("/not-clean"),
@@ -160,7 +160,7 @@ impl NotReady {
         self.extend(context.env_file.problems());
     }
 
-    /// Returns the value, or adds the error unless it is listed already, or another tells the same of git's index.
+    /// Returns the value, or adds the error unless it is already listed, or another reports the same index problem.
     pub fn note<T, E: Into<Error>>(&mut self, result: Result<T, E>) -> Option<T> {
         let note = |problem: E| {
             let problem: Error = problem.into();

@@ -18,7 +18,7 @@ pub struct Outcome {
     pub text: Option<String>,
     /// True if the text is a unified diff.
     pub is_diff: bool,
-    /// True if the text is the document for programs, in a format of JSON.
+    /// True if the text is a document for programs, in a JSON format.
     pub is_document: bool,
     /// True if output longer than the terminal is shown in a pager.
     pub is_paged: bool,

@@ -30,7 +30,7 @@ const MAX_WORDS: u64 = 2_000;
 /// A code base in parts, and the prompts about them.
 pub struct Parts {
     query: String,
-    /// The specification, which accompanies each part; empty if it is too long, and then a file like any other.
+    /// The specification, which accompanies each part; empty if it is too long, and then treated like any other file.
     specification: String,
     /// The files, or pieces of those that are larger than a part.
     files: Vec<Rolled>,
@@ -40,7 +40,7 @@ pub struct Parts {
     outline_limit: u64,
     /// Maximum number of tokens of a part's files, and of all findings.
     room: u64,
-    /// The calls for all of it.
+    /// The calls for all parts.
     pub estimate: PartsEstimate,
 }
 
@@ -94,7 +94,7 @@ impl Parts {
         parts.files = files.collect();
         parts.parts = packed(&parts.files, parts.room);
         parts.estimate = parts.estimated(frame, spec);
-        // A step's number is no larger.
+        // A step's number is a `u16`.
         (parts.parts.len() < usize::from(u16::MAX)).then_some(parts)
     }
 
@@ -145,7 +145,7 @@ impl Parts {
         self.steps().map(|step| self.described(&step)).collect()
     }
 
-    /// Estimates all calls as ones of the same size: each has this frame and an outline, and each file is in one.
+    /// Estimates all calls as equal in size: each has this frame and an outline, and each file is in exactly one.
     fn estimated(&self, frame: u64, spec: &ModelSpec) -> PartsEstimate {
         let calls = self.parts.len() as u64 + 1;
         let outline = tokens::count(&self.outline(&(0..0)));
@@ -220,7 +220,7 @@ impl fmt::Display for PartsEstimate {
     }
 }
 
-/// Returns the file of this section, or its pieces for parts of `room` tokens, which end with lines.
+/// Returns the file of this section, or its pieces for parts of `room` tokens, cut at line ends.
 fn pieces(section: &RollupFile<'_>, room: u64) -> Vec<Rolled> {
     let whole = unsplit(section);
     if whole.tokens <= room {
@@ -243,7 +243,7 @@ fn unsplit(section: &RollupFile<'_>) -> Rolled {
     Rolled::of(section.path.to_owned(), section.content.to_owned())
 }
 
-/// Splits a text into pieces of at most `room` tokens, at line ends; a line that is longer than that anywhere.
+/// Splits a text into pieces of at most `room` tokens, at line ends, or anywhere in a longer line.
 fn split(text: &str, room: u64) -> Vec<&str> {
     let (mut pieces, mut from, mut at, mut left) = (Vec::new(), 0, 0, room);
     for line in text.split_inclusive('\n') {
@@ -267,7 +267,7 @@ fn split(text: &str, room: u64) -> Vec<&str> {
     pieces
 }
 
-/// Formats a file as a rollup has it.
+/// Formats a file as in a rollup.
 pub fn rolled(path: &str, content: &str) -> String {
     format!("{}{content}{}", header(path), line_end(content))
 }

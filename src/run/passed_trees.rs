@@ -74,7 +74,7 @@ impl<'p> PassedTrees<'p> {
         write().map_err(PathError::of("write", &path))
     }
 
-    /// The digest of the tree as it is; `None` if it cannot be read or has too many files.
+    /// The current digest of the tree; `None` if it cannot be read or has too many files.
     pub fn digest(&self) -> Option<Digest> {
         let root = self.project.root();
         let mut manifest = self.how.clone().into_bytes();

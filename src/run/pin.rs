@@ -1,8 +1,8 @@
-//! The project's files as they are when several attempts at a change begin: what somebody does to them meanwhile reaches
-//! no build that counts.
+//! A copy of the project's files from before several attempts at a change, so that changes made meanwhile by others
+//! affect no build that counts.
 //!
-//! Copies the files that git does not ignore into one file without a name, since a tree of copies takes longer than many
-//! a build. A build during which somebody has changed one of them is made again, with the copies of what has changed.
+//! Copies the files that git does not ignore into one unnamed file, since a tree of copies takes longer than many a
+//! build. If others change files during a build, it is repeated with the copies of those files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -23,7 +23,7 @@ use crate::sys::error::Error;
 use crate::sys::files::{self, PathError};
 use crate::sys::identity::{Stamp, changed, stamp};
 
-/// Size of what is written at once, in bytes.
+/// Number of bytes written at a time.
 const BUFFER: usize = 1 << 20;
 
 /// The files that attempts begin from.
@@ -34,11 +34,11 @@ pub struct Pin {
     /// Their content, one after the other.
     content: File,
     copies: BTreeMap<String, FileCopy>,
-    /// The copied files that somebody is known to have changed since.
+    /// The copied files that others are known to have changed since.
     changed: Mutex<BTreeSet<String>>,
 }
 
-/// The place of a file's copy.
+/// The location of a file's copy.
 #[derive(Debug)]
 struct FileCopy {
     offset: u64,
@@ -46,7 +46,7 @@ struct FileCopy {
     mode: RawMode,
 }
 
-/// The project's files that git does not ignore, at a time.
+/// The list of the project's files that git does not ignore, as of some time.
 #[derive(Debug)]
 pub struct FilesThen {
     root: PathBuf,
@@ -58,7 +58,7 @@ pub struct FilesThen {
 }
 
 impl FileCopy {
-    /// Copies a file to the end of the content; `None` if it may not be read, or is none.
+    /// Appends a file to the content; `None` if it is not readable, or not a regular file.
     fn new(
         entry: io::Result<PathEntry>,
         (content, offset): (&mut impl Write, u64),
@@ -69,7 +69,7 @@ impl FileCopy {
             _ => return Ok(None),
         };
         let found = file.metadata()?;
-        // Of small files, the kernel's own copy is the slower one.
+        // For small files, the kernel's own copy is slower.
         let plain: &mut dyn Read = &mut file.take(found.len());
         let length = io::copy(plain, content)?;
         let mode = found.mode() & 0o7777;
@@ -118,7 +118,7 @@ impl Pin {
         })
     }
 
-    /// Builds in a tree that begins as the files were, and again in a new one if somebody has changed files meanwhile.
+    /// Builds in a tree with the copied files, and again in a new one if others have changed files meanwhile.
     ///
     /// # Errors
     /// When no tree can be made, or `build` fails.
@@ -145,7 +145,7 @@ impl Pin {
         }
     }
 
-    /// Writes what a file was to a tree.
+    /// Writes the copy of a file to a tree.
     fn lay(&self, tree: &Scratch, path: &str, copy: &FileCopy) -> io::Result<()> {
         let length = usize::try_from(copy.length).map_err(io::Error::other)?;
         let mut content = vec![0; length];
@@ -153,7 +153,7 @@ impl Pin {
         tree.write(path, &content, Some(copy.mode))
     }
 
-    /// Returns the files that somebody has changed or removed while builds were made, and those that are new.
+    /// Returns the files that others have changed or removed during the builds, and the new ones.
     pub fn changed(&self) -> (Vec<String>, Vec<String>) {
         let changed = self.known().iter().cloned().collect();
         (changed, self.files.made())
@@ -165,7 +165,7 @@ impl Pin {
 }
 
 impl FilesThen {
-    /// Lists them; `None` if there are too many, or one cannot be read.
+    /// Lists the files; `None` if there are too many, or one cannot be read.
     pub fn now(context: &Context<'_>) -> Option<Self> {
         let root = context.project.root().to_path_buf();
         let began = stamp(context.clock.now());
@@ -179,21 +179,21 @@ impl FilesThen {
         })
     }
 
-    /// Returns the files of the project that somebody has changed or removed since, and those that are new.
+    /// Returns the project's files that others have changed or removed since, and the new ones.
     pub fn changed(&self) -> (Vec<String>, Vec<String>) {
         let paths = self.paths.iter();
         let changed = paths.filter(|path| self.is_changed(path)).cloned();
         (changed.collect(), self.made())
     }
 
-    /// Returns the files of the project that are new since.
+    /// Returns the project's files that are new since.
     fn made(&self) -> Vec<String> {
         let now = files_of(&self.root).unwrap_or_default();
         let new = now.difference(&self.paths);
         new.filter(|path| self.is_changed(path)).cloned().collect()
     }
 
-    /// Returns whether somebody has changed, made or removed a file since.
+    /// Returns whether others have changed, created or removed a file since.
     fn is_changed(&self, path: &str) -> bool {
         let found = statat(&self.directory, path, AtFlags::SYMLINK_NOFOLLOW);
         found.map_or(true, |found| changed(&found) > self.began)

@@ -45,8 +45,8 @@ impl PresentFile {
     }
 }
 
-/// Returns the regions of a file that have changed, with their neighbourhoods; `None` if the file is small and shown as
-/// a whole.
+/// Returns the regions of a file that have changed, with surrounding lines; `None` if the file is small and shown as a
+/// whole.
 fn regions(before: &str, now: &str) -> Option<Lines> {
     let count = now.lines().count();
     if count <= SMALL {
@@ -60,8 +60,8 @@ fn regions(before: &str, now: &str) -> Option<Lines> {
     Some(ranges(around.collect::<BTreeSet<usize>>()))
 }
 
-/// Returns where lines of a text are in a later state of it, and those of these ranges that have changed; `None` if the
-/// two cannot be compared.
+/// Returns the positions of these ranges of lines in a later state of their text, and those of the ranges that have
+/// changed; `None` if the two cannot be compared.
 pub fn moved(lines: &[Range<usize>], before: &str, now: &str) -> Option<(Lines, Lines)> {
     let comparison = Comparison::of(before.as_bytes(), now.as_bytes())?;
     let place = |line: usize| {
@@ -120,7 +120,7 @@ mod tests {
             ("a\nd\ne\nf\n", [1..1, 2..4], vec![1..1]),
             ("a\nb\nnew\nc\nd\ne\nf\n", [1..4, 5..7], vec![1..4]),
             ("a\nB\nc\nd\ne\nF\n", [1..3, 4..6], vec![1..3, 4..6]),
-            // All lines are others: a range stays as long as it was, at most.
+            // If all lines differ, a range is at most as long as before.
             ("1\n2\n3\n4\n5\n", [1..3, 4..5], vec![1..3, 4..5]),
             ("", [0..0, 0..0], vec![0..0, 0..0]),
         ] {

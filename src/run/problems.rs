@@ -33,7 +33,7 @@ pub enum ResumeProblem {
     #[error("`{0}` is not a run that asked for {1}")]
     #[diagnostic(code("/usage"), help("`code-commit log` lists the runs"))]
     OtherWorkflow(String, &'static str),
-    /// The run sent something else than would be sent now.
+    /// The inputs that the run sent differ from the current ones.
     #[error("the query, the code base or the prompt is not what `{0}` sent")]
     #[diagnostic(
         code("/stale"),

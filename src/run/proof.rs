@@ -89,7 +89,7 @@ impl<'c> Proof<'c> {
     }
 }
 
-/// Records a build of the current step, and warns of what it has done besides.
+/// Records a build of the current step, and reports its warnings.
 pub fn note(run: &mut Run<'_>, built: &Built) {
     run.warn_all(&built.warnings);
     run.note(|step| {

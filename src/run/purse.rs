@@ -1,21 +1,21 @@
-//! The money of a run, which calls that are made side by side share: what each may cost is reserved before it is sent.
+//! The budget of a run, shared by parallel calls: the maximum cost of each is reserved before it is sent.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::model::price::Usd;
 
-/// The cost of a run so far, and what its calls may add.
+/// The cost of a run so far, and the maximum costs of pending calls.
 #[derive(Debug, Clone, Default)]
 pub struct Purse(Arc<(Mutex<Money>, Condvar)>);
 
 #[derive(Debug, Default)]
 struct Money {
     spent: Usd,
-    /// The most that each call may cost which is not over.
+    /// The maximum cost of each pending call.
     reserved: Vec<Usd>,
 }
 
-/// The money that a call may cost, until its cost is known.
+/// The maximum cost of a call, reserved until its cost is known.
 #[derive(Debug)]
 pub struct Reserved {
     purse: Purse,
@@ -38,11 +38,11 @@ impl Purse {
         money.spent = money.spent + cost;
     }
 
-    /// Reserves the most that a call may cost, which `afford` gives with what else it says for the money that is left. As
-    /// long as that is too little, waits for other calls, which may cost less than they might.
+    /// Reserves the maximum cost of a call, which `afford` returns for the money that is left, along with the call's
+    /// limits. While too little is left, waits for other calls, which may cost less than their maximum.
     ///
     /// # Errors
-    /// The cost so far, when it is too little and no other call is going on.
+    /// The cost so far, if too little is left and no other call is pending.
     pub fn reserve<T>(
         &self,
         limit: Usd,

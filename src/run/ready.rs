@@ -44,7 +44,7 @@ pub struct Ready<'a> {
     pub warnings: Vec<String>,
     /// The models for the change and its repairs, or for the report.
     pub models: Models<'a>,
-    /// The same for each attempt beside the first one.
+    /// The models for each further attempt.
     pub others: Vec<Models<'a>>,
     /// The model's view of the project's files.
     pub shown: Shown,
@@ -249,8 +249,8 @@ fn models_of<'a>(
     })
 }
 
-/// Returns the models of the attempts beside the first one, whose entries are `first`, and the entries of those that are
-/// not the first one's.
+/// Returns the models of the attempts besides the first one, which has the entries `first`, and those of their entries
+/// that it does not have.
 fn others_of<'a>(
     context: &Context<'a>,
     choice: &ModelChoice,
@@ -362,7 +362,7 @@ fn look_at(
         || code.map(compare).unwrap_or_default(),
         || {
             let in_query = query.map(|query| find(choice.inputs.query.name(), query));
-            // Without this permission, what is found in a file has left it out.
+            // Without this permission, files with findings have been left out.
             let whole = code
                 .and_then(|code| code.whole.as_ref())
                 .filter(|_| choice.allow_secrets)
@@ -403,8 +403,8 @@ fn chosen(
     Ok((inputs, selected))
 }
 
-/// The limit on what is sent of the code base, if there is one: of the run that is resumed or replayed, as the flag
-/// says, or as the model's entry does.
+/// The limit on what is sent of the code base, if there is one: that of the run being resumed or replayed, the flag's,
+/// or the model entry's.
 fn limit(
     choice: &ModelChoice,
     replayed: Option<&Recording>,
@@ -463,7 +463,7 @@ fn code_base(
         }
         read => read?,
     };
-    // A file that the model must not see is as good as secret where not all of them are sent anyway.
+    // If not all files are sent anyway, files with credentials are simply left out.
     let code_base = if limit.is_some() && !choice.allow_secrets {
         code_base.without_credentials(context.redactor)
     } else {
@@ -529,7 +529,7 @@ fn redact(context: &Context<'_>, inputs: &mut Inputs) {
     }
 }
 
-/// Checks that the project can be built, and is clean if it must be, if a build is requested.
+/// Checks that the project can be built and, if required, is clean; does nothing unless a build is requested.
 fn check_build(
     context: &Context<'_>,
     choice: &ModelChoice,

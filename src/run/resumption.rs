@@ -38,7 +38,7 @@ pub struct Resumption {
     pub folder: String,
     /// The run's inputs as they were sent.
     inputs: Inputs,
-    /// The part of the code base that the run has shown at first, if there was a limit.
+    /// The part of the code base that the run showed first, if there was a limit.
     shown: Option<Sight>,
     /// The steps with complete replies, in order.
     steps: Vec<PastStep>,

@@ -1,7 +1,7 @@
-//! The scratch tree that a whole command works in, so that nothing failing stands in the project.
+//! The scratch tree that a whole command works in, so that the project never contains failing changes.
 //!
-//! Guarantees that the project stays locked, and that of the directories made for the run, `agent-config` and `logs`, no
-//! empty one is left.
+//! Guarantees that the project stays locked, and that the directories created for the run, `agent-config` and `logs`,
+//! do not remain if empty.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt as _;
@@ -33,7 +33,7 @@ pub struct ScratchRun {
     pub made: Vec<&'static str>,
     /// The fate of ignored files.
     pub mode: ScratchMode,
-    /// Time before the tree began.
+    /// Time before the tree was created.
     pub began: Stamp,
     /// Directory for the journal of edits to the project itself.
     pub journal: PathBuf,
@@ -62,13 +62,13 @@ impl ScratchRun {
         }
     }
 
-    /// Returns whether somebody has changed the project's file, or made it, since the run began.
+    /// Returns whether others have changed or created the project's file since the run began.
     pub fn is_touched(&self, path: &Path) -> bool {
         let found = self.scratch.original().join(path).symlink_metadata();
         found.is_ok_and(|found| (found.ctime(), found.ctime_nsec()) > self.began)
     }
 
-    /// Returns what the tree has changed: of what git ignores, or of the rest.
+    /// Returns the changes in the tree, either to files that git ignores or to all others.
     ///
     /// # Errors
     /// When the tree cannot be read.

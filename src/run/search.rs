@@ -9,7 +9,7 @@ use crate::record::finding::Finding;
 use crate::record::search::{SearchRecord, StateRecord};
 use crate::sys::numbers::counted;
 
-/// Number of states described to an attempt that begins afresh.
+/// Number of states described to an attempt that starts over.
 const TOLD: usize = 3;
 
 /// Files by path; `None` for one that was removed.
@@ -34,14 +34,14 @@ pub struct State {
     pub findings: Vec<Finding>,
     /// The number of lines added and removed since the run began.
     pub lines: u64,
-    /// The end that its build came to.
+    /// The outcome of its build.
     pub status: BuildStatus,
     /// The build's output, for the model.
     pub output: String,
 }
 
 impl State {
-    /// The rank by its build, the best first: one that came to no end has not found what is wrong, and is the worst.
+    /// The rank by its build, best first. A build that did not complete has not found all problems, and ranks last.
     fn rank(&self) -> (bool, usize) {
         (!self.status.is_complete(), self.findings.len())
     }
@@ -85,7 +85,7 @@ impl Search {
         self.from = best.filter(|_| is_worse).or(Some(at));
     }
 
-    /// Adds the states of attempts that were made side by side, and returns the best one, which is repaired.
+    /// Adds the states of attempts that were made in parallel, and returns the best one, which is repaired.
     pub fn begin(&mut self, states: impl IntoIterator<Item = State>) -> Option<usize> {
         for state in states {
             self.push(state, false);
@@ -116,7 +116,7 @@ impl Search {
         states.min_by_key(|at| (self.states[*at].rank(), self.states[*at].lines))
     }
 
-    /// Tells the last attempts to one that begins afresh, a line each.
+    /// Describes the latest attempts to one that starts over, one per line.
     pub fn tried(&self) -> String {
         let states = &self.states[self.states.len().saturating_sub(TOLD)..];
         let lines = states.iter().map(|state| {
@@ -159,7 +159,7 @@ impl Search {
     }
 }
 
-/// Findings without their lines, which edits move.
+/// Findings without line numbers, which edits shift.
 fn kinds(findings: &[Finding]) -> Vec<(Option<&str>, &str, &str)> {
     let mut kinds: Vec<_> = findings
         .iter()

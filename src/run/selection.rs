@@ -270,7 +270,7 @@ impl Models<'_> {
         let today = context.today();
         let is_answered =
             |model: &&SelectedModel<'_>| catalogue::answering(&model.spec.id, today).is_some();
-        // Once a successor answers, its vendor's replies tell; others are named once a day.
+        // A successor that already answers is named in its replies; other retirements are announced once a day.
         vendors.retain(|model| !is_answered(model));
         let told = LazyCell::new(|| records_of(&context.project, today).next().is_some());
         elsewhere.retain(|model| !(is_answered(model) && *told));

@@ -209,7 +209,7 @@ pub fn share(size: &Size, window: u64) -> String {
     format!("{}, {share} % of {}", size.text(), grouped(window))
 }
 
-/// The way out for a report.
+/// Suggests a report by parts, if that is possible.
 fn in_parts(parts: Option<PartsEstimate>) -> String {
     parts.map_or_else(String::new, |parts| {
         format!("`--parts` reads it by parts, in {parts}; or ")

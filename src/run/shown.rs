@@ -98,9 +98,9 @@ impl Shown {
         }
     }
 
-    /// Returns the text of a file as the model was last sent it, where `rollup` is the code base that it was sent: the
-    /// present text of a file of its own or, of a code base that cannot be compared with the disk, of one whose text
-    /// stands in it.
+    /// Returns the text of a file as last sent to the model: the current text, if that is what the model knows,
+    /// otherwise the text in `rollup`, the code base that was sent. If the rollup cannot be compared with the disk, a
+    /// current text that it contains counts as sent.
     pub fn sent(&self, path: &str, rollup: &str) -> Sent {
         let known = self.files.get(path);
         let on_disk = DiskFiles::below(&self.root).read(path);
@@ -188,7 +188,7 @@ impl Shown {
         Ok(warnings)
     }
 
-    /// Records that files were applied as these: the model knows what it has written.
+    /// Records files as applied: the model knows what it has written.
     pub fn remember<'p>(&mut self, made: impl Iterator<Item = (&'p str, Option<Digest>)>) {
         let own = made.map(|(path, made)| (path.to_owned(), ShownFile::own(made)));
         self.files.extend(own);

@@ -1,6 +1,6 @@
-//! The code base as it is staged: what git's index has, whatever is in the work tree.
+//! The code base as staged in git's index, whatever the work tree contains.
 //!
-//! Starts git, which runs no filters and nothing else that the repository names. Guarantees that a file is whole.
+//! Runs git such that it starts no filters and no other programs that the repository names. Guarantees complete files.
 
 use std::io::{self, BufReader, Read as _, Write as _};
 use std::path::Path;

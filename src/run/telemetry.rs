@@ -51,7 +51,7 @@ pub enum TelemetryProblem {
         variable: String,
         expected: &'static str,
     },
-    /// The collector does not take the trace.
+    /// The collector does not accept the trace.
     #[error("`{host}`: {reason}")]
     NotTaken { host: String, reason: String },
 }
@@ -89,7 +89,7 @@ impl<'e> Telemetry<'e> {
     /// Sends the trace of a run, and of the task that it is for, to the collector.
     ///
     /// # Errors
-    /// When a setting cannot be used, or the collector does not take the trace in time.
+    /// When a setting cannot be used, or the collector does not accept the trace in time.
     pub fn export_run(
         &self,
         project: &Project,
@@ -97,7 +97,7 @@ impl<'e> Telemetry<'e> {
         interrupt: &Interrupt,
     ) -> Result<(), TelemetryProblem> {
         let folder = record.log.as_deref().unwrap_or_default();
-        // The folder's files are without keys.
+        // The folder's files contain no keys.
         let past = PastRun::at(project, folder);
         let text = |step: &StepId, artifact| past.text(step, artifact);
         let trace = Trace {
@@ -113,7 +113,7 @@ impl<'e> Telemetry<'e> {
     /// Sends a trace to the collector.
     ///
     /// # Errors
-    /// When a setting cannot be used, or the collector does not take the trace in time.
+    /// When a setting cannot be used, or the collector does not accept the trace in time.
     fn export(&self, trace: &Trace<'_>, interrupt: &Interrupt) -> Result<(), TelemetryProblem> {
         let setting = |name| setting(self.environment, name);
         let (variable, value) = setting("HEADERS");
@@ -173,7 +173,7 @@ impl<'e> Telemetry<'e> {
     }
 }
 
-/// Returns what may be a key in the headers: each value as a whole, and what follows a scheme such as `Bearer`.
+/// Returns the parts of the headers that may be keys: each value, and the text after a scheme such as `Bearer`.
 pub fn header_secrets(environment: &Environment) -> Vec<String> {
     let lists = [FOR_TRACES, FOR_ALL]
         .map(|prefix| environment.get(&format!("{prefix}HEADERS")))
@@ -213,7 +213,7 @@ fn wrong(variable: &str, expected: &'static str) -> TelemetryProblem {
     }
 }
 
-/// Returns the trace and the span that `TRACEPARENT` names, and whether they are sampled; `None` if it is invalid, or of
+/// Returns the trace and the span named by `TRACEPARENT`, and whether they are sampled; `None` if it is invalid, or has
 /// an unknown version.
 fn parent(environment: &Environment) -> Option<(u128, u64, bool)> {
     let value = environment.get("TRACEPARENT")?.trim();

@@ -79,7 +79,7 @@ pub struct RunTree<'c> {
     undo_log: UndoLog<'c>,
     /// The model's view of the files.
     pub shown: Shown,
-    /// Files that replies have replaced in the scratch tree alone, since somebody had changed them.
+    /// Files that replies have replaced only in the scratch tree, because others had changed them in the project.
     changed_meanwhile: BTreeSet<String>,
     /// Time at which the latest edits were completely applied.
     installed: Stamp,
@@ -117,7 +117,7 @@ impl<'c> RunTree<'c> {
     /// Checks what a reply would replace against the model's view.
     ///
     /// # Errors
-    /// When somebody has changed a file. In a scratch tree, it is replaced all the same: the project keeps its own.
+    /// When others have changed a file. In a scratch tree, it is replaced nevertheless: the project keeps its own.
     pub fn check(
         &mut self,
         run: &mut Run<'_>,
@@ -194,7 +194,7 @@ impl<'c> RunTree<'c> {
         Ok(())
     }
 
-    /// Applies what a build in another tree has made of a step's edits, as one transaction, and records and reports these.
+    /// Applies a step's edits as changed by a build in another tree, in one transaction, and reports and records them.
     pub fn take(
         &mut self,
         run: &mut Run<'_>,
@@ -226,7 +226,7 @@ impl<'c> RunTree<'c> {
     /// Verifies files that the run itself has made, all of which have passed the limits on losses.
     ///
     /// # Errors
-    /// When they do not fit the files that are there.
+    /// When they conflict with existing files.
     pub fn verified(&self, files: FileEdits) -> Result<VerifiedEdits, VerifyError> {
         PathPolicy::load(&self.root, self.context.sandbox.program)?
             .guarded(LossGuard::off())
@@ -249,7 +249,7 @@ impl<'c> RunTree<'c> {
         Ok(())
     }
 
-    /// Puts back what the run has changed, to go on from there; `shown` is what the model has seen before it.
+    /// Reverts the run's changes in order to start again; `shown` is what the model had seen before them.
     pub fn restart(&mut self, run: &mut Run<'_>, shown: Shown) -> Result<(), UndoError> {
         let (folder, changes) = (self.folder.clone(), self.undo_log.changes().clone());
         self.undo(run, &folder, &changes, Journalling::On)?;
@@ -267,7 +267,7 @@ impl<'c> RunTree<'c> {
         }
     }
 
-    /// Applies to the project what the run has made in the scratch tree, if it works in one. From then on, the run's tree
+    /// Applies the run's changes in its scratch tree to the project, if it works in one. From then on, the run's tree
     /// is the project.
     ///
     /// # Errors
@@ -289,7 +289,7 @@ impl<'c> RunTree<'c> {
         let verify = |files| policy.verify(ParsedReply::of_files(files));
         let mut edits = verify(files.clone());
         if let Err(VerifyError::Rejected(rejection)) = &edits {
-            // What commands have made, no tool could have written; it must not hold up the rest.
+            // Commands may write files that tools may not. Such files must not hold up the others.
             let logged = &self.undo_log.changes().files;
             let is_barred = |path: &str| !logged.contains_key(path) && rejection.is_of(path);
             let barred = files.extract_if(.., |(path, _)| is_barred(path));
@@ -311,7 +311,7 @@ impl<'c> RunTree<'c> {
         let journal = scratch.journal.clone();
         let done = Counter::default();
         let tree = tree_at(self.context, &root, &journal, &done);
-        // What replies have changed is saved already.
+        // Files that replies have changed are saved already.
         let undo_log = (scope == Brought::All).then_some(&mut self.undo_log);
         if let Err(error) = recorded(run, edit::apply(tree, &edits, undo_log)) {
             if let ApplyError::NotRolledBack { .. } = error {
@@ -343,7 +343,7 @@ impl<'c> RunTree<'c> {
         Ok(())
     }
 
-    /// Returns the files that must change in the project for it to be as the scratch tree, and those that stay behind.
+    /// Returns the files to change in the project for it to match the scratch tree, and those that stay behind.
     fn to_bring(
         &self,
         scratch: &ScratchRun,
@@ -412,7 +412,7 @@ impl<'c> RunTree<'c> {
             return Ok(None);
         };
         let original = scratch.scratch.original();
-        // What is no file to be read stays behind when the others are applied.
+        // Anything but a readable file stays behind when the others are applied.
         let read = |root: &Path, path: &str| {
             let file = open(root, path).ok().flatten();
             file.and_then(|file| read_open(file, LARGEST).ok())

@@ -1,7 +1,7 @@
-//! The verdict on a change of the gate: of the tests, and of the settings by which a change is judged.
+//! The verdict on a change to the gate: to the tests, and to the settings by which a change is judged.
 //!
-//! Builds in scratch trees: the new code with the gate as it was, and the old code with the new tests. What no build may
-//! change is another thing: see `gate`.
+//! Builds in scratch trees: the new code with the old gate, and the old code with the new tests. The files that no
+//! build may change are the concern of `gate`.
 
 mod changed;
 mod data;
@@ -37,7 +37,7 @@ use crate::sys::interrupt::Interrupted;
 /// A change that does not pass the gate although its build does.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub(crate) enum GateProblem {
-    /// The tests as they were fail on the new code.
+    /// The old tests fail on the new code.
     #[error(
         "the build passed, but what was tested before does not hold: with {files} as before, it fails"
     )]
@@ -46,7 +46,7 @@ pub(crate) enum GateProblem {
         help("see `{log}`; if a test is to change, name it or its file in the query")
     )]
     Weakened {
-        /// The files that were laid back.
+        /// The files that were restored.
         files: String,
         /// The log of the build.
         log: String,
@@ -68,16 +68,16 @@ pub(crate) enum GateProblem {
 pub struct PassedChange<'f> {
     /// The changed files.
     pub files: &'f [FileChange],
-    /// Files that something has changed besides, in a way that is not known.
+    /// Files that something else has changed, in an unknown way.
     pub unjudged: &'f [String],
     /// The query that asked for it.
     pub query: &'f str,
-    /// The tree that it was built over, and its step, if it is not in the project: one of several attempts.
+    /// The tree that it was built over and its step, for one of several attempts, which is not in the project.
     pub apart: Option<(&'f Pin, &'f StepId)>,
 }
 
-/// Judges a change that has passed its build, for the record, in a scratch tree for each build. What cannot be built is
-/// inconclusive, with a warning.
+/// Judges a change that has passed its build, for the record, using a scratch tree for each build. A build that cannot
+/// be run is inconclusive, and causes a warning.
 ///
 /// # Errors
 /// When a signal arrives, or `is_strict` and the change does not pass.
@@ -131,7 +131,7 @@ pub fn judge(
     }
 }
 
-/// Tells the verdict.
+/// Shows the verdict to the user.
 pub fn tell(context: &Context<'_>, record: &GateRecord) {
     for line in record.told() {
         context.notice(line);
@@ -139,14 +139,14 @@ pub fn tell(context: &Context<'_>, record: &GateRecord) {
 }
 
 impl PassedChange<'_> {
-    /// The name of a build's log: that of an attempt beside the first one begins with its step's.
+    /// The name of a build's log; for an attempt besides the first one, it begins with that of its step.
     fn log(&self, name: &str) -> String {
         let step = self.apart.map(|(_, step)| step.clone());
         run_files::of_verdict(&step.unwrap_or(StepId::INITIAL), name)
     }
 }
 
-/// Returns how a change has changed the gate.
+/// Returns the effect of a change on the gate.
 pub fn gate_change(context: &Context<'_>, changes: &[FileChange]) -> GateChange {
     changed(context, changes).gate_change()
 }
@@ -164,14 +164,14 @@ struct Judge<'j, 'c, 'r> {
     run: &'j mut Run<'r>,
     changed: Changed<'j>,
     change: PassedChange<'j>,
-    /// The log of the build with the old gate that counts.
+    /// The log of the decisive build with the old gate.
     old_log: &'static str,
-    /// The builds, once there is one.
+    /// The builds, once one was needed.
     builds: Option<Builds<'c>>,
 }
 
 impl<'c> Judge<'_, 'c, '_> {
-    /// Builds the new code with the old gate; where that fails, without those tests that the query names, which are
+    /// Builds the new code with the old gate; if that fails, without the tests that the query names, which are
     /// `excused` if that passes.
     fn old_gate(&mut self, excused: &mut Vec<String>) -> Result<OldGate, Interrupted> {
         let mut end = OldGate::NotRun;
@@ -222,7 +222,7 @@ impl<'c> Judge<'_, 'c, '_> {
         if self.changed.tests().all(|(_, [_, new])| new.is_empty()) {
             return Ok(NewTests::None);
         }
-        // Without a change of the code, the build has passed on that tree.
+        // If no code has changed, the build has passed on that tree.
         let ending = if self.changed.has_code() {
             let tree = self.changed.tree(Side::Old, Side::New, None);
             self.ending(&tree, run_files::NEW_TESTS)?
@@ -280,13 +280,13 @@ impl<'c> Judge<'_, 'c, '_> {
         Ok(match ending {
             // It is built when these lints are silenced.
             Ending::NotBuilt if has_ended && only_silences => Ending::Failed,
-            // A program that fits the old code alone is no check.
+            // A program that fits only the old code is not a check.
             _ if name == run_files::OLD_CHECK && MISFIT.is_match(&output.text) => Ending::NotBuilt,
             ending => ending,
         })
     }
 
-    /// Lays these files over a tree and, over the tree that an attempt began from, the rest of the change.
+    /// Writes these files to a tree and, if an attempt began from that tree, the rest of the change.
     fn lay(&self, scratch: &Scratch, tree: &[(&str, Option<FileState>)]) -> Result<(), PathError> {
         let is_apart = self.change.apart.is_some();
         let is_laid = |path: &str| tree.iter().any(|(laid, _)| *laid == path);
@@ -298,7 +298,7 @@ impl<'c> Judge<'_, 'c, '_> {
             .map(|change| (change.path.as_str(), change.after.as_ref()));
         let tree = tree.iter().map(|(path, state)| (*path, state.as_ref()));
         for (path, state) in tree.chain(rest) {
-            // Of an attempt, only contents are known; rights stay.
+            // For an attempt, only contents are known, so the permissions stay.
             let mode = |state: &FileState| (!is_apart).then_some(state.mode);
             let written = match state {
                 Some(state) => scratch.write(path, &state.content, mode(state)),
@@ -309,7 +309,7 @@ impl<'c> Judge<'_, 'c, '_> {
         Ok(())
     }
 
-    /// Prepares builds; what was sandboxed when it passed stays so.
+    /// Prepares builds; a change that passed in a sandbox is built in one.
     fn new_builds(&self) -> Result<Builds<'c>, Error> {
         let mut built = self
             .run
@@ -321,7 +321,7 @@ impl<'c> Judge<'_, 'c, '_> {
         Builds::after(self.context, self.how, is_sandboxed)
     }
 
-    /// Waits until a file that is written now is newer than the changed ones, by the seconds that interpreters compare.
+    /// Waits until files written now are newer than the changed ones in whole seconds, which interpreters compare.
     fn wait_for_the_next_second(&self) -> Result<(), Interrupted> {
         let second = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default();
         let now = second(self.context.clock.now().into());

@@ -33,8 +33,8 @@ pub(crate) fn without_escapes(text: &str) -> Cow<'_, str> {
     without(&ESCAPE, text)
 }
 
-/// Removes colours and cursor movements from `text`, for people. Titles, links and the like stay: what looks like one
-/// may be a part of a command.
+/// Removes colours and cursor movements from `text`, for people. Titles, links and the like stay, since a command may
+/// contain what looks like one.
 pub(crate) fn without_styles(text: &str) -> Cow<'_, str> {
     without(&STYLE, text)
 }

@@ -1,8 +1,8 @@
 //! Writes the program's own files atomically.
 //!
 //! Touches the file and its directory. Guarantees that a reader sees either the old content or the new one, complete,
-//! that a link at the path is replaced rather than followed, and, where the file system has files without a name, that
-//! a file beside the path has none before it is complete: a process that is killed while it writes leaves nothing.
+//! that a link at the path is replaced rather than followed, and, where the file system supports unnamed files, that a
+//! new file has no name before it is complete: a process that is killed while it writes leaves nothing behind.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -124,10 +124,10 @@ fn stage_private(
     named(staged)
 }
 
-/// The open files of this process, by which those without a name can be linked.
+/// The open files of this process, through which unnamed ones can be linked.
 const OPEN_FILES: &str = "/proc/self/fd";
 
-/// Opens a new file beside `path`: without a name if that is possible, otherwise at its staged name.
+/// Opens a new file next to `path`: unnamed if that is possible, otherwise at its staged name.
 #[expect(
     clippy::disallowed_methods,
     reason = "a file that must not exist is no link and no pipe"
@@ -146,7 +146,7 @@ fn stage(path: &Path, mode: RawMode) -> io::Result<NamedTempFile> {
         })
 }
 
-/// Opens a file without a name in a directory.
+/// Opens an unnamed file in a directory.
 #[cfg(target_os = "linux")]
 const NAMELESS: OFlags = OFlags::TMPFILE;
 #[cfg(not(target_os = "linux"))]

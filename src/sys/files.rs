@@ -104,8 +104,8 @@ impl<T> IfThere<T> for io::Result<T> {
     }
 }
 
-/// Lists the names in a directory with their file types, which may be unknown. If it cannot be listed, returns the error
-/// and those of the names `tried` that are there: files in it may still be opened by name.
+/// Lists the names in a directory with their file types, which may be unknown. If it cannot be listed, returns the
+/// error and those names in `tried` that exist, since files in it may still be opened by name.
 pub(crate) fn listed(
     directory: &Path,
     tried: &[&OsStr],
@@ -407,7 +407,7 @@ mod tests {
     use std::os::unix::fs::symlink;
     use std::os::unix::net::UnixListener;
 
-    /// A directory with everything that is no file.
+    /// A directory with one entry of each kind that is not a regular file.
     fn odd_things() -> (tempfile::TempDir, Vec<PathBuf>) {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
@@ -462,7 +462,7 @@ mod tests {
         let error = read(&path, Links::Refused, 4).unwrap_err();
         assert!(is_too_large(&error));
         assert_eq!(error.to_string(), "it is larger than 4 bytes");
-        // A terabyte that takes no room on the disk, and none in memory.
+        // A sparse terabyte, which takes no space on disk, and must not take any in memory.
         fs::File::options()
             .write(true)
             .open(&path)

@@ -53,7 +53,7 @@ pub struct GitPlace<'p> {
     pub top: &'p Path,
 }
 
-/// Paths of git, and of `env`, which clears git's environment where others start it.
+/// Paths of git, and of `env`, which clears git's environment when others start it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Git {
     env: String,
@@ -268,7 +268,7 @@ mod tests {
         assert!(!run(&["config", "user.name"]).status.success());
         let output = run(&["config", "--get", "core.fsmonitor"]).stdout;
         assert_eq!(output, b"false\n");
-        // The same without `env`, whose words say what is set.
+        // The same without `env`, whose arguments name the variables.
         let told = ["-c", "alias.told=!env", "told"];
         let mut command = git.command(dir.path(), &told);
         let told = command.stdout(Stdio::piped()).output().unwrap().stdout;

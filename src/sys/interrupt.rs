@@ -293,7 +293,7 @@ impl Interrupt {
 
 #[cfg(test)]
 impl Interrupt {
-    /// One that no signal is tied to, for as long as the tests run.
+    /// Returns an interrupt that no signal triggers, and that lives as long as the tests.
     pub(crate) fn leaked() -> &'static Self {
         Box::leak(Box::new(Self::never().unwrap()))
     }
@@ -413,7 +413,7 @@ mod tests {
 
     #[test]
     fn what_lasts_and_has_not_woken_anybody_yet_cannot_be_taken_either() {
-        // Its handler has set the flag and not yet written its byte.
+        // The signal's handler has set the flag, but not yet written its byte.
         let interrupt = Interrupt::never().unwrap();
         interrupt.simulate(Signal::Int);
         interrupt.lasting.store(15, Ordering::SeqCst);

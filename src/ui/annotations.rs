@@ -1,4 +1,4 @@
-//! Findings as annotations of GitHub Actions: commands to the runner, which shows them beside the code. Pure.
+//! Findings as annotations of GitHub Actions: commands to the runner, which shows them next to the code. Pure.
 //!
 //! Guarantees that no text ends its command or adds a property to it.
 

@@ -92,7 +92,7 @@ pub fn one_line(text: &str) -> String {
     visible(text).replace('\n', " ")
 }
 
-/// Wraps `line` to at most `width` columns: at spaces if possible, otherwise behind a slash, or anywhere. The first line
+/// Wraps `line` to at most `width` columns: at spaces if possible, otherwise after a slash, or anywhere. The first line
 /// keeps the indentation.
 pub fn wrapped(line: &str, width: usize) -> Vec<String> {
     let mut rest = line.trim_end();

@@ -1,5 +1,5 @@
-//! A call as a user is asked about it: a change as lines with their numbers, without git's headers, and text of which
-//! nothing is hidden. Pure.
+//! A call as shown to the user for approval: a change as lines with their numbers, without git's headers, and other
+//! text in full. Pure.
 
 use ratatui::style::Style;
 use unicode_segmentation::UnicodeSegmentation as _;
@@ -8,7 +8,7 @@ use super::columns::folded;
 use super::paint::diff_style;
 use crate::sys::text::{is_deceptive, is_ignorable, text_width};
 
-/// The number of unchanged lines shown around a change, and where there is little room.
+/// The number of unchanged lines shown around a change, normally and in a small space.
 pub const CONTEXT: [usize; 2] = [3, 1];
 /// The mark for lines that are left out.
 const GAP: &str = "⋮";
@@ -103,8 +103,7 @@ fn ranges(header: &str) -> Option<[std::ops::Range<usize>; 2]> {
     Some([range(before)?, range(after)?])
 }
 
-/// Replaces characters that cannot be seen by their numbers, such as `<U+200B>`. Emoji that a joiner combines stay
-/// whole.
+/// Replaces invisible characters by their numbers, such as `<U+200B>`. Emoji combined by a joiner stay whole.
 pub fn seen(text: &str) -> String {
     let is_hidden = |c: char| {
         let is_blank = c.is_whitespace() && !matches!(c, ' ' | '\n');
@@ -122,7 +121,7 @@ pub fn seen(text: &str) -> String {
     text.graphemes(true).map(shown).collect()
 }
 
-/// Wraps a text so that nothing of it is hidden, indenting continuation lines by `hang`.
+/// Wraps a text without hiding any of it, indenting continuation lines by `hang`.
 pub fn broken(text: &str, columns: usize, hang: usize) -> Vec<String> {
     let text = folded(&seen(&text.replace('\t', "    ")), Some(columns), hang);
     text.split('\n').map(str::to_owned).collect()

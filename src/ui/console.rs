@@ -1,5 +1,5 @@
 //! Output for people: progress, questions and warnings on stderr, and a mirrored conversation on stdout; a submodule
-//! prints what comes in the end.
+//! prints the final result.
 //!
 //! Guarantees that no key is printed, that nothing printed moves the cursor, and that a closed terminal is not
 //! an error.
@@ -117,12 +117,12 @@ impl<'r> Output<'r> {
         }
     }
 
-    /// Shows an event of a run: what takes a while with the spinner on a terminal, everything else as a line.
+    /// Shows an event of a run: on a terminal, long operations with the spinner; everything else as a line.
     fn told(&self, event: &Event) {
         let Some(shown) = present(event) else {
             return;
         };
-        // The step that is tried again goes on.
+        // The step that is retried continues.
         if !matches!(event, Event::Retrying { .. }) {
             self.spinner.stop();
         }
@@ -134,7 +134,7 @@ impl<'r> Output<'r> {
         }
     }
 
-    /// Prints a line of progress, what was done and with what result, and the lines that belong to it.
+    /// Prints a line of progress, with the action, its result and additional lines.
     fn line(&self, shown: &Shown) {
         let label = match shown.verb.as_str() {
             "" => String::new(),
@@ -191,7 +191,7 @@ impl<'r> Output<'r> {
             let awaited = truncated(&awaited, room);
             return self.spinner.wait(&awaited, waited);
         }
-        // Without a spinner, a line a minute shows that the work goes on.
+        // Without a spinner, a line per minute shows that the work continues.
         let minute = waited.as_secs() / 60;
         let told = format!("{} {minute}", present::awaited(event, usize::MAX));
         if is_news(&self.told_awaited, told) {
@@ -213,7 +213,7 @@ impl<'r> Output<'r> {
             .print(&format!("{label}{}\n", self.printable(text)));
     }
 
-    /// Shows the findings of a report beside the code, if the CI runner can.
+    /// Shows the findings of a report next to the code, if the CI runner can.
     pub(crate) fn annotate(&self, findings: &[ReportFinding]) {
         if self.options.annotates && !findings.is_empty() {
             self.spinner.stop();

@@ -1,6 +1,6 @@
 //! The lines typed in earlier sessions, in a file in an agent's home.
 //!
-//! Reads and appends to that file only; when it grows too large, it is replaced under a lock file beside it.
+//! Reads and appends to that file only; when it grows too large, it is replaced under a lock file next to it.
 //! Guarantees that only the user can read the file, that its size is bounded, that appending never waits while
 //! it is small enough, and that it contains nothing with a known key or text that looks like a credential. The
 //! history is a convenience: if the file cannot be read or written, there is no history, and entries added by

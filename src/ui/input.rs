@@ -82,11 +82,11 @@ pub enum InputError {
     #[error("cannot read the input: {0}")]
     #[diagnostic(help("see where standard input comes from"))]
     Io(#[source] io::Error),
-    /// The line of this number is not text.
+    /// The line with this number is not text.
     #[error("line {0} of the input is not UTF-8: convert it, for example with `iconv`")]
     #[diagnostic(code("usage"), help("{AS_TEXT}"))]
     NotUtf8(usize),
-    /// The line of this number is too long.
+    /// The line with this number is too long.
     #[error("line {0} of the input exceeds {LINE_LIMIT} bytes: split it, or put it into a file")]
     #[diagnostic(code("usage"), help("{AS_TEXT}"))]
     LineTooLong(usize),
@@ -178,7 +178,7 @@ pub struct Lines<R> {
     number: usize,
     /// Interrupts a wait for the user.
     person: Option<Interrupt>,
-    /// A request that comes before the next line.
+    /// A request to return before the next line.
     pending: Option<Submission>,
 }
 

@@ -184,7 +184,7 @@ mod tests {
     use crate::record::tasks::{Task, TaskStatus};
     use crate::record::tool::{ToolEnd, Verb};
 
-    /// The schema, with nothing allowed that it does not describe.
+    /// The schema, modified to reject anything that it does not describe.
     fn schema() -> jsonschema::Validator {
         let text = include_str!("../../fixtures/schema/events.schema.json");
         let mut schema: Value = serde_json::from_str(text).unwrap();

@@ -60,8 +60,8 @@ pub fn exited(child: Pid) -> io::Result<()> {
     Ok(())
 }
 
-/// Runs a program in `directory` with this input, and returns its status, its output and its complaints; it may ask at
-/// the terminal.
+/// Runs a program in `directory` with this input, and returns its status, its output and its error messages; it may ask
+/// at the terminal.
 ///
 /// # Errors
 /// Same as for [`run`].
@@ -78,7 +78,7 @@ pub fn piped<'w>(
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let (mut output, mut complaints) = (String::new(), String::new());
     let status = run(&mut command, interrupt, |child| {
-        // The status tells what became of an input that was not taken.
+        // If the program did not read the input, its status says why.
         if let Some(mut stdin) = child.stdin.take() {
             let _ = stdin.write_all(input);
         }

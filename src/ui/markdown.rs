@@ -194,7 +194,7 @@ impl Renderer<'_> {
     }
 
     /// Writes the current table: in columns or, if these are too wide, with each cell on its own line after the
-    /// column's head.
+    /// column's heading.
     fn end_table(&mut self) {
         let rows = take(&mut self.rows);
         let Some((head, body)) = rows.split_first() else {

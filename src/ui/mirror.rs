@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn it_is_bounded_and_obeyed_by_nobody_and_has_no_key() {
-        // As `grep --color` prints it.
+        // Output of `grep --color`.
         let coloured = KEY.replacen("ret", "\u{1b}[mret\u{1b}[K", 1);
         let hostile = format!(
             "{KEY} {coloured}\u{1b}[2J\u{202e}\r{}\n",

@@ -33,7 +33,7 @@ pub struct ConsoleOptions {
     pub stdout_terminal: bool,
     /// The presence of a CI runner that looks for commands in the output.
     pub runner: CiRunner,
-    /// True if that is GitHub's, which shows annotations.
+    /// True if the runner is GitHub's, which shows annotations.
     pub annotates: bool,
     /// The streams on which colours may be used.
     pub colors: Colors,

@@ -270,7 +270,7 @@ fn of_run(event: &Event) -> Option<Shown> {
     })
 }
 
-/// Describes what became of files.
+/// Describes the changes made to files.
 fn edited(label: &str, verb: &str, edits: &EditsRecord) -> Shown {
     let (written, removed) = (edits.written.len(), edits.removed.len());
     let marked = |paths: &[String], mark| {
@@ -341,8 +341,8 @@ fn awaited_since(event: &Event, waited: Duration) -> String {
     awaited(event, usize::MAX) + &minutes.unwrap_or_default()
 }
 
-/// Describes a branch on a server as [`awaited`] does, but in short, and with what a narrow screen must not cut at the
-/// beginning: the number of the review, and the time of all the work.
+/// Describes a branch on a server as [`awaited`] does, but briefly, beginning with the details that a narrow screen
+/// must not cut: the number of the review, and the total time of the work.
 pub fn awaited_in_all(event: &Event) -> String {
     let [agent, review] = on_branch(event, SHORT_ID);
     match event {
@@ -407,7 +407,7 @@ pub struct ToolUse {
     pub is_order: bool,
     /// The path, command or question that the call is about.
     pub subject: String,
-    /// True if the user was asked about it, who has seen it whole.
+    /// True if the user was asked about the call, and so has seen all of it.
     pub is_asked: bool,
     /// The end of its output so far.
     pub printed: String,

@@ -149,7 +149,7 @@ impl Spinner {
         }
     }
 
-    /// Shows an awaited thing and the time waited so far, in place of the current activity.
+    /// Shows what is awaited and the time waited so far, in place of the current activity.
     pub fn wait(&self, text: &str, waited: Duration) {
         let mut activity = Activity::new(text.to_owned(), SLOW_TICK);
         (activity.gap, activity.waited) = (": ", waited);

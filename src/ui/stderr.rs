@@ -2,7 +2,7 @@
 
 use std::io::{self, Write as _};
 
-/// Writes text for a person at once, so that other programs' lines do not get into it. A closed stderr is not an error.
+/// Writes text for a person in one call, so that other output cannot interrupt it. A closed stderr is not an error.
 pub fn print(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
 }

@@ -119,7 +119,7 @@ impl Look {
         shown.collect()
     }
 
-    /// Lays out a change as the question about it does.
+    /// Lays out a change in the same way as the question about it.
     fn change(self, diff: &str) -> Vec<Line<'static>> {
         let columns = self.width.saturating_sub(INDENT.len()).max(1);
         let context = CONTEXT[usize::from(self.folding != Folding::Unfolded)];
@@ -148,7 +148,7 @@ impl Look {
         bounded(rows.collect(), limit, indent)
     }
 
-    /// Wraps a line, and indents what follows by `hang`.
+    /// Wraps a line, and indents continuation lines by `hang`.
     fn folded(self, line: &str, hang: usize, style: Style) -> Vec<Line<'static>> {
         let text = folded(&one_line(line), Some(self.width.max(1)), hang);
         let lines = text.split('\n');
@@ -199,7 +199,7 @@ impl Look {
                     lines.extend(is_done.then(Line::default));
                 }
                 Part::Diff(diff) => lines.extend(self.diff(diff, usize::MAX)),
-                // It may be what the user is asked about.
+                // The output may be the subject of a question.
                 Part::Output(text) => {
                     let folded = |line| self.folded(line, 0, Style::new());
                     lines.extend(text.lines().flat_map(folded));
@@ -232,7 +232,7 @@ impl Look {
         };
         let verb = one_line(&shown.verb);
         let around = text_width(&format!("{} {verb} {aside}", shown.sign));
-        // The question has shown every character of an order.
+        // For an order, the question has shown every character.
         let subject = if tool.is_order {
             shown.subject.replace('\n', " ")
         } else {

@@ -1,5 +1,5 @@
-//! A fourth profile, to throw away: its own protocol, its own tools, permissions that ask and change their mode, a
-//! screen on another thread, and no session, settings, log or lock. Nothing of the engine was changed for it.
+//! A throw-away profile: its own protocol and tools, permissions that ask and change their mode, a screen on another
+//! thread, and no session, settings, log or lock. The engine needs no changes for it.
 
 use std::cell::Cell;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -21,7 +21,7 @@ use crate::secret::Redactor;
 use crate::sys::environment::{RecordedClock, SystemClock};
 use crate::sys::interrupt::{Interrupt, Interrupted, Signal};
 
-/// `CALL tool text`, or anything else as the answer.
+/// A protocol of `CALL tool text`; anything else is the answer.
 struct Lines;
 
 impl Protocol for Lines {
@@ -56,7 +56,7 @@ impl Protocol for Lines {
     }
 }
 
-/// A tool that came at run time, with a schema of its own, and shows what it would do.
+/// A tool registered at run time, with its own schema and a preview.
 #[derive(Default)]
 struct Post(Cell<u32>);
 
@@ -78,7 +78,7 @@ impl Tool for Post {
     fn preview(&self, arguments: &Arguments) -> Result<Option<String>, ToolError> {
         match arguments.get("text") {
             "nothing" => Err(ToolError::failed("there is nothing to post".to_owned())),
-            // Somebody else posts all the time.
+            // Someone else keeps posting.
             "last" => {
                 self.0.set(self.0.get() + 1);
                 Ok(Some(format!("+ last, behind {}", self.0.get())))
@@ -100,7 +100,7 @@ impl Permissions for AskOnce {
     }
 }
 
-/// The screen's thread, seen from the engine's.
+/// The engine's handle to the screen's thread.
 struct Screen<'c> {
     clock: &'c RecordedClock<'c>,
     events: Sender<Event>,
@@ -137,7 +137,7 @@ impl Host for Screen<'_> {
     fn confirm(&self, question: &Question, preview: Option<&str>) -> Result<Answer, AgentError> {
         let asked = format!("{} {}", question.sentence, preview.unwrap_or_default());
         self.event(&Event::Notice(asked));
-        // They take their time.
+        // The user takes an hour to answer.
         self.clock.set(Duration::from_secs(3600));
         // A user who closes the screen stops the agent.
         let signal = Signal::Int;
@@ -229,7 +229,7 @@ fn a_profile_of_its_own_asks_shows_and_ends() {
             }
         });
         assert_eq!(words.unwrap(), "CALL post");
-        // What the user took for their answer is not the tool's.
+        // The time that the user takes to answer does not count as the tool's.
         let expected = [(first, brief), ("posted two", None)];
         let expected = expected.map(|(text, brief): (&str, Option<&str>)| {
             (text.to_owned(), brief.map(str::to_owned), Duration::ZERO)

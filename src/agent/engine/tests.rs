@@ -1,4 +1,4 @@
-//! The loop by itself: a script in the place of a model, a protocol of words, tools that do nothing.
+//! Tests of the loop alone, with a scripted model, a protocol of single words and tools that do nothing.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -17,7 +17,7 @@ use crate::record::event::Reporter;
 use crate::secret::Redactor;
 use crate::sys::environment::SystemClock;
 
-/// A tool of each effect. `breaks` fails.
+/// One tool per effect; `breaks` fails.
 fn tools() -> [ToolSpec; 4] {
     let of = |name, effect| ToolSpec::new(name, "", &[], effect);
     [
@@ -28,7 +28,7 @@ fn tools() -> [ToolSpec; 4] {
     ]
 }
 
-/// The same for good, as tools' descriptions are.
+/// Finds a tool's description and gives it a static lifetime.
 fn spec(name: &str) -> &'static ToolSpec {
     static TOOLS: std::sync::LazyLock<[ToolSpec; 4]> = std::sync::LazyLock::new(tools);
     TOOLS.iter().find(|spec| spec.name == name).unwrap()
@@ -49,7 +49,7 @@ impl Tool for Named {
     }
 }
 
-/// A reply is the names of tools, or an answer in quotes.
+/// A protocol whose replies are tool names, or an answer in quotes.
 struct Words;
 
 impl Protocol for Words {
@@ -88,7 +88,7 @@ impl Protocol for Words {
     }
 }
 
-/// Sends all of it.
+/// A memory that sends the whole conversation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in crate::agent) struct All;
 
@@ -102,15 +102,15 @@ impl Memory for All {
     }
 }
 
-/// Answers by a script, and records what it is asked.
+/// A host that answers from a script and records its calls.
 #[derive(Default)]
 struct Script {
     replies: RefCell<VecDeque<&'static str>>,
     /// The tools that were used, and whether they failed.
     used: RefCell<Vec<(String, bool)>>,
-    /// The conversation that was kept last.
+    /// The conversation saved last.
     kept: RefCell<Conversation>,
-    /// From this many keeps on, they fail, as if the process were gone.
+    /// The number of saves after which saving fails, as if the process had died.
     gone_after: Cell<Option<usize>>,
 }
 
@@ -202,7 +202,7 @@ fn agent<'a>(host: &'a Script, clock: &'a SystemClock, redactor: &'a Redactor) -
     }
 }
 
-/// Works with an agent whose model answers so.
+/// Runs an agent whose model gives these answers.
 fn work(
     host: &Script,
     conversation: &mut Conversation,
@@ -212,7 +212,7 @@ fn work(
     agent(host, &clock, &redactor).work_on(conversation, request)
 }
 
-/// The history, a word each.
+/// The history, one word per message.
 fn told(conversation: &Conversation) -> Vec<String> {
     let short = |message: &HistoryMessage| match (&message.tool, message.content.as_str()) {
         (Some(tool), CUT_SHORT) => format!("{tool}: cut short"),
@@ -271,7 +271,7 @@ fn tools_named_together_are_used_in_order_whether_they_fail_or_not_and_none_afte
     );
 }
 
-/// Keeps the verbs of calls.
+/// A reporter that records the verbs of calls.
 #[derive(Default)]
 struct Verbs(RefCell<Vec<Verb>>);
 
@@ -326,7 +326,7 @@ fn the_calls_beyond_the_hundredth_have_one_result() {
 #[test]
 fn what_was_cut_short_is_done_again_only_where_that_does_no_harm() {
     for (said, results, request, expected) in [
-        // Of several, those are left of which nothing was heard.
+        // Of several calls, those without a result remain.
         (
             "look run",
             0,
@@ -339,7 +339,7 @@ fn what_was_cut_short_is_done_again_only_where_that_does_no_harm() {
         ("run look", 1, None, &["look: look done"]),
         ("look run", 2, None, &[]),
         ("look", 0, Some("else"), &["look: cut short", "else"]),
-        // A call that can no longer be read.
+        // A call that can no longer be parsed.
         ("gone", 0, None, &["cut short"]),
         ("gone", 1, None, &[]),
         // Finished work is not reported as unfinished.
@@ -439,7 +439,7 @@ fn last_words_that_are_not_what_they_should_be_are_asked_for_again() {
     let mut conversation = Conversation::default();
     let ended = picky.work_on(&mut conversation, Some("go")).unwrap();
     assert_eq!(ended.words, "yes");
-    // It is so too where the end was cut short.
+    // The same holds if the ending was interrupted.
     let host = Script::new(&["\"yes\""]);
     let picky = Agent {
         ending: &|ended, _| {

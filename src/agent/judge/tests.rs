@@ -1,4 +1,4 @@
-//! Commands that pass, and commands that are asked about, by whatever trick.
+//! Tests of commands that pass and of those that need confirmation, however disguised.
 
 use std::path::Path;
 
@@ -8,12 +8,12 @@ use super::{JudgedProgram, LOOKS, ScriptState};
 
 /// Commands that pass under `always`.
 const PLAIN: &str = include_str!("tests/plain.txt");
-/// Commands that are asked about whatever is allowed.
+/// Commands that need confirmation whatever is allowed.
 const HOSTILE: &str = include_str!("tests/hostile.txt");
-/// Commands that only look.
+/// Read-only commands.
 const LOOKING: &str = include_str!("tests/looking.txt");
 
-/// Judges where some files were written by the session, and some are not tracked.
+/// Judges a command in a project where the session has written some files and git does not track others.
 fn judge(command: &str) -> super::JudgedCommand {
     super::judge(command, &|path: &Path| match path.to_str() {
         Some(path) if path.contains("written") => ScriptState::Written,
@@ -28,12 +28,12 @@ fn judge(command: &str) -> super::JudgedCommand {
     })
 }
 
-/// Reason for asking about a command whatever is allowed.
+/// Reasons for asking about a command whatever is allowed.
 fn reasons(command: &str) -> Vec<&'static str> {
     judge(command).reasons.into_iter().collect()
 }
 
-/// The commands of a list: one a line, their own line feeds written as signs.
+/// The commands in a list: one per line, with line feeds escaped.
 fn commands(list: &str) -> Vec<String> {
     list.lines().map(|line| line.replace('␤', "\n")).collect()
 }
@@ -86,7 +86,7 @@ fn odd_characters_and_great_lengths_are_unclear() {
     assert!(reasons(&format!("ls {}", "x".repeat(10_000))).is_empty());
     for long in ["x", "CI=1 ", "find;", "'", "\\", "("] {
         assert!(!reasons(&long.repeat(1_000_000)).is_empty());
-        // Nor does it take long, or much of the stack.
+        // Judging takes neither long nor much stack.
         let _ = judge(&long.repeat(20_000 / long.len()));
     }
     assert!(reasons("").is_empty());
@@ -130,7 +130,7 @@ fn a_rule_is_for_the_program_and_its_subcommand() {
         let judged = judge(command);
         let found: Vec<String> = judged.programs.iter().map(JudgedProgram::prefix).collect();
         assert_eq!(found, prefixes, "{command}");
-        // What is written covers what it was written for.
+        // A rule covers the program it was written for.
         for program in judged.programs {
             assert!(program.covered_by(&program.prefix()).is_some(), "{command}");
         }

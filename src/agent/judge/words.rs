@@ -28,7 +28,7 @@ pub(super) struct ShellWord {
 }
 
 impl ShellWord {
-    /// Reports whether a file name that the shell puts in its place may be taken for an option.
+    /// Reports whether the shell may expand the word to a file name that looks like an option.
     pub(super) fn may_be_option(&self) -> bool {
         self.text.starts_with('-') || (self.is_glob && self.text.starts_with(['*', '?', '[']))
     }

@@ -176,7 +176,7 @@ impl Diagnostic for McpError {
 }
 
 impl McpError {
-    /// The HTTP status, if an error status is what the server or a proxy answered.
+    /// The HTTP status, if the server or a proxy answered with an error status.
     fn http_status(&self) -> Option<u16> {
         match self {
             Self::Status { status, .. } => Some(*status),

@@ -42,7 +42,7 @@ const FAILURE_LIMIT: u64 = 1 << 20;
 pub(super) struct Caller {
     pub client: HttpClient,
     pub token: Option<ApiKey>,
-    /// Headers of the user's own, sent with each call.
+    /// The user's own headers, sent with each call.
     pub headers: HeaderMap,
     /// The server's URL, with the query.
     pub url: String,

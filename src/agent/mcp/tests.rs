@@ -1,4 +1,4 @@
-//! The client over a transport that plays a server: handshake, tries, sessions, and replays. Touches nothing.
+//! Tests of the client over a scripted transport: handshake, retries, sessions and replays. Touches nothing.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -9,7 +9,7 @@ use super::message::RpcError;
 use super::*;
 use crate::sys::environment::SystemClock;
 
-/// A transport by a script, which notes what it is asked for.
+/// A scripted transport that records its requests.
 struct Scripted {
     outcomes: VecDeque<Result<Value, Failed>>,
     asked: Rc<RefCell<Vec<String>>>,
@@ -46,7 +46,7 @@ impl Transport for Scripted {
     }
 }
 
-/// Keeps the lines of a run's `mcp.jsonl`.
+/// Collects the lines of a run's `mcp.jsonl`.
 #[derive(Default)]
 struct Lines {
     exchanges: RefCell<Vec<String>>,
@@ -101,7 +101,7 @@ fn reset() -> McpError {
     McpError::no_answer("s", "reset")
 }
 
-/// At once, so that no test waits.
+/// Makes the retry immediate to avoid waiting in tests.
 fn at_once(failed: Failed) -> Result<Value, Failed> {
     Err(Failed {
         retry: Retry::After(Some(Duration::ZERO)),
@@ -109,8 +109,8 @@ fn at_once(failed: Failed) -> Result<Value, Failed> {
     })
 }
 
-/// Makes a call with these outcomes after the first handshake. Returns its result, the requests after the handshake, and
-/// the retries that were reported.
+/// Makes a call with these outcomes after the first handshake. Returns its result, later requests, and reported
+/// retries.
 fn called(
     outcomes: Vec<Result<Value, Failed>>,
     repeat: Repeat,

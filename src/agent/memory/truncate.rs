@@ -23,15 +23,15 @@ const NOTICE: &str = "<context_truncated>Older messages removed to save space</c
 
 /// Messages kept at the end; each reply counts as one, and so does everything between two replies.
 const KEPT: usize = 20;
-/// Messages kept if so many do not fit, by halves.
+/// Smaller numbers of messages to keep, tried in order.
 const FEWER: [usize; 5] = [10, 5, 2, 1, 0];
 /// Approximate number of characters per token.
 const CHARACTERS: u64 = 4;
 /// Maximum number of tokens for an image.
 const IMAGE: u64 = 1600;
 
-/// Estimates the tokens that a conversation takes of a model's window: the vendor's count for the last call, plus one
-/// token for four characters of the messages since.
+/// Estimates how much of a model's window a conversation takes: the vendor's token count for the last call, plus one
+/// token per four characters of the messages since.
 #[derive(Debug, Default)]
 pub struct Meter {
     counted: Cell<u64>,
@@ -70,7 +70,7 @@ impl Meter {
     }
 }
 
-/// The approximate number of tokens in messages: one for four characters.
+/// The approximate number of tokens in messages: one per four characters.
 pub fn tokens_of(history: &[HistoryMessage]) -> u64 {
     let text = |text: &str| text.chars().count() as u64;
     let message = |message: &HistoryMessage| {
@@ -131,8 +131,8 @@ impl Memory for Truncate<'_> {
 }
 
 impl Truncate<'_> {
-    /// Truncates a conversation that has reached the threshold until it is below. If that is impossible, the
-    /// conversation may fill the window first, and then comes as close to the threshold as half the way.
+    /// Truncates a conversation that has reached the threshold until it is below. If that is impossible, nothing is
+    /// done until the window is full; the target is then halfway between threshold and window, or the window itself.
     fn keep_below(
         &self,
         system: &[String],
@@ -299,8 +299,8 @@ fn shown_from(history: &[HistoryMessage], at: usize) -> Range<usize> {
     at..at + 1 + shown.count()
 }
 
-/// Truncations in the order to try, from the mildest on: results lose their middles, those that the model reads next
-/// last of all; then fewer messages are kept, by halves.
+/// The truncations to try, mildest first: results lose their middles, the most recent results last; then fewer messages
+/// are kept.
 fn ways(history: &[HistoryMessage]) -> impl Iterator<Item = Truncation> {
     let starts = turns(history);
     let start_of = move |kept: usize| {

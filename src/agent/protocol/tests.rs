@@ -1,4 +1,4 @@
-//! One script through all three protocols: the same calls, the same results, the same end.
+//! Runs one script through all three protocols, with the same calls, results and end.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -53,7 +53,7 @@ fn said(text: &'static str) -> Said {
     }
 }
 
-/// Answers by a script, and keeps what was sent and done.
+/// A host that answers from a script, and records what was sent and done.
 struct Script {
     replies: RefCell<VecDeque<Said>>,
     actions: RefCell<Vec<Action>>,
@@ -125,7 +125,7 @@ fn tools<'a>() -> Toolbox<'a> {
         .with(&DONE, Done)
 }
 
-/// Works through the script; the summary, what was done, and what was sent last.
+/// Works through the script; returns the summary, the actions and the last messages sent.
 fn work(
     protocol: &dyn Protocol,
     replies: Vec<Said>,
@@ -134,7 +134,7 @@ fn work(
     work_on(protocol, replies, &mut conversation, Some("Look."))
 }
 
-/// The same of a conversation that goes on.
+/// Like [`work`], but continues a conversation.
 fn work_on(
     protocol: &dyn Protocol,
     replies: Vec<Said>,
@@ -347,7 +347,7 @@ fn calls_that_a_stop_has_left_without_result_get_one_when_the_session_goes_on() 
         &mut conversation,
         None,
     );
-    // What was heard of is not done again.
+    // A call with a known result is not repeated.
     assert_eq!(actions.len(), 1);
     let ids: Vec<&str> = sent
         .iter()
@@ -395,7 +395,7 @@ fn should_handle_tool_call_to_response_flow() {
     let said = |reply: &Value| said(Box::leak(reply.to_string().into_boxed_str()));
     let (words, actions, sent) = work(&protocol, replies.iter().map(said).collect());
     assert_eq!(words, "File content is: alpha");
-    // All are carried out, whether earlier ones fail or not.
+    // All calls are carried out, even after failures.
     let failed: Vec<bool> = actions.iter().map(|action| action.failed).collect();
     assert_eq!(failed, [false, true, false]);
     let told: Vec<(Role, String)> = sent

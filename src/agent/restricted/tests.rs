@@ -1,4 +1,4 @@
-//! Read-only commands, which are allowed, and all others, which are not, in any spelling.
+//! Tests that read-only commands are allowed, and all others are not, however they are spelled.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -45,7 +45,7 @@ fn words(line: &str, root: &Path) -> Result<Vec<String>, String> {
     command(line, root, &[]).map(|command| command.words)
 }
 
-/// Returns the command that is run, as one line; of git, the part after its own options.
+/// Returns the command that is run, as one line; for git, only the part after the program's own options.
 fn run(root: &Path, command: &str) -> Result<String, String> {
     let words = words(command, root)?;
     let last = words
@@ -259,7 +259,7 @@ fn all_else_is_refused_and_what_is_wrong_is_named() {
         ("CAT x", "`CAT` is not allowed"),
         ("''", "`` is not allowed"),
         ("catx", "`catx` is not allowed"),
-        // What a shell would make more of.
+        // Syntax that a shell would interpret.
         ("git status; rm -rf .", "`;`"),
         ("git status;", "`;`"),
         ("ls && rm x", "`&`"),

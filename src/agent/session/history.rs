@@ -84,7 +84,7 @@ mod tests {
         messages.extend([HistoryMessage::note("a"), HistoryMessage::note("b")]);
         assert_eq!(update(&mut written, &messages, &redactor), 2);
         assert_eq!(update(&mut written, &messages, &redactor), 0);
-        // A change makes what follows new.
+        // After a change, all later messages are serialized again.
         messages[998].content.push('!');
         messages.pop();
         assert_eq!(update(&mut written, &messages, &redactor), 3);
@@ -92,7 +92,7 @@ mod tests {
         assert!(!json.contains("sekret") && json.contains("step 998\\n[REDACTED]-1!"));
         let read: Vec<WrittenMessage> = serde_json::from_str(&json).unwrap();
         assert_eq!(read.len(), 1001);
-        // What was only read may hold keys.
+        // Messages that were only read may contain keys.
         assert!(serde_json::to_string(&read).is_err());
     }
 }

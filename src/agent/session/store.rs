@@ -35,7 +35,7 @@ pub struct Session<F> {
     /// The content of the session file.
     pub file: F,
     hold: SessionLock,
-    /// `true` once the map lists it as the last session of its directory.
+    /// `true` once the directory map lists the session as the last one of its directory.
     is_noted: bool,
 }
 
@@ -96,7 +96,7 @@ pub struct SessionStore<'r, F> {
 }
 
 impl<'r, F: SessionForm> SessionStore<'r, F> {
-    /// Opens the store in `directory`, which is the home of `home`; makes nothing.
+    /// Opens the store in `directory`, the home of `home`, without creating anything.
     pub fn at(home: &'static AgentHome, directory: &Path, redactor: &'r Redactor) -> Self {
         Self {
             path: directory.join(SESSIONS),
@@ -106,7 +106,7 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
         }
     }
 
-    /// Makes the sessions folder if it is missing.
+    /// Creates the sessions folder if it is missing.
     ///
     /// # Errors
     /// When the folder cannot be created.

@@ -1,4 +1,4 @@
-//! Text between tags, which no content can close.
+//! Tests of text between tags that no content can close.
 
 use super::*;
 use proptest::prelude::*;
@@ -98,7 +98,7 @@ proptest! {
         let closing = format!("\n</{name}>");
         prop_assert!(whole.starts_with(&opening));
         prop_assert!(whole.ends_with(&closing));
-        // Nothing but the `<` of tags is changed.
+        // Only the `<` of tags is changed.
         let restored = defused(&content).replace("&lt;", "<");
         prop_assert_eq!(restored, content.replace("&lt;", "<"));
     }

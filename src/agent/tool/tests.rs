@@ -1,4 +1,4 @@
-//! Arguments checked against a tool's schema.
+//! Tests of arguments checked against a tool's schema.
 
 use super::*;
 

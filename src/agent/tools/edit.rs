@@ -25,7 +25,7 @@ pub static EDIT_FILE: ToolSpec = ToolSpec::new(
     Effect::Writes,
 );
 
-/// Its words for a passage.
+/// The tool's names for the parameters of a replacement.
 pub static STRINGS: PassageWords = PassageWords {
     find: "old_string",
     replace: "new_string",

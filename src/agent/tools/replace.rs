@@ -32,7 +32,7 @@ pub static FIND_AND_REPLACE_IN_FILE: ToolSpec = ToolSpec::new(
     Effect::Writes,
 );
 
-/// A tool's words for a passage.
+/// A tool's names for the parameters of a replacement.
 pub struct PassageWords {
     /// The parameter with the text to find.
     pub find: &'static str,
@@ -42,7 +42,7 @@ pub struct PassageWords {
     pub once: &'static str,
 }
 
-/// The words of `FIND_AND_REPLACE_IN_FILE`.
+/// The names used by `FIND_AND_REPLACE_IN_FILE`.
 pub static FIND: PassageWords = PassageWords {
     find: "find",
     replace: "replace",

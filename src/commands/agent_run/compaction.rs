@@ -1,4 +1,4 @@
-//! `/compact`: replaces a session's conversation by a summary, in a run of its own.
+//! `/compact`: replaces a session's conversation by a summary, in a separate run.
 
 use super::run::{AgentRun, AgentSetup};
 use crate::agent::Host as _;
@@ -12,7 +12,7 @@ use crate::run::recovery;
 
 /// Instructions for the summary.
 pub const SUMMARY: &str = include_str!("../../../prompts/chat_compact.txt");
-/// The answer where there is no conversation yet.
+/// The answer if there is no conversation yet.
 pub const NOTHING_TO_COMPACT: &str = "there is nothing to compact yet";
 
 /// Has the model replace the conversation by a summary that follows these instructions, with particular attention to

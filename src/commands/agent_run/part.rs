@@ -55,7 +55,7 @@ impl AgentRun<'_> {
         }))
     }
 
-    /// Builds the finished work in a step of its own, and judges the gate, if that is asked for.
+    /// Builds the finished work in a separate step, and judges the gate if requested.
     ///
     /// # Errors
     /// When the build fails or cannot run.
@@ -64,7 +64,7 @@ impl AgentRun<'_> {
         let Some(how) = self.setup.proof.filter(|_| is_wanted) else {
             return Ok(());
         };
-        // What the build makes is no part of the work.
+        // Files made by the build are not part of the work.
         let besides = self.besides()?;
         self.begin_own_step(Purpose::PROOF)?;
         match self.build(how)? {
@@ -75,7 +75,7 @@ impl AgentRun<'_> {
         }
     }
 
-    /// Returns what was changed since the run began, but not by its tools, and the files whose state before is not known.
+    /// Returns changes since the run began that its tools did not make, and the files whose earlier state is unknown.
     fn besides(&self) -> Result<(Vec<FileChange>, Vec<String>), Error> {
         let tree = self.worktree()?.tree.borrow();
         if let Some(besides) = tree.changed_besides()? {
@@ -95,7 +95,7 @@ impl AgentRun<'_> {
         Ok((new.collect(), unjudged))
     }
 
-    /// Reports what the change of the files has made of the gate.
+    /// Reports the effect of the changes on the gate.
     fn judge(
         &self,
         how: BuildOptions<'_>,
@@ -118,7 +118,7 @@ impl AgentRun<'_> {
         verdict::judge(self.context, how, &mut run, change, false)
     }
 
-    /// Reverts the files that the part has written, all or nothing, without those that were not text or not readable.
+    /// Reverts the files that the part has written, all or nothing, except those that were not readable text.
     ///
     /// # Errors
     /// When reverting fails, or the run may not change files.

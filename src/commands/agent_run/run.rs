@@ -70,16 +70,16 @@ pub struct AgentSetup<'s> {
     pub warnings: Vec<String>,
     /// Content of the project's `AGENTS.md`.
     pub conventions: Option<String>,
-    /// `true` to end the work when the user says no; otherwise the agent learns of it.
+    /// `true` to end the work when the user says no; otherwise, the agent is told.
     pub stops_at_no: bool,
-    /// Content that the agents may drop from the project's files, whose lock they hold; `None` if they may not change
+    /// The losses allowed in changes to the project's files, whose lock the agents hold; `None` if they may not change
     /// any.
     pub changes: Option<Allowances>,
     /// Settings of an orchestration.
     pub orchestration: Option<OrchestrationSettings>,
     /// The mode, for agents that have modes.
     pub mode: Option<Mode>,
-    /// The build that proves work that is done; in a talk, if it has changed files.
+    /// The build that proves finished work; in a conversation, only if files have changed.
     pub proof: Option<BuildOptions<'s>>,
 }
 
@@ -313,7 +313,7 @@ impl<'c> AgentRun<'c> {
         let proven = result.is_ok().then(|| self.prove()).transpose();
         let (result, unproven) = match proven {
             Ok(_) => (result, None),
-            // The answer is worth reading all the same.
+            // The answer is worth reading nevertheless.
             Err(error) => (Err(error), result.ok()),
         };
         let mut run = self.run.into_inner();
@@ -349,7 +349,7 @@ impl<'c> AgentRun<'c> {
         let text = prompt.to_string();
         let before = run.record.steps.len();
         let asked = run.ask(self.setup.models, &step, prompt, |_| ());
-        // No step exists for a call that was not made.
+        // There is no step for a call that was not made.
         let made = run.record.steps.get(before);
         let tokens = match (made.and_then(|made| made.usage), &asked) {
             (Some(used), _) => used.input_tokens.saturating_add(used.answered()),
@@ -519,7 +519,7 @@ impl AgentRun<'_> {
         Ok(answer)
     }
 
-    /// Returns what the user types at a prompt; `None` if there is nobody, or they type nothing.
+    /// Returns the text that the user types at a prompt; `None` if there is no user, or they type nothing.
     fn typed(&self, asked: &str, prompt: &str) -> Result<Option<String>, Error> {
         match &self.setup.answers {
             AnswerSource::Nowhere | AnswerSource::Permissions(_) => Ok(None),

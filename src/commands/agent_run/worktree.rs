@@ -54,7 +54,7 @@ impl<'c> Worktree<'c> {
         )
     }
 
-    /// Brings the changes of a successful run to the project, and drops those of another, if it works in a scratch tree.
+    /// In a scratch tree, brings the changes of a successful run to the project, and discards those of a failed one.
     pub fn settle<T>(&self, run: &mut Run<'_>, result: Result<T, Error>) -> Result<T, Error> {
         let mut tree = self.tree.borrow_mut();
         if !tree.is_apart() {

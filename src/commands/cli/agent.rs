@@ -73,7 +73,7 @@ pub struct AgentArgs {
 }
 
 impl AgentArgs {
-    /// The build that proves the work, if one is asked for.
+    /// The build that proves the work, if requested.
     pub fn proof(&self, timeout: Duration) -> Option<BuildOptions<'_>> {
         self.prove.then(|| self.sandbox.build(timeout))
     }

@@ -73,7 +73,7 @@ pub struct ChosenArgs {
 }
 
 impl ChosenArgs {
-    /// Returns the limit on what is sent: these files, and so many tokens.
+    /// Returns the limit on what is sent: these files, and this many tokens.
     pub fn limit(&self, tokens: Option<u64>) -> CodeLimit {
         CodeLimit {
             tokens,
@@ -127,7 +127,7 @@ pub(crate) fn as_message(
     Some((hint, wrong.contains(' ')))
 }
 
-// Flags for what is shown.
+// Flags for the output.
 #[derive(Debug, Clone, Args)]
 pub struct OutputArgs {
     /// Print only the result, warnings and errors

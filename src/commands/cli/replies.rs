@@ -54,7 +54,7 @@ pub enum Strategy {
     Search,
 }
 
-// Flags for what a reply may lose of the files that it replaces.
+// Flags for losses that a reply may cause in the files that it replaces.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Args)]
 pub struct LossArgs {
     /// Accept a comment in place of code, like "... rest unchanged"; implies --allow-shrink

@@ -37,7 +37,7 @@ pub(crate) fn parse_tokens(text: &str) -> Result<u64, String> {
 /// Converts flags from a file to names and words of a command line.
 ///
 /// # Errors
-/// Returns what is wrong with the first flag that cannot be converted.
+/// Describes the first flag that cannot be converted.
 pub(crate) fn flag_words(flags: Map<String, Value>) -> Result<Vec<(String, OsString)>, String> {
     let is_part = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     let mut words = Vec::new();

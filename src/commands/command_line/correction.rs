@@ -1,4 +1,4 @@
-//! The mistakes in a command line, in words: clap's own, the name that was meant, and the way out. Pure.
+//! Explanations of mistakes in a command line: clap's own, the name that was meant, and a hint. Pure.
 
 use std::ffi::OsString;
 
@@ -25,7 +25,7 @@ pub struct CliMessage {
 }
 
 impl CliMessage {
-    /// The error in one line, without a hint; empty if it is none.
+    /// The error in one line, without a hint; empty if the message is not an error.
     pub(crate) fn reason(&self) -> String {
         let error = self
             .error
@@ -83,7 +83,7 @@ pub(super) fn message(
     };
     let rendered = without_tips(&rendered, meant);
     let text = format!("{rendered}hint: {hint}\n");
-    // The usage stands behind a blank line.
+    // The usage follows a blank line.
     let said = rendered.split("\n\n").next().unwrap_or_default();
     let message = said.trim_start_matches("error: ").trim_end().to_owned();
     CliMessage {
@@ -115,7 +115,7 @@ fn without_tips(rendered: &str, meant: Option<&str>) -> String {
 
 /// Returns the innermost command given.
 fn innermost<'w>(whole: &'w clap::Command, arguments: &[OsString]) -> &'w clap::Command {
-    // Behind `help` stand the commands of the one that it belongs to.
+    // After `help` come the commands of the one that it belongs to.
     let is_named = |command: &&clap::Command| {
         let name = command.get_name();
         name != "help" && arguments.iter().any(|argument| argument == name)
@@ -156,13 +156,13 @@ fn allowed<'e>(error: &'e clap::Error, command: &clap::Command) -> Option<(&'e s
     let (flags, commands): (Vec<_>, Vec<_>) = (flags.collect(), commands.collect());
     let is_flag = wrong.starts_with('-') || commands.is_empty();
     let names = if is_flag { flags } else { commands };
-    // A flag that there is stands in the wrong place.
+    // The flag exists, but is in the wrong place.
     let is_known = |name: &String| wrong.split('=').next() == Some(name);
     (!names.iter().any(is_known)).then_some((wrong, names))
 }
 
-/// Returns the name that a mistyped one stands for: the only one that begins so, or the most similar, if it is similar
-/// enough. Letters count, and swapped ones as one mistake, whereas [`crate::agent::schema::nearest`] expects other words.
+/// Returns the name that a mistyped one stands for: the only one that begins with it, or the most similar, if similar
+/// enough. Swapped letters count as one mistake, whereas [`crate::agent::schema::nearest`] expects other words.
 fn nearest<'n>(wrong: &str, names: &'n [String]) -> Option<&'n str> {
     let mut begun = names.iter().filter(|name| name.starts_with(wrong));
     if let (Some(only), None) = (begun.next(), begun.next()) {

@@ -1,4 +1,4 @@
-//! Command lines, and errors in them.
+//! Tests of command lines, and of the errors in them.
 
 use super::*;
 use crate::commands::log::LogArgs;

@@ -32,7 +32,7 @@ pub struct Asking<'c> {
 }
 
 impl Asking<'_> {
-    /// Logs what the model has seen at first, where only a part of the code is sent.
+    /// Logs what the first query shows the model, if only a part of the code is sent.
     pub fn log_shown(&self, run: &Run<'_>) -> Result<(), Error> {
         let code = self.code.as_ref();
         code.map_or(Ok(()), |code| Ok(run.log.json(SHOWN, &code.first)?))
@@ -71,7 +71,7 @@ impl Asking<'_> {
                     None => sent(path),
                 };
                 let parsed = edit::read(&reply.text, format, &sent);
-                // What is on the disk already cannot be located in it once more.
+                // Edits that are already on the disk cannot be located in it again.
                 if is_applied && format == ReplyFormat::Edits {
                     return (parsed.prose, Ok(Some(VerifiedEdits::default())));
                 }
@@ -89,7 +89,7 @@ impl Asking<'_> {
             };
             self.context.reporter.event(&Event::Prose(prose));
             let rejection = match verified {
-                // What is on the disk already is no edit any more.
+                // Edits that are already on the disk change nothing any more.
                 Ok(Some(edits)) if is_applied || !needs_edits || !edits.edits().is_empty() => {
                     return Ok(edits);
                 }

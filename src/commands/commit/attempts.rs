@@ -1,4 +1,4 @@
-//! Several attempts at a commit: asks side by side, builds each reply in a scratch tree of its own, and takes one.
+//! Several attempts at a commit: asks in parallel, builds each reply in a separate scratch tree, and takes one.
 //!
 //! Changes the project once: by the attempt that is taken, as one transaction. No call waits for a build, and no more
 //! builds run at once than there are cores less one.
@@ -57,7 +57,7 @@ const MOST: usize = 8;
 
 /// The attempts at a commit.
 pub struct Attempts<'c> {
-    /// The context, whose interrupt is the commit's own.
+    /// The context, with an interrupt of the commit's own.
     pub context: &'c Context<'c>,
     /// The flags.
     pub cli: &'c Cli,
@@ -83,7 +83,7 @@ struct Made {
     built: Result<Built, Error>,
 }
 
-/// The judgement that the run's end would pass on an attempt.
+/// The verdict that the end of the run would reach on an attempt.
 #[derive(Default)]
 struct Verdict {
     /// The verdict on the gate, if it was judged.
@@ -99,11 +99,11 @@ enum Told {
 }
 
 impl Attempts<'_> {
-    /// Makes all attempts, and applies one: the best of those that pass; if none does, the best for the search, whose
-    /// build's output is returned for a repair. From then on, the models are that attempt's.
+    /// Makes all attempts, and applies one: the best of those that pass or, if none does, the best for the search, and
+    /// returns its build's output for a repair. From then on, the models are that attempt's.
     ///
     /// # Errors
-    /// When no attempt comes to a build, a signal arrives, or the attempt cannot be applied.
+    /// When no attempt is built, a signal arrives, or the attempt cannot be applied.
     pub fn make(
         &self,
         work: &mut Work<'_>,
@@ -163,7 +163,7 @@ impl Attempts<'_> {
         let built = made.built?;
         let taken = take(run, &mut work.tree, (&made.step, &built));
         if taken.is_err() {
-            // Nothing is there that a search could go back to.
+            // There is nothing that a search could go back to.
             search.forget();
             run.record.choice.iter_mut().for_each(ChoiceRecord::forget);
         }
@@ -171,12 +171,12 @@ impl Attempts<'_> {
         work.replacements.remember(&built.edits);
         let Verdict { gate, fault } = verdicts.remove(&at).unwrap_or_default();
         run.record.gate = gate;
-        // The run's end tells other faults.
+        // The end of the run reports other faults.
         let fault = fault.filter(|_| run.record.gate.is_some());
         fault.map_or(Ok(output), Err)
     }
 
-    /// Judges an attempt that has passed by what may make the run's end fail.
+    /// Judges an attempt that has passed by the checks that may make the run's end fail.
     fn verdict(&self, run: &mut Run<'_>, (made, pin): (&Made, &Pin), query: &str) -> Verdict {
         let (Ok(built), gate) = (&made.built, &self.cli.gate) else {
             return Verdict::default();
@@ -203,8 +203,8 @@ impl Attempts<'_> {
         verdict
     }
 
-    /// Makes all attempts, each on a thread of its own. Others of the first one's model are sent once its answer begins, so
-    /// that they read what it has cached.
+    /// Makes all attempts, each on a separate thread. Further attempts with the first one's model are sent once its
+    /// answer begins, so that they can use the cached prompt.
     fn side_by_side(
         &self,
         run: &mut Run<'_>,
@@ -249,7 +249,7 @@ impl Attempts<'_> {
                         drop(maker.begun.take());
                     }
                     let made = maker.make(usize::from(number) - 1, models, &teller);
-                    // Nobody hears it if another thread could not be started.
+                    // If another thread could not be started, nobody receives this.
                     let _ = teller.told.send(Told::Made(Box::new(made)));
                 };
                 let started = thread::Builder::new().spawn_scoped(scope, make);
@@ -273,7 +273,7 @@ impl Attempts<'_> {
             }
             Ok(())
         })?;
-        // What has ended the others is over; a signal is not.
+        // The interrupt that ended the other attempts is cleared; a signal is not.
         let _ = self.context.interrupt.take();
         made.sort_by_key(|made| made.nth);
         for made in &mut made {
@@ -302,7 +302,7 @@ impl Attempts<'_> {
     }
 }
 
-/// Applies what an attempt's build has left of its reply's files.
+/// Applies the reply's files as an attempt's build has left them.
 fn take(
     run: &mut Run<'_>,
     tree: &mut RunTree<'_>,
@@ -321,7 +321,7 @@ fn take(
     let files = built.changes.iter().map(|change| {
         let after = change.after.as_ref();
         let text = after.map(|after| String::from_utf8(after.content.clone()));
-        // What is no text is the build's alone.
+        // If the build has left anything but text, the reply's content is used.
         let text = text.and_then(|text| text.ok().or_else(|| replied(&change.path)));
         (
             change.path.clone(),
@@ -333,7 +333,7 @@ fn take(
 }
 
 impl Made {
-    /// The state that a search begins from, if its build has failed.
+    /// The state that a search begins from, if the attempt's build has failed.
     fn failed(&self) -> Option<(usize, State)> {
         let built = self.built.as_ref().ok()?;
         let files = files_of(&built.edits);
@@ -349,7 +349,7 @@ impl Made {
         Some((self.nth, state))
     }
 
-    /// Notes, if it was interrupted, that another one has passed.
+    /// If the attempt was interrupted, records that another one has passed.
     fn note_ended(&mut self) {
         let ended = self.built.as_ref().err();
         if ended.is_some_and(|error| matches!(error.exit(), Exit::Interrupted(_))) {
@@ -369,7 +369,7 @@ struct Maker<'m> {
     purse: Purse,
     /// Taken until the first answer begins.
     begun: Turns,
-    /// One for each build that may run at once.
+    /// One turn for each build that may run at once.
     builds: Turns,
     /// The time at which all calls end.
     deadline: Duration,
@@ -386,7 +386,7 @@ impl Maker<'_> {
         let asked = self.ask(&context, &mut run, models, &mut step);
         models.end_by(None);
         let built = asked.and_then(|edits| self.build(&context, &mut run, &step, edits));
-        // The record of the whole run has the step, too.
+        // The record of the whole run contains the step, too.
         let _ = run.log_step();
         let done = built.as_ref().ok();
         let record = AttemptRecord {
@@ -486,7 +486,7 @@ fn lay(scratch: &Scratch, path: &str, content: Option<&str>) -> io::Result<()> {
     }
 }
 
-/// The number of lines that a change adds and removes; of a very large file, that of all its lines.
+/// The number of lines that a change adds and removes; for a very large file, the number of all its lines.
 fn lines(change: &FileChange) -> u64 {
     let sides = [change.before(), change.after()];
     if sides.iter().any(|side| side.len() > MAX_BYTES) {
@@ -497,11 +497,11 @@ fn lines(change: &FileChange) -> u64 {
     stat.added() + stat.removed()
 }
 
-/// Tells the main thread what happens on an attempt's.
+/// Forwards an attempt's events to the main thread.
 struct Teller<'t> {
     step: StepId,
     told: Sender<Told>,
-    /// The turn to be asked, until the answer begins.
+    /// The turn to send a request, held until the answer begins.
     turn: Mutex<Option<Turn<'t>>>,
 }
 
@@ -515,16 +515,16 @@ impl Reporter for Teller<'_> {
             .send(Told::Event(self.step.clone(), event.clone()));
     }
 
-    /// The first answer's pieces tell that it begins.
+    /// The first attempt needs the pieces of its answer, which show when it begins.
     fn is_live(&self) -> bool {
         self.step == StepId::INITIAL
     }
 }
 
-/// Returns the model of the first attempt, and those of the others; `None` is the first one's.
+/// Returns the model of the first attempt, and those of the others; `None` stands for the first one's.
 ///
 /// # Errors
-/// When flags do not go together.
+/// When flags conflict.
 pub fn models(cli: &Cli) -> Result<(Option<String>, Vec<Option<String>>), CommandError> {
     let mut names = cli.model.iter().flat_map(|names| names.split(','));
     let first = names.next().map(str::to_owned);

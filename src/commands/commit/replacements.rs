@@ -1,4 +1,4 @@
-//! The project's files as the replies of a run have made them, for its repairs and its summary.
+//! The project's files after the replies of a run, for its repairs and its summary.
 //!
 //! Reads files that the run has changed, and their saved states.
 
@@ -13,7 +13,7 @@ use crate::sys::files::{self, Links, MIB};
 /// Maximum size, in bytes, of a file whose state before the run is read for a repair.
 const LARGEST: u64 = 64 * MIB;
 
-/// A commit's run, the project's files, and what its replies have made of them.
+/// A commit's run, the project's files, and the effect of its replies on them.
 pub struct Work<'c> {
     pub run: Run<'c>,
     pub tree: RunTree<'c>,
@@ -31,7 +31,7 @@ fn present(tree: &RunTree<'_>, path: &str) -> Option<String> {
 pub struct Replacements {
     /// The latest state of every file that a reply changed.
     pub files: Files,
-    /// True if a reply gave a file the content that it had.
+    /// True if a reply left a file's content unchanged.
     pub has_same: bool,
 }
 
@@ -53,7 +53,7 @@ impl Replacements {
         }
     }
 
-    /// Returns the files as they are now.
+    /// Returns the files in their current state.
     pub fn present(&self, tree: &RunTree<'_>) -> Vec<PresentFile> {
         let files = self.files.keys().map(|path| {
             let before = tree.kept(path).and_then(|(kept, _)| {
@@ -65,7 +65,7 @@ impl Replacements {
         files.collect()
     }
 
-    /// Returns the files as they were written.
+    /// Returns the files as the replies have written them.
     pub fn written(&self) -> Vec<PresentFile> {
         let files = self
             .files

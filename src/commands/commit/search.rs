@@ -1,7 +1,7 @@
 //! `--strategy search`: goes back to the best state that a commit has seen, or to the beginning.
 //!
-//! Changes the project's files as replies do, by the run's own tree: what it has changed is put back, then the files of
-//! a state are applied, each as one transaction.
+//! Changes the project's files through the run's own tree, as replies do: the run's changes are reverted, then the
+//! files of a state are applied, each in one transaction.
 
 use super::replacements::Work;
 use crate::edit::{EditKind, VerifiedEdits};
@@ -31,7 +31,7 @@ impl<'c> CommitSearch<'c> {
         }
     }
 
-    /// Adds the state that a reply has led to, whose build has failed with this status and output.
+    /// Adds the state produced by a reply whose build has failed with this status and output.
     pub fn add(
         &mut self,
         work: &mut Work<'_>,
@@ -52,8 +52,8 @@ impl<'c> CommitSearch<'c> {
         run.record.search = self.search.record(None);
     }
 
-    /// Adds the states of attempts that were made side by side, by their indices. Returns the index of the best one, which
-    /// is repaired, why it is the best, and the output of its build.
+    /// Adds the states of parallel attempts, by their indices. Returns the index of the best one, which is repaired,
+    /// the reason why it is the best, and the output of its build.
     pub fn begin(
         &mut self,
         run: &mut Run<'_>,
@@ -72,10 +72,10 @@ impl<'c> CommitSearch<'c> {
     }
 
     /// Puts the files in the state that the next attempt begins from. Returns the output of its build for a repair;
-    /// `None` for an attempt that begins afresh.
+    /// `None` for an attempt that starts over.
     ///
     /// # Errors
-    /// When the files cannot be changed, or somebody else has changed them.
+    /// When the files cannot be changed, or others have changed them.
     pub fn go_on(&self, work: &mut Work<'_>) -> Result<Option<String>, Error> {
         let Search { states, from, .. } = &self.search;
         let state = from.map(|at| &states[at]);
@@ -92,12 +92,12 @@ impl<'c> CommitSearch<'c> {
         Ok(state.map(|state| state.output.clone()))
     }
 
-    /// A description of the earlier attempts, for one that begins afresh.
+    /// A description of the earlier attempts, for one that starts over.
     pub fn tried(&self) -> String {
         self.search.tried()
     }
 
-    /// The step of the best state, and how its build ended.
+    /// The step of the best state, and the outcome of its build.
     pub fn best(&self) -> Option<(&StepId, BuildStatus)> {
         let best = &self.search.states[self.search.best()?];
         Some((&best.step, best.status))
@@ -123,7 +123,7 @@ impl<'c> CommitSearch<'c> {
         work.run.record.search = Some(record);
     }
 
-    /// Puts back what the run has changed, and applies these files.
+    /// Reverts the run's changes, and applies these files.
     fn go_to(&self, work: &mut Work<'_>, files: Files) -> Result<(), Error> {
         let Work { run, tree, .. } = &mut *work;
         tree.restart(run, self.begun.clone())?;
@@ -131,7 +131,7 @@ impl<'c> CommitSearch<'c> {
             let kind =
                 |text: &Option<String>| text.clone().map_or(EditKind::Remove, EditKind::Write);
             let edits = files.iter().map(|(path, text)| (path.clone(), kind(text)));
-            // All of it has been verified before, but on the files as they were then.
+            // All of these files were verified before, but against the earlier state of the disk.
             let edits = tree.verified(edits.collect())?;
             tree.put(run, &edits)?;
         }

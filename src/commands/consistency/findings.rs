@@ -1,7 +1,7 @@
-//! The findings of a report as data: a second call names them, and the places that they claim are verified.
+//! The findings of a report as data: a second call lists them, and the locations that they claim are verified.
 //!
-//! Guarantees that a finding has a place only if its file is in the code base that was sent and has the line that it
-//! quotes.
+//! Guarantees that a finding has a location only if its file is in the code base that was sent and contains the line
+//! that it quotes.
 
 use std::path::Path;
 
@@ -29,7 +29,7 @@ const LONGEST: usize = 4_000;
 /// The number of times that the query is repeated after a reply that cannot be read.
 const REASKS: u16 = 1;
 
-/// A finding as the model claims it; what it leaves out is empty or 0.
+/// A finding as claimed by the model; fields left out are empty or 0.
 #[derive(Deserialize)]
 struct Claim {
     file: String,
@@ -102,8 +102,8 @@ fn form() -> Value {
                 "severity": {"type": "string", "enum": levels}, "title": text, "message": text}}}}})
 }
 
-/// Returns the files that the report names, by their paths or else their names, and the specification, as far as there
-/// is room for them.
+/// Returns the files that the report names, by their paths or else their names, and the specification, as far as they
+/// fit.
 fn named(report: &str, files: &[RollupFile<'_>], room: u64) -> String {
     let is_named = |file: &&RollupFile<'_>| {
         let name = Path::new(file.path)
@@ -150,7 +150,7 @@ impl Claim {
         }
     }
 
-    /// Returns the line that it quotes, if that is known; `None` if its file is not there, or has no such line.
+    /// Returns the line that it quotes, if it is unique; `None` if the file or the line does not exist.
     #[expect(
         clippy::option_option,
         reason = "whether there is a place, and whether the place has a line"

@@ -1,4 +1,4 @@
-//! Earlier reports: the one to go on with, and the last one, which may still hold. Reads their folders.
+//! Earlier reports: the one to resume, and the last one, which may still apply. Reads their folders.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -22,7 +22,7 @@ use crate::sys::numbers::counted;
 /// The name of the workflow in records.
 const WORKFLOW: &str = "consistency";
 
-/// An earlier run to go on with.
+/// An earlier run to resume.
 pub struct ResumedReport {
     /// Its folder, relative to the root.
     pub folder: String,
@@ -58,8 +58,8 @@ impl ResumedReport {
         Ok(Self { folder, run, steps })
     }
 
-    /// Returns the inputs that it sent in place of these: all of them or, by parts, the query. The code base is then
-    /// rolled up anew, unless it was read from a file, whose text this is.
+    /// Returns the inputs that it sent in place of these: all of them or, for a report by parts, the query. The code
+    /// base is then rolled up again, unless it was read from a file, which has this text.
     pub fn inputs(&self, given: &InputOptions, file: &str) -> InputOptions {
         let first = self.steps.first().map(|past| &past.step);
         let by_parts = first.is_some_and(|step| step.purpose == Purpose::PART);
@@ -83,7 +83,7 @@ impl ResumedReport {
     /// Returns its replies, which need no calls.
     ///
     /// # Errors
-    /// When it sent something else than would be sent now.
+    /// When its inputs differ from the current ones.
     pub fn replies<'c>(
         &self,
         context: &Context<'c>,
@@ -107,7 +107,7 @@ impl ResumedReport {
     }
 }
 
-/// Returns the last report, and its record, if it was made from what would be sent now, by the same model.
+/// Returns the last report and its record, if it was made from the current inputs by the same model.
 ///
 /// # Errors
 /// When the runs cannot be listed.
@@ -134,8 +134,8 @@ pub fn unchanged(
     }))
 }
 
-/// Returns whether a run has sent the queries that would be sent now, as far as it got; `None` if it sent none. What
-/// follows them depends on nothing else.
+/// Returns whether a run has sent the same queries as would be sent now, as far as it got; `None` if it sent none.
+/// Later queries depend on nothing else.
 fn is_as_sent(context: &Context<'_>, ready: &Ready<'_>, run: &PastRun) -> Option<bool> {
     let order = ready.models.first.spec.prompt_order;
     let queries: Vec<(StepId, Prompt<'_>)> = match &ready.parts {

@@ -1,4 +1,4 @@
-//! Every error's message, exit and hint, held against a list of them as text.
+//! Compares every error's message, exit and hint with a golden list.
 
 use std::fmt::Write as _;
 use std::io;
@@ -68,10 +68,10 @@ use crate::ui::editor::EditorProblem;
 use crate::ui::input::InputError;
 use crate::ui::tui::attachment::ImageProblem;
 
-/// The list, as it must stay.
+/// The list, which must not change.
 const GOLDEN: &str = include_str!("golden.txt");
 
-/// Errors with their texts, one after the other.
+/// Errors with their texts, in order.
 #[derive(Default)]
 struct Told(String);
 
@@ -80,7 +80,7 @@ impl Told {
         let _ = writeln!(self.0, "## {title}\n");
     }
 
-    /// An error that ends a command.
+    /// Adds an error that ends a command.
     fn error(&mut self, error: impl Into<Error>) {
         let error: Error = error.into();
         let exit = error.exit();
@@ -114,7 +114,7 @@ impl Told {
     }
 }
 
-/// An error's reason for programs; it must be one of the closed list, as the schema has it.
+/// Formats an error's reason for programs, which must be in the closed list of the schema.
 fn reason(error: &Error) -> String {
     let problems = error.related().into_iter().flatten();
     let codes = problems.map(miette::Diagnostic::code).chain([error.code()]);
@@ -1173,7 +1173,7 @@ fn readiness_of_agents(told: &mut Told) {
     told.problem(TrustProblem::Unwritable(path_error("write")));
 }
 
-/// The list of a run of this test that failed is in `target/golden.txt`.
+/// If this test fails, its list is in `target/golden.txt`.
 #[test]
 fn every_error_is_told_as_before() {
     let mut told = Told::default();

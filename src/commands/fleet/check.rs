@@ -1,4 +1,4 @@
-//! The check of a manifest: whether its tasks could begin, and what they would cost.
+//! The check of a manifest: the readiness of its tasks, and their cost.
 //!
 //! Makes clones in a temporary directory and starts a dry run in each. Nothing is sent to a model, and no result is
 //! written.
@@ -104,7 +104,7 @@ pub fn check(
                 };
                 dry_run(context, &repositories, (task, &query), (&origin, &clone))
             });
-            // It is in a temporary directory.
+            // The clone is in a temporary directory.
             let _ = fs::remove_dir_all(&clone);
             checked.map_err(|error| error.to_string())
         });
@@ -142,8 +142,8 @@ pub fn check(
     })
 }
 
-/// Starts a dry run in a clone of the task. An agent's task has none: it is cloned, and its models are found, with their
-/// keys and prices.
+/// Starts a dry run in a clone of the task. Agents have no dry run: their repositories are cloned, and their models are
+/// found, with keys and prices.
 fn dry_run(
     context: &Context<'_>,
     repositories: &Repositories,
@@ -190,7 +190,7 @@ fn dry_run(
     })
 }
 
-/// Finds the models that an agent's task asks, as its start does. What Ollama would have to load is not looked for.
+/// Finds the models of an agent's task as its start does, without checking which ones Ollama would have to pull.
 fn find_models(context: &Context<'_>, task: &Task) -> Result<(), Error> {
     let choice = &ModelChoice {
         max_cost: task.max_cost,

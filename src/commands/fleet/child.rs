@@ -27,7 +27,7 @@ use crate::sys::error::Error;
 use crate::sys::files::{self, Links, PathError, open_directory_in};
 use crate::sys::interrupt::Interrupt;
 
-/// The environment variable with a task's own key, and the vendor's in whose place it is put.
+/// The environment variable with a task's own key, and the vendor's variable that it replaces.
 type KeyVariable = (&'static str, String);
 
 /// A process of this program.
@@ -54,17 +54,17 @@ impl Child {
         Ok(Self { interrupt, command })
     }
 
-    /// Keeps the variables with keys of these tasks from the process, and so from its builds.
+    /// Withholds the variables with the keys of these tasks from the process, and so from its builds.
     pub fn without_keys(mut self, tasks: &[Task]) -> Self {
         let keys = tasks.iter().filter_map(|task| task.env_key.as_deref());
-        // A task without an `env_key` takes its key from one of the vendors' variables, which no build gets.
+        // A task without an `env_key` takes its key from one of the vendors' variables, which builds never get.
         for key in keys.filter(|key| !keys::key_variables().any(|vendors| vendors == *key)) {
             self.command.env_remove(key);
         }
         self
     }
 
-    /// Runs a task in its clone, with its query and key; its output is appended to files beside the clone.
+    /// Runs a task in its clone, with its query and key; its output is appended to files next to the clone.
     ///
     /// # Errors
     /// When it cannot be started, or a signal has arrived.
@@ -94,8 +94,8 @@ impl Child {
         self.wait()
     }
 
-    /// Runs the process, and returns how it ended. A signal is passed on to it; that it has ended by it, its status
-    /// says.
+    /// Runs the process, and returns its exit status. A signal is passed on to it; the status shows whether the signal
+    /// ended it.
     ///
     /// # Errors
     /// When it cannot be started.
@@ -113,7 +113,7 @@ impl Child {
     }
 }
 
-/// Writes what a run needs into the clone: its query, and the models and keys of the directory in which the fleet was
+/// Writes a run's inputs into the clone: its query, and the models and keys of the directory in which the fleet was
 /// started.
 ///
 /// # Errors
@@ -156,13 +156,13 @@ pub fn write_inputs(
     Ok(())
 }
 
-/// Removes the keys from the clone, unless a build has put something else in place of their directory.
+/// Removes the keys from the clone, unless a build has replaced their directory with something else.
 pub fn remove_keys(context: &Context<'_>, clone: &Path) {
     let Ok(config) = open_directory_in(CWD, &clone.join(CONFIG)) else {
         return;
     };
     for file in context.key_files() {
-        // Most are not there.
+        // Most of these files do not exist.
         let _ = unlinkat(&config, file, AtFlags::empty());
     }
 }
@@ -186,7 +186,7 @@ fn spec<'c>(context: &'c Context<'_>, task: &Task) -> Option<&'c ModelSpec> {
 /// Returns the variable for the task's own key, with the key; `None` if the task names none.
 ///
 /// # Errors
-/// When there is no such key, or no such model, or the model takes no key from a variable.
+/// When the key or the model does not exist, or the model takes no key from a variable.
 pub fn own_key(context: &Context<'_>, task: &Task) -> Result<Option<KeyVariable>, FleetError> {
     let Some(variable) = &task.env_key else {
         return Ok(None);

@@ -1,8 +1,8 @@
-//! Clones for tasks, and what a task leaves in its own.
+//! Clones for tasks, and the results that a task leaves in its own.
 //!
-//! Starts git, which runs nothing that a repository configures: a clone has a configuration of its own, without hooks
-//! and filters. A repository on this machine shares its objects; of another one, a single commit is fetched. The
-//! user's own configuration, with their credentials, is read only to fetch.
+//! Runs git such that it starts nothing that a repository configures: a clone has its own configuration, without hooks
+//! and filters. For a repository on this machine, the clone shares its objects; from any other, a single commit is
+//! fetched. The user's own configuration, with their credentials, is read only for fetching.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -23,19 +23,19 @@ use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
 use crate::sys::git::Git;
 use crate::sys::interrupt::Interrupt;
 
-/// File with the place of the objects that a repository shares.
+/// File with the location of the objects that a repository shares.
 const ALTERNATES: &str = "objects/info/alternates";
 /// The names that git ignores in a clone, besides those that the repository ignores.
 const IGNORED: &str = "/agent-config\n/logs\n";
-/// Attributes that hide nothing: no text is taken for binary.
+/// Attributes that hide nothing: no text is treated as binary.
 const SHOWN: &str = "* !diff\n";
-/// The commits of a task.
+/// The arguments of git that commit a task's change.
 const IDENTITY: &str = "-c user.name=code-commit -c user.email=code-commit@localhost \
     -c core.logAllRefUpdates=false -c gc.auto=0 -c maintenance.auto=false commit --quiet --no-verify --no-gpg-sign --cleanup=verbatim -m";
 const DIFF: &str = "diff --cached --binary --full-index --no-ext-diff --no-textconv --no-renames";
-/// With a file for each branch, whatever later versions prefer.
+/// Creates a repository with a file for each branch, whatever later versions prefer.
 const INIT: &str = "-c init.defaultRefFormat=files init --quiet --template=";
-/// Without a log of refs, which nobody reads.
+/// Checks out files without keeping a log of refs, which nobody reads.
 const CHECKOUT: &str = "-c core.logAllRefUpdates=false reset --quiet --hard";
 const FETCH: &str =
     "fetch --quiet --no-tags --no-write-fetch-head --no-recurse-submodules --depth=1 --";
@@ -60,7 +60,7 @@ pub struct Origin<'o> {
     pub commit: &'o str,
     /// The branch that is made there.
     pub branch: &'o str,
-    /// The script that is laid in as `build.sh`, unless the repository has one.
+    /// The script to add as `build.sh`, unless the repository has one.
     pub build: Option<&'o str>,
 }
 
@@ -125,7 +125,7 @@ impl Repositories {
         let (repository, commit) = (origin.repository, origin.commit);
         let fails = fails(repository, "clone");
         self.init(&fails, origin, directory)?;
-        // A sandbox protects it only if it is there.
+        // A sandbox protects the directory only if it exists.
         let hooks = directory.join(".git/hooks");
         fs::create_dir_all(&hooks).map_err(PathError::of("make", hooks))?;
         if is_url(repository) {
@@ -149,13 +149,13 @@ impl Repositories {
             init.push("--object-format=sha256");
         }
         self.git(fails, directory, &init)?;
-        // What the repository tracks is not ignored.
+        // Files that the repository tracks are not ignored.
         let build = origin.build.map_or("", |_| "/build.sh\n");
         let exclude = directory.join(".git/info/exclude");
         write(&exclude, 0o666, format!("{IGNORED}{build}").as_bytes())
     }
 
-    /// Takes back what has changed in a clone since the commit that it began with, but for what git ignores.
+    /// Reverts all changes in a clone since its first commit, except to files that git ignores.
     ///
     /// # Errors
     /// When git fails, or may not be run in it.
@@ -179,9 +179,9 @@ impl Repositories {
         list.map_or(Ok(()), |list| write(&git.join("shallow"), 0o666, &list))
     }
 
-    /// Copies the repository of a clone that is new, and will be `clone`, to `own`, out of reach of a sandboxed build. By
-    /// its index, git finds what has changed since without reading the rest: the index has the time of each file's last
-    /// change (ctime), which programs cannot set.
+    /// Copies the repository of a new clone, which will be `clone`, to `own`, out of reach of a sandboxed build. Its
+    /// index lets git find later changes without reading unchanged files: it has the time of each file's last change
+    /// (ctime), which programs cannot set.
     ///
     /// # Errors
     /// When it cannot be copied.
@@ -202,7 +202,7 @@ impl Repositories {
         write(&branch, 0o666, format!("{}\n", origin.commit).as_bytes())
     }
 
-    /// Lets a repository beside a clone use its objects, and show all of its files.
+    /// Makes a repository next to a clone use its objects, and show all of its files.
     fn hide_nothing(&self, origin: &Origin<'_>, clone: &Path, own: &Path) -> Result<(), Error> {
         let dot_git = own.join(DOT_GIT);
         if is_url(origin.repository) {
@@ -216,9 +216,9 @@ impl Repositories {
         write(&dot_git.join("info/attributes"), 0o666, SHOWN.as_bytes())
     }
 
-    /// Commits what differs from the commit that the clone began with; writes it as a `patch`, which may be empty, and
-    /// the branch as a `bundle`. A repository at `own` takes the place of the clone's, in which a build may have hidden
-    /// files: the one that was set `apart`, or a new one where an earlier try has used that.
+    /// Commits the changes since the clone's first commit; writes them as a `patch`, which may be empty, and the branch
+    /// as a `bundle`. Uses a repository at `own` instead of the clone's, in which a build may have hidden files: the
+    /// one that was set `apart`, or a new one if an earlier try has used that.
     ///
     /// # Errors
     /// When git fails.
@@ -252,7 +252,7 @@ impl Repositories {
             git("reset --quiet", &[commit, "--"])?;
         }
         git("add --all", &[])?;
-        // Even where the repository tracks them.
+        // This applies even if the repository tracks them.
         git("reset --quiet", &[commit, "--", CONFIG, LOGS])?;
         let found = own.join("change.patch");
         let output = format!("--output={}", found.display());
@@ -276,7 +276,7 @@ impl Repositories {
         found.map_err(fails)
     }
 
-    /// Runs git by the program's own settings, and returns its output.
+    /// Runs git with the program's own settings, and returns its output.
     fn git(&self, fails: Fails<'_>, directory: &Path, words: &[&str]) -> Result<Vec<u8>, Error> {
         self.output(fails, self.git.command(directory, words))
     }
@@ -290,10 +290,10 @@ impl Repositories {
     }
 }
 
-/// Makes an error of the reason that git gives.
+/// Creates an error from git's message.
 type Fails<'f> = &'f dyn Fn(String) -> FleetError;
 
-/// Runs a command of git; returns its output, or the last of its errors, behind which it may give advice.
+/// Runs a git command; returns its output, or the last of its errors, which advice may follow.
 ///
 /// # Errors
 /// When it fails, or has run for too long.
@@ -313,8 +313,8 @@ pub fn ended(command: Command, interrupt: &Interrupt) -> Result<Vec<u8>, String>
     Err(lines().find_map(reason).unwrap_or_else(last))
 }
 
-/// Returns whether a command has succeeded, its output and its errors. Files take them: a process that it leaves behind
-/// may keep them open.
+/// Returns whether a command has succeeded, its output and its errors. They are written to files, since a process that
+/// it leaves behind may keep pipes open.
 fn outputs(mut command: Command, interrupt: &Interrupt) -> io::Result<(bool, Vec<u8>, Vec<u8>)> {
     let (output, errors) = (nameless()?, nameless()?);
     command.stdin(Stdio::null());
@@ -325,7 +325,7 @@ fn outputs(mut command: Command, interrupt: &Interrupt) -> io::Result<(bool, Vec
     Ok((status.success(), content(output)?, content(errors)?))
 }
 
-/// Makes a file without a name for a command's words, which are few: in memory, if there are such files.
+/// Makes an unnamed file for a command's output, which is short: in memory, if the system supports that.
 fn nameless() -> io::Result<File> {
     #[cfg(target_os = "linux")]
     let file = memfd_create("git", MemfdFlags::CLOEXEC)?.into();
@@ -341,7 +341,7 @@ fn content(mut file: File) -> io::Result<Vec<u8>> {
     Ok(content)
 }
 
-/// Lays a script into a clone as `build.sh`, unless the clone has one.
+/// Writes a script into a clone as `build.sh`, unless the clone has one.
 fn lay_build(clone: &Path, script: &str) -> Result<(), Error> {
     let path = clone.join("build.sh");
     if path.symlink_metadata().is_ok() {
@@ -350,8 +350,8 @@ fn lay_build(clone: &Path, script: &str) -> Result<(), Error> {
     write(&path, 0o755, script.as_bytes())
 }
 
-/// Checks that git runs nothing in a task's clone that the clone's own configuration names; makes an error of what git
-/// says there.
+/// Checks that git runs nothing named by the configuration of a task's clone. Returns a function that creates errors
+/// from git's messages there.
 fn check_safe(id: &str, clone: &Path) -> Result<impl Fn(String) -> FleetError, FleetError> {
     let is_safe = Repository::of(clone).ok().flatten().is_some_and(|found| {
         found.top == clone
@@ -375,7 +375,7 @@ pub fn place(base: &Path, repository: &str) -> String {
     path.display().to_string()
 }
 
-/// Returns whether a repository is named by a URL or, as ssh does, by a host and a path.
+/// Returns whether a repository is given by a URL or, as for ssh, by a host and a path.
 pub fn is_url(repository: &str) -> bool {
     let host = repository.split_once(':').map(|(host, _)| host);
     host.is_some_and(|host| !host.contains('/'))
@@ -399,13 +399,13 @@ fn fails<'r>(repository: &'r str, action: &'static str) -> impl Fn(String) -> Fl
     }
 }
 
-/// Writes a file of the program's own in a task's folder, and its directory. A task that was killed writes it again.
+/// Writes one of the program's own files, and creates its directory. A task that was killed writes it again.
 pub fn write(path: &Path, mode: RawMode, content: &[u8]) -> Result<(), Error> {
     let written = create(path, mode).and_then(|mut file| file.write_all(content));
     Ok(written.map_err(PathError::of("write", path))?)
 }
 
-/// Creates such a file in place of what is there.
+/// Creates such a file, replacing any existing one.
 pub fn create(path: &Path, mode: RawMode) -> io::Result<File> {
     fs::create_dir_all(path.parent().unwrap_or(path))?;
     fs::remove_file(path).if_there()?;

@@ -66,7 +66,7 @@ pub enum FleetError {
         /// The reasons, by task.
         problems: Vec<String>,
     },
-    /// The lock file was written for something else.
+    /// The lock file belongs to other tasks.
     #[error("`{}` is for another {what}", .lock.display())]
     #[diagnostic(
         code("not-ready/settings"),
@@ -80,7 +80,7 @@ pub enum FleetError {
         /// The part that differs from the locked one.
         what: String,
     },
-    /// The task's folder is that of another one.
+    /// The folder belongs to another task.
     #[error("`{}` is the folder of another task `{id}`, from another manifest or another commit", .folder.display())]
     #[diagnostic(
         code("not-ready/settings"),
@@ -92,7 +92,7 @@ pub enum FleetError {
         /// The folder.
         folder: PathBuf,
     },
-    /// Something is in the task's place that no task of the campaign has left there.
+    /// The folder contains something that no task of the campaign has left there.
     #[error("`{}` already exists, and is not a task's folder: the ledger beside it does not know `{id}`", .folder.display())]
     #[diagnostic(
         code("not-ready/settings"),
@@ -104,7 +104,7 @@ pub enum FleetError {
         /// The folder.
         folder: PathBuf,
     },
-    /// Another process works on the task.
+    /// Another process is working on the task.
     #[error("another process works on the task `{0}`")]
     #[diagnostic(code("not-ready/locked"), help("wait for it, or stop it"))]
     Held(String),
@@ -117,7 +117,7 @@ pub enum FleetError {
         /// The variable.
         variable: String,
     },
-    /// The model of a task with a key of its own takes none from a variable.
+    /// The model of a task with its own key takes none from a variable.
     #[error(
         "the model `{model}` takes no key from a variable, but the task `{id}` has an `env_key`"
     )]
@@ -179,14 +179,14 @@ pub enum FleetError {
         /// The reason, in git's words.
         problem: String,
     },
-    /// A limit for all tasks needs one for each.
+    /// A limit for all tasks requires one for each task.
     #[error("`--max-cost` needs a `max_cost` of each task, and `{0}` has none")]
     #[diagnostic(
         code("not-ready/budget"),
         help("add it: a task begins only if that much is left")
     )]
     NoLimit(String),
-    /// The money left does not pay for the task.
+    /// The remaining money does not pay for the task.
     #[error(
         "the task `{id}` is not begun: it may cost {needed}, and {spent} of {limit} is spent or reserved"
     )]
@@ -194,9 +194,9 @@ pub enum FleetError {
     OverBudget {
         /// The task's id.
         id: String,
-        /// The task's own limit, or what is left of it.
+        /// The task's own limit, or what remains of it.
         needed: Usd,
-        /// The money that the other tasks have cost or may cost.
+        /// The money that the other tasks have cost or may still cost.
         spent: Usd,
         /// The limit for all tasks.
         limit: Usd,
@@ -215,7 +215,7 @@ pub enum FleetError {
         id: String,
         /// The cost of its calls.
         spent: Usd,
-        /// The most that those of them that were cut off can have cost.
+        /// The maximum cost of its interrupted calls.
         cut_off: Usd,
         /// Its limit.
         limit: Usd,
@@ -229,7 +229,7 @@ pub enum FleetError {
         /// The reason.
         problem: String,
     },
-    /// A process was ended from outside.
+    /// A process was killed from outside.
     #[error("the run of the task `{0}` was killed")]
     #[diagnostic(
         code("local-io/disk"),
@@ -245,7 +245,7 @@ pub enum FleetError {
         /// The number of all tasks.
         count: usize,
     },
-    /// A dry run says that its task is not ready.
+    /// A dry run reports that its task is not ready.
     #[error("{0}")]
     #[diagnostic(code("not-ready"))]
     DryRun(String),
@@ -274,7 +274,7 @@ pub enum FleetError {
         failed: usize,
         /// The number of first tasks.
         first: usize,
-        /// The share that was allowed.
+        /// The allowed share.
         percent: usize,
     },
 }

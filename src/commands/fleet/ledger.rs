@@ -1,7 +1,7 @@
-//! The money of a campaign: what each task has cost, and what those that go on may still cost.
+//! The money of a campaign: the cost of each task, and the possible further cost of tasks in progress.
 //!
-//! Touches the ledger's file, a line for each reservation and each settlement. Guarantees that processes which share
-//! it never reserve more than its limit, to the millionth of a dollar, and that an account is that of one task.
+//! Touches the ledger's file, a line per reservation and settlement. Guarantees that processes sharing it never reserve
+//! more than its limit, to the millionth of a dollar, and that each account belongs to one task.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -55,7 +55,7 @@ impl From<Micros> for Usd {
     fn from(amount: Micros) -> Self {
         #[expect(clippy::cast_precision_loss, reason = "a float has 15 digits")]
         let dollars = amount.0 as f64 / 1e6;
-        // More than any amount that is taken from one.
+        // More than any amount that it is subtracted from.
         Self::try_from(dollars).unwrap_or_default()
     }
 }
@@ -65,17 +65,17 @@ impl From<Micros> for Usd {
 pub struct Account {
     /// The task's id.
     pub task: String,
-    /// The cost of its calls so far; of one that was cut off, the most that it can have cost.
+    /// The cost of its calls so far; for an interrupted call, the maximum that it may have cost.
     pub spent: Micros,
     /// The money that it may still cost; 0 once it has ended.
     pub reserved: Micros,
     /// The exit's code and name, once it has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit: Option<(u8, String)>,
-    /// The digest of what the task does, in its first line alone.
+    /// The digest of the task's work, only in its first line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     digest: Option<String>,
-    /// True if money was reserved for it, or settled.
+    /// True if money was reserved or settled for it.
     #[serde(skip)]
     pub is_begun: bool,
 }
@@ -108,7 +108,7 @@ impl Ledger {
         read(&mut Records::lock(&self.path)?)
     }
 
-    /// Returns what all calls have cost.
+    /// Returns the cost of all calls.
     ///
     /// # Errors
     /// When the ledger cannot be read.
@@ -116,11 +116,11 @@ impl Ledger {
         Ok(spent(&self.accounts()?))
     }
 
-    /// Opens accounts for those of the tasks that have none, and returns all that were there.
+    /// Opens accounts for the tasks that have none, and returns all existing ones.
     ///
     /// # Errors
-    /// When the account of an id is that of another task, its folder was there before it had one, or the ledger cannot
-    /// be read or written.
+    /// When an id's account belongs to another task, its folder existed before its account, or the ledger cannot be
+    /// read or written.
     pub fn claim(
         &self,
         tasks: &[&Task],
@@ -130,7 +130,7 @@ impl Ledger {
         let accounts = read(&mut records)?;
         let mut opened = Vec::new();
         for (task, pin) in tasks.iter().zip(pins) {
-            // A task without a pin does not begin, but leaves a result: its account is open to any task.
+            // A task without a pin does not begin, but leaves a result, so its account is open to any task.
             let digest = pin.as_ref().map_or(String::new(), TaskPin::digest);
             let (id, folder) = (task.id.clone(), self.path.with_file_name(&task.id));
             let known = accounts.get(&id).map(|account| account.digest.as_deref());
@@ -154,7 +154,7 @@ impl Ledger {
         Ok(accounts)
     }
 
-    /// Reserves what a task may still cost: its `limit`, less the `spent` of its runs.
+    /// Reserves what a task may still cost: its `limit` less the amount `spent` by its runs.
     ///
     /// # Errors
     /// When that would exceed the limit of all tasks.
@@ -195,8 +195,8 @@ impl Ledger {
         Ok(reserved)
     }
 
-    /// Replaces a task's reservation by what it has cost. Where it has not ended, the disk is not waited for: without
-    /// this line, the reservation stands.
+    /// Replaces a task's reservation with its cost. If it has not ended, the line is not synced to disk: without this
+    /// line, the reservation remains.
     ///
     /// # Errors
     /// When the ledger cannot be written.
@@ -220,13 +220,13 @@ impl Ledger {
     }
 }
 
-/// Returns what all calls of these accounts have cost.
+/// Returns the cost of all calls in these accounts.
 pub fn spent(accounts: &Accounts) -> Usd {
     let spent = accounts.values().map(|account| account.spent);
     spent.fold(Micros::ZERO, Micros::plus).into()
 }
 
-/// Returns whether something other than an empty directory is there.
+/// Returns whether the path has something other than an empty directory.
 fn is_taken(folder: &Path) -> bool {
     match fs::read_dir(folder) {
         Ok(mut entries) => entries.next().is_some(),
@@ -266,7 +266,7 @@ mod tests {
         let ledger = Ledger::of(dir.path());
         let all = Some(usd(0.3));
         for task in ["a", "b", "c"] {
-            // Three times 0.1 is more than 0.3 where money is a float.
+            // As floating-point numbers, three times 0.1 would exceed 0.3.
             let reserved = ledger.reserve(task, all.map(|_| usd(0.1)), NOTHING, all);
             assert_eq!(reserved.unwrap(), micros(0.1));
         }
@@ -294,7 +294,7 @@ mod tests {
         let left = ledger.reserve("a", limit, micros(0.4), all).unwrap();
         assert_eq!(left, micros(0.6));
         assert_eq!(ledger.spent().unwrap(), usd(0.4));
-        // What is spent can no longer be reserved.
+        // Money that was spent can no longer be reserved.
         let left = ledger.reserve("a", limit, micros(1.0), None).unwrap();
         assert_eq!(left, NOTHING);
         ledger.settle("a", micros(0.7), None).unwrap();

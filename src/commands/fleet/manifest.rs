@@ -1,8 +1,8 @@
-//! The manifest: a task a line, as JSON.
+//! The manifest: one task per line, as JSON.
 //!
-//! Reads the manifest and the files that it names. Guarantees that an id is a plain file name that no other task has,
-//! that a query or a build comes from the manifest's own directory, and that flags make a command line of the task's
-//! workflow without changing what the fleet itself decides.
+//! Reads the manifest and the files that it names. Guarantees that an id is a plain, unique file name, that a query or
+//! a build comes from the manifest's own directory, and that flags form a command line of the task's workflow without
+//! changing what the fleet itself decides.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -33,10 +33,10 @@ const LONGEST_ID: usize = 100;
 /// Beginning of a script, as opposed to the path of one.
 const SHEBANG: &str = "#!";
 
-/// Flags that the fleet gives itself, or that leave no result.
+/// Flags that the fleet sets itself, or that leave no result.
 const OWN_FLAGS: &str = "cc consistency consistency-check diff dry-run edit findings-file help max-cost message \
     model output-format prompt quiet replay resume rollup root session staged summary-file version";
-/// Flags that have had their effect when a run is resumed, or that a resumed run gets anyway.
+/// Flags without effect on a resumed run, and those that it gets anyway.
 const BEGINNING_FLAGS: &str =
     "allow-stale baseline context exclude if-changed include require-fresh";
 
@@ -61,11 +61,11 @@ pub enum Workflow {
 /// The beginning of a task's run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Start {
-    /// The task begins.
+    /// The task begins anew.
     Anew,
-    /// Only whether it could begin is wanted.
+    /// A dry run checks whether the task could begin.
     Dry,
-    /// The run in this folder is taken up.
+    /// The run in this folder is resumed.
     From(String),
 }
 
@@ -138,7 +138,7 @@ impl Task {
         words.extend(model.chain(limit).map(Into::into));
         let has_findings = self.flags.get("findings").is_some_and(Value::is_string);
         if *start != Start::Dry && has_findings {
-            // Standard output is for the record, which has them, too.
+            // Standard output is for the record, which contains the findings, too.
             words.push("--findings-file=/dev/null".into());
         }
         let dropped = match start {
@@ -152,25 +152,25 @@ impl Task {
             .clone()
             .into_iter()
             .filter(|(name, _)| dropped.split(' ').all(|dropped| dropped != name));
-        // They have been checked.
+        // The flags have been checked.
         let flags = flag_words(flags.collect()).unwrap_or_default();
         words.extend(flags.into_iter().map(|(_, word)| word));
         words
     }
 
-    /// Returns whether a failing build is followed by a search, which begins from the project as it was.
+    /// Returns whether a failing build is followed by a search, which begins from the unmodified project.
     pub fn searches(&self) -> bool {
         self.flags
             .get("strategy")
             .is_some_and(|how| how == "search")
     }
 
-    /// Returns whether the task has Ollama load the models that it lacks.
+    /// Returns whether the task has Ollama pull the models that it lacks.
     pub fn pulls(&self) -> bool {
         self.flags.get("pull").is_some_and(|pull| pull == true)
     }
 
-    /// Returns a digest of what the task does, apart from its query.
+    /// Returns a digest of the task's work, apart from its query.
     pub fn digest(&self, build: Option<&str>) -> String {
         let parts = json!([
             self.repository,
@@ -283,7 +283,7 @@ impl Manifest {
         build.transpose()
     }
 
-    /// Reads a file beside the manifest.
+    /// Reads a file next to the manifest.
     fn file(&self, path: &Path) -> Result<String, String> {
         let mut read = self.files.borrow_mut();
         let read = read.entry(path.to_owned()).or_insert_with(|| {
@@ -350,7 +350,7 @@ fn ensure(is_right: bool, problem: &str) -> Result<(), String> {
 fn check_id(id: &str) -> Result<(), String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     let is_name = (1..=LONGEST_ID).contains(&id.len()) && id.chars().all(is_plain);
-    // A branch and a folder are named after it, beside files of the fleet's own.
+    // A branch and a folder are named after it, next to files of the fleet's own.
     let is_branch = !id.starts_with(['.', '-']) && !id.contains("..");
     let lower = id.to_ascii_lowercase();
     let ends = [".", ".lock", ".html", ".jsonl"];
@@ -366,7 +366,7 @@ fn check_repository(repository: &str) -> Result<(), String> {
         return Err("name a repository by its path or its URL".to_owned());
     }
     let Some((scheme, rest)) = repository.split_once("://") else {
-        // Git would start a program of that name.
+        // Git would start a program of this name.
         let is_helpers = repository.split('/').any(|part| part.contains("::"));
         let problem = "a repository is not named by a transport of git's, like `ext::`";
         return ensure(!is_helpers, problem);
@@ -425,7 +425,7 @@ fn check_key(task: &Task) -> Result<(), String> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let is_name = variable.chars().all(is_part) && !variable.is_empty();
     if !is_name || variable.starts_with(|c: char| c.is_ascii_digit()) {
-        // It is not repeated: it may be the key itself.
+        // The value is not repeated, since it may be the key itself.
         return Err("name the environment variable that holds the key".to_owned());
     }
     if task.model.is_none() && matches!(task.workflow, Workflow::Dev | Workflow::Plan) {

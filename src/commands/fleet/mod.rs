@@ -1,13 +1,13 @@
-//! Many tasks from a list: each is a run of a workflow in a clone of its own.
+//! Many tasks from a list, each run as a workflow in a separate clone.
 //!
 //! | part | content |
 //! |---|---|
 //! | `args`, `command`, `error` | the command line, dispatch, and errors |
-//! | `manifest`, `pins` | the tasks, and the lock file beside them |
+//! | `manifest`, `pins` | the tasks, and the lock file next to them |
 //! | `check` | problems and likely cost of a manifest |
 //! | `clone`, `child`, `process`, `task` | one task: its repository, its processes, and its results |
 //! | `records`, `ledger` | files that several processes append to, and the campaign's money |
-//! | `run`, `table` | all tasks on this machine, and what a person sees of them |
+//! | `run`, `table` | all tasks on this machine, and their display |
 //! | `sum`, `report`, `publish` | the results of all tasks, and their branches |
 //! | `policy` | exit codes for other engines |
 

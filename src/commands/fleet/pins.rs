@@ -1,8 +1,8 @@
-//! The lock file beside a manifest: the commit of each task's ref, and digests of what the task does.
+//! The lock file next to a manifest: the commit of each task's ref, and digests of the task's work.
 //!
 //! Reads and writes that file, and asks repositories for their refs. Guarantees that a task whose ref has moved since
-//! begins at the same commit, and that one which has changed otherwise is refused. That a ref cannot be found concerns
-//! its tasks alone.
+//! begins at the same commit, and that a task that was changed otherwise is refused. A ref that cannot be found affects
+//! only its own tasks.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
@@ -27,7 +27,7 @@ use crate::sys::files::{self, Links, PathError};
 use crate::sys::parallel::joined;
 use crate::sys::sha256;
 
-/// Number of repositories that are asked at a time.
+/// Number of repositories that are queried at a time.
 const ASKED: usize = 8;
 
 /// A line of the lock file.
@@ -44,12 +44,12 @@ struct ProgramPin {
     version: String,
     digest: String,
     prompts: String,
-    /// The digest of `digest` and the file's state, by which a start on the same machine knows it without reading it.
+    /// The digest of `digest` and the file's state, by which the same machine recognizes the file without reading it.
     #[serde(default)]
     state: String,
 }
 
-/// A task, as it was first begun.
+/// A task as it was first started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskPin {
     /// The task's id.
@@ -64,7 +64,7 @@ pub struct TaskPin {
 }
 
 impl TaskPin {
-    /// Returns a digest of what the task does, and where.
+    /// Returns a digest of the task's work and location.
     pub fn digest(&self) -> String {
         sha256::of([&*self.commit, &self.query, &self.task].join(" "))
     }
@@ -74,7 +74,7 @@ impl TaskPin {
 /// the reason why a task's ref cannot be found.
 ///
 /// # Errors
-/// When the lock file is for other tasks or another program, or cannot be used.
+/// When the lock file belongs to other tasks or another program, or cannot be used.
 pub fn pins(
     context: &Context<'_>,
     manifest: &Manifest,
@@ -118,7 +118,7 @@ pub fn pins(
     }
     let (mut pins, mut others) = (Vec::new(), Vec::new());
     for task in tasks {
-        // The manifest has been checked, so that its files can be read.
+        // The manifest has been checked, so its files can be read.
         let query = manifest.query(task).unwrap_or_default();
         let build = manifest.build(task).unwrap_or_default();
         let (query, digest) = (sha256::of(query), task.digest(build.as_deref()));
@@ -157,7 +157,7 @@ type RefPlace = (String, String);
 /// The commits that refs name, or the reasons why they cannot be found.
 type Commits = BTreeMap<RefPlace, Result<String, FleetError>>;
 
-/// Asks the repositories of new tasks for the commits of refs that are not known.
+/// Asks the repositories of new tasks for the commits of unknown refs.
 fn asked(
     context: &Context<'_>,
     manifest: &Manifest,
@@ -210,7 +210,7 @@ fn program(context: &Context<'_>, begun: Option<&ProgramPin>) -> Result<ProgramP
         let is_known = |begun: &&ProgramPin| begun.state == state(&begun.digest);
         let known = begun.filter(is_known).map(|begun| begun.digest.clone());
         let digest = known.map_or_else(|| sha256::of_reader(file), Ok)?;
-        // The state on the machine that has begun stays.
+        // The state recorded on the machine that began the tasks is kept.
         let begun = begun.filter(|begun| begun.digest == digest);
         let state = begun.map_or_else(|| state(&digest), |begun| begun.state.clone());
         Ok((digest, state))

@@ -1,4 +1,4 @@
-//! Rules for engines: which exit codes of a task start it again, in each engine's own words. Pure.
+//! Rules for engines: the exit codes after which a task is restarted, in each engine's own syntax. Pure.
 
 use clap::ValueEnum;
 use serde_json::json;
@@ -33,7 +33,7 @@ impl Engine {
     }
 }
 
-/// Returns the rules for an engine, for its own files.
+/// Returns the rules for an engine, in the format of its own files.
 pub fn policy(engine: Engine) -> Outcome {
     let mut last = Exit::failures();
     last.retain(|code| !REQUEUED.contains(code));

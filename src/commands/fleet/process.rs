@@ -1,7 +1,7 @@
 //! Waits for the processes of a fleet: git's, and this program's.
 //!
-//! Passes the signals that arrive meanwhile on to them. Guarantees that no other process gets a signal, and that a
-//! process with a time limit ends by it.
+//! Passes signals that arrive meanwhile on to them. Guarantees that no other process gets a signal, and that a process
+//! ends within its time limit.
 
 use std::io;
 use std::os::fd::AsFd as _;
@@ -16,7 +16,7 @@ use crate::sys::interrupt::{Interrupt, is_readable_within};
 use crate::sys::parallel::joined;
 use crate::ui::lent;
 
-/// Interval of the looks at a process that has a time limit.
+/// Interval between checks of a process with a time limit.
 const TICK: Duration = Duration::from_secs(1);
 /// Time that a process with a time limit is given to end after a signal.
 const GRACE: Duration = Duration::from_secs(5);
@@ -25,7 +25,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// it is killed when the time is up, and soon after a signal.
 ///
 /// # Errors
-/// When it cannot be waited for, or its time was up.
+/// When it cannot be waited for, or exceeded its time limit.
 pub fn wait(mut child: Child, interrupt: &Interrupt, limit: Option<u32>) -> io::Result<ExitStatus> {
     let process = Pid::from_child(&child);
     let (reader, writer) = io::pipe()?;
@@ -36,7 +36,7 @@ pub fn wait(mut child: Child, interrupt: &Interrupt, limit: Option<u32>) -> io::
             drop(writer);
             waited
         })?;
-        // The writer's end is closed when the process has ended, which keeps its number until `wait` below.
+        // The writer is closed when the process has ended; its process id stays valid until `wait` below.
         let mut ticks = 0;
         let signal = loop {
             match interrupt.poll(&[reader.as_fd()], PollFlags::IN, Some(TICK)) {
@@ -53,7 +53,7 @@ pub fn wait(mut child: Child, interrupt: &Interrupt, limit: Option<u32>) -> io::
             }
         };
         if let Some(signal) = signal {
-            // It may have ended meanwhile.
+            // The process may have ended meanwhile.
             let _ = kill_process(process, signal);
             if limit.is_some() && !is_readable_within(reader.as_fd(), GRACE) {
                 let _ = kill_process(process, Number::KILL);

@@ -1,7 +1,7 @@
-//! Branches of tasks in the repositories that they changed, and the commands that make pull requests of them.
+//! Branches of tasks in the repositories that they changed, and the commands that turn them into pull requests.
 //!
-//! Starts git in repositories on this machine, and adds objects and one branch to each. Guarantees that nothing is
-//! pushed, that no work tree and no other branch changes, and that no branch is made unless all can be.
+//! Runs git in repositories on this machine, and adds objects and one branch to each. Guarantees that nothing is
+//! pushed, that no work tree and no other branch changes, and that no branch is created unless all can be.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -20,15 +20,15 @@ use crate::sys::interrupt::Interrupt;
 use crate::sys::numbers::counted;
 use crate::sys::text::shell_quoted;
 
-/// Signs of an operation of git's that has not ended, in the folder of a work tree.
+/// Files that indicate an unfinished git operation, in the folder of a work tree.
 const UNDER_WAY: &str = "BISECT_LOG CHERRY_PICK_HEAD MERGE_HEAD rebase-apply rebase-merge";
 
-/// The change of a task, as a branch to be made.
+/// The change of a task, as a branch to create.
 struct Change<'r> {
     row: &'r TaskRow,
     bundle: String,
     patch: String,
-    /// The repository on this machine, if it is one.
+    /// The repository on this machine, if it is here.
     repository: Option<Repository>,
     /// The commit that the branch begins at.
     commit: String,
@@ -41,7 +41,7 @@ struct Change<'r> {
 #[derive(Debug, PartialEq)]
 struct Hosted {
     host: String,
-    /// True if it may be GitHub's, and GitLab's, by its name; both if that says nothing.
+    /// Whether it may be on GitHub, and on GitLab, judging by its name; both if the name does not tell.
     is_on: [bool; 2],
     /// Owner and name, quoted.
     slug: String,
@@ -66,10 +66,10 @@ impl Hosted {
     }
 }
 
-/// Makes a branch of this name in each repository for which a task has ended well with a change.
+/// Creates a branch of this name in each repository for which a task has succeeded with a change.
 ///
 /// # Errors
-/// When there are no results, or a branch cannot be made; none is made then.
+/// When there are no results, or a branch cannot be created; none is created then.
 pub fn publish(context: &Context<'_>, directory: &Path, branch: &str) -> Result<Outcome, Failure> {
     let place = context.project.root().join(directory);
     let rows = sum::read(context, &place, |_, _| ())?;
@@ -217,12 +217,12 @@ impl Publisher<'_> {
         };
         self.git(Some(repository), &["bundle", "unbundle", &change.bundle])?;
         let branch = format!("refs/heads/{}", self.branch);
-        // The empty word: only if there is no such branch.
+        // The empty word means: only if there is no such branch.
         let words = ["update-ref", &branch, &change.commit, ""];
         self.git(Some(repository), &words).map(drop)
     }
 
-    /// Tells which branches there are, and how each tool makes pull requests of the changes.
+    /// Lists the branches, and how each tool turns the changes into pull requests.
     fn told(&self, changes: &[Change<'_>], tasks: usize) -> Outcome {
         let branch = shell_quoted(self.branch);
         let name = shell_quoted(&self.branch.replace('/', "-"));

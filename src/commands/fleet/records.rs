@@ -1,7 +1,7 @@
 //! Files of JSON lines to which several processes append, on one machine or a shared disk.
 //!
-//! Touches those files. Guarantees that one process at a time has such a file, and that a line that a killed process
-//! has not finished is dropped.
+//! Touches those files. Guarantees that only one process at a time uses such a file, and that an incomplete line left
+//! by a killed process is dropped.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -19,7 +19,7 @@ pub struct Records {
 }
 
 impl Records {
-    /// Opens the file once no other process has it; a missing file is created.
+    /// Opens the file once no other process uses it; a missing file is created.
     ///
     /// # Errors
     /// When the file cannot be opened or locked.
@@ -34,7 +34,7 @@ impl Records {
     /// Reads all records.
     ///
     /// # Errors
-    /// When the file cannot be read, or a line is no record.
+    /// When the file cannot be read, or a line is not a record.
     pub fn read<T: DeserializeOwned>(&mut self) -> Result<Vec<T>, PathError> {
         let mut read = || -> io::Result<Vec<T>> {
             let mut text = String::new();
@@ -51,7 +51,7 @@ impl Records {
         read().map_err(PathError::of("read", &self.path))
     }
 
-    /// Appends records. They are on the disk when this returns.
+    /// Appends records. They are on disk when this returns.
     ///
     /// # Errors
     /// When they cannot be written.
@@ -61,7 +61,7 @@ impl Records {
         synced.map_err(PathError::of("write", &self.path))
     }
 
-    /// Appends records that a loss of power may take.
+    /// Appends records, which a power failure may lose.
     ///
     /// # Errors
     /// When they cannot be written.

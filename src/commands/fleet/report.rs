@@ -1,4 +1,4 @@
-//! The report on a campaign: one table, one page, and the same for programs.
+//! The report on a campaign: a table, a page, and the same data for programs.
 //!
 //! Writes the page, and nothing else.
 
@@ -251,7 +251,7 @@ fn text(table: &Table, columns: Option<usize>) -> String {
     )
 }
 
-/// Formats all tasks as comma-separated values, a line each.
+/// Formats all tasks as comma-separated values, one per line.
 fn csv(rows: &[TaskRow]) -> String {
     let mut text = COLUMNS.replace(' ', ",").replace('/', "_") + "\n";
     for row in rows {
@@ -272,7 +272,7 @@ fn csv(rows: &[TaskRow]) -> String {
     text
 }
 
-/// Quotes a cell where necessary, on one line. No spreadsheet takes it for a formula.
+/// Quotes a cell where necessary, on one line, such that no spreadsheet takes it for a formula.
 fn cell(text: &str) -> String {
     let text = text.replace(['\n', '\r'], " ");
     let guard = if text.starts_with(['=', '+', '-', '@', '\t']) {

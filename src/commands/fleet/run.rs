@@ -1,7 +1,7 @@
 //! All tasks of a manifest on this machine, several at a time.
 //!
-//! Starts `fleet task` as processes, and reads the ledger. Guarantees that a task that is done is not started again,
-//! that a failure that may pass is tried at most twice more, and that a signal ends all tasks in order.
+//! Starts `fleet task` as processes, and reads the ledger. Guarantees that a finished task is not started again, that a
+//! task with a transient failure is retried at most twice, and that a signal ends all tasks in order.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
@@ -46,7 +46,7 @@ const SUMMING: Duration = Duration::from_secs(2);
 /// Runs all unfinished tasks.
 ///
 /// # Errors
-/// When the manifest has mistakes, or not all tasks are done in the end.
+/// When the manifest has mistakes, or not all tasks succeed.
 pub fn run(
     context: &Context<'_>,
     arguments: &RunArgs,
@@ -208,7 +208,7 @@ impl<'c> Campaign<'c> {
     /// Returns whether there is money for a task, and no other process works on it.
     fn may_begin(&self, index: usize) -> bool {
         if self.held.contains(&index) {
-            // Once it is released, its result may be there.
+            // Once the lock is released, the task may have a result.
             return !is_held(self.out.join(&self.tasks[index].id));
         }
         !self.is_short
@@ -245,7 +245,7 @@ impl<'c> Campaign<'c> {
     /// Records how a task's process ended, and requeues the task if it is tried again.
     fn note(&mut self, index: usize, record: Option<&RunRecord>) {
         let is_alone = self.running.is_empty() && self.held.is_empty();
-        // One that was killed has not said how it ended.
+        // A killed process has not reported how it ended.
         let (code, name, reason, is_retryable) = match record {
             Some(record) => {
                 let error = record.error.as_ref();
@@ -302,7 +302,7 @@ impl<'c> Campaign<'c> {
     fn show(&mut self) {
         let now = self.context.clock.elapsed();
         if self.context.reporter.is_live() && now.saturating_sub(self.summed) >= SUMMING {
-            // A call that was cut off has a cost in the ledger alone.
+            // The cost of an interrupted call is only in the ledger.
             self.spent = Ledger::of(&self.out).spent().unwrap_or(self.spent);
             self.summed = now;
         }

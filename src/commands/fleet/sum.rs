@@ -23,10 +23,10 @@ use crate::sys::numbers::{elapsed, grouped};
 
 /// Number of changes to look at first.
 const FIRST: usize = 10;
-/// Exits that tell of a gate that the change has touched.
+/// Exits that show that the change has affected the gate.
 const GATE_EXITS: [&str; 2] = ["gate-changed", "gate-weakened"];
 
-/// A task as reports show it.
+/// A task as shown in reports.
 #[derive(Debug, Default, Serialize)]
 pub struct TaskRow {
     /// The task's id.
@@ -47,13 +47,13 @@ pub struct TaskRow {
     pub cost: Micros,
     /// The tokens of its last run's prompts.
     pub input_tokens: u64,
-    /// The tokens of the answers to these.
+    /// The tokens of the answers in its last run.
     pub output_tokens: u64,
     /// The duration of its last run.
     pub seconds: Seconds,
     /// The size of its change.
     pub stat: StatRecord,
-    /// True if its change has touched what judges it.
+    /// True if its change affects files that judge it.
     pub gate_changed: bool,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
@@ -91,7 +91,7 @@ impl TaskRow {
         }
     }
 
-    /// The name of its end.
+    /// The name of its outcome.
     pub fn outcome(&self) -> &str {
         match &self.exit {
             Some(exit) => &exit.name,
@@ -112,8 +112,8 @@ impl TaskRow {
     }
 }
 
-/// Reads the results of all tasks in a directory, by their lines in the manifest; `look` sees each id and record. Warns
-/// of a result that cannot be read.
+/// Reads the results of all tasks in a directory, by their lines in the manifest; `look` receives each id and record.
+/// Warns of unreadable results.
 ///
 /// # Errors
 /// When there are no results, or the directory or its ledger cannot be read.
@@ -167,7 +167,7 @@ pub fn read(
 pub struct Sum {
     /// The number of tasks.
     pub tasks: u64,
-    /// The number of those that have ended well.
+    /// The number of those that have succeeded.
     pub done: u64,
     /// The cost of all their runs.
     pub cost: Micros,
@@ -180,7 +180,7 @@ pub struct Sum {
 }
 
 impl Sum {
-    /// Its figures as texts: tasks, those done, the cost, the tokens of prompts and of answers, and the time.
+    /// The figures as texts: tasks, successful ones, the cost, the tokens of prompts and of answers, and the time.
     pub fn texts(&self) -> [String; 6] {
         let counts = [self.tasks, self.done, self.input_tokens, self.output_tokens];
         let [tasks, done, input, output] = counts.map(grouped);
@@ -218,7 +218,7 @@ impl Sums {
                 .labels
                 .iter()
                 .map(|(name, value)| ("label", format!("{name}={value}")));
-            // Its last run may have ended before it chose one.
+            // Its last run may have ended before it chose a model.
             let is_unknown = row.model.is_empty() && row.cost > Micros::ZERO;
             let model = if is_unknown { "unknown" } else { &row.model };
             let known = [
@@ -253,12 +253,12 @@ impl Sums {
     }
 }
 
-/// Returns the name of a label, whose value stands behind it.
+/// Returns the name of a label, which precedes its value.
 pub fn label(group: &str) -> Option<&str> {
     group.split_once('=').map(|(name, _)| name)
 }
 
-/// Returns the changes to look at first: those that have touched what judges them, then the largest.
+/// Returns the changes to review first: those that affect what judges them, then the largest.
 pub fn first(rows: &[TaskRow]) -> Vec<&TaskRow> {
     let mut changes: Vec<&TaskRow> = rows.iter().filter(|row| row.stat.files > 0).collect();
     changes.sort_by_key(|row| (Reverse(row.gate_changed), Reverse(row.lines())));

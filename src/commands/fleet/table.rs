@@ -10,7 +10,7 @@ use crate::sys::text::truncated;
 /// Maximum length of the id of a running task, in columns.
 const LONGEST_ID: usize = 20;
 
-/// The state of a campaign, as a person sees it.
+/// The state of a campaign, as shown to a person.
 #[derive(Debug, Default)]
 pub struct Progress<'p> {
     /// The number of all tasks.
@@ -61,7 +61,7 @@ impl Progress<'_> {
         lines
     }
 
-    /// Formats the number of tasks that end in a minute; empty if it is not known yet.
+    /// Formats the number of tasks that end per minute; empty if it is not known yet.
     fn rate(&self) -> String {
         let (ended, time) = self.pace;
         if ended == 0 || time < Duration::from_secs(1) {

@@ -1,8 +1,8 @@
-//! One task: a run of its workflow in a clone of its own.
+//! One task: a run of its workflow in a separate clone.
 //!
-//! Writes the task's folder. Guarantees that one process at a time works on a task, that `result.json` is written last
-//! and whole, and that a call that was paid for is not made again: a run that was killed, or has failed in a way that
-//! may pass, is taken up.
+//! Writes the task's folder. Guarantees that only one process at a time works on a task, that `result.json` is written
+//! last and complete, and that a call that was paid for is not repeated: a run that was killed, or failed in a
+//! transient way, is resumed.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -46,16 +46,16 @@ const LARGEST: u64 = 64 * MIB;
 const LONGEST_TITLE: usize = 72;
 /// Name of the output of a run, in a task's folder.
 const OUTPUT: &str = ".output.json";
-/// Name of the clone's repository as it was before the first build, in a task's folder.
+/// Name of the copy of the clone's repository from before the first build, in a task's folder.
 const APART: &str = "change.new";
 /// Name of the lock in a task's folder.
 pub const LOCK: &str = "lock";
-/// Exit code of a run that an interrupt has ended, at least.
+/// Lowest exit code of a run that was interrupted.
 const INTERRUPTED: u8 = 128;
 /// Workflow in the record of a task that has not begun.
 pub const NOT_BEGUN: &str = "fleet";
 
-/// The part of a result that is the task's own.
+/// The task's own part of a result.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TaskPart {
@@ -74,7 +74,7 @@ pub struct TaskPart {
     max_cost: Option<Usd>,
 }
 
-/// The end of a task, as its `result.json` has it: the record of its last run, with the task's own part.
+/// The end of a task, as in its `result.json`: the record of its last run, with the task's own part.
 #[derive(Debug, Clone)]
 pub struct Ended {
     /// The record.
@@ -117,14 +117,14 @@ impl Ended {
         document
     }
 
-    /// Returns whether another start would do nothing. A larger limit opens a task again that has ended for want of money.
+    /// Returns whether another start would do nothing. A larger limit reopens a task that ended for lack of money.
     pub fn is_final(&self, limit: Option<Usd>) -> bool {
         let earlier = self.task.max_cost;
         let is_raised = || limit.is_none_or(|limit| earlier.is_some_and(|earlier| limit > earlier));
         is_final(&self.record) && !(is_short(&self.record) && is_raised())
     }
 
-    /// Ends the command as the run has ended.
+    /// Ends the command like the run.
     fn told(self, id: &str) -> Result<Outcome, Failure> {
         let Some(error) = &self.record.error else {
             return Ok(Outcome {
@@ -156,7 +156,7 @@ fn is_final(record: &RunRecord) -> bool {
     record.workflow != NOT_BEGUN && !is_tried_again
 }
 
-/// Returns whether a run has ended for want of money.
+/// Returns whether a run has ended for lack of money.
 fn is_short(record: &RunRecord) -> bool {
     let error = record.error.as_ref();
     error.is_some_and(|error| error.reason == "budget")
@@ -208,7 +208,7 @@ pub fn task(
     fs::create_dir_all(&out).map_err(PathError::of("make", &out))?;
     let (folder, ledger) = (TaskFolder::new(out.join(&task.id)), Ledger::of(&out));
     ledger.claim(&[task], &pins)?;
-    // There is one for each task.
+    // Every task has a pin.
     let pin = pins.pop().transpose();
     let is_final = |ended: &Ended| ended.is_final(task.max_cost);
     let ended = || Ok::<_, Error>(Ended::read(&folder.path)?.filter(is_final));
@@ -217,7 +217,7 @@ pub fn task(
         return ended.told(&task.id);
     }
     let lock = folder.lock(&task.id)?;
-    // Another process may have ended it meanwhile.
+    // Another process may have finished it meanwhile.
     let ended = match ended()? {
         Some(ended) => ended,
         None => Attempt {
@@ -277,7 +277,7 @@ impl TaskFolder {
         Ok(lock)
     }
 
-    /// Returns whether a run goes on in the clone, as it may when the process that has started it was killed.
+    /// Returns whether a run is in progress in the clone, as is possible after the process that started it was killed.
     fn has_run(&self) -> bool {
         self.clone.is_dir() && self.project.is_held()
     }
@@ -320,11 +320,11 @@ impl Attempt<'_> {
         };
         let earlier = Ended::read(&folder.path)?;
         if earlier.is_some_and(|earlier| earlier.record.workflow != NOT_BEGUN) {
-            // It has not begun: the earlier result stands, with its log.
+            // The task has not begun: the earlier result remains, with its log.
             move_log(&folder.project.logs(), &folder.log)?;
             return Err(problem);
         }
-        // Another process has the task, its run was killed, or no money is left: it has no result.
+        // Another process has the task, its run was killed, or no money is left: there is no result.
         let passes = ["locked", "disk", "budget"].contains(&problem.reason().name);
         if passes || !problem.is::<FleetError>() {
             return Err(problem);
@@ -351,16 +351,16 @@ impl Attempt<'_> {
         let ended = runs.first().and_then(|last| last.record.as_ref());
         let has_ended = |record: &&RunRecord| is_final(record) && !is_short(record);
         let mut record = if let Some(record) = ended.filter(has_ended) {
-            // It was killed before it could write its result.
+            // The task was killed before it could write its result.
             record.clone()
         } else {
-            // Of several with as many replies, the last one.
+            // Among several with the same number of replies, the last one is taken.
             runs.reverse();
             let start = self.start(&runs);
             self.ask(&repositories, commit, &start)?
         };
         if is_short(&record) && cut_off_in(&folder.project)? > Micros::ZERO {
-            // The run knows only of what was left for it.
+            // The run knows only the amount that was left for it.
             let error = self.used_up()?;
             record.end_with(&error, error.hint());
         }
@@ -420,7 +420,7 @@ impl Attempt<'_> {
         Ok(record)
     }
 
-    /// The error that what is left of the task's own limit does not pay for another call.
+    /// The error if the rest of the task's own limit does not pay for another call.
     fn used_up(&self) -> Result<Error, PathError> {
         let (task, project) = (self.task, &self.folder.project);
         let error = FleetError::UsedUp {
@@ -432,7 +432,7 @@ impl Attempt<'_> {
         Ok(error.into())
     }
 
-    /// Makes the clone, unless an earlier start has.
+    /// Makes the clone, unless an earlier start has done so.
     fn prepare(&self, repositories: &Repositories, origin: &Origin<'_>) -> Result<(), Error> {
         let folder = self.folder;
         if !folder.clone.is_dir() {
@@ -443,12 +443,12 @@ impl Attempt<'_> {
             repositories.set_apart(origin, (&staged, &folder.clone), &apart)?;
             fs::rename(&staged, &folder.clone).map_err(PathError::of("make", &folder.clone))?;
         }
-        // An earlier start has ended, but may be tried again.
+        // An earlier start has ended, but the task may be retried.
         move_log(&folder.log, &folder.project.logs())
     }
 
-    /// Returns how to go on after these runs: with the replies of the one that has the most, if there are any. Those of
-    /// several attempts cannot be gone on with.
+    /// Chooses how to continue after these runs: with the replies of the one that has the most, if there are any. Runs
+    /// with several attempts cannot be resumed.
     fn start(&self, runs: &[PastRun]) -> Start {
         let replies = |run: &&PastRun| {
             let steps = run.steps(&self.folder.project);
@@ -463,7 +463,7 @@ impl Attempt<'_> {
         most.map_or(Start::Anew, |run| Start::From(run.name.clone()))
     }
 
-    /// Leaves the task's results in its folder, `result.json` last.
+    /// Writes the task's results to its folder, `result.json` last.
     fn collect(
         &self,
         repositories: &Repositories,
@@ -472,7 +472,7 @@ impl Attempt<'_> {
     ) -> Result<Ended, Error> {
         let (task, folder) = (self.task, self.folder);
         let message = format!("{}: {}", task.id, self.title());
-        // A task that was killed may have left any of them.
+        // A killed task may have left any of them.
         let files =
             ["change.patch", "branch.bundle", "change", OUTPUT].map(|name| folder.path.join(name));
         let [patch, bundle, own, _] = &files;
@@ -487,7 +487,7 @@ impl Attempt<'_> {
             Err(error) if record.exit.code == 0 => record.end_with(&error, error.hint()),
             Ok(()) | Err(_) => {}
         }
-        // Before the clone is gone.
+        // This must happen before the clone is removed.
         sarif::verify_places(&mut record, &folder.clone);
         let spent = spent_in(&folder.project)?;
         // A build may have put a link there.
@@ -503,7 +503,7 @@ impl Attempt<'_> {
         self.leave(record, spent)
     }
 
-    /// Leaves the task's result in its folder.
+    /// Writes the task's result to its folder.
     fn leave(&self, record: RunRecord, spent: Micros) -> Result<Ended, Error> {
         let (task, folder) = (self.task, self.folder);
         let part = TaskPart {
@@ -554,12 +554,12 @@ impl Attempt<'_> {
     }
 }
 
-/// Returns the cost of all runs in a task's clone. A call that was cut off counts with the most that it can have cost.
+/// Returns the cost of all runs in a task's clone. An interrupted call counts with its maximum cost.
 fn spent_in(project: &Project) -> Result<Micros, PathError> {
     costs_in(project, |step| step.cost.or(step.at_most))
 }
 
-/// Returns the most that the calls in a task's clone that were cut off can have cost.
+/// Returns the maximum cost of the interrupted calls in a task's clone.
 fn cut_off_in(project: &Project) -> Result<Micros, PathError> {
     costs_in(project, |step| step.at_most.filter(|_| step.cost.is_none()))
 }
@@ -572,7 +572,7 @@ fn costs_in(project: &Project, cost: fn(&Step) -> Option<Usd>) -> Result<Micros,
     }))
 }
 
-/// Gives the runs' folders to the clone, or takes them from it.
+/// Moves the runs' folders into the clone, or out of it.
 fn move_log(from: &Path, to: &Path) -> Result<(), Error> {
     let is_there = files::is_directory(from) && to.symlink_metadata().is_err();
     if is_there { rename(from, to) } else { Ok(()) }
@@ -582,7 +582,7 @@ fn rename(from: &Path, to: &Path) -> Result<(), Error> {
     Ok(fs::rename(from, to).map_err(PathError::of("write", to))?)
 }
 
-/// Removes a file or a directory, if it is there.
+/// Removes a file or a directory, if it exists.
 fn remove(path: &Path) -> Result<(), Error> {
     let removed = if files::is_directory(path) {
         fs::remove_dir_all(path)

@@ -1,6 +1,6 @@
 //! The rates of models in trials: how many of their replies could be read and were right.
 //!
-//! Reads and writes a file beside the project's table of models, which must be the user's own.
+//! Reads and writes a file next to the project's table of models, which must be the user's own.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -54,7 +54,7 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// Counts a reply of this cost.
+    /// Counts a reply with this cost.
     pub fn add(&mut self, verdict: Verdict, cost: Option<Usd>) {
         let so_far = self.cost.or((self.asked == 0).then_some(Usd::ZERO));
         self.cost = so_far.zip(cost).map(|(so_far, cost)| so_far + cost);

@@ -1,7 +1,7 @@
 //! A trial of a model: asks it for small changes of an embedded project, and has that project's build judge them.
 //!
-//! Writes into the run's folder, where the project is made anew for each change, and the rates beside the table of
-//! models. Nothing else of the user's project is changed.
+//! Writes into the run's folder, where the project is recreated for each change, and writes the rates next to the table
+//! of models. Nothing else in the user's project is changed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -55,7 +55,7 @@ macro_rules! change {
 struct Change {
     name: &'static str,
     query: &'static str,
-    /// The `build.sh` that passes if the change is made.
+    /// The `build.sh` that passes if the change was made.
     build: &'static str,
 }
 
@@ -71,7 +71,7 @@ const CHANGES: [Change; 8] = [
     change!("one-of-two"),
 ];
 
-/// The files of the project, which the model is shown.
+/// The files of the project, which are shown to the model.
 const FILES: [(&str, &str); 6] = [
     ("legacy.sh", fixture!("project/legacy.sh")),
     ("report.sh", fixture!("project/report.sh")),
@@ -89,13 +89,13 @@ const FORMATS: [ReplyFormat; 2] = [ReplyFormat::Whole, ReplyFormat::Edits];
 
 /// Time limit of a call, retries included.
 const CALL: Duration = Duration::from_secs(300);
-/// Time limit of a build, which takes no second.
+/// Time limit of a build, which takes less than a second.
 const BUILD: Duration = Duration::from_secs(60);
 
 /// Asks the model for each change, `runs` times in each format; prints and remembers how many replies were right.
 ///
 /// # Errors
-/// When there is no such model, it cannot be asked, or a file cannot be written.
+/// When the model does not exist or cannot be asked, or a file cannot be written.
 pub fn trial(
     context: &Context<'_>,
     name: &str,
@@ -120,7 +120,7 @@ pub fn trial(
     }
     let mut rates = ModelRates::new();
     let counted = count(context, &mut run, &models, runs, &mut rates);
-    // What is left of the last project is of no use.
+    // The rest of the last project is of no use.
     let _ = fs::remove_dir_all(project_of(context, &run));
     let text = text(&rates);
     let remembered = counted.and_then(|()| known.remember(&context.project, name, rates));
@@ -158,11 +158,11 @@ fn count(
     Ok(())
 }
 
-/// Asks for each of `tries`, counts the verdict on the reply and its cost, and tells what `count` says of it. Stops and
-/// returns the reason if another call could exceed the cost limit.
+/// Asks for each of `tries`, counts the verdict on the reply and its cost, and shows what `count` says about it. Stops
+/// and returns the reason if another call could exceed the cost limit.
 ///
 /// # Errors
-/// When the model cannot be asked, which says nothing of its replies.
+/// When the model cannot be asked, which says nothing about its replies.
 pub fn tried<T>(
     context: &Context<'_>,
     purpose: &Purpose,
@@ -191,7 +191,7 @@ pub fn tried<T>(
     Ok(None)
 }
 
-/// Asks for a change, applies the reply to a project of its own, and builds that.
+/// Asks for a change, applies the reply to a separate project, and builds that.
 fn attempt(
     context: &Context<'_>,
     run: &mut Run<'_>,
@@ -215,7 +215,7 @@ fn attempt(
         let shown = files().find(|(name, _)| *name == path);
         shown.map_or(Sent::Missing, |(_, text)| Sent::Text(text))
     };
-    // As a commit does.
+    // The same check as in a commit.
     let verify = |reply: &Reply| {
         let policy = PathPolicy::load(&root, context.sandbox.program)?.guarded(guard);
         policy.verify(edit::read(&reply.text, format, &sent))
@@ -227,7 +227,7 @@ fn attempt(
         }
         verified => verified?,
     };
-    // The replies' code may not read the user's keys, which are outside of its project and may be links.
+    // The replies' code must not read the user's keys, which are outside of its project and may be links.
     let config = context.project.config();
     let key_files = context
         .key_files()
@@ -260,13 +260,13 @@ fn attempt(
     })
 }
 
-/// The root of the project that is made for each change.
+/// The root of the project that is recreated for each change.
 fn project_of(context: &Context<'_>, run: &Run<'_>) -> PathBuf {
     let log = context.project.root().join(run.log.name());
     log.join("project")
 }
 
-/// Writes the project in place of that of an earlier change, and returns its code base.
+/// Writes the project in place of the previous one, and returns its code base.
 fn write_project(root: &Path, change: &Change) -> Result<String, Error> {
     if root.exists() {
         fs::remove_dir_all(root).map_err(PathError::of("remove", root))?;
@@ -276,7 +276,7 @@ fn write_project(root: &Path, change: &Change) -> Result<String, Error> {
         init::write_new(&root.join(name), &content)?;
         rollup += &(header(name) + &content);
     }
-    // A repository of its own: what git ignores in the user's, such as the runs' folders, is nothing to it.
+    // A separate repository: ignore rules of the user's one, such as for the runs' folders, must not apply here.
     for (name, content) in [
         (".git/HEAD", "ref: refs/heads/main\n"),
         (".git/objects/none", ""),

@@ -1,4 +1,4 @@
-//! Questions to the user: those answered in words, and those of permission. Slash commands work at both.
+//! Questions to the user, answered in words, and requests for permission. Slash commands work at both.
 
 use super::slash::{self, COMMON, Slash, SlashLine};
 use crate::agent::AgentError;
@@ -21,7 +21,7 @@ pub const AT_WORK: Help<'_> = (
 );
 
 /// Asks until `ask` returns something other than a command. `/help` is answered here; `obey` executes any other
-/// command, and says what to show.
+/// command, and returns the text to show.
 ///
 /// # Errors
 /// Returns the error of `ask`, or of `obey`.
@@ -77,7 +77,7 @@ pub fn permission(
     Ok(question.verdict(&answer.unwrap_or_default()))
 }
 
-/// Returns what the user types at a prompt; `None` if it is nothing.
+/// Returns what the user types at a prompt; `None` if they type nothing.
 ///
 /// # Errors
 /// When the user leaves or interrupts it, or no input can be read.
@@ -92,12 +92,12 @@ pub fn line(context: &Context<'_>, user: &User, prompt: &str) -> Result<Option<S
     Ok(user.line(&without_ci_commands(&prompt))?.answer()?)
 }
 
-/// Shows by lines what a question is about, with every character that cannot be seen by its number: what the user allows
-/// is done as it was shown.
+/// Shows the subject of a question in line mode, with invisible characters replaced by their numbers: the user allows
+/// exactly what was shown.
 pub fn show(context: &Context<'_>, question: &Question, preview: Option<&str>) {
     let whole = |text: &str| seen(&text.replace('\t', "    "));
     let subject = whole(&question.subject);
-    // The sentence may have only the beginning.
+    // The sentence may contain only the beginning.
     if !question.sentence.contains(&subject) {
         context.reporter.event(&Event::Shown(subject));
     }

@@ -79,7 +79,7 @@ const KEYS: &str = "\
 | PageUp, PageDown, wheel | scroll |
 | `@` | complete a path |";
 
-/// The answer to `!command` where nobody runs it.
+/// The answer to `!command` if the agent runs no commands for its user.
 const NO_SHELL: &str = "`!` runs no command here: run it in your shell, or ask the agent to";
 
 /// A parsed line.
@@ -105,8 +105,8 @@ pub fn split(line: &str) -> Option<(&str, &str)> {
     is_command.then_some((name, argument.trim()))
 }
 
-/// Checks that a request given in advance is none of the commands that a user types: a key after `/login` must not be sent
-/// to the model. Commands of the user's own pass if the agent `has_own`.
+/// Checks that a request given in advance is not one of the commands that a user types: a key after `/login` must not
+/// be sent to the model. User-defined commands pass if the agent `has_own`.
 ///
 /// # Errors
 /// When it is such a command.
@@ -124,8 +124,8 @@ pub fn check_request(request: &str, has_own: bool) -> Result<(), CommandError> {
     }
 }
 
-/// Parses a line where these built-in commands have an answer, and these are listed, with those of the user's own. A
-/// line that begins with `!` is refused: an agent that runs commands for its user has taken it already.
+/// Parses a line. `commands` are the built-in commands that are answered here; `hints` also list user-defined ones. A
+/// line that begins with `!` is refused: an agent that runs commands for its user has already handled it.
 pub fn read<'l>(line: &'l str, commands: &[Slash], hints: &[CommandHint]) -> SlashLine<'l> {
     if line.trim_start().starts_with('!') {
         return SlashLine::Refused(NO_SHELL.to_owned());
@@ -176,7 +176,7 @@ fn unknown(name: &str, hints: &[CommandHint]) -> String {
     }
 }
 
-/// Lists an agent's commands for help and completion: these built-in ones, then the user's own.
+/// Lists an agent's commands for help and completion: these built-in ones, then the user-defined ones.
 pub fn listed(commands: &[Slash], own: &[CommandHint]) -> Vec<CommandHint> {
     let there = COMMANDS
         .iter()
@@ -202,7 +202,7 @@ pub fn screen_help(hints: &[CommandHint], keys: &str) -> String {
     )
 }
 
-/// The introduction of `/help` where the agent waits for a request.
+/// The introduction of `/help` when the agent waits for a request.
 pub const AT_REQUEST: &str = "say what is to be done, in one line (`-p -` reads several); `/exit` or Ctrl-D ends; Ctrl-C stops what is being \
                               done, and ends where it is pressed twice";
 

@@ -164,7 +164,7 @@ mod tests {
             tally.line("m", "demo", 12_345, 1000),
             "m · demo · context 12% · 12,345 tokens · $0.50 · 1m 05s · /help, Ctrl-D quits"
         );
-        // As the status bar of the screen shows it.
+        // As shown in the screen's status bar.
         assert!(tally.line("m", "demo", 0, 128_000).contains("context 0%"));
         assert_eq!(tally.changed, ["logs/1"]);
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Application and roll-back on real trees: what fails, is changed or is cut short at any step.
+//! Tests of application and roll-back on real trees: failures, concurrent changes and crashes at any step.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
@@ -16,12 +16,12 @@ use crate::secret::Redactor;
 
 const RUN: &str = "logs/run";
 
-/// The time that tests say it is; what they write afterwards is younger.
+/// The time assumed by tests; files they write later are newer.
 fn now() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::new(1_700_000_000, 123_456_789)
 }
 
-/// A tree, and a place for its journal beside it.
+/// A tree, with a directory for its journal next to it.
 struct Scene {
     root: TempDir,
     journal: TempDir,
@@ -46,7 +46,7 @@ impl Scene {
         policy.verify(parse(reply)).unwrap()
     }
 
-    /// Applies as a run does that comes to its end.
+    /// Applies edits like a run that completes.
     fn apply(&self, edits: &VerifiedEdits) -> Result<(), ApplyError> {
         let redactor = Redactor::default();
         let mut undo_log = self.undo_log(&redactor);
@@ -92,14 +92,14 @@ impl Scene {
         files.map(|file| file.unwrap().path()).collect()
     }
 
-    /// The file of the only journal that there is.
+    /// The file of the only journal.
     fn journal_file(&self) -> PathBuf {
         let mut files = self.journal_files();
         assert_eq!(files.len(), 1, "{files:?}");
         files.remove(0)
     }
 
-    /// Every file with mode and content, every directory with a slash.
+    /// Every file with its mode and content, and every directory with a trailing slash.
     fn listing(&self) -> BTreeMap<String, String> {
         let mut listing = BTreeMap::new();
         let mut pending = vec![self.root.path().to_path_buf()];
@@ -201,7 +201,7 @@ fn many_files_are_staged_in_several_threads() {
     }
 }
 
-/// A crash after any number of steps: what was done stays, and nothing is undone.
+/// Simulates a crash after some steps: completed steps remain, and nothing is undone.
 fn crash(tree: &Scene, edits: &VerifiedEdits, steps: usize) -> bool {
     let root = Root::open(tree.root.path()).unwrap();
     let all: Vec<_> = edits.edits().iter().map(VerifiedEdit::operation).collect();
@@ -280,7 +280,7 @@ fn what_was_changed_after_a_crash_is_not_touched() {
     ];
     for (path, edit) in edits {
         let tree = Scene::new(&FILES);
-        // Everything is in place, but not committed.
+        // All files are in place, but not committed.
         assert!(!crash(&tree, &tree.verified(REPLY), 8), "{path}");
         edit(tree.root.path());
         let before = tree.listing();
@@ -301,7 +301,7 @@ fn a_roll_back_that_is_done_is_not_done_again() {
     let (mut journal, record) = Journal::find(tree.journal.path()).unwrap().unwrap();
     let root = Root::open(tree.root.path()).unwrap();
     rollback::roll_back(&root, &record, &mut journal).unwrap();
-    // Killed here; then somebody makes a file of the same name.
+    // The process is killed here, and another one then creates a file of the same name.
     fs::write(tree.path("z"), "mine").unwrap();
     assert_eq!(tree.recover().unwrap(), Some(Recovered::RolledBack));
     assert!(tree.listing()["z"].ends_with("mine"));

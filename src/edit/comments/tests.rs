@@ -1,4 +1,4 @@
-//! Lines and comments of each kind of language.
+//! Tests of lines and comments in each kind of language.
 
 use super::*;
 
@@ -37,7 +37,7 @@ fn lines_are_told_by_the_marks_of_the_language() {
         ("a.el", "; a\n#'b\n", "cx"),
         ("a.tex", "% a\nb\n", "cx"),
         ("a.odd", "; a\n% b\n-- c\n# d\n// e\nf\n", "cccccx"),
-        // One that never ends is a pattern.
+        // An unterminated comment is a pattern.
         (".gitignored", "/*\n!a\n", "cx"),
     ] {
         assert_eq!(kinds(path, text), expected, "{path}: {text}");

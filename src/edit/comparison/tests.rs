@@ -1,4 +1,4 @@
-//! Notes to a reviewer on changes throughout a file.
+//! Tests of notes to a reviewer on changes throughout a file.
 
 use super::*;
 

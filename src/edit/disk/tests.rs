@@ -1,4 +1,4 @@
-//! The faults that a test asks for. They hit the test's own thread only.
+//! Fault injection for tests. Faults affect only the test's own thread.
 
 use std::cell::Cell;
 
@@ -18,7 +18,7 @@ thread_local! {
     static CALLS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Does `work` with a fault in it, and says whether the fault came to pass.
+/// Does `work` with an injected fault, and returns whether the fault was triggered.
 pub fn with<T>(fault: InjectedFault, work: impl FnOnce() -> T) -> (T, bool) {
     FAULT.set(Some(fault));
     CALLS.set(0);

@@ -1,4 +1,4 @@
-//! Texts in another form, and files that have such a form by right.
+//! Tests of texts in another format, and of files for which that format is legitimate.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Location of replacements, and errors with the places that come close.
+//! Tests that locate replacements, and of faults that name the nearest lines.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::edit::parse::incomplete;
 use proptest::prelude::*;
 
-/// The new text of the file `f` that was sent as `text`; or the faults.
+/// The new text of the file `f` that was sent as `text`, or the faults.
 fn applied(text: &str, reply: &str) -> Result<String, Vec<String>> {
     let sent = |path: &str| match path {
         "f" => Sent::Text(text.to_owned()),
@@ -39,21 +39,21 @@ fn lines_are_replaced_where_they_stand() {
         ("a\nb\nc\n", &[("b\n", "x\ny\n")][..], "a\nx\ny\nc\n"),
         ("a\nb\nc\n", &[("b\n", "")], "a\nc\n"),
         ("a\nb\nc\n", &[("a\nb\nc\n", "")], ""),
-        // In any order, and next to each other.
+        // Replacements may come in any order, and be adjacent.
         ("a\nb\nc\n", &[("c\n", "3\n"), ("a\n", "1\n")], "1\nb\n3\n"),
         ("a\nb\nc\n", &[("b\n", "2\n"), ("a\n", "1\n")], "1\n2\nc\n"),
-        // What another replacement puts is not found.
+        // Lines inserted by another replacement are not found.
         ("a\nb\n", &[("a\n", "b\n"), ("b\n", "a\n")], "b\na\n"),
-        // Parts of lines do not count.
+        // Parts of lines do not match.
         ("xb\nb\nbx\n", &[("b\n", "2\n")], "xb\n2\nbx\n"),
         ("a\n\nb\n", &[("\n", "-\n")], "a\n-\nb\n"),
-        // The last line keeps its end, or that it has none.
+        // The last line keeps its line ending, or the lack of one.
         ("a\nb", &[("b\n", "x\ny\n")], "a\nx\ny"),
         ("b", &[("b\n", "x\n")], "x"),
         ("a\nb", &[("a\nb\n", "x\n")], "x"),
         ("a\nb", &[("b\n", "")], "a\n"),
         ("a\nb", &[("a\n", "x\n")], "x\nb"),
-        // CRLF is the file's, whatever the reply has; mixed line ends are taken byte by byte.
+        // CRLF is kept from the file whatever the reply uses; mixed line endings are matched byte by byte.
         (
             "a\r\nb\r\nc\r\n",
             &[("b\n", "x\ny\n")],
@@ -268,7 +268,7 @@ fn lines_that_are_missing_cost_little_time_and_few_are_explained() {
         let parts = [(find.as_str(), "x\n"); 10];
         let began = Instant::now();
         let faults = applied(&text, &reply(&parts)).unwrap_err();
-        // Far less than a comparison of each place takes.
+        // Far less than comparing every line takes.
         assert!(began.elapsed() < Duration::from_secs(20));
         assert!(faults[2].contains(expected), "{faults:?}");
         assert!(faults[3].contains("in a row"), "{faults:?}");
@@ -286,7 +286,7 @@ fn the_nearest_line_is_one_that_was_shown() {
     );
 }
 
-/// The places where these lines stand in a text.
+/// The positions of these lines in a text.
 fn places(text: &[String], find: &[String]) -> Vec<usize> {
     let windows = text.windows(find.len()).enumerate();
     windows
@@ -295,7 +295,7 @@ fn places(text: &[String], find: &[String]) -> Vec<usize> {
         .collect()
 }
 
-/// A text of short lines, lines of it to find by start and length, and what to put there.
+/// A text of short lines; and replacements, each as the start and length of lines to find, and the new lines.
 type Case = (Vec<String>, Vec<(usize, usize, Vec<String>)>);
 
 fn case() -> impl Strategy<Value = Case> {
@@ -317,7 +317,7 @@ proptest! {
             .map(|(start, length, put)| (start, text[start..start + length].to_vec(), put))
             .collect();
         prop_assume!(!parts.is_empty());
-        // A last line that is empty and has no end is none.
+        // An empty last line without a line ending is not a line.
         prop_assume!(!(is_bare && text.last().is_some_and(String::is_empty)));
         let joined = |lines: &[String], end: &str| lines.iter().map(|line| format!("{line}{end}")).collect::<String>();
         let end = if has_crlf { "\r\n" } else { "\n" };
@@ -346,7 +346,7 @@ proptest! {
         if is_bare && keeps_last {
             expected.truncate(expected.len() - end.len());
         }
-        // A file of one line has no line end to go by.
+        // A file of one line has no line ending to copy.
         if has_crlf && is_bare && text.len() == 1 {
             expected = expected.replace("\r\n", "\n");
         }

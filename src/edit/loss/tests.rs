@@ -1,4 +1,4 @@
-//! Comments that stand for code, in six languages and wherever they stand, and honest changes beside them.
+//! Tests of placeholder comments in various languages and positions, and of legitimate changes that resemble them.
 
 use super::*;
 
@@ -43,7 +43,7 @@ const SAID: [&str; 37] = [
     "<resto do código>",
 ];
 
-/// Files of some languages, with the beginning and end of a comment and, where there is one, of one of several lines.
+/// Files of several languages, with the markers of a line comment and, if the language has one, of a block comment.
 const LANGUAGES: [(&str, [&str; 2], [&str; 3]); 8] = [
     ("src/a.js", ["// ", ""], ["/*", " * ", " */"]),
     ("src/a.rs", ["// ", ""], ["//", "// ", "//"]),
@@ -59,7 +59,7 @@ fn old() -> String {
     (0..20).map(|n| format!("line {n};\n")).collect()
 }
 
-/// The old text, of which all but the first and the last line give way to `comment`.
+/// The old text, with all lines except the first and the last replaced by `comment`.
 fn cut(comment: &str) -> String {
     format!("line 0;\n{comment}\nline 19;\n")
 }
@@ -138,7 +138,7 @@ fn an_honest_change_passes() {
         "  call();\n".repeat(9)
     );
     for (path, old, new) in [
-        // Code, texts and descriptions that have dots.
+        // Code, strings and prose that contain dots.
         ("a.js", old(), cut("const all = [first, ...rest];")),
         ("a.js", old(), cut("show('// ...');")),
         ("a.py", old(), cut("def a(): ...")),
@@ -146,7 +146,7 @@ fn an_honest_change_passes() {
         ("a.rs", old(), cut("/// Counts 1, 2, ...")),
         ("a.js", old(), cut("/**\n * Counts 1, 2, ...\n */")),
         ("a.md", old(), cut("# Loading ...")),
-        // Fewer than five lines of code, and comments, which are none.
+        // Fewer than five lines of code, and comments, which do not count.
         ("a.js", "a\nb\nc\nd\n".to_owned(), "// ...\n".to_owned()),
         ("a.js", "// a\n".repeat(9), "// ...\n".to_owned()),
         ("a.js", old(), format!("// ...\n{}", old())),

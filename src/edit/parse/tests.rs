@@ -1,4 +1,4 @@
-//! Blocks of a reply, whole and separate, and errors with their lines.
+//! Tests of the blocks of a reply, and of faults with their lines.
 
 use super::*;
 use proptest::prelude::*;
@@ -99,7 +99,7 @@ fn crlf_belongs_to_the_path_unless_every_fence_line_ends_so() {
         summary("^^^a\r\n^^^delete\r\n^^^b\r\nx\n^^^end\r\n").unwrap(),
         ["a!", "b=x\n"]
     );
-    // The last line does not end at all, so it says nothing.
+    // The last line has no line ending, so it does not count.
     assert_eq!(summary("^^^a\r\nx\r\n^^^end").unwrap(), ["a=x\r\n"]);
     assert_eq!(summary("^^^a\r\nx\n^^^end\n").unwrap(), ["a\r=x\n"]);
     assert_eq!(summary("^^^a\r\r\nx\n^^^end\r\n").unwrap(), ["a\r=x\n"]);
@@ -187,7 +187,7 @@ fn the_later_block_of_a_path_counts() {
     assert_eq!(parsed.repeated, ["a"]);
     assert_eq!(parsed.edits.len(), 1);
     assert_eq!(parsed.edits[0].line, 6);
-    // A removed file makes way for a directory of its name as far as the grammar goes.
+    // As far as the grammar goes, a removed file makes way for a directory of the same name.
     assert!(summary("^^^a\n^^^delete\n^^^a/b\n^^^end").is_ok());
 }
 
@@ -212,7 +212,7 @@ proptest! {
     }
 }
 
-/// The paths with the number of their replacements, and the faults, of a reply in the form of edits.
+/// The paths with the number of their replacements, and the faults, of a reply in the edit format.
 fn edits(reply: &str) -> (Vec<String>, Vec<String>, Option<String>) {
     let parsed = parse_as(reply, ReplyFormat::Edits);
     let paths = parsed.edits.iter();
@@ -231,7 +231,7 @@ fn edits_whole_files_and_removals_stand_in_one_reply() {
     );
     let paths = ["a 2", "b 0", "c 0"].map(str::to_owned).to_vec();
     assert_eq!(edits(&reply), (paths.clone(), vec![], None));
-    // Blanks and CRLF are passed over behind marks.
+    // Trailing blanks and CRLF are ignored after marks.
     let crlf = reply.replace('\n', "\r\n");
     assert_eq!(edits(&crlf), (paths.clone(), vec![], None));
     let blanks = reply

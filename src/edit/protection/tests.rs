@@ -1,4 +1,4 @@
-//! Patterns, and the paths and values that they protect.
+//! Tests of patterns, and of the paths and values that they protect.
 
 use super::*;
 
@@ -66,7 +66,7 @@ fn nothing_is_exempted() {
     ] {
         assert!(check_pattern(pattern).is_err(), "{pattern:?}");
     }
-    // The file of a value is one below the root, by the path that replies give it.
+    // The file that contains a protected value must lie below the root, and be spelled as replies spell it.
     for file in [
         "/a.json",
         "./a.json",

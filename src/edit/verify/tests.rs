@@ -1,4 +1,4 @@
-//! The path policy on a real tree: the corpus in `fixtures/paths.tsv`, and what a reply is told.
+//! Tests of the path policy on a real tree: the corpus in `fixtures/paths.tsv`, and the messages about replies.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -10,8 +10,8 @@ use tempfile::TempDir;
 use super::*;
 use crate::edit::parse;
 
-/// The project that `fixtures/paths.tsv` speaks of. Some of its things only root can make; the
-/// names of those that could not be made are returned.
+/// Creates the project that `fixtures/paths.tsv` refers to. Returns the names of entries that could not be created,
+/// since some need root.
 fn corpus_project() -> (TempDir, Vec<&'static str>, Option<Unmount>) {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("root");
@@ -84,7 +84,7 @@ impl Drop for Unmount {
     }
 }
 
-/// Reads the escapes of `fixtures/paths.tsv`.
+/// Decodes the escapes in `fixtures/paths.tsv`.
 fn unescape(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -259,7 +259,7 @@ fn an_agent_may_write_what_a_reply_may_not_and_is_warned() {
     }
 }
 
-/// The paths of a reply that are refused because git would take their directory for a repository.
+/// Returns the paths in a reply that are refused because git would take their directory for a repository.
 fn made_repositories(root: &Path, reply: &str) -> Vec<String> {
     let policy = PathPolicy::load(root, None).unwrap();
     match policy.verify(parse(reply)) {
@@ -316,7 +316,7 @@ fn no_reply_makes_a_directory_a_repository() {
         found.sort();
         assert_eq!(found, refused, "{paths:?}");
     }
-    // What is removed is not there any more.
+    // A removed file no longer counts.
     let reply = write("half/refs/x") + "^^^half/HEAD\n^^^delete\n^^^end\n";
     let reply = reply.replace("^^^delete\n^^^end\n", "^^^delete\n");
     assert!(made_repositories(root, &reply).is_empty());

@@ -1,4 +1,4 @@
-//! Tables of names, addresses and requests.
+//! Table tests of names, addresses and requests.
 
 use super::*;
 

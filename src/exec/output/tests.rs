@@ -1,9 +1,9 @@
-//! Tests of kept output, in memory and in its file. Writes to temporary directories alone.
+//! Tests of captured output, in memory and in its file. Writes only to temporary directories.
 
 use super::*;
 use std::os::unix::fs::PermissionsExt as _;
 
-/// An output of these chunks that has come to its end, and its file.
+/// Captures these chunks to the end; returns the output and its file.
 fn captured(chunks: &[&[u8]]) -> (CapturedOutput, Vec<u8>) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("output.txt");
@@ -84,7 +84,7 @@ fn what_cannot_be_kept_is_read_all_the_same_and_told() {
             Some(&CredentialKinds::default()),
         );
     });
-    // More than a pipe holds.
+    // More than the pipe can hold.
     writer.write_all(&vec![b'x'; 1 << 20]).unwrap();
     drop(writer);
     assert!(handle.drain(Duration::from_secs(60), || false));

@@ -1,4 +1,4 @@
-//! The order of bubblewrap's arguments, and where it is looked for.
+//! Tests of the order of bubblewrap's arguments, and of the search for it.
 
 use super::*;
 

@@ -14,8 +14,8 @@ use crate::sys::atomic_file::replace;
 use crate::sys::files::{self, Links};
 use crate::sys::interrupt::Interrupt;
 
-/// Copies a directory to a new one; of the directories `empty` in its root, only the names. Pipes, sockets and devices
-/// are left out. Returns whether the files share their blocks with the original ones.
+/// Copies a directory to a new one; the directories `empty` in its root are created without contents. Pipes, sockets
+/// and devices are left out. Returns whether the files share their blocks with the originals.
 pub(super) fn copy_tree(
     from: &Path,
     to: &Path,
@@ -33,7 +33,7 @@ pub(super) fn copy_tree(
 /// Modes, sizes and times of files and links, by path.
 pub(super) type FileStates = BTreeMap<PathBuf, (u32, u64, i64, i64)>;
 
-/// Returns the states of what is not a directory in a tree, without the directories `left_out` in its root.
+/// Returns the states of all files and links in a tree, except in the directories `left_out` of its root.
 pub(super) fn states(root: &Path, left_out: &[&str]) -> io::Result<FileStates> {
     let (mut found, mut left) = (FileStates::new(), vec![PathBuf::new()]);
     while let Some(directory) = left.pop() {
@@ -53,7 +53,7 @@ pub(super) fn states(root: &Path, left_out: &[&str]) -> io::Result<FileStates> {
     Ok(found)
 }
 
-/// Puts a copy of a file or link from one open directory into another, in one step, in place of what is there.
+/// Copies a file or link from one open directory to another, atomically replacing any existing one.
 pub(super) fn bring_entry(from: &File, to: &File, name: &OsStr) -> io::Result<()> {
     let path = path_of(to).join(name);
     match files::open_in(from, name) {

@@ -102,7 +102,7 @@ pub(super) fn is_opaque(directory: &Path) -> bool {
 impl Drop for Place {
     fn drop(&mut self) {
         uncover(&self.path);
-        // What cannot be removed is left to the next program.
+        // Anything that cannot be removed is left to the next program.
         let _ = remove(&self.path);
     }
 }

@@ -161,7 +161,7 @@ pub fn system<'a>(messages: &'a [Message<'_>], marks: Marks) -> Vec<Block<'a>> {
 }
 
 /// Returns the other messages as turns. Without tools in the request, the API accepts neither calls nor results, so
-/// they become text. Nothing is added behind a reply that has paused, which the model `continues`.
+/// they become text. Nothing is added after a paused reply, which the model `continues`.
 pub fn turns<'a>(
     messages: &'a [Message<'_>],
     has_tools: bool,
@@ -193,7 +193,7 @@ enum Side {
     Model,
 }
 
-/// Groups the parts that can be sent by whose turn it is.
+/// Groups the parts that can be sent by side.
 fn sides<'a>(messages: &'a [Message<'_>]) -> Vec<(Side, Vec<&'a Part<'a>>)> {
     let mut sides: Vec<(Side, Vec<&Part<'_>>)> = Vec::new();
     for message in messages {

@@ -1,4 +1,4 @@
-//! Anthropic's wire by tables: the request that is written, and what each answer is read as. Pure.
+//! Table tests of Anthropic's wire format: requests as written, and answers as read. Pure.
 
 use std::cell::RefCell;
 
@@ -205,7 +205,7 @@ fn delta(index: u64, kind: &str, name: &str, piece: &str) -> Value {
     json!({"type": "content_block_delta", "index": index, "delta": {"type": kind, name: piece}})
 }
 
-/// A stream with everything in it that there is, and things that there may be.
+/// A stream with every kind of event, known or unknown.
 fn stream(stop_reason: &str) -> String {
     let start = |index: u64, block: Value| json!({"type": "content_block_start", "index": index, "content_block": block});
     let stop = |index: u64| json!({"type": "content_block_stop", "index": index});
@@ -439,7 +439,7 @@ fn an_error_is_what_its_type_says() {
     }
     let broke = "Your credit balance is too low to access the Anthropic API.";
     assert!(error("invalid_request_error", broke).quota_spent);
-    // In the middle of a stream.
+    // An error in the middle of a stream.
     let overloaded =
         json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
     let stream = stream("tool_use").replacen(

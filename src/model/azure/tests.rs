@@ -54,7 +54,7 @@ fn what_needs_escaping_in_a_url_is_refused() {
     }
 }
 
-/// The JSON that asks a deployment.
+/// The JSON of a request to a deployment.
 fn written(spec: &ModelSpec, messages: Vec<Message<'static>>, form: Form) -> Value {
     let request = Request {
         step: StepId::INITIAL,
@@ -75,7 +75,7 @@ fn written(spec: &ModelSpec, messages: Vec<Message<'static>>, form: Form) -> Val
 
 #[test]
 fn a_request_has_what_the_description_knows_and_nothing_else() {
-    // By its name, it could be one of OpenAI's own.
+    // Judging by its name, it could be one of OpenAI's own models.
     let spec = azure_spec(&resource(), "gpt-5.6-sol", None);
     let marked = vec![
         Part::Text("a".into()),

@@ -91,7 +91,7 @@ mod tests {
                 "https://example.com:443/ollama",
             ),
             ("example.com:56789/path/", "http://example.com:56789/path"),
-            // All addresses are those that a server listens at.
+            // A server that listens on all addresses.
             ("0.0.0.0", "http://127.0.0.1:11434"),
             ("0.0.0.0:8080", "http://127.0.0.1:8080"),
             ("http://0.0.0.0:8080", "http://127.0.0.1:8080"),

@@ -1,4 +1,4 @@
-//! Errors' messages, and the properties recognised by them. Pure.
+//! Tests of errors' messages, and of the properties derived from errors. Pure.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Gemini's wire by tables: the request that is written, and what each answer is read as. Pure.
+//! Table tests of Gemini's wire format: requests as written, and answers as read. Pure.
 
 use super::*;
 use crate::model::Request;
@@ -79,7 +79,7 @@ fn a_reply_is_held_to_a_schema_or_to_json_or_to_nothing() {
     }
 }
 
-/// A request with a tool, of these messages.
+/// A request with a tool and these messages.
 fn with_tool(messages: &[Message<'_>], tool_choice: ToolChoice) -> Value {
     let request = Request {
         step: StepId::INITIAL,

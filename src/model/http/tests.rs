@@ -1,4 +1,4 @@
-//! Reuse of connections, and retries of failed calls, against a loopback server.
+//! Tests of connection reuse and of retries, against a loopback server.
 
 use std::cell::RefCell;
 use std::io::{BufRead as _, BufReader};
@@ -18,7 +18,7 @@ use crate::secret::ApiKey;
 use crate::sys::environment::SystemClock;
 use crate::sys::interrupt::Signal;
 
-/// Reads a request: its head, and its body.
+/// Reads a request's head and body.
 fn receive(stream: &TcpStream) -> Option<(String, Value)> {
     let mut reader = BufReader::new(stream);
     let mut head = String::new();
@@ -34,11 +34,11 @@ fn receive(stream: &TcpStream) -> Option<(String, Value)> {
     Some((head, serde_json::from_slice(&body).ok()?))
 }
 
-/// A request: over which connection it has come, its head and its body.
+/// A request: the index of its connection, its head and its body.
 type Seen = (usize, String, Value);
 
-/// A server that gives the requests of each connection these answers, and closes it behind the last one; the way to it,
-/// and what it is asked.
+/// Starts a server that gives the requests of each connection these answers, and closes it after the last one. Returns
+/// the route to it, and the requests it receives.
 fn serving(connections: Vec<Vec<String>>) -> (Route, Receiver<Seen>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -63,7 +63,7 @@ fn serving(connections: Vec<Vec<String>>) -> (Route, Receiver<Seen>) {
     (route, asked)
 }
 
-/// A streamed answer in chunks: these events.
+/// A streamed answer with these events, in chunks.
 fn events(events: &[Value]) -> String {
     let events = events.iter();
     let chunks = events.map(|event| {
@@ -156,7 +156,7 @@ fn calls_go_over_one_connection() {
 
 #[test]
 fn a_connection_that_has_died_is_made_anew_at_once() {
-    // Closed after its answer, or with the request before it.
+    // Connections closed after their answer, or along with the previous request.
     let dying = vec![
         vec![reply("a")],
         vec![reply("b"), String::new()],
@@ -166,7 +166,7 @@ fn a_connection_that_has_died_is_made_anew_at_once() {
     asking(route, |model| {
         assert_eq!(said(model), "a");
         assert_eq!(said(model), "b");
-        // Were it a try of its own, there would be a wait before the next.
+        // If it counted as a try, there would be a wait before the next one.
         let answer = model.try_once(&request(), Duration::from_secs(60), &Quiet);
         assert!(answer.is_ok());
     });
@@ -220,7 +220,7 @@ fn a_rate_limit_that_is_used_up_paces_all_processes_with_the_key() {
             told("x-ratelimit-remaining-requests: 0\r\nx-ratelimit-reset-requests: 6m0s"),
             true,
         ),
-        // The request has more than a hundred bytes.
+        // The request is longer than a hundred bytes.
         (
             told("x-ratelimit-remaining-tokens: 20\r\nx-ratelimit-reset-tokens: 6m0s"),
             true,
@@ -248,7 +248,7 @@ fn a_rate_limit_that_is_used_up_paces_all_processes_with_the_key() {
                 .paced(Some(dir.path()))
         };
         let _ = model(route.clone()).try_once(&request(), minute, &Quiet);
-        // The time limit of a call is the longest wait.
+        // A call's time limit is the longest wait.
         let expected = if is_paced { minute } else { Duration::ZERO };
         assert_eq!(model(route.clone()).pause(), expected, "{answer}");
         let key = Some(ApiKey::parse(b"sk-ant-test-9876543210").unwrap());
@@ -307,12 +307,12 @@ fn a_call_is_not_tried_again_where_others_have_used_up_the_limit_meanwhile() {
     let key = "sk-ant-test-0123456789";
     let others = Others(Pace::new(dir.path(), &model.server.url(), key));
     let failed = model.ask(&request(), &others).err().unwrap();
-    // It has not timed out, which would count as a call that was paid for.
+    // The call has not timed out, which would count as a call that was paid for.
     assert!(matches!(failed, ModelError::NoTimeLeft { .. }), "{failed}");
     assert_eq!(asked.try_iter().count(), 1);
 }
 
-/// A seventh vendor, to throw away: all of it is this type. Its reply is a JSON string.
+/// A throw-away vendor, entirely defined by this type. Its reply is a JSON string.
 struct Seventh;
 
 static SEVENTH: Vendor = Vendor {

@@ -1,4 +1,4 @@
-//! Ollama's wire by tables: the request that is written, and what streams are put together to. Pure.
+//! Table tests of Ollama's wire format: requests as written, and streams as assembled. Pure.
 
 use std::cell::RefCell;
 
@@ -156,7 +156,7 @@ fn calls_have_objects_as_arguments_and_results_the_names_of_their_tools() {
             Role::Tool,
             vec![result("call-1", "A"), result("call-2", "B")],
         ),
-        // Ids begin anew with every reply.
+        // Ids start over with every reply.
         said(Role::Assistant, vec![call("call-1", "write", json!({}))]),
         said(Role::Tool, vec![result("call-1", "C"), result("gone", "D")]),
     ];
@@ -247,7 +247,7 @@ fn a_reply_is_put_together_and_its_thoughts_are_told_and_not_kept() {
     assert_eq!(reply.finish, "stop");
     assert_eq!(reply.spent.usage, Some(Usage::plain(26, 298)));
     assert_eq!(reply.spent.model_version.as_deref(), Some("m:latest"));
-    // What came in one piece is the same.
+    // An answer that arrives in one piece is read the same way.
     let mut whole = done("stop");
     whole["message"]["content"] = "a\n\u{e9}\"b".into();
     assert_eq!(read(&[whole.clone()]).unwrap(), reply);

@@ -6,7 +6,7 @@ use crate::model::{ModelSpec, Provider};
 
 /// Maximum context loaded unless the entry sets `numCtx`, in tokens: it takes up memory, used or not.
 const LARGEST_CONTEXT: u64 = 32_768;
-/// Context loaded if the window is unknown, in tokens: about what 7B models run with beside other programs on 8 GB.
+/// Context loaded if the window is unknown, in tokens: about what a 7B model can use next to other programs on 8 GB.
 const USUAL_CONTEXT: u64 = 8_192;
 
 /// Returns the size of the context that Ollama loads the model with, in tokens: its entry's `numCtx`, or else its
@@ -35,7 +35,7 @@ impl ModelSpec {
         Some(context - answer.min(context / 2))
     }
 
-    /// Returns the tokens of the context that Ollama loads which are kept for an answer; 0 for other providers.
+    /// Returns the number of tokens of Ollama's context that are reserved for an answer; 0 for other providers.
     pub fn answer_share(&self) -> u64 {
         let ollamas = |_: &u64| self.provider == Provider::Ollama;
         let prompt = self.prompt_window().filter(ollamas);

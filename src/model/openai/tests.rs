@@ -1,4 +1,4 @@
-//! OpenAI's wire by tables: the request that is written, and what each answer is read as. Pure.
+//! Table tests of OpenAI's wire format: requests as written, and answers as read. Pure.
 
 use super::*;
 use crate::model::Request;
@@ -30,7 +30,7 @@ fn the_request_has_the_system_prompt_as_the_developer() {
     assert_eq!(body, expected);
 }
 
-/// The bytes that ask the model of this id, in the commit workflow.
+/// The body of a commit workflow's request to the model with this id.
 fn asked(id: &str, messages: &[Message<'static>]) -> String {
     let spec = ModelSpec::new(id, Provider::OpenAi);
     let request = Request {
@@ -187,7 +187,7 @@ fn an_error_tells_a_spent_quota_from_a_rate_limit() {
     assert!(!failure(json!("rate_limit_exceeded")).quota_spent);
     assert_eq!(failure(Value::Null).code.as_deref(), Some("t"));
     assert_eq!(failure(json!(401)).code.as_deref(), Some("401"));
-    // Of a server that stands before Anthropic's.
+    // An error from a server in front of Anthropic's.
     assert!(failure(json!("overloaded_error")).may_pass());
     assert!(!failure(json!("invalid_request_error")).may_pass());
 }

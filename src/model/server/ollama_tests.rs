@@ -1,4 +1,4 @@
-//! Ollama servers' answers about their models, by tables and from a loopback server.
+//! Table tests of Ollama servers' answers about their models, and tests against a loopback server.
 
 use crate::sys::error::Problem as _;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -9,8 +9,8 @@ use super::*;
 use crate::model::{Endpoint, Proxies};
 use crate::sys::interrupt::Signal;
 
-/// A server that gives each request the next of these answers, and one that does not answer where there are no more;
-/// the way to it.
+/// Starts a server that gives each request the next of these answers, and stops answering after the last one. Returns
+/// the route to it.
 fn serving(answers: Vec<String>) -> Route {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());

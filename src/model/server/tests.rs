@@ -1,4 +1,4 @@
-//! Anthropic's answers besides replies, from a loopback server.
+//! Tests of Anthropic's answers other than replies, from a loopback server.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
@@ -7,7 +7,7 @@ use std::thread;
 
 use super::*;
 
-/// A server that gives each request the next of these answers, and what it is asked: the head and the body.
+/// Starts a server that gives each request the next of these answers. Also returns the head and body of each request.
 fn serving(answers: Vec<(u16, Value)>) -> (VendorServer, Receiver<(String, String)>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());

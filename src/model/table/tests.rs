@@ -1,4 +1,4 @@
-//! The syntax of `models.json`, and the message for each mistake in it. Pure.
+//! Tests of the syntax of `models.json`, and of the message for each mistake in it. Pure.
 
 use super::*;
 use crate::model::ToolForm;
@@ -13,7 +13,7 @@ fn problem(json: &str) -> String {
     ModelTable::parse(json, today()).unwrap_err().to_string()
 }
 
-/// The table with a file of the home.
+/// The table with this file in the home directory.
 fn homes(home: &str) -> Result<ModelTable, TableProblem> {
     let home = TableFile {
         place: Place::Home,
@@ -415,7 +415,7 @@ fn an_own_file_changes_adds_and_chooses() {
     assert_eq!(sonnet.context_window, Some(1_000_000));
     let mine = table.named("mine").unwrap();
     assert_eq!((&*mine.id, mine.base_url_from), ("claude-x", Place::Home));
-    // The defaults of the others are not the home's.
+    // The other files' defaults do not apply to the home directory's.
     assert_eq!(table.chosen(&Purpose::INITIAL).name, "gemini-2.5-pro");
 }
 
@@ -475,7 +475,7 @@ fn what_the_vendor_lists_besides_is_added_once() {
     assert_eq!(next.price, None);
 }
 
-/// Who plans, works and sums up.
+/// The models for planning, coding and summarizing.
 fn asked(table: &ModelTable) -> [&str; 3] {
     [
         TaskType::Planning,

@@ -1,4 +1,4 @@
-//! Holds the ignore rules against git's own verdict, in temporary repositories that no user's configuration reaches.
+//! Compares the ignore rules with git's own verdict, in temporary repositories unaffected by the user's configuration.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -24,7 +24,7 @@ fn git(dir: &Path, args: &[&str]) -> String {
     undisturbed(cmd("git", args), dir).read().unwrap()
 }
 
-/// git in `dir`, whatever the user or a hook that runs the tests has set.
+/// Runs git in `dir`, unaffected by the settings of the user or of a hook that runs the tests.
 fn undisturbed(git: duct::Expression, dir: &Path) -> duct::Expression {
     let variables = [
         "GIT_DIR",

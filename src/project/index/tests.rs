@@ -1,4 +1,4 @@
-//! The index in each of its versions, read as git reads it, and hostile ones.
+//! Tests of indexes in each version, read as git reads them, and of malicious ones.
 
 use std::fs;
 
@@ -209,7 +209,7 @@ fn an_index_without_a_checksum_and_one_with_caches_are_read() {
     assert_eq!(listed_as_by_git(dir.path()), FILES);
 }
 
-/// With the checksum that belongs to it.
+/// Replaces the checksum with the correct one.
 fn checked(mut index: Vec<u8>) -> Vec<u8> {
     let mut hasher = hasher(Kind::Sha1);
     hasher.update(&index);
@@ -226,7 +226,7 @@ fn header(version: u32, entries: u32) -> Vec<u8> {
     .concat()
 }
 
-/// An entry of version 4 that keeps all of the path before it.
+/// An entry of version 4 that keeps the whole path before it.
 fn addition(path: &[u8]) -> Vec<u8> {
     [&[0; 40 + 20 + 2][..], &[0], path, &[0]].concat()
 }
@@ -283,7 +283,7 @@ fn caches_however_deep_cost_nothing() {
     let dir = work_tree(&[], &FILES);
     let path = dir.path().join(".git/index");
     let whole = fs::read(&path).unwrap();
-    // Directories, each in the one before: without a name, without files, with one more directory.
+    // Nested directories: one without a name, without files, and with one subdirectory.
     let directories = [0, 1, 0].repeat(1 << 20);
     let head = [&[1, b'x'][..], &[0; 36 + 36 + 4 + 40], &[0, 1]].concat();
     let cache = [head, directories, vec![0]].concat();

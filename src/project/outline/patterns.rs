@@ -48,7 +48,7 @@ static LANGUAGES: LazyLock<Vec<Language>> = LazyLock::new(|| {
 });
 
 impl Language {
-    /// Parses a block of the table; `None` if it has no lines but comments.
+    /// Parses a block of the table; `None` if it contains only comments.
     fn read(block: &'static str) -> Option<Self> {
         let mut lines = block.lines().filter(|line| !line.starts_with('#'));
         let names = lines.next()?;

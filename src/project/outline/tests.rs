@@ -1,4 +1,4 @@
-//! The signatures of every language, as tables of texts and what is expected of them, and how outlines are cut.
+//! Tables of texts with the signatures expected of them in every language, and tests of how outlines are shortened.
 
 use super::*;
 

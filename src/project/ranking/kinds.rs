@@ -11,7 +11,7 @@ const EXAMPLES: &str = "example examples demo demos sample samples fixture fixtu
 /// Names of changelogs, without ending.
 const CHANGELOGS: &str = "changelog changelogs changelog.d changes history news releases release-notes release_notes whatsnew";
 
-/// Returns the weight of the file at `path`: 1 for program text, less for what tests it and for all else.
+/// Returns the weight of the file at `path`: 1 for program text, less for tests and everything else.
 pub fn weight(path: &str) -> f64 {
     let lower = path.to_ascii_lowercase();
     let (directories, name) = lower.rsplit_once('/').unwrap_or(("", &lower));

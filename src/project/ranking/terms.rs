@@ -1,6 +1,6 @@
 //! The terms of a text: the parts of identifiers, and identifiers of several parts as a whole. Pure.
 //!
-//! A term has no capitals of ASCII. Nothing is stemmed, and no word is left out. A text is read byte by byte without
+//! Terms contain no ASCII capitals. Nothing is stemmed, and no word is left out. A text is read byte by byte without
 //! allocating.
 
 use std::borrow::Cow;

@@ -1,4 +1,4 @@
-//! Answers of auditors, and what they are taken for.
+//! Tests of auditors' answers, and of the verdicts read from them.
 
 use proptest::prelude::*;
 
@@ -180,7 +180,7 @@ fn a_check_that_failed_fails_the_whole() {
             assert_eq!(verdict.feedback, format!("These checks failed:\n{row}"));
         }
     }
-    // Before the verdict or behind it, with praise or without, in a fence not.
+    // A FAIL row counts before or after the verdict, with or without praise, but not in a fence.
     let text =
         "| FAIL | one |\n```\n| quoted | FAIL |\n```\nOverall: PASS\nFeedback: fine\n|two|Fail";
     let verdict = read(text).unwrap();
@@ -199,7 +199,7 @@ proptest! {
             if verdict.passed {
                 let passes = |line: &str| line.contains("Overall") && line.contains("PASS");
                 prop_assert!(text.lines().any(passes));
-                // Where nothing is quoted, the last one counts. A line with nothing but the word is none.
+                // Without quotations, the last verdict line counts. A line with only the label is not a verdict.
                 let is_one = |line: &&str| {
                     let plain = line.replace("**", "");
                     let behind = plain.trim_start_matches([' ', '*']).strip_prefix("Overall");

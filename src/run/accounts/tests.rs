@@ -1,4 +1,4 @@
-//! Tests of reading and writing the accounts' file, and that no error message shows a value.
+//! Tests of reading and writing the accounts file; no error message may show a value.
 
 use super::*;
 use crate::sys::error::Problem as _;
@@ -20,7 +20,7 @@ fn names(accounts: &Accounts) -> (Option<&str>, Vec<&str>) {
     (active, accounts.names().collect())
 }
 
-/// A home with this file in it, closed to others.
+/// A home directory with this accounts file, which other users cannot access.
 fn home(json: &str) -> tempfile::TempDir {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join(FILE);
@@ -172,7 +172,7 @@ fn assert_mistaken(json: &str, expected: &str) {
     let is_shown = told.contains("sekret") || told.contains("se kret");
     assert!(!is_shown, "{told}");
     assert!(problem.hint().unwrap().contains("code-commit chat login"));
-    // Nothing of it is lost.
+    // The file is unchanged.
     assert_eq!(fs::read_to_string(path).unwrap(), json);
 }
 
@@ -325,13 +325,13 @@ fn a_file_that_cannot_be_written_stays_as_it_was() {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("file");
     fs::write(&file, "").unwrap();
-    // A file stands at the path of the home.
+    // A file takes the place of the home directory.
     let mut accounts = Accounts::load(&file).unwrap();
     accounts.store("a", USUAL, key("sk-sekret")).unwrap();
     let problem = accounts.save().unwrap_err().to_string();
     assert!(problem.starts_with("cannot write `/"), "{problem}");
     assert!(!problem.contains("sekret"));
-    // A link is read, and replaced rather than written through.
+    // A link is followed for reading, and replaced rather than written through.
     let target = outside.path().join("elsewhere");
     fs::write(&target, "{\"version\": 1, \"accounts\": []}").unwrap();
     fs::set_permissions(&target, fs::Permissions::from_mode(0o600)).unwrap();

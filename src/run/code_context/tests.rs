@@ -1,4 +1,4 @@
-//! The selection from a code base under a limit, requests of models for more, and the places that builds name.
+//! Tests of the selection under a limit, of models' requests for more, and of the locations in a build's output.
 
 use std::fs;
 use std::ops::Range;
@@ -128,7 +128,7 @@ fn a_large_file_is_shown_in_excerpts_that_say_which_lines_they_are() {
     assert!(code.sight.whole.is_empty() && code.sight.parts.contains_key("a.rs"));
 }
 
-/// Returns the faults of the requests of these replies, one after another.
+/// Returns the faults of the requests in these replies, granted in turn.
 fn granted(code: &mut CodeContext, replies: &[&str]) -> Vec<String> {
     let grant = |reply: &&str| {
         let parsed = parse(reply);
@@ -221,7 +221,7 @@ fn the_places_that_a_build_names_are_shown() {
         ("a.py:20: error", vec!["5-34"]),
         ("\tsrc/a.py:[20,8] error", vec!["5-34"]),
         ("in src/a.py on line 20", vec!["5-34"]),
-        // Not in the code base, seen in whole, outside.
+        // Not in the code base; seen in whole; outside of the project.
         (
             "other.py:3: x\nsrc/beta.rs:3: x\n../src/a.py:3: x\nlib/a.py:3: x",
             vec![],
@@ -256,7 +256,7 @@ fn a_place_in_a_file_that_now_holds_a_credential_is_not_shown() {
     }
 }
 
-/// Looks again at a file of so many lines, of which some were shown, with this text now.
+/// Re-reads a file of this many lines, some of which were shown, after its text has become `now`.
 fn looked_again(lines: usize, now: &str, is_own: bool) -> (Vec<PresentFile>, Sent) {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("a.py"), now).unwrap();
@@ -273,7 +273,7 @@ fn looked_again(lines: usize, now: &str, is_own: bool) -> (Vec<PresentFile>, Sen
             Some(now.to_owned()),
         ));
     }
-    // What was looked at before is the same once more.
+    // Reading the files again gives the same result.
     for _ in 0..2 {
         let now = (dir.path(), None);
         let looked = code.look_again(own.clone(), changed.clone(), Edits, now);
@@ -296,7 +296,7 @@ fn what_a_build_has_changed_of_an_excerpt_is_shown_and_known_as_it_is_now() {
     };
     let excerpts = |now: &str, lines: Vec<Range<usize>>| Sent::Excerpts(now.to_owned(), lines);
     for (lines, now, is_own, expected, known) in [
-        // Nothing of what was shown has changed, but it may stand elsewhere.
+        // The lines that were shown have not changed, but may have moved.
         (300, with(&large, 200, 0), false, vec![], vec![0..3, 9..12]),
         (300, with(&large, 5, 0), false, vec![], vec![0..3, 10..13]),
         (20, with(&small, 5, 0), false, vec![], vec![0..3, 10..13]),
@@ -308,7 +308,7 @@ fn what_a_build_has_changed_of_an_excerpt_is_shown_and_known_as_it_is_now() {
             vec![0..4, 10..13, 0..4],
         ),
         (20, with(&small, 1, 0), false, vec![None], vec![]),
-        // All that the run itself has changed is shown.
+        // All changes by the run itself are shown.
         (
             300,
             with(&large, 200, 0),

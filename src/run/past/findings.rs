@@ -156,7 +156,7 @@ fn excerpt(found: &[Diagnostic], lines: &[&str]) -> Vec<String> {
         .chain([lines.len()]);
     let mut starts = found.iter().zip(ends).filter_map(|(error, end)| {
         let at = error.line;
-        // The reason is far from the beginning of a trace.
+        // The cause is far from the beginning of a trace.
         if lines[at].starts_with("Traceback") {
             return None;
         }

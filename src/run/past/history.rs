@@ -48,7 +48,7 @@ const BEGINNING: u64 = 64 << 10;
 pub struct PastRun {
     /// The folder's name below `logs`.
     pub name: String,
-    /// The run's record; `None` if the run is still going on, was killed, or its record is damaged.
+    /// The run's record; `None` if the run is still in progress, was killed, or its record is damaged.
     pub record: Option<RunRecord>,
     /// The folder of the undo that took the changes back, if it was looked for.
     pub undone_by: Option<String>,
@@ -62,9 +62,9 @@ pub struct PastRun {
 /// The state of a run that has no record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnrecordedState {
-    /// The run is going on.
+    /// The run is in progress.
     Running,
-    /// The run is going on, or was killed.
+    /// The run is in progress, or was killed.
     Unfinished,
     /// The run was killed.
     Killed,
@@ -177,13 +177,13 @@ impl PastRun {
         query_of(&lossy(beginning.ok()?)).map(str::to_owned)
     }
 
-    /// Returns the record of the agent's work, from the run's record; for a killed run, from a file of its own.
+    /// Returns the record of the agent's work, from the run's record or, if it was killed, from a separate file.
     pub fn agent(&self) -> Option<&AgentRecord> {
         let record = self.record.as_ref();
         record.map_or(self.agent.as_ref(), |record| record.agent.as_ref())
     }
 
-    /// Returns the branches that agents worked on so far, from the run's record; for a killed run, from a file of its own.
+    /// Returns the branches that agents worked on, from the run's record or, if it was killed, from a separate file.
     pub fn lineage(&self) -> Option<Lineage> {
         let record = self.record.as_ref();
         record.map_or_else(|| self.lineage.clone(), RunRecord::lineage)
@@ -336,7 +336,7 @@ impl PastRun {
         }
         if self.record.is_none() {
             let are_several = has_attempts(&steps);
-            // It is unknown whether a killed run had applied its last reply; it is assumed to have. Attempts are applied
+            // It is unknown whether a killed run applied its last reply; it is assumed to have. Attempts are applied
             // when all are over.
             let is_unknown =
                 |step: &&mut Step| step.rejected.is_none() && !(are_several && is_attempt(step));
@@ -347,7 +347,7 @@ impl PastRun {
         steps
     }
 
-    /// Returns the attempts that were made at once, and the choice of one; of a killed run, what its steps say.
+    /// Returns the parallel attempts and the choice of one; for a killed run, as far as its steps tell.
     pub fn choice(&self) -> Option<ChoiceRecord> {
         if let Some(record) = &self.record {
             return record.choice.clone();
@@ -355,7 +355,7 @@ impl PastRun {
         let steps = self.recorded_steps();
         let attempts = steps.iter().filter(|step| is_attempt(step));
         let taken = attempts.clone().find(|step| step.edits.is_some());
-        // A query that was asked again is the same attempt.
+        // A query that was repeated is the same attempt.
         let attempts: BTreeMap<_, _> = attempts.map(|step| (step.number, step.into())).collect();
         let home = self.folder.ancestors().nth(2)?;
         let changes = undo_log::read(home, &self.relative()).ok().flatten();
@@ -412,7 +412,7 @@ impl PastRun {
     }
 }
 
-/// Returns whether these are the steps of a run that has made several attempts at once.
+/// Returns whether these are the steps of a run that made several attempts in parallel.
 fn has_attempts(steps: &[Step]) -> bool {
     steps.iter().any(|step| step.purpose == Purpose::ATTEMPT)
 }
@@ -458,7 +458,7 @@ fn apply(files: &mut FileStates, reply: &str, format: ReplyFormat) -> Vec<FileCh
     changes
 }
 
-/// Returns the change of a file from a state to a content, if they differ. The mode stays.
+/// Returns the change from a file's state to new content, if they differ. The mode stays.
 pub fn file_change(
     path: &str,
     before: Option<FileState>,
@@ -545,7 +545,7 @@ pub fn records_of(project: &Project, day: NaiveDate) -> impl Iterator<Item = Run
 }
 
 /// Returns the folder name of the last run if it did not complete. The caller must hold the project's lock, so that no
-/// run is going on.
+/// run is in progress.
 pub fn cut_short(project: &Project) -> Option<String> {
     let mut names = names(project).ok()?.into_iter();
     let last = names.rfind(|name| holds_project(name))?;

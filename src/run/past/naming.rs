@@ -47,15 +47,15 @@ pub fn find(project: &Project, run: &Path, today: NaiveDate) -> Result<String, N
     find_among(project, run, today, |_| true)
 }
 
-/// Likewise, to make the run again or go on with it: `last` is the last run that was no undo.
+/// Like [`find`], for resuming or repeating a run: `last` means the last run that is not an undo.
 ///
 /// # Errors
-/// As [`find`].
+/// Same as [`find`].
 pub fn find_asked(project: &Project, run: &Path, today: NaiveDate) -> Result<String, NoSuchRun> {
     find_among(project, run, today, |run| run.workflow() != "undo")
 }
 
-/// Finds a run, counting from the end only those that count.
+/// Finds a run; positions from the end count only the runs that `counts` accepts.
 fn find_among(
     project: &Project,
     run: &Path,
@@ -90,7 +90,7 @@ fn find_among(
 /// Returns the name of the folder that `run` gives by name or path.
 fn folder(project: &Project, run: &Path) -> Option<String> {
     let logs = project.logs();
-    // Only direct children of `logs` are runs: their saved files are found by that.
+    // Only direct children of `logs` are runs: their saved files are located by the folder's name.
     let is_run = |path: &PathBuf| {
         let is_dir = path.symlink_metadata().is_ok_and(|found| found.is_dir());
         is_dir && path.parent() == Some(logs.as_path())

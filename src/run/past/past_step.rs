@@ -20,7 +20,7 @@ pub struct PastStep {
     pub changes: Vec<FileChange>,
     /// True if the model directs other agents, so that its text is addressed to the user or is a report.
     pub directs_agents: bool,
-    /// True if it is one of several attempts that were made at once.
+    /// True if it is one of several parallel attempts.
     pub is_attempt: bool,
 }
 

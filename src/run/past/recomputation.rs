@@ -1,7 +1,7 @@
-//! The files of a commit's run, made again from its recorded replies.
+//! The files of a commit's run, recomputed from its recorded replies.
 //!
-//! Reads the run's folder and its saved files; never the project's files as they are now. Guarantees that every file is
-//! one of the states that the run recorded while it lasted.
+//! Reads the run's folder and its saved files; never the project's current files. Guarantees that every file is in one
+//! of the states that the run recorded.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -43,7 +43,7 @@ pub enum NotRecomputed {
         /// Its faults.
         rejection: Rejection,
     },
-    /// A file is not as recorded.
+    /// A file differs from its record.
     #[error("what the recorded replies make of `{path}` is not what `{folder}/changes.json` has")]
     Other {
         /// The file, relative to the root.
@@ -71,10 +71,10 @@ pub struct Recomputed {
 }
 
 impl Recomputed {
-    /// Applies the run's replies again to the files before it.
+    /// Reapplies the run's replies to the files as they were before it.
     ///
     /// # Errors
-    /// When something is missing from the run's record, or does not fit the rest of it.
+    /// When something is missing from the run's record, or contradicts the rest of it.
     pub fn of(project: &Project, run: &PastRun, log: &ChangeLog) -> Result<Self, NotRecomputed> {
         let folder = run.relative();
         let files = run.files_before(project);
@@ -100,7 +100,7 @@ impl Recomputed {
             .map_while(|file| files::read_open(file, MAX_TEXT).ok())
             .map(|saved| (Digest::of(&saved), saved))
             .collect();
-        // The states of each file that a reply may have been about, the latest last.
+        // The states of each file that a reply may refer to, latest last.
         let mut states: BTreeMap<&String, Vec<Option<Vec<u8>>>> = BTreeMap::new();
         for (path, change) in &log.files {
             let is_known = |(digest, _): &&(_, _)| change.after.contains(&Some(*digest));
@@ -122,7 +122,7 @@ impl Recomputed {
                 return Err(NotRecomputed::Missing(path));
             };
             let read = |sent: &dyn Fn(&str) -> Sent| edit::read(&reply, step.reply_format, sent);
-            // A build or an earlier attempt may have made of a file what the reply is about: the result tells.
+            // The reply may refer to a file as changed by a build or an earlier attempt; the result shows which.
             let made_of = |path: &str| {
                 let mut states = states
                     .get(&path.to_owned())
@@ -156,7 +156,7 @@ impl Recomputed {
                 }
                 let last = change.after.last().copied().flatten();
                 let known = recomputed.replied.get(&edit.path);
-                // Of a search, the state that counts may be an earlier one.
+                // In a search, the final state may be an earlier one.
                 let counts = |known: &Option<Vec<u8>>| known.as_deref().map(Digest::of) == last;
                 if !known.is_some_and(counts) || counts(&content) {
                     recomputed.replied.insert(edit.path, content);
@@ -187,8 +187,7 @@ fn sent(state: Option<&Vec<u8>>) -> Sent {
     text.map_or(Sent::Missing, Sent::Text)
 }
 
-/// Opens the files that the run in `folder` saved before a reply or a repair replaced or removed them, the first one
-/// first.
+/// Opens the files that the run in `folder` saved before a reply or a repair replaced or removed them, oldest first.
 pub fn saved_files(project: &Project, folder: &str) -> impl Iterator<Item = File> {
     (1..).map_while(move |nth: u32| {
         let vaults = [false, true].map(|beside_keys| vault(folder, beside_keys));

@@ -1,4 +1,4 @@
-//! A run, or many of them, as a log in SARIF 2.1.0, for tools that show findings beside the code. Pure, but for
+//! A SARIF 2.1.0 log of a run, or of many, for tools that show findings next to the code. Pure, except for
 //! [`verify_places`].
 
 use std::borrow::Cow;
@@ -17,10 +17,10 @@ use crate::record::finding::{Finding, ReportFinding};
 use crate::record::gate::GateFault;
 use crate::record::result::{RunRecord, WarningRecord};
 
-/// Maximum number of results, and of notifications, that a code host takes in a log.
+/// Maximum number of results, and of notifications, that a code host accepts in a log.
 const MOST: usize = 25_000;
 
-/// The characters of a path that its URI has escaped.
+/// The characters of a path that are escaped in its URI.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'/')
     .remove(b'.')
@@ -28,11 +28,11 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'_')
     .remove(b'~');
 
-/// The fingerprint by which code hosts know a result again.
+/// The fingerprint by which code hosts recognize a result.
 const FINGERPRINT: &str = "primaryLocationLineHash";
 
-/// Takes the place from each finding of a build that is in no file of the tree at `root`, and has its message name the
-/// file. Where that tree is gone, a path that could be in it is believed.
+/// Removes the location of each build finding that is not in a file of the tree at `root`, and names the file in the
+/// message instead. If that tree is gone, any path that could be in it is accepted.
 pub fn verify_places(record: &mut RunRecord, root: &Path) {
     let is_place = |file: &str| {
         let mut names = Path::new(file).components();
@@ -48,20 +48,20 @@ pub fn verify_places(record: &mut RunRecord, root: &Path) {
     }
 }
 
-/// A result of a run: something to look at, in a place.
+/// A result of a run: something to review, and its location.
 struct Reported<'r> {
-    /// The tool, or the warning, that has found it.
+    /// The tool or the kind of warning that reported it.
     rule: &'r str,
     level: &'static str,
     message: Cow<'r, str>,
     file: Option<&'r str>,
     line: Option<usize>,
-    /// The text that identifies it in its file, however it is worded and wherever it moves.
+    /// The text that identifies it in its file, even if its wording or its line changes.
     identity: &'r str,
 }
 
 impl<'r> Reported<'r> {
-    /// Creates a result that its message identifies.
+    /// Creates a result that is identified by its message.
     fn new(
         rule: &'r str,
         level: &'static str,
@@ -106,7 +106,7 @@ impl<'r> From<&'r ReportFinding> for Reported<'r> {
     }
 }
 
-/// The verdict on the gate, for each of its files that have changed.
+/// The verdict on the gate, for each of the gate's changed files.
 fn judged(record: &RunRecord) -> impl Iterator<Item = Reported<'_>> {
     let faults = record.gate.iter().flat_map(|gate| {
         let faults = gate.faults().into_iter().map(GateFault::told);
@@ -119,7 +119,7 @@ fn judged(record: &RunRecord) -> impl Iterator<Item = Reported<'_>> {
     })
 }
 
-/// The last build of a run, if it has failed, in the place of its script.
+/// The last build of a run, if it failed, located at its script.
 fn failed_build(record: &RunRecord) -> Option<Reported<'_>> {
     let mut builds = record.steps.iter().filter_map(|step| step.build.as_ref());
     let failed = builds.next_back().filter(|build| !build.passed())?;
@@ -129,8 +129,8 @@ fn failed_build(record: &RunRecord) -> Option<Reported<'_>> {
     })
 }
 
-/// Returns what the last build of a run has found, the warnings about its change, the verdict on the gate, and what a
-/// report has found.
+/// Returns the findings of a run's last build, the warnings about its change, the verdict on the gate, and a report's
+/// findings.
 fn reported(record: &RunRecord) -> impl Iterator<Item = Reported<'_>> {
     let built = record.steps.iter().rev().find(|step| step.build.is_some());
     let findings = built.into_iter().flat_map(|step| &step.findings);
@@ -144,7 +144,7 @@ fn reported(record: &RunRecord) -> impl Iterator<Item = Reported<'_>> {
 #[derive(Default)]
 struct Results {
     rules: Vec<String>,
-    /// Each as text, which takes a tenth of the memory.
+    /// Each is serialized, which takes a tenth of the memory.
     list: Vec<Box<RawValue>>,
     left_out: usize,
     /// The number of results that would have the same fingerprint, by its hash.
@@ -152,14 +152,14 @@ struct Results {
 }
 
 impl Results {
-    /// Adds a result. Paths are relative to the base with this name, which makes a result another one.
+    /// Adds a result. Paths are relative to the base of this name, which is part of the result's identity.
     fn add(&mut self, base: &str, one: &Reported<'_>) {
         let known = self.rules.iter().position(|rule| rule == one.rule);
         let rule = known.unwrap_or_else(|| {
             self.rules.push(one.rule.to_owned());
             self.rules.len() - 1
         });
-        // Without the line, which edits move.
+        // The line is left out, since edits move it.
         let text = [base, one.rule, one.file.unwrap_or_default(), one.identity].join("\0");
         let hash = xxh3_64(text.as_bytes());
         let number = self.same.entry(hash).or_default();
@@ -182,7 +182,7 @@ pub fn log(record: &RunRecord) -> Value {
     let mut without_place = Vec::new();
     for one in reported(record).chain(failed_build(record)) {
         if one.file.is_none() {
-            // A code host refuses a log with one such result.
+            // A code host rejects a whole log because of such a result.
             without_place.push(notification(one.level, &one.message));
         } else {
             results.add("%SRCROOT%", &one);
@@ -212,8 +212,8 @@ pub fn log(record: &RunRecord) -> Value {
     })))
 }
 
-/// The log of many runs, each in a repository of its own, by the rules of code hosts: every result has a place in a
-/// repository and a fingerprint that stays the same when lines move. All else is a notification.
+/// The log of many runs, each in its own repository, by the rules of code hosts: every result has a location in a
+/// repository and a fingerprint that stays the same when lines move. Everything else is a notification.
 #[derive(Default)]
 pub struct MergedLog {
     results: Results,
@@ -304,7 +304,7 @@ struct Invocation {
     tool_execution_notifications: Vec<Box<RawValue>>,
 }
 
-/// Appends a text unless there are enough; returns the number of those left out.
+/// Appends a text unless there are enough already; returns the number of texts left out.
 fn push(texts: &mut Vec<Box<RawValue>>, value: &Value) -> usize {
     let text = to_raw_value(value).ok().filter(|_| texts.len() < MOST);
     let left_out = usize::from(text.is_none());

@@ -20,7 +20,7 @@ const LONGEST_TEXT: usize = 64 << 10;
 /// The maximum length of a tool's name, which a model may have made up, in characters.
 const LONGEST_NAME: usize = 100;
 
-/// OTLP's numbers for the kinds of spans, and for the status of those that failed.
+/// OTLP's numbers for the kinds of spans, and for the status of failed ones.
 const INTERNAL: u8 = 1;
 const CLIENT: u8 = 3;
 const FAILED: u8 = 2;
@@ -43,7 +43,7 @@ pub type StepText<'r> = dyn Fn(&StepId, Artifact) -> Option<String> + 'r;
 pub struct Trace<'r> {
     /// The run's record.
     pub record: &'r RunRecord,
-    /// The run's steps, whole.
+    /// The run's steps in full.
     pub steps: &'r [Step],
     /// The identifiers.
     pub ids: TraceIds,
@@ -174,7 +174,7 @@ impl Trace<'_> {
         (step.finish.is_none() || ends_run).then_some(reason)
     }
 
-    /// A build is a tool, which the program uses itself.
+    /// A build is recorded as a tool that the program uses itself.
     fn build(&self, step: &Step, build: &BuildRecord) -> Value {
         let output = self.text.filter(|_| !step.is_agents());
         self.tool(&Action {

@@ -1,6 +1,6 @@
-//! A past run as an in-toto statement, which anybody who has the run's folder can make again, byte for byte.
+//! A past run as an in-toto statement, which can be reproduced byte for byte from the run's folder.
 //!
-//! Reads the run's folder, its saved files and the program's own file; never the project's files as they are now.
+//! Reads the run's folder, its saved files and the program's own file; never the project's current files.
 
 use std::iter;
 use std::path::Path;
@@ -25,9 +25,9 @@ use crate::sys::sha256;
 
 /// The type of the document.
 pub const STATEMENT: &str = "https://in-toto.io/Statement/v1";
-/// The type of what it says of a run.
+/// The type of the statement about a run.
 pub const PREDICATE: &str = "urn:code-commit:run:v1";
-/// The name of the subject that stands for all changed files together.
+/// The name of the subject that represents all changed files together.
 pub const TREE: &str = ".";
 
 /// A statement about a run.
@@ -42,10 +42,10 @@ pub struct Statement {
 }
 
 impl Statement {
-    /// States what is recorded of a run. `program` is the digest of the program that made it, if known.
+    /// States the recorded facts about a run. `program` is the digest of the program that made it, if known.
     ///
     /// # Errors
-    /// When something is missing from the run's record, or does not fit the rest of it.
+    /// When something is missing from the run's record, or contradicts the rest of it.
     pub fn of(project: &Project, run: &PastRun, program: Option<String>) -> Result<Self, Error> {
         let folder = run.relative();
         let no_record = || NotRecomputed::NoRecord(folder.clone());
@@ -55,7 +55,7 @@ impl Statement {
         }
         let log = undo_log::read(project.root(), &folder).map_err(NotRecomputed::from)?;
         let changes = log.as_ref().map(|_| changes(run, project)).transpose()?;
-        // Without it, nothing has reached the project.
+        // Without an undo log, nothing has reached the project.
         let made = log
             .as_ref()
             .map(|log| Recomputed::of(project, run, log))
@@ -92,7 +92,7 @@ impl Statement {
             .iter()
             .map(|step| described_step(run, step))
             .collect();
-        // As `result.json` has them.
+        // The fields as in `result.json`.
         let fields = serde_json::to_value(record).unwrap_or_default();
         let applied = record.steps.iter().rfind(|step| step.edits.is_some());
         let asked = applied.and_then(|step| step.model.as_ref());
@@ -145,7 +145,7 @@ impl Statement {
         })
     }
 
-    /// The document, always in the same bytes.
+    /// The document, always with the same bytes.
     pub fn text(&self) -> String {
         format!("{:#}\n", self.value)
     }
@@ -171,7 +171,7 @@ fn digest_of(content: Option<&Vec<u8>>) -> Value {
     content.map_or(Value::Null, |content| digest(sha256::of(content)))
 }
 
-/// Describes a file in a run's folder by its name and digest; null if it is missing, and need not be there.
+/// Describes a file in a run's folder by its name and digest; null if an optional file is missing.
 fn file(run: &PastRun, name: &str, is_needed: bool) -> Result<Value, NotRecomputed> {
     described(run, name, &run.folder.join(name), is_needed)
 }
@@ -190,7 +190,7 @@ fn described(
     }
 }
 
-/// Describes the record of changes, which may be stored beside the keys.
+/// Describes the record of changes, which may be stored next to the keys.
 fn changes(run: &PastRun, project: &Project) -> Result<Value, NotRecomputed> {
     let path = undo_log::locate(project.root(), &run.relative());
     described(run, CHANGES, &path.unwrap_or_default(), true)
@@ -205,7 +205,7 @@ fn saved(project: &Project, folder: &str) -> impl Iterator<Item = Value> {
     })
 }
 
-/// The model asked, and the one that has answered as far as its vendor tells.
+/// The requested model, and the one that answered, if its vendor reports it.
 fn models(asked: Option<&String>, served: Option<&String>) -> Value {
     let mut models = json!({"asked": asked});
     if let Some(served) = served {

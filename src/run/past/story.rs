@@ -1,7 +1,7 @@
 //! The story of a run: its content, wording and order.
 //!
-//! A story is data, which painters show as text, HTML or Markdown. It quotes texts of others as they are: redaction,
-//! escaping and the limits on their size are up to the painter.
+//! A story is data, which painters show as text, HTML or Markdown. It quotes other texts unchanged: redaction, escaping
+//! and size limits are up to the painter.
 
 pub(crate) mod attempts;
 pub(crate) mod block;

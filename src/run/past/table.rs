@@ -3,9 +3,9 @@
 use crate::sys::diff::Stat;
 use crate::sys::numbers::grouped;
 
-/// The head of a column of outcomes.
+/// The heading of a column of outcomes.
 pub const RESULT: &str = "result";
-/// The head of a column of long texts, which are wrapped.
+/// The heading of a column of long texts, which are wrapped.
 pub const REQUEST: &str = "request";
 
 /// A table of text columns, then numeric ones.
@@ -13,9 +13,9 @@ pub const REQUEST: &str = "request";
 pub struct Table {
     /// The heading, if the table is not part of a section.
     pub title: &'static str,
-    /// The heads of the text columns.
+    /// The headings of the text columns.
     pub texts: Vec<&'static str>,
-    /// The heads of the numeric columns.
+    /// The headings of the numeric columns.
     pub numbers: Vec<&'static str>,
     /// The rows.
     pub rows: Vec<Row>,
@@ -28,9 +28,9 @@ pub struct Table {
 /// A row of a table.
 #[derive(Debug, Default)]
 pub struct Row {
-    /// The folder beside the page that has the row's own page, if there is one.
+    /// The folder, next to the page, that has the row's own page, if there is one.
     pub folder: Option<String>,
-    /// Success or failure, if it is known, which a column named [`RESULT`] states.
+    /// Success or failure, if known, as stated in a column named [`RESULT`].
     pub outcome: Option<bool>,
     /// The text cells.
     pub texts: Vec<String>,
@@ -53,7 +53,7 @@ pub fn of_files(stat: &Stat, most: usize) -> Table {
 }
 
 impl Row {
-    /// Creates a row with these cells of texts and of numbers.
+    /// Creates a row with these text and numeric cells.
     pub fn new(texts: impl Into<Vec<String>>, numbers: impl IntoIterator<Item = String>) -> Self {
         Self {
             texts: texts.into(),
@@ -95,7 +95,7 @@ impl Table {
         (self.left_out > 0).then(others)
     }
 
-    /// Returns the heads, then the cells of each row.
+    /// Returns the headings, then the cells of each row.
     pub fn cells(&self) -> Vec<Vec<String>> {
         let heads = self
             .texts

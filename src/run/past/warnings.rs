@@ -31,8 +31,8 @@ const MAX_COLUMN: usize = 500;
 /// Maximum number of items named in a sentence, and of sentences of a kind.
 const MOST: usize = 20;
 
-/// The words for each concern, and last for manifests and for what `build.sh` runs: the code, for a file with one more
-/// sign, for a file with several, and for the files that are only counted.
+/// The texts for each concern, then for manifests, and for files that `build.sh` runs: the code, and the words for a
+/// file with one more sign, for a file with several, and for files that are only counted.
 const WORDS: [[&str; 4]; 6] = [
     ["tests-fewer", "", "", "files have fewer tests than before"],
     [
@@ -65,13 +65,13 @@ const WORDS: [[&str; 4]; 6] = [
 /// The code for a deleted file that had tests.
 const DELETED: &str = "test-file-deleted";
 
-/// The names for several codes: those of tests, and all.
+/// The names for groups of codes: those about tests, and all.
 const GROUPS: [&str; 2] = ["tests", "all"];
 
 /// Checks the name of a warning's code, or of several: `tests` or `all`.
 ///
 /// # Errors
-/// The names that there are.
+/// The valid names.
 pub fn check_code(name: &str) -> Result<String, String> {
     let codes = WORDS.iter().map(|[code, ..]| *code).chain([DELETED]);
     let names: Vec<&str> = GROUPS.into_iter().chain(codes).collect();
@@ -100,7 +100,7 @@ pub fn warnings(changes: &[FileChange], commands: &str) -> Vec<WarningRecord> {
             .filter(|change| is_read(language, change))
             .collect();
         for (concern, words, pattern) in language.signs {
-            // A pattern takes longer to build than the search of many files. New files alone have lost no test.
+            // A pattern takes longer to build than to search many files. If all files are new, no test was lost.
             let texts = files.iter().map(|file| match concern {
                 Concern::Test => file.before(),
                 _ => file.after(),
@@ -132,7 +132,7 @@ pub fn warnings(changes: &[FileChange], commands: &str) -> Vec<WarningRecord> {
         record(WORDS[5][0], &change.path, None, message)
     }));
     if sentences[0].len() > MOST {
-        // These go first: those that are only counted lose their code.
+        // These come first, because those that are only counted lose their code.
         sentences[0].sort_by_key(|warning| warning.code != DELETED);
     }
     let sentences = sentences.into_iter().zip(&WORDS);

@@ -1,4 +1,4 @@
-//! The settings of an export, as the environment gives them.
+//! Tests of an export's settings from the environment.
 
 use super::*;
 
@@ -56,7 +56,7 @@ fn the_parent_is_taken_over_if_it_is_one() {
             expected,
             "{value}"
         );
-        // What its starter does not sample is not exported.
+        // A run is not exported if the trace that started it is not sampled.
         let telemetry = Telemetry::of(&environment, 1);
         assert_eq!(telemetry.is_some(), expected != Some(false), "{value}");
         if let Some(ids) = telemetry.map(|telemetry| telemetry.ids("logs/x")) {

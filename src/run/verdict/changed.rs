@@ -1,4 +1,4 @@
-//! The files of a change as code and gate, and trees with the code of one state and the gate of another. Pure.
+//! The changed files split into code and gate, and trees with the code of one state and the gate of another. Pure.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -15,10 +15,10 @@ use crate::run::past::warnings::{Concern, is_run, signed_lines};
 use crate::sys::diff::{Comparison, FileChange, FileState};
 use crate::sys::text::regex;
 
-/// Maximum size of an assertion that is looked at, in bytes.
+/// Maximum size of an assertion that is examined, in bytes.
 const LONGEST: usize = 2000;
 
-/// A line that may end a test before its time, or leave a file out.
+/// A line that may end a test early, or exclude a file.
 static EARLY: LazyLock<Regex> =
     LazyLock::new(|| regex(r"^\s*(?:(?:exit|return|skip|true|pass)\b|// ?[+]build|//go:build)"));
 /// A line that changes how other tests are found or run.
@@ -37,18 +37,18 @@ pub enum Side {
 struct ChangedFile<'c> {
     change: &'c FileChange,
     kind: FileKind,
-    /// The patterns of its parts that are the gate, and the parts, before and after.
+    /// The patterns of its parts that belong to the gate, and the parts, before and after.
     patterns: &'static str,
     parts: Option<[Halves; 2]>,
-    /// The texts of the gate, before and after, where it consists of tests.
+    /// The texts of the gate, before and after, if it consists of tests.
     tests: Option<[String; 2]>,
     /// The lints that are newly silenced in its code.
     silencers: Vec<Silencer>,
     is_gate: bool,
     is_code: bool,
-    /// True if it may have changed the gate in a way that cannot be distinguished from a change of the code.
+    /// True if it may have changed the gate in a way that cannot be distinguished from a change to the code.
     is_unclear: bool,
-    /// True if the build runs the file, so that it may be a check.
+    /// True if the build runs the file, so it may be a check.
     may_check: bool,
 }
 
@@ -103,14 +103,14 @@ impl<'c> ChangedFile<'c> {
         self.is_code = lines(&old.rest).ne(lines(&new.rest));
         self.is_unclear |= old.unclear != new.unclear;
         let text = |side: &Halves| side.gate.iter().map(|(_, text)| text.as_str()).collect();
-        // Tests have no place, as levels of lints have.
+        // Lint levels have a place, tests do not.
         let mut items = old.gate.iter().chain(&new.gate);
         let has_tests = form == Form::Rust && items.any(|(place, _)| place.is_empty());
         self.tests = (self.is_gate && has_tests).then(|| [text(&old), text(&new)]);
         self.parts = Some([old, new]);
     }
 
-    /// Its code, before and after; `None` if that cannot be separated from the gate.
+    /// Its code, before and after; `None` if it cannot be separated from the gate.
     fn code(&self) -> Option<[Cow<'_, str>; 2]> {
         match (&self.parts, self.kind) {
             (Some(parts), _) => Some([0, 1].map(|side| Cow::from(&parts[side].rest))),
@@ -122,7 +122,7 @@ impl<'c> ChangedFile<'c> {
         }
     }
 
-    /// Its new code without what silences lints newly, unless the `query` names that.
+    /// Its new code without newly added silencers, unless the `query` names them.
     fn loud(&self, query: Option<&str>) -> Option<String> {
         let named = |one: &Silencer| query.is_some_and(|query| named::names_lint(query, &one.text));
         let silencers = self.silencers.iter().filter(|one| !named(one));
@@ -134,8 +134,8 @@ impl<'c> ChangedFile<'c> {
         [&self.change.before, &self.change.after][side as usize].as_ref()
     }
 
-    /// The file with the code and the gate of these states, and without what silences lints newly if `is_loud`; for
-    /// the tests that a `query` names, the gate is the new one.
+    /// The file with the code and the gate of these states, without newly added silencers if `is_loud`; for tests that
+    /// a `query` names, the new gate is used.
     fn laid(
         &self,
         code: Side,
@@ -173,18 +173,18 @@ impl<'c> ChangedFile<'c> {
         Some(state)
     }
 
-    /// Returns whether its gate only has more than before: new tests beside the old ones.
+    /// Returns whether its gate has only been extended: new tests were added to the old ones.
     fn is_addition(&self) -> bool {
         let is_new = self.change.before.is_none();
         if !self.silencers.is_empty() {
             return false;
         }
         let Some([old, new]) = &self.tests else {
-            // New settings may loosen what was there.
+            // New settings may loosen existing ones.
             return is_new && self.kind != FileKind::Settings;
         };
         if old.is_empty() {
-            // By a file that is there and empty, tests may be found.
+            // Creating tests in an empty file may enable their discovery.
             let is_empty = !is_new && self.kind == FileKind::Test;
             let tests = || signed_lines(&self.change.path, new.as_bytes(), Concern::Test);
             return !new.lines().any(|line| OTHERS.is_match(line))
@@ -209,7 +209,7 @@ impl<'c> ChangedFile<'c> {
         })
     }
 
-    /// Returns whether it is new, with tests in it, or a module of tests for a file that is new.
+    /// Returns whether the file is new and has tests, or is the test module of a new file.
     fn is_orphan(&self, all: &[ChangedFile<'_>]) -> bool {
         let is_new = |file: &ChangedFile<'_>| file.change.before.is_none();
         let above = self
@@ -233,7 +233,7 @@ impl<'c> ChangedFile<'c> {
 pub struct Changed<'c>(Vec<ChangedFile<'c>>);
 
 impl<'c> Changed<'c> {
-    /// Tells code and gate of the changes apart, by the commands of the build.
+    /// Separates code and gate of the changes, given the commands of the build.
     pub fn of(changes: &'c [FileChange], commands: &str) -> Self {
         let mut files: Vec<ChangedFile<'_>> = changes
             .iter()
@@ -245,7 +245,7 @@ impl<'c> Changed<'c> {
                 file.silencers = silencers(&file.change.path, [&old, &new], &mut balance);
             }
         }
-        // Code of a new file was not linted before, unless it was elsewhere.
+        // Code in a new file was not linted before, unless it was moved there.
         let is_removed = |file: &ChangedFile<'_>| file.is_code && file.change.after.is_none();
         let may_have_moved = files.iter().any(is_removed);
         for file in &mut files {
@@ -259,7 +259,7 @@ impl<'c> Changed<'c> {
         Self(files)
     }
 
-    /// Takes data for the gate that only the gate names, and for unclear what code names, too.
+    /// Assigns data files to the gate if only the gate names them, and marks them as unclear if code does, too.
     pub fn with_data(mut self, data: &[(String, bool)]) -> Self {
         for (path, is_unclear) in data {
             let mut files = self.0.iter_mut();
@@ -276,7 +276,7 @@ impl<'c> Changed<'c> {
         self.0.iter().map(|file| file.change.path.as_str())
     }
 
-    /// The files that are gate, or may be, wholly or in part.
+    /// The files that belong, or may belong, to the gate, in whole or in part.
     fn gates(&self) -> impl Iterator<Item = &ChangedFile<'c>> {
         let files = self.0.iter();
         files.filter(|file| file.is_gate || file.is_unclear || !file.silencers.is_empty())
@@ -287,7 +287,7 @@ impl<'c> Changed<'c> {
         self.gates().map(|file| file.change.path.as_str())
     }
 
-    /// Returns how the gate has changed.
+    /// Returns the effect on the gate.
     pub fn gate_change(&self) -> GateChange {
         let is_added = |file: &ChangedFile<'_>| !file.is_unclear && file.is_addition();
         match self.gates().next() {
@@ -297,18 +297,18 @@ impl<'c> Changed<'c> {
         }
     }
 
-    /// Returns whether the gate has changed where it can be laid back.
+    /// Returns whether the gate has changed in a way that can be reverted.
     pub fn has_gate(&self) -> bool {
         let mut files = self.0.iter();
         files.any(|file| file.is_gate || file.silencers.iter().any(|one| one.is_removable))
     }
 
-    /// Returns whether nothing of the gate has changed but lints that are silenced.
+    /// Returns whether the only change to the gate is that lints are silenced.
     pub fn only_silences(&self) -> bool {
         self.has_gate() && !self.0.iter().any(|file| file.is_gate)
     }
 
-    /// Returns whether the gate may have changed where it cannot be laid back.
+    /// Returns whether the gate may have changed in a way that cannot be reverted.
     pub fn is_unclear(&self) -> bool {
         self.0.iter().any(|file| file.is_unclear)
     }
@@ -318,7 +318,7 @@ impl<'c> Changed<'c> {
         self.0.iter().any(|file| file.is_code)
     }
 
-    /// Returns whether some of the new tests are of code that the old state does not have.
+    /// Returns whether some of the new tests are for code that the old state does not have.
     pub fn has_orphans(&self) -> bool {
         self.0.iter().any(|file| file.is_orphan(&self.0))
     }
@@ -329,7 +329,7 @@ impl<'c> Changed<'c> {
         files.filter_map(|file| Some((file.change.path.as_str(), file.tests.as_ref()?)))
     }
 
-    /// Returns whether tests assert what none has asserted before.
+    /// Returns whether tests contain assertions that are new.
     pub fn has_new_assertions(&self) -> bool {
         let mut counts: HashMap<String, isize> = HashMap::new();
         for (_, [old, new]) in self.tests() {
@@ -342,7 +342,7 @@ impl<'c> Changed<'c> {
         counts.values().any(|count| *count > 0)
     }
 
-    /// The files whose gate the query names, and the tests in others.
+    /// The files whose gate the query names, and the named tests in other files.
     pub fn named(&self, query: &str) -> Vec<String> {
         let laid = |file: &&ChangedFile<'_>| file.is_gate || !file.silencers.is_empty();
         let names = self.gates().filter(laid).flat_map(|file| {
@@ -359,8 +359,8 @@ impl<'c> Changed<'c> {
         names.collect()
     }
 
-    /// The files that differ from their new state in the tree with the code of one state and the gate of another, but
-    /// for what the `query` names of the gate. A file that is not there has no state.
+    /// The files to change in the new tree to get the code of one state and the gate of another, except for the parts
+    /// of the gate that the `query` names. A file to remove has no state.
     pub fn tree(
         &self,
         code: Side,
@@ -372,16 +372,16 @@ impl<'c> Changed<'c> {
         differing(files.map(|file| (file.change, file.laid(code, gate, query, is_loud))))
     }
 
-    /// The files that differ from their new state in the new tree without what silences lints newly, but for the lints
-    /// that the `query` names.
+    /// The files to change in the new tree to get rid of newly added silencers, except for lints that the `query`
+    /// names.
     pub fn loud_tree(&self, query: &str) -> Vec<(&'c str, Option<FileState>)> {
         let files = self.0.iter().filter(|file| !file.silencers.is_empty());
         let laid = |file: &ChangedFile<'_>| file.laid(Side::New, Side::New, Some(query), true);
         differing(files.map(|file| (file.change, laid(file))))
     }
 
-    /// The tree with the new code and the old gate, and with the only unclear file as it was, where the build runs that.
-    /// `None` if the `query` names it.
+    /// The tree with the new code and the old gate, in which the only unclear file is also the old one, if the build
+    /// runs that file. `None` if the `query` names it.
     pub fn tree_with_check(&self, query: &str) -> Option<Vec<(&'c str, Option<FileState>)>> {
         let mut unclear = self.0.iter().filter(|file| file.is_unclear);
         let check = unclear.next().filter(|file| file.may_check)?.change;
@@ -393,7 +393,7 @@ impl<'c> Changed<'c> {
     }
 }
 
-/// The paths and the states of files that differ from the new ones.
+/// The paths and states of the files that differ from the new ones.
 fn differing<'c>(
     laid: impl Iterator<Item = (&'c FileChange, Option<FileState>)>,
 ) -> Vec<(&'c str, Option<FileState>)> {
@@ -409,7 +409,7 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
     lines.filter(|line| !line.is_empty())
 }
 
-/// The end of a file of code, from the first test in it on.
+/// The rest of a code file, from its first test on.
 fn within(text: &str) -> &str {
     let first = TESTS_WITHIN.find(text);
     first.map_or("", |first| &text[first.start()..])

@@ -1,4 +1,4 @@
-//! The reason that a build of the verdict failed, by what tools print. Pure.
+//! The cause of a failed build of the verdict, judging by the output of its tools. Pure.
 
 use std::sync::LazyLock;
 
@@ -17,7 +17,7 @@ pub enum Ending {
     TestFailed,
     /// Failed for another reason, such as a lint.
     Failed,
-    /// Nothing was tested: the build did not get that far.
+    /// Nothing was tested, because the build failed earlier.
     NotBuilt,
 }
 

@@ -8,7 +8,7 @@ use crate::run::past::warnings::{Concern, signed_lines};
 use crate::sys::diff::{Comparison, LineChange};
 use crate::sys::text::regex;
 
-/// Number of lines from the start of a test in which its name stands.
+/// Number of lines from the start of a test in which its name is searched for.
 const NEAR: usize = 6;
 
 /// The name of a test, from its start.
@@ -24,13 +24,13 @@ pub fn names_file(query: &str, path: &str) -> bool {
     let mut words = query.split(|c: char| !is_part(c));
     words.any(|word| {
         let word = word.trim_start_matches("./").trim_end_matches(['.', '/']);
-        // A name without an ending may be any word.
+        // A name without an extension may be any word.
         let is_end = || path.ends_with(&format!("/{word}")) && word.contains('.');
         !word.is_empty() && (path == word && word.contains(['.', '/']) || is_end())
     })
 }
 
-/// Returns whether the query names a test. A name that is a plain word counts in quotes alone.
+/// Returns whether the query names a test. A name that is an ordinary word counts only in quotes.
 pub fn names_test(query: &str, name: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     let is_quote = |c: char| "`'\"“”«»".contains(c);
@@ -51,7 +51,7 @@ pub fn names_lint(query: &str, silencer: &str) -> bool {
     words.any(|word| is_name(word) && names_test(query, word))
 }
 
-/// The tests of a text: the line that each starts at, counted from 0, and its name.
+/// The tests in a text: the line of each, counted from 0, and its name.
 fn tests(path: &str, text: &str) -> Vec<(usize, String)> {
     let lines: Vec<&str> = text.lines().collect();
     let starts = signed_lines(path, text.as_bytes(), Concern::Test)
@@ -81,7 +81,7 @@ pub fn named_tests<'t>(
     names
 }
 
-/// The old text with those tests as in the new one that the query names; `None` if it names none.
+/// The old text, in which the tests that the query names are the new ones; `None` if it names none.
 pub fn without_unnamed(query: &str, path: &str, old: &String, new: &String) -> Option<String> {
     if named_tests(query, path, [old, new]).is_empty() {
         return None;
@@ -95,7 +95,7 @@ pub fn without_unnamed(query: &str, path: &str, old: &String, new: &String) -> O
             let start = range.start + usize::from(!range.is_empty());
             let at = tests.partition_point(|(line, _)| *line < start);
             let end = tests.partition_point(|(line, _)| *line < range.end).max(at);
-            // Attributes stand before a test, and are no part of the one above.
+            // Attributes precede a test, and are not part of the one above.
             if is_decorator {
                 &tests[at..end.max(at + 1).min(tests.len())]
             } else {
@@ -119,7 +119,7 @@ pub fn without_unnamed(query: &str, path: &str, old: &String, new: &String) -> O
     String::from_utf8(merged.concat()).ok()
 }
 
-/// Returns whether all changed lines stand above a test, as its attributes.
+/// Returns whether all changed lines are attributes above a test.
 pub fn is_decorator(compared: &Comparison<'_>, change: &LineChange) -> bool {
     let mut lines = compared.before[change.before.clone()]
         .iter()
@@ -127,7 +127,7 @@ pub fn is_decorator(compared: &Comparison<'_>, change: &LineChange) -> bool {
         .map(|line| line.trim_ascii_start());
     lines.all(|line| match line {
         [b'@', ..] | [b'#', b'[', ..] | [b'#', b'!', b'[', ..] => true,
-        // Not a command of a shell.
+        // Not a shell command.
         [b'[', next, ..] => next.is_ascii_alphabetic(),
         _ => false,
     })

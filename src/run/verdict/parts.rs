@@ -1,6 +1,6 @@
-//! A file as the gate in it and the rest, and the file made of the rest of one state and the gate of another. Pure.
+//! A file split into gate and rest, and the file made of the rest of one state and the gate of another. Pure.
 //!
-//! Parts that the form's rules do not tell apart are reported, not guessed.
+//! Parts that the rules of the file's form cannot tell apart are reported, not guessed.
 
 mod rust;
 
@@ -15,7 +15,7 @@ use crate::edit::protection::covers;
 use crate::project::gitignore::{Case, IgnoreFile};
 use crate::sys::text::regex;
 
-/// Tells the parts of a text apart, by the patterns of those that are the gate; `None` if the form's rules do not.
+/// Splits a text into gate and rest, by the patterns of the gate's parts; `None` if the form's rules do not apply.
 pub fn halves(form: Form, parts: &str, text: &str) -> Option<Halves> {
     let is_gate = |path: &str| {
         let patterns = IgnoreFile::parse(parts.replace(' ', "\n").as_bytes());
@@ -29,7 +29,7 @@ pub fn halves(form: Form, parts: &str, text: &str) -> Option<Halves> {
     }
 }
 
-/// Takes from the rest of a file what stands there under the name of an item that was a test, and is none any more.
+/// Removes from the new rest of a file any item with the name of a former test.
 pub fn without_former(form: Form, old: &Halves, new: Halves) -> Halves {
     let tests: String = old.gate.iter().map(|(_, item)| item.as_str()).collect();
     let named = [&tests, &old.rest, &new.rest].map(|text| rust::named(text));
@@ -46,7 +46,7 @@ pub fn without_former(form: Form, old: &Halves, new: Halves) -> Halves {
     new
 }
 
-/// Puts these parts into the rest of a file.
+/// Inserts these parts into the rest of a file.
 pub fn joined(form: Form, rest: &str, gate: &[(String, String)]) -> String {
     let (mut top, mut text) = (String::new(), rest.to_owned());
     for (place, part) in gate {
@@ -73,7 +73,7 @@ pub fn joined(form: Form, rest: &str, gate: &[(String, String)]) -> String {
     top + &text
 }
 
-/// Tells apart the keys of an object, and of the objects in it.
+/// Splits an object by its keys, and by those of nested objects.
 fn json(is_gate: impl Fn(&str) -> bool, text: &str) -> Option<Halves> {
     let text = if text.is_empty() { "{}" } else { text };
     let mut all: Map<String, Value> = serde_json::from_str(&plain_json(text)).ok()?;
@@ -109,7 +109,7 @@ fn json(is_gate: impl Fn(&str) -> bool, text: &str) -> Option<Halves> {
     })
 }
 
-/// The text without comments, and commas behind the last item, as settings in JSON may have them.
+/// The text without the comments and trailing commas that settings in JSON may have.
 fn plain_json(text: &str) -> String {
     static COMMENT: LazyLock<Regex> =
         LazyLock::new(|| regex(r#"(?s)("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/"#));
@@ -119,7 +119,7 @@ fn plain_json(text: &str) -> String {
     COMMA.replace_all(&text, "$1$2").into_owned()
 }
 
-/// Adds the pair in `part` to the object at this key, or to the whole.
+/// Adds the pair in `part` to the object at this key, or to the top-level object.
 fn with_pair(text: &str, place: &str, part: &str) -> String {
     let parsed = |text: &str| serde_json::from_str::<Map<String, Value>>(text).unwrap_or_default();
     let mut all = parsed(text);
@@ -131,13 +131,13 @@ fn with_pair(text: &str, place: &str, part: &str) -> String {
     format!("{:#}\n", Value::from(all))
 }
 
-/// Tells apart sections, and keys in sections, each with the lines up to the next.
+/// Splits a text into sections and their keys, each with the lines up to the next.
 fn sections(is_gate: impl Fn(&str) -> bool, text: &str) -> Halves {
     static HEADER: LazyLock<Regex> =
         LazyLock::new(|| regex(r"^\[\[?\s*([^\[\]]+?)\s*\]\]?\s*(?:[#;].*)?$"));
     static KEY: LazyLock<Regex> = LazyLock::new(|| regex(r#"^([\w."'-]+)\s*[=:]"#));
     let mut halves = Halves::default();
-    // A key stands behind its header, or at the top.
+    // A key follows its header, or is at the top.
     let (mut header, mut name) = (TOP.to_owned(), String::new());
     let (mut is_section, mut is_key) = (false, false);
     for line in text.lines() {
@@ -163,7 +163,7 @@ fn sections(is_gate: impl Fn(&str) -> bool, text: &str) -> Halves {
     halves
 }
 
-/// Tells apart elements by the names of their parent and their own, which are regular expressions.
+/// Splits elements by the names of their parents and their own, given as regular expressions.
 fn xml(parts: &str, text: &str) -> Option<Halves> {
     let (mut gate, mut rest) = (Vec::new(), text.to_owned());
     for part in parts.split(' ') {

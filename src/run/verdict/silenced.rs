@@ -1,4 +1,4 @@
-//! The lints that a change silences in files of code, and these files without that. Pure.
+//! The lints that a change silences in code files, and the text of these files without the silencers. Pure.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::run::past::warnings::{Concern, signs};
 use crate::sys::diff::Comparison;
 
-/// A comment or an attribute that silences lints, with its line if nothing else stands there.
+/// A comment or an attribute that silences lints, with its whole line if there is nothing else on it.
 #[derive(Debug)]
 pub struct Silencer {
     range: Range<usize>,
@@ -16,10 +16,10 @@ pub struct Silencer {
     is_added: bool,
 }
 
-/// The silencers in all files of a change, by their text: their number after the change, less that before it.
+/// The silencers in all files of a change, by their text: the number after the change less the number before.
 pub type Balance = HashMap<String, isize>;
 
-/// The silencers in the new text, and on its added lines; counts them, and those in the old one.
+/// Finds the silencers in the new text, marks those on added lines, and counts them and the old ones in `balance`.
 pub fn silencers(path: &str, [old, new]: [&str; 2], balance: &mut Balance) -> Vec<Silencer> {
     for one in found(path, old) {
         *balance.entry(one.text).or_default() -= 1;
@@ -41,12 +41,12 @@ pub fn silencers(path: &str, [old, new]: [&str; 2], balance: &mut Balance) -> Ve
     found
 }
 
-/// Returns whether a silencer is new: not there before, and not moved.
+/// Returns whether a silencer is new, rather than present before or moved.
 pub fn is_new(one: &Silencer, balance: &Balance) -> bool {
     one.is_added && balance.get(&one.text).is_some_and(|count| *count > 0)
 }
 
-/// The text without these silencers, in their order.
+/// The text without these silencers, given in order.
 pub fn without<'s>(text: &str, silencers: impl Iterator<Item = &'s Silencer>) -> String {
     let (mut rest, mut at) = (String::new(), 0);
     for one in silencers.filter(|one| one.is_removable) {
@@ -70,7 +70,7 @@ fn found(path: &str, text: &str) -> Vec<Silencer> {
             }
         })
         .collect();
-    // Two may stand in one comment.
+    // Two silencers may share a comment.
     silencers.dedup_by(|next, before| next.range.start < before.range.end);
     silencers
 }
@@ -87,10 +87,10 @@ fn whole(text: &str, sign: Range<usize>) -> Option<Range<usize>> {
         [b'#', b'[' | b'!', ..] => (sign.start, behind(close)?),
         [b'@', ..] if found.contains('(') => (sign.start, behind(")")?),
         [b'@' | b'_', ..] => (sign.start, sign.end),
-        // It stands within an attribute, which may have others.
+        // The sign is inside an attribute, which may contain others.
         [b'S' | b'E', ..] if text[line..sign.start].trim() == "[" => (line, behind(close)?),
         [b'S' | b'E', ..] => return None,
-        // A sign may have found the next line, too.
+        // The sign may extend into the next line.
         _ => (sign.start, end(sign.start)),
     };
     let count = |one: char| text[start..stop].matches(one).count();

@@ -1,4 +1,4 @@
-//! The kinds of files that judge a change, by the tables of the ecosystems. Pure.
+//! The kinds of files that judge a change, from tables for each ecosystem. Pure.
 
 use std::sync::LazyLock;
 
@@ -9,7 +9,7 @@ use crate::edit::protection::covers;
 use crate::project::gitignore::{Case, IgnoreFile};
 use crate::sys::text::regex;
 
-/// One table for each ecosystem; `common.txt` describes the form.
+/// One table per ecosystem; `common.txt` describes the format.
 const TABLES: [&str; 11] = [
     include_str!("tables/common.txt"),
     include_str!("tables/rust.txt"),
@@ -24,16 +24,16 @@ const TABLES: [&str; 11] = [
     include_str!("tables/shell.txt"),
 ];
 
-/// The kind of a file. Of several that match a path, the first counts.
+/// The kind of a file. If several match a path, the first one applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FileKind {
-    /// A test, its data, or what it expects.
+    /// A test, its data, or its expected results.
     Test,
-    /// A source file named like a test, by which no tool goes, and whose text shows none.
+    /// A source file named like a test, but neither found by tools under that name nor containing tests.
     Named,
     /// Settings of tests, lints, coverage, the build or CI.
     Settings,
-    /// A manifest, of which some parts are the gate.
+    /// A manifest, parts of which belong to the gate.
     Parts(Form),
     /// A file that may be code or gate.
     Either,
@@ -56,14 +56,14 @@ pub enum Form {
     Rust,
 }
 
-/// The gate in a file, and the rest.
+/// A file split into the gate and the rest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Halves {
-    /// The parts that are the gate: where each stands (a section, an element, a key), and its text.
+    /// The parts that belong to the gate: the place of each (a section, an element, a key), and its text.
     pub gate: Vec<(String, String)>,
     /// Anything else.
     pub rest: String,
-    /// The parts of it that may be the gate.
+    /// The parts of the rest that may belong to the gate.
     pub unclear: Vec<String>,
 }
 
@@ -71,7 +71,7 @@ pub struct Halves {
 struct Row {
     kind: FileKind,
     files: IgnoreFile,
-    /// The patterns of the parts that are the gate.
+    /// The patterns of the parts that belong to the gate.
     parts: &'static str,
 }
 
@@ -98,17 +98,17 @@ static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| {
 
 /// A line that asserts something.
 pub static ASSERTS: LazyLock<Regex> = LazyLock::new(|| any("asserts"));
-/// A line with which a script runs tests or lints.
+/// A line of a script that runs tests or lints.
 pub static RUNS: LazyLock<Regex> = LazyLock::new(|| any("runs"));
-/// The path of a file that may be data of tests.
+/// The path of a file that may be test data.
 pub static DATA: LazyLock<Regex> = LazyLock::new(|| any("data"));
-/// A line by which a program says that it does not fit the code.
+/// A line by which a program reports that it does not work with the code.
 pub static MISFIT: LazyLock<Regex> = LazyLock::new(|| any("misfit"));
 /// The path of a source file that is a test only if its text shows one.
 static SOURCE: LazyLock<Regex> = LazyLock::new(|| any("source"));
-/// Words that only a test has, or a check for one.
+/// Words found only in tests, or in checks for tests.
 static SIGNS: LazyLock<Regex> = LazyLock::new(|| any("signs"));
-/// The start of a test in a file of code.
+/// The start of a test in a code file.
 pub static TESTS_WITHIN: LazyLock<Regex> = LazyLock::new(|| any("within"));
 
 /// The lines of all tables, each with its first word.
@@ -117,7 +117,7 @@ fn lines() -> impl Iterator<Item = (&'static str, &'static str)> {
     lines.filter_map(|line| Some((line.split_once(' ')?.0, line.split_once(' ')?.1.trim())))
 }
 
-/// The regular expression of all lines that begin with the word.
+/// A regular expression that matches what any of the lines with this first word match.
 pub fn any(word: &str) -> Regex {
     let all: Vec<String> = lines()
         .filter(|(first, _)| *first == word)
@@ -126,7 +126,7 @@ pub fn any(word: &str) -> Regex {
     regex(&all.join("|"))
 }
 
-/// Returns the kind of the file at `path` with this text, and the patterns of its parts that are the gate.
+/// Returns the kind of the file at `path` with this text, and the patterns of its parts that belong to the gate.
 pub fn kind(path: &str, text: &str) -> (FileKind, &'static str) {
     let rows = ROWS
         .iter()

@@ -1,4 +1,4 @@
-//! Tests of what the gate is, and of trees with the code of one state and the gate of another.
+//! Tests of what belongs to the gate, and of trees with the code of one state and the gate of another.
 
 mod names;
 mod replies;
@@ -182,24 +182,24 @@ const RUST: &str = "#![deny(warnings)]\n//! A file.\n\n/// Adds.\npub fn add(a: 
 fn what_is_compiled_for_tests_is_laid_back_in_rust() {
     let tests = &RUST[RUST.find("#[cfg(test)]").unwrap()..];
     for (after, expected) in [
-        // The code alone has changed.
+        // Only code has changed.
         (
             RUST.replace("a + b", "b + a"),
             RUST.replace("a + b", "b + a"),
         ),
-        // A flipped expectation, with a change of code.
+        // An inverted expectation, with a change to the code.
         (
             RUST.replace("a + b", "a - b").replace("2), 3", "2), -1"),
             RUST.replace("a + b", "a - b"),
         ),
-        // Tests deleted.
+        // Deleted tests.
         (RUST.replace(tests, ""), RUST.to_owned()),
-        // Moved into a file of their own.
+        // Tests moved to a separate file.
         (
             RUST.replace(tests, "#[cfg(test)]\nmod tests;\n"),
             RUST.to_owned(),
         ),
-        // Lints off.
+        // Lints turned off.
         (
             RUST.replace("#![deny(warnings)]\n", "#![allow(unused)]\n"),
             format!(
@@ -207,7 +207,7 @@ fn what_is_compiled_for_tests_is_laid_back_in_rust() {
                 RUST.replace("#![deny(warnings)]\n", "")
             ),
         ),
-        // Lints off, of which the last counts.
+        // Lints turned off by a later attribute, which takes precedence.
         (
             RUST.replace(
                 "#![deny(warnings)]\n",
@@ -215,7 +215,7 @@ fn what_is_compiled_for_tests_is_laid_back_in_rust() {
             ),
             RUST.to_owned(),
         ),
-        // A test beside the code, and literals that look like brackets.
+        // A test next to the code, and literals that look like brackets.
         (
             format!(
                 "{RUST}const A: char = '{{';\nconst B: &str = r#\"}}\"#;\nfn c<'a>(x: &'a str) -> &'a str {{ x }}\n#[test]\nfn b() {{}}\n"
@@ -295,7 +295,7 @@ fn what_may_be_compiled_for_tests_is_gate_or_unclear_in_rust() {
             changed.is_unclear() && !changed.has_gate() && changed.has_code(),
             "{open}"
         );
-        // Without a change of it, there is nothing to tell apart.
+        // Without a change to it, there is nothing to separate.
         let changes = [change(
             "src/a.rs",
             &before,
@@ -339,7 +339,7 @@ fn the_query_names_tests_by_path_file_or_name() {
             "{query}"
         );
     }
-    // A name that is a plain word is meant in quotes alone.
+    // A name that is an ordinary word counts only in quotes.
     let before = "it('adds', () => {\n  expect(add(1, 2)).toBe(3)\n})\n";
     let after = before.replace('3', "4");
     assert_eq!(
@@ -394,7 +394,7 @@ fn new_tests_beside_the_old_ones_are_added() {
             SHELL,
             format!("exit 0\n{SHELL}"),
         ),
-        // New settings may loosen what the old tests hold.
+        // New settings may loosen requirements of the old tests.
         (
             GateChange::Changed,
             "mypy.ini",
@@ -454,7 +454,7 @@ fn an_assertion_is_new_if_no_test_had_it() {
             "{after}"
         );
     }
-    // Moved.
+    // A moved test.
     let test = test("assert!(a());\n");
     let changes = [
         change("tests/a.rs", &test, ""),

@@ -227,7 +227,7 @@ mod tests {
         let both = format!("{key}\n{token}\n{token}");
         let kinds = censored(&[both.as_bytes()]).1;
         assert_eq!(kinds, ["a GitHub token", "a private key"]);
-        // What is not UTF-8 is no obstacle, and stays as it is.
+        // Invalid UTF-8 does not stop the search, and is kept.
         let mut censor = Censor::new(Vec::new());
         let text = [b"\xff", token.as_bytes(), b"\xfe"].concat();
         censor.write_all(&text).unwrap();

@@ -1,4 +1,4 @@
-//! Keys in every form that they are known in, whole, cut into chunks and beside one another. Pure.
+//! Tests of keys in every known form: whole, split into chunks, and adjacent. Pure.
 
 use super::*;
 use base64::Engine as _;
@@ -104,7 +104,7 @@ fn a_key_with_colours_within_is_found() {
         ),
         ("azkey-\u{1b}(B\u{1b}[mSECRET-1234!", "[REDACTED]34!"),
         ("azkey-\u{9b}1mSECRET-1234", "[REDACTED]34"),
-        // What begins an escape may end in the key.
+        // An escape sequence may end within the key.
         ("\u{1b}[azkey-SECRET-1234", "\u{1b}[[REDACTED]34"),
         (
             "azkey-SECRET-1234 \u{1b}[1mazkey\u{1b}[m-SECRET-1234",
@@ -179,7 +179,7 @@ fn what_cannot_become_a_key_is_not_held_back_when_released() {
     for (written, shown) in [
         ("a prompt> ", "a prompt> "),
         ("half a secretke", "half a "),
-        // The longer one may still come.
+        // A longer key may still follow.
         ("secretkey1", ""),
         ("secretkey1x", "[REDACTED]y1x"),
         ("secretkey1longer", "[REDACTED]er"),
@@ -213,7 +213,7 @@ proptest! {
         let chunks: Vec<&[u8]> = cuts.iter().map(|&to| { let c = &text.as_bytes()[from..to]; from = to; c }).collect();
         let streamed = stream(&redactor, &chunks);
         prop_assert_eq!(String::from_utf8(streamed).unwrap(), redactor.text(&text));
-        // The same for one who reads along.
+        // The same holds for a reader who follows along.
         let mut writer = redactor.writer(Vec::new());
         for chunk in &chunks {
             writer.write_all(chunk).unwrap();

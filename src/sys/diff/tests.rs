@@ -1,4 +1,4 @@
-//! Tests of the output against git's.
+//! Compares the output with git's.
 
 use crate::sys::text::text_width;
 use std::fs;
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use super::change::{MAX_LINES, MAX_SEARCHED};
 use super::*;
 
-/// A file that is not there.
+/// A file that does not exist.
 const ABSENT: Option<FileState> = None;
 
 fn state(content: impl AsRef<[u8]>) -> FileState {
@@ -41,12 +41,12 @@ fn change(
     }
 }
 
-/// `prefix` and a number on each of so many lines.
+/// This many lines, each with `prefix` and a number.
 fn numbered(prefix: &str, count: usize) -> String {
     (0..count).map(|nth| format!("{prefix} {nth}\n")).collect()
 }
 
-/// git in `dir`, whatever the user or a hook that runs the tests has set.
+/// Runs git in `dir`, unaffected by the settings of the user or of a hook that runs the tests.
 fn git(dir: &Path) -> Command {
     let mut git = Command::new("git");
     for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"] {
@@ -81,7 +81,7 @@ fn put(dir: &Path, path: &str, state: Option<&FileState>) {
     fs::set_permissions(&path, fs::Permissions::from_mode(state.mode)).unwrap();
 }
 
-/// A repository with a tree of what was before and one of what is after.
+/// A repository with one tree before and one after the changes.
 struct Repository {
     dir: TempDir,
     trees: [String; 2],
@@ -112,7 +112,7 @@ impl Repository {
         output(git.args(&self.trees))
     }
 
-    /// `git diff` without the lines that hold hashes.
+    /// `git diff` without the lines that contain hashes.
     fn unified(&self) -> Vec<u8> {
         let text = self.diff(&[]);
         let lines = text.split_inclusive(|byte| *byte == b'\n');
@@ -124,7 +124,7 @@ impl Repository {
     }
 }
 
-/// A change of every kind.
+/// Changes of every kind.
 fn varied() -> Vec<Vec<FileChange>> {
     let one = one_file().into_iter().map(|change| vec![change]);
     one.chain(several_files()).chain([vec![]]).collect()
@@ -229,12 +229,12 @@ fn the_summary_is_gits() {
     for changes in varied() {
         let repository = Repository::of(&changes);
         for width in [0, 20, 33, 40, 60, 79, 80, 100, 500] {
-            // Zero means the default to git.
+            // Git takes zero as its default.
             let option = format!("--stat={}", width.max(1));
             let expected = repository.diff(&[&option]);
             let cuts = expected.windows(4).any(|bytes| bytes == b" ...");
             if cuts && changes.iter().any(|change| !change.path.is_ascii()) {
-                // git may cut a letter of several bytes in two.
+                // Git may cut within a multi-byte character.
                 continue;
             }
             let expected = String::from_utf8(expected).unwrap();
@@ -327,7 +327,7 @@ fn the_hardest_cases_are_counted_all_the_same() {
         random.shuffle(&mut lines);
         lines.concat()
     };
-    // Beyond what the search may cost, with unique lines and without.
+    // Too many lines for the cost limit of the search, with and without unique lines.
     let unique = numbered("a", 60_000);
     let few: String = (0..60_000)
         .map(|_| format!("{}\n", random.u8(0..9)))
@@ -339,7 +339,7 @@ fn the_hardest_cases_are_counted_all_the_same() {
             after.as_bytes()
         );
     }
-    // Beyond what is searched.
+    // More lines than are searched.
     let before = numbered("a", MAX_SEARCHED + 2);
     let mut lines: Vec<&str> = before.split_inclusive('\n').collect();
     lines[1..].reverse();
@@ -380,7 +380,7 @@ fn rebuilt(before: &[u8], after: &[u8]) -> Vec<u8> {
     made
 }
 
-/// Files of few different lines, so that much is equal.
+/// Files with few distinct lines, so that many are equal.
 fn content() -> impl Strategy<Value = Vec<u8>> {
     let line = prop::sample::select(vec![
         &b"a"[..],
@@ -421,7 +421,7 @@ fn states() -> impl Strategy<Value = (Option<FileState>, Option<FileState>)> {
     )
         .prop_map(|(content, mode, other, edit, swap)| {
             let other = other.map(|(other, mode)| match &edit {
-                // Mostly much of the file stays.
+                // In most cases, much of the file stays.
                 Some((from, length, new)) => {
                     let mut content = content.clone();
                     let from = (*from).min(content.len());

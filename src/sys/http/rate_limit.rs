@@ -85,7 +85,7 @@ mod tests {
             (anthropic("requests", "0", time), Some(7_000)),
             (anthropic("tokens", "99", time), Some(7_000)),
             (anthropic("input-tokens", "99", time), Some(7_000)),
-            // An answer's length says nothing about the next one's.
+            // The length of an answer says nothing about the next one.
             (anthropic("output-tokens", "99", time), None),
             (anthropic("output-tokens", "0", time), Some(7_000)),
             (anthropic("requests", "0", "2026-11-21T19:15:02Z"), None),

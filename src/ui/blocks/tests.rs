@@ -1,4 +1,4 @@
-//! Blocks at every width: nothing is lost, nothing is wider, nothing commands the terminal. Pure.
+//! Tests of blocks at every width: nothing is lost, nothing is wider, and nothing controls the terminal. Pure.
 
 use super::*;
 use proptest::prelude::*;
@@ -105,7 +105,7 @@ fn tabs_are_blanks_up_to_the_next_stop() {
     }
 }
 
-/// Text as hostile as it comes: any characters, many of them special.
+/// Hostile text: any characters, many of them special.
 fn any_text() -> impl Strategy<Value = String> {
     let special = prop::sample::select(vec![
         "\u{4f60}",

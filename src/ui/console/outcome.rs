@@ -1,4 +1,4 @@
-//! Prints what comes in the end: results and an agent's answer, to stdout, or the error.
+//! Prints the final output: results and an agent's answer to stdout, or the error.
 //!
 //! Guarantees that no key is printed, and that nothing printed moves the cursor or is taken for a command by a
 //! CI runner.
@@ -39,7 +39,7 @@ impl Output<'_> {
         }
     }
 
-    /// Prints a document for programs that is text already.
+    /// Prints a document for programs that is already serialized.
     ///
     /// # Errors
     /// When it cannot be written.

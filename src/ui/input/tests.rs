@@ -1,4 +1,4 @@
-//! Lines and prompts as they are typed or piped. Reads from pipes of its own.
+//! Tests of typed and piped lines and prompts. Reads only from its own pipes.
 
 use std::io::Write as _;
 use std::os::unix::net::UnixStream;
@@ -35,7 +35,7 @@ fn lines_come_without_their_ends() {
 
 #[test]
 fn a_line_may_come_in_pieces_and_have_the_limit() {
-    /// A byte at a time, as from a slow pipe.
+    /// A reader that returns one byte at a time, like a slow pipe.
     struct Slow<'a>(&'a [u8]);
     impl Read for Slow<'_> {
         fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
@@ -83,7 +83,7 @@ fn a_signal_ends_the_wait_for_a_line() {
     (&writer).write_all(b"a\nb\n").unwrap();
     assert_eq!(lines.line("").unwrap(), Typed::Line("a".to_owned()));
     interrupt.simulate(Signal::Term);
-    // What was read before is there; what is to be waited for is not.
+    // Input read earlier is available; further input would have to be awaited.
     assert_eq!(lines.line("").unwrap(), Typed::Line("b".to_owned()));
     let error = lines.line("").unwrap_err();
     assert!(matches!(

@@ -1,4 +1,4 @@
-//! Markdown at a terminal: what it becomes, with colours and without. Pure.
+//! Tests of Markdown rendered for a terminal, with and without colours. Pure.
 
 use super::*;
 use crate::ui::paint::painted;

@@ -1,4 +1,4 @@
-//! An agent's work at a terminal, event by event: at every width, with colours and without. Pure.
+//! Tests of an agent's work at a terminal, event by event, at every width, with and without colours. Pure.
 
 use super::*;
 use crate::record::tasks::TaskStatus;

@@ -1,4 +1,4 @@
-//! Colors of a text, and limits on highlighting.
+//! Tests of a text's colours, and of the limits on highlighting.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ fn lines(text: &str) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// The line with its pieces' classes behind them.
+/// The line, in which each piece is followed by its class.
 fn told(line: &str, pieces: &Pieces) -> String {
     let mut from = 0;
     let mut text = String::new();
@@ -100,7 +100,7 @@ fn what_takes_too_long_is_plain() {
     assert!(colors.of("x.rs", [&[], &text]).is_none());
 }
 
-/// The release build cannot catch a panic, and a pattern that does not compile is one.
+/// The release build cannot catch panics, and an invalid pattern would cause one.
 #[test]
 fn the_patterns_of_all_languages_compile() {
     let builder = two_face::syntax::extra_newlines().into_builder();
@@ -111,7 +111,7 @@ fn the_patterns_of_all_languages_compile() {
     for pattern in contexts.flat_map(|context| &context.patterns) {
         if let Pattern::Match(found) = pattern {
             let regex = found.regex.regex_str();
-            // What refers to an outer pattern's find is filled in when that is known.
+            // References to groups of an outer pattern are replaced once its match is known.
             let filled = reference.replace_all(regex, "x");
             let references = found.has_captures;
             patterns.insert(if references { filled } else { regex.into() });

@@ -85,8 +85,8 @@ pub struct App {
     engine: EngineState,
     /// Submissions to send when the engine is idle.
     queue: VecDeque<Submission>,
-    /// While a stop is in progress: the number of submissions that waited when it was asked for. After it, these wait
-    /// for the user to send them, or another one behind them.
+    /// While a stop is in progress: the number of submissions queued when it was requested. Afterwards, these wait
+    /// until the user sends them, or sends another one.
     stopping: Option<usize>,
     call: CallProgress,
     times: CallTimes,
@@ -304,7 +304,7 @@ impl App {
         self.transcript.event(event);
     }
 
-    /// Sets what is being waited for; the timer continues if it is of the same kind as before.
+    /// Sets the current wait; its timer continues if it is of the same kind as before.
     fn wait_for(&mut self, waiting: Waiting) {
         let (is_same, since) = match &self.wait {
             Some(wait) => (wait.waiting.is_like(&waiting), wait.since),

@@ -162,8 +162,8 @@ impl TextBuffer {
         std::mem::replace(&mut self.cursor, to) != to
     }
 
-    /// Applies an editing key as readline does. Returns whether the text or the cursor has changed; `None` if the key does
-    /// not edit.
+    /// Applies an editing key as readline does. Returns whether the text or the cursor has changed; `None` if the key
+    /// does not edit.
     pub fn key(&mut self, key: KeyEvent) -> Option<bool> {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         let alt = key.modifiers.contains(KeyModifiers::ALT);
@@ -249,7 +249,7 @@ impl TextBuffer {
     }
 }
 
-/// Returns the key that a letter stands for with Ctrl or Alt.
+/// Returns the key for which a letter stands with Ctrl or Alt.
 fn editing_key(letter: char) -> KeyCode {
     match letter {
         'a' => KeyCode::Home,

@@ -67,7 +67,7 @@ impl Clipboard {
             let _ = found.send(this.image(&interrupt, TIMEOUT));
             wake.poke();
         });
-        // If no thread can be created, the picture is the least problem.
+        // If no thread can be created, a missing picture is the least problem.
         drop(started);
     }
 

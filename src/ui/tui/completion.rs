@@ -28,7 +28,7 @@ const MOST: usize = 50;
 pub struct Completion {
     /// The text to insert.
     pub text: String,
-    /// A note shown beside it.
+    /// A note shown next to it.
     pub note: String,
 }
 

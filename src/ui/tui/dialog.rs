@@ -1,8 +1,7 @@
 //! Dialogs with the user: a permission, a choice from a list, a line of text. Pure.
 //!
-//! Guarantees that only the respective key grants a permission: neither Enter without an arrow before it nor a paste answers
-//! a question.
-//! Nothing shown controls the terminal, and of a secret only the length is shown.
+//! Guarantees that only the respective key grants a permission: neither Enter without a preceding arrow key nor a paste
+//! answers a question. Nothing shown controls the terminal, and only the length of a secret is shown.
 
 mod question;
 
@@ -137,7 +136,7 @@ impl Dialog {
         matches!(self, Self::Question(question) if question.is_letter(key))
     }
 
-    /// Returns whether a key is text for the draft beside a question.
+    /// Returns whether a key types text into the draft next to a question.
     pub fn leaves(&self, key: KeyEvent, has_draft: bool) -> bool {
         let is_text = match key.code {
             KeyCode::Char(c) if !has_draft => c != ' ' && is_letter(key) && !self.is_letter(key),
@@ -148,7 +147,7 @@ impl Dialog {
         is_text && matches!(self, Self::Question(_))
     }
 
-    /// Returns whether a key clears the draft beside a question.
+    /// Returns whether a key clears the draft next to a question.
     pub fn clears_draft(&self, key: KeyEvent) -> bool {
         is_cancel(key) && key.code != KeyCode::Esc && matches!(self, Self::Question(_))
     }

@@ -488,7 +488,7 @@ mod tests {
                 &[(Code::Char('c'), CONTROL), (Code::Char('A'), SHIFT)],
             ),
             ("\x1b[57404u\x1b[57358u", &[(Code::Char('5'), NONE)]),
-            // What is unknown, or broken off, is nothing, and what follows counts.
+            // Unknown or truncated sequences are ignored, and the bytes after them count.
             ("\x1b[?1;2c\x1b[[Ax", &[(Code::Char('x'), NONE)]),
             (
                 "\x1b[1;\x1b[Bx",
@@ -538,7 +538,7 @@ mod tests {
         let up = TerminalInput::Key(KeyEvent::new(KeyCode::Up, KeyModifiers::NONE));
         assert_eq!(decoder.read(b"[A"), [up]);
         assert!(!decoder.is_open());
-        // A paste is waited for however long it takes.
+        // A paste has no time limit.
         assert!(decoder.read(b"\x1b[200~x").is_empty() && !decoder.is_open());
         assert!(decoder.settle().is_empty());
         assert_eq!(
@@ -547,7 +547,7 @@ mod tests {
         );
     }
 
-    /// Bytes as a terminal, or somebody who means ill, sends them.
+    /// Bytes as sent by a terminal or an attacker.
     fn stream() -> impl Strategy<Value = Vec<u8>> {
         const PIECES: &[&[u8]] = &[
             b"\x1b",

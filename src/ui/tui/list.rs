@@ -22,8 +22,8 @@ pub fn put(buf: &mut Buffer, area: Rect, row: usize, text: &str, style: Style) {
     }
 }
 
-/// Draws names with a note beside each, as many as fit, the selected one after `sign` and always among them. Returns
-/// the index of the first.
+/// Draws names with notes next to them, as many as fit, always including the selected one, which follows `sign`.
+/// Returns the index of the first.
 pub fn render(
     items: &[(&str, &str)],
     at: usize,

@@ -65,7 +65,7 @@ pub enum ToScreen {
     },
     /// The available slash commands: the program's and the user's own.
     Commands(Vec<CommandHint>),
-    /// Sends this submission again as soon as the engine is ready: what it lacked is there.
+    /// Sends this submission again as soon as the engine is ready: it now has what was missing.
     SendAgain(Submission),
     /// Copies this text to the terminal's clipboard.
     Copy(String),

@@ -1,4 +1,4 @@
-//! The todo list: beside the transcript, or in a few lines above the input. Pure.
+//! The todo list: next to the transcript, or in a few lines above the input. Pure.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -11,12 +11,12 @@ use crate::record::todos::{Todo, TodoStatus};
 use crate::sys::numbers::counted;
 use crate::ui::blocks::{one_line, wrapped};
 
-/// The minimum screen width for showing the list beside the transcript.
+/// The minimum screen width for showing the list next to the transcript.
 const FROM: u16 = 100;
 /// The maximum number of lines above the input.
 const MOST_LINES: usize = 5;
 
-/// Returns the width of the list beside the transcript; 0 if it is shown above the input.
+/// Returns the width of the list next to the transcript; 0 if it is shown above the input.
 pub fn width(columns: u16) -> u16 {
     if columns < FROM {
         0
@@ -30,7 +30,7 @@ pub fn height(todos: &[Todo]) -> u16 {
     u16::try_from(todos.len().min(MOST_LINES)).unwrap_or_default()
 }
 
-/// Draws the list beside the transcript, as much as fits.
+/// Draws the list next to the transcript, as much as fits.
 pub fn render(todos: &[Todo], area: Rect, buf: &mut Buffer) {
     let done = todos.iter().filter(|todo| is_done(todo)).count();
     let title = format!(" Todos {done}/{} ", todos.len());

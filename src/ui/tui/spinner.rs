@@ -332,7 +332,7 @@ mod tests {
         [ ===] Calling Anthropic API This is taking a bit longer...
           8s of about 12s
         ");
-        // What takes longer than it was to take is not told to take that.
+        // An exceeded estimate is not shown.
         assert!(!drawn(Waiting::Thinking, 13_000, Some(12)).contains("about"));
         insta::assert_snapshot!(drawn(Waiting::Streaming { bytes: 1234 }, 130, None), @r"
         \ Streaming response Starting... (esc to interrupt)

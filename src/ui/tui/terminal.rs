@@ -65,7 +65,7 @@ pub struct ScreenOptions<'c> {
     pub mode: Option<SharedMode>,
     /// True if the wheel scrolls.
     pub mouse: bool,
-    /// True if the user is notified of questions while the terminal is not looked at.
+    /// True if the user is notified of questions while the terminal is out of focus.
     pub notify: bool,
     /// The project's root.
     pub root: PathBuf,
@@ -156,7 +156,7 @@ struct Terminal<'t, W> {
     size: fn() -> Size,
     /// The modes of the real terminal; `None` in tests.
     taken: Option<&'t TakenTerminal>,
-    /// True if it has said that it is not looked at.
+    /// True if the terminal has reported that it is out of focus.
     is_elsewhere: bool,
 }
 

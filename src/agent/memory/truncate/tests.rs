@@ -1,4 +1,4 @@
-//! Truncation, which keeps calls with their results, and the last request.
+//! Tests that truncation keeps calls with their results, and keeps the last request.
 
 use std::cell::RefCell;
 
@@ -16,7 +16,7 @@ use crate::record::event::{Event, Reporter};
 use crate::secret::Redactor;
 use crate::sys::environment::SystemClock;
 
-/// Answers with these words; of a truncation, nobody is asked.
+/// A model that answers with these words; a truncation asks no model.
 struct Says(&'static str);
 
 impl Host for Says {
@@ -36,7 +36,7 @@ impl Host for Says {
     }
 }
 
-/// The agent reads a file of so many characters.
+/// Makes the agent read a file of this many characters.
 fn reads(conversation: &mut Conversation, characters: usize) {
     let id = format!("call-{}", conversation.history.len());
     conversation.say(HistoryMessage {
@@ -107,7 +107,7 @@ fn the_first_request_a_notice_and_the_last_twenty_messages_are_left() {
         "<context_truncated>Older messages removed to save space</context_truncated>"
     );
     assert_eq!(told.len(), 2 + 20);
-    // All of it is kept, and what was sent once is sent so again.
+    // The whole history is kept, and messages that were sent are sent again unchanged.
     assert_eq!(conversation.history, whole.history);
     reads(&mut conversation, 1000);
     let (more, compressed) = next(&truncate, &mut conversation).unwrap();
@@ -116,7 +116,7 @@ fn the_first_request_a_notice_and_the_last_twenty_messages_are_left() {
 
 #[test]
 fn the_last_twenty_messages_are_kept_wherever_they_fit_below_the_threshold() {
-    // Ten replies and their results take 76 per cent, whole or shortened.
+    // Ten replies and their results take 76 per cent, whether whole or shortened.
     for characters in [3000, 30_000] {
         let truncate = Truncate {
             window: 10_000,
@@ -156,7 +156,7 @@ fn what_the_vendor_has_counted_decides() {
         next(&truncate, &mut conversation).unwrap();
         reads(&mut conversation, 130);
     }
-    // What came behind the reply is reckoned by its characters.
+    // Messages after the reply are estimated from their characters.
     meter.answered(&Usage::plain(7900, 60));
     assert_eq!(meter.used(&conversation), 7960 + 130 / 4 + 1);
     assert_eq!(next(&truncate, &mut conversation).unwrap().1, None);
@@ -192,7 +192,7 @@ fn long_results_lose_their_middles_the_old_ones_first() {
         assert!(told[old].contains(" left out ...]"), "{}", told[old]);
     }
     assert!(!told[10].contains(" left out ...]"));
-    // Of very long ones, the last one loses it, too.
+    // If results are very long, even the last one is shortened.
     reads(&mut conversation, 100_000);
     let (sent, compressed) = next(&truncate, &mut conversation).unwrap();
     assert!(compressed.is_some());
@@ -217,7 +217,7 @@ fn the_last_request_is_sent_whole_or_nothing_is() {
     let told = words(&next(&truncate, &mut conversation).unwrap().0);
     assert!(told[0].contains("the first") && told[2].contains("the second"));
     assert_eq!(told.len(), 3 + 20);
-    // One that fills the window almost leaves no room for anything else, and is no reason to do it again and again.
+    // A request that almost fills the window leaves no room for anything else, but is not truncated over and over.
     let long = "word ".repeat(7000);
     conversation.request(&long);
     let (sent, compressed) = next(&truncate, &mut conversation).unwrap();
@@ -289,12 +289,12 @@ fn a_summary_takes_the_place_of_all_or_nothing_changes() {
     assert_eq!(meter.used(&conversation), compressed.tokens_after);
 }
 
-/// Something that happens in a session.
+/// An event in a session.
 #[derive(Debug, Clone)]
 enum Happens {
-    /// Something is asked for, with so many files shown.
+    /// A request of this length, with this many attached files.
     Request(usize, usize),
-    /// The agent reads files of these sizes; of the last ones, nothing is heard.
+    /// The agent reads files of these sizes; the last ones get no result.
     Reads(Vec<usize>, usize),
     Answers,
     Reminder,
@@ -372,7 +372,7 @@ proptest! {
             prop_assert!(told[0].contains("0 the first request"));
             let tokens = estimate(&["system".to_owned()], &super::sent(&conversation));
             prop_assert!(tokens <= 6000, "{tokens}");
-            // Only a compaction changes what was sent, and what a stop has left open.
+            // Only compression changes messages that were sent, and those left open by an interruption.
             if compressed.is_none() && shortened.is_none() {
                 let same = sent.iter().zip(&now).take_while(|(then, now)| then == now).count();
                 prop_assert!(same + 2 >= sent.len(), "{same} of {}", sent.len());
@@ -382,7 +382,7 @@ proptest! {
     }
 }
 
-/// Answers, and records what it is sent.
+/// A host that answers, and records what it receives.
 #[derive(Default)]
 struct Told {
     events: RefCell<Vec<Event>>,

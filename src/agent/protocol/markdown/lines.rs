@@ -33,8 +33,8 @@ pub fn lines(text: &str, first: usize) -> Vec<ReplyLine<'_>> {
     numbered.map(line).collect()
 }
 
-/// The lines with the labelled blocks inside labelled blocks as content of these, as in a README that is written with
-/// the same fences that it contains. `None` if there are no such blocks.
+/// Marks labelled blocks inside labelled blocks as content, as in a README whose fences are the same as those it
+/// contains; `None` if there are no such blocks.
 pub fn with_inner_blocks<'r>(lines: &[ReplyLine<'r>]) -> Option<Vec<ReplyLine<'r>>> {
     let mut nested = lines.to_vec();
     // The fences of the open blocks, the outermost first.
@@ -92,7 +92,7 @@ impl<'r> ReplyLine<'r> {
         self.raw.trim().is_empty()
     }
 
-    /// The text as far as it counts for code blocks: empty if it is content in any case.
+    /// The text for recognizing fences: empty for a line that is content.
     pub fn mark(&self) -> &'r str {
         if self.is_content { "" } else { self.text() }
     }

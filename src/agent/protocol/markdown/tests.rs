@@ -1,4 +1,4 @@
-//! The part of a reply that counts, and its sections; nothing else is ever carried out.
+//! Tests of which part of a reply counts, and of its sections. Nothing else is ever carried out.
 
 mod hostile;
 mod inputs;
@@ -59,7 +59,7 @@ static DONE: ToolSpec = spec(
 );
 static NOTE: ToolSpec = spec("NOTE", &[parameter("words", ParameterKind::Text, "words")]);
 static LIST: ToolSpec = spec("LIST_PROCESSES", &[]);
-/// Shapes that no tool has yet.
+/// Combinations of parameters that no tool has yet.
 static MOVE: ToolSpec = spec(
     "MOVE",
     &[PATH, parameter("to", ParameterKind::Path, "where to")],
@@ -114,7 +114,7 @@ fn only_call(turn: &Turn) -> &Call {
     }
 }
 
-/// The tool of a reply with its arguments: `NAME a=x b=y`; or the fault.
+/// The call in a reply with its arguments, as `NAME a=x b=y`; or the fault.
 fn call(text: &str) -> Result<String, String> {
     let turn = read_turn(text).map_err(|fault| fault.told())?;
     let call = only_call(&turn);
@@ -125,7 +125,7 @@ fn call(text: &str) -> Result<String, String> {
     Ok(format!("{}{arguments}", call.name))
 }
 
-/// The same of a reply that has nothing but a tool and its input, which begins on line 5.
+/// Like [`call`], for a reply that consists of a tool and its input, which begins on line 5.
 fn input(tool: &str, input: &str) -> Result<String, String> {
     call(&format!(
         "# Agent Response\n## Tool Choice\n{tool}\n## Tool Input\n{input}"
@@ -303,7 +303,7 @@ fn one_who_may_answer_answers_in_words() {
         read(&reads("a")).unwrap().decision,
         Decision::Use(..)
     ));
-    // A response that is broken is no answer.
+    // A malformed response is not an answer.
     assert!(read("# Agent Response\nOverall: PASS").is_err());
     assert!(read("<think>\nx\n</think>").is_err());
 }
@@ -351,7 +351,7 @@ fn what_the_instructions_show_is_read_back() {
     }
 }
 
-/// A line that is something to the parser, or nothing.
+/// A line, which may or may not mean something to the parser.
 fn line() -> impl Strategy<Value = String> {
     prop_oneof![
         prop::sample::select(
@@ -388,7 +388,7 @@ fn text(lines: impl Into<prop::collection::SizeRange>) -> impl Strategy<Value = 
         .prop_map(|lines| lines.iter().map(|line| format!("{line}\n")).collect())
 }
 
-/// Lines with whole responses, fences and words among them: those that are worst for a reader.
+/// Lines that include whole responses, fences and words: the hardest to parse.
 fn text_with_responses() -> impl Strategy<Value = String> {
     let tools = prop::sample::select(&ALL[..]).prop_map(|tool| tool.name.to_string());
     let inputs = prop::sample::select(
@@ -409,7 +409,7 @@ fn text_with_responses() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..7).prop_map(|pieces| pieces.concat())
 }
 
-/// A fence of this character, longer than any in `content` and at least four long.
+/// A fence of this character, longer than any in `content` and at least four characters long.
 fn longer(mark: char, content: &str) -> String {
     let longest = content
         .split(|c| c != mark)
@@ -451,7 +451,7 @@ proptest! {
         prop_assert_eq!(&turn.thoughts, thoughts.trim());
         prop_assert_eq!(only_call(&turn).input["path"].as_str(), Some(&*path));
         prop_assert_eq!(only_call(&turn).input["content"].as_str(), Some(&*content));
-        // What goes into the history says the same.
+        // The text stored in the history means the same.
         prop_assert_eq!(read_turn(&turn.remembered).unwrap(), without_note(turn));
     }
 

@@ -1,4 +1,4 @@
-//! The vendors' rules, over random histories: the engine's, and any others.
+//! Tests of the vendors' rules on random histories, both the engine's and arbitrary ones.
 
 use proptest::prelude::*;
 
@@ -22,8 +22,8 @@ fn call(id: &str) -> Call {
     }
 }
 
-/// Returns a message from its short form; of a reply, its parts: `t` a thought, `w` words, `b` blank words, a digit the
-/// call of that id.
+/// Parses a message from its short form. The parts of a reply are `t` for a thought, `w` for words, `b` for blank
+/// words, and a digit for the call with that id.
 fn said(words: &str) -> HistoryMessage {
     match words.split_at(1) {
         ("u", text) => HistoryMessage::of_user(text),
@@ -55,7 +55,7 @@ fn said(words: &str) -> HistoryMessage {
     }
 }
 
-/// The messages in the same signs, a word each; pictures are `p`.
+/// The messages in the same short form, one word each; images are `p`.
 fn rendered(history: &[&str]) -> String {
     let history: Vec<HistoryMessage> = history.iter().map(|words| said(words)).collect();
     let messages = Native::default().render(&history);
@@ -80,14 +80,14 @@ fn rendered(history: &[&str]) -> String {
 fn replies_go_back_in_their_order_and_calls_are_answered_at_once() {
     for (history, expected) in [
         (&["u", "atw1t2", "r1", "f2"][..], "u tw1t2 r1f2"),
-        // Results come in the calls' order, and ahead of whatever was said among them.
+        // Results are sent in the order of the calls, before any message between them.
         (&["u", "a12", "r2", "nlook out", "r1"], "u 12 r1r2 u"),
-        // A stop, and something else is asked for.
+        // The work is stopped, and another request follows.
         (&["u", "a12", "r1", "u"], "u 12 r1?2 u"),
         (&["u", "a12", "sreminder"], "u 12 ?1?2 u"),
-        // The same id is another call's in another reply.
+        // An id used again in another reply belongs to another call.
         (&["u", "a1", "r1", "a1", "r1", "aw"], "u 1 r1 1 r1 w"),
-        // A result without a call is sent all the same.
+        // A result without a call is sent nevertheless.
         (&["u", "r7", "aw", "r1"], "u u w u"),
         (&["u", "a1", "r1", "r1"], "u 1 r1 u"),
         (&["p", "abw", "u", "ab"], "pu w u"),
@@ -130,7 +130,7 @@ fn another_thinkers_thoughts_are_dropped_and_nothing_else_is() {
     assert_eq!(Native::default().render(&conversation.history).len(), 3);
 }
 
-/// Checks the vendor's rules.
+/// Checks that messages follow the vendor's rules.
 pub(in crate::agent) fn check(messages: &[Message<'_>]) -> Result<(), String> {
     for (at, message) in messages.iter().enumerate() {
         let at_fault = |what: &str| Err(format!("message {at}: {what}: {messages:#?}"));
@@ -173,7 +173,7 @@ proptest! {
         let history: Vec<HistoryMessage> = history.iter().map(|words| said(words)).collect();
         let messages = Native::default().render(&history);
         prop_assert_eq!(check(&messages), Ok(()));
-        // Nothing is lost but blank words.
+        // Nothing but blank words is dropped.
         let thoughts = |parts: &mut dyn Iterator<Item = bool>| parts.filter(|is| *is).count();
         let told = thoughts(&mut messages.iter().flat_map(|said| &said.parts).map(|part| matches!(part, Part::Thought(_))));
         let were = thoughts(&mut history.iter().flat_map(|said| &said.parts).map(|part| matches!(part, ReplyPart::Thought(_))));

@@ -1,4 +1,4 @@
-//! Replies of this protocol: reading, offer and rendering.
+//! Tests of parsing, offering and rendering.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -57,7 +57,7 @@ static UPDATE_PLAN: ToolSpec = ToolSpec::new(
     Effect::Notes,
 );
 
-/// Says what it is given.
+/// A tool that returns its input.
 struct Echo;
 
 impl Tool for Echo {
@@ -140,7 +140,7 @@ fn around_the_object_stand_blanks_a_thought_and_a_fence() {
         assert_eq!(turn.remembered, compact);
         let names: Vec<String> = calls(&reply).into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["write_file", "read_file"], "{reply}");
-        // What is remembered is read as the reply was.
+        // The remembered text parses to the same turn.
         assert_eq!(read(&turn.remembered).unwrap(), turn);
     }
 }
@@ -476,7 +476,7 @@ fn results_are_one_message_of_the_users() {
     );
 }
 
-/// A parameter's value, as its schema allows it.
+/// Generates a value that fits the parameter's schema.
 fn value(parameter: &Parameter) -> BoxedStrategy<Value> {
     match parameter.kind {
         ParameterKind::Flag => any::<bool>().prop_map(Value::from).boxed(),
@@ -534,7 +534,7 @@ proptest! {
     fn no_result_says_more_than_its_own(text in any::<String>(), is_failed in any::<bool>()) {
         let result = HistoryMessage { is_failed, ..HistoryMessage::of_tool("t", "call-1", text) };
         let [(_, told)] = <[(Role, String); 1]>::try_from(rendered(&[result])).unwrap();
-        // Either it is all on the line, or our tags are around it.
+        // The result is either on one line or between the program's own tags.
         let lines = told.lines().count();
         prop_assert!(lines == 2 || told.matches("</tool_result>").count() == 1, "{}", told);
     }

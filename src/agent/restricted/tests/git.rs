@@ -1,10 +1,10 @@
-//! An auditor's git, which runs no program, waits for nothing and reads nothing that the repository names.
+//! Tests that an auditor's git runs no program, waits for nothing and reads no file that the repository names.
 
 use duct::cmd;
 
 use super::*;
 
-/// A repository with a commit and a change since; and the path of a file that no trap may make.
+/// A repository with a commit and an uncommitted change; also returns the path of a file that no trap may create.
 fn repository() -> (TempDir, PathBuf, PathBuf) {
     let (dir, root) = project();
     fs::remove_dir(root.join(".git")).unwrap();
@@ -28,7 +28,7 @@ fn output(root: &Path, command: &str) -> String {
     cmd(program, arguments).dir(root).read().unwrap()
 }
 
-/// The settings whose value is a program, but for filters and what is included: with those, git is not run.
+/// Settings whose value is a program, except for filters and includes; if those are set, git is not run.
 const PROGRAM_SETTINGS: [&str; 36] = [
     "core.fsmonitor",
     "core.pager",
@@ -68,7 +68,7 @@ const PROGRAM_SETTINGS: [&str; 36] = [
     "web.browser",
 ];
 
-/// Gives a repository every setting that names a program, and what makes git run it: `program` in all of them.
+/// Sets every setting that names a program to `program`, and creates the conditions under which git would run it.
 fn set_traps(root: &Path, program: &str) {
     for name in PROGRAM_SETTINGS {
         git(root, &["config", name, program]);
@@ -103,7 +103,7 @@ fn set_traps(root: &Path, program: &str) {
     git(root, &["config", "core.hooksPath", hooks.to_str().unwrap()]);
 }
 
-/// Makes a commit on top of the last one that seems to be signed.
+/// Makes a commit on top of the last one that appears to be signed.
 fn commit_signed(root: &Path) {
     let head = cmd!("git", "rev-parse", "HEAD", "HEAD^{tree}").dir(root);
     let head = head.read().unwrap();
@@ -128,7 +128,7 @@ fn git_runs_no_program_that_a_repository_names_and_writes_nothing() {
     fs::write(&program, script).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     set_traps(&root, program.to_str().unwrap());
-    // A file that looks changed by its time alone, which git would write down.
+    // A file that looks modified by its timestamp alone, so git would update its index.
     let later = std::time::SystemTime::now() + std::time::Duration::from_secs(60);
     let file = fs::File::options()
         .append(true)
@@ -150,7 +150,7 @@ fn git_runs_no_program_that_a_repository_names_and_writes_nothing() {
         assert!(!trap.exists(), "{command}");
         assert_eq!(contents(&root), before, "{command}");
     }
-    // To git as it is, they are traps.
+    // With unrestricted git, the traps work.
     for command in [&["status"][..], &["diff"], &["log", "-1"]] {
         let plain = cmd("git", command).dir(&root).unchecked();
         let plain = plain.env("GIT_CONFIG_GLOBAL", "/dev/null");
@@ -160,7 +160,7 @@ fn git_runs_no_program_that_a_repository_names_and_writes_nothing() {
     }
 }
 
-/// All files below a directory, with what is in them.
+/// All files below a directory, with their contents.
 fn contents(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).unwrap() {
@@ -248,7 +248,7 @@ fn git_does_not_wait_for_what_the_repository_has_it_read() {
 #[test]
 fn git_sees_the_projects_repository_and_its_files_and_nothing_else() {
     let (dir, root, _) = repository();
-    // A work tree elsewhere, as the configuration would have it.
+    // A work tree elsewhere, as set in the configuration.
     let elsewhere = dir.path().join("elsewhere");
     fs::create_dir_all(elsewhere.join("src")).unwrap();
     fs::write(elsewhere.join("src/main.rs"), "secret\n").unwrap();

@@ -1,4 +1,4 @@
-//! Sessions on disk: saved, found, listed, removed, and readable by their owner alone.
+//! Tests of sessions on disk: saving, finding, listing and removing them, with access for their owner only.
 
 use std::fs;
 
@@ -42,7 +42,7 @@ const EXAMPLE: &str = r##"{
 
 const ID: &str = "550e8400-e29b-41d4-a716-446655440000";
 
-/// A home of its own, and who redacts what is written there.
+/// A temporary home, and the redactor for everything written there.
 struct Home {
     dir: tempfile::TempDir,
     redactor: Redactor,
@@ -108,7 +108,7 @@ fn create(
     store.create(file)
 }
 
-/// A session that was saved at `time` and is held no more.
+/// Saves a session at `time` and releases it.
 fn saved(store: &SessionStore<'_, SessionFile>, number: u128, directory: &str, time: &str) {
     let mut session = create(store, &id(number), at(time), directory).unwrap();
     session.conversation.requests.push(format!("do {number}"));
@@ -392,7 +392,7 @@ fn each_directory_has_its_last_session() {
     let expected = serde_json::json!({"/a": id(3), "/b": id(2)});
     assert_eq!(home.json("directory-map.json"), expected);
 
-    // The one that is used again is the last again.
+    // A session that is used again becomes the last one again.
     let mut first = store.open(&id(1)).unwrap();
     assert_eq!(last("/a"), Some(id(3)));
     store.save(&mut first, at("2025-01-15T10:33:00Z")).unwrap();
@@ -404,7 +404,7 @@ fn each_directory_has_its_last_session() {
     assert!(problem.hint().unwrap().contains("`/a`"));
     store.check_directory(&first, Path::new("/a")).unwrap();
 
-    // Where it was removed, the newest that is there.
+    // If the last one was removed, the newest remaining one is found.
     fs::remove_file(home.path(&format!("{}.json", id(1)))).unwrap();
     assert_eq!(last("/a"), Some(id(3)));
 }
@@ -428,7 +428,7 @@ fn a_map_that_is_damaged_or_gone_is_made_from_the_sessions() {
     assert_eq!(store.last_in(Path::new("/b")).unwrap(), id(3));
     fs::remove_dir(&map).unwrap();
 
-    // Written anew, it has the others, too; and none that are gone.
+    // When the map is rebuilt, it includes the others, but no removed ones.
     fs::remove_file(home.path(&format!("{}.json", id(3)))).unwrap();
     saved(&store, 5, "/c", "2025-01-15T10:34:00Z");
     let expected = serde_json::json!({"/a": id(1), "/c": id(5)});
@@ -588,7 +588,7 @@ fn a_damaged_session_is_told_with_its_place() {
         assert!(problem.to_string().starts_with(&expected), "{problem}");
         assert!(problem.hint().unwrap().contains("remove"));
     }
-    // It is free again.
+    // The session is free again.
     home.put(ID, EXAMPLE);
     store.open(ID).unwrap();
 }

@@ -1,4 +1,4 @@
-//! Files that are removed, and those that are left alone.
+//! Tests of files that are removed, and of those that are not.
 
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;

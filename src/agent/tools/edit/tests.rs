@@ -1,4 +1,4 @@
-//! Replacements by the names of `edit_file`, and the messages where there are none.
+//! Tests of replacements by `edit_file`, and of the messages if there are none.
 
 use std::fs;
 

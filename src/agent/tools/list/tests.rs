@@ -1,4 +1,4 @@
-//! Listings of directories and globs, and their bounds.
+//! Tests of listings of directories and globs, and of their limits.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,4 +1,4 @@
-//! Resolution of paths, their content, and messages for the model.
+//! Tests of path resolution, file access and messages for the model.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -127,7 +127,7 @@ fn what_is_there_is_told_without_waiting_for_it() {
         assert!(found.starts_with(expected), "{path}: {found}");
     }
     assert_eq!(look(&ResolvedPath::Outside(fifo)), "Special");
-    // A link that leads out has slipped in after the check.
+    // After the check, a link that leads out was put in place.
     assert!(inside("out/secret").look(&root).is_err());
 }
 

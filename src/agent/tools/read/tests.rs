@@ -1,4 +1,4 @@
-//! Files shown whole or by lines, and those that cannot be read.
+//! Tests of files shown whole or in part, and of unreadable ones.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -86,7 +86,7 @@ fn a_range_of_lines_is_shown_and_how_to_read_on() {
     ] {
         assert_eq!(read_lines(&root, "long", lines), Ok(expected), "{lines}");
     }
-    // Read on and on, it is all of it.
+    // Reading on repeatedly yields the whole file.
     let (mut all, mut next) = (String::new(), "1-".to_owned());
     loop {
         let shown = read_lines(&root, "long", &next).unwrap();
@@ -151,7 +151,7 @@ fn what_is_no_file_fails_with_the_way_out() {
     }
 }
 
-/// Reads a part of a file; returns the message for the model. The tool says what it takes.
+/// Reads part of a file with input that fits the tool's schema; returns the message for the model.
 fn read_part(root: &Path, input: &serde_json::Value) -> Result<String, String> {
     let outside = Outside::Refused;
     let tool = ReadPart(ReadFile(ReadAccess::to(root, outside)));

@@ -1,4 +1,4 @@
-//! Replacements, and the messages where there are none.
+//! Tests of replacements, and of the messages if there are none.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use super::*;
 use crate::agent::tools::files::ReadAccess;
 use crate::agent::tools::place::Outside;
 
-/// A passage that must be there once.
+/// Replaces a passage that must occur once.
 fn replaced(text: &str, find: &str, replace: &str) -> Result<Replaced, String> {
     let mut arguments = Arguments::default();
     arguments.set("find", find);
@@ -148,7 +148,7 @@ proptest! {
         let text = format!("{before}{find}{behind}");
         match replaced(&text, &find, &replace) {
             Ok(change) => {
-                // New lines may end as the file's do.
+                // New lines may get the file's line endings.
                 let expected = format!("{before}{replace}{behind}");
                 prop_assert_eq!(change.text.replace('\r', ""), expected.replace('\r', ""));
             }

@@ -1,4 +1,4 @@
-//! Replacements in several files, which are all or nothing.
+//! Tests that replacements in several files are all or nothing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ fn project(files: &[(&str, &str)]) -> (TempDir, PathBuf) {
     (dir, root)
 }
 
-/// Returns the message for the model, and the preview that the user saw; `closed` is left alone.
+/// Returns the message for the model, and the preview shown to the user; `closed` is skipped.
 fn replace(
     files: &Plain<'_>,
     closed: &[PathBuf],

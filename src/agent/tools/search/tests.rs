@@ -1,4 +1,4 @@
-//! Results of a search, and their bounds.
+//! Tests of search results and their limits.
 
 use std::fs;
 use std::os::unix::fs::symlink;

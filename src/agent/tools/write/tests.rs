@@ -1,4 +1,4 @@
-//! Written files, and messages about them.
+//! Tests of written files, and of the messages about them.
 
 use std::cell::RefCell;
 use std::fs::Permissions;
@@ -8,10 +8,10 @@ use super::*;
 use crate::agent::tools::files::{PathEdit, ReadAccess};
 use crate::agent::tools::place::Outside;
 
-/// Stands for the content of a file that is gone.
+/// The content recorded for a removed file.
 pub const REMOVED: &str = "(removed)";
 
-/// Writes below a directory, and notes what; refuses what begins with `no`.
+/// Writes below a directory and records the edits; refuses paths that begin with `no`.
 pub struct Plain<'a> {
     pub root: &'a Path,
     pub written: RefCell<Vec<(String, String)>>,

@@ -1,4 +1,4 @@
-//! A run whose agents change no file of the project: what it leaves, and that nothing else is touched.
+//! Tests of a run whose agents change no project file: the files it leaves, and that nothing else is touched.
 
 use std::fs;
 use std::path::Path;
@@ -99,7 +99,7 @@ fn limits() -> LimitsRecord {
     }
 }
 
-/// Does `work` in a project without git, in which a run is recorded that was killed behind its first reply.
+/// Does `work` in a project without git that contains the record of a run killed after its first reply.
 fn in_project(work: impl FnOnce(&Context<'_>, &Recording)) {
     let root = tempfile::tempdir().unwrap();
     let folder = root.path().join("logs/2026-01-01-00-00-00-orchestrate");
@@ -233,7 +233,7 @@ fn a_run_without_the_projects_files_writes_its_own_folder_and_nothing_else() {
     });
 }
 
-/// Holds the folder of the run above against what it did.
+/// Checks the folder of the run above against its actions.
 fn left_behind(folder: &Path) {
     let mut names = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -331,7 +331,7 @@ fn several_files_are_changed_together_or_none_is() {
         }
         let written: Vec<String> = worktree.written.borrow().keys().cloned().collect();
         assert_eq!(written, ["a", "b"]);
-        // What a part has written is taken back, what it has removed as well.
+        // Files that a part has written or removed are restored.
         run.begin_part();
         apply(&[("c", Some("5\n")), ("a", None)]).unwrap();
         run.revert_part().unwrap();

@@ -66,7 +66,7 @@ impl BlockPainter<'_> {
         }
     }
 
-    /// Renders a title within a section; what has an outcome is a program's.
+    /// Renders a title within a section; a title with an outcome is the name of a program.
     fn heading(&self, title: &str, outcome: Option<&Outcome>) -> Markup {
         html! { h3 class=[outcome.map(|_| "call")] { (self.titled(title, outcome)) } }
     }
@@ -137,7 +137,7 @@ fn fold(title: &str, content: &Markup, is_open: bool) -> Markup {
     html! { details.build open[is_open] { summary { (title) } (content) } }
 }
 
-/// Renders what the user asked for.
+/// Renders the user's request.
 fn request(escaper: HtmlEscaper<'_>, text: &str) -> Markup {
     let (_, is_all) = beginning(text.trim_matches('\n'), REQUEST.0, REQUEST.1);
     html! {

@@ -29,8 +29,8 @@ const LIST: &str = "code-commit log";
 /// The maximum number of days listed, latest first.
 const DAYS: usize = 400;
 
-/// Renders the page about all runs, given oldest first. `has_page` returns true if a run has a page,
-/// `report.html` in its folder beside the overview; `request` returns the run's request.
+/// Renders the page about all runs, given oldest first. `has_page` returns true if a run has a page, `report.html` in
+/// its folder; `request` returns the run's request.
 pub fn page(
     runs: &[PastRun],
     has_page: impl Fn(&PastRun) -> bool,

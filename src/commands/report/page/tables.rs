@@ -1,4 +1,4 @@
-//! Renders tables, and pages that consist of them, such as the sum of many tasks. Pure.
+//! Renders tables, and pages that consist of them, such as the results of many tasks. Pure.
 
 use maud::{Markup, html};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -13,7 +13,7 @@ use crate::sys::numbers::percent;
 /// The characters left unescaped in a link. A folder's name could be anything, even `javascript:`.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
 
-/// Renders a page of facts, each with its name, and tables. `place` says what they were read from.
+/// Renders a page of facts, each with its name, and tables. `place` names their source.
 pub fn page(
     (kind, headline, place): (&str, &str, &str),
     facts: &[(&str, String)],
@@ -41,7 +41,7 @@ pub fn page(
     shell(&format!("code-commit: {kind}"), &body, false)
 }
 
-/// Renders a table as a section, with the name of the rows left out and where to find them.
+/// Renders a table as a section, with a name for omitted rows and where to find them.
 pub fn section(
     escaper: HtmlEscaper<'_>,
     title: &str,
@@ -55,7 +55,7 @@ pub fn section(
     } }
 }
 
-/// Renders a table, the first rows of which link to anchors on the page: to so many with this prefix.
+/// Renders a table whose first rows link to anchors on the page: this many, with this prefix.
 pub fn shown(escaper: HtmlEscaper<'_>, table: &Table, links: (&str, usize)) -> Markup {
     let bars = table
         .rows

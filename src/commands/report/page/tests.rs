@@ -1,4 +1,4 @@
-//! Tests that pages are safe whatever is on them, that they are bounded, and that their colours can be told apart.
+//! Tests that pages are safe whatever they contain, that they are bounded, and that their colours are distinguishable.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
@@ -21,7 +21,7 @@ use crate::run::past::story::tell;
 use crate::secret::Redactor;
 use crate::sys::diff::{FileChange, FileState};
 
-/// One for all pages: to compile its patterns takes longer than to make a page.
+/// A redactor shared by all pages, since compiling its patterns takes longer than making a page.
 static NO_KEYS: LazyLock<Redactor> = LazyLock::new(Redactor::default);
 
 const NAME: &str = "2026-11-21-20-15-03-committing-code";
@@ -74,7 +74,7 @@ fn record(text: &str, workflow: &str) -> RunRecord {
     serde_json::from_value(record).unwrap()
 }
 
-/// The record of an agent's run, with this text wherever there can be one.
+/// The record of an agent's run, with this text in every place that can have one.
 fn agents_record(text: &str) -> RunRecord {
     let mut record = record(text, "dev");
     let kinds = [Purpose::STEP, Purpose::STEP, Purpose::AUDIT];
@@ -187,12 +187,12 @@ fn redacted(
     })
 }
 
-/// The page about all runs, none of which tells what was asked for.
+/// The page about all runs, without requests.
 fn overview_of(runs: &[PastRun]) -> String {
     overview(runs, |_| true, |_| None, &NO_KEYS, false)
 }
 
-/// All kinds of pages, with this text wherever there can be one.
+/// All kinds of pages, with this text in every place that can have one.
 fn pages(text: &str) -> Vec<String> {
     let commit = record(text, "commit");
     let report = record(text, "consistency");
@@ -229,7 +229,7 @@ const ELEMENTS: &str = "html head meta title style body header main section foot
     a code pre blockquote details summary div ul ol li dl dt dd table thead tbody tfoot tr th td";
 const ATTRIBUTES: &str = "lang charset http-equiv content name class id href open style data-n scope tabindex aria-label aria-hidden title";
 
-/// Reads a page as strictly as can be, and returns the texts on it. Panics at whatever is not the page's own.
+/// Parses a page as strictly as possible, and returns the texts on it. Panics at any markup but the page's own.
 static TAG: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r#"^<(/?)([a-z][a-z0-9]*)((?: [a-zA-Z-]+(?:="[^"<>]*")?)*)>"#).unwrap()
 });
@@ -334,7 +334,7 @@ proptest! {
 
 #[test]
 fn keys_are_on_no_page() {
-    // The last has characters that are escaped.
+    // The last key has characters that are escaped.
     for key in ["sk-key-1234567890", "a<b&c\"d'e>f-1234567890"] {
         let redactor = Redactor::new([key]);
         let text = format!("fn x() {{ \"{key}\" }} // \u{1b}[1m{key}\n");
@@ -516,7 +516,7 @@ fn schemes() -> [HashMap<String, [f64; 3]>; 2] {
     [read(light), read(dark)]
 }
 
-/// The contrast as WCAG 2 defines it.
+/// The contrast as defined by WCAG 2.
 fn contrast(one: [f64; 3], other: [f64; 3]) -> f64 {
     let luminance = |color: [f64; 3]| {
         let [r, g, b] = color.map(|c| {
@@ -580,7 +580,7 @@ fn an_interactive_page_has_its_own_script_and_a_policy_for_no_other() {
         "content=\"default-src 'none'; [^\"]*; script-src 'sha256-[A-Za-z0-9+/]{43}='\"",
     );
     assert!(policy.unwrap().is_match(before), "{before}");
-    // It asks for nothing, and makes nothing but text of what it finds.
+    // The script requests nothing, and turns what it finds into text only.
     for outside in ["http", "fetch", "import", "eval", "innerHTML", "</"] {
         assert!(!SCRIPT.contains(outside), "{outside}");
     }

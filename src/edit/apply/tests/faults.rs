@@ -1,5 +1,5 @@
-//! Every call to the disk fails once; every call is the last one before the program is killed, or before
-//! the disk is gone for good. Whatever comes of it, the tree is wholly the old or wholly the new one.
+//! Tests that make each disk call fail once, or be the last before a kill or before the disk is gone for good. In every
+//! case, the tree must be entirely the old or entirely the new one.
 
 use rustix::io::Errno;
 
@@ -8,10 +8,10 @@ use crate::edit::disk::tests::{InjectedFault, with};
 use crate::edit::undo::{UndoError, undo};
 
 const ERRORS: [Errno; 2] = [Errno::IO, Errno::NOSPC];
-/// More calls than any of these makes.
+/// An upper bound on the calls made by any operation here.
 const MANY: usize = 10_000;
 
-/// A reply that makes, replaces and removes files, makes a directory, and writes a file as it is.
+/// A reply that creates, replaces and removes files, creates a directory, and leaves a file unchanged.
 const SMALL: &str = "^^^a\nnew a\n^^^end\n^^^same\nsame\n^^^end\n^^^d/e/f\nnew f\n^^^end\n^^^gone\n^^^delete\n^^^z\nnew z\n^^^end\n";
 
 type Listing = BTreeMap<String, String>;
@@ -34,8 +34,7 @@ fn before_and_after(reply: &str) -> (Listing, Listing) {
     (old, scene.listing())
 }
 
-/// Applies the reply with a fault in it. Gives whether that succeeded, or `None` where the fault did not
-/// come to pass.
+/// Applies the reply with an injected fault. Returns whether that succeeded, or `None` if the fault was not triggered.
 fn apply_with(scene: &Scene, fault: InjectedFault) -> Option<bool> {
     apply_reply_with(scene, SMALL, fault)
 }
@@ -48,7 +47,7 @@ fn apply_reply_with(scene: &Scene, reply: &str, fault: InjectedFault) -> Option<
     happened.then_some(applied.is_ok())
 }
 
-/// Calls `check` for every call that there is.
+/// Runs `check` for the index of every call.
 fn for_every_call(mut check: impl FnMut(usize) -> bool) {
     let calls = (0..MANY).take_while(|call| check(*call)).count();
     assert!((20..MANY).contains(&calls), "{calls} calls");
@@ -123,7 +122,7 @@ fn a_kill_or_a_dead_disk_at_any_call_leaves_one_of_the_two_trees() {
 fn the_recovery_may_be_killed_at_any_call_too() {
     let (old, new) = old_and_new();
     for_every_call(|call| {
-        // Not every pair of calls, but every call of the recovery for some of the application's.
+        // Not every pair of calls, but for some calls of the application, every call of the recovery.
         for kill in (call % 7..MANY).step_by(7) {
             let scene = scene();
             if apply_with(&scene, InjectedFault::From(call, Errno::IO)).is_none() {

@@ -1,5 +1,5 @@
-//! Somebody swaps a directory and a symbolic link out of the root as fast as they can, while replies are
-//! verified, applied and taken back.
+//! Tests in which another thread keeps swapping a directory with a symbolic link out of the root while replies are
+//! verified, applied and undone.
 
 use std::os::unix::fs::symlink;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,14 +10,14 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use super::*;
 use crate::edit::undo::undo;
 
-/// So many replies are tried at the least,
+/// The minimum number of replies tried.
 const ROUNDS: usize = 400;
-/// and so many at the most, until some of them went through and some did not.
+/// The maximum number tried until some succeed and some fail.
 const PATIENCE: usize = 100 * ROUNDS;
 
 const REPLY: &str = "^^^d/keep\nnew\n^^^end\n^^^d/sub/made\nnew\n^^^end\n^^^d/gone\n^^^delete\n^^^top\nnew\n^^^end\n";
 
-/// Returns the files outside, which must stay as they are; they have the same names as those inside.
+/// Returns the files outside, which must not change; they have the same names as those inside.
 fn outside(root: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
     let mut pending = vec![root.to_path_buf()];

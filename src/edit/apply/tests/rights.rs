@@ -1,4 +1,4 @@
-//! Permissions of a restored file, whatever its record says.
+//! Tests of a restored file's permissions, whatever its record says.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -16,8 +16,8 @@ fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// The mode that undoing gives a file that had `before` when a reply changed it, and `now`, if that is given, later;
-/// where its record is forged.
+/// The mode after undoing a change to a file that had the mode `before`, and got the mode `now`, if any, afterwards;
+/// its record is forged.
 fn restored(reply: &str, before: u32, now: Option<u32>, forged: Option<u32>) -> (u32, Vec<String>) {
     let scene = Scene::new(&[("a", "old")]);
     let file = scene.path("a");
@@ -66,7 +66,7 @@ fn a_copy_that_is_kept_is_no_wider_than_the_file_and_no_narrower() {
     for before in [0o600, 0o644, 0o755] {
         let scene = Scene::new(&[("a", "old")]);
         set_mode(&scene.path("a"), before);
-        // With a second name it is copied.
+        // A file with a second name is copied.
         fs::hard_link(scene.path("a"), scene.path("b")).unwrap();
         let redactor = Redactor::default();
         let mut undo_log = scene.undo_log(&redactor);

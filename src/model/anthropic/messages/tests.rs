@@ -1,4 +1,4 @@
-//! The messages of a request by tables, and what holds for those of any conversation. Pure.
+//! Table tests of a request's messages, and properties that hold for any conversation. Pure.
 
 use std::sync::LazyLock;
 
@@ -154,7 +154,7 @@ fn whatever_was_said_is_put_in_order() {
                 "u: !1 No result is known. | =2 b | stop",
             ],
         ),
-        // Results of no call, and of one that is answered.
+        // Results without a call, and of a call that already has one.
         (
             vec![
                 ask(),
@@ -175,7 +175,7 @@ fn whatever_was_said_is_put_in_order() {
             vec![ask(), model(vec![call("1")]), user(vec![result("1", " ")])],
             vec!["u: do", "a: ?1", "u: =1 "],
         ),
-        // The same id again, as of a server that counts each reply's calls from 1 on.
+        // An id used twice, as by a server that numbers each reply's calls from 1.
         (
             vec![
                 ask(),
@@ -194,7 +194,7 @@ fn whatever_was_said_is_put_in_order() {
             ],
             vec!["u: do", "a: ?a_b_c", "u: =a_b_c x"],
         ),
-        // Thoughts alone are no message, and those at the end of one are left out.
+        // A message of thoughts alone is dropped, and so are thoughts at the end of a message.
         (
             vec![ask(), model(vec![shown("hm")]), ask()],
             vec!["u: do | do"],
@@ -203,7 +203,7 @@ fn whatever_was_said_is_put_in_order() {
             vec![ask(), model(vec![shown("a"), said("x"), shown("b")]), ask()],
             vec!["u: do", "a: (a) | x", "u: do"],
         ),
-        // A pause, and more of the same reply.
+        // A pause, followed by more of the same reply.
         (
             vec![
                 ask(),
@@ -249,7 +249,7 @@ fn what_is_no_object_goes_back_as_one() {
     }
 }
 
-/// Positions of the marks: the numbers of the turn and of the block.
+/// The positions of the marks: the indices of turn and block.
 fn marked(turns: &Value) -> Vec<(usize, usize)> {
     let turns = turns.as_array().unwrap().iter().enumerate();
     let blocks = turns.flat_map(|(turn, said)| {
@@ -312,7 +312,7 @@ fn a_prompt_with_marks_has_those_alone() {
 
 static MESSAGE: LazyLock<jsonschema::Validator> = LazyLock::new(|| described("InputMessage"));
 
-/// Any part, wherever it may stand.
+/// Generates any part, in any position.
 fn any_part() -> impl Strategy<Value = Part<'static>> {
     let id = || prop::sample::select(vec!["", "1", "2", "3", "a/b"]);
     let text = || prop::sample::select(vec!["", " ", "\n\t", "x", "</a>"]);

@@ -1,4 +1,4 @@
-//! The keys of commands, and the failures of those that print none.
+//! Tests of commands that print a key, and of those that fail.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use chrono::{DateTime, FixedOffset};
 
 use super::*;
 
-/// A clock that stands still, or goes on by an hour whenever it is looked at.
+/// A clock that stands still, or advances by an hour whenever it is read.
 struct TestClock {
     goes: bool,
     looked: std::sync::atomic::AtomicU64,

@@ -15,15 +15,15 @@ use crate::record::finding::Finding;
 use crate::secret::escapes::without_escapes;
 use crate::sys::text::{cut, regex};
 
-/// Maximum number of findings, and of those that are read to find so many distinct ones.
+/// Maximum number of findings, and of those read to find that many distinct ones.
 const MOST: usize = 1000;
 const MOST_READ: usize = 10 * MOST;
-/// Maximum number of lines from a message to its place, on either side: of a known tool, and of others.
+/// Maximum number of lines between a message and its location: for known tools, and for others.
 const NEAR: usize = 40;
 const NEAR_OTHERS: usize = 6;
 /// Maximum number of characters of a message.
 const LONGEST: usize = 300;
-/// The tool of findings that no known one has written.
+/// The tool of findings that no known tool has reported.
 const BUILD: &str = "build.sh";
 
 /// Numbers that differ from one build to the next: addresses, durations, times, processes.
@@ -32,7 +32,7 @@ static PASSING: LazyLock<Regex> = LazyLock::new(|| {
         r"\b0x[0-9a-fA-F]{4,}|\b\d+(?:\.\d+)?\s?(?:[mnuµ]?s|sec(?:onds?)?)\b|\b\d{4}-\d\d-\d\d\b|\b\d\d:\d\d:\d\d(?:\.\d+)?\b|\b(?:pid|PID) \d+",
     )
 });
-/// The line behind a file's name.
+/// The line number after a file name.
 static LINE: LazyLock<Regex> = LazyLock::new(|| regex(r"(\.\w+)(?::\d+){1,2}"));
 
 /// Returns the distinct findings in the output of a failed build, in order; at least one. Files of the project at
@@ -58,19 +58,19 @@ pub fn overwritten(line: &str) -> &str {
     line.rsplit('\r').next().unwrap_or(line)
 }
 
-/// A file and a line of it, as far as they are known.
+/// A file and a line in it, as far as known.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Place {
     file: Option<String>,
     line: Option<usize>,
 }
 
-/// A finding whose place or message may follow.
+/// A finding whose location or message may follow.
 struct Open {
     tool: Option<&'static str>,
     message: String,
     place: Place,
-    /// The line on which it stands.
+    /// The index of its line in the output.
     at: usize,
     /// True if the next line belongs to the message.
     takes_text: bool,
@@ -81,17 +81,17 @@ struct Reader<'o> {
     /// The path of the project's root.
     root: &'o OsStr,
     found: Vec<Finding>,
-    /// Summaries, which count if nothing is found.
+    /// Summaries, used if nothing else is found.
     rest: Vec<Finding>,
     open: Option<Open>,
-    /// The last place that no message above takes, and its line.
+    /// The last location that no earlier message has taken, and its line in the output.
     above: Option<(Place, usize)>,
-    /// The tool whose output began last.
+    /// The tool whose output began most recently.
     topic: Option<&'static str>,
     /// The last line that is not indented, and the last that is not blank.
     heading: &'o str,
     last: &'o str,
-    /// The number of the last line of the kind of which the first of several counts.
+    /// The line number of the latest message of the kind for which only the first of several counts.
     first: Option<usize>,
 }
 
@@ -157,7 +157,7 @@ impl<'o> Reader<'o> {
                 place = above.map_or(place, |(above, _)| above.clone());
             }
             Kind::Line => {
-                // It says what the message above it is about.
+                // This line gives the subject of the message above it.
                 self.open.take_if(|open| {
                     open.tool == tool && open.place == Place::default() || open.takes_text
                 });
@@ -174,7 +174,7 @@ impl<'o> Reader<'o> {
         });
     }
 
-    /// Gives a place to the message above it, or keeps it for one below.
+    /// Assigns a location to the message above it, or keeps it for one below.
     fn found_place(&mut self, at: usize, place: Place, tool: Option<&'static str>) {
         let is_foreign = place.file.as_deref().is_some_and(is_foreign);
         if is_foreign && self.above.is_some() {
@@ -194,7 +194,7 @@ impl<'o> Reader<'o> {
         }
     }
 
-    /// Names another tool for what one has found.
+    /// Replaces the tool of the findings by another name.
     fn tag(&mut self, tools: Option<&'static str>) {
         self.close();
         if let Some((from, to)) = tools.and_then(|tools| tools.split_once('>')) {
@@ -273,7 +273,7 @@ fn relative(file: &str, root: &OsStr) -> String {
         .into_owned()
 }
 
-/// Returns whether a file is a library's or a tool's own, in the trace of an error.
+/// Returns whether a file in a stack trace belongs to a library or a tool.
 fn is_foreign(file: &str) -> bool {
     let libraries = ["node_modules/", "site-packages/", "vendor/"];
     file.starts_with(['/', '<']) || libraries.iter().any(|library| file.contains(library))

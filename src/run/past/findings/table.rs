@@ -12,7 +12,7 @@ const PARTS: [(&str, &str); 2] = [
     ("{at}", r"(?P<file>[^\s:]+):(?P<line>\d+)(?::\d+)?"),
     ("{message}", r"(?P<message>\S.*)$"),
 ];
-/// Memory for the automaton of all patterns: more than any output makes it take.
+/// Memory limit for the automaton of all patterns, more than any output requires.
 const MEMORY: usize = 64 << 20;
 
 /// The meaning of a line, as `patterns.txt` explains it.
@@ -59,7 +59,7 @@ impl Pattern {
         })
     }
 
-    /// The parts of a line that it matches.
+    /// Returns the parts of a line that the pattern captures, if it matches.
     pub fn captures<'l>(&self, line: &'l str) -> Option<Captures<'l>> {
         let build = || RegexBuilder::new(&self.text).unicode(false).build().ok();
         let regex = self.regex.get_or_init(build).as_ref()?;
@@ -81,7 +81,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
         .size_limit(MEMORY)
         .build();
     Table {
-        // A constant, which the tests compile.
+        // The pattern is a constant, which the tests compile.
         all: all.unwrap_or_default(),
         patterns,
     }
@@ -89,7 +89,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
 
 /// Returns the first pattern that matches a line.
 pub fn pattern(line: &str) -> Option<&'static Pattern> {
-    // Most lines match none, which is found out three times as fast.
+    // Most lines match no pattern, which this check detects three times as fast.
     if !TABLE.all.is_match(line.as_bytes()) {
         return None;
     }

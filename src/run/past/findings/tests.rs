@@ -1,4 +1,4 @@
-//! Errors found in outputs, and the excerpts that are shown.
+//! Tests of the errors found in outputs, and of the excerpts shown.
 
 use super::*;
 
@@ -118,7 +118,7 @@ fn the_place_of_a_message_is_the_one_below_it() {
     );
 }
 
-/// Failures of builds as their tools print them, and the parts that must be shown.
+/// Failed builds as reported by their tools, and the parts that must be shown.
 const TOLD: [(&str, &str, &[&str]); 14] = [
     (
         "cargo, compile error",

@@ -1,4 +1,4 @@
-//! Spans of recorded runs: their names, parents and attributes, and what is left out unless it is asked for.
+//! Tests of recorded runs' spans: their names, parents and attributes, and the texts left out unless requested.
 
 use super::*;
 
@@ -29,7 +29,7 @@ fn record(exit: Exit) -> RunRecord {
     }
 }
 
-/// A step that begins after so many seconds and takes five.
+/// A step that begins after this many seconds and takes five.
 fn step(id: StepId, at: u64, finish: Option<&str>) -> Step {
     Step {
         provider: Some(Provider::Gemini),
@@ -45,7 +45,7 @@ fn build(code: i32) -> Option<BuildRecord> {
     serde_json::from_value(build).unwrap()
 }
 
-/// Returns the spans, a line each: name, kind, seconds from the start of the run, error, and these attributes.
+/// Returns the spans, one per line: name, kind, seconds from the start of the run, error, and these attributes.
 fn told(trace: &Trace<'_>, shown: &[&str]) -> String {
     let request = trace.request(&json!({}));
     let spans = &request["resourceSpans"][0]["scopeSpans"][0]["spans"];
@@ -304,7 +304,7 @@ fn the_run_is_the_parent_of_its_parts_and_a_part_of_what_started_it() {
             assert_eq!(span["spanId"].as_str().unwrap().len(), 16);
         }
         assert_eq!(spans[0]["startTimeUnixNano"], "1795288503000000000");
-        // The same ids again, by the same number.
+        // The same seed gives the same ids.
         assert_eq!(trace.request(&json!({"service.name": "x"})), request);
     }
 }

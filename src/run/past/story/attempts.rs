@@ -1,4 +1,4 @@
-//! The attempts of a commit: in a sentence each, and as a table. Pure.
+//! The attempts of a commit, in one sentence each and as a table. Pure.
 
 use crate::record::choice::{AttemptRecord, ChoiceRecord};
 use crate::record::gate::GateChange;
@@ -51,7 +51,7 @@ pub fn table(choice: &ChoiceRecord) -> Table {
     Table::new(&texts, &numbers, "", rows, usize::MAX)
 }
 
-/// Tells which attempt was taken.
+/// Says which attempt was taken.
 pub fn taken(choice: &ChoiceRecord) -> String {
     match (&choice.taken, &choice.why) {
         (Some(taken), Some(why)) => format!("{taken} is taken: {why}"),

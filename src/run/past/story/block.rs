@@ -7,7 +7,7 @@ use crate::run::past::findings::{self, Severity};
 use crate::run::past::table::Table;
 use crate::sys::diff::FileChange;
 
-/// Success or failure, if it is known, and a few words about it.
+/// Success or failure, if known, and a few words about it.
 pub type Outcome = (Option<bool>, String);
 
 /// A name and a value, with an optional note on it.
@@ -26,7 +26,7 @@ pub struct Story<'a> {
     pub folder: String,
     /// The outcome in a sentence, without its full stop.
     pub headline: String,
-    /// Success or failure, if it is known.
+    /// Success or failure, if known.
     pub is_good: Option<bool>,
     /// Sentences about the run as a whole.
     pub about: Vec<String>,
@@ -47,7 +47,7 @@ pub struct Story<'a> {
 pub struct Section<'a> {
     /// The title.
     pub title: String,
-    /// The outcome of what it is about, if that has one.
+    /// The outcome of the section's subject, if it has one.
     pub outcome: Option<Outcome>,
     /// The severity of a problem.
     pub severity: Option<Severity>,
@@ -60,11 +60,11 @@ pub struct Section<'a> {
 pub enum Block<'a> {
     /// A sentence, or a message of one or more lines.
     Note(String),
-    /// The title of the following blocks, with the outcome of what they are about.
+    /// The title of the following blocks, with the outcome of their subject.
     Title(String, Option<Outcome>),
     /// A list.
     Items(Vec<String>),
-    /// A text that others have written.
+    /// A quoted text.
     Text(Form<'a>, Cow<'a, str>, Extent),
     /// Changed files.
     Changes(&'a [FileChange]),
@@ -72,7 +72,7 @@ pub enum Block<'a> {
     Table(Table),
     /// The tools that an agent used.
     Tools(Vec<Section<'a>>),
-    /// A block that only a page has room for, and its title.
+    /// A titled block that is only shown on a page, which has room for it.
     Details(&'static str, Box<Self>),
 }
 
@@ -89,11 +89,11 @@ pub enum Form<'a> {
     Code,
     /// A unified diff.
     Diff,
-    /// The output of a program, and its title.
+    /// The output of a program, with its title.
     Output(&'static str),
 }
 
-/// The part of a text that is quoted where there is no room for all of it.
+/// The part of a text that is quoted if there is not enough room for all of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
     /// The first lines.
@@ -160,7 +160,7 @@ impl<'a> Block<'a> {
         Self::Title(text.into(), None)
     }
 
-    /// Creates words of a model, of which the beginning matters most.
+    /// Creates words of a model, whose beginning matters most.
     pub fn prose(text: impl Into<Cow<'a, str>>) -> Self {
         Self::Text(Form::Prose, text.into(), Extent::First)
     }

@@ -1,4 +1,4 @@
-//! The story of a run as a whole: its result, its problems, what was asked for, and what came of it. Pure.
+//! The story of a run as a whole: its outcome, its problems, the request and the result. Pure.
 
 use super::attempts;
 use super::block::{Block, Extent, Fact, Form, Section};
@@ -22,7 +22,7 @@ const ANSWERS: usize = 50;
 /// The maximum number of branches.
 const BRANCHES: usize = 200;
 
-/// Tells what the run was, and that it was undone.
+/// Describes the kind of run, and whether it was undone.
 pub fn about(run: &PastRun) -> Vec<String> {
     let did = run.record.as_ref().map(|record| {
         if run.name.is_empty() {
@@ -50,7 +50,7 @@ pub fn about(run: &PastRun) -> Vec<String> {
     did.into_iter().chain(undone).collect()
 }
 
-/// Tells the run in numbers.
+/// Describes the run in numbers.
 pub fn facts(record: &RunRecord) -> Vec<Fact> {
     let asked = !record.steps.is_empty();
     let (calls, changes_files) = match &record.agent {
@@ -95,7 +95,7 @@ fn among(tokens: u64, what: &str) -> Option<String> {
     (tokens > 0).then(|| format!("{} {what}", grouped(tokens)))
 }
 
-/// Tells everything but changes and steps.
+/// Describes everything except the changes and the steps.
 pub fn sections<'a>(run: &'a PastRun, request: Option<&'a str>) -> Vec<Section<'a>> {
     let record = run.record.as_ref();
     let request = match (run.agent(), request) {
@@ -152,7 +152,7 @@ fn asked_for(text: &str) -> Block<'_> {
     Block::Text(Form::Request, text.into(), Extent::First)
 }
 
-/// Tells what an agent was asked for, and what it asked the user.
+/// Describes the request to an agent, and its questions to the user.
 fn of_agent(agent: &AgentRecord) -> Vec<Block<'_>> {
     let mut blocks = vec![match &agent.request {
         Some(request) => asked_for(request),
@@ -179,7 +179,7 @@ fn of_agent(agent: &AgentRecord) -> Vec<Block<'_>> {
     blocks
 }
 
-/// Tells the final report on the agents' work.
+/// Shows the final report on the agents' work.
 fn result(report: &OrchestrationRecord) -> Section<'_> {
     let mut blocks = vec![Block::prose(&report.summary)];
     if let Some(published) = &report.publish_report {
@@ -199,7 +199,7 @@ fn result(report: &OrchestrationRecord) -> Section<'_> {
     Section::new("The result", blocks)
 }
 
-/// Lists the branches and, for a run without a record, tells the point that it had reached.
+/// Lists the branches and, for a run without a record, the point that it had reached.
 fn branches(lineage: &Lineage) -> Section<'static> {
     let starting = lineage.starting.as_ref();
     let starting =
@@ -241,7 +241,7 @@ fn branch(branch: &BranchRecord) -> Row {
     }
 }
 
-/// Tells the total changes of a run: an undo, an agent's run, or one with repairs.
+/// Shows the total changes of a run: an undo, an agent's run, or one with repairs.
 pub fn changes(sources: &Sources) -> Option<Section<'_>> {
     let all = sources.changes.as_ref()?;
     let mut blocks = vec![Block::Changes(&all.files)];

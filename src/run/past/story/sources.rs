@@ -1,4 +1,4 @@
-//! The sources of a story, beside the run's record. Reads the run's folder.
+//! The sources of a story, in addition to the run's record. Reads the run's folder.
 
 use crate::project::Project;
 use crate::run::past::history::{PastRun, RunChanges, UnrecordedState};
@@ -23,7 +23,7 @@ impl Sources {
         let steps = run.steps(project);
         let are_agents = steps.iter().all(|past| past.step.is_agents());
         let applied = steps.iter().filter(|past| past.step.edits.is_some());
-        // The steps of an agent, or of an undo, do not record what was changed.
+        // The steps of an agent, or of an undo, do not record their changes.
         let is_whole = are_agents || applied.count() > 1;
         // Changes that can no longer be read are not shown.
         let changes = is_whole.then(|| run.changes(project).unwrap_or_default());

@@ -1,4 +1,4 @@
-//! The story of each step: what was asked of whom, the reply, and what came of it. Pure.
+//! The story of each step: the request, the reply and its result. Pure.
 
 use std::time::Duration;
 
@@ -63,7 +63,7 @@ pub fn section<'a>(past: &'a PastStep, sections: &'a [SectionRecord]) -> Section
     }
 }
 
-/// Tells which model was asked, what it used, and how long it took; after a kill, nothing of it may be known.
+/// Describes the model asked, its usage and its time; after a kill, nothing may be known.
 fn asked(step: &Step) -> Option<String> {
     let model = step.model.as_ref()?;
     let served = step
@@ -82,7 +82,7 @@ fn asked(step: &Step) -> Option<String> {
     Some(format!("{served}{model}{tier}{used}{cost}, {took}"))
 }
 
-/// Tells the parts of the prompt by size.
+/// Lists the parts of the prompt with their sizes.
 fn prompt(step: &Step) -> Option<Block<'static>> {
     let sizes = step.prompt.iter().map(|part| part.bytes);
     let total = sizes.fold(0, u64::saturating_add);
@@ -110,7 +110,7 @@ fn prompt(step: &Step) -> Option<Block<'static>> {
     Some(Block::Details("The prompt", Box::new(Block::Table(table))))
 }
 
-/// Tells a reply with edits, or a request for files.
+/// Shows a reply with edits, or a request for files.
 fn edits<'a>(past: &'a PastStep, reply: &'a str, blocks: &mut Vec<Block<'a>>) {
     let step = &past.step;
     let parsed = edit::read(reply, step.reply_format, &|_| Sent::NotShown);
@@ -146,7 +146,7 @@ fn edits<'a>(past: &'a PastStep, reply: &'a str, blocks: &mut Vec<Block<'a>>) {
         blocks.push(Block::Changes(&past.changes));
         return;
     }
-    // What is located in lines that a build has changed cannot be computed again.
+    // Replacements located in lines that a build has changed cannot be recomputed.
     for (did, path) in step.changed_files().take(FILES) {
         let edit = parsed.unlocated.iter().find(|edit| edit.path == path);
         let lines = edit
@@ -165,7 +165,7 @@ fn as_it_came(reply: &str) -> Block<'_> {
     Block::Details("The reply as it came", Box::new(Block::code(reply)))
 }
 
-/// Tells an agent's reply.
+/// Shows an agent's reply.
 fn answer<'a>(past: &'a PastStep, reply: &'a str, blocks: &mut Vec<Block<'a>>) {
     let step = &past.step;
     blocks.extend(step.thoughts.as_deref().map(Block::prose));
@@ -186,7 +186,7 @@ fn answer<'a>(past: &'a PastStep, reply: &'a str, blocks: &mut Vec<Block<'a>>) {
     }
 }
 
-/// Tells a reply that led to no action: its outcome, in a word or two and in a sentence.
+/// Describes a reply that led to no action: its outcome, in a word or two and in a sentence.
 fn idle_told(idle: IdleReply) -> (Option<bool>, &'static str, &'static str) {
     let (words, sentence) = match idle {
         IdleReply::Words => (
@@ -205,7 +205,7 @@ fn idle_told(idle: IdleReply) -> (Option<bool>, &'static str, &'static str) {
     ((idle != IdleReply::Words).then_some(false), words, sentence)
 }
 
-/// Tells what an agent did.
+/// Lists an agent's actions.
 fn actions<'a>(past: &'a PastStep, blocks: &mut Vec<Block<'a>>) {
     let step = &past.step;
     if step.is_own() && step.actions.is_empty() {
@@ -222,7 +222,7 @@ fn actions<'a>(past: &'a PastStep, blocks: &mut Vec<Block<'a>>) {
     }
 }
 
-/// Tells a tool call with its input and result.
+/// Shows a tool call with its input and result.
 fn tool(action: &Action) -> Section<'_> {
     let (input, subject) = (action.input_text(), action.subject());
     let mut blocks = Vec::new();
@@ -246,7 +246,7 @@ fn tool(action: &Action) -> Section<'_> {
     }
 }
 
-/// Tells a build with its output.
+/// Shows a build with its output.
 fn build<'a>(
     record: Option<&BuildRecord>,
     (status, output): (&'a str, &'a str),
@@ -354,7 +354,7 @@ fn unknown() -> String {
     "\u{2013}".to_owned()
 }
 
-/// Returns the cells about tokens.
+/// Returns the cells for token counts.
 fn used(usage: Option<Usage>) -> [String; 4] {
     let Some(usage) = usage else {
         return [(); 4].map(|()| unknown());

@@ -1,4 +1,4 @@
-//! The files that a build runs, by the words of its script. Reads the scripts that it reaches.
+//! The files that a build runs, judging by the words of its scripts. Reads the scripts that it reaches.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -11,8 +11,8 @@ use crate::sys::diff::FileChange;
 use crate::sys::files::{self, Links, MIB};
 use crate::sys::text::regex;
 
-/// Words of a shell behind which the path of a file stands that is run; the first [`READERS`] of them read the file,
-/// and take any name for a path.
+/// Words of a shell that may be followed by the path of a file to run. The first [`READERS`] of them read the file, and
+/// take any name for a path.
 const RUNNERS: [&str; 24] = [
     "sh", "bash", "dash", "zsh", "python", "python3", "node", "ruby", "perl", "php", "deno", "bun",
     "uv", "source", ".", "exec", "env", "time", "if", "then", "else", "do", "while", "!",
@@ -24,7 +24,7 @@ const PACKAGE_RUNNERS: [&str; 5] = ["npm", "yarn", "pnpm", "bun", "npx"];
 const MANIFEST: &str = "package.json";
 const MAKEFILES: [&str; 3] = ["Makefile", "makefile", "GNUmakefile"];
 
-/// A command whose output is put in its place.
+/// A command substitution.
 static CAPTURED: LazyLock<Regex> = LazyLock::new(|| regex(r"\$\([^()]*\)|`[^`\n]*`"));
 
 /// Maximum number of scripts that are read.
@@ -45,7 +45,7 @@ pub(crate) fn build_commands(root: &Path, changes: &[FileChange]) -> String {
                 let texts = scripts.values().filter_map(Value::as_str);
                 texts.collect::<Vec<_>>().join("\n")
             }
-            // What a script tests is run for its output.
+            // A script runs its command substitutions only for their output.
             _ if at > 0 => CAPTURED.replace_all(&text, "").into_owned(),
             _ => text,
         };
@@ -69,8 +69,8 @@ pub(crate) fn build_commands(root: &Path, changes: &[FileChange]) -> String {
     all
 }
 
-/// Returns whether the commands run the file, by its path, or a program that takes its commands from it: `make`, or one
-/// that runs the scripts in `package.json`.
+/// Returns whether the commands run the file, either by its path or through a program that takes its commands from it:
+/// `make`, or one that runs the scripts in `package.json`.
 pub(crate) fn is_run(change: &FileChange, commands: &str) -> bool {
     match change.path.as_str() {
         path if MAKEFILES.contains(&path) => words(commands).any(|word| word == "make"),
@@ -104,7 +104,7 @@ fn words(commands: &str) -> impl Iterator<Item = &str> {
     self::commands(commands).flatten()
 }
 
-/// The words of each command. What a command reads and writes is none, nor are the variables before it.
+/// The words of each command, without redirections and the variables set for it.
 fn commands(script: &str) -> impl Iterator<Item = Vec<&str>> {
     let lines = script
         .lines()
@@ -119,7 +119,7 @@ fn commands(script: &str) -> impl Iterator<Item = Vec<&str>> {
         let is_variable = |word: &&str| word.contains('=') && !word.starts_with(['=', '-', '/']);
         let mut words: Vec<&str> = words.skip_while(is_variable).collect();
         if let Some(first) = words.first_mut() {
-            // In a Makefile.
+            // Prefixes of commands in a Makefile.
             *first = first.trim_start_matches(['@', '-', '+']);
         }
         Some(words)

@@ -1,4 +1,4 @@
-//! Changes, and the warnings about them.
+//! Tests of changes, and of the warnings about them.
 
 use proptest::prelude::*;
 
@@ -13,7 +13,7 @@ fn state(content: &str) -> FileState {
     }
 }
 
-/// A change of a file; what is empty is not there.
+/// A change of a file; an empty text stands for a missing file.
 fn change(path: &str, before: &str, after: &str) -> FileChange {
     let some = |content: &str| (!content.is_empty()).then(|| state(content));
     FileChange {
@@ -51,7 +51,7 @@ fn lost_tests_are_told() {
             vec!["`a.rs` is deleted, which had a test"],
         ),
         (vec![change("a.rs", ONE, TWO)], vec![]),
-        // Moved.
+        // Tests that were moved.
         (
             vec![change("a.rs", TWO, ""), change("b.rs", "", TWO)],
             vec![],
@@ -60,7 +60,7 @@ fn lost_tests_are_told() {
             vec![change("a.rs", TWO, ONE), change("b.rs", ONE, TWO)],
             vec![],
         ),
-        // To another language.
+        // Tests that were moved to another language.
         (
             vec![
                 change("a.rs", ONE, ""),
@@ -68,7 +68,7 @@ fn lost_tests_are_told() {
             ],
             vec!["`a.rs` is deleted, which had a test"],
         ),
-        // Some of them moved.
+        // Some of the tests were moved.
         (
             vec![change("a.rs", TWO, "//\n"), change("b.rs", "", ONE)],
             vec!["`a.rs` has fewer tests than before: 0 instead of 2"],
@@ -93,7 +93,7 @@ fn what_is_new_is_told_once_for_each_file() {
             "#![allow(unused)]\n#[allow(dead_code)]\nfn a() {}\n",
             "`x.rs` silences lints: `#![allow(unused)]` at line 1, `#[allow(dead_code)]` at line 2",
         ),
-        // The new one of two that look alike.
+        // The new one of two identical signs.
         (
             "x.py",
             "a() # noqa\n",
@@ -116,7 +116,7 @@ fn what_is_new_is_told_once_for_each_file() {
         assert_eq!(one(path, before, after), [expected]);
     }
     for (path, before, after) in [
-        // As many as before.
+        // As many signs as before.
         (
             "x.rs",
             "#[allow(dead_code)]\nfn a() {}\n",
@@ -348,7 +348,7 @@ fn what_only_looks_like_one_is_none() {
 }
 
 proptest! {
-    // Each compiles its patterns.
+    // Each case compiles its patterns.
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]

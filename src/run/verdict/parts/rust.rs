@@ -1,5 +1,5 @@
-//! The items of a Rust file: what is compiled for tests alone stands under `#[cfg(test)]` or `#[test]`, and the levels
-//! of lints at the top of the file. An item that may have a part for tests elsewhere cannot be classified.
+//! The items of a Rust file. The gate consists of items under `#[cfg(test)]` or `#[test]`, which are compiled only for
+//! tests, and of the lint levels at the top of the file. Items that may contain other parts for tests are unclear.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -9,16 +9,16 @@ use regex::Regex;
 use crate::run::verdict::table::Halves;
 use crate::sys::text::{line_end, regex};
 
-/// The place of attributes on the file; tests may stand at its end.
+/// The place of the file's own attributes; tests can be appended to the file.
 pub const TOP: &str = "top";
 
-/// The attributes of a test, or of what is compiled for tests alone.
+/// The attributes of tests, and of items compiled only for tests.
 static TEST: LazyLock<Regex> = LazyLock::new(|| {
     regex(
         r"^(?:\s|#\[[^\]]*\])*#\[\s*(?:cfg\(\s*(?:all\(\s*(?:(?:[^(),]+|\w+\([^()]*\))\s*,\s*)*)?test\s*[,)]|(?:\w+\s*::\s*)*(?:test|rstest|test_case|quickcheck|wasm_bindgen_test)\s*[\](])",
     )
 });
-/// Anything else that may be a test, or compiled otherwise for tests.
+/// Anything else that may be a test, or is compiled differently for tests.
 static MAYBE: LazyLock<Regex> = LazyLock::new(|| {
     regex(
         r"(?:#!?\[[^\]]*|\bcfg!\([^)]*)\b(?:test|rstest|test_case|quickcheck|\w+_test)\b|\b(?:proptest|quickcheck)!",
@@ -32,17 +32,17 @@ static NAME: LazyLock<Regex> = LazyLock::new(|| {
 });
 static LINTS: LazyLock<Regex> =
     LazyLock::new(|| regex(r"^#!\[\s*(?:cfg_attr\([^,]*,\s*)?(deny|forbid|warn|allow|expect)\b"));
-/// The places in which brackets do not count: comments, texts and characters; a longer comment or raw text begins here.
+/// Text in which brackets do not count: comments, strings and characters; a block comment or raw string begins here.
 static TOKEN: LazyLock<Regex> = LazyLock::new(|| {
     regex(
         r#"(?s)//[^\n]*|/\*|\bb?r(#*)"|b?"(?:\\.|[^"\\])*"|'(?:\\(?:u\{[^}]*\}|x..|.)|[^\\'\n])'|[{}()\[\];]"#,
     )
 });
 
-/// Tells the items of a file apart: those of the gate, each with its place, the rest, and those of the rest that may
-/// have tests in them; `None` if its brackets are not balanced, or all of it may be a test.
+/// Splits a file into the items of the gate, each with its place, the rest, and those items of the rest that may
+/// contain tests; `None` if its brackets are not balanced, or the whole file may be a test.
 pub fn halves(text: &str) -> Option<Halves> {
-    // Nothing that is put behind it becomes part of a comment.
+    // Ensures that appended text does not become part of a comment.
     let text = format!("{text}{}", line_end(text));
     let mut halves = Halves::default();
     let (items, code) = items(&text)?;
@@ -52,7 +52,7 @@ pub fn halves(text: &str) -> Option<Halves> {
         let (above, item) = text.split_at(at);
         halves.rest.push_str(above);
         if let Some(found) = LINTS.captures(item) {
-            // What silences lints is taken out where it is new, as in any code.
+            // New silencers are removed, as in any code.
             if matches!(&found[1], "allow" | "expect") {
                 halves.rest.push_str(item);
             } else {
@@ -64,7 +64,7 @@ pub fn halves(text: &str) -> Option<Halves> {
             halves.rest.push_str(item);
             if MAYBE.is_match(&code[at..]) {
                 halves.unclear.push(item.to_owned());
-                // The whole file may be.
+                // The whole file may be a test.
                 if code[at..].starts_with("#![cfg(") {
                     return None;
                 }
@@ -74,7 +74,7 @@ pub fn halves(text: &str) -> Option<Halves> {
     Some(halves)
 }
 
-/// The items of a file that have names: where each stands, and its kind and name; `None` if brackets are not balanced.
+/// The named items of a file: the range, kind and name of each; `None` if brackets are not balanced.
 pub fn named(text: &str) -> Option<Vec<(Range<usize>, String)>> {
     let (items, code) = items(text)?;
     let named = items.into_iter().filter_map(|range| {
@@ -85,7 +85,7 @@ pub fn named(text: &str) -> Option<Vec<(Range<usize>, String)>> {
     Some(named.collect())
 }
 
-/// The start of an item, behind comments on the file.
+/// The start of an item, after comments on the file.
 fn start(text: &str, code: &str) -> usize {
     let comments = code.len() - code.trim_start().len();
     if code[comments..].starts_with("#!") {
@@ -95,8 +95,8 @@ fn start(text: &str, code: &str) -> usize {
     inner.map_or(0, |at| at + text[at..].find('\n').map_or(0, |end| end + 1))
 }
 
-/// Splits a file behind each block in braces, and each statement or attribute of the file, outside of brackets. Returns
-/// the text with blanks for comments and literals, too.
+/// Splits a file after each block in braces, and each statement or attribute of the file, outside of brackets. Also
+/// returns the text with comments and literals blanked out.
 fn items(text: &str) -> Option<(Vec<Range<usize>>, String)> {
     let (mut items, mut start, mut at) = (Vec::new(), 0, 0);
     let (mut depth, mut is_inner) = (0_usize, false);
@@ -124,7 +124,7 @@ fn items(text: &str) -> Option<(Vec<Range<usize>>, String)> {
                 }
             }
         }
-        // Brackets are the tokens of one byte.
+        // Brackets are the single-byte tokens.
         match found.as_str() {
             bracket if bracket.len() == 1 => code.push_str(bracket),
             _ => code.push_str(&" ".repeat(at - found.start())),
@@ -142,7 +142,7 @@ fn items(text: &str) -> Option<(Vec<Range<usize>>, String)> {
     (depth == 0).then_some((items, code))
 }
 
-/// The end of a comment, which may hold others.
+/// The end of a comment, which may contain others.
 fn comment_end(text: &str, mut at: usize) -> Option<usize> {
     let mut depth = 1_usize;
     while depth > 0 {

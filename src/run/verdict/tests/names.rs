@@ -1,11 +1,11 @@
-//! Tests of what the name of a file tells: settings of tools, and files named like tests that are none.
+//! Tests of files classified by name: settings of tools, and files that are named like tests but are not.
 
 use super::change;
 use crate::record::gate::GateChange;
 use crate::run::verdict::changed::Changed;
 use crate::run::verdict::table::{FileKind, Form, kind};
 
-/// A file with the name of a test, the text of a product, and that of a test.
+/// A file with the name of a test, a text without tests, and one with a test.
 const NAMED: &[(&str, &str, &str)] = &[
     (
         "src/SpeedTest.cs",
@@ -94,7 +94,7 @@ fn a_source_file_with_the_name_of_a_test_is_one_if_it_shows_that() {
     for (path, product, test) in NAMED {
         assert_eq!(kind(path, product).0, FileKind::Named, "{path}");
         assert_eq!(kind(path, test).0, FileKind::Test, "{path}");
-        // What it was before counts, if there was anything.
+        // The old text counts, if there was one.
         for (before, after, expected) in [
             (*product, *test, [false, true]),
             (test, product, [true, false]),
@@ -106,7 +106,7 @@ fn a_source_file_with_the_name_of_a_test_is_one_if_it_shows_that() {
             assert_eq!(found, expected, "{path}: {before}");
         }
     }
-    // A new one has judged nothing before, and one that the build runs may be a check.
+    // A new file has not judged anything before, and one that the build runs may be a check.
     let [(path, product, _), ..] = NAMED else {
         panic!("no names");
     };
@@ -115,7 +115,7 @@ fn a_source_file_with_the_name_of_a_test_is_one_if_it_shows_that() {
     let changes = [change("test.py", "a(1)\n", "a(2)\n")];
     let changed = Changed::of(&changes, "python3 test.py\n");
     assert!(changed.is_unclear() && changed.tree_with_check("").is_some());
-    // In Rust, the attributes of the items tell.
+    // In Rust, the attributes of the items decide.
     let within =
         "pub fn a() {}\n#[cfg(test)]\nmod tests {\n    #[test]\n    fn b() { assert!(true) }\n}\n";
     for (text, expected) in [
@@ -205,7 +205,7 @@ fn of_packages_of_dotnet_analyzers_alone_are_the_gate() {
         let changes = [change("Directory.Packages.props", &before, &after)];
         assert_eq!(Changed::of(&changes, "").gate_change(), expected, "{after}");
     }
-    // An element without content ends where it says so.
+    // An element without content ends in its own tag.
     let both = "<Project><ItemGroup><Compile Remove=\"a\" /><Content Include=\"b\" /><Compile Remove=\"c\"></Compile></ItemGroup></Project>\n";
     let changes = [change("A.csproj", both, &both.replace("\"b\"", "\"d\""))];
     assert_eq!(Changed::of(&changes, "").gate_change(), GateChange::None);

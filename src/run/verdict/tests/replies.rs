@@ -1,10 +1,10 @@
-//! Replies that weaken a gate, and honest ones, in the languages of the tables.
+//! Tests of replies that weaken a gate, and of legitimate ones, in the languages of the tables.
 
 use super::{change, old_gate};
 use crate::record::gate::GateChange;
 use crate::run::verdict::changed::Changed;
 
-/// A reply: how it weakens the gate, the file, and what it replaces by what.
+/// A reply: its way of weakening the gate, the file, the text it replaces, and the new text.
 type Weakening = (
     &'static str,
     &'static str,
@@ -23,7 +23,7 @@ const RUBY: &str = "RSpec.describe Calc do\n  it \"adds numbers\" do\n    expect
 const PHP: &str = "<?php\nclass CalcTest extends TestCase {\n    public function testAdds(): void {\n        $this->assertSame(3, add(1, 2));\n    }\n}\n";
 const BATS: &str = "@test \"adds numbers\" {\n  run ./add 1 2\n  [ \"$output\" = 3 ]\n}\n";
 
-/// Each file is laid back as it was.
+/// Replies that are detected: each file is restored.
 const WEAKENINGS: &[Weakening] = &[
     ("deleted", "tests/test_calc.py", PYTEST, &[(PYTEST, "")]),
     (
@@ -254,7 +254,7 @@ fn what_weakens_a_gate_is_told_and_laid_back() {
     }
 }
 
-/// Honest replies: the file, its text, what is put behind it, and how the gate changes.
+/// Legitimate replies: the file, its text, the text appended to it, and the effect on the gate.
 const HONEST: &[(&str, &str, &str, GateChange)] = &[
     (
         "tests/test_calc.py",

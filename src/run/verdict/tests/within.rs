@@ -1,4 +1,4 @@
-//! Tests of the gate within files of code: items that were tests, tests in sources, and lints that are silenced.
+//! Tests of the gate within code files: former tests, tests in sources, and silenced lints.
 
 use super::{RUST, change, old_gate, some};
 use crate::record::gate::GateChange;
@@ -22,7 +22,7 @@ fn an_item_of_rust_that_was_a_test_gives_way_to_what_it_was() {
         let laid = old_gate("src/lib.rs", RUST, &after, None);
         assert_eq!(laid.replace("\n\n", "\n"), broken.replace("\n\n", "\n"));
     }
-    // Another item of the name was there before.
+    // Another item of this name existed before.
     let both = format!("{RUST}#[cfg(unix)]\nmod tests {{}}\n");
     let after = both.replace("#[cfg(unix)]", "#[cfg(windows)]");
     assert_eq!(old_gate("src/lib.rs", &both, &after, None), after);
@@ -96,7 +96,7 @@ fn what_old_tests_are_found_by_is_not_added() {
             "package a\n",
             "//go:build never\n\npackage a\n".to_owned(),
         ),
-        // By an empty file, or by a hook, tests may be left out.
+        // An empty file, or a hook, may exclude tests.
         (
             "tests/__init__.py",
             "",
@@ -112,7 +112,7 @@ fn what_old_tests_are_found_by_is_not_added() {
         let expected = GateChange::Changed;
         assert_eq!(Changed::of(&changes, "").gate_change(), expected, "{after}");
     }
-    // In a file that was empty, new tests are added, and what else there is has changed.
+    // New tests are added to a file that was empty, along with other changes.
     for (after, expected) in [
         ("def test_a():\n    pass\n", GateChange::Added),
         ("import a\n", GateChange::Changed),
@@ -123,7 +123,7 @@ fn what_old_tests_are_found_by_is_not_added() {
     }
 }
 
-/// A file before and after a change that silences a lint, and with the new code and the old gate.
+/// A file, the file after a change that silences a lint, and the file with the new code and the old gate.
 const SILENCERS: &[(&str, &str, &str, &str)] = &[
     (
         "src/a.rs",
@@ -253,7 +253,7 @@ const SILENCERS: &[(&str, &str, &str, &str)] = &[
         "// swiftlint:disable all\nlet a = 1\n",
         "let a = 1\n",
     ),
-    // For the whole file.
+    // Silencers for the whole file.
     (
         "src/a.rs",
         "fn a() {}\n",
@@ -310,7 +310,7 @@ const SILENCERS: &[(&str, &str, &str, &str)] = &[
         "@file:Suppress(\"ALL\")\nclass A\n",
         "class A\n",
     ),
-    // What cannot be taken out is left in.
+    // Silencers that cannot be removed stay.
     (
         "A.cs",
         "int a;\n",
@@ -359,7 +359,7 @@ fn a_silenced_lint_that_was_there_or_is_named_stays() {
         let changes = [change("src/a.rs", before, after)];
         assert_eq!(Changed::of(&changes, "").gate_change(), GateChange::None);
     }
-    // Moved into another file, and once more.
+    // A silencer moved to another file, and one more.
     let moved = [
         change("src/a.rs", before, "mod b;\n"),
         change("src/b.rs", "", before),
@@ -396,7 +396,7 @@ fn a_silencer_in_a_new_file_is_told_and_stays_in() {
     for (other, is_taken_out) in [(edited, false), (document, false), (removed, true)] {
         let changes = [other, new.clone()];
         let changed = Changed::of(&changes, "");
-        // Code that was elsewhere may have been linted there.
+        // Code that was moved may have been linted in its old place.
         assert_eq!(changed.has_gate(), is_taken_out);
         assert_eq!(changed.is_unclear(), !is_taken_out);
         assert_eq!(changed.gate_change(), GateChange::Changed);

@@ -1,4 +1,4 @@
-//! Tests of text that looks like a credential, text that only seems to, and the reported places. Pure.
+//! Tests of likely credentials, of text that only resembles them, and of the reported positions. Pure.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -14,7 +14,7 @@ fn kinds(text: &str) -> Vec<String> {
 /// The body of a private key.
 const BODY: &str = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj";
 
-/// Written in two parts, so that no scanner takes this file for what it looks for.
+/// Joins a token from parts, so that no scanner mistakes this file for one with credentials.
 fn token(prefix: &str, rest: &str, times: usize) -> String {
     format!("{prefix}{}", rest.repeat(times))
 }
@@ -272,7 +272,7 @@ proptest! {
     }
 }
 
-/// Parts of tokens, and what stands between and in them.
+/// Parts of tokens, and text between and within them.
 const PARTS: [&str; 26] = [
     "ghp_",
     "gh",

@@ -55,8 +55,8 @@ impl App {
         }
     }
 
-    /// Handles a key while something is asked. A letter answers a question unless there is a draft that it may
-    /// belong to, or another letter follows: then both are text for the draft.
+    /// Handles a key while a question is open. A letter answers it unless there is a draft that it may belong to, or
+    /// another letter follows: then both are text for the draft.
     fn asked(
         &mut self,
         key: KeyEvent,

@@ -1,4 +1,4 @@
-//! Keys and messages at every size of the screen.
+//! Tests of keys and messages at every screen size.
 
 mod asked;
 mod picture;
@@ -67,7 +67,7 @@ fn typed(app: &mut App, text: &str) -> Vec<ScreenEffect> {
     press(app, KeyCode::Enter, 0)
 }
 
-/// Presses a letter that nothing follows.
+/// Presses a letter and waits until it is handled.
 fn press_alone(app: &mut App, letter: char, now: u64) -> Vec<ScreenEffect> {
     assert_eq!(press(app, KeyCode::Char(letter), now), []);
     app.unfollowed(at(now + 200))
@@ -179,7 +179,7 @@ fn question() -> ToScreen {
     }
 }
 
-/// In the middle of some work.
+/// A screen in the middle of some work.
 fn at_work() -> App {
     let mut app = app();
     app.tell(
@@ -339,7 +339,7 @@ fn a_mode_is_switched_to_by_its_name_also_while_the_agent_works() {
     let mut app = at_work();
     assert_eq!(typed(&mut app, "/mode planning"), []);
     assert_eq!(app.mode.as_ref().unwrap().get(), Mode::Planning);
-    // Without a name, it tells.
+    // Without a name, the command shows the mode.
     assert_eq!(typed(&mut app, "/mode"), []);
     assert_eq!(app.mode.as_ref().unwrap().get(), Mode::Planning);
     typed(&mut app, "/mode none");

@@ -144,7 +144,7 @@ impl App {
             rows if is_asked_low => rows,
             rows => rows * 2 / 3,
         };
-        // The draft stays in sight.
+        // The draft stays visible.
         let is_shown = |dialog: &Dialog| dialog.wants_text() || self.is_typing();
         let input = match &self.dialog {
             None => self.composer.height(area.width).min(most),

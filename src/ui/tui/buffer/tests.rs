@@ -1,9 +1,9 @@
-//! Editing by grapheme clusters, at every width.
+//! Tests of editing by grapheme clusters, at every width.
 
 use super::*;
 use proptest::prelude::*;
 
-/// A buffer of this text, with the cursor at the `|`.
+/// A buffer with this text, and the cursor at the `|`.
 fn at(marked: &str) -> TextBuffer {
     let cursor = marked.find('|').unwrap();
     TextBuffer {
@@ -63,7 +63,7 @@ fn what_was_cut_comes_back() {
     buffer.key(control('a'));
     buffer.key(control('y'));
     assert_eq!(marked(&buffer), "two|one ");
-    // What is deleted letter by letter is not cut.
+    // Text deleted character by character is not cut.
     buffer.key(KeyCode::Backspace.into());
     buffer.key(control('y'));
     assert_eq!(marked(&buffer), "twtwo|one ");
@@ -146,7 +146,7 @@ fn nothing_of_a_text_is_obeyed() {
     assert_eq!(shown("\u{F0007}", &labels), "\u{fffd}");
 }
 
-/// Texts with everything in them that is hard.
+/// Texts with all kinds of difficult characters.
 fn text() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
         "a",

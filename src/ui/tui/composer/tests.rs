@@ -1,4 +1,4 @@
-//! Keys, pastes and attachments in the input. Pictures are the tests' own files.
+//! Tests of keys, pastes and attachments in the input. All pictures are the tests' own files.
 
 use super::*;
 use crate::secret::Redactor;
@@ -112,7 +112,7 @@ fn a_paste_is_one_piece_and_is_sent_whole() {
     composer.paste(&"x".repeat(1001));
     type_in(&mut composer, " now");
     insta::assert_snapshot!(drawn(&composer, 100), @"> fix [Pasted text #1 +300 lines][Pasted text #2 +1 lines] now▏");
-    // It is a letter like any other.
+    // The placeholder is deleted like a letter.
     for _ in 0..5 {
         composer.key(key(KeyCode::Backspace));
     }
@@ -215,7 +215,7 @@ fn what_was_sent_comes_back_as_it_stood_in_the_input() {
     assert_eq!(sent(&mut composer), with_image);
     composer.take_back(with_paste);
     insta::assert_snapshot!(drawn(&composer, 40), @"> see [Pasted text #1 +300 lines]▏");
-    // Of an earlier session, a long one is one piece.
+    // A long entry from an earlier session becomes a single attachment.
     let mut composer = Composer::new(options());
     for _ in 0..2 {
         composer.key(key(KeyCode::Up));
@@ -312,7 +312,7 @@ fn commands_are_completed_with_what_they_do() {
     > /mo▏
     ");
     composer.key(key(KeyCode::Down));
-    // What is not whole is completed, and not sent.
+    // An incomplete name is completed, and not sent.
     assert_eq!(composer.key(key(KeyCode::Enter)), ComposerAction::Changed);
     assert_eq!(composer.text(), "/mode ");
     composer.set_text("/model");
@@ -343,14 +343,14 @@ fn pictures_go_beside_the_text() {
     };
     let mut composer = new();
     type_in(&mut composer, "see ");
-    // As a terminal does with a file that is dropped on it.
+    // Pasted as by a terminal when a file is dropped on it.
     composer.paste(&format!("'{}'", root.join("two words.gif").display()));
     composer.paste(" and @shot.png @lib.rs");
     insta::assert_snapshot!(drawn(&composer, 60), @"> see [Image #1] and @shot.png @lib.rs▏");
     let submission = sent(&mut composer);
     assert_eq!(submission.text, "see [Image #1] and [Image #2] @lib.rs");
     let mut composer = new();
-    // What is typed without an `@` stays, and what is no picture is text.
+    // Text typed without an `@` stays, and anything but a picture is text.
     type_in(
         &mut composer,
         "is shot.png, or @\"two words.gif\", as large as text.png and large.png?",
@@ -393,7 +393,7 @@ fn pictures_go_beside_the_text() {
     assert_eq!(submission, "@shot.png or shot.png".to_owned().into());
     let pasted = composer.key(KeyEvent::new(KeyCode::Char('v'), KeyModifiers::CONTROL));
     assert!(matches!(pasted, ComposerAction::Refused(_)), "{pasted:?}");
-    // A path that is no picture is text, and so is a picture's within one.
+    // A path to anything but a picture is text, and so is a picture's path within other text.
     let mut composer = new();
     composer.paste("shot.txt");
     composer.paste(" shot.png too");
@@ -456,7 +456,7 @@ proptest! {
             let cursor = composer.render(area, &mut buf);
             prop_assert!(cursor.is_none_or(|at| area.contains(at)));
             for position in screen.positions().filter(|at| !area.contains(*at)) {
-                // A wide letter at the edge may be cut, but not reach beyond it.
+                // A wide character at the edge may be cut, but must not reach beyond it.
                 prop_assert_eq!(buf[position].symbol(), " ");
             }
             let shown: String = buf.content.iter().map(ratatui::buffer::Cell::symbol).collect();

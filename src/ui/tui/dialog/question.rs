@@ -68,7 +68,7 @@ impl QuestionDialog {
         }
     }
 
-    /// Returns the file that the proposed change is about, with its size; `None` if it does not fit into the title.
+    /// Returns the file that would be changed, with the size of the change; `None` if it does not fit into the title.
     fn changed_file(&self, columns: usize) -> Option<String> {
         let Question { subject, tool, .. } = &self.question;
         let file = format!("{} ({})", seen(subject), sums(&self.preview));
@@ -78,8 +78,7 @@ impl QuestionDialog {
         (has_room && is_change && is_file).then_some(file)
     }
 
-    /// Returns the reason for asking, shown above the scrollable part, with the parts of a long command that it is
-    /// about.
+    /// Returns the reason for asking, shown above the scrollable part, with the relevant parts of a long command.
     fn reason(&self, columns: usize) -> Vec<String> {
         let Question { reasons, cause, .. } = &self.question;
         if reasons.is_empty() {
@@ -148,8 +147,7 @@ impl QuestionDialog {
         available.map(|(choice, _)| choice)
     }
 
-    /// Arranges the question, if `asks`, and its answers in rows; only the last row of the long form says how to use the
-    /// keys.
+    /// Arranges the question, if `asks`, and its answers in rows; only the last row of the long form explains the keys.
     fn keys(&self, columns: usize, is_short: bool, asks: bool) -> Vec<Line<'static>> {
         let mut rows = Vec::new();
         let mut row = Line::raw("");

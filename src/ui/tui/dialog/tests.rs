@@ -1,4 +1,4 @@
-//! Keys of questions, menus and lines.
+//! Tests of keys in questions, menus and lines.
 
 use crossterm::event::KeyModifiers;
 
@@ -228,7 +228,7 @@ fn what_does_not_fit_is_scrolled_to() {
     assert!(seen(&dialog).contains("+line 90"));
     dialog.key(key(KeyCode::Home));
     assert!(seen(&dialog).contains("src/lexer.rs"));
-    // A command is scrolled through like what it would change.
+    // A command can be scrolled like the change that it would make.
     let subject = (1..=40).map(|nth| format!("echo {nth}\n")).collect();
     let mut dialog = Dialog::question(
         Question {

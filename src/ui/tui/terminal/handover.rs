@@ -116,7 +116,7 @@ mod tests {
             screen.mouse_protocol_mode(),
             vt100::MouseProtocolMode::PressRelease
         );
-        // A frame that was broken off.
+        // An interrupted frame.
         terminal.process(b"\x1b[?2026h\x1b[?25l\x1b[1;31mframe");
         terminal.process(GIVE_BACK.as_bytes());
         let screen = terminal.screen();

@@ -250,7 +250,7 @@ mod tests {
         "❤️ 👍🏽 👩‍💻 é",
     ];
 
-    /// Returns the lines of a terminal that is given frames whose first lines are those of `tops`.
+    /// Returns the lines of a terminal that receives frames with these first lines of `tops`.
     fn shown(tops: &[usize]) -> Vec<String> {
         let mut painter = Painter::new(Size::new(30, 5)).unwrap();
         let size = |length| NonZero::new(length).unwrap();

@@ -1,4 +1,4 @@
-//! The loop on a terminal that is a socket, and whose screen is read as a person would.
+//! Tests of the loop on a socket in place of a terminal, with the screen interpreted as a terminal would.
 
 use super::*;
 use std::num::NonZero;
@@ -14,10 +14,10 @@ use crate::record::question::{Answer, Question, Verdict};
 use crate::sys::environment::SystemClock;
 use crate::ui::tui::channel::{ScreenSender, channel as screen_channel};
 
-/// Nothing takes longer, unless it hangs.
+/// A limit that nothing exceeds unless it hangs.
 const LONG: Duration = Duration::from_secs(20);
 
-/// Sends on what is written, write by write.
+/// Forwards each write to a channel.
 struct Written(Sender<Vec<u8>>);
 
 impl Write for Written {
@@ -31,7 +31,7 @@ impl Write for Written {
     }
 }
 
-/// Both ends of a screen that runs.
+/// Both ends of a running screen.
 struct Stage {
     engine: ScreenSender,
     heard: Receiver<FromScreen>,
@@ -47,7 +47,7 @@ impl Stage {
         self.keyboard.write_all(bytes.as_bytes()).unwrap();
     }
 
-    /// Waits until this is on the screen.
+    /// Waits until this text is on the screen.
     fn see(&mut self, text: &str) {
         while !self.screen.screen().contents().contains(text) {
             let bytes = self.written.recv_timeout(LONG);
@@ -89,12 +89,12 @@ fn options(clock: &SystemClock) -> ScreenOptions<'_> {
     }
 }
 
-/// Runs a screen; `prepare` does what happens before it is there, `play` the rest. What it ends with.
+/// Runs a screen; `prepare` acts before it appears, `play` afterwards. Returns the screen's farewell.
 fn on_stage(prepare: impl FnOnce(&mut Stage), play: impl FnOnce(&mut Stage)) -> String {
     staged(PAUSE, prepare, play).0
 }
 
-/// The same where who has paused for so long has seen what is asked; by which signal it has ended besides.
+/// Like [`on_stage`], with the pause after which a question counts as seen; also returns the signal that ended it.
 fn staged(
     pause: Duration,
     prepare: impl FnOnce(&mut Stage),
@@ -198,13 +198,13 @@ fn what_was_typed_ahead_of_a_question_answers_nothing() {
     staged(
         LONG,
         |stage| {
-            // A paste that is not whole yet when it is asked.
+            // A paste that is incomplete when the question appears.
             stage.press("y\r\x1b[200~y");
             stage.engine.send(question());
         },
         |stage| {
             stage.see("because it deletes");
-            // What works at any time does, and makes nobody go on; what would answer does not.
+            // Keys that work at any time still do, without extending the typing; keys that would answer do not.
             stage.press("a\x1b[201~\r\x1b[Z");
             stage.see("Auto-Pilot");
             stage.press("n\x1b[5~");
@@ -234,14 +234,14 @@ fn what_was_typed_ahead_of_a_question_answers_nothing() {
         |stage| stage.engine.send(question()),
         |stage| {
             stage.see("because it deletes");
-            // Nor does what is typed while it stands there: an Escape does, and a letter by itself.
+            // Text typed while the question is open is not an answer either; an Escape is, and so is a lone letter.
             stage.press("cat\r\x1b");
             assert_eq!(stage.hear(), answered(Answer::No));
             stage.engine.send(question());
-            // Behind it: who sees this has been asked.
+            // Sent after the question: when this is visible, the question has been handled.
             stage.engine.send(ToScreen::Said("Again".to_owned()));
             stage.see("Again");
-            // The draft has what was typed, and letters; an arrow and Enter answer.
+            // The draft has the typed text and letters; an arrow and Enter answer.
             stage.press("y\x1b[C\r");
             assert_eq!(stage.hear(), answered(Answer::Yes));
             stage.see("> caty");
@@ -281,7 +281,7 @@ fn a_paste_whose_end_is_lost_is_ended_by_ctrl_c() {
             |_| {},
             |stage| {
                 stage.press("\x1b[200~lost\x1b[Z");
-                // Between two frames, what was pressed is read.
+                // Input is read between two frames.
                 for said in ["first", "second"] {
                     stage.engine.send(ToScreen::Said(said.to_owned()));
                     stage.see(said);
@@ -309,7 +309,7 @@ fn two_escapes_that_arrive_together_stop() {
             stage.press("\x1b\x1b");
             stage.see("Stopping...");
             assert_eq!(stage.interrupt.take(), 1);
-            // It goes on, also while a stop has not been taken.
+            // The screen continues, even while a stop has not been handled.
             stage.interrupt.raise();
             stage.press("next");
             stage.see("> next");
@@ -360,7 +360,7 @@ fn nothing_is_written_while_nothing_changes() {
 
 #[test]
 fn a_key_is_seen_at_once_and_no_second_has_more_than_sixty_frames() {
-    /// A test of whether a key comes in this millisecond, and the longest that one may wait.
+    /// A function that tells whether a key is pressed in this millisecond, and the longest allowed wait for a frame.
     type Typing = (fn(u32) -> bool, u32);
     let cases: [Typing; 5] = [
         (|_| false, 0),
@@ -411,7 +411,7 @@ fn a_signal_or_the_terminals_end_ends_it() {
         |_| {},
         |stage| {
             stage.keyboard.shutdown(std::net::Shutdown::Both).unwrap();
-            // The engine has not to wait for anybody to be told.
+            // The engine is stopped without waiting for a message.
             assert!(stage.interrupt.sleep(LONG).is_err());
             assert_eq!(stage.hear(), FromScreen::Leave);
         },
@@ -426,7 +426,7 @@ fn a_screen_that_fails_stops_the_engine() {
     let (_engine, receiver) = screen_channel().unwrap();
     let interrupt = Interrupt::never().unwrap();
     let clock = SystemClock::start();
-    // What is read is no terminal.
+    // The input is not a terminal.
     let directory = fs::File::open("/").unwrap();
     let terminal = Terminal {
         keys: directory.as_fd(),

@@ -1,4 +1,4 @@
-//! Transcripts at their end and scrolled back, with any content.
+//! Tests of transcripts at their end and scrolled back, with any content.
 
 use proptest::prelude::*;
 
@@ -185,7 +185,7 @@ fn an_exchange_is_told_from_top_to_bottom() {
     ");
 }
 
-/// A tool call of this verb.
+/// A tool call with this verb.
 fn doing(verb: Verb, name: &str, subject: &str) -> Event {
     let mut event = tool(name, subject);
     if let Event::Tool { verb: of_tool, .. } = &mut event {
@@ -301,7 +301,7 @@ fn what_was_shown_of_a_try_that_failed_is_taken_off() {
         shown(&mut transcript, 40, 20),
         "> go\n\nsomething else\n\nwhole\n\nerror: no reply"
     );
-    // A reply that was there, but not taken.
+    // A reply that was shown, but rejected.
     transcript.settle();
     transcript.event(asking());
     transcript.event(piece("no form", false));
@@ -334,7 +334,7 @@ fn tools_within_a_tool_stand_within_it() {
     ");
 }
 
-/// So many paragraphs of a line each.
+/// This many one-line paragraphs.
 fn long(lines: usize) -> Transcript {
     let mut transcript = transcript();
     for at in 0..lines {
@@ -343,7 +343,7 @@ fn long(lines: usize) -> Transcript {
     transcript
 }
 
-/// The first and the last line that are seen.
+/// The first and the last visible line.
 fn seen(transcript: &mut Transcript) -> (String, String) {
     let text = shown(transcript, 40, 11);
     let lines: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
@@ -441,12 +441,12 @@ fn code_gets_its_colours_when_they_are_found() {
     transcript.code.wait();
     transcript.forget_lines();
     assert_ne!(style(&mut transcript), before);
-    // Another session shows the same.
+    // Another session shows the same code.
     transcript.replace(vec![Entry::Agent("```rust\nlet x;\n```".to_owned())]);
     assert_ne!(style(&mut transcript), before);
 }
 
-/// Text that a terminal might obey.
+/// Text that a terminal might interpret.
 fn hostile() -> impl Strategy<Value = String> {
     let part = prop_oneof![
         any::<String>(),

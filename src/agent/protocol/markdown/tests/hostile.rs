@@ -1,4 +1,4 @@
-//! Replies that could be read in two ways, or would run what is only shown: all are refused.
+//! Ambiguous replies, and replies that would run text that is only quoted: all are refused.
 
 use std::sync::mpsc;
 use std::thread;
@@ -27,7 +27,7 @@ const BESIDE: &str = "a command is given as it is, or alone in one code block: n
 const RUN: &str = "the shell would run what stands between these backticks: quote the word of the here-document, \
     as in <<'EOF', or write $(...) where it is meant to be run";
 
-/// Responses that a file or a command may show.
+/// Responses that a file or a command may contain.
 fn examples() -> [String; 6] {
     [
         uses("COMMAND", "rm -rf x\n"),
@@ -136,7 +136,7 @@ fn an_example_in_a_file_with_a_fence_too_few_is_refused() {
                     ] {
                         let read = call(&text);
                         assert!(read.is_err(), "{text}\n{read:?}");
-                        // Nor where the tool's name is wrong.
+                        // The same goes for a misspelled tool name.
                         let read = call(&text.replacen("WRITE_FILE", "WRITE", 1));
                         assert!(read.is_err(), "{text}\n{read:?}");
                     }
@@ -189,13 +189,13 @@ fn what_is_thought_must_end_ahead_of_the_response() {
         assert_eq!(call(&text), Err(format!("line 8: {late}")));
     }
     all_refused([format!("hm\n{}</think>", reads("a"))], late);
-    // A response whose header is broken, and whose content shows the end of a thought.
+    // A response with a malformed header, whose content includes the end of a thought.
     let text = writes("```md", &format!("```\n</think>\n{}", reads("b")), "```");
     all_refused(
         [text.replacen("# Agent Response", "# Agent Reponse", 1)],
         "it cannot be told whether this ends a thought",
     );
-    // A response in a thought, whose content may show the end of one.
+    // A response within a thought; its content may include the end of a thought.
     let text = format!(
         "<think>\n{}</think>\n```\n",
         writes("```", &uses("COMMAND", "rm x\n"), "")
@@ -485,7 +485,7 @@ fn many_drafts_and_tags_and_fences_cost_no_more_than_their_length() {
         }
         sender.send(())
     });
-    // It takes seconds; by the square of the length, it would take hours.
+    // This takes seconds; in quadratic time, it would take hours.
     assert!(over.recv_timeout(Duration::from_secs(300)).is_ok());
 }
 
@@ -494,10 +494,10 @@ fn a_response_behind_what_may_be_a_file_is_refused_whatever_it_uses() {
     let example = uses("COMMAND", "```\ntouch pwned\n```\n");
     let another = uses("WRITE_FILE", "\"pwned\"\n\n```\nx\n```\n");
     let guides = [
-        // No header above, and an example in a block of which one fence is missing.
+        // No header above, and an example in a block that lacks a fence.
         "I will write the guide.\n\n## Tool Choice\nWRITE_FILE\n\n## Tool Input\n\"a.md\"\n\n```md\nExample:\n```\n".to_owned(),
         "## Tool Choice\nWRITE_FILE\n\n## Tool Input\n\"a.md\"\n\n".to_owned(),
-        // Content in no block at all.
+        // Content without a block.
         uses("WRITE_FILE", "\"a.md\"\n\nGuide:\n\n"),
         uses("FIND_AND_REPLACE_IN_FILE", "\"a.md\"\nold\nnew\n\n"),
     ];

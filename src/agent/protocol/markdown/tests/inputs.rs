@@ -1,4 +1,4 @@
-//! Paths and labelled blocks, and what is said of those that cannot be read.
+//! Tests of paths and labelled blocks, and of the messages about invalid ones.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Replies that are not quite of the form, and can be read in one way only.
+//! Replies that deviate from the format but can be read in only one way.
 
 use super::*;
 use crate::agent::tools::notes::{UPDATE_TASK_LIST, UpdateTaskList};
@@ -177,7 +177,7 @@ fn contents() {
         inputs.map(|input| uses("WRITE_FILE", input)),
         "WRITE_FILE path=a content=x\n",
     );
-    // What is in a block is its own.
+    // The content of a block is not parsed.
     for (fence, content) in [
         ("```", "## Tool Choice\nDONE\n## Tool Input\nx\n"),
         ("```", "<think>\n</think>\n"),

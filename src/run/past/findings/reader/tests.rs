@@ -1,4 +1,4 @@
-//! Tests of the reader on real outputs, shortened where they repeat themselves.
+//! Tests of the reader on real outputs, shortened where repetitive.
 
 use super::*;
 

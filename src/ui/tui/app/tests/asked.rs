@@ -1,4 +1,4 @@
-//! Keys that stop the work, and typing that answers no question.
+//! Tests of keys that stop the work, and of typing that does not answer a question.
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn escape_closes_then_warns_then_stops() {
     assert!(!shown(&mut app, 60, 24).contains("(esc again to stop)"));
     assert_eq!(press(&mut app, KeyCode::Esc, 12_100), []);
     assert_eq!(press(&mut app, KeyCode::Esc, 12_200), [ScreenEffect::Stop]);
-    // What is open is closed, and nothing is stopped.
+    // An open question is closed, and nothing is stopped.
     let mut app = at_work();
     let refused = answered_with(Answer::No, false);
     app.tell(question(), at(12_900));
@@ -20,9 +20,9 @@ fn escape_closes_then_warns_then_stops() {
         std::slice::from_ref(&refused)
     );
     assert!(shown(&mut app, 60, 24).contains("(esc again to stop)"));
-    // The second one stops, whatever has come up since.
+    // The second one stops the work, whatever has appeared since.
     assert_eq!(press(&mut app, KeyCode::Esc, 13_050), [ScreenEffect::Stop]);
-    // What the agent asks before it has stopped is closed at once.
+    // A question that the agent asks before it has stopped is closed at once.
     assert_eq!(app.tell(question(), at(13_060)), [refused]);
     assert_eq!(press(&mut app, KeyCode::Esc, 13_100), []);
     assert_eq!(press(&mut app, KeyCode::Char('x'), 13_200), []);
@@ -31,7 +31,7 @@ fn escape_closes_then_warns_then_stops() {
         [],
         "another key was between"
     );
-    // Where nothing goes on, there is nothing to stop.
+    // When nothing is running, there is nothing to stop.
     app.queue.clear();
     app.tell(ToScreen::Settled, at(14_000));
     for now in [14_100, 14_200, 14_300] {
@@ -72,7 +72,7 @@ fn what_is_typed_while_a_question_stands_there_answers_nothing() {
         let yes = answered_with(Answer::Yes, false);
         assert_eq!(press_alone(&mut app, 'y', 9500), [yes]);
     }
-    // However slowly it is typed.
+    // This holds however slowly the text is typed.
     for text in ["maybe", "cyan", "is it a way"] {
         let mut app = at_work();
         app.tell(question(), at(5000));
@@ -82,21 +82,21 @@ fn what_is_typed_while_a_question_stands_there_answers_nothing() {
         assert_eq!(app.composer.text(), text);
         let screen = shown(&mut app, 60, 24);
         assert!(screen.contains(&format!("> {text}")), "{screen}");
-        // What is chosen by an arrow is answered all the same, and the draft stays.
+        // An answer selected by an arrow is given nevertheless, and the draft stays.
         assert_eq!(press(&mut app, KeyCode::Enter, 20_000), []);
         press(&mut app, KeyCode::Right, 20_000);
         let yes = answered_with(Answer::Yes, false);
         assert_eq!(press(&mut app, KeyCode::Enter, 20_000), [yes]);
         assert_eq!(app.composer.text(), text);
     }
-    // It is asked for the time until then, and what comes too late for that follows nevertheless.
+    // The wait ends at that time, but a key that comes later still counts as following.
     let mut app = at_work();
     app.tell(question(), at(5000));
     press(&mut app, KeyCode::Char('y'), 6000);
     assert_eq!(app.next_tick(at(6100)), Some(at(100)));
     assert_eq!(press(&mut app, KeyCode::Char('e'), 6201), []);
     assert_eq!(app.unfollowed(at(9000)), []);
-    // A letter was for the question that it was pressed at.
+    // A letter answers only the question at which it was pressed.
     press(&mut app, KeyCode::Char('y'), 9000);
     app.tell(question(), at(9001));
     assert_eq!(app.unfollowed(at(9999)), []);
@@ -130,7 +130,7 @@ fn control_c_clears_then_stops_then_leaves() {
     press(&mut app, KeyCode::Char('x'), 0);
     assert_eq!(control(&mut app, 'c'), []);
     assert!(app.composer.is_empty());
-    // Up takes that back.
+    // Up takes back the queued submission.
     app.queue.clear();
     press(&mut app, KeyCode::Up, 0);
     assert_eq!(app.composer.text(), "x");
@@ -142,7 +142,7 @@ fn control_c_clears_then_stops_then_leaves() {
     assert_eq!(control(&mut app, 'c'), []);
     assert!(shown(&mut app, 60, 24).contains("ctrl+c again to quit"));
     assert_eq!(control(&mut app, 'c'), leave);
-    // Another key is between, or time.
+    // Another key, or time, comes in between.
     control(&mut app, 'c');
     press(&mut app, KeyCode::PageUp, 0);
     assert_eq!(control(&mut app, 'c'), []);
@@ -182,7 +182,7 @@ fn what_is_asked_for_is_typed_in_the_input_and_the_draft_comes_back() {
     let is_secret = true;
     let prompt = "API key".to_owned();
     app.tell(ToScreen::Type { prompt, is_secret }, at(0));
-    // Typed before it was asked.
+    // Text typed before the question appeared.
     app.typed_ahead(" here");
     assert_eq!(press(&mut app, KeyCode::Enter, 0), []);
     app.paste("sk-ant-k\r\nrest");

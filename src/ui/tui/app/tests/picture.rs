@@ -1,4 +1,4 @@
-//! The picture of the screen that the README shows: the recorded chat of the demo, at the question before its last edit.
+//! The image of the screen in the README: the demo's recorded chat, at the question before its last edit.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -14,7 +14,7 @@ const SIZE: (u16, u16) = (110, 42);
 const CELL: (f32, f32) = (8.4, 18.0);
 /// The space around the screen.
 const MARGIN: f32 = 12.0;
-/// The edit that is asked about, and the one before it.
+/// The edit that the question is about, and the one before it.
 const DIFFS: [&str; 2] = [
     "diff --git a/test.sh b/test.sh\n--- a/test.sh\n+++ b/test.sh\n@@ -15,5 +15,7 @@ check() { # WANTED TEXT\n \n \
      check hello 'Hello'\n check hello-world 'Hello World'\n+check hello-world 'Hello   World'\n\
@@ -41,7 +41,7 @@ fn recorded(number: usize) -> (String, Vec<Todo>) {
     (text.unwrap().to_owned(), todos.unwrap_or_default())
 }
 
-/// Returns the result of a tool; "" if its changes say it all.
+/// Returns the result of a tool; "" if its changes are sufficient.
 fn ended(name: &str, told: &str) -> Event {
     let mut ended = result(name, told);
     if let Event::ToolResult { end, .. } = &mut ended {
@@ -52,7 +52,7 @@ fn ended(name: &str, told: &str) -> Event {
     ended
 }
 
-/// The chat as far as the question.
+/// The chat up to the question.
 fn asked() -> App {
     let mut app = app();
     let status = Status {
@@ -138,8 +138,7 @@ fn look(cell: &Cell) -> String {
     look
 }
 
-/// The screen as a picture. Each piece of a row that looks alike is one text, as wide
-/// in every font.
+/// The screen as an SVG image. Each run of equally styled cells is one text, whose width does not depend on the font.
 fn svg(buf: &Buffer) -> String {
     let (columns, rows) = (buf.area.width, buf.area.height);
     let width = f32::from(columns).mul_add(CELL.0, 2.0 * MARGIN);
@@ -163,7 +162,7 @@ fn svg(buf: &Buffer) -> String {
                 let look = look(piece[0]);
                 let text = text.replace('&', "&amp;").replace('<', "&lt;");
                 let place = format!("x=\"{left:.1}\" y=\"{base:.1}\" textLength=\"{wide:.1}\"");
-                // Readers of SVG join blanks that can be broken at.
+                // SVG viewers merge breaking spaces.
                 let text = text.replace(' ', "\u{a0}");
                 writeln!(svg, "<text {place} {look}>{text}</text>").unwrap();
             }

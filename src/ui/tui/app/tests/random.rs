@@ -1,4 +1,4 @@
-//! Random keys, as terminals send them, between random messages of the engine.
+//! Tests with random keys, as terminals send them, and random messages of the engine between them.
 
 use super::*;
 use crate::ui::tui::keys::{KeyDecoder, TerminalInput};

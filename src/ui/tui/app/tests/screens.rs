@@ -1,4 +1,4 @@
-//! The screen at the usual sizes, as a user sees it.
+//! Tests of the screen at the usual sizes, as a user sees it.
 
 use super::*;
 
@@ -136,7 +136,7 @@ fn the_screen_with_a_question_and_with_nothing() {
 
 #[test]
 fn the_least_screen_shows_what_is_asked() {
-    // The transcript's line is above.
+    // The transcript's line is above the question.
     let low = |app: &mut App| shown(app, 40, 10).split_once('\n').unwrap().1.to_owned();
     let mut app = at_work();
     let question = Question {
@@ -248,13 +248,13 @@ fn while_the_engine_is_set_up_escape_stops_nothing() {
     for now in [0, 100, 200] {
         assert_eq!(press(&mut app, KeyCode::Esc, now), []);
     }
-    // What is sent meanwhile waits.
+    // Submissions sent meanwhile are queued.
     assert_eq!(typed(&mut app, "first"), []);
     assert_eq!(press(&mut app, KeyCode::Esc, 300), []);
     assert_eq!(app.tell(ToScreen::Settled, at(400)), [line("first")]);
     press(&mut app, KeyCode::Esc, 500);
     assert_eq!(press(&mut app, KeyCode::Esc, 600), [ScreenEffect::Stop]);
-    // Nor while it is set up anew, also where the first one came before.
+    // The same holds during a new setup, even if the first one came earlier.
     app.tell(ToScreen::Settled, at(700));
     typed(&mut app, "/login work");
     press(&mut app, KeyCode::Esc, 800);
