@@ -1,10 +1,10 @@
-//! The rooms and floors of `src`: what may import what.
+//! The modules and layers of `src`, and the imports allowed between them.
 //!
-//! Reads the tokens of each source file, so that comments and strings do not count; code for tests alone does not
-//! count either. An import is a `use`, or a path in the code that begins with `crate`, `super`, `self` or the name of
-//! a child; re-exported names lead to their definitions. Inside a room, a child may use its parents, of which it is a
-//! part. A parent imports a child if it uses it, even by a name that it re-exports; declaring a child or re-exporting
-//! its names is no import.
+//! Reads the tokens of each source file, so that comments and strings do not count; code for tests alone does not count
+//! either. An import is a `use`, or a path in the code that begins with `crate`, `super`, `self` or the name of a
+//! child; re-exported names lead to their definitions. Within a module, a child may use its parents, of which it is a
+//! part. A parent imports a child if it uses the child, even by a name that it re-exports; declaring a child or
+//! re-exporting its names is not an import.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Debug;

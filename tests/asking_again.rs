@@ -1,4 +1,4 @@
-//! Replies that are rejected and asked for again, and replies that have no edits.
+//! Rejected replies, after which the model is asked again, and replies without edits.
 
 use std::fs;
 

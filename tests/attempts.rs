@@ -1,4 +1,4 @@
-//! Several attempts at once: `--attempts N`, and `--model a,b,c`.
+//! Several parallel attempts: `--attempts N`, and `--model a,b,c`.
 
 use std::process::{Child, Command};
 use std::sync::mpsc::channel;

@@ -1,4 +1,4 @@
-//! What holds for all attempts of a run together: the tree that they begin from, the end that one is taken for, and time.
+//! Properties of all attempts of a run together: the tree that they begin from, the choice of one, and time limits.
 
 use std::fs;
 

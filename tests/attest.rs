@@ -1,4 +1,4 @@
-//! A run as evidence: statements that anybody with its folder can make again.
+//! Statements that attest a run, which can be reproduced from its folder.
 
 use std::fs;
 use std::process::Command;

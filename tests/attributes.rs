@@ -1,4 +1,4 @@
-//! What a file keeps besides its content where it is replaced, removed and restored.
+//! The attributes that a file keeps when it is replaced, removed and restored.
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt as _;

@@ -1,4 +1,4 @@
-//! Models behind deployments in Azure: how they are asked, and what their errors are told as.
+//! Models behind deployments in Azure: requests, and the messages for errors.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! How build.sh is run.
+//! The execution of build.sh.
 
 use serde_json::json;
 

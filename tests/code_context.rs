@@ -1,4 +1,4 @@
-//! Runs that send a part of the code base, and give the model more of it where it asks.
+//! Runs that send part of the code base, and more of it at the model's request.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! Servers that are compatible with OpenAI's, each in its own way.
+//! Servers compatible with OpenAI's, each with its own deviations.
 
 use serde_json::{Value, json};
 

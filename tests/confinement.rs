@@ -1,5 +1,5 @@
-//! What a sandbox keeps from a hostile build besides the project's own keys. Where bubblewrap does not work, the
-//! tests say so and pass.
+//! The protection that a sandbox gives against a hostile build, apart from the project's own keys. If bubblewrap does
+//! not work, the tests say so and pass.
 
 use std::ffi::OsString;
 use std::fs;

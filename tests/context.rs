@@ -1,4 +1,4 @@
-//! `context`: which files a query is about.
+//! `context`: the files that a query is about.
 
 use std::process::Command;
 

@@ -1,5 +1,5 @@
-//! What the program is made of besides its own code: the licences of the crates, where they come from, and that none
-//! comes twice. Asks Cargo, which needs no network for it.
+//! The program's dependencies: the licences of the crates, their sources, and that none is included twice. Asks Cargo,
+//! which needs no network for that.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What the documents say is so: their commands run, their links lead somewhere, and they name what there is.
+//! The claims of the documents: their commands run, their links work, and they name what exists.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,4 +1,4 @@
-//! Replies in the form of edits, end to end: `--reply-format edits`.
+//! Replies in the edit format, end to end: `--reply-format edits`.
 
 use std::fs;
 

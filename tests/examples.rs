@@ -1,5 +1,5 @@
-//! The GitHub Action and the Kubernetes Job: their scripts, run as their engines run them, beside a stand-in
-//! for the program; their files, held against the engines' own validators where those are installed.
+//! The GitHub Action and the Kubernetes Job: their scripts, run as by their engines with a stand-in for the program,
+//! and their files, checked by the engines' own validators where those are installed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

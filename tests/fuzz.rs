@@ -1,8 +1,8 @@
 //! The fuzz target: random replies go through the parser and the path policy.
 //!
-//! `cargo test` tries a few; `cargo test --release --test fuzz -- 10000000` tries ten million, and a
-//! second number is the seed. What is found is shown with the seed of its input, which alone makes it
-//! again: `cargo test --test fuzz -- 1 SEED`.
+//! `cargo test` tries a few; `cargo test --release --test fuzz -- 10000000` tries ten million, and a second number is
+//! the seed. A failure is shown with the seed of its input, which is enough to reproduce it: `cargo test --test fuzz --
+//! 1 SEED`.
 
 #![expect(
     clippy::unwrap_used,

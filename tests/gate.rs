@@ -1,4 +1,4 @@
-//! No build changes what the next one is judged by.
+//! Builds that change the files by which the next build is judged.
 
 use std::process::Command;
 

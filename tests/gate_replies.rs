@@ -1,7 +1,7 @@
-//! Replies that weaken a gate in eight languages, honest ones, and files that may be checks, under `--gate strict`.
+//! Replies that weaken a gate in eight languages, legitimate ones, and files that may be checks, under `--gate strict`.
 //!
-//! A program of a few lines stands for the test runners and linters: it finds the assertions of a language, what skips
-//! a test and what silences a lint, and prints what the language's tools print.
+//! A small program stands in for the test runners and linters: it finds the assertions of a language, its skipped tests
+//! and silenced lints, and prints what the language's tools print.
 
 use std::thread;
 

@@ -1,4 +1,4 @@
-//! Replies that silence lints for a whole file, under `--gate strict`. A search for a text stands for the linters.
+//! Replies that silence lints for a whole file, under `--gate strict`. A text search stands in for the linters.
 
 use std::thread;
 

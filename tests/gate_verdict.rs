@@ -1,5 +1,5 @@
-//! The verdict on the gate: the builds with the old gate and with the old code, what is told of them, and how a run
-//! ends that is strictly judged.
+//! The verdict on the gate: the builds with the old gate and with the old code, the messages about them, and the
+//! outcome of runs with a strict gate.
 
 use std::fs;
 

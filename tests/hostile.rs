@@ -1,4 +1,4 @@
-//! Children and answers that are huge, slow, cut short or out to do harm.
+//! Child processes and answers that are huge, slow, truncated or malicious.
 
 use std::fs;
 use std::io::Write as _;

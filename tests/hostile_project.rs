@@ -1,5 +1,5 @@
-//! Repositories that are made to hurt, run through every command: none hangs, none panics, nothing outside is
-//! written or shown, and no program runs that the repository names.
+//! Malicious repositories, run through every command: none hangs or panics, nothing outside is written or shown, and no
+//! program named by the repository runs.
 //!
 //! A trap is one way to do harm. Every command meets every trap in a project of its own.
 

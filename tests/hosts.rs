@@ -1,4 +1,4 @@
-//! What a strict sandbox reaches of the network: the hosts that were named, and nothing else.
+//! Network access in a strict sandbox: only the named hosts can be reached.
 
 use std::process::Command;
 

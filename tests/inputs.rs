@@ -1,4 +1,4 @@
-//! Where the query and the code base come from, and what becomes of files that the model has not seen as they are.
+//! The sources of the query and the code base, and the treatment of files whose current state the model has not seen.
 
 use std::fs;
 use std::io::Write as _;

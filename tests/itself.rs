@@ -1,4 +1,4 @@
-//! The program can be asked to change itself: its code base fits no prompt, and need not.
+//! The program can be asked to change itself, although its code base fits into no prompt.
 
 use std::path::Path;
 use std::process::Command;

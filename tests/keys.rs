@@ -1,4 +1,4 @@
-//! Keys from the environment, where the key file is missing, and keys that are typed.
+//! Keys from the environment if the key file is missing, and keys that are typed.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! What programs read: results and events, held against their schemas; completions and manual pages.
+//! Output for programs: results and events, checked against their schemas; completions and manual pages.
 
 use std::path::Path;
 use std::process::Stdio;

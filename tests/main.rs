@@ -1,6 +1,6 @@
-//! The program as a whole, run as its users run it: one file a concern.
+//! The program as a whole, run as its users run it, with one file per concern.
 //!
-//! Every test has a project and a server of its own. None needs the network, a key, or another test.
+//! Every test has its own project and server. None needs the network, a key, or another test.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Calls that fail, and calls that are tried again.
+//! Calls that fail, and calls that are retried.
 
 use std::net::TcpListener;
 

@@ -1,5 +1,5 @@
-//! Pipes, sockets, links to endless devices and huge files in the place of every file that is read or written: each
-//! command ends, with little memory, and says what is wrong or passes it over.
+//! Pipes, sockets, links to endless devices and huge files in place of every file that is read or written: each command
+//! ends, uses little memory, and reports the problem or ignores the file.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};

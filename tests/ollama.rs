@@ -1,5 +1,5 @@
-//! Ollama's own wire, from the entry in the table to what is on the disk: the server that is looked for, the lines that
-//! it streams, and what it says where it does not.
+//! Ollama's own wire format, from the entry in the table to the files on disk: the search for the server, the streamed
+//! lines, and error messages.
 
 use std::time::{Duration, Instant};
 

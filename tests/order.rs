@@ -1,4 +1,4 @@
-//! The order of the prompt's texts, and what a vendor's cache makes of it.
+//! The order of the prompt's sections, and its effect on a vendor's cache.
 
 use std::sync::{Arc, Mutex};
 

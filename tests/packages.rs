@@ -1,5 +1,5 @@
-//! The packages of a release: a wheel and an npm package with the program inside, made from the program under test,
-//! installed from the file by the packages' own installers, and run. The wheel is tried alone, by `--ignored`.
+//! The packages of a release: a wheel and an npm package, made from the program under test, installed from the file by
+//! their own installers, and run. The wheel is tried only with `--ignored`.
 
 use std::fs;
 use std::path::{Path, PathBuf};

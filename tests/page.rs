@@ -1,4 +1,4 @@
-//! `code-commit report`: the pages that it writes, and what a browser makes of them.
+//! `code-commit report`: the pages that it writes, and their display in a browser.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! What is told of runs that were: the list, the story, the diff, the summary.
+//! Output about past runs: the list, the story, the diff, the summary.
 
 use std::process::Command;
 

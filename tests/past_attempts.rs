@@ -1,4 +1,4 @@
-//! What is told of a run with several attempts once it is over, and what can be done with it.
+//! Output about past runs with several attempts, and the commands that apply to them.
 
 use std::fs;
 

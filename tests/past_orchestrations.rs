@@ -1,4 +1,4 @@
-//! What is told of orchestrations that were, by folders as they are recorded: the list, the story, the page.
+//! Output about past orchestrations, from recorded folders: the list, the story, the page.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Where the project is: found from a subdirectory, or named.
+//! The location of the project: found from a subdirectory, or named.
 
 use std::collections::BTreeMap;
 use std::fs;

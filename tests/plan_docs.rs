@@ -1,4 +1,4 @@
-//! What the page on the plan agent shows is so: a newcomer's commands, the edited plan, and the recorded run.
+//! The claims of the page on the plan agent: a newcomer's commands, the edited plan, and the recorded run.
 
 use std::fs;
 use std::path::Path;

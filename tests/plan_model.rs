@@ -1,4 +1,4 @@
-//! The stages of a plan with a real language model, where one is installed: each reply is held to the stage's schema.
+//! The stages of a plan with a real language model, if one is installed: each reply must follow the stage's schema.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What models, files and commands say is data wherever it is printed.
+//! Text from models, files and commands is treated as data wherever it is printed.
 
 use std::iter;
 use std::os::fd::OwnedFd;

@@ -1,5 +1,5 @@
-//! What a project names as its gate: files and values that no reply may change, warnings that are denied, a tree
-//! that must be clean; on the command line, and in `.code-commit.json` and `agent-config/run.json`.
+//! A project's own gate: files and values that no reply may change, denied warnings, and a tree that must be clean; on
+//! the command line, in `.code-commit.json` and in `agent-config/run.json`.
 
 use std::fs;
 use std::process::Command;

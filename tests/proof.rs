@@ -1,4 +1,4 @@
-//! What agents say is held to the build: `--prove`.
+//! Builds that prove agents' claims: `--prove`.
 
 use serde_json::{Value, json};
 

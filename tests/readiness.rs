@@ -1,4 +1,4 @@
-//! What must be there before anything is sent or written.
+//! Requirements that are checked before anything is sent or written.
 
 use std::os::unix::fs::symlink;
 

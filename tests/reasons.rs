@@ -1,4 +1,4 @@
-//! What a supervisor reads when a run fails: the reason, if trying again helps, and every problem as data.
+//! Failures as seen by a supervisor: the reason, the use of retrying, and every problem as data.
 
 use serde_json::{Value, json};
 

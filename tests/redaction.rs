@@ -1,4 +1,4 @@
-//! No key leaves the process, whatever shows it.
+//! Keys, which never leave the process, whatever the output.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

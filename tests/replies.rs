@@ -1,4 +1,4 @@
-//! Replies that must not be applied, and what the path policy says end to end.
+//! Replies that must not be applied, and the path policy's messages end to end.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, symlink};

@@ -1,5 +1,5 @@
-//! A repository that is hostile: it names programs, has settings of its own, or is damaged. Nothing it names is run,
-//! nothing it brings decides where keys go, and nothing outside of it is read.
+//! A hostile repository that names programs, has its own settings, or is damaged. No program that it names is run, none
+//! of its files decides where keys are sent, and nothing outside of it is read.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,4 +1,4 @@
-//! Runs that go on where an earlier one ended: `--resume`.
+//! Runs that continue where an earlier one ended: `--resume`.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! How builds are shut in. Where bubblewrap does not work, the tests that need it say so and pass.
+//! The sandbox of builds. If bubblewrap does not work, the tests that need it say so and pass.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Read as _;

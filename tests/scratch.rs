@@ -1,4 +1,4 @@
-//! Trees over a project: builds in them, and what they leave of the project.
+//! Trees over a project: builds in them, and their effects on the project.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

@@ -1,4 +1,4 @@
-//! Runs in a scratch tree: what reaches the project, and when.
+//! Runs in a scratch tree: the changes that reach the project, and when they do.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

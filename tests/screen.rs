@@ -1,4 +1,4 @@
-//! What a person sees of a run on the screen: why a build failed, what the model says, lists that fit.
+//! A run's output at a terminal: the reasons for a failed build, the model's words, and lists that fit.
 
 use std::process::{Command, Stdio};
 

@@ -1,4 +1,4 @@
-//! `--strategy search`: a run that does not end worse than its best state.
+//! `--strategy search`: a run that never ends worse than its best state.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! What a build prints, and what its environment holds, does not reach the model.
+//! Secrets in a build's output and environment, which do not reach the model.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

@@ -1,4 +1,4 @@
-//! What is looked at before anything is sent: freshness, the model's window, the money.
+//! Checks before anything is sent: freshness, the model's window, the cost.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Which model answers: one in another's place, one whose life ends, one that is asked where the first is overloaded.
+//! The model that answers: a different one than requested, a retired one's successor, or a fallback.
 
 use serde_json::{Value, json};
 

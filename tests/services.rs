@@ -1,5 +1,5 @@
-//! What a build in a lenient sandbox does not get at outside: services that run things on request, and the program's
-//! own files. Where bubblewrap does not work, the tests say so and pass.
+//! Resources outside that a build in a lenient sandbox cannot reach: services that run programs on request, and the
+//! program's own files. If bubblewrap does not work, the tests say so and pass.
 
 use std::fs;
 use std::os::unix::net::UnixListener;

@@ -1,4 +1,4 @@
-//! The consistency report on what is staged.
+//! The consistency report on staged files.
 
 use std::path::Path;
 use std::process::{Command, Output};

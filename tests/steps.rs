@@ -1,4 +1,4 @@
-//! How recorded runs are told: those with their steps, those whose steps are gone, those that were killed.
+//! Output about recorded runs: with their steps, without them, and after a kill.
 
 use crate::past::in_order;
 use crate::support::TestProject;

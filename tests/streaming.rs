@@ -1,4 +1,4 @@
-//! Answers that come piece by piece.
+//! Answers that arrive piece by piece.
 
 use serde_json::{Value, json};
 

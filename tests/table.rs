@@ -1,4 +1,4 @@
-//! The table of models: other models, other servers, and who is asked for what.
+//! The table of models: other models, other servers, and the model for each task.
 
 use crate::support::{Answer, ModelServer, OPENAI_KEY, TestProject, openai};
 

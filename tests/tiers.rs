@@ -1,4 +1,4 @@
-//! The tier of service: what is asked for, what serves it, and what that costs.
+//! The service tier: the requested one, the one that served the call, and its price.
 
 use serde_json::{Value, json};
 

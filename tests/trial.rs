@@ -1,4 +1,4 @@
-//! `models --try`: a model is asked for small changes, and what comes of its replies is counted and remembered.
+//! `models --try`: a model is asked for small changes, and the verdicts on its replies are counted and remembered.
 
 use std::fs;
 use std::os::unix::fs::symlink;

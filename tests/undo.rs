@@ -1,4 +1,4 @@
-//! The user's own work is safe: what a run replaces is kept, and can be had back.
+//! The safety of the user's own work: files that a run replaces are saved, and can be restored.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};

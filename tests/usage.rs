@@ -1,4 +1,4 @@
-//! The command line: help, version, and what is wrong with it.
+//! The command line: help, version, and mistakes.
 
 use std::fs;
 use std::os::unix::fs::symlink;

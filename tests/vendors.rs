@@ -1,4 +1,4 @@
-//! Any model for any agent: each of them with a model of a vendor that is not its own.
+//! Any model for any agent: each agent with the model of a vendor other than its usual one.
 
 use serde_json::{Value, json};
 

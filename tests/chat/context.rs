@@ -1,5 +1,5 @@
-//! What the model knows besides the request: instructions of directories, attached files, commands of one's own, and
-//! what is left of a long conversation.
+//! The model's knowledge besides the request: instructions in directories, attached files, user-defined commands, and
+//! the rest of a long conversation.
 
 use serde_json::json;
 

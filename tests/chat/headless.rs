@@ -1,4 +1,4 @@
-//! One request without a terminal: the answer alone on standard output, and an exit code that says how it ended.
+//! One request without a terminal: only the answer on standard output, and an exit code for the outcome.
 
 use serde_json::{Value, json};
 

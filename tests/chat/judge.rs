@@ -1,4 +1,4 @@
-//! The judge itself: each rule of the API is broken once, and what keeps them all is taken.
+//! Tests of the judge itself: each rule of the API is broken once, and requests that keep all of them are accepted.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;

@@ -1,4 +1,4 @@
-//! `chat --plain`: a talk by lines, in a pipe and in a terminal that can show no screen.
+//! `chat --plain`: a conversation by lines, in a pipe and in a terminal that cannot show a screen.
 
 use serde_json::json;
 

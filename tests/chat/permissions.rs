@@ -1,4 +1,4 @@
-//! What a model may do: by the file, by the mode, and never.
+//! The model's permissions: by the file, by the mode, and never.
 
 use serde_json::{Value, json};
 

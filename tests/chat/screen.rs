@@ -1,4 +1,4 @@
-//! The full screen, by keys alone.
+//! The full screen, controlled by keys alone.
 
 use std::time::{Duration, Instant};
 

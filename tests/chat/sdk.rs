@@ -1,4 +1,4 @@
-//! An exchange of the vendor's own client, replayed: it reads what we read of the same streams, and sends what we send.
+//! A recorded exchange of the vendor's own client, which reads the same from the streams, and sends the same.
 
 use std::io::Write as _;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What leaves the machine, and what stands in files: no key of the user's, and nothing that looks like one.
+//! Data that leaves the machine or is written to files: no key of the user's, and nothing that looks like one.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Sessions are taken up again after anything: with their thoughts, after a cut stream, after a kill.
+//! Sessions that are resumed: with their thoughts, after a broken stream, after a kill.
 
 use std::fs;
 

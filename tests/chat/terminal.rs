@@ -1,4 +1,4 @@
-//! The terminal: what is typed reaches whom it is meant for, what is drawn is to be seen, and what fails is told.
+//! The terminal: input reaches its recipient, output is visible, and failures are reported.
 
 use std::process::Command;
 

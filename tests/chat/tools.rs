@@ -1,4 +1,4 @@
-//! What a model can do by its tools, and what it is told of it.
+//! The tools of a model, and the results that it gets.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What a project brings along grants nothing until its user trusts it.
+//! Settings that come with a project, which grant nothing until its user trusts it.
 
 use serde_json::{Value, json};
 

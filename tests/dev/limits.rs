@@ -1,4 +1,4 @@
-//! What ends a run before it is done.
+//! Limits that end a run before it is done.
 
 use std::io::Write as _;
 use std::process::Command;

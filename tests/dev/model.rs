@@ -1,4 +1,4 @@
-//! A real language model, where one is installed: `tests/model/install.sh` does that.
+//! A real language model, if one is installed by `tests/model/install.sh`.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;

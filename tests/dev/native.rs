@@ -1,4 +1,4 @@
-//! The vendor's own tool calls, streamed in pieces, from the model's entry to the results that go back.
+//! The vendor's native tool calls, streamed in pieces, from the model's entry to the results sent back.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! The prompt of `dev`: its commands, what is typed there, and what the model is told before the first request.
+//! The prompt of `dev`: its commands, the input there, and the model's instructions before the first request.
 
 use std::fs;
 use std::net::TcpListener;

@@ -1,4 +1,4 @@
-//! How replies are read, and what the model is told of those that cannot be.
+//! The parsing of replies, and the messages to the model about unreadable ones.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What is not the program's own is data: in prompts, in logs, on the terminal.
+//! Text from outside the program, which is treated as data: in prompts, in logs, on the terminal.
 
 use serde_json::json;
 

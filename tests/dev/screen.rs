@@ -1,4 +1,4 @@
-//! `dev` on the full screen, by keys alone.
+//! `dev` on the full screen, controlled by keys alone.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Sessions: kept after each step, resumed, listed, exclusive.
+//! Sessions: saved after each step, resumed, listed, exclusive.
 
 use std::ffi::OsStr;
 use std::fs;

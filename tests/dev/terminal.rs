@@ -1,4 +1,4 @@
-//! What a person sees in a terminal, which `script` of util-linux makes.
+//! Output in a terminal, which is provided by `script` from util-linux.
 
 use std::process::Command;
 

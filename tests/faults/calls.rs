@@ -1,5 +1,5 @@
-//! The system calls and the instructions that a file of a reply costs. They do not depend on the machine's load, as
-//! times do.
+//! The number of system calls and instructions per file of a reply. Unlike times, these do not depend on the machine's
+//! load.
 
 use std::fs;
 use std::process::{Command, Output};

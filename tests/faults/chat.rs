@@ -1,5 +1,5 @@
-//! A chat that is killed between its writes, or refused one: the session is whole at any time, and goes on where it was,
-//! with requests that Anthropic's API takes.
+//! A chat that is killed between its writes, or whose writes fail: the session is complete at any time, and continues
+//! where it was, with requests that Anthropic's API accepts.
 
 use std::thread;
 

@@ -1,5 +1,5 @@
-//! The real program under strace, which kills it or lets the system fail at every call to the file
-//! system in turn. Where strace is not installed, or may not trace, the tests say so and pass.
+//! The real program under strace, which kills it or makes the system fail at every call to the file system in turn. If
+//! strace is not installed, or may not trace, the tests say so and pass.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,5 +1,5 @@
-//! A plan that is worked on, killed or refused at every write: the document is whole at any time, and the session goes
-//! on where it was.
+//! A plan's work, killed or failing at every write: the document is complete at any time, and the session continues
+//! where it was.
 
 use std::thread;
 

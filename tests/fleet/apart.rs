@@ -1,4 +1,4 @@
-//! Tasks are kept from each other, and from what is not theirs.
+//! The isolation of tasks from each other, and from files that are not theirs.
 
 use std::fs;
 

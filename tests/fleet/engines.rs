@@ -1,5 +1,5 @@
-//! The examples' files for engines: held against what the program prints, against the engines' own validators, and run
-//! where they can be.
+//! The examples' files for engines: compared with the program's output, checked by the engines' own validators, and run
+//! where possible.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Branches of what has passed.
+//! Branches of tasks that have succeeded.
 
 use std::fs;
 

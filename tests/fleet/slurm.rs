@@ -1,5 +1,4 @@
-//! A campaign on Slurm: a private cluster of three nodes on this machine, with nothing of the system's own
-//! configuration.
+//! A campaign on Slurm: a private cluster of three nodes on this machine, without the system's own configuration.
 
 use std::fs;
 use std::net::TcpListener;

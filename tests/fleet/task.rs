@@ -1,4 +1,4 @@
-//! One task in a clone of its own.
+//! One task in a separate clone.
 
 use std::fs;
 

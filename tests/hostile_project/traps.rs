@@ -1,4 +1,4 @@
-//! What the traps are made of.
+//! The building blocks of the traps.
 
 use std::ffi::OsStr;
 use std::fs;

@@ -1,4 +1,4 @@
-//! A whole orchestration over each transport, on a server that fails at every call.
+//! A whole orchestration over each transport, with a server that fails at every call.
 
 use std::sync::{Arc, Mutex};
 

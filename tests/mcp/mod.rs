@@ -1,4 +1,4 @@
-//! MCP servers, as `code-commit mcp` asks them: with faults at every call, and real ones.
+//! MCP servers queried by `code-commit mcp`: ones that fail at every call, and real ones.
 
 mod faults;
 mod older;

@@ -1,4 +1,4 @@
-//! Servers that others wrote, and the protocol's conformance suite, where they are installed.
+//! Third-party servers, and the protocol's conformance suite, where they are installed.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};

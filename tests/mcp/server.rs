@@ -1,4 +1,4 @@
-//! MCP servers by a script, for streamable HTTP and for the older HTTP+SSE: each tool call gets the next answer.
+//! Scripted MCP servers, for streamable HTTP and for the older HTTP+SSE: each tool call gets the next answer.
 
 use std::io::{BufReader, Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};

@@ -1,4 +1,4 @@
-//! What it is configured with: flags, environment, and `.env`.
+//! The configuration: flags, environment, and `.env`.
 
 use std::fs;
 use std::io::Write as _;

@@ -1,4 +1,4 @@
-//! The recorded run that the documents show.
+//! The recorded run shown in the documents.
 
 use std::fs;
 

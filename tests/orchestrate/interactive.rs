@@ -1,4 +1,4 @@
-//! With somebody at hand: every exchange is mirrored, and questions are asked.
+//! Interactive runs: every exchange is mirrored, and questions are asked.
 
 use std::io::Read as _;
 

@@ -1,4 +1,4 @@
-//! Models that break every rule: what they are told, and how it ends.
+//! Models that break every rule: the messages that they get, and the outcome.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What programs read of it, what it may cost, and where it runs.
+//! Output for programs, cost limits, and working directories.
 
 use std::fs;
 use std::process::Stdio;

@@ -1,4 +1,4 @@
-//! Pantheons of every kind: where they have what, what they call it, and how they go away.
+//! Pantheon servers of every kind: their layouts, their names for things, and their ways of disconnecting.
 
 use std::net::TcpListener;
 

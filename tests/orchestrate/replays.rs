@@ -1,4 +1,4 @@
-//! Runs once more, without any server.
+//! Replays of runs, without any server.
 
 use std::fs;
 use std::path::Path;

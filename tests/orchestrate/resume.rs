@@ -1,4 +1,4 @@
-//! Work that another run goes on with, or publishes.
+//! Work that another run continues or publishes.
 
 use std::io::{BufRead as _, BufReader};
 

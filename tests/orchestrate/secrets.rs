@@ -1,4 +1,4 @@
-//! Agents that print keys, wherever they can: they are in nothing that a run leaves.
+//! Agents that print keys wherever they can: no file of a run contains one.
 
 use std::fs;
 use std::path::{Path, PathBuf};

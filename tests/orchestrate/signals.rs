@@ -1,4 +1,4 @@
-//! Runs that are interrupted or killed, wherever they are; each wait would last for ever.
+//! Runs that are interrupted or killed at any point; each wait would otherwise last forever.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};

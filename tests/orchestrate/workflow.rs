@@ -1,4 +1,4 @@
-//! The workflow end to end: implement, review, fix, publish, and what the report says.
+//! The workflow end to end: implement, review, fix, publish and report.
 
 use serde_json::{Value, json};
 

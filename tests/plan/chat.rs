@@ -1,4 +1,4 @@
-//! `chat_history.log`: all that the user was shown and has said.
+//! `chat_history.log`: everything that the user was shown and has said.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! The plan's document in a run: what users make of it is kept, and what cannot be read any more is not lost.
+//! The plan's document in a run: users' edits are kept, and unreadable parts are not lost.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};

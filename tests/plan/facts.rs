@@ -1,4 +1,4 @@
-//! What a plan says was done was done, and nothing of it is lost or stuck.
+//! The facts of a plan: steps marked as done were done, and none is lost or stuck.
 
 use serde_json::{Value, json};
 

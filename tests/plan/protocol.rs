@@ -1,4 +1,4 @@
-//! Replies that are not of the form: nothing of them is done, the model is told, and asked again.
+//! Malformed replies: none of their calls is carried out, and the model is told and asked again.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! `plan reliability`: how many replies in a hundred are of the form.
+//! `plan reliability`: the percentage of well-formed replies.
 
 use crate::support::plan::{PlanProject, calls, conversation, queries, query, response, system};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! The record of a run, and its replay: nothing is sent, and the session that it was is left alone.
+//! The record of a run, and its replay: nothing is sent, and the original session is left alone.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! What the models are sent: the messages of every stage, how freely they may reply, in which form, and which is asked.
+//! Requests to the models: the messages of every stage, temperature, reply format, and the model asked.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What the agent's commands can do to its own files.
+//! The effects of the agent's commands on its own files.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Sessions: what is kept, for whom, and how one that was cut short is gone on with.
+//! Sessions: their content, their access rights, and the resumption of interrupted ones.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

@@ -1,4 +1,4 @@
-//! When a step is done, when it has failed, and what becomes of what it has written.
+//! The end of a step, successful or not, and the fate of the files that it has written.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! The summary: the model tells what was done, the program answers for the facts, and the user has the last word.
+//! The summary: the model writes it, the program supplies the facts, and the user has the last word.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What the tools do, and what is asked about before it is done.
+//! The effects of the tools, and the actions that need confirmation.
 
 use serde_json::{Value, json};
 

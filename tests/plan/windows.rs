@@ -1,4 +1,4 @@
-//! What is left out where a prompt is too long for the model, step by step.
+//! The parts left out when a prompt is too long for the model, step by step.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! An agent's project with a home of its own, and replies in the form of `# Agent Response`.
+//! An agent's project with a separate home, and replies in the form of `# Agent Response`.
 
 use std::path::PathBuf;
 use std::process::{Child, Command};

@@ -1,6 +1,6 @@
-//! A loopback server that plays Anthropic's API by a script, and judges every request as that API does.
+//! A scripted loopback server in place of Anthropic's API, which validates every request as that API does.
 //!
-//! What breaks a rule is answered with a 400, and fails the test when the server goes.
+//! A request that breaks a rule is answered with a 400, and fails the test when the server is dropped.
 
 mod judge;
 mod reply;

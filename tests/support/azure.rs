@@ -1,4 +1,4 @@
-//! Azure's own description of its API, of 2024-10-21, against which requests are held.
+//! Azure's own API description of 2024-10-21, against which requests are checked.
 
 use std::path::Path;
 

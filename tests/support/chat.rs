@@ -1,4 +1,4 @@
-//! A project in which somebody chats, with a home of its own and a server that plays Anthropic.
+//! A project for chats, with a separate home and a server in place of Anthropic's.
 
 use std::fs;
 use std::path::PathBuf;

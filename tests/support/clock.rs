@@ -1,4 +1,4 @@
-//! A wall clock that stands still, as programs see it.
+//! A wall clock that stands still, as seen by programs.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! What the tests share: a project to run in, and a server that plays the vendors.
+//! Code shared by the tests: a project to run in, and a server in place of the vendors'.
 
 pub mod agent;
 pub mod anthropic;

@@ -1,4 +1,4 @@
-//! An orchestration's two servers: an Azure deployment that replies by a script, and a Pantheon whose branches do.
+//! An orchestration's two servers: a scripted Azure deployment, and a Pantheon with scripted branches.
 
 use std::collections::BTreeMap;
 use std::io::BufReader;

@@ -1,4 +1,4 @@
-//! A project whose plans are made and worked off, with a home of its own, and a scripted Ollama server.
+//! A project in which plans are made and carried out, with a separate home and a scripted Ollama server.
 
 use std::path::PathBuf;
 use std::process::{Child, Command};

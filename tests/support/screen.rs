@@ -1,6 +1,6 @@
-//! The program on a full screen, and somebody who reads it and types.
+//! The program on a full screen, with a simulated user who reads and types.
 //!
-//! What is typed goes through a terminal of the system; what is drawn there is read by a terminal in memory.
+//! Input goes through a terminal of the system; output is interpreted by a terminal in memory.
 
 use std::fs;
 use std::io::{Read as _, Write as _};

@@ -1,4 +1,4 @@
-//! A loopback server that plays both vendors, by a script, and records what it is asked.
+//! A scripted loopback server in place of both vendors', which records the requests.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};

@@ -1,4 +1,4 @@
-//! The program in a terminal, and somebody who types.
+//! The program in a terminal, with a simulated user who types.
 
 use std::io::{Read as _, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};

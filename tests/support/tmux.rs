@@ -1,4 +1,4 @@
-//! The program in tmux: a terminal that answers queries, and that a shell takes back in the end.
+//! The program in tmux: a terminal that answers queries, and that a shell takes back at the end.
 
 use std::process::{Command, Output};
 

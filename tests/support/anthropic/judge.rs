@@ -1,7 +1,7 @@
-//! What Anthropic's API insists on, and what its cache makes worth insisting on.
+//! The rules of Anthropic's API, and those that make its cache effective.
 //!
-//! A request is held against the rules of the API, against what the server has given before, and against the request
-//! that it goes on from. What does not fit is told in a sentence; the server answers it with a 400.
+//! A request is checked against the rules of the API, the server's earlier answers, and the request that it continues.
+//! Each violation is described in a sentence, with which the server answers as a 400.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};

@@ -1,4 +1,4 @@
-//! What the server that plays Anthropic answers: messages, streamed in pieces of any size, whole or broken off, and
+//! Answers of the server in place of Anthropic's: messages, streamed in pieces of any size, complete or broken off, and
 //! errors.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
