@@ -75,7 +75,7 @@ pub enum AgentError {
     NotCompressed {
         /// The conversation's approximate length, in tokens.
         before: u64,
-        /// Its approximate length after the summary, in tokens.
+        /// The conversation's approximate length after the summary, in tokens.
         after: u64,
         /// The maximum length, in tokens.
         limit: u64,
@@ -149,7 +149,7 @@ pub enum AgentError {
     BranchTimeout {
         /// The id of the branch on which the agent may still be working.
         branch: String,
-        /// The agent.
+        /// The agent that was started on the branch.
         agent: &'static str,
         /// The time waited.
         waited: Duration,
@@ -291,7 +291,7 @@ impl AgentError {
         }
     }
 
-    /// Creates the error for a prompt with so many tokens, for which no model with a larger window is known.
+    /// Creates the error for a prompt with this many tokens if no model with a larger window is known.
     pub fn too_long(tokens: u64, window: u64) -> Self {
         Self::TooLong {
             tokens,
@@ -313,7 +313,7 @@ impl AgentError {
 pub struct Fault {
     /// The line in the reply, counted from 1; `None` if the fault is not tied to a line.
     pub line: Option<usize>,
-    /// The problem.
+    /// The description of the mistake, for the model.
     pub problem: String,
     /// Advice for the model on how to fix it; may be empty.
     pub remedy: &'static str,

@@ -22,11 +22,11 @@ impl Tag {
     pub const CONVERSATION: Self = Self("conversation");
     /// The summary of an earlier conversation.
     pub const CONTEXT_SUMMARY: Self = Self("context_summary");
-    /// A task list.
+    /// The agent's list of tasks and their progress.
     pub const TASK_LIST: Self = Self("task_list");
     /// An agent's account of its own work.
     pub const WORK_SUMMARY: Self = Self("work_summary");
-    /// Changes to the project.
+    /// Changes made to the project, for an auditor.
     pub const PROJECT_CHANGES: Self = Self("project_changes");
     /// Conventions for agents, written by the project's authors.
     pub const PROJECT_CONVENTIONS: Self = Self("project_conventions");

@@ -355,7 +355,7 @@ impl Arguments {
 pub struct ToolCall {
     /// The tool's description.
     pub tool: ToolSpec,
-    /// The arguments.
+    /// The arguments, which fit the tool's schema.
     pub arguments: Arguments,
     /// Hazards of the call, one word each: `overwrites`, `deletes`.
     pub hazards: Vec<&'static str>,
@@ -376,7 +376,7 @@ impl ToolCall {
     }
 }
 
-/// The output of a tool.
+/// The result of a tool that ran, even if its command failed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolOutput {
     /// The text for the model, of any length: the agent redacts keys and truncates long text in the middle.

@@ -89,7 +89,7 @@ pub(crate) enum StatementError {
     Differs {
         /// The run's folder.
         run: String,
-        /// The differences.
+        /// The differing fields, one sentence each.
         differences: Vec<String>,
     },
     /// The signature is not valid.

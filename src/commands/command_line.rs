@@ -154,7 +154,7 @@ pub struct Cli {
 }
 
 impl Cli {
-    /// Returns what becomes of the edits when the run fails.
+    /// Returns the fate of the edits when the run fails.
     pub(crate) fn on_failure(&self) -> OnFailure {
         let default = self.scratch.map_or(OnFailure::Keep, |_| OnFailure::Revert);
         self.on_failure.unwrap_or(default)

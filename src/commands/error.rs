@@ -18,7 +18,7 @@ pub(crate) enum CommandError {
     #[error("{message}")]
     #[diagnostic(code("usage"), help("{hint}"))]
     CommandLine {
-        /// The message.
+        /// The description of the mistake.
         message: String,
         /// The valid form.
         hint: String,
@@ -27,7 +27,7 @@ pub(crate) enum CommandError {
     #[error("{message}")]
     #[diagnostic(code("local-io/disk/never"), help("{hint}"))]
     CannotStart {
-        /// The message.
+        /// The description of the problem.
         message: String,
         /// The remedy.
         hint: String,

@@ -111,7 +111,7 @@ pub trait Keeping {
 pub struct KeptSession<'s, F: SessionForm = SessionFile> {
     /// The conversation, which grows as the agent works.
     pub session: RefCell<Session<F>>,
-    /// The store.
+    /// The store that the session belongs to.
     pub store: SessionStore<'s, F>,
     /// Clock for the times of saves.
     pub clock: &'s dyn Clock,

@@ -175,7 +175,7 @@ struct Row<'m> {
     key: Option<KeySource>,
     /// The missing prerequisites for using it.
     missing: Vec<String>,
-    /// Its rates, if it was tried.
+    /// The model's rates, if it was tried.
     rates: Option<&'m ModelRates>,
 }
 

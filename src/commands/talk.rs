@@ -205,7 +205,7 @@ pub struct Standing {
 pub struct Talk<'t> {
     /// The context of the command.
     pub context: &'t Context<'t>,
-    /// The user.
+    /// The user who types requests and answers.
     pub user: &'t User,
     /// The usage so far, and the runs that can be undone.
     pub tally: Tally,

@@ -34,12 +34,12 @@ use crate::sys::error::Error;
 /// Time limit of the build that proves an agent's work.
 pub const PROOF_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 
-/// Options of an agent.
+/// The settings with which an agent is started.
 #[derive(Debug, Clone)]
 pub struct AgentOptions {
     /// The task. A blank one continues the previous request; `None` if the user enters it at the terminal.
     pub request: Option<String>,
-    /// The session.
+    /// The choice of a session.
     pub session: SessionChoice,
     /// The model to ask.
     pub choice: ModelChoice,
@@ -362,7 +362,7 @@ fn processes<'c>(
     }
     let (sandbox, uncontained) = builds::command_sandbox(context, flags.mode, key_file)?;
     let sandbox = sandbox.map(|sandbox| sandbox.with_hosts(&flags.allow_host));
-    // Without a subreaper, daemonised processes may escape cleanup.
+    // Without a subreaper, daemonized processes may escape cleanup.
     let _ = subreaper::install();
     let processes = Processes::new(SpawnOptions {
         root: context.project.root(),

@@ -35,7 +35,7 @@ pub struct Before {
     pub digest: Digest,
 }
 
-/// Serialises mode bits in octal.
+/// Serializes mode bits in octal.
 mod octal {
     use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
 

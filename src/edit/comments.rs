@@ -1,6 +1,6 @@
 //! Classifies the lines of a file as code or comments, by the comment markers of its language. Pure.
 //!
-//! Looks at the beginnings of lines rather than parsing: a block comment is recognised at the beginning of a line, and
+//! Looks at the beginnings of lines rather than parsing: a block comment is recognized at the beginning of a line, and
 //! a comment after code only if preceded by white space and outside of quotes.
 
 /// Comment markers by file extension; longer markers precede their own prefixes.

@@ -98,7 +98,7 @@ pub fn incomplete(reply: &str, format: ReplyFormat) -> Option<ParsedReply> {
     parsed.incomplete.is_some().then_some(parsed)
 }
 
-/// An open block.
+/// The block whose end has not been found yet.
 struct OpenBlock<'r> {
     path: &'r str,
     carets: usize,

@@ -257,7 +257,7 @@ impl PathPolicy {
         }
         for edit in reply.unlocated {
             if let Some(kind) = self.present(&edit.path)?.err() {
-                // These reveal lines of a file that no reply may name.
+                // Such faults reveal lines of a file that no reply may name.
                 faults.retain(|fault| !fault.is_unlocated(&edit.path));
                 faults.push(edit.fault(kind));
             }
@@ -434,7 +434,7 @@ impl PathPolicy {
         let mut known: HashMap<&str, bool> = HashMap::new();
         let mut faults = Vec::new();
         for edit in edits.iter().filter(|edit| edit.kind != EditKind::Remove) {
-            // These are reported already, and are not looked up on disk.
+            // Such paths are reported already, and are not looked up on disk.
             if spelling::broken_rule(&edit.path, self.scope).is_some() {
                 continue;
             }

@@ -15,7 +15,7 @@ use httparse::{EMPTY_HEADER, Header, Status};
 const USUAL_PORTS: [u16; 2] = [80, 443];
 /// Maximum number of header lines in a request.
 const MAX_HEADERS: usize = 64;
-/// Headers that are not forwarded: they apply only to the connection to the proxy, or are written anew.
+/// Headers that are not forwarded: they apply only to the connection to the proxy, or are rewritten.
 const NOT_SENT_ON: &str =
     "host connection proxy-connection proxy-authorization keep-alive te trailer upgrade";
 
@@ -156,7 +156,7 @@ fn is_public(address: IpAddr) -> bool {
                 || address == Ipv4Addr::new(168, 63, 129, 16))
         }
         IpAddr::V6(address) => match address.segments() {
-            // An IPv4 address behind a NAT64 translator.
+            // An IPv4 address translated by NAT64.
             [0x64, 0xff9b, 0, 0, 0, 0, ..] => {
                 let [.., a, b, c, d] = address.octets();
                 is_public(Ipv4Addr::new(a, b, c, d).into())

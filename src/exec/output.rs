@@ -198,7 +198,7 @@ impl CapturedOutput {
                 writer.release()?;
                 self.lock().pending = writer.inner().pending().to_vec();
             }
-            // Reported here as well as at the end, because a background command may outlast the run.
+            // Kinds are reported here as well as at the end, because a background command may outlast the run.
             let found = writer.inner().kinds();
             if found.len() > told {
                 told = found.len();

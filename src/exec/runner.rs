@@ -120,7 +120,7 @@ impl<'c> Running<'c> {
         tick: Duration,
         mut look: impl FnMut(),
     ) -> io::Result<()> {
-        // After the command has ended, its leftovers get their grace period.
+        // After the command has ended, leftover processes get their grace period.
         let last = limit.saturating_add(GRACE * 2 + TEAR_DOWN);
         loop {
             self.update();

@@ -1,7 +1,7 @@
 //! Ends the leftovers of an unsandboxed command whose supervisor was lost, for example to a SIGKILL from the command;
 //! and processes that an unsandboxed build left in sessions of their own.
 //!
-//! Touches `/proc` and the processes found there. Leftovers are recognised by their session, which is their
+//! Touches `/proc` and the processes found there. Leftovers are recognized by their session, which is their
 //! supervisor's. Those that created their own session are found through their parents or, if these have ended, as
 //! children that this process has adopted as a [subreaper](install), in sessions that are new since. Guarantees that no
 //! other process is mistaken for a leftover. Outside Linux, nothing is searched for, so a command that kills its
@@ -62,7 +62,7 @@ pub(super) fn can_look() -> bool {
 
 /// Starts a supervisor.
 pub(super) fn spawn(command: &mut Command) -> io::Result<Child> {
-    // Held until the supervisor is recorded, so that no other thread takes it for an orphan.
+    // Keeps the lock until the supervisor is recorded, so that no other thread takes it for an orphan.
     let mut supervisors = supervisors();
     let child = command.spawn()?;
     supervisors.extend(pid(&child));
@@ -162,7 +162,7 @@ fn children() -> Vec<Pid> {
 
 /// Finds the leftovers of a command, and those of others whose supervisors are gone.
 fn find_leftovers(supervisor: Pid) -> Vec<ProcessInfo> {
-    // Held, so that no supervisor is started or reaped meanwhile.
+    // Keeps the lock, so that no supervisor is started or reaped meanwhile.
     let supervisors = supervisors();
     let own = Some(getpid());
     // Programs that this process starts for itself share its session, which is an earlier one.

@@ -259,7 +259,7 @@ impl SupervisedChild {
             }
             let mut chunk = [0; 256];
             match self.line.read(&mut chunk) {
-                // Neither does a line this long.
+                // A line this long does not either.
                 _ if self.received.len() > MAX_LINE => return Err(end()),
                 Ok(0) => return Err(end()),
                 Ok(amount) => self.received.extend_from_slice(&chunk[..amount]),

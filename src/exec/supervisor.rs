@@ -215,7 +215,7 @@ impl Supervisor<'_> {
             self.tree.signal(Signal::TERM);
             self.wait_until(self.grace, || self.tree.is_over());
         }
-        // Sent at least once: where processes cannot be listed, some of the group may be left.
+        // Sent at least once: if processes cannot be listed, some of the group may be left.
         self.tree.signal(Signal::KILL);
         self.wait_until(TEAR_DOWN, || {
             self.tree.is_settled() || {

@@ -166,7 +166,7 @@ impl Wire for Anthropic {
     fn headers(&self, spec: &ModelSpec) -> &'static [(&'static str, &'static str)] {
         match spec.temperature {
             None => &[("anthropic-version", "2026-10-21")],
-            // This is the last version that accepts a temperature.
+            // This version is the last that accepts a temperature.
             Some(_) => &[("anthropic-version", "2023-06-01")],
         }
     }

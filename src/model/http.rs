@@ -380,7 +380,7 @@ impl<'a> HttpModel<'a> {
     /// Returns whether the server is the user's own, not a vendor's.
     fn is_users_own(&self) -> bool {
         let vendor = self.spec.provider.vendor();
-        // A vendor whose users name their own address hosts the server all the same.
+        // A vendor that lets users name their own address still hosts the server.
         vendor.is_local || vendor.url.is_some() && self.spec.base_url.is_some()
     }
 }

@@ -380,7 +380,7 @@ pub(super) fn plain_name(name: &str) -> String {
     }
 }
 
-/// Returns a response format for `schema` as it is: the vendor's strict mode supports only a subset of JSON Schema.
+/// Returns a response format for `schema`, unchanged: the vendor's strict mode supports only a subset of JSON Schema.
 fn by_schema(schema: &Value) -> Value {
     json!({"type": "json_schema", "json_schema": {"name": "reply", "schema": schema, "strict": false}})
 }

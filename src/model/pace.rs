@@ -50,7 +50,7 @@ impl Pace {
             }
             Ok(())
         };
-        // Other processes may then exceed the limit; this one waits all the same.
+        // Other processes may then exceed the limit; this one waits nevertheless.
         let _ = write();
     }
 }

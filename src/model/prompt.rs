@@ -17,7 +17,7 @@ use crate::sys::text;
 pub const COMMIT_INITIAL: &str = include_str!("../../prompts/commit_initial.txt");
 /// The system prompt of a repair query.
 pub const COMMIT_REPAIR: &str = include_str!("../../prompts/commit_repair.txt");
-/// The instructions about a code base of which only a part is sent.
+/// The instructions about a code base that is only partly sent.
 const COMMIT_CONTEXT: &str = include_str!("../../prompts/commit_context.txt");
 /// The system prompt of a commit's first query if the reply may edit parts of files.
 pub const COMMIT_EDITS: &str = include_str!("../../prompts/commit_edits.txt");

@@ -131,7 +131,7 @@ fn named(models: &[String]) -> String {
     format!("installed are {names}")
 }
 
-/// The progress of a pull.
+/// The progress of a pull, as reported in one line of the stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct PullProgress {
     /// The server's status message.

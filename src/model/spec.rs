@@ -54,13 +54,13 @@ pub struct ModelSpec {
     /// The flags that it gives to commits, by their names.
     #[serde(flatten)]
     pub flags: Map<String, Value>,
-    /// Its price; `None` if unknown.
+    /// The model's price; `None` if unknown.
     pub price: Option<Price>,
     /// The name of the model to ask when this one is overloaded.
     pub fallback: Option<String>,
     /// The name shown to users; `None`: `name`.
     pub display_name: Option<String>,
-    /// Its strengths, as the entry describes them.
+    /// The model's strengths, as the entry describes them.
     pub capabilities: Vec<String>,
     /// The tasks that it is recommended for, as the entry describes them.
     pub recommended_for: Vec<String>,
@@ -217,6 +217,6 @@ pub enum Place {
     Home,
     /// The home directory of the agent `plan`; the file applies to that agent alone.
     Plan,
-    /// The project.
+    /// The project's `agent-config`.
     Project,
 }

@@ -135,7 +135,7 @@ pub(super) trait Wire: Sync {
     }
 }
 
-/// Assembles a streamed answer into the JSON of one that came whole.
+/// Assembles a streamed answer into the JSON that the server would have sent as a whole.
 pub(super) trait Assembler {
     /// Processes the data of an event, and passes its text to `listener`.
     ///
@@ -189,7 +189,7 @@ pub(super) fn text(value: &Value) -> Option<String> {
     value.as_str().map(str::to_owned)
 }
 
-/// Reads a count of tokens. Anything but a whole number counts as 0, since the reply is no worse for it.
+/// Reads a count of tokens. Anything but a whole number counts as 0: the reply is still usable.
 pub(super) fn count(value: &Value) -> u64 {
     value.as_u64().unwrap_or(0)
 }

@@ -9,7 +9,7 @@ pub struct EditsRecord {
     pub written: Vec<String>,
     /// Files that were removed.
     pub removed: Vec<String>,
-    /// Files that were given the content that they had, which is no change.
+    /// Files whose content stayed the same.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unchanged: Vec<String>,
 }

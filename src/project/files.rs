@@ -480,7 +480,7 @@ impl Project {
     fn read(&self, file: &str) -> Result<Vec<u8>, ProjectProblem> {
         let absolute = self.config().join(file);
         let path = format!("{CONFIG}/{file}");
-        // These files are the user's own, and so are links in their place.
+        // These files, and links in their place, are the user's own.
         match files::read(&absolute, Links::Followed, max_bytes(file)) {
             Ok(mut content) => {
                 let mark = content.len() - without_mark(&content).len();

@@ -37,7 +37,7 @@ fn log(root: &Path, path: Option<&OsStr>) -> Option<Vec<u8>> {
     let mut output = Vec::new();
     let stdout = child.stdout.take();
     let read = stdout.map(|stdout| stdout.take(LARGEST).read_to_end(&mut output));
-    // Its pipe is closed, which ends it.
+    // Its pipe is closed now, so it ends.
     let status = child.wait().ok()?;
     let size = read?.ok()? as u64;
     (status.success() || size == LARGEST).then_some(output)

@@ -38,9 +38,9 @@ static FUNCTION: LazyLock<Regex> = LazyLock::new(|| regex(r"([\w:$?!~]+(?:<[^(]*
 /// A line that declares a public name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signature<'t> {
-    /// Its number, counted from 1.
+    /// The line's number, counted from 1.
     pub line: usize,
-    /// Its text, trimmed and cut, with the parameters of the lines that follow.
+    /// The line's text, trimmed and cut, with the parameters of the lines that follow.
     pub text: Cow<'t, str>,
 }
 

@@ -29,7 +29,7 @@ const EXPLAINED: usize = 5;
 /// An earlier commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PastCommit {
-    /// Whole message.
+    /// The commit's whole message.
     pub message: String,
     /// Paths of the files that it touched, relative to the root.
     pub paths: Vec<String>,

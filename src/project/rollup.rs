@@ -88,9 +88,9 @@ pub fn header(path: &str) -> String {
 
 struct Header<'t> {
     path: &'t str,
-    /// Offset of the header line.
+    /// Offset at which the header line starts.
     start: usize,
-    /// Offset of the file's text.
+    /// Offset at which the header line ends and the file's text starts.
     end: usize,
 }
 

@@ -1,6 +1,6 @@
 //! The branches that agents worked on, as data.
 //!
-//! They are part of a run's report; if the run was killed, `lineage.json` shows how far it got.
+//! The records are part of a run's report; if the run was killed, `lineage.json` shows how far it got.
 
 use serde::{Deserialize, Serialize};
 

@@ -31,13 +31,13 @@ impl ChoiceRecord {
 /// An attempt and its proof.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct AttemptRecord {
-    /// Its step.
+    /// The step that made the attempt.
     pub step: String,
     /// The model that was asked.
     pub model: String,
     /// True if its build has passed.
     pub passed: bool,
-    /// Its effect on the gate; null if it was not built.
+    /// The attempt's effect on the gate; null if it was not built.
     pub gate: Option<GateChange>,
     /// The number of lines added and removed; null if it was not built.
     pub lines: Option<u64>,

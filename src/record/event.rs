@@ -221,7 +221,7 @@ pub enum Event {
     ToolResult {
         /// The tool's name.
         name: String,
-        /// Its result.
+        /// The tool's result.
         #[serde(flatten)]
         end: ToolEnd,
         /// True if the agent uses the tool to say that it is done.

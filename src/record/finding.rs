@@ -52,7 +52,7 @@ pub struct ReportFinding {
     pub line: Option<usize>,
     /// The line that the model quotes; empty if it quotes none.
     pub quote: String,
-    /// The severity.
+    /// The severity, as judged by the model.
     pub severity: Severity,
     /// A summary on one line.
     pub title: String,

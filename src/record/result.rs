@@ -116,7 +116,7 @@ pub struct LimitsRecord {
     pub max_retries_automated: u32,
     /// The maximum number of calls to the model.
     pub max_loops: u16,
-    /// The time after which a command goes on in the background or is ended; left out if no commands are run.
+    /// The time after which a command continues in the background or is ended; left out if no commands are run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command_timeout: Option<Seconds>,
 }
@@ -216,7 +216,7 @@ pub struct ScratchRecord {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunEdits {
-    /// None of the replies has any edits.
+    /// None of the replies contains edits.
     None,
     /// The replies' edits, together with the changes made by builds, leave every file as it was.
     Same,
@@ -275,7 +275,7 @@ impl ErrorRecord {
 /// A warning as data.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WarningRecord {
-    /// Its stable code, such as `test-skipped`.
+    /// The stable code of its kind, such as `test-skipped`.
     pub code: Cow<'static, str>,
     /// The file; null if the warning is about several.
     pub path: Option<String>,
@@ -380,7 +380,7 @@ pub struct RunRecord {
 }
 
 impl RunRecord {
-    /// Creates the record of a run of which nothing else is known yet.
+    /// Creates the record of a run about which nothing else is known yet.
     pub fn new(workflow: &'static str, exit: Exit, started: DateTime<FixedOffset>) -> Self {
         Self {
             schema: SCHEMA,

@@ -251,7 +251,7 @@ impl<'r> RunLog<'r> {
             let mut out = BufWriter::with_capacity(LINE_PIECE, out);
             serde_json::to_writer(&mut out, record)?;
             out.write_all(b"\n")?;
-            // Not `flush`, which would write the line in two parts: the end of it is still held back.
+            // `flush` would write the line in two parts, since the end of it is still held back.
             out.into_inner()?;
             Ok(())
         })
@@ -356,7 +356,7 @@ pub fn make_ignored_directory(path: &Path) -> Result<(), LogError> {
 }
 
 /// Removes temporary files left by killed runs. The caller must hold the project. Runs that have a record are skipped,
-/// since they left none, and so are runs that do not hold the project, since they may still be going on.
+/// since they left none, and so are runs that do not hold the project, since they may still be in progress.
 pub fn sweep(root: &Path) {
     let (logs, config) = (root.join(LOGS), root.join(CONFIG));
     let mut directories = vec![logs.clone(), config.clone()];

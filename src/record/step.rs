@@ -193,7 +193,7 @@ pub struct Action {
 }
 
 impl Step {
-    /// Creates a step of which nothing else is known yet.
+    /// Creates a step about which nothing else is known yet.
     pub fn new(id: StepId, model: &str, prompt: Vec<PartRecord>) -> Self {
         Self {
             purpose: id.purpose,
@@ -293,8 +293,8 @@ pub(super) fn brief<S: Serializer>(steps: &[Step], out: S) -> Result<S::Ok, S::E
     }))
 }
 
-/// Formats a tool's input for a person: one argument below the other, single lines first; strings as they are, and
-/// everything else as JSON.
+/// Formats a tool's input for a person: one argument per line, single lines first; strings as they are, and everything
+/// else as JSON.
 pub fn input_text(input: &Value) -> String {
     texts(input).join("\n")
 }

@@ -169,7 +169,7 @@ impl<'c> Run<'c> {
         step.map_or(Ok(()), |step| self.log.step(step))
     }
 
-    /// Begins a step.
+    /// Logs the previous step and adds this one to the record.
     pub fn begin_step(&mut self, step: Step) -> Result<(), LogError> {
         // The inputs and results of many steps would take much space in the record.
         self.log_step()?;

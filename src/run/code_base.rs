@@ -1,4 +1,4 @@
-//! The code base as it is sent: the text files that git tracks, each preceded by a header.
+//! The code base as sent: the text files that git tracks, each preceded by a header.
 //!
 //! Reads the index and the files without starting git. Guarantees that nothing outside the project is included: each
 //! file is read through handles below the root.
@@ -31,9 +31,9 @@ const LOCK_FILES: &str = "Cargo.lock package-lock.json npm-shrinkwrap.json yarn.
 
 /// A file included in the rollup.
 pub struct Rolled {
-    /// Its path, relative to the root.
+    /// The file's path, relative to the root.
     pub path: String,
-    /// Its text.
+    /// The file's text.
     pub content: String,
     /// Approximate number of tokens, header included.
     pub tokens: u64,
@@ -60,7 +60,7 @@ impl Rolled {
         ]
     }
 
-    /// Its path, and the digest of its text.
+    /// Returns the file's path, and the digest of its text.
     pub fn digest(&self) -> (String, Digest) {
         (self.path.clone(), Digest::of(self.content.as_bytes()))
     }
@@ -122,7 +122,7 @@ impl CodeBase {
     /// Creates the code base of these files.
     ///
     /// # Errors
-    /// When there are none.
+    /// When there are no files.
     pub(super) fn of(files: Vec<Rolled>, left_out: Vec<LeftOut>) -> Result<Self, NoCodeBase> {
         let code_base = Self { files, left_out };
         if code_base.files.is_empty() {

@@ -81,7 +81,7 @@ pub struct ShownFile {
     pub index: usize,
     /// The lines shown; `None`: all.
     pub lines: Option<Lines>,
-    /// Its tokens, header included.
+    /// The tokens that it takes, header included.
     pub tokens: u64,
 }
 

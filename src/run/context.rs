@@ -209,7 +209,7 @@ impl ModelChoice {
 /// The sources of the query and the code base.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct InputOptions {
-    /// The query.
+    /// The source of the query.
     pub query: QuerySource,
     /// True to roll up the code base for the run. If false, it is read from its file; only if that is missing and the
     /// query is not from a file is it rolled up.
@@ -224,7 +224,7 @@ pub struct InputOptions {
     pub limit: CodeLimit,
 }
 
-/// The source of the query.
+/// A place that a query can come from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum QuerySource {
     /// `agent-config/query.txt`.

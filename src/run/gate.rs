@@ -36,7 +36,7 @@ pub struct Gate {
     values: ProtectedValues,
     /// The files that git's configuration names.
     configured: BTreeSet<PathBuf>,
-    /// These files, and git's own settings and hooks, before the latest build; replies may change the configured ones.
+    /// These files, and git's own settings and hooks, before the latest build; replies may change the former.
     named: GateFiles,
     search: ProjectSearch,
     /// The repositories in the project and around it, by their paths.

@@ -41,7 +41,7 @@ impl FoundKey {
     }
 }
 
-/// The source of a key.
+/// The place where a key was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeySource {
     /// A file in `agent-config`, by its name.
@@ -100,7 +100,7 @@ pub enum NoKey {
         help("set `{variable}` to the API key alone, or unset it")
     )]
     Variable {
-        /// The variable.
+        /// The variable's name.
         variable: &'static str,
         /// The problem with the value.
         problem: KeyProblem,
@@ -134,7 +134,7 @@ pub enum NoKey {
         help("check that the command works by itself; or {}", ways(variable))
     )]
     Command {
-        /// The account.
+        /// The account's name.
         account: String,
         /// The program that was run.
         program: String,

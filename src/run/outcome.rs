@@ -22,7 +22,7 @@ pub struct Outcome {
     pub is_document: bool,
     /// True if output longer than the terminal is shown in a pager.
     pub is_paged: bool,
-    /// The same output as data for programs.
+    /// The same output as data, for programs.
     pub data: Option<Value>,
     /// Data for programs, printed instead of the text on stdout; failing to print it is an error.
     pub report: Option<Box<Value>>,
@@ -73,7 +73,7 @@ impl Outcome {
         }
     }
 
-    /// An outcome that is a document of the program's own, printed as it is.
+    /// An outcome that is a document of the program's own, printed verbatim.
     pub fn verbatim(text: Vec<u8>) -> Self {
         Self {
             text: Some(String::from_utf8(text).unwrap_or_default()),

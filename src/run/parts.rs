@@ -206,7 +206,7 @@ impl Parts {
 pub struct PartsEstimate {
     /// The number of calls, the last of which joins the findings.
     pub calls: u64,
-    /// Their cost; `None` if the model's price is unknown.
+    /// The cost of the calls; `None` if the model's price is unknown.
     pub cost: Option<CostRange>,
 }
 

@@ -1,8 +1,8 @@
 //! Trees that have passed their build, remembered by digest so that they are not built again.
 //!
 //! Reads the project's files, except those that git ignores and does not track, and keeps a list in `agent-config`,
-//! which sandboxed builds can neither see nor write. The digest is no protection against an attacker: it only decides
-//! whether one more build is run.
+//! which sandboxed builds can neither see nor write. The digest need not resist attackers: it only decides whether one
+//! more build is run.
 
 use std::collections::BTreeSet;
 use std::fs;

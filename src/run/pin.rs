@@ -31,7 +31,7 @@ const BUFFER: usize = 1 << 20;
 pub struct Pin {
     /// The project's files.
     files: FilesThen,
-    /// Their content, one after the other.
+    /// The contents of the files, one after the other.
     content: File,
     copies: BTreeMap<String, FileCopy>,
     /// The copied files that others are known to have changed since.
@@ -46,12 +46,12 @@ struct FileCopy {
     mode: RawMode,
 }
 
-/// The list of the project's files that git does not ignore, as of some time.
+/// A snapshot of the list of project files that git does not ignore.
 #[derive(Debug)]
 pub struct FilesThen {
     root: PathBuf,
     directory: File,
-    /// Their paths, relative to the root.
+    /// The paths of the files, relative to the root.
     paths: BTreeSet<String>,
     /// Time before they were listed.
     began: Stamp,

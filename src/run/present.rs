@@ -1,4 +1,4 @@
-//! The files that a repair shows, as they are now, and the lines shown of them. Pure.
+//! The files that a repair shows, in their current state, and the lines shown of them. Pure.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -15,11 +15,11 @@ const NEIGHBOURS: usize = 30;
 /// Ranges of a file's lines, counted from 0.
 pub type Lines = Vec<Range<usize>>;
 
-/// A file that a run or its build has changed, as it is now.
+/// A file that a run or its build has changed, in its current state.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PresentFile {
     pub path: String,
-    /// Its text; `None` if it does not exist.
+    /// The file's text; `None` if it does not exist.
     pub now: Option<String>,
     /// The lines that a repair shows; `None`: all.
     pub lines: Option<Lines>,

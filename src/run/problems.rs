@@ -1,4 +1,4 @@
-//! Reasons that a run cannot start from the project as it is, or from where another one ended. Plain data.
+//! Reasons that a run cannot start from the project's current state, or from where another one ended. Plain data.
 
 use crate::model::catalogue;
 use crate::project::LOGS;

@@ -178,7 +178,7 @@ impl Models<'_> {
         if self.is_replay {
             return;
         }
-        // Where there is no usual server, users always name one.
+        // Without a usual server, users always name one.
         let told = self
             .all()
             .filter(|model| model.spec.provider.vendor().url.is_some())
@@ -303,7 +303,7 @@ pub fn key_of(found: Option<FoundKey>) -> (Option<ApiKey>, Option<KeySource>) {
 
 /// A model selected for a run.
 pub struct SelectedModel<'a> {
-    /// Its entry in the table.
+    /// The model's entry in the table.
     pub spec: ModelSpec,
     /// The client for the model, or its recorded replies.
     pub model: Box<dyn Model + Send + 'a>,

@@ -12,9 +12,9 @@ const LONGEST_NAME: usize = 200;
 
 /// A model that answered in place of another.
 pub struct Served {
-    /// Its name, as reported by its vendor.
+    /// The model's name, as reported by its vendor.
     pub name: String,
-    /// Its price, if known.
+    /// The model's price, if known.
     pub price: Option<Price>,
 }
 

@@ -30,7 +30,7 @@ const LARGEST: u64 = 128 * MIB;
     help("the reply is kept in the run's folder: {}", if *is_attempt { REPLAYED } else { RESUMED })
 )]
 pub struct ChangedMeanwhile {
-    /// The files.
+    /// The paths of the files, in order.
     pub files: Vec<String>,
     /// True if the reply is one of several attempts, which cannot be resumed.
     pub is_attempt: bool,
@@ -39,7 +39,7 @@ pub struct ChangedMeanwhile {
 const RESUMED: &str = "put the files back as the model was shown them, or allow to replace them with `--allow-stale`; then `code-commit --resume RUN` applies it";
 const REPLAYED: &str = "put the files back as the model was shown them; then `code-commit --replay RUN` makes all attempts again, without a call";
 
-/// These paths, as a phrase.
+/// Formats paths as a phrase.
 pub(super) fn listed(paths: &[String]) -> String {
     let paths = paths.iter().map(|path| format!("`{}`", escaped(path)));
     paths.collect::<Vec<_>>().join(", ")
@@ -177,7 +177,7 @@ impl Shown {
                 is_attempt: false,
             });
         }
-        // Without a readable repository, nothing is committed at all.
+        // Without a readable repository, there are no uncommitted changes to warn of.
         let uncommitted = dirty::changed(&self.root, &replaced, git).unwrap_or_default();
         if !uncommitted.is_empty() {
             let files = listed(&uncommitted);

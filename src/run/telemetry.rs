@@ -120,7 +120,7 @@ impl<'e> Telemetry<'e> {
         let headers = pairs(&variable, value.unwrap_or_default())?;
         let (variable, value) = setting("ENDPOINT");
         let url = value.unwrap_or_default();
-        // The URL for traces is used as it is; a query may hold a key.
+        // The URL for traces is used unchanged; a query may contain a key.
         let of_traces = variable.starts_with(FOR_TRACES);
         let query = url.find('?').filter(|_| of_traces);
         let (base, path) = url.split_at(query.unwrap_or(url.len()));

@@ -223,7 +223,7 @@ impl<'c> RunTree<'c> {
         record
     }
 
-    /// Verifies files that the run itself has made, all of which have passed the limits on losses.
+    /// Verifies files that the run itself has made, all of which are within the limits on losses.
     ///
     /// # Errors
     /// When they conflict with existing files.

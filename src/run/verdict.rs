@@ -278,7 +278,7 @@ impl<'c> Judge<'_, 'c, '_> {
         let has_ended = matches!(report.status, BuildStatus::Exited(_));
         let only_silences = name == run_files::OLD_LINTS || self.changed.only_silences();
         Ok(match ending {
-            // It is built when these lints are silenced.
+            // The code can be built when these lints are silenced.
             Ending::NotBuilt if has_ended && only_silences => Ending::Failed,
             // A program that fits only the old code is not a check.
             _ if name == run_files::OLD_CHECK && MISFIT.is_match(&output.text) => Ending::NotBuilt,

@@ -144,7 +144,7 @@ pub const SHORTEST_KEY: usize = 6;
 /// Kind of a secret that a redactor has found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SecretKind {
-    /// One of the keys.
+    /// One of the keys to redact.
     Key,
     /// The value of another secret variable.
     Variable,

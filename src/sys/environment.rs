@@ -76,7 +76,7 @@ impl Environment {
 
 #[cfg(test)]
 impl Environment {
-    /// One of these variables, for tests.
+    /// Creates an environment with these variables, for tests.
     pub fn of(variables: &[(&str, &str)]) -> Self {
         let variables = variables.iter();
         variables
@@ -135,7 +135,7 @@ impl Clock for RecordedClock<'_> {
     }
 }
 
-/// The system clocks.
+/// The system's wall clock and monotonic clock.
 #[derive(Debug, Clone, Copy)]
 pub struct SystemClock {
     started: Instant,

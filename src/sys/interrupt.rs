@@ -223,7 +223,7 @@ impl Interrupt {
         }
         let times = self.drain();
         if self.lasting().is_some() {
-            // It arrived in between, and its byte may have been cleared. If so, the socket is empty and
+            // A permanent signal arrived in between, and its byte may have been cleared. If so, the socket is empty and
             // accepts another one.
             self.raise();
             return 0;

@@ -89,7 +89,7 @@ pub(crate) fn printable(text: &str, kept: &[char]) -> String {
     text.replace(|c: char| is_deceptive(c) && !kept.contains(&c), "\u{fffd}")
 }
 
-/// Commands to CI runners. GitHub recognises them at the beginning of a line, even after blanks; Azure's, TeamCity's
+/// Commands to CI runners. GitHub recognizes them at the beginning of a line, even after blanks; Azure's, TeamCity's
 /// and GitHub's older ones work anywhere.
 static CI_COMMAND: LazyLock<Regex> =
     LazyLock::new(|| regex(r"(?m)(^\s*:)(:)|(#)(#(?:vso|teamcity)?\[)"));

@@ -109,7 +109,7 @@ impl<'r> Output<'r> {
         self.commanding_nobody(text::printable(&self.redactor.text(text), &['\n']))
     }
 
-    /// Neutralises anything in the text that a CI runner would take for a command.
+    /// Neutralizes anything in the text that a CI runner would take for a command.
     fn commanding_nobody(&self, text: String) -> String {
         match self.options.runner {
             CiRunner::None => text,

@@ -125,7 +125,7 @@ pub trait LineReader {
     /// Takes this as the next request.
     fn send(&mut self, request: Submission);
 
-    /// Asks for a line that is not shown as it is typed, where that is possible.
+    /// Asks for a line without echoing it, if possible.
     ///
     /// # Errors
     /// Same as for [`Self::line`].
@@ -170,7 +170,7 @@ pub trait LineReader {
 }
 
 /// Reads lines from a pipe or a file, or from a user at a terminal with its built-in line editing: a terminal without
-/// cursor movement, one with stdout redirected, or by choice. Prompts go to stderr, but nobody is prompted for piped
+/// cursor movement, one with stdout redirected, or by choice. Prompts go to stderr, but there is none for piped
 /// requests. Reading stops at the first error.
 pub struct Lines<R> {
     reader: BufReader<R>,

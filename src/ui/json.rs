@@ -101,7 +101,7 @@ pub fn document(redactor: &Redactor, document: &Value) -> io::Result<()> {
 
 /// Returns a run's record as JSON.
 pub fn record(record: &RunRecord) -> Value {
-    // As for events, the conversion succeeds.
+    // The conversion succeeds, as for events.
     serde_json::to_value(record).unwrap_or_default()
 }
 

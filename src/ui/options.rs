@@ -20,7 +20,7 @@ pub enum OutputFormat {
     Csv,
 }
 
-/// Options of a console.
+/// The capabilities of the streams that a console writes to, and what it shows there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConsoleOptions {
     /// True if progress is not shown.

@@ -413,7 +413,7 @@ pub struct ToolUse {
     pub printed: String,
     /// The changes that it made.
     pub diff: String,
-    /// Its result; `None` while it is running.
+    /// The tool's result; `None` while it is running.
     pub result: Option<ToolEnd>,
 }
 

@@ -23,7 +23,7 @@ const KEYS: &str = " · Ctrl-C stops";
 const TICK: Duration = Duration::from_millis(100);
 /// The time between two frames while waiting for something that takes hours.
 const SLOW_TICK: Duration = Duration::from_secs(1);
-/// The frames.
+/// The frames of the animation, shown in turn.
 const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 /// The number of columns left free for the `^C` that a terminal echoes, which would otherwise wrap.
 const ECHO: usize = 4;

@@ -64,7 +64,7 @@ pub(super) enum Folding {
     /// The most important part; the rest can be unfolded.
     #[default]
     Folded,
-    /// Everything.
+    /// The whole output.
     Unfolded,
 }
 

@@ -36,7 +36,7 @@ pub enum McpError {
     /// No answer came within the time limit of a call.
     #[error("the MCP server at `{server}` has not answered within {} s", .limit.as_secs_f64())]
     TimedOut {
-        /// The server.
+        /// The server's URL without its query, or its program.
         server: String,
         /// The time limit of a call, including its retries.
         limit: Duration,
@@ -44,7 +44,7 @@ pub enum McpError {
     /// The server or a proxy answered with an error status.
     #[error("the MCP server at `{server}` answers {status}{}{}", after_tries(*.tries), behind(.words))]
     Status {
-        /// The server.
+        /// The server's URL without its query, or its program.
         server: String,
         /// The HTTP status.
         status: u16,
@@ -56,15 +56,15 @@ pub enum McpError {
     /// The answer does not come from an MCP server that this client supports.
     #[error("the server at `{server}` does not speak MCP as expected: {problem}")]
     Protocol {
-        /// The server.
+        /// The server's URL without its query, or its program.
         server: String,
-        /// The problem.
+        /// The part of the answer that violates the protocol.
         problem: String,
     },
     /// The server supports only other versions of the protocol.
     #[error("the MCP server at `{server}` speaks {versions}, which this client does not")]
     Version {
-        /// The server.
+        /// The server's URL without its query, or its program.
         server: String,
         /// The versions that the server names.
         versions: String,
@@ -92,7 +92,7 @@ pub enum McpError {
     /// The server's program cannot be started, or has ended.
     #[error("the MCP server `{program}` {reason}{}", behind(.output))]
     Program {
-        /// The program.
+        /// The program's name.
         program: String,
         /// The cause, worded as the end of a sentence.
         reason: String,

@@ -50,7 +50,7 @@ pub(super) struct Caller {
     pub with_slash: OnceLock<String>,
 }
 
-/// An HTTP call.
+/// An HTTP call before it is made.
 pub(super) struct HttpCall<'c> {
     pub method: &'static str,
     /// The URL; `None` for that of the server.

@@ -224,10 +224,10 @@ impl Transport for Streamable<'_> {
 
     fn notify(&mut self, message: Outgoing<'_>, deadline: Deadline<'_>) -> Result<(), Failed> {
         let headers = self.headers(message, JSON_OR_EVENTS);
-        // These headers are needed again to end the session.
+        // The headers are needed again to end the session.
         self.headers_of_session.clone_from(&headers);
         self.post(&headers, &message.to_text(), deadline)?;
-        // Without a session, the server could not tell whose requests these would be.
+        // Without a session, the server could not tell which client these requests belong to.
         if self.session.is_some() {
             self.listener = Listener::open(&self.peer, Some(headers)).ok();
             let opened = self

@@ -57,7 +57,7 @@ impl<F: SessionForm> SessionStore<'_, F> {
             Err(SessionError::InUse { .. }) => return Ok(false),
             held => held?,
         };
-        // It may have been used a moment ago.
+        // Another process may just have used it.
         if !is_old() {
             return Ok(false);
         }

@@ -21,7 +21,7 @@ use crate::sys::defaults::is_default;
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionFile {
-    /// The conversation.
+    /// The conversation, which the file's other fields partly copy.
     #[serde(skip)]
     pub conversation: Conversation,
     /// The session's id.

@@ -298,7 +298,7 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
         };
         let is_held = || file_lock::is_held(&self.lock_file(&id));
         let outline = match self.read(&path) {
-            // It was removed, or is being created, at this moment.
+            // The session was removed, or is being created, at this moment.
             Ok(None) if !F::IS_FOLDER || is_held() => return None,
             Ok(None) => Err(no_file()),
             Ok(Some(content)) => parse::<F::Outlined>(&content)

@@ -42,7 +42,7 @@ pub static READ_FILE: ToolSpec = ToolSpec::new(
     Effect::Reads,
 );
 
-/// Reads files.
+/// Reads whole files, or ranges of their lines.
 #[derive(Debug, Clone, Copy)]
 pub struct ReadFile<'a>(pub ReadAccess<'a>);
 

@@ -34,7 +34,7 @@ pub static WRITE_FILE: ToolSpec = ToolSpec::new(
 )
 .doing(Verb::Write);
 
-/// Writes files.
+/// Replaces or creates files.
 pub struct WriteFile<'a>(pub FileAccess<'a>);
 
 impl Tool for WriteFile<'_> {
@@ -146,7 +146,7 @@ fn write_outside(path: &Path, content: &str) -> io::Result<Vec<String>> {
     let mut lost = Vec::new();
     atomic_file::replace_private(path, |file| {
         file.write_all(content.as_bytes())?;
-        // This comes last because writing clears some mode bits.
+        // Last, because writing clears some mode bits.
         lost = attributes::replace(path, &there, file)?;
         Ok(())
     })?;

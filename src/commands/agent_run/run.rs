@@ -365,7 +365,7 @@ impl<'c> AgentRun<'c> {
         }
         let mut reply = asked.map(|(reply, ())| reply)?;
         if self.worktree.is_none() {
-            // Only when writing files may a call need the real keys.
+            // A call may need the real keys only when it writes files.
             let calls = reply
                 .calls
                 .iter()

@@ -115,7 +115,7 @@ fn without_tips(rendered: &str, meant: Option<&str>) -> String {
 
 /// Returns the innermost command given.
 fn innermost<'w>(whole: &'w clap::Command, arguments: &[OsString]) -> &'w clap::Command {
-    // After `help` come the commands of the one that it belongs to.
+    // The words after `help` are commands of the one that `help` belongs to.
     let is_named = |command: &&clap::Command| {
         let name = command.get_name();
         name != "help" && arguments.iter().any(|argument| argument == name)

@@ -521,7 +521,7 @@ impl Reporter for Teller<'_> {
     }
 }
 
-/// Returns the model of the first attempt, and those of the others; `None` stands for the first one's.
+/// Returns the model of the first attempt, and those of the others; `None` means the first one's.
 ///
 /// # Errors
 /// When flags conflict.

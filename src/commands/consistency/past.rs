@@ -24,7 +24,7 @@ const WORKFLOW: &str = "consistency";
 
 /// An earlier run to resume.
 pub struct ResumedReport {
-    /// Its folder, relative to the root.
+    /// The run's folder, relative to the root.
     pub folder: String,
     run: PastRun,
     /// The steps with complete replies that were not rejected.

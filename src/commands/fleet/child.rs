@@ -46,7 +46,7 @@ impl Child {
         let unknown = || io::Error::other("the program's own file is not known");
         let program = program.ok_or_else(|| PathError::of("start", PROGRAM)(unknown()))?;
         let mut command = Command::new(program);
-        // Only this process sends it signals.
+        // Only this process should send it signals.
         command.args(words.iter().skip(1)).process_group(0);
         command.stdin(Stdio::null());
         command.stdout(Stdio::null()).stderr(Stdio::null());

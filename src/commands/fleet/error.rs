@@ -89,7 +89,7 @@ pub enum FleetError {
     OtherTask {
         /// The task's id.
         id: String,
-        /// The folder.
+        /// The folder with the task's id.
         folder: PathBuf,
     },
     /// The folder contains something that no task of the campaign has left there.
@@ -101,7 +101,7 @@ pub enum FleetError {
     Taken {
         /// The task's id.
         id: String,
-        /// The folder.
+        /// The folder with the task's id.
         folder: PathBuf,
     },
     /// Another process is working on the task.
@@ -114,7 +114,7 @@ pub enum FleetError {
     NoKey {
         /// The task's id.
         id: String,
-        /// The variable.
+        /// The variable's name.
         variable: String,
     },
     /// The model of a task with its own key takes none from a variable.
@@ -160,7 +160,7 @@ pub enum FleetError {
     Repository {
         /// The operation that failed, such as "clone".
         action: &'static str,
-        /// The repository.
+        /// The repository's path.
         repository: String,
         /// The reason, in git's words.
         problem: String,
@@ -174,7 +174,7 @@ pub enum FleetError {
     Remote {
         /// The operation that failed.
         action: &'static str,
-        /// The repository.
+        /// The repository's URL.
         repository: String,
         /// The reason, in git's words.
         problem: String,
@@ -217,7 +217,7 @@ pub enum FleetError {
         spent: Usd,
         /// The maximum cost of its interrupted calls.
         cut_off: Usd,
-        /// Its limit.
+        /// The task's own limit.
         limit: Usd,
     },
     /// A build has changed the clone so that git fails in it, or must not be run.

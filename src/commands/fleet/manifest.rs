@@ -61,7 +61,7 @@ pub enum Workflow {
 /// The beginning of a task's run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Start {
-    /// The task begins anew.
+    /// The task starts from the beginning.
     Anew,
     /// A dry run checks whether the task could begin.
     Dry,
@@ -186,7 +186,7 @@ impl Task {
 
 /// A manifest, as read.
 pub struct Manifest {
-    /// Its absolute path.
+    /// The manifest's absolute path.
     pub path: PathBuf,
     text: String,
     /// The contents of the files that it names, by path.

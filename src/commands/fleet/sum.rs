@@ -37,7 +37,7 @@ pub struct TaskRow {
     pub repository: String,
     /// The first line of its query.
     pub title: String,
-    /// The workflow.
+    /// The name of the workflow.
     pub workflow: String,
     /// The requested model.
     pub model: String,
@@ -55,7 +55,7 @@ pub struct TaskRow {
     pub stat: StatRecord,
     /// True if its change affects files that judge it.
     pub gate_changed: bool,
-    /// Its labels.
+    /// The task's labels.
     pub labels: BTreeMap<String, String>,
     /// The error that its last run ended with; or the reason that its result cannot be read.
     pub error: Option<String>,

@@ -67,7 +67,7 @@ pub struct TaskPart {
     /// The first line of its query.
     pub title: String,
     commit: Option<String>,
-    /// Its labels.
+    /// The task's labels.
     pub labels: BTreeMap<String, String>,
     /// The cost of all its runs.
     pub cost: Micros,
@@ -77,7 +77,7 @@ pub struct TaskPart {
 /// The end of a task, as in its `result.json`: the record of its last run, with the task's own part.
 #[derive(Debug, Clone)]
 pub struct Ended {
-    /// The record.
+    /// The record of the last run.
     pub record: RunRecord,
     /// The task's part.
     pub task: TaskPart,
@@ -148,7 +148,7 @@ impl Ended {
     }
 }
 
-/// Returns whether a task has ended for good: another start might not succeed.
+/// Returns whether a task has ended permanently: another start might not succeed.
 fn is_final(record: &RunRecord) -> bool {
     let code = record.exit.code;
     let may_pass = record.error.as_ref().is_some_and(|error| error.retryable);
@@ -243,7 +243,7 @@ pub fn task(
     ended.told(&task.id)
 }
 
-/// The folder of a task.
+/// The folder of a task, with the paths and the project in it.
 struct TaskFolder {
     path: PathBuf,
     clone: PathBuf,
@@ -487,7 +487,7 @@ impl Attempt<'_> {
             Err(error) if record.exit.code == 0 => record.end_with(&error, error.hint()),
             Ok(()) | Err(_) => {}
         }
-        // This must happen before the clone is removed.
+        // The clone is removed later.
         sarif::verify_places(&mut record, &folder.clone);
         let spent = spent_in(&folder.project)?;
         // A build may have put a link there.

@@ -59,7 +59,7 @@ struct Change {
     build: &'static str,
 }
 
-/// The changes.
+/// The changes that a trial asks for.
 const CHANGES: [Change; 8] = [
     change!("rename"),
     change!("flag"),
@@ -215,7 +215,7 @@ fn attempt(
         let shown = files().find(|(name, _)| *name == path);
         shown.map_or(Sent::Missing, |(_, text)| Sent::Text(text))
     };
-    // The same check as in a commit.
+    // A commit makes the same check.
     let verify = |reply: &Reply| {
         let policy = PathPolicy::load(&root, context.sandbox.program)?.guarded(guard);
         policy.verify(edit::read(&reply.text, format, &sent))

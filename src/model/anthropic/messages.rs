@@ -25,7 +25,7 @@ const BEFORE: &str = "(The beginning of the conversation is left out.)";
 /// The user's text after a conversation that the model would end.
 const GO_ON: &str = "Go on.";
 
-/// One side's content until it is the other's turn.
+/// Consecutive content from one side.
 #[derive(Debug, Serialize)]
 pub struct Turn<'a> {
     role: &'static str,
@@ -126,7 +126,7 @@ impl<'a> Block<'a> {
 pub enum Marks {
     /// Nothing is cached.
     Nowhere,
-    /// One mark follows the system messages; the others are where messages have them.
+    /// One mark follows the system messages; the others are where the messages contain them.
     Explicit,
     /// Marks follow the system messages and the user's last turns: where a request ended, the next finds the cache.
     Rolling,

@@ -24,7 +24,7 @@ pub struct MessageStream {
 struct PartialBlock {
     /// The block, as given by its start event.
     start: Value,
-    /// Its text, its thinking, or the JSON of its input.
+    /// The text, the thinking, or the JSON of the input received so far.
     said: String,
     signature: String,
 }

@@ -88,7 +88,7 @@ impl Copies {
 }
 
 impl Write for Copies {
-    /// Accepts everything, so that even a build that prints without end can go on.
+    /// Accepts everything, so that even a build with endless output can continue.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let room = usize::try_from(self.room).unwrap_or(usize::MAX);
         let kept = &bytes[..bytes.len().min(room)];

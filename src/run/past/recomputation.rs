@@ -40,7 +40,7 @@ pub enum NotRecomputed {
     Rejected {
         /// The reply's file.
         path: String,
-        /// Its faults.
+        /// The faults of the reply.
         rejection: Rejection,
     },
     /// A file differs from its record.
@@ -62,9 +62,9 @@ pub type Contents = BTreeMap<String, Option<Vec<u8>>>;
 /// The states of the files that a run changed.
 #[derive(Debug, Default)]
 pub struct Recomputed {
-    /// Before the run.
+    /// The states before the run.
     pub before: Contents,
-    /// After its last reply; empty if the replies are an agent's.
+    /// The states after the run's last reply; empty if the replies are an agent's.
     pub replied: Contents,
     /// The number of replies that were applied.
     pub replies: usize,

@@ -17,7 +17,7 @@ pub struct Table {
     pub texts: Vec<&'static str>,
     /// The headings of the numeric columns.
     pub numbers: Vec<&'static str>,
-    /// The rows.
+    /// The rows shown, in order.
     pub rows: Vec<Row>,
     /// The number of rows that are not shown.
     pub left_out: usize,

@@ -32,7 +32,7 @@ pub enum Side {
     New,
 }
 
-/// A changed file.
+/// A changed file, with the parts of its change that concern gate and code.
 #[derive(Debug)]
 struct ChangedFile<'c> {
     change: &'c FileChange,
@@ -110,7 +110,7 @@ impl<'c> ChangedFile<'c> {
         self.parts = Some([old, new]);
     }
 
-    /// Its code, before and after; `None` if it cannot be separated from the gate.
+    /// Returns the file's code, before and after; `None` if it cannot be separated from the gate.
     fn code(&self) -> Option<[Cow<'_, str>; 2]> {
         match (&self.parts, self.kind) {
             (Some(parts), _) => Some([0, 1].map(|side| Cow::from(&parts[side].rest))),
@@ -122,7 +122,7 @@ impl<'c> ChangedFile<'c> {
         }
     }
 
-    /// Its new code without newly added silencers, unless the `query` names them.
+    /// Returns the file's new code without newly added silencers, unless the `query` names them.
     fn loud(&self, query: Option<&str>) -> Option<String> {
         let named = |one: &Silencer| query.is_some_and(|query| named::names_lint(query, &one.text));
         let silencers = self.silencers.iter().filter(|one| !named(one));

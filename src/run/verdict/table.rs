@@ -39,20 +39,20 @@ pub enum FileKind {
     Either,
     /// A file that is neither.
     Document,
-    /// Anything else.
+    /// Any other file.
     Code,
 }
 
 /// The form of a file that is split into gate and code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Form {
-    /// JSON.
+    /// JSON, split by keys.
     Json,
     /// Sections with keys, as in TOML and INI.
     Sections,
-    /// XML.
+    /// XML, split by elements.
     Xml,
-    /// Rust.
+    /// Rust, split by items.
     Rust,
 }
 
@@ -61,7 +61,7 @@ pub enum Form {
 pub struct Halves {
     /// The parts that belong to the gate: the place of each (a section, an element, a key), and its text.
     pub gate: Vec<(String, String)>,
-    /// Anything else.
+    /// The text without those parts.
     pub rest: String,
     /// The parts of the rest that may belong to the gate.
     pub unclear: Vec<String>,

@@ -1,4 +1,4 @@
-//! Recognises files that hold credentials by their names. Pure.
+//! Recognizes files that hold credentials by their names. Pure.
 
 use std::path::Path;
 

@@ -1,6 +1,6 @@
 //! Finds likely credentials in a text that is about to be sent. Pure.
 //!
-//! Recognises the formats that vendors document for secret scanners: a fixed prefix and a length.
+//! Recognizes the formats that vendors document for secret scanners: a fixed prefix and a length.
 //! Guarantees that a finding reveals only the kind and the position of a credential.
 
 use std::ops::Range;
@@ -84,7 +84,7 @@ const SHAPES: [Shape; 56] = [
     ("a Bitbucket token", &["ATBB", "ATCTT3x"], r"\b(?:ATBB[0-9A-Za-z]{32}|ATCTT3x[0-9A-Za-z_=-]{60,})"),
 ];
 
-/// Returns the names of the kinds of credentials that are recognised by their format.
+/// Returns the names of the kinds of credentials that are recognized by their format.
 pub fn kinds() -> impl Iterator<Item = &'static str> {
     SHAPES.into_iter().map(|(kind, ..)| kind)
 }
@@ -122,7 +122,7 @@ const SHORT_WORD: usize = 4;
 const SHORTEST_REST: usize = 11;
 /// Maximum distance in bytes from the beginning of a token to its word.
 const BEFORE_WORD: usize = 256;
-/// Number of bytes after the word that are enough to recognise a token.
+/// Number of bytes after the word that are enough to recognize a token.
 const BEHIND_WORD: usize = 512;
 
 /// The words of all formats, with the short ones in a separate set: a search with vector instructions handles about

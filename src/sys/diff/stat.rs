@@ -15,7 +15,7 @@ pub struct Stat {
     pub files: Vec<FileStat>,
 }
 
-/// Change of one file. Serialised as its path and line counts.
+/// Change of one file. Serialized as its path and line counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FileStat {
     /// Path, as in the [`FileChange`].

@@ -89,7 +89,7 @@ impl Output<'_> {
     fn ready(&self, text: &str, is_diff: bool) -> String {
         let mut text = self.redactor.text(text).into_owned();
         if is_diff {
-            // Elsewhere, a diff stays unchanged byte for byte, so that it can be applied.
+            // If stdout is not a terminal, a diff stays unchanged byte for byte, so that it can be applied.
             if self.options.stdout_terminal || self.options.runner == CiRunner::Told {
                 let lines = text.split_inclusive('\n');
                 let colors = self.options.colors.stdout;

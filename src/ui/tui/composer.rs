@@ -267,7 +267,7 @@ impl Composer {
     fn insert_whole(&mut self, text: String) {
         let is_long = text.lines().count() > MOST_PASTED_LINES
             || text.chars().nth(MOST_PASTED_LETTERS).is_some();
-        // Keep a key pasted after `/login` recognisable as such.
+        // Keep a key pasted after `/login` recognizable as such.
         if is_long && !self.is_secret() {
             self.attach(Attachment::Paste(text));
         } else {
@@ -590,7 +590,7 @@ impl Composer {
     }
 }
 
-/// Replaces placeholder characters in a text, and normalises its line endings to `\n`.
+/// Replaces placeholder characters in a text, and normalizes its line endings to `\n`.
 fn harmless(text: &str) -> String {
     with_unix_line_ends(text).replace(|c: char| PLACEHOLDERS.contains(&u32::from(c)), "\u{fffd}")
 }

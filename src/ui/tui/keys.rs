@@ -18,7 +18,7 @@ const LONGEST: usize = 64;
 pub enum TerminalInput {
     /// A key was pressed.
     Key(KeyEvent),
-    /// Text was pasted. Line endings are normalised to `\n`; terminals send `\r`.
+    /// Text was pasted. Line endings are normalized to `\n`; terminals send `\r`.
     Paste(String),
     /// The wheel was turned by this number of notches, up if negative.
     Wheel(i32),

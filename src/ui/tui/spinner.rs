@@ -96,7 +96,7 @@ pub enum Waiting {
     },
     /// An activity with a known total.
     Progress {
-        /// The message.
+        /// The description of the activity.
         message: String,
         /// The amount done.
         done: Counter,

@@ -55,7 +55,7 @@ const NOTIFY: &[u8] = b"\x07\x1b]9;code-commit waits for your answer\x07";
 /// The interval between checks whether the engine has handled a stop.
 const STOP: Duration = Duration::from_millis(100);
 
-/// Options of the screen.
+/// The settings with which the screen is run.
 pub struct ScreenOptions<'c> {
     /// The source of the time.
     pub clock: &'c dyn Clock,

@@ -14,13 +14,13 @@ pub const DIM: Style = PLAIN.add_modifier(Modifier::DIM);
 pub const ACCENT: Style = PLAIN.fg(Color::Cyan);
 /// Success, and lines added by a change.
 pub const SUCCESS: Style = PLAIN.fg(Color::Green);
-/// Warnings.
+/// Warnings, and text that needs attention.
 pub const WARNING: Style = PLAIN.fg(Color::Yellow);
 /// Errors, and lines removed by a change.
 pub const ERROR: Style = PLAIN.fg(Color::Red);
-/// A heading.
+/// Headings, titles and labels.
 pub const HEADING: Style = PLAIN.add_modifier(Modifier::BOLD);
-/// Borders.
+/// Borders of boxes.
 pub const BORDER: Style = PLAIN.fg(Color::DarkGray);
 /// The selected item of a list.
 pub const SELECTED: Style = PLAIN.add_modifier(Modifier::REVERSED);

@@ -2,7 +2,7 @@
 //!
 //! All untrusted text passes through [`HtmlEscaper`] before it becomes markup, which then escapes it. Keys are
 //! redacted from the whole text before it is cut or highlighted, since part of a key would no longer be
-//! recognised.
+//! recognized.
 
 use crate::secret::Redactor;
 use crate::secret::escapes::without_styles;

@@ -47,7 +47,7 @@ fn model(parts: Vec<Part<'static>>) -> Message<'static> {
     message(Role::Assistant, parts)
 }
 
-/// Summarises the turns sent for these messages: each role, and each block by its kind.
+/// Summarizes the turns sent for these messages: each role, and each block by its kind.
 fn short(messages: &[Message<'static>]) -> Vec<String> {
     let turns = json!(turns(messages, true, Marks::Nowhere, false));
     let turns = turns.as_array().unwrap().iter().map(|turn| {

@@ -104,7 +104,7 @@ pub enum Extent {
     Last,
     /// The errors in it, or the last lines.
     Errors,
-    /// Nothing.
+    /// Nothing: the text is left out.
     Nothing,
 }
 

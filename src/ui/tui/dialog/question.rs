@@ -151,7 +151,7 @@ impl QuestionDialog {
     fn keys(&self, columns: usize, is_short: bool, asks: bool) -> Vec<Line<'static>> {
         let mut rows = Vec::new();
         let mut row = Line::raw("");
-        // Without a subject, the body asks.
+        // Without a subject, the question is in the body.
         if asks && !self.question.subject.is_empty() {
             let asks = match self.question.asks {
                 "" => "Allow this?",
@@ -207,7 +207,7 @@ impl QuestionDialog {
         let is_crowded = is_tight && below.len() * 3 > rows;
         self.is_short.set(is_crowded && !self.is_redirecting);
         let below = if is_crowded {
-            // Only the answers are worth more than the question itself.
+            // Only the answers take precedence over the question itself.
             let asking = self.below(columns, true, true);
             if asking.len() < rows {
                 asking

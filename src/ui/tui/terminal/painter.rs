@@ -176,7 +176,7 @@ impl Painter {
     /// Creates a painter for a terminal of this size and unknown content.
     ///
     /// # Errors
-    /// None that are known.
+    /// None are known, since it only writes to memory.
     pub fn new(size: Size) -> io::Result<Self> {
         let bytes = DrawnBytes::default();
         let drawing = Drawing {
@@ -203,7 +203,7 @@ impl Painter {
     /// Discards the known content, so that the next frame is drawn in full.
     ///
     /// # Errors
-    /// None that are known.
+    /// None are known, since it only writes to memory.
     pub fn forget(&mut self) -> io::Result<()> {
         let size = self.terminal.backend().size;
         self.terminal.resize(Rect::from((Position::ORIGIN, size)))
@@ -212,7 +212,7 @@ impl Painter {
     /// Returns the bytes that make the terminal show what `draw` draws; empty if it already does.
     ///
     /// # Errors
-    /// None that are known.
+    /// None are known, since it only writes to memory.
     pub fn frame(&mut self, draw: impl FnOnce(&mut Frame<'_>)) -> io::Result<Vec<u8>> {
         self.terminal.backend_mut().cursor = None;
         self.terminal.draw(draw)?;
