@@ -159,7 +159,7 @@ impl Agent<'_> {
                 if error.is_no_whole_reply() && work.progress.failures + 1 < self.tries =>
             {
                 let fault = Fault::of_all(error.to_string());
-                // With native tool calls, there is no advice to give about the form.
+                // With native tool calls, there is no advice on the form.
                 return match told_of(&error).filter(|_| self.protocol.remembers_calls()) {
                     Some(told) => self.tell_fault(fault, told, work),
                     None => self.return_fault(fault, "", work),
@@ -277,7 +277,7 @@ impl Agent<'_> {
             Err(failure) => Err(ToolError::Failed(failure.clone())),
         };
         let tool = known.map(|call| &call.tool);
-        // An invalid call is shown by its verb, too.
+        // An invalid call is shown with its verb, too.
         let verb = tools.named(&call.name).map_or(Verb::Use, |tool| tool.verb);
         let used = self.env.carry_out(call, subject, (tool, verb), done)?;
         let (words, failed) = (used.text, used.failure.is_some());

@@ -105,8 +105,8 @@ pub fn at_screen<T>(
     })
 }
 
-/// Runs `work` with the user at the full screen, whose history is in `home`, if that is given and the terminal supports
-/// it, otherwise line by line.
+/// Runs `work` with the user at the full screen if the terminal supports it and `home`, which holds the screen's
+/// history, is given; otherwise line by line.
 ///
 /// # Errors
 /// Returns the error of `work`, or one if the terminal fails.

@@ -148,7 +148,7 @@ pub fn tell_early(output: &Output<'_>, error: &Failure) {
 
 /// Returns the text for stdout: the result, a summary of the work, the log's path, and a suggested next step.
 fn result_text(outcome: &Outcome) -> String {
-    // An answer has already been printed.
+    // An agent's answer has already been printed.
     let said = Some(&outcome.summary).filter(|said| !said.is_empty() && !outcome.is_answer);
     let log = outcome.log.as_ref().map(|log| format!("log: {log}"));
     let lines = [

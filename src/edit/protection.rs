@@ -110,7 +110,7 @@ pub fn check_pattern(pattern: &str) -> Result<String, &'static str> {
             .rfind('[')
             .is_none_or(|at| pattern[at..].contains(']'))
         && !pattern.split('/').any(|name| matches!(name, "." | ".."));
-    // The path of a value is that of one file below the root.
+    // A value's path must be that of a single file below the root.
     let is_file = pattern.split_once(POINTER).is_none_or(|(path, _)| {
         let is_name = |name: &str| !matches!(name, "" | "." | "..");
         path.split('/').all(is_name) && !path.contains(['*', '?', '[', '\\'])

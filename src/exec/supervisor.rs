@@ -93,7 +93,7 @@ fn detach(place: SupervisorPlace) -> io::Result<()> {
     Ok(())
 }
 
-/// Supervises a command like [`run`], over any line and in any scope. `prepare` configures the command before it starts.
+/// Supervises a command like [`run`], over any line and in any scope; `prepare` configures it before it starts.
 pub(super) fn supervise(
     mut line: UnixStream,
     scope: Scope,

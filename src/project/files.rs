@@ -446,8 +446,8 @@ impl Project {
         }
     }
 
-    /// Creates a redactor for all known keys (those in the key files, which may belong to other models, and in `further`)
-    /// and for the secrets in the environments.
+    /// Creates a redactor for all known keys (in `further` and in the key files, which may belong to other models) and
+    /// for the secrets in the environments.
     pub fn redactor<'f>(
         &self,
         environments: &[&Environment],

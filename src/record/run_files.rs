@@ -85,7 +85,7 @@ pub fn name(step: &StepId, artifact: Artifact) -> String {
             format!("{purpose}-query-{number}{again}"),
             format!("{purpose}-query-{number}-build"),
         ),
-        // A report has no build; the names only complete the table.
+        // Reports have no build; the names only complete the table.
         "part" => (format!("part-query-{number}{again}"), "build".to_owned()),
         "report" => ("query".to_owned(), "build".to_owned()),
         "findings" => (format!("findings-query{again}"), "build".to_owned()),

@@ -211,8 +211,8 @@ impl ModelChoice {
 pub struct InputOptions {
     /// The source of the query.
     pub query: QuerySource,
-    /// True to roll up the code base for the run. If false, it is read from its file; only if that is missing and the
-    /// query is not from a file is it rolled up.
+    /// True to roll up the code base for the run. If false, it is read from its file, and rolled up only if that file
+    /// is missing and the query does not come from a file.
     pub roll_up: bool,
     /// True to roll up staged content instead of the files on disk.
     pub is_staged: bool,

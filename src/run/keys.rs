@@ -268,8 +268,8 @@ pub fn of_account(context: &Context<'_>, account: &Account) -> Result<FoundKey, 
     })
 }
 
-/// Returns the variables that commonly hold API keys: the vendors' and the agents'. They are removed from the environment
-/// of builds, and their values are redacted.
+/// Returns the variables that commonly hold API keys: the vendors' and the agents'. They are hidden from builds, and
+/// their values are redacted.
 pub fn key_variables() -> impl Iterator<Item = &'static str> {
     let vendors = Provider::ALL
         .into_iter()

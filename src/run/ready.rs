@@ -162,7 +162,7 @@ pub fn survey<'a>(
     let first = (models.is_some(), &*specs);
     let (others, other_specs) =
         others_of(context, choice, recording.as_ref(), first, &mut missing)?;
-    // Estimates go by the model that will answer.
+    // Estimates are for the model that will answer.
     let specs = with_expected_prices(context, specs);
     for models in models.iter().chain(&others) {
         models.note_missing(context, &mut missing, &|_| Ok(false))?;
@@ -249,8 +249,8 @@ fn models_of<'a>(
     })
 }
 
-/// Returns the models of the attempts besides the first one, which has the entries `first`, and those of their entries
-/// that it does not have.
+/// Returns the models of the attempts besides the first, which uses the entries `first`, and any further entries that
+/// they use.
 fn others_of<'a>(
     context: &Context<'a>,
     choice: &ModelChoice,

@@ -270,7 +270,7 @@ impl Models<'_> {
         let today = context.today();
         let is_answered =
             |model: &&SelectedModel<'_>| catalogue::answering(&model.spec.id, today).is_some();
-        // A successor that already answers is named in its replies; other retirements are announced once a day.
+        // A successor that answers is reported with its replies or, if asked at another server, in a notice once a day.
         vendors.retain(|model| !is_answered(model));
         let told = LazyCell::new(|| records_of(&context.project, today).next().is_some());
         elsewhere.retain(|model| !(is_answered(model) && *told));

@@ -53,7 +53,7 @@ fn text(content: Value) -> Value {
     let mut texts: Vec<String> = blocks.iter_mut().filter_map(block_text).collect();
     match (texts.len(), blocks.is_empty()) {
         (0, false) => Value::Array(blocks),
-        // The usual case needs no copy.
+        // In the usual case, nothing is copied.
         (1, _) => Value::String(texts.remove(0)),
         _ => Value::String(texts.join("\n")),
     }

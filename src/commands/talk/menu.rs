@@ -8,7 +8,7 @@ use crate::ui::tui::Menu;
 /// The maximum number of sessions offered for a choice.
 const LISTED: usize = 50;
 
-/// Returns the model that the user chooses from a menu, or the message for one who chooses none; `now` is the current one.
+/// Returns the model that the user chooses from a menu, or a message if they choose none; `now` is the current one.
 ///
 /// # Errors
 /// When the user interrupts it.
@@ -52,8 +52,8 @@ pub fn model_menu(
     }
 }
 
-/// Returns the id of the session with this number, or of the one that the user chooses from a menu; the message for
-/// one who chooses none.
+/// Returns the id of the session with this number, or of the one that the user chooses from a menu; or a message if
+/// they choose none.
 ///
 /// # Errors
 /// When the user interrupts it.

@@ -193,7 +193,7 @@ mod linux {
 
     /// Makes the files of the tree that this process is in visible to it.
     pub fn uncover(place: &Path) {
-        // Fails where the tree is seen from outside.
+        // Fails if the tree is seen from outside.
         let _ = umount2(place, MntFlags::MNT_DETACH);
     }
 }

@@ -175,7 +175,7 @@ impl Words {
                 list.len() - 1
             });
         }
-        // Most terms of a text are not in the query: with few slots taken, one look suffices.
+        // Most terms of a text are not in the query: with few slots taken, one lookup suffices.
         let mut slots = vec![None; (list.len() * 16).next_power_of_two()];
         for (hash, index) in known {
             let mut at = slot(hash, slots.len());

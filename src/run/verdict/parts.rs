@@ -29,7 +29,7 @@ pub fn halves(form: Form, parts: &str, text: &str) -> Option<Halves> {
     }
 }
 
-/// Removes from the new rest of a file any item with the name of a former test.
+/// Moves items from the new rest of a file to its gate if they have the name of a former test.
 pub fn without_former(form: Form, old: &Halves, new: Halves) -> Halves {
     let tests: String = old.gate.iter().map(|(_, item)| item.as_str()).collect();
     let named = [&tests, &old.rest, &new.rest].map(|text| rust::named(text));

@@ -1,7 +1,7 @@
 //! Finds likely credentials in a text that is about to be sent. Pure.
 //!
-//! Recognizes the formats that vendors document for secret scanners: a fixed prefix and a length.
-//! Guarantees that a finding reveals only the kind and the position of a credential.
+//! Recognizes the formats that vendors document for secret scanners: a fixed prefix and a length. Guarantees that a
+//! finding reveals only the kind and the position of a credential.
 
 use std::ops::Range;
 use std::sync::LazyLock;

@@ -387,7 +387,7 @@ impl Composer {
 
     /// Returns the submission, with pastes inserted and pictures attached.
     fn submission(&self) -> Result<Submission, String> {
-        // Send shell commands, keys and lines that were asked for unchanged.
+        // Shell commands, keys and requested lines are sent unchanged.
         let text = self.buffer.text();
         if text.starts_with('!') || self.is_secret() || self.aside.is_some() {
             return Ok(self.text().into());
