@@ -5,7 +5,8 @@
 //! of 100 MB at most twice in memory, and at most 2.5 times the time of a plain pipeline; a rollup of 20,000 files
 //! no longer than with `git ls-files`; a reply that Ollama streams in 200,000 lines of a token at most 1.5 times one in
 //! as many events. A plan's first request is there after 30 ms, the program's own part of a step takes at most 10 ms, and
-//! 20 MB are in use at the peak. A task of a fleet takes at most 30 ms longer than the
+//! 20 MB are in use at the peak. The 1,000th step of `dev` takes at most twice what the 100th does, less what its longer
+//! body takes to write and send. A task of a fleet takes at most 30 ms longer than the
 //! same by hand, and a start with 10,000 finished tasks 0.3 s; a report on 10,000 tasks takes 3 s and 100 MB, in each
 //! format. Being durable may cost 5 ms for one file, 12 ms for 200, and 35 % for 5,000. Each is measured side by side
 //! with what it is compared to, in turns, and the medians are shown.
@@ -36,14 +37,15 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use support::agent::{AgentProject, PASS, done, reply};
 use support::orchestra::{Branch, OrchestraProject, START, execute, finished, published, read_log};
-use support::{Answer, ModelServer, TestProject, gemini, ollama};
+use support::{Answer, ModelServer, TestProject, gemini, ollama, openai};
 
 /// Tells how much memory the program has had in use at the most, in kB.
 const RECORD_MEMORY: &str = "grep VmHWM /proc/$PPID/status >memory";
 
 fn main() {
-    let all: [(&str, fn()); 9] = [
+    let all: [(&str, fn()); 10] = [
         ("durability", || {
             durability("one file", 1, 2 << 10, 101);
             durability("200 files of 5 KB", 200, 5 << 10, 41);
@@ -61,6 +63,7 @@ fn main() {
             plan(&log_of(0), 21);
             plan(&log_of(1_000), 21);
         }),
+        ("dev", || dev_steps(3)),
         ("orchestrate", || orchestrate(21)),
         ("fleet", || {
             fleet(40, 5);
@@ -640,6 +643,67 @@ fn plan(document: &str, rounds: usize) {
         ms(median(starts)),
         ms(median(steps))
     );
+}
+
+/// The steps of a long task, and what a plain client takes to write and send the same bodies.
+fn dev_steps(rounds: usize) {
+    const SHOWN: [usize; 2] = [100, 1_000];
+    const AROUND: usize = 15;
+    let mut steps = [Vec::new(), Vec::new()];
+    let mut sending = [Vec::new(), Vec::new()];
+    for _ in 0..rounds {
+        let (sender, asked) = channel();
+        let reads = std::iter::repeat_n(reply("READ_FILE", "a.txt"), SHOWN[1] + 2 * AROUND);
+        let answers = reads.chain([done(), PASS.to_owned()]).map(|text| {
+            let sender = sender.clone();
+            Answer::To(Box::new(move |request| {
+                let _ = sender.send((Instant::now(), request.body.clone()));
+                Answer::json(&openai(&text))
+            }))
+        });
+        let server = ModelServer::start(answers);
+        let limits = json!({"maxContextTokens": 100_000_000, "maxLoops": 5_000});
+        let agent = AgentProject::new(&server)
+            .configured(&limits)
+            .with_file("a.txt", &"a line of text\n".repeat(100));
+        let mut command = agent.command(&["--sandbox", "off", "-p", "Read"]);
+        let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
+        assert!(status.unwrap().success());
+        let asked: Vec<_> = asked.try_iter().collect();
+        for (at, shown) in SHOWN.into_iter().enumerate() {
+            let around = &asked[shown - AROUND..shown + AROUND];
+            steps[at].extend(around.windows(2).map(|two| two[1].0 - two[0].0));
+            sending[at].extend(around.iter().map(|(_, body)| sent(body)));
+        }
+    }
+    for (shown, (steps, sending)) in SHOWN.into_iter().zip(steps.into_iter().zip(sending)) {
+        println!(
+            "{:<38} {:>8.1} ms, of which a plain client takes {:.1} ms to write and send the body",
+            format!("step {shown} of `dev`"),
+            ms(median(steps)),
+            ms(median(sending))
+        );
+    }
+}
+
+/// The time that it takes to write a body as JSON and to send it to this machine, and the server to receive it.
+fn sent(body: &[u8]) -> Duration {
+    let body: serde_json::Value = serde_json::from_slice(body).unwrap();
+    let server = ModelServer::start([Answer::To(Box::new(|request| {
+        Answer::json(&json!(request.body.len()))
+    }))]);
+    let started = Instant::now();
+    let mut stream = TcpStream::connect(server.url().trim_start_matches("http://")).unwrap();
+    let body = serde_json::to_vec(&body).unwrap();
+    write!(
+        stream,
+        "POST / HTTP/1.1\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    )
+    .unwrap();
+    stream.write_all(&body).unwrap();
+    stream.read_to_end(&mut Vec::new()).unwrap();
+    started.elapsed()
 }
 
 /// The rollup of files of 2 KB, and what is least to be done where git is asked for their names: list and read them.

@@ -7,7 +7,7 @@ use super::engine::{Agent, Brief, Work};
 use super::error::AgentError;
 use super::host::Compressed;
 use super::memory::Frame;
-use crate::model::message::Role;
+use crate::model::message::{Message, Role};
 use crate::model::prompt::Prompt;
 use crate::model::{Form, Reply};
 use crate::record::event::Event;
@@ -71,10 +71,11 @@ impl Agent<'_> {
         let system = view.system.unwrap_or_else(|| system.to_vec());
         let progress = &mut work.progress;
         // Messages that are already in the run log.
-        let pairs = progress.sent.iter().zip(&messages);
-        let same = pairs.take_while(|(sent, message)| sent == message).count();
+        let now: Vec<u64> = messages.iter().map(Message::digest).collect();
+        let pairs = progress.sent.iter().zip(&now);
+        let same = pairs.take_while(|(sent, now)| sent == now).count();
         let known = if progress.system == system { same } else { 0 };
-        progress.sent.clone_from(&messages);
+        progress.sent = now;
         progress.system.clone_from(&system);
         if self.calls.is_some_and(|most| progress.calls >= most) {
             let loops = progress.calls;

@@ -3,6 +3,8 @@
 //! Plain data. [`as_text`] renders it as the text to send and puts everything the program did not write itself between
 //! tags.
 
+use std::mem::take;
+
 use serde::{Deserialize, Serialize};
 
 use super::tagged::{Tag, tagged, tagged_requests};
@@ -232,6 +234,30 @@ pub struct Truncation {
 }
 
 impl Conversation {
+    /// Makes this a copy of `other`. Messages that both begin with are not copied again: a conversation grows at its end.
+    pub fn follow(&mut self, other: &Self) {
+        let [history, earlier] = [
+            (&mut self.history, &other.history),
+            (&mut self.earlier, &other.earlier),
+        ]
+        .map(|(own, others)| {
+            let same = own.iter().zip(others).take_while(|(a, b)| a == b).count();
+            own.truncate(same);
+            own.extend_from_slice(&others[same..]);
+            take(own)
+        });
+        *self = Self {
+            requests: other.requests.clone(),
+            settled: other.settled,
+            tasks: other.tasks.clone(),
+            todos: other.todos.clone(),
+            thinker: other.thinker.clone(),
+            history,
+            earlier,
+            truncation: other.truncation,
+        };
+    }
+
     /// Adds a request of the user.
     pub fn request(&mut self, text: &str) {
         self.ask(text.into());
@@ -388,6 +414,24 @@ pub fn transcript<'m>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_copy_follows_whatever_becomes_of_a_conversation() {
+        let mut conversation = Conversation::default();
+        let mut copy = Conversation::default();
+        let changes: [fn(&mut Conversation); 5] = [
+            |it| it.request("one"),
+            |it| it.say(HistoryMessage::of_fault("a fault")),
+            |it| it.say(HistoryMessage::of_agent("words")),
+            |it| it.sum_up(HistoryMessage::summary("all", &[])),
+            |it| *it = Conversation::default(),
+        ];
+        for change in changes {
+            change(&mut conversation);
+            copy.follow(&conversation);
+            assert_eq!(copy, conversation);
+        }
+    }
 
     #[test]
     fn what_is_sent_takes_turns_and_is_tagged() {

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crate::model::message::{Call, Message};
+use crate::model::message::Call;
 use crate::model::{End, ModelError, Purpose, Reply, ToolChoice};
 use crate::record::event::Event;
 use crate::record::question::Answer;
@@ -76,8 +76,8 @@ pub(super) struct Progress {
     pub calls: u32,
     /// The system prompt sent last, which the run log already has.
     pub system: Vec<String>,
-    /// The messages sent last after the system prompt, which the run log already has, too.
-    pub sent: Vec<Message<'static>>,
+    /// Digests of the messages sent last after the system prompt, which the run log already has, too.
+    pub sent: Vec<u64>,
 }
 
 /// A piece of work that an agent does.

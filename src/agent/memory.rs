@@ -10,7 +10,8 @@ pub(crate) mod whole;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::conversation::{Conversation, HistoryMessage, transcript};
 use super::error::AgentError;
@@ -97,10 +98,8 @@ impl TokenCounts {
         if text.len() < Self::SHORT {
             return tokens::count(text);
         }
-        let mut hasher = DefaultHasher::new();
-        text.hash(&mut hasher);
         let mut known = self.0.borrow_mut();
-        let known = known.entry(hasher.finish());
+        let known = known.entry(xxh3_64(text.as_bytes()));
         *known.or_insert_with(|| tokens::count(text))
     }
 

@@ -174,7 +174,7 @@ impl Keeping for KeptSession<'_> {
         if *purpose != Purpose::STEP {
             return Ok(());
         }
-        self.change(|session| session.conversation.clone_from(conversation))
+        self.change(|session| session.conversation.follow(conversation))
     }
 
     fn count(&self, _purpose: &Purpose, tokens: u64) {

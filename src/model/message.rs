@@ -6,14 +6,16 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
+use std::hash::{Hash as _, Hasher as _};
 
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Value, json};
+use xxhash_rust::xxh3::Xxh3;
 
 use crate::secret::Redactor;
 
 /// Text in consecutive pieces, with no separator between them.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Text<'a>(Vec<Cow<'a, str>>);
 
 impl<'a> Text<'a> {
@@ -55,7 +57,7 @@ impl fmt::Display for Text<'_> {
 }
 
 /// The author of a message.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// The program's standing instructions.
@@ -77,7 +79,7 @@ impl fmt::Display for Role {
 }
 
 /// A tool call requested by a model.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Hash, Serialize, Deserialize)]
 pub struct Call {
     /// The id that the call's result refers to; unique within a reply.
     pub id: String,
@@ -140,7 +142,7 @@ impl<'m> ToolNames<'m> {
 }
 
 /// The result of a tool call, as sent to the model.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CallResult {
     /// The call's id.
     pub id: String,
@@ -151,7 +153,7 @@ pub struct CallResult {
 }
 
 /// A thinking block. It is sent back unchanged, since the vendor signed or sealed it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Thought {
     /// Thinking that can be read, in full or as a summary.
@@ -169,7 +171,7 @@ pub enum Thought {
 }
 
 /// An image.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Image {
     /// The media type, such as `image/png`.
@@ -203,7 +205,7 @@ impl ReplyPart {
 }
 
 /// A part of a message.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Hash)]
 pub enum Part<'a> {
     /// Text.
     Text(Text<'a>),
@@ -235,7 +237,7 @@ impl fmt::Display for Part<'_> {
 }
 
 /// One message of a conversation.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Hash)]
 pub struct Message<'a> {
     /// The author of the message.
     pub role: Role,
@@ -250,6 +252,13 @@ impl<'a> Message<'a> {
             role,
             parts: vec![Part::Text(text.into())],
         }
+    }
+
+    /// A digest by which messages that were sent are recognised.
+    pub fn digest(&self) -> u64 {
+        let mut hasher = Xxh3::new();
+        self.hash(&mut hasher);
+        hasher.finish()
     }
 
     /// The message's text, without its other parts.

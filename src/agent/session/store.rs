@@ -29,6 +29,9 @@ pub const SESSIONS: &str = crate::project::home::SESSIONS;
 /// Maximum size of a session file in bytes, which no session reaches.
 pub const LARGEST: u64 = 1024 * MIB;
 
+/// Size of the pieces in which a session file is written, in bytes.
+const PIECE: usize = 256 << 10;
+
 /// A session that this process holds until this value is dropped.
 #[derive(Debug)]
 pub struct Session<F> {
@@ -377,7 +380,7 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
     /// When the file cannot be written; its previous content is then preserved.
     pub(super) fn write(&self, path: &Path, content: &impl Serialize) -> Result<(), SessionError> {
         atomic_file::replace_private(path, |file| {
-            let mut out = BufWriter::new(file);
+            let mut out = BufWriter::with_capacity(PIECE, file);
             serde_json::to_writer_pretty(&mut out, content)?;
             out.write_all(b"\n")?;
             out.flush()

@@ -122,7 +122,7 @@ impl Keeping for ChatPlace<'_> {
             return Ok(());
         }
         self.base.kept.change(|session| {
-            session.conversation.clone_from(conversation);
+            session.conversation.follow(conversation);
             session.conversation.todos.clone_from(&self.todos.borrow());
             session.file.context_tokens = self.meter.used(conversation);
             session.file.briefing = self.briefing.borrow().known();

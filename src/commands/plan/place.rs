@@ -98,7 +98,7 @@ impl Keeping for KeptPlan<'_> {
         if *purpose != Purpose::STEP {
             return Ok(());
         }
-        self.change(|session| session.state.conversation.clone_from(conversation))
+        self.change(|session| session.state.conversation.follow(conversation))
     }
 }
 
