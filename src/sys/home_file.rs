@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::de::{DeserializeOwned, Error as _};
-use serde::{Deserialize as _, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::sys::atomic_file;
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
@@ -54,22 +54,22 @@ pub fn load<T>(
     })
 }
 
-/// Reads and parses a file that contains a JSON object; `None` if it does not exist.
+/// Reads and parses a file that contains a JSON object; the default if it does not exist.
 ///
 /// # Errors
 /// Same as [`load`].
-pub fn load_json<T: DeserializeOwned>(
+pub fn load_json<T: DeserializeOwned + Default>(
     path: &Path,
     without: &'static str,
-) -> Result<Option<T>, HomeFileProblem> {
-    load(path, without, parse_json)
+) -> Result<T, HomeFileProblem> {
+    Ok(load(path, without, |content| parse_json(content))?.unwrap_or_default())
 }
 
 /// Parses the content of a file as a JSON object.
 ///
 /// # Errors
 /// Returns the first mistake.
-pub fn parse_json<T: DeserializeOwned>(content: &[u8]) -> Result<T, Misplaced> {
+pub fn parse_json<'t, T: Deserialize<'t>>(content: &'t [u8]) -> Result<T, Misplaced> {
     let json = positions::text(content)?;
     Positions(json).object(json)
 }

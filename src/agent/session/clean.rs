@@ -5,9 +5,10 @@ use std::path::Path;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::store::{is_missing, modified_at, parse};
+use super::store::{is_missing, modified_at};
 use super::{Outline, SessionError, SessionForm, SessionStore};
 use crate::sys::atomic_file;
+use crate::sys::home_file::parse_json;
 
 impl<F: SessionForm> SessionStore<'_, F> {
     /// Removes the sessions that have not been changed for more than `days` days, and returns their number; 0 days
@@ -68,7 +69,7 @@ impl<F: SessionForm> SessionStore<'_, F> {
     /// The time of a session's last change, as recorded in its file, or otherwise that of the file itself.
     fn updated_at(&self, path: &Path) -> Option<DateTime<Utc>> {
         let content = self.read(path).ok()??;
-        let outlined: Option<Outline> = parse::<F::Outlined>(&content).ok().map(Into::into);
+        let outlined: Option<Outline> = parse_json::<F::Outlined>(&content).ok().map(Into::into);
         outlined.map_or_else(|| modified_at(path), |outline| Some(outline.time))
     }
 }

@@ -4,9 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use super::store::{is_missing, parse};
+use super::store::is_missing;
 use super::{SessionError, SessionForm, SessionStore};
 use crate::sys::file_lock::FileLock;
+use crate::sys::home_file::parse_json;
 
 const FILE: &str = "directory-map.json";
 const LOCK: &str = "directory-map.lock";
@@ -19,7 +20,7 @@ impl<F: SessionForm> SessionStore<'_, F> {
     pub(super) fn directory_map(&self) -> Result<DirectoryMap, SessionError> {
         let content = self.read(&self.path.join(FILE)).ok().flatten();
         if let Some(map) =
-            content.and_then(|content| parse::<BTreeMap<_, uuid::Uuid>>(&content).ok())
+            content.and_then(|content| parse_json::<BTreeMap<_, uuid::Uuid>>(&content).ok())
         {
             return Ok(map
                 .into_iter()
@@ -51,8 +52,7 @@ impl<F: SessionForm> SessionStore<'_, F> {
     /// Changes the map under a lock, so that no concurrent change is lost.
     fn update(&self, change: impl FnOnce(&mut DirectoryMap)) -> Result<(), SessionError> {
         let path = self.path.join(LOCK);
-        let lock = FileLock::wait(&path);
-        let _lock = lock.map_err(|source| self.unlockable(&path, source))?;
+        let _lock = FileLock::wait(&path).map_err(|source| self.unlockable(&path, source))?;
         let mut map = self.directory_map()?;
         change(&mut map);
         map.retain(|_, id| !is_missing(&self.file(id)));

@@ -12,7 +12,7 @@ use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -22,7 +22,7 @@ use crate::secret::Redactor;
 use crate::sys::atomic_file;
 use crate::sys::file_lock::{self, FileLock, LockProblem};
 use crate::sys::files::{self, IfThere as _, Links, MIB};
-use crate::sys::positions::{self, Misplaced, Positions};
+use crate::sys::home_file::parse_json;
 
 /// The folder with the sessions, in an agent's home.
 pub const SESSIONS: &str = crate::project::home::SESSIONS;
@@ -192,7 +192,7 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
                 self.missing(id)
             }
         })?;
-        parse::<F>(&content)
+        parse_json::<F>(&content)
             .map(|file| file.opened(id))
             .map_err(|mistake| damaged(&path, mistake.to_string()))
     }
@@ -300,16 +300,16 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
             path.clone()
         };
         let is_held = || file_lock::is_held(&self.lock_file(&id));
-        let outline = match self.read(&path) {
+        let read = match self.read(&path) {
             // The session was removed, or is being created, at this moment.
             Ok(None) if !F::IS_FOLDER || is_held() => return None,
             Ok(None) => Err(no_file()),
-            Ok(Some(content)) => parse::<F::Outlined>(&content)
+            Ok(Some(content)) => parse_json::<F::Outlined>(&content)
                 .map(Into::into)
                 .map_err(|mistake| mistake.to_string()),
             Err(error) => Err(error.to_string()),
         };
-        let outline = outline.map(|outline: Outline| Outline {
+        let outline = read.map(|outline: Outline| Outline {
             state: outline.state.seen(is_held),
             ..outline
         });
@@ -437,15 +437,6 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
             source,
         }
     }
-}
-
-/// Parses a session file, which must be an object.
-///
-/// # Errors
-/// The mistake and its location.
-pub(super) fn parse<'t, T: Deserialize<'t>>(content: &'t [u8]) -> Result<T, Misplaced> {
-    let json = positions::text(content)?;
-    Positions(json).object(json)
 }
 
 /// Tests that nothing exists at a path.

@@ -69,8 +69,7 @@ impl ChatSettings {
     /// # Errors
     /// When the file cannot be read or contains a mistake.
     pub fn load(home: &Path) -> Result<Self, HomeFileProblem> {
-        let loaded = home_file::load_json(&home.join(FILE), WITHOUT)?;
-        Ok(loaded.unwrap_or_default())
+        home_file::load_json(&home.join(FILE), WITHOUT)
     }
 }
 

@@ -77,8 +77,7 @@ fn add(home: &Path, account: &str, spent: Spent) -> Result<(), Box<dyn std::erro
 }
 
 fn load(home: &Path) -> Result<Sums, HomeFileProblem> {
-    let loaded = home_file::load_json(&home.join(FILE), WITHOUT)?;
-    Ok(loaded.unwrap_or_default())
+    home_file::load_json(&home.join(FILE), WITHOUT)
 }
 
 #[cfg(test)]

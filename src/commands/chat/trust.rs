@@ -102,8 +102,7 @@ impl TrustedFiles {
 }
 
 fn read(home: &Path) -> Result<Form, HomeFileProblem> {
-    let loaded = home_file::load_json(&home.join(FILE), WITHOUT)?;
-    Ok(loaded.unwrap_or_default())
+    home_file::load_json(&home.join(FILE), WITHOUT)
 }
 
 fn digest(content: &[u8]) -> String {

@@ -596,7 +596,7 @@ fn a_damaged_session_is_told_with_its_place() {
 proptest::proptest! {
     #[test]
     fn any_bytes_are_a_session_or_damaged(content in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..64)) {
-        let _ = parse::<SessionFile>(&content);
-        let _ = parse::<Outlined>(&content);
+        let _ = parse_json::<SessionFile>(&content);
+        let _ = parse_json::<Outlined>(&content);
     }
 }
