@@ -22,7 +22,7 @@ use crate::run::recovery;
 use crate::sys::error::Error;
 use crate::sys::files::PathError;
 use crate::sys::numbers::counted;
-use crate::sys::text::one_line;
+use crate::sys::text::{first_line, one_line};
 use crate::ui::columns::{
     self, Align,
     Align::{Left, Right},
@@ -224,9 +224,8 @@ fn data(run: &PastRun) -> Value {
 /// Returns the first line of the request, after a note if the run was undone.
 fn asked(run: &PastRun) -> String {
     let request = run.request().unwrap_or_default();
-    let first = request.lines().find(|line| !line.trim().is_empty());
     let undone = run.undone_by.as_ref().map_or("", |_| "(undone) ");
-    one_line(&format!("{undone}{}", first.unwrap_or_default()), QUERY)
+    one_line(&format!("{undone}{}", first_line(&request)), QUERY)
 }
 
 fn row(project: &Project, run: &PastRun) -> Vec<String> {

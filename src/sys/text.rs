@@ -29,6 +29,12 @@ pub(crate) fn listed(names: impl IntoIterator<Item = String>, most: usize) -> St
     }
 }
 
+/// Returns the first non-blank line, trimmed; empty if all are blank.
+pub(crate) fn first_line(text: &str) -> &str {
+    let mut lines = text.lines().map(str::trim);
+    lines.find(|line| !line.is_empty()).unwrap_or_default()
+}
+
 /// Returns the first `most` lines, followed by one with the number of the others.
 pub(crate) fn first_lines(lines: impl IntoIterator<Item = String>, most: usize) -> Vec<String> {
     let mut lines = lines.into_iter();

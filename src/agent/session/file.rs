@@ -9,12 +9,13 @@ use uuid::Uuid;
 
 use super::history::{WrittenMessage, update};
 use super::redacted::redacted_state;
-use super::{Compression, Outline, SessionForm, SessionState, SessionSummary, first_line};
+use super::{Compression, Outline, SessionForm, SessionState, SessionSummary};
 use crate::agent::conversation::{Conversation, Truncation};
 use crate::record::tasks::Task;
 use crate::record::todos::Todo;
 use crate::secret::Redactor;
 use crate::sys::defaults::is_default;
+use crate::sys::text::first_line;
 
 /// The file of a session. While the session is in use, `conversation` is authoritative; the fields copied from it are
 /// as last written.

@@ -87,9 +87,3 @@ impl SessionSummary {
         outline.is_ok_and(|outline| !outline.prompt.is_empty())
     }
 }
-
-/// The first non-blank line of a request; empty if all are blank.
-pub fn first_line(request: &str) -> &str {
-    let mut lines = request.lines().map(str::trim);
-    lines.find(|line| !line.is_empty()).unwrap_or_default()
-}

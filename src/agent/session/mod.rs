@@ -13,7 +13,7 @@ mod store;
 
 pub use self::error::SessionError;
 pub use self::file::SessionFile;
-pub use self::form::{Outline, SessionForm, SessionSummary, first_line};
+pub use self::form::{Outline, SessionForm, SessionSummary};
 pub use self::redacted::redacted_conversation;
 pub use self::state::{Compression, SessionState};
 pub use self::store::{LARGEST, SESSIONS, Session, SessionStore};

@@ -9,9 +9,10 @@ use serde_json::{Map, Value, json};
 
 use crate::agent::conversation::Conversation;
 use crate::agent::session::{
-    Outline, SessionForm, SessionState, SessionSummary, first_line, redacted_conversation,
+    Outline, SessionForm, SessionState, SessionSummary, redacted_conversation,
 };
 use crate::secret::Redactor;
+use crate::sys::text::first_line;
 
 /// The name of the document in the session's folder.
 pub(super) const DOCUMENT: &str = "plan_doc.md";

@@ -21,6 +21,7 @@ use crate::run::past::table::{REQUEST, RESULT, Row, Table};
 use crate::run::past::words::{self, count, seconds};
 use crate::secret::Redactor;
 use crate::sys::numbers::{counted, grouped, percent};
+use crate::sys::text::first_line;
 
 /// The maximum number of runs listed, latest first.
 const ROWS: usize = 2000;
@@ -241,10 +242,4 @@ fn row(run: &PastRun, has_page: bool, request: Option<String>) -> Row {
             [first, tokens].concat(),
         )
     }
-}
-
-/// Returns the first line that is not blank.
-fn first_line(text: &str) -> &str {
-    let mut lines = text.lines().map(str::trim);
-    lines.find(|line| !line.is_empty()).unwrap_or_default()
 }
