@@ -78,8 +78,7 @@ impl Agent<'_> {
         progress.sent = now;
         progress.system.clone_from(&system);
         if self.calls.is_some_and(|most| progress.calls >= most) {
-            let loops = progress.calls;
-            return Err(AgentError::LoopLimit(loops));
+            return Err(AgentError::LoopLimit(progress.calls));
         }
         progress.calls += 1;
         let history = &work.conversation.history;

@@ -74,8 +74,8 @@ fn judge(
 /// Builds the auditor's first message.
 fn brief(requests: &[String], tasks: &[Task], summary: &str, changes: &str) -> String {
     let requests = tagged_requests(requests);
-    let tasks: Vec<String> = tasks.iter().map(Task::to_string).collect();
-    let tasks = tagged(Tag::TASK_LIST, &[], &tasks.join("\n"));
+    let lines: Vec<String> = tasks.iter().map(Task::to_string).collect();
+    let tasks = tagged(Tag::TASK_LIST, &[], &lines.join("\n"));
     let summary = tagged(Tag::WORK_SUMMARY, &[], summary);
     let changes = match changes {
         "" => String::new(),

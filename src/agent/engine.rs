@@ -414,9 +414,9 @@ impl Agent<'_> {
             fault.remedy.starts_with('\n') && work.conversation.history.iter().any(is_shown);
         let remedy = if is_repeated { "" } else { fault.remedy };
         let fault = fault.with_remedy(remedy);
-        let told = self.env.redactor.text(&fault.told()).into_owned();
+        let problem = self.env.redactor.text(&fault.told()).into_owned();
         let told = format!(
-            "Your last reply was not understood: {told}\n{around}Nothing of it was done. Reply again, in the form \
+            "Your last reply was not understood: {problem}\n{around}Nothing of it was done. Reply again, in the form \
              that was described."
         );
         self.tell_fault(fault, &told, work)

@@ -204,8 +204,8 @@ impl Judge<'_> {
             list("script options")
         };
         let is_harmless = |word: &&ShellWord| is_whole(&word.text, harmless);
-        let options = arguments.iter().take_while(is_harmless).count();
-        let (options, rest) = arguments.split_at(options);
+        let count = arguments.iter().take_while(is_harmless).count();
+        let (options, rest) = arguments.split_at(count);
         match rest.split_first() {
             // `node -v`
             None => (!matches!(options, [only] if only.text == "-v")).then_some(CODE),
@@ -486,8 +486,7 @@ fn name(program: &str) -> Cow<'_, str> {
 /// The program name without its version or variant: `python3.12`, `vim.tiny`.
 fn stem(name: &str) -> &str {
     let mut parts = name.split(|c: char| c.is_ascii_digit() || matches!(c, '.' | '@'));
-    let stem = parts.next().filter(|_| !is_script(name));
-    stem.unwrap_or(name)
+    parts.next().filter(|_| !is_script(name)).unwrap_or(name)
 }
 
 #[cfg(test)]

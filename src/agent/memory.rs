@@ -99,8 +99,8 @@ impl TokenCounts {
             return tokens::count(text);
         }
         let mut known = self.0.borrow_mut();
-        let known = known.entry(xxh3_64(text.as_bytes()));
-        *known.or_insert_with(|| tokens::count(text))
+        let entry = known.entry(xxh3_64(text.as_bytes()));
+        *entry.or_insert_with(|| tokens::count(text))
     }
 
     /// The number of tokens in a prompt.

@@ -69,8 +69,7 @@ impl AuditCommands<'_> {
     /// # Errors
     /// A sentence for the model that says what is not allowed and what is.
     pub fn command(&self, line: &str) -> Result<AllowedCommand, String> {
-        let allowed = self.allowed(line);
-        allowed.map_err(|problem| {
+        self.allowed(line).map_err(|problem| {
             let own: String = self.shown().map(|own| format!(", {own}")).collect();
             format!("{problem}. You may run one of these, without a shell: {ALLOWED}{own}")
         })
@@ -90,13 +89,12 @@ impl AuditCommands<'_> {
 
     /// Text that tells the model which further commands the user allows, and the time limits.
     pub fn told(&self) -> String {
-        let own: Vec<String> = self.shown().map(|own| format!("`{own}`")).collect();
-        let own = match own.as_slice() {
-            [] => String::new(),
-            own => format!(
-                "- The user allows these commands, too, exactly as they are here: {}.\n",
-                own.join(", ")
-            ),
+        let commands: Vec<String> = self.shown().map(|own| format!("`{own}`")).collect();
+        let own = match commands.join(", ") {
+            none if none.is_empty() => none,
+            all => {
+                format!("- The user allows these commands, too, exactly as they are here: {all}.\n")
+            }
         };
         let (look, check) = (LOOK.as_secs_f64(), self.check_timeout.as_secs_f64());
         format!(
@@ -111,15 +109,14 @@ impl AuditCommands<'_> {
 
     fn allowed(&self, line: &str) -> Result<AllowedCommand, String> {
         // A command that the user allows may contain anything that a shell leaves unchanged in quotes.
-        let own = shlex::split(line).filter(|words| self.own.contains(words));
-        if let Some(words) = own {
+        if let Some(words) = shlex::split(line).filter(|words| self.own.contains(words)) {
             return Ok(self.check(words));
         }
-        let words = split(line)?;
-        if let Some((_, run)) = CHECKS.iter().find(|(written, _)| words == *written) {
+        let typed = split(line)?;
+        if let Some((_, run)) = CHECKS.iter().find(|(written, _)| typed == *written) {
             return Ok(self.check(owned(run)));
         }
-        let words = match checked(&words, self.root)? {
+        let words = match checked(&typed, self.root)? {
             words if words[0] == "git" => with_safe_git(&words[1..], self.root, self.path)?,
             words => words,
         };
@@ -143,9 +140,10 @@ fn with_safe_git(
     root: &Path,
     path: Option<&OsStr>,
 ) -> Result<Vec<String>, String> {
-    let repository = Repository::of(root).map_err(|error| error.to_string())?;
+    let repository = Repository::of(root)
+        .map_err(|error| error.to_string())?
+        .ok_or("the project is in no git repository")?;
     let unreadable = |error| format!("the project's git repository cannot be read: {error}");
-    let repository = repository.ok_or("the project is in no git repository")?;
     if repository.may_filter().map_err(unreadable)? {
         return Err(
             "git cannot be run: the repository's configuration names filters, which are programs, or \
@@ -233,10 +231,8 @@ fn checked_words(
     if NEED_FILE.contains(&name) && files.is_empty() && paths.is_empty() {
         return Err(format!("{name} wants a file"));
     }
-    let mut argv: Vec<&str> = name.split(' ').collect();
-    argv.extend(added.split_terminator(' '));
-    argv.extend(flags);
-    let mut argv = owned(&argv);
+    let own = name.split(' ').chain(added.split_terminator(' '));
+    let mut argv: Vec<String> = own.chain(flags).map(str::to_owned).collect();
     for file in files {
         argv.push(if is_git {
             revision_or_path(file, root)?
@@ -261,8 +257,7 @@ fn file_argument(path: &str, root: &Path) -> Result<String, String> {
             quoted(path)
         ));
     }
-    let resolved = inside(path, root)?;
-    Ok(match resolved.as_str() {
+    Ok(match inside(path, root)?.as_str() {
         "" => ".".to_owned(),
         inside if inside.starts_with('-') => format!("./{inside}"),
         inside => inside.to_owned(),

@@ -29,8 +29,7 @@ impl Agent<'_> {
             let effect = tools.named(&call.name).map(|tool| tool.effect);
             match (request, effect) {
                 (None, Some(effect)) if effect.may_be_repeated() => {
-                    let rest = &calls[at..=at];
-                    if let Next::Done(ended) = self.carry_out_all(rest, &tools, work)? {
+                    if let Next::Done(ended) = self.carry_out_all(&calls[at..=at], &tools, work)? {
                         return Ok(Next::Done(ended));
                     }
                 }

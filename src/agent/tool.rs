@@ -298,8 +298,7 @@ impl ToolSpec {
         let schema = self.schema();
         schema::check_names(&self.name, given, &schema)?;
         for (name, value) in given {
-            let known = &schema["properties"][name];
-            if let Some(expected) = schema::other_type(value, known) {
+            if let Some(expected) = schema::other_type(value, &schema["properties"][name]) {
                 return Err(format!(
                     "`{name}` of {} must be a JSON {expected}",
                     self.name

@@ -162,8 +162,8 @@ fn run(
     let raised = stop.clone();
     let engine = thread::spawn(move || {
         let replies = Cell::new(replies);
-        let (clock, redactor) = (SystemClock::start(), Redactor::default());
-        let clock = RecordedClock::new(&clock);
+        let (system, redactor) = (SystemClock::start(), Redactor::default());
+        let clock = RecordedClock::new(&system);
         clock.set(Duration::ZERO);
         let screen = Screen {
             clock: &clock,
@@ -231,10 +231,14 @@ fn a_profile_of_its_own_asks_shows_and_ends() {
         assert_eq!(words.unwrap(), "CALL post");
         // The time that the user takes to answer does not count as the tool's.
         let expected = [(first, brief), ("posted two", None)];
-        let expected = expected.map(|(text, brief): (&str, Option<&str>)| {
-            (text.to_owned(), brief.map(str::to_owned), Duration::ZERO)
-        });
-        assert_eq!(told, expected);
+        assert_eq!(
+            told,
+            expected.map(|(text, brief): (&str, Option<&str>)| (
+                text.to_owned(),
+                brief.map(str::to_owned),
+                Duration::ZERO
+            ))
+        );
     }
 }
 

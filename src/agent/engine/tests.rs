@@ -254,8 +254,8 @@ fn tools_named_together_are_used_in_order_whether_they_fail_or_not_and_none_afte
     let host = Script::new(&["look breaks run", "run stop look"]);
     work(&host, &mut Conversation::default(), Some("go")).unwrap();
     let (well, failed) = (false, true);
-    let used = host.used.take();
-    let used: Vec<(&str, bool)> = used
+    let taken = host.used.take();
+    let used: Vec<(&str, bool)> = taken
         .iter()
         .map(|(name, failed)| (name.as_str(), *failed))
         .collect();

@@ -59,13 +59,12 @@ pub(super) fn commands(text: &str) -> Result<Vec<Vec<ShellWord>>, &'static str> 
 
 /// Reports whether a word names a device or a file opened by a process, even as part of an option: `-f/dev/stdin`.
 pub(super) fn is_device(word: &str) -> bool {
-    let path = match word.split_once('/') {
+    let path = path_clean::clean(match word.split_once('/') {
         Some((before, rest)) if before.starts_with('-') || before.ends_with('=') => {
             format!("/{rest}")
         }
         _ => word.to_owned(),
-    };
-    let path = path_clean::clean(path);
+    });
     let is_below = ["/dev", "/proc"].iter().any(|top| path.starts_with(top));
     // Relative paths may lead there, too: `../../dev/stdin`.
     let text = path.to_string_lossy();
@@ -113,10 +112,9 @@ impl Splitter<'_> {
                 '$' | '`' | '{' | '}' => return Err(EXPANDS),
                 '\'' => self.single_quoted()?,
                 '"' => self.double_quoted()?,
-                '\\' => match self.rest.next() {
-                    None => return Err(UNCLEAR),
-                    Some('\n') => {}
-                    Some(c) => self.push(c, true),
+                '\\' => match self.rest.next().ok_or(UNCLEAR)? {
+                    '\n' => {}
+                    c => self.push(c, true),
                 },
                 c => self.push(c, false),
             }
@@ -144,10 +142,9 @@ impl Splitter<'_> {
     fn single_quoted(&mut self) -> Result<(), &'static str> {
         self.word.get_or_insert_default().is_quoted = true;
         loop {
-            match self.rest.next() {
-                None => return Err(UNCLEAR),
-                Some('\'') => return Ok(()),
-                Some(c) => self.push(c, true),
+            match self.rest.next().ok_or(UNCLEAR)? {
+                '\'' => return Ok(()),
+                c => self.push(c, true),
             }
         }
     }
@@ -155,11 +152,10 @@ impl Splitter<'_> {
     fn double_quoted(&mut self) -> Result<(), &'static str> {
         self.word.get_or_insert_default().is_quoted = true;
         loop {
-            match self.rest.next() {
-                None => return Err(UNCLEAR),
-                Some('"') => return Ok(()),
-                Some('`') => return Err(EXPANDS),
-                Some('$') => match self.rest.peek() {
+            match self.rest.next().ok_or(UNCLEAR)? {
+                '"' => return Ok(()),
+                '`' => return Err(EXPANDS),
+                '$' => match self.rest.peek() {
                     Some('?') => {
                         self.rest.next();
                         self.push('0', true);
@@ -168,16 +164,15 @@ impl Splitter<'_> {
                     Some('"' | ' ' | '|' | ')') => self.push('$', true),
                     _ => return Err(EXPANDS),
                 },
-                Some('\\') => match self.rest.next() {
-                    None => return Err(UNCLEAR),
-                    Some('\n') => {}
-                    Some(c @ ('$' | '`' | '"' | '\\')) => self.push(c, true),
-                    Some(c) => {
+                '\\' => match self.rest.next().ok_or(UNCLEAR)? {
+                    '\n' => {}
+                    c @ ('$' | '`' | '"' | '\\') => self.push(c, true),
+                    c => {
                         self.push('\\', true);
                         self.push(c, true);
                     }
                 },
-                Some(c) => self.push(c, true),
+                c => self.push(c, true),
             }
         }
     }

@@ -170,9 +170,8 @@ impl Caller {
     ) -> Result<Response<Body>, HttpError> {
         let request = request.map_err(|error| HttpError::Protocol(error.to_string()))?;
         let agent = &self.client.agent;
-        let request = agent.configure_request(request);
-        self.client
-            .answer(agent.run(request.timeout_global(limit).build()))
+        let limited = agent.configure_request(request).timeout_global(limit);
+        self.client.answer(agent.run(limited.build()))
     }
 }
 
@@ -307,10 +306,7 @@ impl Peer<'_> {
             }
             HttpError::Broken(reason) => Failed::broken(McpError::no_answer(server, reason)),
             HttpError::Tls(reason) => Failed::answered(McpError::no_answer(server, reason)),
-            HttpError::TooLarge(_) => {
-                let server = server.clone();
-                Failed::lost(McpError::TooLarge(server))
-            }
+            HttpError::TooLarge(_) => Failed::lost(McpError::TooLarge(server.clone())),
             HttpError::Redirect { status, location } => {
                 let location = shown(&location);
                 let error = HttpError::Redirect { status, location };

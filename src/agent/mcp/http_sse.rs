@@ -44,9 +44,9 @@ impl AnswerStream {
         let (id, limit) = (message.id.unwrap_or(NONE), deadline.left());
         let run = move || {
             let call = HttpCall::post(Some(&endpoint), &headers, &body, limit);
-            let answered = caller.call(&call);
             let is_accepted = |status: u16| ACCEPTED.contains(&status);
-            let answered = answered.map(|response| match response.status().as_u16() {
+            let called = caller.call(&call);
+            let answered = called.map(|response| match response.status().as_u16() {
                 // The body of an acknowledgement is not needed.
                 status if is_accepted(status) => WholeAnswer::without_body(response),
                 _ => caller.read(response),
@@ -159,8 +159,7 @@ impl Transport for HttpSse<'_> {
     fn notify(&mut self, message: Outgoing<'_>, deadline: Deadline<'_>) -> Result<(), Failed> {
         let stream = self.stream.as_ref().ok_or_else(|| self.gone())?;
         let (headers, body) = (headers(message), message.to_text());
-        let url = Some(&*stream.endpoint);
-        let call = HttpCall::post(url, &headers, &body, deadline.left());
+        let call = HttpCall::post(Some(&*stream.endpoint), &headers, &body, deadline.left());
         self.peer.call(&call, true, deadline).map(drop)
     }
 

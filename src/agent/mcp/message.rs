@@ -120,8 +120,8 @@ fn reply(method: &str, id: &Value) -> Value {
 
 fn outcome(message: &mut Map<String, Value>) -> Option<Result<Value, RpcError>> {
     let result = message.remove("result");
-    let error = message.remove("error").filter(|error| !error.is_null());
-    let mut error = match (result, error) {
+    let failure = message.remove("error").filter(|error| !error.is_null());
+    let mut error = match (result, failure) {
         (None | Some(Value::Null), Some(error)) => error,
         (result, _) => return result.map(Ok),
     };

@@ -244,8 +244,7 @@ impl<'a> McpClient<'a> {
 
     /// The negotiated protocol version; empty if a session has ended.
     pub fn protocol(&self) -> &'static str {
-        let version = self.connection.borrow().version;
-        version.map_or("", Version::name)
+        self.connection.borrow().version.map_or("", Version::name)
     }
 
     /// Lists the tools of the server.
@@ -359,10 +358,7 @@ impl<'a> McpClient<'a> {
         let offer = version::offer();
         let outcome = self.send(version::HANDSHAKE, &offer, None, deadline);
         let version = match &outcome {
-            Ok(result) => {
-                let named = result["protocolVersion"].as_str().unwrap_or_default();
-                Version::named(named)
-            }
+            Ok(result) => Version::named(result["protocolVersion"].as_str().unwrap_or_default()),
             Err(Failed {
                 error: McpError::Server(error),
                 ..

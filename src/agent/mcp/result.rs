@@ -60,8 +60,7 @@ fn text(content: Value) -> Value {
 }
 
 fn block_text(block: &mut Value) -> Option<String> {
-    let kind = block.get("type").and_then(Value::as_str);
-    let text = match kind {
+    let text = match block.get("type").and_then(Value::as_str) {
         Some("text") => block.get_mut("text"),
         Some("resource") => block.get_mut("resource")?.get_mut("text"),
         _ => None,

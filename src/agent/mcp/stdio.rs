@@ -146,8 +146,7 @@ impl Transport for Stdio<'_> {
                 if self.received.len() > ANSWER_LIMIT {
                     // The rest of the line would be taken for the next line.
                     self.program = None;
-                    let server = self.name().to_owned();
-                    return Err(Failed::lost(McpError::TooLarge(server)).ending());
+                    return Err(Failed::lost(McpError::TooLarge(self.name().to_owned())).ending());
                 }
             }
         }

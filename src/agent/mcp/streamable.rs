@@ -161,8 +161,7 @@ impl Streamable<'_> {
     /// Answers a request from the server; the outcome is ignored.
     fn reply(&self, reply: &Value, message: Outgoing<'_>, deadline: Deadline<'_>) {
         let headers = self.headers(message, JSON_OR_EVENTS);
-        let deadline = deadline.or_after(ASIDE);
-        let _ = self.post(&headers, &reply.to_string(), deadline);
+        let _ = self.post(&headers, &reply.to_string(), deadline.or_after(ASIDE));
     }
 
     /// Requests the rest of a stream, after the event with this id.

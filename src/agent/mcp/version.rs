@@ -66,8 +66,7 @@ impl Version {
 
 /// The versions that a server names when it refuses a handshake because of its version.
 pub fn supported(code: i64, data: &Value) -> Option<&Vec<Value>> {
-    let versions = data["supported"].as_array();
-    versions.filter(|_| code == UNSUPPORTED)
+    data["supported"].as_array().filter(|_| code == UNSUPPORTED)
 }
 
 /// The parameters of the handshake.

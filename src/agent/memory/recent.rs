@@ -37,8 +37,7 @@ impl Memory for Recent<'_> {
         let tokens = |system: &[String], messages: &[Message<'_>]| size(system, messages) + FRAMING;
         // Halves the number of messages repeatedly, but keeps some.
         let half = |many: &usize| Some((many / 2).max(FEWER)).filter(|fewer| fewer < many);
-        let counts = std::iter::successors(Some(self.most.min(all.len())), half);
-        for most in counts {
+        for most in std::iter::successors(Some(self.most.min(all.len())), half) {
             let messages = frame.protocol.render(last(&all, most));
             if tokens(frame.system, &messages) <= self.window {
                 return Ok(View::of(messages));
@@ -96,9 +95,9 @@ fn last(history: &[HistoryMessage], most: usize) -> &[HistoryMessage] {
         history.get(*at).is_some_and(|message| !is_agent(message)) && before.is_none_or(is_agent)
     };
     let mut begun = (0..history.len()).rev().filter(begins);
-    let from = begun.nth(most.saturating_sub(1));
+    let nth = begun.nth(most.saturating_sub(1));
     // Replies of the agent before the first user message are omitted, too.
-    let from = from.or_else(|| (0..history.len()).find(begins));
+    let from = nth.or_else(|| (0..history.len()).find(begins));
     from.map_or(&[], |from| &history[from..])
 }
 

@@ -74,10 +74,10 @@ impl Meter {
 pub fn tokens_of(history: &[HistoryMessage]) -> u64 {
     let text = |text: &str| text.chars().count() as u64;
     let message = |message: &HistoryMessage| {
-        let calls = message.calls.iter();
-        let calls: u64 = calls
-            .map(|call| text(&call.name) + text(&call.input.to_string()))
-            .sum();
+        let calls = message
+            .calls
+            .iter()
+            .map(|call| text(&call.name) + text(&call.input.to_string()));
         let thoughts = message.parts.iter().map(|part| match part {
             ReplyPart::Thought(
                 Thought::Shown { text: thought, .. } | Thought::Sealed { data: thought },
@@ -85,7 +85,7 @@ pub fn tokens_of(history: &[HistoryMessage]) -> u64 {
             _ => 0,
         });
         let images = CHARACTERS * IMAGE * message.images.len() as u64;
-        text(&message.content) + calls + thoughts.sum::<u64>() + images
+        text(&message.content) + calls.sum::<u64>() + thoughts.sum::<u64>() + images
     };
     let characters: u64 = history.iter().map(message).sum();
     characters.div_ceil(CHARACTERS)
@@ -124,9 +124,8 @@ impl Memory for Truncate<'_> {
         conversation: &mut Conversation,
     ) -> Result<Option<Compressed>, AgentError> {
         let tokens = self.tokens(frame.system, conversation);
-        let tried = [tokens / 2, tokens.saturating_sub(1)].into_iter();
-        let mut tried = tried.map(|most| self.truncate(frame.system, most, conversation));
-        Ok(tried.find_map(Result::ok))
+        let mut targets = [tokens / 2, tokens.saturating_sub(1)].into_iter();
+        Ok(targets.find_map(|most| self.truncate(frame.system, most, conversation).ok()))
     }
 }
 
@@ -224,8 +223,8 @@ pub fn summarize(
         counts: &TokenCounts::default(),
     };
     let tokens_before = super::size(frame.system, &frame.protocol.render(&sent(conversation)));
-    let compressed = compress.compress(frame, conversation, tokens_before);
-    let compressed = compressed.map_err(|error| match error {
+    let done = compress.compress(frame, conversation, tokens_before);
+    let compressed = done.map_err(|error| match error {
         AgentError::NotCompressed { after, .. } => AgentError::NotCompressed {
             before: tokens_before,
             after,
@@ -259,7 +258,8 @@ pub fn sent(conversation: &Conversation) -> Cow<'_, [HistoryMessage]> {
 /// Applies a truncation: the first request, a notice, the last request if it is not among the rest, and the rest.
 fn view(history: &[HistoryMessage], truncation: &Truncation) -> Vec<HistoryMessage> {
     let Truncation { from, end, .. } = *truncation;
-    let first = first_request(history);
+    // The first request, or the summary in its place, with its attachments.
+    let first = shown_from(history, history.iter().position(is_request).unwrap_or(0));
     let last = shown_from(history, truncation.request);
     let requests = [first.start, last.start];
     let kept = |range: Range<usize>| {
@@ -281,12 +281,6 @@ fn view(history: &[HistoryMessage], truncation: &Truncation) -> Vec<HistoryMessa
     }
     left.extend(kept(from..history.len()));
     left
-}
-
-/// The range of the first request, or of the summary in its place, with its attachments.
-fn first_request(history: &[HistoryMessage]) -> Range<usize> {
-    let at = history.iter().position(is_request);
-    shown_from(history, at.unwrap_or(0))
 }
 
 fn is_request(message: &HistoryMessage) -> bool {
@@ -316,8 +310,7 @@ fn ways(history: &[HistoryMessage]) -> impl Iterator<Item = Truncation> {
     let ends = [start_of(2), history.len()].into_iter();
     let shorter = ends.flat_map(|end| SHARES.map(|share| (KEPT, share, end)));
     let [.., least] = SHARES;
-    let fewer = FEWER.map(|kept| (kept, least, history.len()));
-    let ways = shorter.chain(fewer);
+    let ways = shorter.chain(FEWER.map(|kept| (kept, least, history.len())));
     ways.map(move |(kept, share, end)| Truncation {
         from: start_of(kept),
         request,

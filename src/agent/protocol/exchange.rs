@@ -109,8 +109,7 @@ pub(super) fn in_words(done: Result<(&str, Option<&Value>), &CallFailure>) -> St
 /// The task list in the arguments of calls, for replies that have no section for it.
 pub(super) fn tasks_in(calls: &[Call], tools: &Toolbox<'_>) -> Option<Vec<Task>> {
     calls.iter().rev().find_map(|call| {
-        let spec = tools.named(&call.name)?;
-        let mut parameters = spec.parameters.iter();
+        let mut parameters = tools.named(&call.name)?.parameters.iter();
         let parameter = parameters.find(|parameter| parameter.kind == ParameterKind::Tasks)?;
         let list = call.input.get(parameter.name)?.as_str()?;
         Some(list.lines().filter_map(Task::parse).collect())

@@ -160,9 +160,8 @@ fn reply_parts(said: &HistoryMessage) -> Vec<Part<'static>> {
     };
     let words = text(&said.content).filter(|_| said.parts.is_empty());
     let others = said.calls.iter().filter(|call| !is_in_place(call));
-    let parts = said.parts.iter().filter_map(part);
-    let parts = words.into_iter().chain(parts);
-    parts.chain(others.cloned().map(Part::Call)).collect()
+    let in_place = words.into_iter().chain(said.parts.iter().filter_map(part));
+    in_place.chain(others.cloned().map(Part::Call)).collect()
 }
 
 /// The result of each of these calls, and the other messages.

@@ -166,8 +166,8 @@ fn what_the_user_allows_besides_is_taken_word_by_word() {
         "cargo test --quiet",
         "make 'check all'",
         "sh -c 'true && false'",
-    ];
-    let own: Vec<_> = own.map(|line| shlex::split(line).unwrap()).to_vec();
+    ]
+    .map(|line| shlex::split(line).unwrap());
     for (line, expected) in [
         ("cargo test --quiet", Some(&own[0])),
         (" cargo  test '--quiet'\n", Some(&own[0])),

@@ -100,8 +100,7 @@ pub(super) struct Proposed {
 /// # Errors
 /// When an edit is not permitted.
 pub(super) fn preview_of(files: &dyn Files, proposed: Vec<Proposed>) -> Result<String, ToolError> {
-    let inside = proposed.iter().filter_map(Proposed::edit);
-    files.check(inside.collect())?;
+    files.check(proposed.iter().filter_map(Proposed::edit).collect())?;
     let changes = proposed.into_iter().map(|proposed| {
         let after = proposed.after.map(String::into_bytes);
         FileChange::of(proposed.place.named(), proposed.before, after)
@@ -115,8 +114,7 @@ impl Proposed {
         let ResolvedPath::Inside(path) = &self.place else {
             return None;
         };
-        let after = self.after.clone();
-        let kind = after.map_or(EditKind::Remove, EditKind::Write);
+        let kind = self.after.clone().map_or(EditKind::Remove, EditKind::Write);
         Some((path.clone(), kind))
     }
 }

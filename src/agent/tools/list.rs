@@ -94,8 +94,8 @@ impl ListDirectory<'_> {
             Found::Directory => {}
             _ if pattern.is_some() => return Err(format!("{shown} is not a directory")),
             Found::File(file) => {
-                let size = file.metadata().map_or(0, |metadata| metadata.len());
-                let size = counted(size, "byte");
+                let bytes = file.metadata().map_or(0, |metadata| metadata.len());
+                let size = counted(bytes, "byte");
                 let text = format!("{shown} is a file of {size}; read it to see what is in it");
                 return Ok((text, None));
             }
@@ -120,9 +120,10 @@ impl ListDirectory<'_> {
         }
         let parts = path.split_inclusive('/');
         let start = parts.take_while(|part| !is_glob(part)).map(str::len).sum();
-        let (directory, pattern) = path.split_at(start);
-        let directory = if directory.is_empty() { "." } else { directory };
-        (directory, Some(pattern))
+        match path.split_at(start) {
+            ("", pattern) => (".", Some(pattern)),
+            (directory, pattern) => (directory, Some(pattern)),
+        }
     }
 }
 

@@ -122,8 +122,7 @@ impl ResolvedPath {
     /// # Errors
     /// When access is denied, or a link has come to lead out of the project.
     pub fn look(&self, root: &Path) -> io::Result<Found> {
-        let path = self.path(root);
-        let resolved = match path.canonicalize() {
+        let resolved = match self.path(root).canonicalize() {
             Ok(resolved) => resolved,
             Err(error) if is_missing(&error) => return Ok(Found::Missing),
             Err(error) => return Err(error),
@@ -135,8 +134,8 @@ impl ResolvedPath {
                 if name.is_empty() {
                     return Ok(Found::Directory);
                 }
-                let parent = Root::open(root)?.directory_to_read(parent)?;
-                open_regular(parent.as_fd(), name)?
+                let directory = Root::open(root)?.directory_to_read(parent)?;
+                open_regular(directory.as_fd(), name)?
             }
             Self::Outside(_) => files::open_regular(&resolved, Links::Refused)?,
         };
@@ -309,8 +308,7 @@ pub(crate) fn resolved(path: &Path) -> PathBuf {
 }
 
 fn plain(relative: &Path, path: &str) -> Result<String, String> {
-    let text = relative.to_str();
-    text.map(str::to_owned).ok_or_else(|| {
+    relative.to_str().map(str::to_owned).ok_or_else(|| {
         format!(
             "{} leads to a name that is not UTF-8; only a command can get at it",
             quoted(path)
@@ -351,8 +349,8 @@ fn missing(root: &Path, place: &ResolvedPath) -> String {
         .to_string_lossy();
     let mut names = names_in(parent);
     names.sort_by_cached_key(|name| Reverse(likeness(&wanted, name)));
-    let told: Vec<String> = names.iter().take(NAMED).map(|name| quoted(name)).collect();
-    let told = match told.join(", ") {
+    let nearest: Vec<String> = names.iter().take(NAMED).map(|name| quoted(name)).collect();
+    let told = match nearest.join(", ") {
         none if none.is_empty() => "nothing".to_owned(),
         told => told,
     };

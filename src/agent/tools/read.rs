@@ -161,14 +161,13 @@ impl fmt::Display for LineRange {
 impl LineRange {
     fn parse(text: &str) -> Result<Self, String> {
         let number = |text: &str| text.parse().ok();
-        let range = match text.split_once('-') {
+        let ends = match text.split_once('-') {
             None => number(text).map(|line| (line, line)),
             Some((first, "")) => number(first).map(|first| (first, usize::MAX)),
             Some((first, last)) => number(first).zip(number(last)),
         };
-        let range = range.map(|(first, last)| Self { first, last });
-        range
-            .filter(|range| (1..=range.last).contains(&range.first))
+        ends.filter(|(first, last)| (1..=*last).contains(first))
+            .map(|(first, last)| Self { first, last })
             .ok_or_else(|| {
                 format!(
                     "{} is no range of lines: `lines` is like `10-80`, `10-` or `10`, counted from 1",

@@ -139,8 +139,8 @@ impl ReplaceInFiles<'_> {
 fn replaced(regex: &Regex, replacement: &str, text: &str) -> (String, usize) {
     let (mut after, mut places) = (String::with_capacity(text.len()), 0);
     for line in text.split_inclusive('\n') {
-        let body = line.trim_end_matches('\n');
-        let body = body.strip_suffix('\r').unwrap_or(body);
+        let unended = line.trim_end_matches('\n');
+        let body = unended.strip_suffix('\r').unwrap_or(unended);
         match regex.replace_all(body, replacement) {
             Cow::Borrowed(_) => after.push_str(line),
             Cow::Owned(replaced) => {

@@ -150,8 +150,8 @@ impl SearchFiles<'_> {
                 return Err(format!("{shown} is a pipe, a device or the like"));
             }
         }
-        let files = files_below(&self.0, &place);
-        let (files, is_cut_short) = files.map_err(|error| unreadable(&shown, &error))?;
+        let (files, is_cut_short) =
+            files_below(&self.0, &place).map_err(|error| unreadable(&shown, &error))?;
         let mut wants_more = true;
         for file in files {
             let path = file.path(root);

@@ -74,10 +74,9 @@ mod tests {
     use crate::sys::interrupt::{Interrupted, Signal};
 
     fn spawn(prompt: &str, work: &Work<'_>) -> Result<String, ToolError> {
-        let tool = SpawnAgent(work);
-        let arguments = json!({"description": "look around", "prompt": prompt});
-        let arguments = SPAWN_AGENT.check(&arguments).unwrap();
-        tool.run(&arguments).map(|output| output.text)
+        let input = json!({"description": "look around", "prompt": prompt});
+        let arguments = SPAWN_AGENT.check(&input).unwrap();
+        SpawnAgent(work).run(&arguments).map(|output| output.text)
     }
 
     #[test]
@@ -115,15 +114,10 @@ mod tests {
             };
             assert!(failure.message.contains(said), "{failure}");
         }
-        let stopped = |_: &str| {
-            Err(Interrupted {
-                signal: Signal::Int,
-            }
-            .into())
-        };
-        let stopped = spawn("x", &stopped).unwrap_err();
+        let signal = Signal::Int;
+        let stopped = |_: &str| Err(Interrupted { signal }.into());
         assert!(matches!(
-            stopped,
+            spawn("x", &stopped).unwrap_err(),
             ToolError::Fatal(AgentError::Interrupted(_))
         ));
     }

@@ -101,6 +101,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::agent::tools::write::tests::told;
 
     /// Returns the message for the model, and the list that was kept, if any.
     fn update(todos: &Value) -> (Result<String, String>, Option<Vec<Todo>>) {
@@ -111,13 +112,7 @@ mod tests {
         let tool = UpdateTodos(&keep);
         let told = UPDATE_TODOS
             .check(&json!({"todos": todos}))
-            .and_then(|arguments| {
-                let output = tool.run(&arguments).map(|output| output.text);
-                output.map_err(|error| match error {
-                    ToolError::Failed(failure) => failure.to_string(),
-                    ToolError::Fatal(error) => panic!("{error}"),
-                })
-            });
+            .and_then(|arguments| told(tool.run(&arguments)));
         (told, kept.take())
     }
 
@@ -177,8 +172,8 @@ mod tests {
             (json!("[]"), "`todos` of update_todos must be a JSON array"),
         ] {
             let (told, kept) = update(&todos);
-            let told = told.unwrap_err();
-            assert!(told.contains(said), "{told}");
+            let problem = told.unwrap_err();
+            assert!(problem.contains(said), "{problem}");
             assert_eq!(kept, None, "{said}");
         }
     }

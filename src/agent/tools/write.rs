@@ -114,8 +114,8 @@ pub(super) fn put(
             lost.chain([NOT_UNDONE.to_owned()]).collect()
         }
     };
-    let warnings = warned.into_iter().chain(warnings).collect();
-    Ok(with_warnings(said, warnings))
+    let all = warned.into_iter().chain(warnings).collect();
+    Ok(with_warnings(said, all))
 }
 
 /// Reports whether nothing exists at the place; otherwise it is a file.

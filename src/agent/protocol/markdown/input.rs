@@ -288,11 +288,11 @@ static NO_BARE_PATH: LazyLock<Regex> = LazyLock::new(|| {
 /// The path without the decoration around it; `None` if it is empty, a quote is not closed, or there is more than a
 /// path.
 fn path(text: &str) -> Option<&str> {
-    let text = text.get(LABEL.find(text)?.end()..)?;
-    let text = inner(&BOLD, text).unwrap_or(text);
-    match inner(&IN_QUOTES, text) {
+    let value = text.get(LABEL.find(text)?.end()..)?;
+    let plain = inner(&BOLD, value).unwrap_or(value);
+    match inner(&IN_QUOTES, plain) {
         Some(quoted) => (!quoted.trim().is_empty()).then_some(quoted),
-        None => (!text.is_empty() && !NO_BARE_PATH.is_match(text)).then_some(text),
+        None => (!plain.is_empty() && !NO_BARE_PATH.is_match(plain)).then_some(plain),
     }
 }
 

@@ -86,8 +86,8 @@ fn example(tool: &ToolSpec) -> String {
         return format!("```json\n[an object that follows {schema}]\n```");
     }
     let (paths, others) = shape(tool);
-    let paths = paths.iter().map(|path| format!("\"{}\"", shown(path)));
-    let mut parts: Vec<String> = paths.collect();
+    let quoted = paths.iter().map(|path| format!("\"{}\"", shown(path)));
+    let mut parts: Vec<String> = quoted.collect();
     match others.as_slice() {
         [only] if only.kind != ParameterKind::Block => parts.push(shown(only)),
         [only] => parts.push(block("", only)),

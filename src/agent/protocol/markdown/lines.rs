@@ -206,8 +206,8 @@ mod tests {
             ("```md\n~~~ sh\n~~~\n```", None),
         ] {
             let content = |line: &ReplyLine<'_>| if line.is_content { '+' } else { '.' };
-            let nested = with_inner_blocks(&lines(text, 1));
-            let nested = nested.map(|lines| lines.iter().map(content).collect::<String>());
+            let nested = with_inner_blocks(&lines(text, 1))
+                .map(|lines| lines.iter().map(content).collect::<String>());
             assert_eq!(nested.as_deref(), expected, "{text}");
         }
     }

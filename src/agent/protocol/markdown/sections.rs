@@ -121,8 +121,8 @@ impl<'r> Sections<'r> {
     /// When no tool is chosen, or more than one.
     pub fn tool<'t>(&self, tools: &'t Toolbox<'_>) -> Result<(&'t ToolSpec, usize), Fault> {
         let Some(first) = self.named(Name::ToolChoice).next() else {
-            let behind = " before `## Tool Input`, which comes last";
-            let behind = if self.name_a_tool() { behind } else { "" };
+            let place = " before `## Tool Input`, which comes last";
+            let behind = if self.name_a_tool() { place } else { "" };
             let problem = format!("there is no `## Tool Choice` section{behind}");
             return Err(Fault::at(self.header, problem));
         };
@@ -130,13 +130,10 @@ impl<'r> Sections<'r> {
         for section in self.named(Name::ToolChoice) {
             lines.extend(name_lines(&section.body)?);
         }
-        let named = |line: &ReplyLine<'r>| {
-            let number = line.number;
-            named_in(line.text(), tools)
-                .into_iter()
-                .map(move |tool| (tool, number))
-        };
-        let mut named = lines.iter().flat_map(named);
+        let mut named = lines.iter().flat_map(|line| {
+            let tools = named_in(line.text(), tools).into_iter();
+            tools.map(|tool| (tool, line.number))
+        });
         let Some((tool, at)) = named.next() else {
             return Err(lines.first().map_or_else(
                 || Fault::at(first.at, "no tool is named under `## Tool Choice`"),
@@ -191,8 +188,7 @@ fn is_ornament(c: char) -> bool {
 fn task_list(input: &[ReplyLine<'_>]) -> Option<usize> {
     let closing = fenced(input).filter(|(_, _, place)| *place == FenceLine::Closing);
     let behind = closing.last()?.0 + 1;
-    let list = trimmed(input.get(behind..)?);
-    let (heading, tasks) = list.split_first()?;
+    let (heading, tasks) = trimmed(input.get(behind..)?).split_first()?;
     let is_task = |line: &ReplyLine<'_>| line.is_blank() || Task::parse(line.text()).is_some();
     let is_list = heading.heading() == Some((Name::TaskList, ""))
         && !tasks.is_empty()

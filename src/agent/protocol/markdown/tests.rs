@@ -118,11 +118,11 @@ fn only_call(turn: &Turn) -> &Call {
 fn call(text: &str) -> Result<String, String> {
     let turn = read_turn(text).map_err(|fault| fault.told())?;
     let call = only_call(&turn);
-    let arguments = call.input.as_object().unwrap().iter();
-    let arguments: String = arguments
-        .map(|(name, value)| format!(" {name}={}", value.as_str().unwrap()))
-        .collect();
-    Ok(format!("{}{arguments}", call.name))
+    let mut told = call.name.clone();
+    for (name, value) in call.input.as_object().unwrap() {
+        told += &format!(" {name}={}", value.as_str().unwrap());
+    }
+    Ok(told)
 }
 
 /// Like [`call`], for a reply that consists of a tool and its input, which begins on line 5.
@@ -335,8 +335,9 @@ fn what_the_instructions_show_is_read_back() {
         "ASK_USER question=[a question]",
         "DONE summary=[a summary]",
     ];
-    let examples = told.split("````markdown\n").skip(2);
-    let examples: Vec<&str> = examples
+    let examples: Vec<&str> = told
+        .split("````markdown\n")
+        .skip(2)
         .filter_map(|rest| rest.split("````\n").next())
         .collect();
     assert_eq!(examples.len(), expected.len());

@@ -179,8 +179,8 @@ proptest! {
         let were = thoughts(&mut history.iter().flat_map(|said| &said.parts).map(|part| matches!(part, ReplyPart::Thought(_))));
         prop_assert_eq!(told, were);
         let others = messages.iter().filter(|said| said.role == Role::User).count();
-        let results = messages.iter().flat_map(|said| &said.parts);
-        let results = results.filter(|part| matches!(part, Part::Result(result) if result.text != CUT_SHORT)).count();
+        let parts = messages.iter().flat_map(|said| &said.parts);
+        let results = parts.filter(|part| matches!(part, Part::Result(result) if result.text != CUT_SHORT)).count();
         let said = history.iter().filter(|said| said.role != Role::Assistant).count();
         prop_assert_eq!(others + results, said);
     }

@@ -52,8 +52,8 @@ impl Keys {
     /// The schema of a reply: calls of these tools, or an answer.
     pub(super) fn reply_schema(&self, tools: &Toolbox<'_>) -> Value {
         let words = json!({"type": "string", "maxLength": LONGEST_RESPONSE});
-        let calls: Vec<Value> = tools.specs().map(|tool| self.call_schema(tool)).collect();
-        let calls = json!({"type": "array", "minItems": 1, "maxItems": MOST_CALLS, "items": {"anyOf": calls}});
+        let any: Vec<Value> = tools.specs().map(|tool| self.call_schema(tool)).collect();
+        let calls = json!({"type": "array", "minItems": 1, "maxItems": MOST_CALLS, "items": {"anyOf": any}});
         if let Some(thoughts) = self.thoughts {
             // Properties are generated in this order, so that the model thinks before it makes its calls.
             return json!({"type": "object", "required": [thoughts], "properties":

@@ -502,8 +502,10 @@ fn call() -> impl Strategy<Value = Value> {
         });
         given.collect::<Vec<_>>().prop_map(|given| {
             let given = given.into_iter().filter(|(_, is_given, _)| *is_given);
-            let given = given.map(|(name, _, value)| (name.to_owned(), value));
-            json!({"name": spec.name, "parameters": given.collect::<Map<String, Value>>()})
+            let parameters: Map<String, Value> = given
+                .map(|(name, _, value)| (name.to_owned(), value))
+                .collect();
+            json!({"name": spec.name, "parameters": parameters})
         })
     })
 }

@@ -105,15 +105,15 @@ fn set_traps(root: &Path, program: &str) {
 
 /// Makes a commit on top of the last one that appears to be signed.
 fn commit_signed(root: &Path) {
-    let head = cmd!("git", "rev-parse", "HEAD", "HEAD^{tree}").dir(root);
-    let head = head.read().unwrap();
+    let revisions = cmd!("git", "rev-parse", "HEAD", "HEAD^{tree}").dir(root);
+    let head = revisions.read().unwrap();
     let (parent, tree) = head.split_once('\n').unwrap();
     let commit = format!(
         "tree {tree}\nparent {parent}\nauthor a <b> 1700000000 +0000\ncommitter a <b> 1700000000 +0000\n\
          gpgsig -----BEGIN PGP SIGNATURE-----\n \n x\n -----END PGP SIGNATURE-----\n\nsigned\n"
     );
-    let hash = cmd!("git", "hash-object", "-t", "commit", "-w", "--stdin").dir(root);
-    let hash = hash.stdin_bytes(commit).read().unwrap();
+    let hashing = cmd!("git", "hash-object", "-t", "commit", "-w", "--stdin").dir(root);
+    let hash = hashing.stdin_bytes(commit).read().unwrap();
     git(root, &["update-ref", "HEAD", &hash]);
 }
 
@@ -153,8 +153,8 @@ fn git_runs_no_program_that_a_repository_names_and_writes_nothing() {
     // With unrestricted git, the traps work.
     for command in [&["status"][..], &["diff"], &["log", "-1"]] {
         let plain = cmd("git", command).dir(&root).unchecked();
-        let plain = plain.env("GIT_CONFIG_GLOBAL", "/dev/null");
-        plain.stdout_null().stderr_null().run().unwrap();
+        let quiet = plain.stdout_null().stderr_null();
+        quiet.env("GIT_CONFIG_GLOBAL", "/dev/null").run().unwrap();
         assert!(trap.exists(), "{command:?}");
         fs::remove_file(&trap).unwrap();
     }

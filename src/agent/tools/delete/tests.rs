@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use tempfile::TempDir;
 
-use super::super::write::tests::{Plain, REMOVED};
+use super::super::write::tests::{Plain, REMOVED, told};
 use super::*;
 use crate::agent::tools::files::ReadAccess;
 use crate::agent::tools::place::Outside;
@@ -39,12 +39,7 @@ fn delete(
     arguments.set("path", path);
     assert_eq!(tool.hazards(&arguments), ["deletes"]);
     let preview = tool.preview(&arguments).ok().flatten();
-    let told = tool.run(&arguments).map(|output| output.text);
-    let told = told.map_err(|error| match error {
-        ToolError::Failed(failure) => failure.to_string(),
-        ToolError::Fatal(error) => panic!("{error}"),
-    });
-    (told, preview)
+    (told(tool.run(&arguments)), preview)
 }
 
 #[test]
@@ -64,8 +59,7 @@ fn a_file_is_removed_by_what_can_undo_it() {
     );
     let removed = ["a.txt", "binary"].map(|path| (path.to_owned(), REMOVED.to_owned()));
     assert_eq!(files.written.take(), removed);
-    let (told, _) = delete(&files, Outside::Allowed, "../beside.txt");
-    let told = told.unwrap();
+    let told = delete(&files, Outside::Allowed, "../beside.txt").0.unwrap();
     assert!(told.contains("does not take this back"), "{told}");
     assert!(!root.with_file_name("beside.txt").exists());
     assert!(files.written.take().is_empty());
@@ -86,8 +80,7 @@ fn what_is_no_file_of_the_project_stays() {
         ("../beside.txt", "--allow-outside"),
         ("up/beside.txt", "--allow-outside"),
     ] {
-        let (told, _) = delete(&files, Outside::Refused, path);
-        let told = told.unwrap_err();
+        let told = delete(&files, Outside::Refused, path).0.unwrap_err();
         assert!(told.contains(said), "{path}: {told}");
     }
     let (told, _) = delete(&files, Outside::Allowed, "../agent-config/query.txt");

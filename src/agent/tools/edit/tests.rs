@@ -6,9 +6,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::super::place::Outside;
-use super::super::write::tests::Plain;
+use super::super::write::tests::{Plain, told};
 use super::*;
-use crate::agent::tool::{Tool, ToolError};
+use crate::agent::tool::Tool;
 use crate::agent::tools::files::{FileAccess, ReadAccess};
 use crate::agent::tools::replace::FindAndReplace;
 
@@ -30,11 +30,7 @@ fn edit(content: &str, mut input: Value) -> (Result<String, String>, Option<Stri
     let preview = tool.preview(&arguments).ok().flatten();
     let unchanged = fs::read_to_string(root.join("a")).unwrap();
     assert_eq!(unchanged, content, "a preview changes nothing");
-    let told = tool.run(&arguments).map(|output| output.text);
-    let told = told.map_err(|error| match error {
-        ToolError::Failed(failure) => failure.to_string(),
-        ToolError::Fatal(error) => panic!("{error}"),
-    });
+    let told = told(tool.run(&arguments));
     (told, preview, fs::read_to_string(root.join("a")).unwrap())
 }
 
@@ -125,8 +121,8 @@ fn what_is_not_there_once_or_changes_nothing_is_told_by_the_models_own_names() {
         ),
     ] {
         let (told, preview, after) = edit("a\nb\n\nb", input);
-        let told = told.unwrap_err();
-        assert!(told.contains(said), "{told}");
+        let problem = told.unwrap_err();
+        assert!(problem.contains(said), "{problem}");
         assert_eq!((preview, &*after), (None, "a\nb\n\nb"), "{said}");
     }
 }

@@ -10,6 +10,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::agent::error::AgentError;
 use crate::agent::tools::place::Outside;
+use crate::agent::tools::write::tests::told;
 
 fn project(files: &[&str]) -> (TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
@@ -217,11 +218,7 @@ fn a_directory_and_a_glob_are_taken_apart_or_together() {
     let list = |input: serde_json::Value| {
         let tool = ListDirectory(ReadAccess::to(&root, outside));
         let arguments = LIST_FILES.check(&input)?;
-        let listed = tool.run(&arguments).map(|output| output.text);
-        listed.map_err(|error| match error {
-            ToolError::Failed(failure) => failure.message,
-            ToolError::Fatal(error) => panic!("{error}"),
-        })
+        told(tool.run(&arguments))
     };
     for (input, expected) in [
         (json!({"path": "src/deep"}), "src/deep/\n└── b.rs\n"),

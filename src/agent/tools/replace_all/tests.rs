@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::super::write::tests::Plain;
+use super::super::write::tests::{Plain, told};
 use super::*;
 
 fn project(files: &[(&str, &str)]) -> (TempDir, PathBuf) {
@@ -36,12 +36,7 @@ fn replace(
     let arguments = REPLACE_IN_FILES.check(&input).unwrap();
     let preview = tool.preview(&arguments).ok().flatten();
     assert!(files.written.borrow().is_empty());
-    let told = tool.run(&arguments).map(|output| output.text);
-    let told = told.map_err(|error| match error {
-        ToolError::Failed(failure) => failure.to_string(),
-        ToolError::Fatal(error) => panic!("{error}"),
-    });
-    (told, preview)
+    (told(tool.run(&arguments)), preview)
 }
 
 fn read(root: &Path, file: &str) -> String {
@@ -140,8 +135,8 @@ fn what_cannot_be_replaced_is_told() {
         (["x", "y", "/"], "leads out of the project"),
     ] {
         let (told, preview) = replace(&files, &[], words);
-        let told = told.unwrap_err();
-        assert!(told.contains(said), "{words:?}: {told}");
+        let problem = told.unwrap_err();
+        assert!(problem.contains(said), "{words:?}: {problem}");
         assert_eq!(preview, None);
     }
     let known = replace(&files, &[], ["(?<n>x) (y)", "${n}_${2}$ $1 $n", "a"]);

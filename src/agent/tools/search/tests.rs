@@ -10,6 +10,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::agent::error::AgentError;
 use crate::agent::tools::place::Outside;
+use crate::agent::tools::write::tests::told;
 
 fn project(files: &[(&str, &str)]) -> (TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
@@ -33,11 +34,7 @@ fn search(root: &Path, pattern: &str, path: &str) -> Result<String, String> {
     let mut arguments = Arguments::default();
     arguments.set("pattern", pattern);
     arguments.set("path", path);
-    let found = files(root, &[]).run(&arguments);
-    found.map(|found| found.text).map_err(|error| match error {
-        ToolError::Failed(problem) => problem.message,
-        ToolError::Fatal(error) => panic!("{error}"),
-    })
+    told(files(root, &[]).run(&arguments))
 }
 
 #[test]
@@ -140,11 +137,7 @@ fn lines_around_are_shown_once_and_told_from_those_that_match() {
     let search = |input: serde_json::Value| {
         let tool = files(&root, &closed);
         let arguments = SEARCH_PROJECT.check(&input)?;
-        let found = tool.run(&arguments).map(|output| output.text);
-        found.map_err(|error| match error {
-            ToolError::Failed(problem) => problem.message,
-            ToolError::Fatal(error) => panic!("{error}"),
-        })
+        told(tool.run(&arguments))
     };
     for (input, expected) in [
         (json!({"pattern": "3"}), "a:3:     3\nb:1: x 3\n"),

@@ -51,6 +51,18 @@ impl Files for Plain<'_> {
     }
 }
 
+/// Returns the text of an output or failure that the model is told.
+pub fn told(output: Result<ToolOutput, ToolError>) -> Result<String, String> {
+    output.map(|output| output.text).map_err(failure)
+}
+
+fn failure(error: ToolError) -> String {
+    match error {
+        ToolError::Failed(failure) => failure.to_string(),
+        ToolError::Fatal(error) => panic!("{error}"),
+    }
+}
+
 fn write(
     files: &Plain<'_>,
     outside: Outside,
@@ -64,10 +76,7 @@ fn write(
         read: ReadAccess::to(files.root, outside),
         files,
     });
-    tool.run(&arguments).map_err(|error| match error {
-        ToolError::Failed(reason) => reason.message,
-        ToolError::Fatal(error) => panic!("{error}"),
-    })
+    tool.run(&arguments).map_err(failure)
 }
 
 #[test]
