@@ -65,8 +65,7 @@ impl<'c> Run<'c> {
         folder: &str,
     ) -> Result<Self, Error> {
         let started = context.clock.now();
-        let home = context.project.home();
-        let log = RunLog::create(home, started, folder, context.redactor)?;
+        let log = RunLog::create(context.project.home(), started, folder, context.redactor)?;
         context.reporter.event(&Event::Started {
             log: log.name().to_owned(),
         });
@@ -596,8 +595,7 @@ impl<'c> Run<'c> {
     }
 
     fn end_with(&mut self, error: &Error) {
-        let hint = (self.advice)(error);
-        self.record.end_with(error, hint);
+        self.record.end_with(error, (self.advice)(error));
     }
 }
 

@@ -34,8 +34,7 @@ pub fn agent_model<'a>(
     let (spec, key) = match (choice.model.as_deref().or(recorded), server) {
         (Some(name), _) => (named_or_installed(context, name)?, ModelKey::ByRule),
         (None, Some((url, key))) => {
-            let checked = Endpoint::parse("apiUrl", url, key.is_some());
-            checked.map_err(NotReady::of)?;
+            Endpoint::parse("apiUrl", url, key.is_some()).map_err(NotReady::of)?;
             let key = key.map_or(ModelKey::ByRule, |key| ModelKey::Given(Some(key), None));
             (own_spec(own, url, table), key)
         }
@@ -76,8 +75,7 @@ pub fn stage_models<'a>(
         let recorded = recording
             .as_ref()
             .and_then(|recording| table.named(recording.model_of(&purpose)?));
-        let spec = recorded.cloned().unwrap_or(spec);
-        (purpose, spec, ModelKey::ByRule)
+        (purpose, recorded.cloned().unwrap_or(spec), ModelKey::ByRule)
     });
     selected(context, choice, recording.as_ref(), stages, may_pull)
 }

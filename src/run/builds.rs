@@ -408,10 +408,7 @@ pub fn command_sandbox(
         Err(problem) if mode == SandboxMode::Strict => {
             Err(NotReady::of(NotSandboxed(problem)).into())
         }
-        Err(problem) => {
-            let warning = tell_uncontained(context.reporter, &problem);
-            Ok((None, Some(warning)))
-        }
+        Err(problem) => Ok((None, Some(tell_uncontained(context.reporter, &problem)))),
     }
 }
 
@@ -544,6 +541,5 @@ fn find(
         let reason = "the path of this program is not known";
         return Err(SandboxProblem::Unusable(reason.to_owned()));
     };
-    let path = context.environment.os("PATH");
-    Sandbox::find(path, program, policy, mode).map(Some)
+    Sandbox::find(context.environment.os("PATH"), program, policy, mode).map(Some)
 }

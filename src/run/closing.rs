@@ -59,8 +59,7 @@ pub fn changed_so_far(tree: &RunTree<'_>) -> Vec<String> {
         Some(FileChange { after: None, .. }) => "D",
         _ => "M",
     };
-    let stat = stat(&changes, too_large).files.into_iter();
-    let lines = stat.map(|file| {
+    let lines = stat(&changes, too_large).files.into_iter().map(|file| {
         let (path, added, removed) = (file.path, file.added, file.removed);
         format!(" {} {path} (+{added} -{removed})", mark(&path))
     });

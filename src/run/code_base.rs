@@ -155,9 +155,8 @@ impl CodeBase {
         let mut holds = halves.into_iter().flatten();
         let (out, files): (Vec<_>, Vec<_>) =
             (self.files.into_iter()).partition(|_| holds.next().unwrap_or_default());
-        let out = out.into_iter().map(|file| (file.path, "with credentials"));
         let mut left_out = self.left_out;
-        left_out.extend(out);
+        left_out.extend(out.into_iter().map(|file| (file.path, "with credentials")));
         Self { files, left_out }
     }
 
@@ -214,10 +213,10 @@ impl CodeBase {
         for (_, reason) in &self.left_out {
             *counts.entry(reason).or_default() += 1;
         }
-        let counts = counts
+        let told = counts
             .iter()
             .map(|(reason, count)| format!("{count} {reason}"));
-        counts.collect::<Vec<_>>().join(", ")
+        told.collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -250,10 +249,7 @@ pub(super) fn read(
         let mut directory = OpenDirectory::to_read();
         for path in &paths[range] {
             let content = unwanted(path, all).map_or_else(
-                || {
-                    let entry = directory.entry(&handle, path)?;
-                    content(entry, &root.join(path))
-                },
+                || content(directory.entry(&handle, path)?, &root.join(path)),
                 |reason| Ok(Err(reason)),
             );
             match content.map_err(PathError::of("read", path))? {

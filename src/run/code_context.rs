@@ -447,9 +447,9 @@ impl CodeContext {
             let below = path.strip_prefix(root).unwrap_or(path);
             let named = below.strip_prefix(".").unwrap_or(below);
             let name = named.file_name().and_then(|name| name.to_str());
-            let files = name.and_then(|name| by_name.get(name));
+            let namesakes = name.and_then(|name| by_name.get(name));
             // Some tools name a file by its path below its package.
-            let mut files: Vec<_> = files
+            let mut files: Vec<_> = namesakes
                 .into_iter()
                 .flatten()
                 .filter(|file| Path::new(&file.path).ends_with(named))
@@ -468,11 +468,11 @@ impl CodeContext {
         let mut text = String::new();
         for (file, lines) in lines.into_values() {
             let count = file.content.lines().count();
-            let around = lines
+            let near = lines
                 .iter()
                 .filter(|line| **line < count)
-                .map(|line| line.saturating_sub(AROUND)..(line + AROUND).min(count));
-            let around = ranges(around.flatten().collect::<BTreeSet<usize>>());
+                .flat_map(|line| line.saturating_sub(AROUND)..(line + AROUND).min(count));
+            let around = ranges(near.collect::<BTreeSet<usize>>());
             // The output may refer to lines that the file no longer has.
             if !around.is_empty() {
                 text.push_str(&part(file, &around));
@@ -527,13 +527,10 @@ fn words(query: &str) -> BTreeSet<&str> {
     let around = |c: char| c.is_ascii_punctuation() && !matches!(c, '.' | '/' | '_' | '-' | '@');
     let words = query.split_whitespace().filter_map(|word| {
         let word = word.trim_matches(around).trim_end_matches(['.', '/']);
-        let path = word.trim_start_matches('@').trim_start_matches("./");
+        let rest = word.trim_start_matches('@').trim_start_matches("./");
         // A line number may follow.
-        let path = path
-            .split(':')
-            .next()
-            .unwrap_or(path)
-            .trim_end_matches(around);
+        let (name, _) = rest.split_once(':').unwrap_or((rest, ""));
+        let path = name.trim_end_matches(around);
         (path.len() < word.len() && word.starts_with('@') || path.contains(['.', '/']))
             .then_some(path)
     });

@@ -106,8 +106,7 @@ impl Context<'_> {
     /// The key files of all models; if their table cannot be used, the default ones of all vendors.
     pub fn key_files(&self) -> Vec<&str> {
         let vendors = Provider::ALL.map(|provider| provider.vendor().key_file);
-        let table = self.models.as_ref().ok();
-        table.map_or_else(
+        self.models.as_ref().ok().map_or_else(
             || vendors.into_iter().flatten().collect(),
             ModelTable::key_files,
         )

@@ -78,10 +78,10 @@ impl EnvFile {
             Err(error) if is_missing(&error) => Default::default(),
             Err(error) => (Vec::new(), vec![unreadable(&error)]),
         };
-        let variables = variables.into_iter();
         Self {
             directory: Some(directory.to_path_buf()),
             variables: variables
+                .into_iter()
                 .map(|(name, value)| (name.into(), value.into()))
                 .collect(),
             problems,

@@ -113,8 +113,7 @@ impl Gate {
         for path in self.configured.iter().cloned().chain(own) {
             let kind = path.symlink_metadata().map(|found| found.file_type()).ok();
             if kind.is_some_and(|kind| !kind.is_file()) {
-                let entries = fs::read_dir(&path).into_iter().flatten().flatten();
-                for entry in entries {
+                for entry in fs::read_dir(&path).into_iter().flatten().flatten() {
                     add(entry.path(), entry.file_type().ok(), &mut files);
                 }
             }
@@ -136,8 +135,7 @@ impl Gate {
         let root = project.root();
         let mut diff = String::new();
         let mut files = self.files.changes(root, &BTreeSet::new(), &mut diff)?;
-        let named = self.named_files();
-        files.extend(self.named.changes(root, &named, &mut diff)?);
+        files.extend(self.named.changes(root, &self.named_files(), &mut diff)?);
         let found_values = self.protection.values(root);
         let values = found_values
             .iter()
@@ -260,10 +258,10 @@ impl fmt::Display for GateChanged {
         if self.exposes_keys {
             told.push("git no longer ignores the keys in `agent-config`".to_owned());
         }
-        let told = told.join(", ");
         write!(
             f,
-            "the build changed files that no build may change: {told}"
+            "the build changed files that no build may change: {}",
+            told.join(", ")
         )
     }
 }

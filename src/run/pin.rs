@@ -102,8 +102,7 @@ impl Pin {
         let script = BUILD_SCRIPT.to_owned();
         for path in files.paths.iter().chain([&script]) {
             context.interrupt.check()?;
-            let entry = directory.entry(&handle, path);
-            let copy = FileCopy::new(entry, (&mut content, end));
+            let copy = FileCopy::new(directory.entry(&handle, path), (&mut content, end));
             if let Some(copy) = copy.map_err(PathError::of("copy", path))? {
                 end += copy.length;
                 copies.insert(path.clone(), copy);
@@ -155,8 +154,7 @@ impl Pin {
 
     /// Returns the files that others have changed or removed during the builds, and the new ones.
     pub fn changed(&self) -> (Vec<String>, Vec<String>) {
-        let changed = self.known().iter().cloned().collect();
-        (changed, self.files.made())
+        (self.known().iter().cloned().collect(), self.files.made())
     }
 
     fn known(&self) -> MutexGuard<'_, BTreeSet<String>> {

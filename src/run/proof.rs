@@ -51,10 +51,10 @@ impl<'c> Proof<'c> {
         let trees = self.how.passed_trees(self.context);
         let is_remembered = self.remembers || trees.are_kept();
         let before = is_remembered.then(|| trees.digest()).flatten();
-        let built = self.builds.build(run.spent(), log, true);
+        let ended = self.builds.build(run.spent(), log, true);
         tree.observe(run);
         run.record.warnings.extend(self.builds.take_warning());
-        let built = built.inspect_err(|error| self.warn_of_gate(run, error))?;
+        let built = ended.inspect_err(|error| self.warn_of_gate(run, error))?;
         note(run, &built);
         run.log_step()?;
         // The build's own result does not count here: it may have come from a changed gate.

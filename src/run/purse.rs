@@ -59,8 +59,7 @@ impl Purse {
             if money.reserved.is_empty() {
                 return Err(money.spent);
             }
-            let changed = self.0.1.wait(money);
-            money = changed.unwrap_or_else(PoisonError::into_inner);
+            money = self.0.1.wait(money).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }

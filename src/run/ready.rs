@@ -151,10 +151,10 @@ pub fn survey<'a>(
     let code = missing.note(code_base(context, choice, limit.as_ref())?);
     // Replays send nothing.
     let sends = choice.replay.is_none();
-    let (outdated, shown, findings) = look_at(context, choice, query.as_deref(), code.as_ref());
+    let (differing, shown, findings) = look_at(context, choice, query.as_deref(), code.as_ref());
     // A resumed change has its own check of the tree.
     let is_compared = choice.resume.is_none() || build.is_none();
-    let outdated = outdated.filter(|_| is_compared && !choice.inputs.is_staged);
+    let outdated = differing.filter(|_| is_compared && !choice.inputs.is_staged);
     if sends && !choice.allow_secrets && !findings.is_empty() {
         missing.extend([SecretsFound(findings.clone())]);
     }
@@ -385,8 +385,7 @@ fn chosen(
     limit: Option<&CodeLimit>,
 ) -> Result<(Inputs, Option<CodeContext>), Error> {
     let select = |(whole, limit)| {
-        let root = context.project.root();
-        let history = past_commits(root, context.environment.os("PATH"));
+        let history = past_commits(context.project.root(), context.environment.os("PATH"));
         CodeContext::select(whole, &query, &history, limit)
     };
     let selected = code.whole.zip(limit).map(select).transpose()?;
@@ -447,8 +446,7 @@ fn code_base(
         query => match project.rollup() {
             Err(ProjectProblem::Missing(_)) if *query != QuerySource::File => {}
             read => {
-                let read = read.map(|text| as_text(ROLLUP, text));
-                return Ok(read.map_err(Error::from));
+                return Ok(read.map(|text| as_text(ROLLUP, text)).map_err(Error::from));
             }
         },
     }
@@ -457,18 +455,16 @@ fn code_base(
     } else {
         CodeBase::read(project.root(), &[], false)
     };
-    let code_base = match read {
+    let mut code_base = match read {
         Err(error) if error.is::<NoCodeBase>() || error.is::<NothingStaged>() => {
             return Ok(Err(error));
         }
         read => read?,
     };
     // If not all files are sent anyway, files with credentials are simply left out.
-    let code_base = if limit.is_some() && !choice.allow_secrets {
-        code_base.without_credentials(context.redactor)
-    } else {
-        code_base
-    };
+    if limit.is_some() && !choice.allow_secrets {
+        code_base = code_base.without_credentials(context.redactor);
+    }
     context.notice(format!("rolled up: {}", code_base.summary()));
     Ok(Ok(match limit {
         Some(_) => Code {

@@ -185,8 +185,7 @@ impl Resumption {
         let others = |(path, states): &(&String, &States)| now[*path] != states.after;
         let mut differing: Vec<String> = Vec::new();
         if !is_before && !is_found {
-            let others = changes.iter().filter(others);
-            differing.extend(others.map(|(path, _)| path.clone()));
+            differing.extend(changes.iter().filter(others).map(|(path, _)| path.clone()));
         }
         // Some or all of the edits are on the disk.
         let is_after = !is_before && differing.len() < changes.len();
@@ -233,9 +232,9 @@ impl Resumption {
         let is_on_disk = |past: &&PastStep| {
             past.step.is_on_disk || !found && past.step.edits.as_ref().is_some_and(has_edits)
         };
-        let applied: Vec<&PastStep> = self.steps.iter().filter(is_on_disk).collect();
-        let last = applied.len().saturating_sub(1);
-        let applied = applied.into_iter().enumerate().map(|(at, past)| {
+        let steps: Vec<&PastStep> = self.steps.iter().filter(is_on_disk).collect();
+        let last = steps.len().saturating_sub(1);
+        let applied = steps.into_iter().enumerate().map(|(at, past)| {
             let output = past
                 .build_log()
                 .map(|(_, output)| bounded(output, Excerpt::LIMIT));

@@ -78,9 +78,9 @@ impl ScratchRun {
         are_ignored: bool,
     ) -> Result<Vec<ScratchChange>, PathError> {
         let rules = IgnoreRules::load(project.root())?;
-        let tracked = TrackedPaths::below(project.root()).unwrap_or_default();
+        let index = TrackedPaths::below(project.root()).unwrap_or_default();
         let plain = |path: &str| path.to_ascii_lowercase();
-        let tracked: BTreeSet<_> = tracked.files().map(|path| plain(&path)).collect();
+        let tracked: BTreeSet<_> = index.files().map(|path| plain(&path)).collect();
         let changes = self.scratch.changes();
         let mut found = Vec::new();
         for change in changes.map_err(PathError::of("read", project.root()))? {

@@ -120,11 +120,10 @@ impl Search {
     pub fn tried(&self) -> String {
         let states = &self.states[self.states.len().saturating_sub(TOLD)..];
         let lines = states.iter().map(|state| {
-            let files: Vec<&str> = state.edits.keys().map(String::as_str).collect();
-            let files = if files.is_empty() {
-                "nothing".to_owned()
-            } else {
-                files.join(", ")
+            let paths: Vec<&str> = state.edits.keys().map(String::as_str).collect();
+            let files = match &*paths {
+                [] => "nothing".to_owned(),
+                paths => paths.join(", "),
             };
             let found = counted(state.findings.len() as u64, "finding");
             let first = state.findings.first().map(told).unwrap_or_default();
@@ -173,11 +172,11 @@ fn kinds(findings: &[Finding]) -> Vec<(Option<&str>, &str, &str)> {
 }
 
 fn told(finding: &Finding) -> String {
-    let (line, message) = (finding.line, &finding.message);
-    let line = line.map(|line| format!(":{line}")).unwrap_or_default();
-    match &finding.file {
-        Some(file) => format!("{file}{line}: {message}"),
-        None => message.clone(),
+    let message = &finding.message;
+    match (&finding.file, finding.line) {
+        (Some(file), Some(line)) => format!("{file}:{line}: {message}"),
+        (Some(file), None) => format!("{file}: {message}"),
+        (None, _) => message.clone(),
     }
 }
 
@@ -304,8 +303,8 @@ mod tests {
     #[test]
     fn a_build_that_came_to_no_end_is_worse_than_any_number_of_findings() {
         let mut search = Search::default();
-        let states = [("1", "1", "!", 1), ("2", "2", "ab", 2), ("3", "3", "a", 3)];
-        let states = (0..).zip(states).map(|(step, one)| state(step, one));
+        let attempts = [("1", "1", "!", 1), ("2", "2", "ab", 2), ("3", "3", "a", 3)];
+        let states = (0..).zip(attempts).map(|(step, one)| state(step, one));
         assert_eq!(search.begin(states), Some(2));
         let why = |kept| search.record(Some(kept)).unwrap().why.unwrap();
         assert_eq!(

@@ -129,8 +129,7 @@ impl Models<'_> {
 
     /// All models, fallbacks included.
     fn all(&self) -> impl Iterator<Item = &SelectedModel<'_>> {
-        let others = self.others.iter().map(|(_, other)| other);
-        let models = std::iter::once(&self.first).chain(others);
+        let models = std::iter::once(&self.first).chain(self.others.iter().map(|(_, other)| other));
         models.flat_map(|model| std::iter::once(model).chain(model.fallback.as_deref()))
     }
 
@@ -250,8 +249,7 @@ impl Models<'_> {
 
     /// Returns warnings about unencrypted connections to models.
     pub fn exposed(&self) -> impl Iterator<Item = String> {
-        let exposed = self.all().filter(|model| model.is_exposed);
-        exposed.map(|model| {
+        self.all().filter(|model| model.is_exposed).map(|model| {
             let url = model.base_url.as_deref().unwrap_or_default();
             let name = &model.spec.name;
             format!("`{name}` is asked at {url} by plain http: the code travels unencrypted")

@@ -81,17 +81,15 @@ pub enum SendingProblem {
 
 /// Describes the files of the rollup that differ from the disk.
 fn stale(sections: &[RollupFile<'_>]) -> Option<SendingProblem> {
-    let stale = sections
-        .iter()
-        .filter(|section| section.state != RollupState::Same);
-    let told = stale.map(|section| {
+    let differing = sections.iter().filter_map(|section| {
         let what = match section.state {
+            RollupState::Same => return None,
             RollupState::Gone => "is not there",
             _ => "has changed",
         };
-        format!("`{}` {what}", section.path.escape_debug())
+        Some(format!("`{}` {what}", section.path.escape_debug()))
     });
-    let told = first_lines(told, NAMED);
+    let told = first_lines(differing, NAMED);
     (!told.is_empty()).then(|| SendingProblem::Stale(told.join(", ")))
 }
 

@@ -31,13 +31,11 @@ impl From<io::Error> for NothingStaged {
 /// When there is no repository, its index or an object cannot be read, or nothing is left to roll up.
 pub fn read(context: &Context<'_>) -> Result<CodeBase, Error> {
     let project = &context.project;
-    let repository = Repository::of(project.root())
-        .map_err(|error| error.to_string())
-        .map_err(NothingStaged)?;
-    let repository =
-        repository.ok_or_else(|| NothingStaged("there is no repository".to_owned()))?;
-    let checked = repository.check_readable();
-    checked.map_err(|error| NothingStaged(error.to_string()))?;
+    Repository::of(project.root())
+        .map_err(|error| NothingStaged(error.to_string()))?
+        .ok_or_else(|| NothingStaged("there is no repository".to_owned()))?
+        .check_readable()
+        .map_err(|error| NothingStaged(error.to_string()))?;
     let git = Git::find(context.environment.os("PATH"), project.root())
         .ok_or_else(|| NothingStaged("there is no git".to_owned()))?;
     // Git sets it for hooks, relative to the directory that it starts them in.

@@ -142,11 +142,11 @@ impl<'e> Telemetry<'e> {
         };
         let proxies = Proxies::from_environment(self.environment)?;
         let client = HttpClient::new(endpoint, &proxies, interrupt, 0);
-        let mut call = client.agent.post(client.endpoint.url(path));
+        let mut request = client.agent.post(client.endpoint.url(path));
         for (name, value) in headers {
-            call = call.header(name, value);
+            request = request.header(name, value);
         }
-        let call = call
+        let call = request
             .header("content-type", kind)
             .config()
             .timeout_global(Some(Duration::from_millis(timeout.into())));
@@ -197,9 +197,9 @@ fn setting<'e>(environment: &'e Environment, name: &str) -> (String, Option<&'e 
 fn pairs(variable: &str, list: &str) -> Result<Vec<(String, String)>, TelemetryProblem> {
     let parts = list.split(',').filter(|part| !part.trim().is_empty());
     let pair = |part: &str| {
-        let (name, value) = part.split_once('=')?;
-        let value = percent_decode_str(value.trim()).decode_utf8().ok()?;
-        let name = Some(name.trim()).filter(|name| !name.is_empty())?;
+        let (left, right) = part.split_once('=')?;
+        let value = percent_decode_str(right.trim()).decode_utf8().ok()?;
+        let name = Some(left.trim()).filter(|name| !name.is_empty())?;
         Some((name.to_owned(), value.into_owned()))
     };
     let pairs: Option<_> = parts.map(pair).collect();

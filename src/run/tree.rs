@@ -146,8 +146,7 @@ impl<'c> RunTree<'c> {
 
     /// The files changed by the run.
     pub fn changed(&self) -> impl Iterator<Item = &str> {
-        let files = &self.undo_log.changes().files;
-        files.keys().map(String::as_str)
+        self.undo_log.changes().files.keys().map(String::as_str)
     }
 
     /// Returns whether every file is in its state before the run.
@@ -188,8 +187,7 @@ impl<'c> RunTree<'c> {
         let record = self.report(edits);
         run.note(|step| {
             // Several calls of one reply may write, one after another.
-            let before = step.edits.take().unwrap_or_default();
-            step.edits = Some(before.then(&record));
+            step.edits = Some(step.edits.take().unwrap_or_default().then(&record));
         });
         Ok(())
     }
@@ -280,12 +278,12 @@ impl<'c> RunTree<'c> {
         let root = scratch.scratch.original();
         let (mut files, mut left) = self.to_bring(scratch, scope)?;
         let program = self.context.sandbox.program;
-        let policy = match scope {
+        let loaded = match scope {
             Brought::Replies => PathPolicy::load(&root, program)?,
             Brought::All => PathPolicy::load_for_agent(&root, program)?,
         };
         // The replies have passed all limits in the scratch tree.
-        let policy = policy.guarded(LossGuard::off());
+        let policy = loaded.guarded(LossGuard::off());
         let verify = |files| policy.verify(ParsedReply::of_files(files));
         let mut edits = verify(files.clone());
         if let Err(VerifyError::Rejected(rejection)) = &edits {
@@ -298,10 +296,10 @@ impl<'c> RunTree<'c> {
         }
         let edits = edits?;
         if !left.is_empty() {
-            let left: Vec<_> = left.iter().map(|path| escaped(path)).collect();
-            let left = listed(&left);
+            let paths: Vec<_> = left.iter().map(|path| escaped(path)).collect();
             run.warn(format!(
-                "left behind in the scratch tree (only text files are applied): {left}"
+                "left behind in the scratch tree (only text files are applied): {}",
+                listed(&paths)
             ));
         }
         let mode_of = |(path, _): &(String, EditKind)| Some((path.clone(), self.made_mode(path)?));
@@ -521,8 +519,8 @@ impl<'c> RunTree<'c> {
 
 /// Opens a regular file below `root`; `None` if it is something else.
 fn open(root: &Path, path: &str) -> io::Result<Option<File>> {
-    let (directory, name) = split(path);
-    let directory = Root::open(root)?.directory(directory)?;
+    let (parent, name) = split(path);
+    let directory = Root::open(root)?.directory(parent)?;
     open_regular(directory.as_fd(), name)
 }
 

@@ -138,8 +138,8 @@ fn what_is_not_known_is_kept() {
     assert_eq!(active.credential, Credential::Command(command));
     accounts.store("old", USUAL, key("new")).unwrap();
     accounts.save().unwrap();
-    let content = fs::read_to_string(home.path().join(FILE)).unwrap();
-    let content: Value = serde_json::from_str(&content).unwrap();
+    let json = fs::read_to_string(home.path().join(FILE)).unwrap();
+    let content: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(
         content,
         json!({

@@ -58,8 +58,8 @@ fn files_that_the_user_names_come_first() {
         ..within(4000)
     };
     let code = selected(&FILES, query, &limit);
-    let paths = code.shown.iter().map(|shown| FILES[shown.index].0);
-    let mut paths: Vec<_> = paths.collect();
+    let shown = code.shown.iter();
+    let mut paths: Vec<_> = shown.map(|shown| FILES[shown.index].0).collect();
     assert_eq!(paths.pop(), Some("src/beta.rs"));
     paths.sort_unstable();
     assert_eq!(paths, ["src/alpha.rs", "src/gamma.rs"]);
@@ -109,10 +109,10 @@ fn a_query_names_a_file_by_its_whole_path() {
 
 #[test]
 fn a_large_file_is_shown_in_excerpts_that_say_which_lines_they_are() {
-    let large: String = (0..2000)
+    let mut large: String = (0..2000)
         .map(|at| format!("let other{at} = {at};\n"))
         .collect();
-    let large = large + "fn beta() {}\n";
+    large += "fn beta() {}\n";
     let code = selected(&[("a.rs", &large), FILES[0]], "beta", &within(4000));
     let text = code.text();
     let title = text
@@ -190,13 +190,10 @@ fn a_request_stands_alone() {
 
 #[test]
 fn a_fourth_request_is_refused() {
-    let files: Vec<(String, &str)> = (0..5).map(|at| (format!("f{at}.rs"), "x\n")).collect();
-    let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (&**path, *text)).collect();
-    let mut code = selected(&files, "beta", &within(4000));
-    let requests: Vec<String> = (0..4)
-        .map(|at| format!("^^^need\nf{at}.rs\n^^^end\n"))
-        .collect();
-    let requests: Vec<&str> = requests.iter().map(String::as_str).collect();
+    let paths = ["f0.rs", "f1.rs", "f2.rs", "f3.rs"];
+    let mut code = selected(&paths.map(|path| (path, "x\n")), "beta", &within(4000));
+    let asked = paths.map(|path| format!("^^^need\n{path}\n^^^end\n"));
+    let requests = asked.each_ref().map(String::as_str);
     let expected = "line 1: no more files are sent: answer with edits";
     assert_eq!(granted(&mut code, &requests), [expected]);
     assert_eq!(code.rounds(), 3);
@@ -347,7 +344,7 @@ fn a_file_that_is_gone_is_known_no_more() {
 #[test]
 fn no_more_is_sent_than_the_limit_says() {
     let line = |at| format!("fn f{at}() {{ beta({at}) }}\n\n");
-    let files: Vec<(String, String)> = (0..60)
+    let contents: Vec<(String, String)> = (0..60)
         .map(|file| {
             (
                 format!("src/f{file}.rs"),
@@ -355,7 +352,7 @@ fn no_more_is_sent_than_the_limit_says() {
             )
         })
         .collect();
-    let files: Vec<(&str, &str)> = files
+    let files: Vec<(&str, &str)> = contents
         .iter()
         .map(|(path, text)| (&**path, &**text))
         .collect();

@@ -78,8 +78,7 @@ impl GateFiles {
         more: &BTreeSet<GatePath>,
         diff: &mut String,
     ) -> Result<Vec<Change>, PathError> {
-        let more = more.iter().map(|path| (path, &GateFile::Missing));
-        let mut all: BTreeMap<_, _> = more.collect();
+        let mut all: BTreeMap<_, _> = more.iter().map(|path| (path, &GateFile::Missing)).collect();
         all.extend(&self.states);
         let mut changes = Vec::new();
         let mut opened = OpenBase::default();

@@ -177,8 +177,8 @@ fn excerpt(found: &[Diagnostic], lines: &[&str]) -> Vec<String> {
     if near.is_none() && told.clone().count() > EXCERPT {
         return listed(found, lines);
     }
-    let told = told.take(EXCERPT);
-    told.map(|line| cut(line, LONGEST).into_owned()).collect()
+    let first = told.take(EXCERPT);
+    first.map(|line| cut(line, LONGEST).into_owned()).collect()
 }
 
 impl Diagnostic {
@@ -214,8 +214,7 @@ fn place(behind: &[&str]) -> Option<String> {
         .take_while(|line| severity(line).is_none());
     near.find_map(|line| {
         let found = AT.captures(line)?;
-        let place = found.get(1).or(found.get(2))?;
-        Some(place.as_str().replace('"', ""))
+        Some(found.get(1).or(found.get(2))?.as_str().replace('"', ""))
     })
 }
 

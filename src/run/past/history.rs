@@ -356,14 +356,14 @@ impl PastRun {
         let attempts = steps.iter().filter(|step| is_attempt(step));
         let taken = attempts.clone().find(|step| step.edits.is_some());
         // A query that was repeated is the same attempt.
-        let attempts: BTreeMap<_, _> = attempts.map(|step| (step.number, step.into())).collect();
+        let last: BTreeMap<_, _> = attempts.map(|step| (step.number, step.into())).collect();
         let home = self.folder.ancestors().nth(2)?;
         let changes = undo_log::read(home, &self.relative()).ok().flatten();
         let has_changed = changes.is_some_and(|changes| !changes.are_none());
         let unknown = "one was being applied when the run was killed";
         let why = (taken.is_none() && has_changed).then(|| unknown.to_owned());
         has_attempts(&steps).then(|| ChoiceRecord {
-            attempts: attempts.into_values().collect(),
+            attempts: last.into_values().collect(),
             taken: taken.map(|step| step.id().to_string()),
             why,
         })
@@ -426,8 +426,7 @@ fn is_attempt(step: &Step) -> bool {
 /// and most nowhere else.
 pub fn query_of(prompt: &str) -> Option<&str> {
     let (_, behind) = prompt.split_once("\n[query]\n")?;
-    let end = behind.find("\n[codebase]\n");
-    Some(&behind[..end.unwrap_or(behind.len())])
+    behind.split("\n[codebase]\n").next()
 }
 
 /// Files by path; `None` if the file does not exist.
@@ -568,10 +567,10 @@ fn read_limited(path: &Path) -> Option<Vec<u8>> {
 fn lines_of(path: &Path) -> Option<impl Iterator<Item = Vec<u8>> + use<>> {
     let file = open(path, Links::Refused).ok()?;
     check_size(&file, MAX_STEPS).ok()?;
-    let mut file = BufReader::new(file.take(MAX_STEPS));
+    let mut reader = BufReader::new(file.take(MAX_STEPS));
     Some(std::iter::from_fn(move || {
         let mut line = Vec::new();
-        let read = file.by_ref().take(MAX_STEP).read_until(b'\n', &mut line);
+        let read = reader.by_ref().take(MAX_STEP).read_until(b'\n', &mut line);
         read.ok().filter(|amount| *amount > 0).map(|_| line)
     }))
 }

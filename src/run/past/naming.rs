@@ -9,7 +9,7 @@ use chrono::NaiveDate;
 use super::folders::names;
 use super::history::{PastRun, latest};
 use crate::project::Project;
-use crate::sys::files::PathError;
+use crate::sys::files::{self, PathError};
 use crate::sys::text;
 
 /// Errors from looking up a run.
@@ -91,10 +91,8 @@ fn find_among(
 fn folder(project: &Project, run: &Path) -> Option<String> {
     let logs = project.logs();
     // Only direct children of `logs` are runs: their saved files are located by the folder's name.
-    let is_run = |path: &PathBuf| {
-        let is_dir = path.symlink_metadata().is_ok_and(|found| found.is_dir());
-        is_dir && path.parent() == Some(logs.as_path())
-    };
+    let is_run =
+        |path: &PathBuf| files::is_directory(path) && path.parent() == Some(logs.as_path());
     let named = [project.home().join(run), logs.join(run)].map(path_clean::clean);
     let found = named.iter().find(|path| is_run(path))?;
     Some(found.file_name()?.to_str()?.to_owned())

@@ -127,8 +127,8 @@ mod tests {
             (json!({"arrayValue": {"values": []}}), "2a00"),
             (json!({}), ""),
         ] {
-            let written = message(&VALUE, &value);
-            let written: String = written.iter().map(|byte| format!("{byte:02x}")).collect();
+            let bytes = message(&VALUE, &value);
+            let written: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
             assert_eq!(written, expected, "{value}");
         }
         let span =

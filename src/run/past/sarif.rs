@@ -39,8 +39,7 @@ pub fn verify_places(record: &mut RunRecord, root: &Path) {
         let is_inside = names.all(|name| matches!(name, Component::Normal(_)));
         is_inside && !file.is_empty() && (!root.is_dir() || root.join(file).is_file())
     };
-    let steps = record.steps.iter_mut();
-    for finding in steps.flat_map(|step| &mut step.findings) {
+    for finding in record.steps.iter_mut().flat_map(|step| &mut step.findings) {
         if let Some(file) = finding.file.take_if(|file| !is_place(file)) {
             finding.message = format!("{file}: {}", finding.message);
             finding.line = None;
@@ -378,8 +377,8 @@ mod tests {
         });
         verify_places(&mut record, Path::new("/no/such/tree"));
         let reported = log(&record);
-        let levels = reported["runs"][0]["results"].as_array().unwrap().iter();
-        let levels: Vec<&Value> = levels.map(|result| &result["level"]).collect();
+        let results = reported["runs"][0]["results"].as_array().unwrap().iter();
+        let levels: Vec<&Value> = results.map(|result| &result["level"]).collect();
         assert_eq!(levels[2..6], ["warning"; 4]);
         record.exit.name = "gate-weakened".into();
         let log = log(&record);
@@ -445,9 +444,9 @@ mod tests {
                 }];
                 verify_places(&mut record, root);
                 let found = &record.steps[0].findings[0];
-                let told = format!("{file}: no");
-                let told = if expected { "no" } else { &told };
-                assert_eq!((found.file.is_some(), &*found.message), (expected, told));
+                let prefix = if expected { "" } else { &format!("{file}: ") };
+                let told = (found.file.is_some(), found.message.clone());
+                assert_eq!(told, (expected, format!("{prefix}no")));
                 assert_eq!(found.line.is_some(), expected);
             }
         }

@@ -155,8 +155,7 @@ impl Statement {
 pub fn program_digest(program: Option<&Path>, record: &RunRecord) -> Option<String> {
     let file = files::open(program?, Links::Followed).ok()?;
     let found = Fingerprint::from(&file.metadata().ok()?);
-    let is_it = record.program == Some(found);
-    is_it.then(|| sha256::of_reader(file).ok()).flatten()
+    (record.program == Some(found)).then(|| sha256::of_reader(file).ok())?
 }
 
 fn content<'c>(contents: &'c Contents, path: &str) -> Option<&'c Vec<u8>> {

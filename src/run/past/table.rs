@@ -91,8 +91,7 @@ impl Table {
 
     /// Counts the rows that are not shown, if there are any.
     pub fn others(&self) -> Option<String> {
-        let others = || format!("and {} more", grouped(self.left_out as u64));
-        (self.left_out > 0).then(others)
+        (self.left_out > 0).then(|| format!("and {} more", grouped(self.left_out as u64)))
     }
 
     /// Returns the headings, then the cells of each row.

@@ -213,8 +213,8 @@ impl Sign {
                 Some(at) => &near[at + 1..],
                 None if from == 0 => near,
                 None => return None,
-            };
-            let before = before.trim_ascii();
+            }
+            .trim_ascii();
             let mut comments = self.comments.iter();
             let is_comment = comments.any(|sign| before.starts_with(sign.as_bytes()));
             let is_string = memchr_iter(b'"', before).count() % 2 == 1;

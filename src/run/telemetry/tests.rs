@@ -96,12 +96,12 @@ fn lists_have_escapes_and_what_is_no_list_is_named_by_its_variable() {
         let told = found.as_ref().err().map(ToString::to_string);
         assert_eq!(told.is_some(), expected.is_none(), "{list}");
         assert!(told.is_none_or(|told| told == "`V` is not a list of `name=value`"));
-        let found = found.unwrap_or_default();
-        let found: Vec<_> = found
+        let owned = found.unwrap_or_default();
+        let pairs: Vec<_> = owned
             .iter()
             .map(|(name, value)| (&**name, &**value))
             .collect();
-        assert_eq!(found, expected.unwrap_or_default(), "{list}");
+        assert_eq!(pairs, expected.unwrap_or_default(), "{list}");
     }
 }
 

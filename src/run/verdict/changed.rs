@@ -115,8 +115,7 @@ impl<'c> ChangedFile<'c> {
         match (&self.parts, self.kind) {
             (Some(parts), _) => Some([0, 1].map(|side| Cow::from(&parts[side].rest))),
             (None, FileKind::Code | FileKind::Named) if self.is_code => {
-                let texts = [self.change.before(), self.change.after()];
-                Some(texts.map(String::from_utf8_lossy))
+                Some([self.change.before(), self.change.after()].map(String::from_utf8_lossy))
             }
             _ => None,
         }
@@ -162,8 +161,7 @@ impl<'c> ChangedFile<'c> {
             let tests = tests.and_then(|text| halves(form, self.patterns, &text));
             let gates = tests.as_ref().unwrap_or(&parts[gate as usize]);
             let rest = loud.as_ref().unwrap_or(&parts[code as usize].rest);
-            let text = joined(form, rest, &gates.gate);
-            (self.state(code)?, Some(text))
+            (self.state(code)?, Some(joined(form, rest, &gates.gate)))
         } else {
             let other = tests.as_ref().and(self.state(Side::New));
             (self.state(gate).or(other)?, tests)
@@ -350,8 +348,7 @@ impl<'c> Changed<'c> {
             if named::names_file(query, path) {
                 return vec![path.clone()];
             }
-            let tests = file.tests.iter().flatten();
-            let mut names = named::named_tests(query, path, tests);
+            let mut names = named::named_tests(query, path, file.tests.iter().flatten());
             let lints = file.silencers.iter().map(|one| one.text.clone());
             names.extend(lints.filter(|lint| named::names_lint(query, lint)));
             names
@@ -397,8 +394,7 @@ impl<'c> Changed<'c> {
 fn differing<'c>(
     laid: impl Iterator<Item = (&'c FileChange, Option<FileState>)>,
 ) -> Vec<(&'c str, Option<FileState>)> {
-    let differing = laid.filter(|(change, state)| change.after != *state);
-    differing
+    laid.filter(|(change, state)| change.after != *state)
         .map(|(change, state)| (change.path.as_str(), state))
         .collect()
 }

@@ -32,8 +32,7 @@ pub fn named(root: &Path, changes: &[FileChange], commands: &str) -> Vec<(String
         }
     };
     see(commands, false);
-    let paths = files_of(root).into_iter().flatten();
-    let files = paths.filter_map(|path| {
+    let files = files_of(root).into_iter().flatten().filter_map(|path| {
         let text = files::read(&root.join(&path), Links::Refused, MIB).ok()?;
         Some((path, text))
     });

@@ -62,8 +62,7 @@ pub fn joined(form: Form, rest: &str, gate: &[(String, String)]) -> String {
                 match (text.find(&end), text.rfind("</")) {
                     (Some(at), _) => text.insert_str(at, part),
                     (None, at) => {
-                        let whole = format!("<{place}>{part}{end}\n");
-                        text.insert_str(at.unwrap_or(0), &whole);
+                        text.insert_str(at.unwrap_or(0), &format!("<{place}>{part}{end}\n"));
                     }
                 }
             }

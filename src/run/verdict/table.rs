@@ -89,8 +89,8 @@ static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| {
             "code" => FileKind::Code,
             _ => return None,
         };
-        let (files, parts) = rest.split_once(": ").unwrap_or((rest, ""));
-        let files = IgnoreFile::parse(files.replace(' ', "\n").as_bytes());
+        let (patterns, parts) = rest.split_once(": ").unwrap_or((rest, ""));
+        let files = IgnoreFile::parse(patterns.replace(' ', "\n").as_bytes());
         Some(Row { kind, files, parts })
     });
     rows.collect()
@@ -132,9 +132,9 @@ pub fn kind(path: &str, text: &str) -> (FileKind, &'static str) {
         .iter()
         .filter(|row| covers(&row.files, path, Case::Sensitive));
     let is_code = rows.clone().any(|row| row.kind == FileKind::Code);
-    let rows = rows.filter(|row| !is_code || row.kind > FileKind::Named);
+    let fitting = rows.filter(|row| !is_code || row.kind > FileKind::Named);
     let is_rust = extension(path) == "rs";
-    if let Some(row) = rows.min_by_key(|row| row.kind) {
+    if let Some(row) = fitting.min_by_key(|row| row.kind) {
         let shows_test = || SIGNS.is_match(text) || TESTS_WITHIN.is_match(text);
         let kind = match row.kind {
             FileKind::Named if !SOURCE.is_match(path) || shows_test() => FileKind::Test,

@@ -103,10 +103,10 @@ mod tests {
 
     #[test]
     fn every_line_of_the_table_is_a_pattern() {
-        let lines = PATTERNS
+        let lines: Vec<&str> = PATTERNS
             .lines()
-            .filter(|line| !line.starts_with('#') && !line.is_empty());
-        let lines: Vec<&str> = lines.collect();
+            .filter(|line| !line.starts_with('#') && !line.is_empty())
+            .collect();
         assert_eq!(
             (lines.len(), lines.len()),
             (TABLE.patterns.len(), TABLE.all.len())

@@ -208,8 +208,8 @@ fn a_call_without_a_reply_fails_by_the_reason_of_the_run() {
             error: Some(error.clone()),
             ..record(exit)
         };
-        let steps = (1..).zip(finishes);
-        let steps: Vec<Step> = steps
+        let steps: Vec<Step> = (1..)
+            .zip(finishes)
             .map(|(nth, finish)| step(StepId::new(Purpose::STEP, nth), 1, *finish))
             .collect();
         let told = of(&record, &steps, &[]);

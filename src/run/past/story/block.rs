@@ -133,8 +133,8 @@ impl Extent {
             (None, others)
         };
         let lines = text.lines().skip(if is_end { left } else { 0 }).take(most);
-        let lines = before.into_iter().chain(lines.map(str::to_owned));
-        lines.chain(after).collect()
+        let quoted = before.into_iter().chain(lines.map(str::to_owned));
+        quoted.chain(after).collect()
     }
 }
 

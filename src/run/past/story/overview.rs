@@ -69,8 +69,7 @@ pub fn facts(record: &RunRecord) -> Vec<Fact> {
             .filter(|version| version != model);
         facts.push(("Model", model.clone(), version));
     }
-    let took = seconds(record.seconds.0);
-    facts.push(("Took", took, asked.then_some(calls)));
+    facts.push(("Took", seconds(record.seconds.0), asked.then_some(calls)));
     if asked {
         facts.push(("Cost", cost_of_run(record), None));
     }
@@ -201,9 +200,10 @@ fn result(report: &OrchestrationRecord) -> Section<'_> {
 
 /// Lists the branches and, for a run without a record, the point that it had reached.
 fn branches(lineage: &Lineage) -> Section<'static> {
-    let starting = lineage.starting.as_ref();
-    let starting =
-        starting.map(|agent| format!("{agent} was being started, on a branch that is not known."));
+    let starting = lineage
+        .starting
+        .as_ref()
+        .map(|agent| format!("{agent} was being started, on a branch that is not known."));
     let waiting = lineage
         .waiting_for
         .as_ref()

@@ -39,15 +39,15 @@ pub(crate) fn build_commands(root: &Path, changes: &[FileChange]) -> String {
     };
     let (mut all, mut paths, mut at) = (String::new(), vec![BUILD_SCRIPT.to_owned()], 0);
     while let Some(path) = paths.get(at).filter(|_| at < MOST_SCRIPTS) {
-        let text = String::from_utf8_lossy(&read(path)).into_owned();
-        let text = match scripts(text.as_bytes()) {
+        let content = String::from_utf8_lossy(&read(path)).into_owned();
+        let text = match scripts(content.as_bytes()) {
             Some(Value::Object(scripts)) if path == MANIFEST => {
                 let texts = scripts.values().filter_map(Value::as_str);
                 texts.collect::<Vec<_>>().join("\n")
             }
             // A script runs its command substitutions only for their output.
-            _ if at > 0 => CAPTURED.replace_all(&text, "").into_owned(),
-            _ => text,
+            _ if at > 0 => CAPTURED.replace_all(&content, "").into_owned(),
+            _ => content,
         };
         let is_script = |path: &&str| {
             let extension = Path::new(path).extension();
@@ -111,13 +111,13 @@ fn commands(script: &str) -> impl Iterator<Item = Vec<&str>> {
         .filter(|line| !line.trim_start().starts_with('#'));
     let commands = lines.flat_map(|line| line.split(['&', '|', ';', '(', '`']));
     commands.filter_map(|command| {
-        let words = command
+        let all = command
             .split(['<', '>'])
             .next()?
             .split_whitespace()
             .map(|word| word.trim_matches(['"', '\'', ')']));
         let is_variable = |word: &&str| word.contains('=') && !word.starts_with(['=', '-', '/']);
-        let mut words: Vec<&str> = words.skip_while(is_variable).collect();
+        let mut words: Vec<&str> = all.skip_while(is_variable).collect();
         if let Some(first) = words.first_mut() {
             // Prefixes of commands in a Makefile.
             *first = first.trim_start_matches(['@', '-', '+']);

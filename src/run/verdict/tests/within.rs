@@ -438,8 +438,8 @@ fn what_is_silenced_can_be_taken_out_alone() {
     let changed = Changed::of(&changes, "");
     let text =
         |state: &Option<FileState>| String::from_utf8(state.clone().unwrap().content).unwrap();
-    let tree = changed.loud_tree("");
-    let tree: Vec<_> = tree
+    let loud = changed.loud_tree("");
+    let tree: Vec<_> = loud
         .iter()
         .map(|(path, state)| (*path, text(state)))
         .collect();
