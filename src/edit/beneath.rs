@@ -84,8 +84,8 @@ impl Root {
             Err(Errno::NOENT) => {}
             other => return other,
         }
-        let (parent, name) = split(path);
-        let parent = self.ensure(parent, open, mode)?;
+        let (above, name) = split(path);
+        let parent = self.ensure(above, open, mode)?;
         match mkdirat(&parent, name, Mode::from_raw_mode(mode)) {
             // Another process may have created it first; all that matters is that it can be opened.
             Ok(()) | Err(Errno::EXIST) => open(self, path),

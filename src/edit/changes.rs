@@ -50,8 +50,7 @@ mod octal {
     }
 
     pub fn deserialize<'d, D: Deserializer<'d>>(input: D) -> Result<RawMode, D::Error> {
-        let text = String::deserialize(input)?;
-        match RawMode::from_str_radix(&text, 8) {
+        match RawMode::from_str_radix(&String::deserialize(input)?, 8) {
             Ok(mode) => Ok(mode & PERMISSIONS),
             Err(_) => Err(D::Error::custom("these are no mode bits")),
         }

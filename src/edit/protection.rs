@@ -35,11 +35,11 @@ pub type ProtectedValues = BTreeMap<(String, String), Option<Value>>;
 impl Protection {
     /// Protects everything that matches these patterns; each has passed [`check_pattern`].
     pub fn new(patterns: &[String]) -> Self {
-        let (values, files): (Vec<&String>, Vec<_>) = patterns
+        let (pointers, files): (Vec<&str>, Vec<&str>) = patterns
             .iter()
+            .map(String::as_str)
             .partition(|pattern| pattern.contains(POINTER));
-        let files: Vec<&str> = files.into_iter().map(String::as_str).collect();
-        let values = values.into_iter().filter_map(|value| {
+        let values = pointers.into_iter().filter_map(|value| {
             let (path, _) = value.split_once(POINTER)?;
             Some((path.to_owned(), value[path.len() + 1..].to_owned()))
         });

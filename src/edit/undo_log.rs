@@ -398,8 +398,7 @@ impl LoggedChange {
 
 /// The path of the undo log of the run in `folder`, if it has one.
 pub fn locate(root: &Path, folder: &str) -> Option<PathBuf> {
-    let places = [root.join(folder), root.join(vault(folder, true))];
-    places
+    [root.join(folder), root.join(vault(folder, true))]
         .map(|place| place.join(CHANGES))
         .into_iter()
         .find(|path| path.symlink_metadata().is_ok_and(|found| found.is_file()))

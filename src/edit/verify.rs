@@ -180,10 +180,8 @@ impl PathPolicy {
             .filter_map(|(name, rule)| {
                 Some((file_id(&root.join(name).symlink_metadata().ok()?), rule))
             });
-        let program = program.map(|path| {
-            let metadata = path.metadata().ok();
-            (path.to_owned(), metadata.as_ref().map(file_id))
-        });
+        let program =
+            program.map(|path| (path.to_owned(), path.metadata().ok().as_ref().map(file_id)));
         Ok(Self {
             scope,
             guard: LossGuard::default(),
@@ -374,12 +372,12 @@ impl PathPolicy {
             return Ok(None);
         }
         let path = self.root.join(&edit.path);
-        let old = match present {
+        let content = match present {
             Some(_) => files::read(&path, Links::Refused, LARGEST_COMPARED)?,
             None => Vec::new(),
         };
         let new = edit.kind.content().unwrap_or_default();
-        let old = String::from_utf8_lossy(&old);
+        let old = String::from_utf8_lossy(&content);
         let changed = self.protection.changed(&edit.path, &old, new);
         Ok(changed.map(|pointer| {
             let (path, pointer) = (edit.path.clone(), pointer.to_owned());

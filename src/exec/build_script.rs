@@ -240,11 +240,9 @@ impl BuildScript<'_> {
     /// Fails if the script cannot be started, its output cannot be written, or a signal ends the run.
     pub fn run(&self, output: &mut (dyn Write + Send)) -> Result<BuildReport, BuildError> {
         let started = self.clock.elapsed();
-        let (status, left_behind) = thread::scope(|scope| {
-            let child = self.start_supervisor(scope)?;
-            self.supervised(scope, child, output)
-        })?;
-        let status = match status {
+        let (ended, left_behind) =
+            thread::scope(|scope| self.supervised(scope, self.start_supervisor(scope)?, output))?;
+        let status = match ended {
             None => BuildStatus::TimedOut(self.timeout),
             Some(CommandStatus::Exited(code)) => BuildStatus::Exited(code),
             Some(CommandStatus::Signaled(signal)) => BuildStatus::Signaled(signal),

@@ -96,8 +96,8 @@ fn unescaped(word: &[u8]) -> PathBuf {
     let mut path = parts.next().unwrap_or_default().to_vec();
     for part in parts {
         let (digits, rest) = part.split_at(part.len().min(3));
-        let digits = std::str::from_utf8(digits).ok();
-        path.extend(digits.and_then(|digits| u8::from_str_radix(digits, 8).ok()));
+        let octal = std::str::from_utf8(digits).ok();
+        path.extend(octal.and_then(|digits| u8::from_str_radix(digits, 8).ok()));
         path.extend(rest);
     }
     OsString::from_vec(path).into()

@@ -83,8 +83,7 @@ impl HostProxy {
         let proxies = VARIABLES
             .split(' ')
             .map(move |name| [name.to_owned(), url.clone()]);
-        let exceptions = EXCEPTIONS.map(|name| [name.to_owned(), own.clone()]);
-        proxies.chain(exceptions)
+        proxies.chain(EXCEPTIONS.map(|name| [name.to_owned(), own.clone()]))
     }
 
     /// Returns the refusals that have not been reported yet, as sentences without a full stop.

@@ -335,8 +335,8 @@ impl Sandbox {
             let root = scratch.map_or(root, Scratch::working_directory);
             (program, SupervisorPlace::Outside, root)
         } else {
-            let program = format!("/proc/self/fd/{}", self.program.as_raw_fd());
-            (program.into(), SupervisorPlace::Sandbox, root)
+            let path = format!("/proc/self/fd/{}", self.program.as_raw_fd());
+            (path.into(), SupervisorPlace::Sandbox, root)
         }
     }
 
@@ -350,8 +350,7 @@ impl Sandbox {
         // The filter fits into the pipe's buffer, so this cannot block.
         io::Write::write_all(&mut writer, &syscalls::filter()?)?;
         fcntl_setfd(&reader, FdFlags::empty())?;
-        let number = reader.as_raw_fd().to_string();
-        command.args(["--seccomp", &number]);
+        command.args(["--seccomp", &reader.as_raw_fd().to_string()]);
         Ok(Some(reader))
     }
 
@@ -417,8 +416,7 @@ impl Sandbox {
                 list.add("--dev-bind-try", &[project, project]);
             }
         }
-        let closed = [self.inside(), self.policy.read_only.clone()];
-        list.add_read_only(&closed.concat());
+        list.add_read_only(&[self.inside(), self.policy.read_only.clone()].concat());
         self.add_services(list, &services);
         self.add_hidden(list, others);
         list.add("--proc", &["/proc"]);

@@ -212,8 +212,7 @@ impl Scratch {
         self.remove(path)?;
         let mut file = files::create_new_in(&directory, name, 0o666)?;
         io::Write::write_all(&mut file, content)?;
-        let set = |mode| Ok(fchmod(&file, Mode::from_raw_mode(mode))?);
-        mode.map_or(Ok(()), set)
+        mode.map_or(Ok(()), |mode| Ok(fchmod(&file, Mode::from_raw_mode(mode))?))
     }
 
     /// Removes a file, if it is there.

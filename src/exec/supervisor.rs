@@ -282,8 +282,7 @@ fn spawn(
         .stderr(stderr)
         .process_group(0);
     prepare(&mut command);
-    let child = command.spawn()?;
-    subreaper::pid(&child).ok_or_else(|| io::ErrorKind::InvalidData.into())
+    subreaper::pid(&command.spawn()?).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
 #[cfg(test)]

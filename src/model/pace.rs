@@ -26,8 +26,7 @@ pub struct Pace {
 impl Pace {
     /// The pace of calls to `server` with `key`, whose file is in a directory that the processes share.
     pub fn new(directory: &Path, server: &str, key: &str) -> Self {
-        let digest = sha256::of(format!("{server}\n{key}"));
-        let path = directory.join(&digest[..16]);
+        let path = directory.join(&sha256::of(format!("{server}\n{key}"))[..16]);
         Self { path }
     }
 
@@ -39,8 +38,7 @@ impl Pace {
     /// Makes all processes wait until `time`, unless they wait longer already.
     pub fn wait_until(&self, time: DateTime<Utc>) {
         let write = || -> io::Result<()> {
-            let directory = self.path.parent().unwrap_or(&self.path);
-            fs::create_dir_all(directory)?;
+            fs::create_dir_all(self.path.parent().unwrap_or(&self.path))?;
             let file = open_to_lock(&self.path)?;
             file.lock()?;
             if self.until().is_none_or(|known| known < time) {

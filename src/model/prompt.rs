@@ -404,8 +404,8 @@ mod tests {
         for order in [PromptOrder::Specified, PromptOrder::Cached] {
             let prompt = Prompt::initial(&inputs, order, Whole).to_string();
             let again = Prompt::initial(&inputs, order, Whole).after_rejection("line 1: no");
-            let behind = again.to_string();
-            let behind = behind.strip_prefix(&prompt).unwrap();
+            let whole = again.to_string();
+            let behind = whole.strip_prefix(&prompt).unwrap();
             assert_eq!(
                 behind,
                 format!("[rejected reply]\nline 1: no\n\n{ASK_AGAIN}\n")

@@ -14,9 +14,9 @@ static VERSION: LazyLock<Regex> = LazyLock::new(|| {
 /// Returns whether `served`, the name that the server reports, is the model `asked` or a version of it.
 pub fn is_same(asked: &str, served: &str) -> bool {
     let (asked, served) = (plain(asked), plain(served));
-    let asked = asked.strip_suffix("-latest").unwrap_or(&asked);
-    let version = served.strip_prefix(asked);
-    version.is_some_and(|version| VERSION.is_match(version))
+    served
+        .strip_prefix(asked.strip_suffix("-latest").unwrap_or(&asked))
+        .is_some_and(|version| VERSION.is_match(version))
 }
 
 /// Strips what servers add to a model's name: `models/`, a vendor, a file's path and extension.

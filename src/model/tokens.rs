@@ -94,8 +94,7 @@ pub fn count(text: &str) -> u64 {
             ByteClass::LineEnd if before == ByteClass::Mark => 0,
             ByteClass::LineEnd => 135,
             ByteClass::Mark => {
-                let next = class(end);
-                let is_word = matches!(next, Some(ByteClass::Capital | ByteClass::Letter));
+                let is_word = matches!(class(end), Some(ByteClass::Capital | ByteClass::Letter));
                 let others = piece.windows(2).filter(|two| two[0] != two[1]).count();
                 // A single mark is merged into the word that follows.
                 match piece.len() {

@@ -76,8 +76,7 @@ impl ConfiguredPaths {
                 }
             } else if is("core") {
                 for value in section.body().values("hooksPath") {
-                    let hooks = path_of(value.as_bstr(), &self.within[0], home);
-                    self.add(hooks.as_deref());
+                    self.add(path_of(value.as_bstr(), &self.within[0], home).as_deref());
                 }
             }
         }
@@ -147,9 +146,9 @@ mod tests {
         let named = |config: &str| {
             write("top/.git/config", config);
             let git = top.join(".git");
-            let paths = ConfiguredPaths::of(&top.join("part"), [&*git].into_iter(), Some(&dir));
-            let paths = paths.iter().map(|path| path.strip_prefix(&top).unwrap());
-            let paths: Vec<String> = paths.map(|path| path.display().to_string()).collect();
+            let found = ConfiguredPaths::of(&top.join("part"), [&*git].into_iter(), Some(&dir));
+            let relative = found.iter().map(|path| path.strip_prefix(&top).unwrap());
+            let paths: Vec<String> = relative.map(|path| path.display().to_string()).collect();
             paths.join(" ")
         };
         write("top/part/x", "");

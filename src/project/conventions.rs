@@ -76,9 +76,9 @@ mod tests {
             (&large, Err("it is larger than 64 KiB")),
         ] {
             fs::write(&path, content).unwrap();
-            let read = read(dir.path());
-            let read = read.as_ref().map(Option::as_deref).map_err(String::as_str);
-            assert_eq!(read, expected);
+            let text = read(dir.path());
+            let found = text.as_ref().map(Option::as_deref).map_err(String::as_str);
+            assert_eq!(found, expected);
         }
         fs::remove_file(&path).unwrap();
         fs::write(dir.path().join("other"), "x").unwrap();

@@ -209,9 +209,20 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     fn git(root: &Path, arguments: &[&str]) {
-        let git = cmd("git", arguments).dir(root);
-        let git = git.env("GIT_CONFIG_GLOBAL", "/dev/null");
-        git.env("GIT_CONFIG_NOSYSTEM", "1").run().unwrap();
+        cmd("git", arguments)
+            .dir(root)
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .run()
+            .unwrap();
+    }
+
+    fn commit(root: &Path, options: &[&str]) {
+        let fixed = "-c user.name=a -c user.email=a@b commit -qm a".split(' ');
+        git(
+            root,
+            &fixed.chain(options.iter().copied()).collect::<Vec<_>>(),
+        );
     }
 
     #[test]
@@ -263,8 +274,7 @@ mod tests {
         let path = std::env::var_os("PATH");
         let finds = || changed(&root, &asked, Git::find(path.as_deref(), &root).as_ref()).unwrap();
         assert_eq!(finds(), ["changed", "gone"], "there is no commit");
-        let commit = "-c user.name=a -c user.email=a@b commit -qm a";
-        git(&top, &commit.split(' ').collect::<Vec<_>>());
+        commit(&top, &[]);
         git(&root, &["add", "changed", "src/new"]);
         assert_eq!(finds(), ["changed", "gone", "src/new"]);
     }
@@ -274,15 +284,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         let inner = root.join("inner");
-        let commit = "-c user.name=a -c user.email=a@b commit -qm a";
-        let commit: Vec<_> = commit.split(' ').collect();
         fs::create_dir_all(&inner).unwrap();
         fs::write(root.join("a"), "one\n").unwrap();
         fs::write(inner.join("b"), "one\n").unwrap();
         for top in [&inner, &root] {
             git(top, &["init", "-q"]);
             git(top, &["-c", "advice.addEmbeddedRepo=false", "add", "--all"]);
-            git(top, &commit);
+            commit(top, &[]);
         }
         assert_eq!(dirty(&root).unwrap(), [""; 0]);
         let mode = |bits| fs::set_permissions(root.join("a"), fs::Permissions::from_mode(bits));
@@ -290,7 +298,7 @@ mod tests {
         fs::write(inner.join("b"), "other\n").unwrap();
         assert_eq!(dirty(&root).unwrap(), [" M a", " m inner"]);
         fs::write(inner.join("b"), "one\n").unwrap();
-        git(&inner, &[&commit[..], &["--allow-empty"]].concat());
+        commit(&inner, &["--allow-empty"]);
         for pack in [
             &["status"][..],
             &["pack-refs", "--all"],

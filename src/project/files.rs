@@ -394,8 +394,7 @@ impl Project {
         let Ok(Some(found)) = Repository::of(&self.root) else {
             return false;
         };
-        let exclude = found.common.join("info/exclude");
-        let read = || files::read(&exclude, Links::Refused, LARGEST);
+        let read = || files::read(&found.common.join("info/exclude"), Links::Refused, LARGEST);
         found.top == self.root && read().is_ok_and(|content| ignores_config(&content))
     }
 
@@ -458,8 +457,7 @@ impl Project {
         let files = key_files.filter_map(|file| Some(lossy(self.read(file).ok()?)));
         // Short values are often placeholders, such as `none` or `ollama`.
         let is_long = |key: &String| key.len() >= SHORTEST_SECRET;
-        let given = further.into_iter().filter(is_long);
-        let secrets: Vec<String> = files.chain(given).collect();
+        let secrets: Vec<String> = files.chain(further.into_iter().filter(is_long)).collect();
         // The path of an existing file only refers to a secret.
         let is_path = |value: &str| value.starts_with('/') && Path::new(value).exists();
         let mut values: Vec<_> = environments.iter().flat_map(|all| all.secrets()).collect();
@@ -483,8 +481,7 @@ impl Project {
         // These files, and links in their place, are the user's own.
         match files::read(&absolute, Links::Followed, max_bytes(file)) {
             Ok(mut content) => {
-                let mark = content.len() - without_mark(&content).len();
-                content.drain(..mark);
+                content.drain(..content.len() - without_mark(&content).len());
                 Ok(content)
             }
             Err(error) if is_no_file(&error) => Err(ProjectProblem::NotAFile(path)),

@@ -101,8 +101,9 @@ mod tests {
 
     fn found(root: &Path) -> Vec<(String, String)> {
         let commits = past_commits(root, path().as_deref()).into_iter();
-        let commits = commits.map(|commit| (commit.message, commit.paths.join(" ")));
-        commits.collect()
+        commits
+            .map(|commit| (commit.message, commit.paths.join(" ")))
+            .collect()
     }
 
     #[test]

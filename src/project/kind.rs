@@ -76,10 +76,9 @@ impl ProjectKind {
             }
             None => root.join(sign).is_file(),
         };
-        let kinds = KINDS.iter().filter_map(|kind| {
-            let sign = kind.signs.split(' ').find(is_there)?;
-            Some((kind, sign))
-        });
+        let kinds = KINDS
+            .iter()
+            .filter_map(|kind| Some((kind, kind.signs.split(' ').find(is_there)?)));
         kinds.collect()
     }
 
@@ -174,9 +173,8 @@ fn python_tests(root: &Path) -> Vec<PathBuf> {
     };
     let folders = ["", "tests", "test"].map(|folder| root.join(folder));
     let tests = folders.iter().flat_map(|folder| {
-        let names = files::names(folder).unwrap_or_default();
-        let names = names.into_iter().filter(is_test);
-        names.map(|name| folder.join(name))
+        let names = files::names(folder).unwrap_or_default().into_iter();
+        names.filter(is_test).map(|name| folder.join(name))
     });
     tests.collect()
 }

@@ -218,8 +218,7 @@ fn list<'t, 'f>(
         } else {
             format!("{directory}/\n")
         };
-        let lines = format!("{heading} {name}\n");
-        let Some(left) = room.checked_sub(measure(&lines)) else {
+        let Some(left) = room.checked_sub(measure(&format!("{heading} {name}\n"))) else {
             return &files[at..];
         };
         room = left;

@@ -118,10 +118,10 @@ pub fn of_verdict(step: &StepId, log: &str) -> String {
 
 /// Returns the step whose query has this file name.
 pub fn asked(file: &str) -> Option<StepId> {
-    let stem = file.strip_suffix(".txt")?;
-    let (stem, reask) = match stem.split_once(AGAIN) {
+    let whole = file.strip_suffix(".txt")?;
+    let (stem, reask) = match whole.split_once(AGAIN) {
         Some((stem, nth)) => (stem, nth.parse().ok()?),
-        None => (stem, 0),
+        None => (whole, 0),
     };
     let id = match stem {
         "initial-query" => StepId::INITIAL,

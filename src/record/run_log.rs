@@ -178,8 +178,7 @@ impl<'r> RunLog<'r> {
             make_directory(&logs)?;
             replace(&open_directory_in(CWD, &logs)?, run_files::BASELINE)
         };
-        let file = open().map_err(failed(&path))?;
-        BuildLog::new(file, path, redactor)
+        BuildLog::new(open().map_err(failed(&path))?, path, redactor)
     }
 
     /// Logs a tool that an agent used, with its input and result. A step may use several.
@@ -347,8 +346,7 @@ fn failed(path: &Path) -> impl FnOnce(io::Error) -> LogError {
 pub fn make_ignored_directory(path: &Path) -> Result<(), LogError> {
     let make = || {
         if make_directory(path)? {
-            let ignore_file = path.join(IGNORE_FILE);
-            atomic_file::replace(&ignore_file, |file| file.write_all(IGNORE_ALL))?;
+            atomic_file::replace(&path.join(IGNORE_FILE), |file| file.write_all(IGNORE_ALL))?;
         }
         Ok(())
     };

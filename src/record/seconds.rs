@@ -24,8 +24,7 @@ impl Serialize for Seconds {
 
 impl<'de> Deserialize<'de> for Seconds {
     fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        let seconds = f64::deserialize(input)?;
-        let duration = Duration::try_from_secs_f64(seconds);
+        let duration = Duration::try_from_secs_f64(f64::deserialize(input)?);
         duration.map(Self).map_err(de::Error::custom)
     }
 }

@@ -270,14 +270,10 @@ impl Action {
     /// Formats what it acts on: the arguments of one line, or else the first line, with an ellipsis for the rest.
     pub fn subject(&self) -> String {
         let texts = self.input.as_ref().map(texts).unwrap_or_default();
-        let texts: Vec<&str> = texts.iter().map(|text| text.trim()).collect();
-        let mut lines: Vec<&str> = texts
-            .iter()
-            .take_while(|text| !text.contains('\n'))
-            .copied()
-            .collect();
+        let trimmed = texts.iter().map(|text| text.trim());
+        let mut lines: Vec<&str> = trimmed.take_while(|text| !text.contains('\n')).collect();
         if lines.len() < texts.len() {
-            let first = texts[0].lines().next().filter(|_| lines.is_empty());
+            let first = texts[0].trim().lines().next().filter(|_| lines.is_empty());
             lines.extend(first.into_iter().chain(["\u{2026}"]));
         }
         lines.join(" ")

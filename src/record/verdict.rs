@@ -102,10 +102,10 @@ impl AnswerLine<'_> {
 fn lines(text: &str) -> Vec<AnswerLine<'_>> {
     let mut fences = FenceScanner::default();
     let whole = text.trim_matches(['\n', '\r', '\u{feff}']).lines();
-    let lines: Vec<_> = whole.map(|line| (line, fences.step(line))).collect();
+    let all: Vec<_> = whole.map(|line| (line, fences.step(line))).collect();
     let is_inner =
         |(line, kind): &(&str, FenceLine)| *kind == FenceLine::Inside && Fence::of(line).is_none();
-    let (lines, is_block) = match lines.as_slice() {
+    let (lines, is_block) = match all.as_slice() {
         [(_, FenceLine::Opening), inner @ .., _]
             if fences.open().is_none() && inner.iter().all(is_inner) =>
         {

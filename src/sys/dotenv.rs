@@ -29,8 +29,7 @@ pub enum DotenvProblem {
 /// Returns the variables in the file's order, and the first problems.
 pub fn parse(content: &[u8]) -> (Vec<(String, String)>, Vec<DotenvProblem>) {
     let (mut variables, mut problems) = (Vec::new(), Vec::new());
-    let lines = without_mark(content).split(|byte| *byte == b'\n');
-    for (line, content) in (1..).zip(lines) {
+    for (line, content) in (1..).zip(without_mark(content).split(|byte| *byte == b'\n')) {
         match assignment(content) {
             Ok(variable) => variables.extend(variable),
             Err(Fault::Malformed) => problems.push(DotenvProblem::Malformed { line }),
@@ -53,15 +52,15 @@ fn assignment(line: &[u8]) -> Result<Option<(String, String)>, Fault> {
     if line.is_empty() || line.starts_with('#') {
         return Ok(None);
     }
-    let (name, value) = line.split_once('=').ok_or(Fault::Malformed)?;
+    let (left, right) = line.split_once('=').ok_or(Fault::Malformed)?;
     // `export` may precede a name, or be the name itself.
-    let name = match name.trim_end().strip_prefix("export") {
+    let name = match left.trim_end().strip_prefix("export") {
         Some(rest) if rest.starts_with(char::is_whitespace) => rest.trim_start(),
-        _ => name.trim_end(),
+        _ => left.trim_end(),
     };
     let is_in_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
     let begins = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-    let value = self::value(value.trim_start())?;
+    let value = value(right.trim_start())?;
     if !begins || !name.chars().all(is_in_name) || value.contains('\0') {
         return Err(Fault::Malformed);
     }

@@ -33,8 +33,7 @@ impl Error {
     /// Returns the reason, for programs: of several problems, that of the first for which a later try does not help.
     pub fn reason(&self) -> Reason {
         let of = |problem: &dyn Diagnostic| {
-            let code = problem.code()?.to_string();
-            Reason::parse(code.split_once('/')?.1)
+            Reason::parse(problem.code()?.to_string().split_once('/')?.1)
         };
         // The contract has a reason for every exit.
         let own = of(&**self)

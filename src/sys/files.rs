@@ -67,10 +67,10 @@ pub(crate) fn is_directory(path: &Path) -> bool {
 
 /// Returns the names in a directory that are valid UTF-8, sorted.
 pub(crate) fn names(directory: &Path) -> io::Result<Vec<String>> {
-    let names = fs::read_dir(directory)?.map(|entry| Ok(entry?.file_name().into_string().ok()));
-    let mut names: Vec<_> = names
-        .filter_map(io::Result::transpose)
-        .collect::<io::Result<_>>()?;
+    let mut names = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        names.extend(entry?.file_name().into_string());
+    }
     names.sort_unstable();
     Ok(names)
 }
@@ -395,8 +395,7 @@ fn open_at_all(
     flags: OFlags,
     mode: RawMode,
 ) -> Result<OwnedFd, Errno> {
-    let mode = Mode::from_raw_mode(mode);
-    retry_on_intr(|| rustix::fs::openat(&directory, path, flags, mode))
+    retry_on_intr(|| rustix::fs::openat(&directory, path, flags, Mode::from_raw_mode(mode)))
 }
 
 #[cfg(test)]

@@ -269,10 +269,9 @@ mod tests {
         let output = run(&["config", "--get", "core.fsmonitor"]).stdout;
         assert_eq!(output, b"false\n");
         // The same without `env`, whose arguments name the variables.
-        let told = ["-c", "alias.told=!env", "told"];
-        let mut command = git.command(dir.path(), &told);
-        let told = command.stdout(Stdio::piped()).output().unwrap().stdout;
-        let told = String::from_utf8(told).unwrap();
+        let mut command = git.command(dir.path(), &["-c", "alias.told=!env", "told"]);
+        let output = command.stdout(Stdio::piped()).output().unwrap();
+        let told = String::from_utf8(output.stdout).unwrap();
         let has = |variable: &str| told.lines().any(|line| line == variable);
         assert!(ENVIRONMENT.split_whitespace().all(has), "{told}");
         assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());

@@ -58,8 +58,7 @@ pub struct Turn<'t>(&'t Turns);
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        let left = self.0.left.lock();
-        *left.unwrap_or_else(PoisonError::into_inner) += 1;
+        *self.0.left.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         self.0.given.notify_one();
     }
 }

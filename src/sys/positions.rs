@@ -167,11 +167,11 @@ mod tests {
         let at = Positions(json);
         let whole = at.parse::<Entries<'_>>(json).unwrap_err();
         assert_eq!((whole.line, whole.column), (4, 7));
-        let part = json.get(json.find("{\"b\"").unwrap()..json.rfind(',').unwrap());
-        let part = at.parse::<std::collections::BTreeMap<String, String>>(part.unwrap());
-        let part = part.unwrap_err();
-        assert_eq!((part.line, part.column), (3, 2));
-        assert!(part.reason.starts_with("invalid type"), "{part}");
+        let part = &json[json.find("{\"b\"").unwrap()..json.rfind(',').unwrap()];
+        let parsed = at.parse::<std::collections::BTreeMap<String, String>>(part);
+        let mistake = parsed.unwrap_err();
+        assert_eq!((mistake.line, mistake.column), (3, 2));
+        assert!(mistake.reason.starts_with("invalid type"), "{mistake}");
     }
 
     #[test]

@@ -29,8 +29,8 @@ impl Reason {
     /// command may succeed later, unlike others that fail for this reason, or `network/never` for the opposite. `None`
     /// if the reason is unknown.
     pub fn parse(code: &str) -> Option<Self> {
-        let (name, detail) = code.split_once('/').unwrap_or((code, ""));
-        let name = REASONS.split(' ').find(|known| *known == name)?;
+        let (word, detail) = code.split_once('/').unwrap_or((code, ""));
+        let name = REASONS.split(' ').find(|known| *known == word)?;
         let passes = PASSING.split(' ').any(|passing| passing == name);
         Some(Self {
             name,

@@ -87,8 +87,7 @@ impl Events {
     fn end_line(&mut self) -> Option<Event> {
         let mut line = std::mem::take(&mut self.line);
         if !std::mem::replace(&mut self.begun, true) {
-            let mark = line.len() - without_mark(&line).len();
-            line.drain(..mark);
+            line.drain(..line.len() - without_mark(&line).len());
         }
         if line.is_empty() {
             self.last_id = self.id.take().or_else(|| self.last_id.take());

@@ -28,9 +28,11 @@ fn applied(text: &str, reply: &str) -> Result<String, Vec<String>> {
 
 /// A reply that replaces these lines of `f`.
 fn reply(parts: &[(&str, &str)]) -> String {
-    let parts = parts.iter();
-    let parts = parts.map(|(find, put)| format!("^^^find\n{find}^^^put\n{put}"));
-    format!("^^^f\n{}^^^end\n^^^done 1\n", parts.collect::<String>())
+    let edits: String = parts
+        .iter()
+        .map(|(find, put)| format!("^^^find\n{find}^^^put\n{put}"))
+        .collect();
+    format!("^^^f\n{edits}^^^end\n^^^done 1\n")
 }
 
 #[test]

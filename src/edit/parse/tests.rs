@@ -49,8 +49,7 @@ fn files_are_what_a_reply_with_their_blocks_asks_for() {
     assert_eq!(written, content);
     let reply = parse("^^^b\n^^^delete\n^^^a/b\nx\n^^^end\n");
     let edits = [("b", EditKind::Remove), ("a/b", write("x\n"))];
-    let edits = edits.map(|(path, kind)| (path.to_owned(), kind)).to_vec();
-    let parsed = ParsedReply::of_files(edits);
+    let parsed = ParsedReply::of_files(edits.map(|(path, kind)| (path.to_owned(), kind)).to_vec());
     let named = |parsed: &ParsedReply| -> Vec<(String, EditKind)> {
         let edits = parsed.edits.iter();
         edits
@@ -215,8 +214,8 @@ proptest! {
 /// The paths with the number of their replacements, and the faults, of a reply in the edit format.
 fn edits(reply: &str) -> (Vec<String>, Vec<String>, Option<String>) {
     let parsed = parse_as(reply, ReplyFormat::Edits);
-    let paths = parsed.edits.iter();
-    let paths = paths.map(|edit| format!("{} {}", edit.path, edit.parts.len()));
+    let edits = parsed.edits.iter();
+    let paths = edits.map(|edit| format!("{} {}", edit.path, edit.parts.len()));
     let faults = parsed.faults.iter().map(ToString::to_string);
     (paths.collect(), faults.collect(), parsed.incomplete)
 }

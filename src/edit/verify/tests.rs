@@ -317,7 +317,6 @@ fn no_reply_makes_a_directory_a_repository() {
         assert_eq!(found, refused, "{paths:?}");
     }
     // A removed file no longer counts.
-    let reply = write("half/refs/x") + "^^^half/HEAD\n^^^delete\n^^^end\n";
-    let reply = reply.replace("^^^delete\n^^^end\n", "^^^delete\n");
+    let reply = write("half/refs/x") + "^^^half/HEAD\n^^^delete\n";
     assert!(made_repositories(root, &reply).is_empty());
 }

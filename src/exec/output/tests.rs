@@ -59,8 +59,8 @@ fn a_long_output_keeps_both_ends_however_it_comes() {
         let (output, _) = captured(&chunks);
         let text = output.text();
         assert!(text.starts_with("0\n1\n") && text.ends_with("\n299998\n299999\n"));
-        let left_out = text.split("\n[... ").nth(1).unwrap();
-        let left_out = left_out.split(" bytes left out ...]\n").next().unwrap();
+        let (_, notice) = text.split_once("\n[... ").unwrap();
+        let (left_out, _) = notice.split_once(" bytes left out ...]\n").unwrap();
         assert_eq!(left_out.parse::<usize>().unwrap(), bytes.len() - limit);
     }
 }

@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::secret::credentials::SECRET_PLACES;
+use crate::sys::files;
 
 /// Mode bit of directories where everyone may create files, such as `/tmp`. Their entries are not sibling projects.
 const WRITABLE_BY_ALL: u32 = 0o002;
@@ -27,14 +28,14 @@ pub(super) fn other_projects(root: &Path, keys: &Path) -> Vec<PathBuf> {
         .metadata()
         .is_ok_and(|found| found.mode() & WRITABLE_BY_ALL != 0);
     let listed = (!is_shared).then(|| fs::read_dir(parent));
-    let siblings = listed.into_iter().flatten().flatten().flatten();
-    let siblings = siblings
+    let entries = listed.into_iter().flatten().flatten().flatten();
+    let siblings = entries
         .filter(|entry| !entry.file_type().is_ok_and(|kind| kind.is_file()))
         .map(|entry| entry.path())
         .filter(|path| path != root);
     above
         .chain(siblings.map(|sibling| sibling.join(name)))
-        .filter(|path| path.symlink_metadata().is_ok_and(|found| found.is_dir()))
+        .filter(|path| files::is_directory(path))
         // A build may have created a link there, and a mount cannot cover a link.
         .filter_map(|path| path.canonicalize().ok())
         .filter(|path| !path.starts_with(root))

@@ -123,8 +123,7 @@ fn inner_folders(parent: &Path) -> Vec<PathBuf> {
 /// Returns the folder that a `.git` file points to, if it is such a file.
 fn linked_git(git: &Path) -> Option<PathBuf> {
     let pointer = short_file(git)?;
-    let folder = pointer.strip_prefix("gitdir:")?.trim();
-    Some(git.parent()?.join(folder))
+    Some(git.parent()?.join(pointer.strip_prefix("gitdir:")?.trim()))
 }
 
 /// Returns the shared folder with settings and hooks that a worktree's own folder points to, if it is one.

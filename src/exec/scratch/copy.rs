@@ -43,8 +43,7 @@ pub(super) fn states(root: &Path, left_out: &[&str]) -> io::Result<FileStates> {
             let metadata = entry.metadata()?;
             if !metadata.is_dir() {
                 let time = (metadata.mtime(), metadata.mtime_nsec());
-                let state = (metadata.mode(), metadata.len(), time.0, time.1);
-                found.insert(path, state);
+                found.insert(path, (metadata.mode(), metadata.len(), time.0, time.1));
             } else if !left_out.iter().any(|name| path == Path::new(name)) {
                 left.push(path);
             }

@@ -47,8 +47,7 @@ impl Assembler for MessageStream {
                 let block = self.blocks.entry(index).or_default();
                 block.start = event["content_block"].clone();
                 let [text, thought] = ["text", "thinking"].map(|name| text(&block.start[name]));
-                let begun = [("text_delta", text), ("thinking_delta", thought)];
-                for (kind, said) in begun {
+                for (kind, said) in [("text_delta", text), ("thinking_delta", thought)] {
                     let said = said.filter(|said| !said.is_empty());
                     said.inspect(|said| block.add(kind, said, listener));
                 }
@@ -61,8 +60,7 @@ impl Assembler for MessageStream {
                 let names =
                     ["text", "thinking", "partial_json", "signature"].map(|name| &delta[name]);
                 let piece = names.into_iter().find_map(Value::as_str);
-                let known = self.blocks.get_mut(&index).zip(piece);
-                if let Some((block, piece)) = known {
+                if let Some((block, piece)) = self.blocks.get_mut(&index).zip(piece) {
                     block.add(kind, piece, listener);
                 }
             }

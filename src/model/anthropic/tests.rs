@@ -18,8 +18,8 @@ pub(in crate::model) fn described(name: &str) -> jsonschema::Validator {
 
 #[track_caller]
 pub(in crate::model) fn fits(validator: &jsonschema::Validator, value: &Value) {
-    let faults = validator.iter_errors(value);
-    let faults: Vec<String> = faults.map(|fault| fault.to_string()).collect();
+    let errors = validator.iter_errors(value);
+    let faults: Vec<String> = errors.map(|fault| fault.to_string()).collect();
     assert!(faults.is_empty(), "{faults:#?}\n{value:#}");
 }
 
@@ -151,8 +151,8 @@ fn tools_that_may_not_be_called_are_told_all_the_same() {
         tool_choice: ToolChoice::None,
         ..form()
     };
-    let body = written(&spec, &request(&conversation(), none));
-    let body: Value = serde_json::from_str(&body).unwrap();
+    let json = written(&spec, &request(&conversation(), none));
+    let body: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(body["tool_choice"], json!({"type": "none"}));
     assert_eq!(body["tools"].as_array().unwrap().len(), 2);
     fits(&described("CreateMessageParams"), &body);
@@ -191,14 +191,11 @@ impl Listener for Heard {
 }
 
 fn events(events: &[Value]) -> String {
-    let events = events.iter();
-    let events = events.map(|event| {
-        format!(
-            "event: {}\ndata: {event}\n\n",
-            event["type"].as_str().unwrap()
-        )
-    });
-    events.collect()
+    let event = |event: &Value| {
+        let kind = event["type"].as_str().unwrap();
+        format!("event: {kind}\ndata: {event}\n\n")
+    };
+    events.iter().map(event).collect()
 }
 
 fn delta(index: u64, kind: &str, name: &str, piece: &str) -> Value {
@@ -480,8 +477,8 @@ fn the_chats_models_are_those_of_the_catalogue() {
         let Some(entry) = catalogue::known(&spec.id).and_then(|known| known.entry.as_ref()) else {
             continue;
         };
-        let table = ModelTable::with_entry("{}", &spec.name, entry.get()).unwrap();
-        let table = ModelTable::parse(&table, today).unwrap();
+        let json = ModelTable::with_entry("{}", &spec.name, entry.get()).unwrap();
+        let table = ModelTable::parse(&json, today).unwrap();
         assert_eq!(table.named(&spec.name), Some(spec));
         names.push(&*spec.name);
     }

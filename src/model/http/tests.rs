@@ -27,8 +27,8 @@ fn receive(stream: &TcpStream) -> Option<(String, Value)> {
             return None;
         }
     }
-    let length = head.to_lowercase();
-    let length = length.split("content-length: ").nth(1)?;
+    let lower = head.to_lowercase();
+    let (_, length) = lower.split_once("content-length: ")?;
     let mut body = vec![0; length.lines().next()?.parse().ok()?];
     reader.read_exact(&mut body).ok()?;
     Some((head, serde_json::from_slice(&body).ok()?))
@@ -203,8 +203,8 @@ fn a_cut_stream_is_worth_another_try() {
     let cut = &whole[..whole.len() - 40];
     let (route, _asked) = serving(vec![vec![cut.to_owned()]]);
     asking(route, |model| {
-        let failed = model.try_once(&request(), Duration::from_secs(60), &Quiet);
-        let failed = failed.err().unwrap();
+        let tried = model.try_once(&request(), Duration::from_secs(60), &Quiet);
+        let failed = tried.err().unwrap();
         assert!(failed.is_retryable && matches!(failed.error, ModelError::Connection { .. }));
     });
 }
@@ -276,8 +276,8 @@ fn a_pause_is_told_and_has_an_end_though_others_wait_on() {
         minute,
         &clock,
         interrupt.clone(),
-    );
-    let model = model.paced(Some(dir.path()));
+    )
+    .paced(Some(dir.path()));
     model.hold(Some(minute * 60));
     let (pauses, most) = (Pauses(RefCell::default()), Duration::from_millis(30));
     model.keep_pace(most, &pauses).unwrap();
@@ -302,8 +302,8 @@ fn a_call_is_not_tried_again_where_others_have_used_up_the_limit_meanwhile() {
     let (clock, interrupt) = (SystemClock::start(), Interrupt::never().unwrap());
     let minute = Duration::from_secs(60);
     let spec = ModelSpec::new("m", Provider::Anthropic);
-    let model = HttpModel::new(spec, route, Delivery::Whole, minute, &clock, interrupt);
-    let model = model.paced(Some(dir.path()));
+    let model = HttpModel::new(spec, route, Delivery::Whole, minute, &clock, interrupt)
+        .paced(Some(dir.path()));
     let key = "sk-ant-test-0123456789";
     let others = Others(Pace::new(dir.path(), &model.server.url(), key));
     let failed = model.ask(&request(), &others).err().unwrap();

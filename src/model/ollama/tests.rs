@@ -270,8 +270,9 @@ fn calls_come_in_any_line_and_get_ids() {
     ])
     .unwrap();
     assert_eq!(reply.end, End::ToolCalls);
-    let calls = reply.calls.iter();
-    let calls: Vec<_> = calls
+    let calls: Vec<_> = reply
+        .calls
+        .iter()
         .map(|call| (&*call.id, &*call.name, call.input.clone()))
         .collect();
     let expected = [

@@ -20,9 +20,11 @@ fn serving(answers: Vec<(u16, Value)>) -> (VendorServer, Receiver<(String, Strin
             while !head.ends_with("\r\n\r\n") {
                 reader.read_line(&mut head).unwrap();
             }
-            let length = head.to_lowercase();
-            let length = length.split("content-length: ").nth(1);
-            let length = length.map_or(0, |rest| rest.lines().next().unwrap().parse().unwrap());
+            let lower = head.to_lowercase();
+            let length = match lower.split_once("content-length: ") {
+                Some((_, rest)) => rest.lines().next().unwrap().parse().unwrap(),
+                None => 0,
+            };
             let mut body = vec![0; length];
             reader.read_exact(&mut body).unwrap();
             let _ = seen.send((head, String::from_utf8(body).unwrap()));

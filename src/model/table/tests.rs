@@ -25,15 +25,17 @@ fn homes(home: &str) -> Result<ModelTable, TableProblem> {
 
 /// The table of the agent `plan`.
 fn merged(own: &str, project: Option<&str>) -> Result<ModelTable, TableProblem> {
-    let plan = (Place::Plan, "/home/x/models.json", own);
-    let project = project.map(|json| (Place::Project, ModelTable::FILE, json));
-    let files = std::iter::once(plan).chain(project);
-    let files = files.map(|(place, path, json)| TableFile {
-        place,
-        path,
+    let plan = TableFile {
+        place: Place::Plan,
+        path: "/home/x/models.json",
+        content: own.as_bytes(),
+    };
+    let project = project.map(|json| TableFile {
+        place: Place::Project,
+        path: ModelTable::FILE,
         content: json.as_bytes(),
     });
-    ModelTable::read(files, today())
+    ModelTable::read(std::iter::once(plan).chain(project), today())
 }
 
 #[test]
@@ -146,10 +148,10 @@ fn ollamas_entries_say_how_it_is_to_load_them() {
         ("true", false),
         ("[5]", false),
     ] {
-        let table = format!(
+        let text = format!(
             r#"{{"models": {{"x": {{"provider": "ollama", "tools": "native", "numCtx": 16384, "keepAlive": {json}}}}}}}"#
         );
-        let table = ModelTable::parse(&table, today());
+        let table = ModelTable::parse(&text, today());
         assert_eq!(table.is_ok(), expected, "{json}");
         if let Ok(table) = table {
             let model = table.named("x").unwrap();
@@ -625,9 +627,8 @@ fn a_mistake_in_plans_table_is_told_with_its_file_and_place() {
         path: "m",
         content: b"{\n\xff",
     };
-    let binary = ModelTable::read([binary], today());
     assert_eq!(
-        binary.unwrap_err().to_string(),
+        ModelTable::read([binary], today()).unwrap_err().to_string(),
         "`m` is invalid: line 2, column 1: this is not UTF-8"
     );
 }

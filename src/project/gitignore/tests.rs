@@ -25,21 +25,20 @@ fn git(dir: &Path, args: &[&str]) -> String {
 }
 
 /// Runs git in `dir`, unaffected by the settings of the user or of a hook that runs the tests.
-fn undisturbed(git: duct::Expression, dir: &Path) -> duct::Expression {
-    let variables = [
+fn undisturbed(mut git: duct::Expression, dir: &Path) -> duct::Expression {
+    for variable in [
         "GIT_DIR",
         "GIT_WORK_TREE",
         "GIT_INDEX_FILE",
         "GIT_COMMON_DIR",
         "GIT_PREFIX",
-    ];
-    let git = variables
-        .iter()
-        .fold(git, |git, variable| git.env_remove(variable));
-    let git = git
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .env("GIT_CONFIG_SYSTEM", "/dev/null");
-    git.dir(dir).unchecked()
+    ] {
+        git = git.env_remove(variable);
+    }
+    git.env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_SYSTEM", "/dev/null")
+        .dir(dir)
+        .unchecked()
 }
 
 /// The `paths` that git itself ignores.

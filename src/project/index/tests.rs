@@ -9,19 +9,22 @@ use super::*;
 
 fn git(dir: &Path, args: &[&str]) -> String {
     let variables = ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"];
-    let git = cmd("git", args).dir(dir);
-    let git = variables.iter().fold(git, |git, name| git.env_remove(name));
-    let identity = [
-        "GIT_AUTHOR_NAME",
-        "GIT_AUTHOR_EMAIL",
-        "GIT_COMMITTER_NAME",
-        "GIT_COMMITTER_EMAIL",
-    ];
-    let git = identity.iter().fold(git, |git, name| git.env(name, "x"));
-    let git = git
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .env("GIT_CONFIG_SYSTEM", "/dev/null");
-    git.read().unwrap()
+    let mut git = cmd("git", args).dir(dir);
+    for name in variables {
+        git = git.env_remove(name);
+    }
+    for name in [
+        "AUTHOR_NAME",
+        "AUTHOR_EMAIL",
+        "COMMITTER_NAME",
+        "COMMITTER_EMAIL",
+    ] {
+        git = git.env(format!("GIT_{name}"), "x");
+    }
+    git.env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_SYSTEM", "/dev/null")
+        .read()
+        .unwrap()
 }
 
 fn work_tree(options: &[&str], files: &[&str]) -> TempDir {
@@ -42,10 +45,9 @@ fn listed(root: &Path) -> Vec<String> {
 
 #[track_caller]
 fn listed_as_by_git(root: &Path) -> Vec<String> {
-    let by_git = git(root, &["ls-files", "-z", "--cached", "--deduplicate"]);
-    let by_git = by_git.split_terminator('\0').map(str::to_owned);
-    let mut by_git: Vec<String> = by_git.collect();
-    by_git.sort();
+    let output = git(root, &["ls-files", "-z", "--cached", "--deduplicate"]);
+    let mut by_git: Vec<&str> = output.split_terminator('\0').collect();
+    by_git.sort_unstable();
     let listed = listed(root);
     assert_eq!(listed, by_git);
     listed
@@ -298,10 +300,10 @@ proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig { cases: 128, ..Default::default() })]
     #[test]
     fn no_damage_makes_it_panic(at in 0..4000_usize, byte: u8, version in 2_u32..5) {
-        let index = [header(version, 2), addition(b"abc"), addition(b"d"), b"TREE\0\0\0\0".to_vec()];
-        let mut index = index.concat();
-        let at = at % index.len();
-        index[at] = byte;
+        let parts = [header(version, 2), addition(b"abc"), addition(b"d"), b"TREE\0\0\0\0".to_vec()];
+        let mut index = parts.concat();
+        let size = index.len();
+        index[at % size] = byte;
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join(".git")).unwrap();
         fs::write(dir.path().join(".git/index"), checked(index)).unwrap();

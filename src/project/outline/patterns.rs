@@ -53,8 +53,8 @@ impl Language {
         let mut lines = block.lines().filter(|line| !line.starts_with('#'));
         let names = lines.next()?;
         let rules = lines.filter_map(|line| {
-            let (rule, pattern) = line.split_once(' ')?;
-            let rule: Result<Rule, Error> = Rule::deserialize(rule.into_deserializer());
+            let (word, pattern) = line.split_once(' ')?;
+            let rule: Result<Rule, Error> = Rule::deserialize(word.into_deserializer());
             Some((rule.ok()?, pattern.trim_start()))
         });
         Some(Self {

@@ -82,8 +82,7 @@ impl Copies {
         let rest = self.excerpt.clone().rest(self.kept, self.ends_line);
         self.file.write_all(&rest)?;
         // Replacing invalid UTF-8 has lengthened the text, and escaping control characters will.
-        let text = bounded(&self.excerpt.into_text(), PROMPT_LIMIT);
-        Ok((self.file, text))
+        Ok((self.file, bounded(&self.excerpt.into_text(), PROMPT_LIMIT)))
     }
 }
 

@@ -365,8 +365,7 @@ pub(super) fn next_credential(bytes: &[u8], from: usize) -> Option<(Range<usize>
 
 /// Returns the position and kind of the format that matched.
 fn which(found: &Captures<'_>) -> Option<(Range<usize>, &'static str)> {
-    let shapes = shapes(true).chain(shapes(false));
-    let mut groups = found.iter().skip(1).zip(shapes);
+    let mut groups = found.iter().skip(1).zip(shapes(true).chain(shapes(false)));
     groups.find_map(|(group, (name, ..))| Some((group?.range(), name)))
 }
 

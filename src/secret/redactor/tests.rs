@@ -52,8 +52,8 @@ fn what_stands_in_a_key_file_in_a_keys_place_is_told() {
         ),
         (b"x", Ok("x")),
     ] {
-        let parsed = ApiKey::of_file(content);
-        let parsed = parsed.as_ref().map(ApiKey::expose).map_err(|e| *e);
+        let key = ApiKey::of_file(content);
+        let parsed = key.as_ref().map(ApiKey::expose).map_err(|e| *e);
         assert_eq!(parsed, expected, "{content:?}");
     }
 }

@@ -171,9 +171,9 @@ impl Columns {
     }
 
     fn line(&self, file: &FileStat, name: &str) -> String {
-        let (name, number) = (self.shortened(name), self.number);
-        let blanks = " ".repeat(self.name.saturating_sub(text_width(&name)));
-        let name = format!("{name}{blanks} |");
+        let (shortened, number) = (self.shortened(name), self.number);
+        let blanks = " ".repeat(self.name.saturating_sub(text_width(&shortened)));
+        let name = format!("{shortened}{blanks} |");
         match file.kind {
             StatKind::SameBinary => format!("{name} {:>number$}", "Bin"),
             StatKind::Binary { before, after } => {

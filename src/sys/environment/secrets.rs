@@ -33,8 +33,7 @@ pub fn query_secrets(url: &str) -> impl Iterator<Item = Cow<'_, str>> {
     let query = url.split_once('?').map_or("", |(_, query)| query);
     let fields = query.split('&').filter_map(|field| field.split_once('='));
     let values = fields.flat_map(|(_, value)| {
-        let decoded = percent_decode_str(value).decode_utf8().ok();
-        std::iter::once(Cow::Borrowed(value)).chain(decoded)
+        std::iter::once(Cow::Borrowed(value)).chain(percent_decode_str(value).decode_utf8().ok())
     });
     let all = std::iter::once(Cow::Borrowed(query)).chain(values);
     all.filter(|secret| is_distinctive(secret))

@@ -262,8 +262,8 @@ mod tests {
             ("u:PW@host", "`…@host`"),
             ("nonsense", "`nonsense`"),
         ] {
-            let problem = Endpoint::parse("SERVER", url, true).unwrap_err();
-            let problem = problem.to_string();
+            let error = Endpoint::parse("SERVER", url, true).unwrap_err();
+            let problem = error.to_string();
             assert!(
                 problem.contains(told) && !problem.contains("PW"),
                 "{problem}"

@@ -49,9 +49,9 @@ fn model(parts: Vec<Part<'static>>) -> Message<'static> {
 
 /// Summarizes the turns sent for these messages: each role, and each block by its kind.
 fn short(messages: &[Message<'static>]) -> Vec<String> {
-    let turns = json!(turns(messages, true, Marks::Nowhere, false));
-    let turns = turns.as_array().unwrap().iter().map(|turn| {
-        let blocks = turn["content"].as_array().unwrap().iter().map(|block| {
+    let sent = json!(turns(messages, true, Marks::Nowhere, false));
+    let turns = sent.as_array().unwrap().iter().map(|turn| {
+        let content = turn["content"].as_array().unwrap().iter().map(|block| {
             let text = |name: &str| block[name].as_str().unwrap_or("").to_owned();
             match block["type"].as_str().unwrap() {
                 "text" => text("text"),
@@ -65,12 +65,9 @@ fn short(messages: &[Message<'static>]) -> Vec<String> {
                 other => format!("<{other}>"),
             }
         });
-        let blocks: Vec<String> = blocks.collect();
-        format!(
-            "{}: {}",
-            &turn["role"].as_str().unwrap()[..1],
-            blocks.join(" | ")
-        )
+        let blocks: Vec<String> = content.collect();
+        let role = &turn["role"].as_str().unwrap()[..1];
+        format!("{role}: {}", blocks.join(" | "))
     });
     turns.collect()
 }
