@@ -21,8 +21,8 @@ pub fn annotations(findings: &[ReportFinding], redactor: &Redactor) -> Vec<Strin
         };
         let text = |text: &str| escaped(&printable(&redactor.text(text), &['\n', '\r']));
         let property = |of: &str| text(of).replace(':', "%3A").replace(',', "%2C");
-        let file = finding.file.as_ref();
-        let file = file.map(|file| format!("file={},", property(file)));
+        let path = finding.file.as_ref();
+        let file = path.map(|path| format!("file={},", property(path)));
         let line = finding.line.map(|line| format!("line={line},"));
         format!(
             "::{name} {}{}title={}::{}",

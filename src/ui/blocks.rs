@@ -16,8 +16,8 @@ const MARKS: usize = 8;
 
 /// Returns the title on a line and below it the text, indented by two spaces.
 pub fn plain(title: &str, text: &str) -> Vec<String> {
-    let body = shown(text, LIMIT, |line| vec![line.trim_end().to_owned()]);
-    let body = body.into_iter().map(|line| match line.as_str() {
+    let lines = shown(text, LIMIT, |line| vec![line.trim_end().to_owned()]);
+    let body = lines.into_iter().map(|line| match line.as_str() {
         "" => line,
         line => format!("  {line}"),
     });
@@ -32,8 +32,8 @@ pub fn fitted(text: &str, width: usize, limit: usize) -> Vec<String> {
 /// Returns the lines of `text` to show, each wrapped by `broken`, at most `limit` in all.
 fn shown(text: &str, limit: usize, broken: impl Fn(&str) -> Vec<String>) -> Vec<String> {
     let text = visible(text);
-    let lines = text.trim_end().trim_start_matches('\n').split('\n');
-    let lines: Vec<String> = lines.flat_map(broken).collect();
+    let body = text.trim_end().trim_start_matches('\n');
+    let lines: Vec<String> = body.split('\n').flat_map(broken).collect();
     if lines.iter().all(String::is_empty) {
         return Vec::new();
     }

@@ -61,11 +61,8 @@ pub fn sums(diff: &str) -> String {
 /// Returns the lines of a diff, each with its number in the file, or 0 outside of hunks. Of git's headers, only the
 /// path of each file remains, if there are several.
 fn rows(diff: &str) -> Vec<(usize, &str)> {
-    let has_files = diff
-        .lines()
-        .filter(|line| line.starts_with("diff --git "))
-        .count()
-        > 1;
+    let heads = diff.lines().filter(|line| line.starts_with("diff --git "));
+    let has_files = heads.count() > 1;
     let mut rows = Vec::new();
     let (mut before, mut after) = (0_usize..0, 0_usize..0);
     for line in diff.lines() {

@@ -163,8 +163,8 @@ mod tests {
 
     #[test]
     fn cells_stand_below_each_other() {
-        let rows = [["a", "1"], ["\u{4f60}\u{597d}", "10"], ["", "x"]];
-        let rows = rows.map(|row| row.map(str::to_owned).to_vec());
+        let cells = [["a", "1"], ["\u{4f60}\u{597d}", "10"], ["", "x"]];
+        let rows = cells.map(|row| row.map(str::to_owned).to_vec());
         assert_eq!(
             aligned(&rows, &[Align::Left, Align::Right]),
             ["a      1", "\u{4f60}\u{597d}  10", "       x"]

@@ -19,7 +19,7 @@ use super::columns::folded;
 use super::json::JsonLines;
 use super::links::Links;
 use super::options::{CiRunner, ConsoleOptions, OutputFormat};
-use super::paint::{colored_stat, paint, painted, size};
+use super::paint::{COLUMNS, colored_stat, columns, paint, painted};
 use super::present::{self, Part, Shown, present};
 use super::spinner::Spinner;
 use super::steps::{Look, Steps};
@@ -161,7 +161,7 @@ impl<'r> Output<'r> {
 
     /// Returns the layout of text on stderr.
     fn look(&self) -> Look {
-        let columns = size(io::stderr()).map_or(0, |(_, columns)| columns);
+        let columns = columns(io::stderr()).unwrap_or(COLUMNS);
         Look::of_terminal(columns, self.options.colors.stderr)
     }
 
@@ -188,8 +188,7 @@ impl<'r> Output<'r> {
         if self.is_moving() && self.is_decorated() {
             let awaited = self.printable(&present::awaited_in_all(event));
             let room = self.look().width.saturating_sub(TIMER);
-            let awaited = truncated(&awaited, room);
-            return self.spinner.wait(&awaited, waited);
+            return self.spinner.wait(&truncated(&awaited, room), waited);
         }
         // Without a spinner, a line per minute shows that the work continues.
         let minute = waited.as_secs() / 60;
@@ -261,12 +260,11 @@ impl<'r> Output<'r> {
 
     /// Prints a labelled sentence, wrapped to the terminal's width.
     fn sentence(&self, label: &str, style: Style, text: &str) {
-        let text = self.printable(&format!("{label} {text}"));
-        let columns = size(io::stderr()).map(|(_, columns)| columns);
-        let text = folded(&text, columns, "hint: ".len());
-        match text.strip_prefix(label) {
+        let said = self.printable(&format!("{label} {text}"));
+        let lines = folded(&said, columns(io::stderr()), "hint: ".len());
+        match lines.strip_prefix(label) {
             Some(text) => self.print(&self.paint(label, style), text),
-            None => self.print("", &text),
+            None => self.print("", &lines),
         }
     }
 }
@@ -386,15 +384,10 @@ impl Output<'_> {
     /// Prints an event that belongs to a mirrored conversation. Returns `true` if stdout handles the event, so
     /// that it is not shown as progress.
     fn mirrored(&self, event: &Event) -> bool {
-        let columns = self
-            .stdout_columns()
-            .map(|columns| columns.saturating_sub(1));
-        let columns = columns.unwrap_or(WIDEST);
-        let lines = self
-            .options
-            .mirrors
-            .then(|| mirror::lines(event, self.redactor, columns));
-        let Some(lines) = lines.flatten() else {
+        let columns = self.stdout_columns();
+        let width = columns.map_or(WIDEST, |columns| columns.saturating_sub(1));
+        let mirrored = || mirror::lines(event, self.redactor, width);
+        let Some(lines) = self.options.mirrors.then(mirrored).flatten() else {
             return false;
         };
         // The terminal has already echoed what the user typed.
@@ -409,8 +402,8 @@ impl Output<'_> {
 
     /// Returns the width of stdout in columns; `None` if it is not a terminal.
     fn stdout_columns(&self) -> Option<usize> {
-        let size = size(io::stdout()).filter(|_| self.options.stdout_terminal);
-        size.map(|(_, columns)| columns)
+        let columns = columns(io::stdout());
+        columns.filter(|_| self.options.stdout_terminal)
     }
 
     /// Shows an agent's event at a terminal.
@@ -452,8 +445,7 @@ impl Output<'_> {
     fn review(&self, warnings: &[String], told: usize, stat: &Stat) {
         self.spinner.stop();
         let again = self.options.stderr_terminal && !self.options.quiet;
-        let told = if again { 0 } else { told };
-        for warning in warnings.iter().skip(told) {
+        for warning in warnings.iter().skip(if again { 0 } else { told }) {
             self.warning(warning);
         }
         if self.options.quiet {
@@ -476,7 +468,7 @@ fn is_news(told: &Mutex<String>, awaited: String) -> bool {
 
 /// Returns the number of columns on stderr after [`INDENT`].
 fn room() -> usize {
-    let columns = size(io::stderr()).map_or(WIDEST, |(_, columns)| columns);
+    let columns = columns(io::stderr()).unwrap_or(WIDEST);
     columns.saturating_sub(INDENT.len() + 1).max(1)
 }
 

@@ -43,8 +43,8 @@ impl History {
     pub fn entries(&self) -> Vec<String> {
         let content = files::read(&self.path, Links::Refused, LARGEST).unwrap_or_default();
         let lines = content.split(|byte| *byte == b'\n');
-        let entries = lines.filter_map(|line| serde_json::from_slice(line).ok());
-        let mut entries: Vec<String> = entries.collect();
+        let parsed = lines.filter_map(|line| serde_json::from_slice(line).ok());
+        let mut entries: Vec<String> = parsed.collect();
         entries.dedup();
         entries.split_off(entries.len().saturating_sub(KEPT))
     }

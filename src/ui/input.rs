@@ -311,15 +311,15 @@ impl<R: Read + AsFd> Read for Watched<R> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         loop {
             let source = [self.source.as_fd()];
-            // A SIGINT already handled elsewhere does not end the wait.
-            let woken = self.interrupt.poll(&source, PollFlags::IN, None);
-            // Avoid the kind `Interrupted`, on which readers try again.
-            let woken = woken.map_err(|error| {
-                let interrupted = error.downcast::<Interrupted>();
-                interrupted.map_or_else(|error| error, io::Error::other)
-            });
-            if woken? {
-                return self.source.read(bytes);
+            match self.interrupt.poll(&source, PollFlags::IN, None) {
+                Ok(true) => return self.source.read(bytes),
+                // A SIGINT already handled elsewhere does not end the wait.
+                Ok(false) => {}
+                Err(error) => {
+                    // Avoid the kind `Interrupted`, on which readers try again.
+                    let interrupted = error.downcast::<Interrupted>();
+                    return Err(interrupted.map_or_else(|error| error, io::Error::other));
+                }
             }
         }
     }

@@ -135,8 +135,8 @@ fn visible(c: char) -> String {
     if !is_unseen(c) {
         return c.to_string();
     }
-    let mut units = [0; 2];
-    let units = c.encode_utf16(&mut units).iter();
+    let mut encoded = [0; 2];
+    let units = c.encode_utf16(&mut encoded).iter();
     units.map(|unit| format!("\\u{unit:04x}")).collect()
 }
 

@@ -57,8 +57,8 @@ impl Links {
 
     /// Returns `path`, which must be printable, as a link to itself.
     pub fn link(&self, path: &str) -> String {
-        let target = self.base.join(path);
-        let target = percent_encode(target.as_os_str().as_bytes(), PLAIN);
+        let absolute = self.base.join(path);
+        let target = percent_encode(absolute.as_os_str().as_bytes(), PLAIN);
         format!("\u{1b}]8;;file://{target}\u{1b}\\{path}\u{1b}]8;;\u{1b}\\")
     }
 }

@@ -5,12 +5,9 @@
 
 use std::io;
 
-use super::paint::size;
+use super::paint::{COLUMNS, columns};
 use super::stderr;
 use crate::sys::text::truncated;
-
-/// Width of a terminal whose width is unknown, in columns.
-const COLUMNS: usize = 80;
 
 /// Lines that show the state of long work.
 #[derive(Debug)]
@@ -30,8 +27,7 @@ impl LiveLines {
         if !self.is_live {
             return;
         }
-        let columns = size(io::stderr()).map_or(COLUMNS, |(_, columns)| columns);
-        let room = columns.saturating_sub(1);
+        let room = columns(io::stderr()).unwrap_or(COLUMNS).saturating_sub(1);
         let mut text = self.back();
         for line in lines {
             text += &format!("{}\x1b[K\r\n", truncated(line, room));

@@ -25,8 +25,7 @@ pub(super) fn lines(event: &Event, redactor: &Redactor, width: usize) -> Option<
         } => {
             // Redact before conversion to JSON, which escapes quotes inside a key.
             let call = format!("{name} {}", redactor.json(arguments));
-            let call = redactor.text(&call).into_owned();
-            ("tool> ", one_line(&call, CALL), SAID)
+            ("tool> ", one_line(&redactor.text(&call), CALL), SAID)
         }
         Event::ToolResult { end, .. } => {
             let error = if end.failed { "error: " } else { "" };
@@ -46,8 +45,7 @@ pub(super) fn lines(event: &Event, redactor: &Redactor, width: usize) -> Option<
     let indent = " ".repeat(label.len());
     for (at, line) in lines.iter_mut().enumerate() {
         let before = if at == 0 { label } else { &indent };
-        let told = format!("{before}{line}");
-        told.trim_end().clone_into(line);
+        *line = format!("{before}{line}").trim_end().to_owned();
     }
     Some(lines)
 }

@@ -3,7 +3,7 @@
 use std::os::fd::AsFd;
 
 use ratatui::style::{Color, Modifier, Style};
-use ratatui::text::Line;
+use ratatui::text::{Line, Span};
 
 use crate::sys::text::{self, text_width};
 
@@ -41,10 +41,8 @@ pub fn painted(line: &Line<'_>, colors: bool) -> String {
     if !colors {
         return line.to_string();
     }
-    let spans = line.iter();
-    spans
-        .map(|span| paint(&span.content, line.style.patch(span.style)))
-        .collect()
+    let painted = |span: &Span<'_>| paint(&span.content, line.style.patch(span.style));
+    line.iter().map(painted).collect()
 }
 
 /// Colours the signs of a stat as git does.
@@ -52,10 +50,9 @@ pub fn colored_stat(stat: &str, paint: impl Fn(&str, Style) -> String) -> String
     let line = |line: &str| match line.rsplit_once(['|', ' ']) {
         Some((_, graph)) if !graph.is_empty() && graph.chars().all(|c| "+-".contains(c)) => {
             let (text, graph) = line.split_at(line.len() - graph.len());
-            let plus = graph.trim_end_matches('-');
-            let minus = &graph[plus.len()..];
-            let plus = paint(plus, Style::new().green());
-            format!("{text}{plus}{}\n", paint(minus, Style::new().red()))
+            let (plus, minus) = graph.split_at(graph.trim_end_matches('-').len());
+            let added = paint(plus, Style::new().green());
+            format!("{text}{added}{}\n", paint(minus, Style::new().red()))
         }
         _ => format!("{line}\n"),
     };
@@ -105,6 +102,14 @@ pub fn told_line(line: &str) -> String {
         .or_else(|| label("warning:", Style::new().yellow()))
         .or_else(quoted)
         .unwrap_or_else(|| line.to_owned())
+}
+
+/// The width of a terminal whose width is unknown, in columns.
+pub const COLUMNS: usize = 80;
+
+/// Returns the columns of a terminal; `None` if the stream is not a terminal or its size is unknown.
+pub fn columns(stream: impl AsFd) -> Option<usize> {
+    Some(size(stream)?.1)
 }
 
 /// Returns the rows and columns of a terminal; `None` if the stream is not a terminal or its size is unknown.

@@ -102,9 +102,9 @@ impl Shown {
 pub fn present(event: &Event) -> Option<Shown> {
     let (plain, dim) = (Style::new(), Style::new().dim());
     let (red, cyan) = (Style::new().red(), Style::new().cyan());
-    let log = |log: &Option<String>| {
-        let log = log.as_ref();
-        log.map(|log| Part::Text(format!("log: {log}"), dim))
+    let labelled = |label: &str, text: &Option<String>, style| {
+        let part = |text: &String| Part::Text(format!("{label}: {text}"), style);
+        text.as_ref().map(part)
     };
     Some(match event {
         Event::Session { id, resumed } => {
@@ -174,23 +174,15 @@ pub fn present(event: &Event) -> Option<Shown> {
             let text = format!("{}, {}", awaited(event, usize::MAX), elapsed(*took));
             Shown::line("ended", text, dim)
         }
-        Event::Finished {
-            summary,
-            log: folder,
-        } => {
+        Event::Finished { summary, log } => {
             let summary = Part::Markdown(summary.clone());
-            let body = std::iter::once(summary).chain(log(folder));
+            let body = std::iter::once(summary).chain(labelled("log", log, dim));
             Shown::spared("Done", body.collect())
         }
-        Event::Failed {
-            error,
-            hint,
-            log: folder,
-        } => {
-            let hint = hint.as_ref().map(|hint| format!("hint: {hint}"));
-            let hint = hint.map(|hint| Part::Text(hint, plain));
+        Event::Failed { error, hint, log } => {
+            let rest = [labelled("hint", hint, plain), labelled("log", log, dim)];
             let error = Part::Text(error.clone(), red);
-            let body = std::iter::once(error).chain(hint).chain(log(folder));
+            let body = std::iter::once(error).chain(rest.into_iter().flatten());
             Shown {
                 is_error: true,
                 ..Shown::titled("Error", red, body.collect())
@@ -234,8 +226,8 @@ fn of_run(event: &Event) -> Option<Shown> {
         } => {
             let usage = usage.map_or(String::new(), |usage| format!(": {}", tokens(usage)));
             let tier = tier.map_or(String::new(), |tier| format!(" ({})", tier.word()));
-            let cost = cost.filter(|cost| *cost != Usd::ZERO);
-            let cost = cost.map_or(String::new(), |cost| format!(", {cost}{tier}"));
+            let paid = cost.filter(|cost| *cost != Usd::ZERO);
+            let cost = paid.map_or(String::new(), |cost| format!(", {cost}{tier}"));
             let text = format!("{model}{usage}{cost}, {}s", Seconds(*took));
             Shown::line("answered", text, plain)
         }
@@ -273,17 +265,14 @@ fn of_run(event: &Event) -> Option<Shown> {
 /// Describes the changes made to files.
 fn edited(label: &str, verb: &str, edits: &EditsRecord) -> Shown {
     let (written, removed) = (edits.written.len(), edits.removed.len());
-    let marked = |paths: &[String], mark| {
-        let marked = paths.iter().map(|path| format!("{path} ({mark})"));
-        marked.collect::<Vec<_>>()
-    };
-    let (gone, unchanged) = (&edits.removed, &edits.unchanged);
-    let unwritten = [marked(gone, "removed"), marked(unchanged, "unchanged")];
-    let paths = [&edits.written[..], &unwritten.concat()].concat();
-    let paths = first_lines(paths, LISTED).into_iter();
+    let marked = |mark: &'static str| move |path: &String| format!("{path} ({mark})");
+    let gone = edits.removed.iter().map(marked("removed"));
+    let unchanged = edits.unchanged.iter().map(marked("unchanged"));
+    let paths = edits.written.iter().cloned().chain(gone).chain(unchanged);
+    let lines = first_lines(paths, LISTED).into_iter();
     let text = format!("{written} {verb}, {removed} removed");
     Shown {
-        body: paths.map(|path| Part::Text(path, Style::new())).collect(),
+        body: lines.map(|line| Part::Text(line, Style::new())).collect(),
         ..Shown::line(label, text, Style::new())
     }
 }
@@ -354,8 +343,8 @@ pub fn awaited_in_all(event: &Event) -> String {
 /// Describes a branch on a server, with `id_length` characters of its id: `claude_code on branch 1f2e3d4c…
 /// (running), review 3 of 8`.
 pub fn awaited(event: &Event, id_length: usize) -> String {
-    let parts = on_branch(event, id_length).into_iter();
-    let parts: Vec<String> = parts.filter(|part| !part.is_empty()).collect();
+    let mut parts = on_branch(event, id_length).to_vec();
+    parts.retain(|part| !part.is_empty());
     parts.join(", ")
 }
 
@@ -468,13 +457,9 @@ impl ToolUse {
         };
         Some(Shown {
             sign,
-            verb: verb.to_owned(),
             subject: self.subject.clone(),
             aside: self.aside(),
-            style,
-            body,
-            is_title_spared: false,
-            is_error: false,
+            ..Shown::titled(verb, style, body)
         })
     }
 

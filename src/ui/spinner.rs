@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use ratatui::style::Style;
 
-use super::paint::{paint, size};
+use super::paint::{COLUMNS, columns, paint};
 use super::present::{aside, dollars};
 use super::stderr;
 use crate::model::price::Usd;
@@ -82,13 +82,13 @@ impl Activity {
 
     /// Returns the line, to be drawn over the previous one.
     fn line(&self) -> String {
-        let columns = size(io::stderr()).map_or(80, |(_, columns)| columns);
-        let columns = columns.saturating_sub(ECHO);
+        let columns = columns(io::stderr()).unwrap_or(COLUMNS);
+        let most = columns.saturating_sub(ECHO);
         let frame = FRAMES[self.ticks % FRAMES.len()];
         let (text, figures, gap) = (&self.text, &self.figures, self.gap);
-        let line = format!("{frame} {text}{figures}{gap}{}", elapsed(self.waited));
-        let line = truncated(&line, columns);
-        let room = columns.saturating_sub(text_width(&line) + 2);
+        let whole = format!("{frame} {text}{figures}{gap}{}", elapsed(self.waited));
+        let line = truncated(&whole, most);
+        let room = most.saturating_sub(text_width(&line) + 2);
         let printed = match truncated(&self.printed, room) {
             printed if printed.is_empty() || room == 0 => String::new(),
             printed => format!("  {}", paint(&printed, Style::new().dim())),

@@ -42,8 +42,6 @@ const INDENT: &str = "    ";
 pub(super) const HANG: usize = 2;
 /// The indentation of the agent's text.
 const SAID_INDENT: &str = "  ";
-/// The width of a terminal whose width is unknown, in columns.
-const COLUMNS: usize = 80;
 
 /// The available width, and the amount of text to show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,10 +67,8 @@ pub(super) enum Folding {
 }
 
 impl Look {
-    /// Returns the layout for a terminal of this many columns, 0 if unknown. Leaves the last column free, where
-    /// some terminals wrap.
+    /// Returns the layout for a terminal of this many columns. Leaves the last column free, where some terminals wrap.
     pub fn of_terminal(columns: usize, is_styled: bool) -> Self {
-        let columns = if columns == 0 { COLUMNS } else { columns };
         Self {
             width: columns.saturating_sub(1).max(INDENT.len() * 2),
             is_styled,
@@ -95,20 +91,20 @@ impl Look {
         limit: usize,
         style: Style,
     ) -> Vec<Line<'static>> {
-        let lines = fitted(text, self.width.saturating_sub(indent.len()), limit).into_iter();
-        let lines = lines.map(|line| match line.as_str() {
+        let lines = fitted(text, self.width.saturating_sub(indent.len()), limit);
+        let shown = lines.into_iter().map(|line| match line.as_str() {
             "" => Line::default(),
             _ => Line::from(vec![Span::raw(indent), Span::styled(line, style)]),
         });
-        lines.collect()
+        shown.collect()
     }
 
     /// Lays out the last lines of a command's output.
     fn output(self, printed: &str, limit: usize) -> Vec<Line<'static>> {
         let lines: Vec<&str> = printed.trim_end().lines().collect();
-        let shown = lines.iter().skip(lines.len().saturating_sub(limit));
+        let last = &lines[lines.len().saturating_sub(limit)..];
         let width = self.width.saturating_sub(INDENT.len());
-        let shown = shown.map(|line| match visible(line).lines().last() {
+        let shown = last.iter().map(|line| match visible(line).lines().last() {
             // Leave out text that a progress bar has overwritten.
             Some(line) if !line.is_empty() => {
                 let line = truncated(line, width).into_owned();
@@ -123,8 +119,8 @@ impl Look {
     fn change(self, diff: &str) -> Vec<Line<'static>> {
         let columns = self.width.saturating_sub(INDENT.len()).max(1);
         let context = CONTEXT[usize::from(self.folding != Folding::Unfolded)];
-        let rows = numbered(diff, context);
-        let rows = rows.into_iter().flat_map(|(line, style)| {
+        let lines = numbered(diff, context).into_iter();
+        let rows = lines.flat_map(|(line, style)| {
             let pieces = broken(&line, columns, HANG).into_iter();
             pieces.map(move |piece| Line::styled(format!("{INDENT}{piece}"), style))
         });
@@ -151,10 +147,8 @@ impl Look {
     /// Wraps a line, and indents continuation lines by `hang`.
     fn folded(self, line: &str, hang: usize, style: Style) -> Vec<Line<'static>> {
         let text = folded(&one_line(line), Some(self.width.max(1)), hang);
-        let lines = text.split('\n');
-        lines
-            .map(|line| Line::styled(line.to_owned(), style))
-            .collect()
+        let row = |row: &str| Line::styled(row.to_owned(), style);
+        text.split('\n').map(row).collect()
     }
 
     /// Lays out an event other than a tool call.
@@ -179,11 +173,9 @@ impl Look {
             "?" => (INDENT, SAID),
             _ => (SAID_INDENT, SAID),
         };
-        let tasks = shown
-            .body
-            .iter()
-            .filter(|part| matches!(part, Part::Task(_)));
-        let more_tasks = tasks.count().saturating_sub(DIFF);
+        let is_task = |part: &&Part| matches!(part, Part::Task(_));
+        let tasks = shown.body.iter().filter(is_task).count();
+        let more_tasks = tasks.saturating_sub(DIFF);
         for (at, part) in shown.body.iter().enumerate() {
             match part {
                 Part::Text(text, style) => {
@@ -225,20 +217,19 @@ impl Look {
             return Vec::new();
         };
         let end = tool.result.as_ref();
-        let aside = one_line(&shown.aside);
-        let aside = match truncated(&aside, self.width / 2) {
+        let aside = match truncated(&one_line(&shown.aside), self.width / 2) {
             aside if aside.is_empty() => String::new(),
             aside => format!(" ({aside})"),
         };
         let verb = one_line(&shown.verb);
         let around = text_width(&format!("{} {verb} {aside}", shown.sign));
         // For an order, the question has shown every character.
-        let subject = if tool.is_order {
+        let line = if tool.is_order {
             shown.subject.replace('\n', " ")
         } else {
             one_line(&shown.subject)
         };
-        let subject = subject.trim();
+        let subject = line.trim();
         let has_room = around + text_width(subject) <= self.width;
         let mut headline = vec![
             Span::styled(shown.sign, shown.style),
@@ -277,10 +268,9 @@ impl Look {
             return lines;
         }
         let is_fixed = self.folding == Folding::Fixed;
-        let printed = if end.is_some_and(|end| end.command.is_failure()) && is_fixed {
-            PRINTED_OF_FAILURE
-        } else {
-            PRINTED
+        let printed = match end {
+            Some(end) if end.command.is_failure() && is_fixed => PRINTED_OF_FAILURE,
+            _ => PRINTED,
         };
         for part in &shown.body {
             lines.extend(match part {
@@ -371,9 +361,9 @@ impl Steps {
     pub fn printing(&self, look: Look) -> String {
         let mut lines = self.tool.printed.lines();
         let last = lines.rfind(|line| !line.trim().is_empty());
-        let last = last.map(visible).unwrap_or_default();
-        let last = last.lines().last().unwrap_or_default();
-        truncated(&one_line(last), look.width).into_owned()
+        let shown = visible(last.unwrap_or_default());
+        let end = shown.lines().last().unwrap_or_default();
+        truncated(&one_line(end), look.width).into_owned()
     }
 }
 

@@ -69,8 +69,8 @@ impl<'a> Highlighter<'a> {
     /// Highlights the lines of a file's two versions, given without line endings; `None` for plain text. When
     /// time runs out, only the first lines have pieces.
     pub fn of(&mut self, path: &str, versions: [&[String]; 2]) -> Option<[Vec<Pieces>; 2]> {
-        let bytes = versions.iter().copied().flatten();
-        let bytes: usize = bytes.map(|line| line.len() + 1).sum();
+        let lines = versions.iter().copied().flatten();
+        let bytes: usize = lines.map(|line| line.len() + 1).sum();
         if bytes > FILE.min(self.left) || self.is_late() {
             return None;
         }

@@ -14,7 +14,7 @@ use crate::sys::text;
 use crate::ui::markdown::{rendered, uncolored};
 use crate::ui::options::{CiRunner, OutputFormat};
 use crate::ui::pager::Pager;
-use crate::ui::paint::{diff_line, lines_taken, painted, size, told_line};
+use crate::ui::paint::{COLUMNS, diff_line, lines_taken, painted, size, told_line};
 use crate::ui::{json, stdout};
 
 /// The prefixes of result lines that end with a path.
@@ -93,8 +93,7 @@ impl Output<'_> {
             if self.options.stdout_terminal || self.options.runner == CiRunner::Told {
                 let lines = text.split_inclusive('\n');
                 let colors = self.options.colors.stdout;
-                let lines = lines.map(|line| diff_line(line, colors)).collect();
-                text = self.commanding_nobody(lines);
+                text = self.commanding_nobody(lines.map(|line| diff_line(line, colors)).collect());
             }
         } else {
             text = self.commanding_nobody(text::printable(&text, &['\n', '\t']));
@@ -129,7 +128,7 @@ impl Output<'_> {
         if !self.options.stdout_terminal {
             return stdout::told(&self.ready(&format!("{text}{}", text::line_end(text)), false));
         }
-        let columns = self.stdout_columns().unwrap_or(80).saturating_sub(1);
+        let columns = self.stdout_columns().unwrap_or(COLUMNS).saturating_sub(1);
         let text = self.redactor.text(text);
         let colors = self.options.colors.stdout;
         let lines = rendered(&text, columns, colors, &uncolored).into_iter();
@@ -153,9 +152,9 @@ impl Output<'_> {
         }
         if let Some(log) = log {
             let links = self.links.as_ref().filter(|_| self.options.colors.stderr);
-            let log = self.printable(log);
-            let log = links.map_or_else(|| log.clone(), |links| links.link(&log));
-            self.print(&format!("log: {log}"), "");
+            let path = self.printable(log);
+            let linked = links.map(|links| links.link(&path));
+            self.print(&format!("log: {}", linked.unwrap_or(path)), "");
         }
         if self.format != OutputFormat::Text {
             // A write error would only obscure the failure already printed.

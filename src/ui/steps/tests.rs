@@ -216,11 +216,11 @@ fn words_are_bounded_and_the_answer_is_markdown() {
     let said = seen(&[Event::Words(long.clone())], look(80));
     assert_eq!(said.len(), SAID);
     assert!(said.contains(&"  … 89 more lines …".to_owned()), "{said:?}");
-    let finished = Event::Finished {
+    let event = Event::Finished {
         summary: format!("# Done\n\n{long}"),
         log: Some("logs/x".to_owned()),
     };
-    let finished = seen(&[finished], look(80));
+    let finished = seen(&[event], look(80));
     assert_eq!(finished[..3], ["", "Done", ""]);
     assert_eq!(finished.len(), 100 + 5);
     assert_eq!(finished.last().unwrap(), "log: logs/x");

@@ -106,8 +106,8 @@ fn the_patterns_of_all_languages_compile() {
     let builder = two_face::syntax::extra_newlines().into_builder();
     let reference = regex::Regex::new(r"\\\d").unwrap();
     let mut patterns = BTreeSet::new();
-    let contexts = builder.syntaxes().iter();
-    let contexts = contexts.flat_map(|syntax| syntax.contexts.values());
+    let syntaxes = builder.syntaxes().iter();
+    let contexts = syntaxes.flat_map(|syntax| syntax.contexts.values());
     for pattern in contexts.flat_map(|context| &context.patterns) {
         if let Pattern::Match(found) = pattern {
             let regex = found.regex.regex_str();

@@ -156,8 +156,7 @@ impl App {
                 if self.stopping.is_some() && is_agents {
                     // The agent waits for this question but is to stop, so close it as the user would.
                     let closed = dialog.key(KeyEvent::from(KeyCode::Esc));
-                    let closed = closed.map(ScreenEffect::Send);
-                    return closed.into_iter().collect();
+                    return closed.map(ScreenEffect::Send).into_iter().collect();
                 }
                 self.ask(dialog);
             }
@@ -209,8 +208,8 @@ impl App {
         let is_request = !text.starts_with(['/', '!']);
         if is_request {
             // Completed todos stay listed until the next request.
-            let is_open = |todo: &Todo| todo.status != TodoStatus::Completed;
-            self.todos.retain(is_open);
+            self.todos
+                .retain(|todo| todo.status != TodoStatus::Completed);
             self.wait_for(Waiting::Thinking);
         }
         self.transcript.add(Entry::User {
@@ -359,8 +358,8 @@ impl App {
         let wait = self.wait.as_ref().filter(|_| self.dialog.is_none());
         let hint = self.hint.as_ref().map(|(_, until)| *until);
         let held = self.held.map(|(_, until)| until);
-        let ends = [self.armed, held, hint].into_iter().flatten();
-        let ends = ends.map(|until| until.saturating_sub(now));
+        let times = [self.armed, held, hint].into_iter().flatten();
+        let ends = times.map(|until| until.saturating_sub(now));
         let turns = wait.map(|wait| wait.next_frame(now));
         let colors = self.transcript.is_pending().then_some(COLORS);
         ends.chain(turns).chain(colors).min()

@@ -85,19 +85,15 @@ fn media_type(bytes: &[u8]) -> Option<&'static str> {
 
 /// Loads the picture in a file.
 fn load(path: PathBuf) -> Result<Image, ImageProblem> {
-    let read = files::read(&path, Links::Followed, LARGEST);
-    let image = read.map_err(|error| {
-        if files::is_too_large(&error) {
+    let problem = match files::read(&path, Links::Followed, LARGEST) {
+        Ok(bytes) if let Some(image) = image_of(&bytes) => return Ok(image),
+        Ok(_) => "it is no PNG, JPEG, GIF or WebP; convert it first".to_owned(),
+        Err(error) if files::is_too_large(&error) => {
             "it is larger than 5 MB; make it smaller first".to_owned()
-        } else {
-            error.to_string()
         }
-    });
-    let image = image.and_then(|bytes| {
-        let problem = "it is no PNG, JPEG, GIF or WebP; convert it first";
-        image_of(&bytes).ok_or_else(|| problem.to_owned())
-    });
-    image.map_err(|problem| ImageProblem { path, problem })
+        Err(error) => error.to_string(),
+    };
+    Err(ImageProblem { path, problem })
 }
 
 /// Returns the bytes as a picture; `None` if they are not one.

@@ -68,9 +68,8 @@ struct Sending {
 impl Drop for Sending {
     fn drop(&mut self) {
         // If the screen has been told to end, it ignores this message.
-        let farewell = String::new();
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        queue.push(ToScreen::End(farewell));
+        queue.push(ToScreen::End(String::new()));
         self.wake.poke();
     }
 }
@@ -164,16 +163,13 @@ impl ScreenReceiver {
     pub fn farewell(&self, clock: &dyn Clock) -> String {
         let from = clock.elapsed();
         loop {
-            let ends = self
-                .take()
-                .into_iter()
-                .flatten()
-                .find_map(|message| match message {
-                    ToScreen::End(farewell) => Some(farewell),
-                    _ => None,
-                });
+            let mut messages = self.take().into_iter().flatten();
+            let farewell = messages.find_map(|message| match message {
+                ToScreen::End(farewell) => Some(farewell),
+                _ => None,
+            });
             let left = LAST_WORDS.checked_sub(clock.elapsed().saturating_sub(from));
-            match (ends, left) {
+            match (farewell, left) {
                 (Some(farewell), _) => return farewell,
                 (None, None) => return String::new(),
                 (None, Some(left)) => {

@@ -75,8 +75,8 @@ impl CodeColors {
     /// Receives finished highlighting. Returns whether there is any, so that code must be redrawn.
     pub fn poll(&self) -> bool {
         let state = &mut *self.state.borrow_mut();
-        let found = state.worker.as_ref();
-        let Some(found) = found.and_then(|worker| worker.from.try_recv().ok()) else {
+        let worker = state.worker.as_ref();
+        let Some(Ok(found)) = worker.map(|worker| worker.from.try_recv()) else {
             return false;
         };
         state.take(found);
@@ -93,10 +93,8 @@ impl CodeColors {
     pub fn wait(&self) {
         let state = &mut *self.state.borrow_mut();
         if state.pending.is_some()
-            && let Some(found) = state
-                .worker
-                .as_ref()
-                .and_then(|worker| worker.from.recv().ok())
+            && let Some(worker) = &state.worker
+            && let Ok(found) = worker.from.recv()
         {
             state.take(found);
         }

@@ -136,22 +136,18 @@ pub fn completing(before: &str) -> Option<Completing<'_>> {
 
 /// Returns the paths that match `typed`, best first.
 pub fn matching_paths(paths: &[String], typed: &str) -> Vec<Completion> {
-    let candidate = |path: &str| Completion {
-        text: path.to_owned(),
+    let candidate = |path: &String| Completion {
+        text: path.clone(),
         note: String::new(),
     };
     if typed.is_empty() {
-        return paths
-            .iter()
-            .take(MOST)
-            .map(|path| candidate(path))
-            .collect();
+        return paths.iter().take(MOST).map(candidate).collect();
     }
     let pattern = pattern(typed, CaseMatching::Smart);
     let mut matcher = Matcher::new(Config::DEFAULT.match_paths());
-    let found = pattern.match_list(paths, &mut matcher);
-    let found = found.into_iter().take(MOST);
-    found.map(|(path, _)| candidate(path)).collect()
+    let found = pattern.match_list(paths, &mut matcher).into_iter();
+    let best = found.take(MOST);
+    best.map(|(path, _)| candidate(path)).collect()
 }
 
 /// Returns the commands that match `typed`: first those that begin with it, then fuzzy matches.

@@ -162,14 +162,14 @@ impl Composer {
 
     /// Inserts a paste into the draft, also while that is set aside.
     pub fn paste_to_draft(&mut self, text: &str) -> ComposerAction {
-        let line = self.aside.take();
+        let draft = self.aside.take();
         let swap = |this: &mut Self, (buffer, attachments)| {
             (
                 std::mem::replace(&mut this.buffer, buffer),
                 std::mem::replace(&mut this.attachments, attachments),
             )
         };
-        let line = line.map(|draft| swap(self, draft));
+        let line = draft.map(|draft| swap(self, draft));
         let action = self.paste(text);
         self.aside = line.map(|line| swap(self, line));
         action
@@ -485,8 +485,7 @@ impl Composer {
             Some(Completing::Command(typed)) => matching_commands(&self.commands, typed),
             None => Vec::new(),
         };
-        let found = known.insert(Candidates { of, found });
-        found.found.clone()
+        known.insert(Candidates { of, found }).found.clone()
     }
 
     /// Applies a key to the candidates; `None` if there are none, or they do not use the key.

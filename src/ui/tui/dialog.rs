@@ -114,12 +114,13 @@ impl Dialog {
                 put(buf, inner, lines.len(), SENDS, theme::DIM);
             }
         }
-        let block = block
-            .title(format!(" {title} "))
-            .title_style(theme::HEADING);
         let [left, right] = below.map(Line::from);
-        let block = block.title_bottom(left).title_bottom(right.right_aligned());
-        block.render(area, buf);
+        block
+            .title(format!(" {title} "))
+            .title_style(theme::HEADING)
+            .title_bottom(left)
+            .title_bottom(right.right_aligned())
+            .render(area, buf);
     }
 
     /// Handles a key. Returns the user's answer, if the key gives one.
@@ -248,23 +249,21 @@ impl MenuDialog {
 
     fn render(&self, area: Rect, buf: &mut Buffer) {
         let matching = self.matching();
-        let filter = match self.typed.as_str() {
+        let mut head = match self.typed.as_str() {
             "" => "type to filter".to_owned(),
             typed => format!("filter: {typed}"),
         };
-        let head = if matching.is_empty() {
-            format!("{filter}  (nothing matches)")
-        } else {
-            filter
-        };
+        if matching.is_empty() {
+            head += "  (nothing matches)";
+        }
         let rows = usize::from(area.height);
         // The selected item takes precedence over the hints.
         let top = usize::from(rows > 2);
         if top > 0 {
             put(buf, area, 0, &head, theme::DIM);
         }
-        let items = matching.iter().map(|item| &self.menu.items[*item]);
-        let items: Vec<_> = items.map(|(name, note)| (&**name, &**note)).collect();
+        let found = matching.iter().map(|item| &self.menu.items[*item]);
+        let items: Vec<_> = found.map(|(name, note)| (&**name, &**note)).collect();
         let inset = u16::try_from(top).unwrap_or_default();
         let list = Rect {
             y: area.y + inset,

@@ -38,14 +38,14 @@ impl Entry {
                 let text = if is_whole { text } else { shown };
                 let bold = theme::PLAIN.add_modifier(Modifier::BOLD);
                 let lines = fitted(text, width.saturating_sub(2), look.limit(SENT)).into_iter();
-                let lines = lines.enumerate().map(|(at, line)| {
+                let rows = lines.enumerate().map(|(at, line)| {
                     let sign = if at == 0 { "> " } else { "  " };
                     Line::from(vec![
                         Span::styled(sign, theme::ACCENT),
                         Span::styled(line, bold),
                     ])
                 });
-                lines.collect()
+                rows.collect()
             }
             Self::Agent(text) => {
                 let colors = |language: &str, text: &str| code.of(language, text);

@@ -189,9 +189,8 @@ fn parse(bytes: &[u8], is_settled: bool) -> Parsed {
 /// Parses a character after an Escape, which means it was typed with Alt.
 fn with_alt(bytes: &[u8], is_settled: bool) -> Parsed {
     match character(bytes, is_settled) {
-        Parsed::Whole(Some(TerminalInput::Key(key)), length) => {
-            let modifiers = key.modifiers | KeyModifiers::ALT;
-            let key = KeyEvent { modifiers, ..key };
+        Parsed::Whole(Some(TerminalInput::Key(mut key)), length) => {
+            key.modifiers |= KeyModifiers::ALT;
             Parsed::Whole(Some(TerminalInput::Key(key)), length + 1)
         }
         Parsed::Whole(input, length) => Parsed::Whole(input, length + 1),

@@ -32,9 +32,9 @@ pub fn render(
     buf: &mut Buffer,
 ) -> usize {
     let first = (at + 1).saturating_sub(area.height.into());
-    let names = items.iter().map(|(name, _)| name.width()).max();
-    let column = names.unwrap_or_default().min(usize::from(area.width) / 2) + 4;
-    let column = u16::try_from(column).unwrap_or(u16::MAX).min(area.width);
+    let widest = items.iter().map(|(name, _)| name.width()).max();
+    let indent = widest.unwrap_or_default().min(usize::from(area.width) / 2) + 4;
+    let column = u16::try_from(indent).unwrap_or(u16::MAX).min(area.width);
     let beside = Rect {
         x: area.x + column,
         width: area.width - column,

@@ -286,8 +286,8 @@ impl CallTimes {
             0 => mean.as_millis(),
             _ => u128::midpoint(mean.as_millis(), by_rate),
         };
-        let millis = u64::try_from(millis).ok()?;
-        Some(Duration::from_secs(millis.div_ceil(1000).max(1)))
+        let seconds = u64::try_from(millis.div_ceil(1000)).ok()?;
+        Some(Duration::from_secs(seconds.max(1)))
     }
 }
 

@@ -7,7 +7,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, Borders, Widget};
+use ratatui::widgets::{Block, Widget};
 
 use super::{Connection, Status, theme};
 use crate::record::mode::Mode;
@@ -24,9 +24,7 @@ pub const HEIGHT: u16 = 3;
 pub fn render(status: &Status, mode: Option<Mode>, area: Rect, buf: &mut Buffer) {
     let mut inner = area;
     if area.height >= HEIGHT {
-        let block = Block::new()
-            .borders(Borders::ALL)
-            .border_style(theme::BORDER);
+        let block = Block::bordered().border_style(theme::BORDER);
         inner = block.inner(area);
         block.render(area, buf);
         // Leave a space on each side, if there is room.
@@ -35,8 +33,7 @@ pub fn render(status: &Status, mode: Option<Mode>, area: Rect, buf: &mut Buffer)
     }
     let room = usize::from(inner.width);
     let model = one_line(&status.model);
-    let keys = mode.map_or(KEYS_WITHOUT_MODES, |_| KEYS);
-    let keys = Line::styled(keys, theme::DIM);
+    let keys = Line::styled(mode.map_or(KEYS_WITHOUT_MODES, |_| KEYS), theme::DIM);
     let context = context(status);
     let with_model = left(status, mode, Some(&model));
     let without = left(status, mode, None);

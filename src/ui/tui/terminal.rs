@@ -319,8 +319,8 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
             is_stopping.then_some(STOP),
             self.app.next_tick(now),
         ];
-        let limit = limits.into_iter().flatten().min();
-        let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
+        let soonest = limits.into_iter().flatten().min();
+        let limit = soonest.and_then(|limit| Timespec::try_from(limit).ok());
         let mut fds = vec![
             PollFd::from_borrowed_fd(self.terminal.keys, PollFlags::IN),
             PollFd::new(signals, PollFlags::IN),
@@ -349,8 +349,7 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
 
     /// Handles the engine's messages.
     fn messages(&mut self) -> io::Result<()> {
-        let messages = self.receiver.take();
-        let Some(messages) = messages else {
+        let Some(messages) = self.receiver.take() else {
             return Ok(());
         };
         // A wake without a message may mean that paths were listed.
@@ -366,8 +365,7 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
                 message,
                 ToScreen::Ask { .. } | ToScreen::Choose(_) | ToScreen::Type { .. }
             );
-            let now = self.now();
-            let effects = self.app.tell(message, now);
+            let effects = self.app.tell(message, self.now());
             self.effects(effects)?;
             if is_question {
                 self.show_question()?;

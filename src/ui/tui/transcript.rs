@@ -183,8 +183,8 @@ impl Transcript {
 
     /// Adds a piece of a streamed reply.
     fn push_piece(&mut self, piece: &str, is_thought: bool) {
-        let is_same = self.items[self.step.min(self.items.len())..].last();
-        let is_same = is_same.is_some_and(|last| {
+        let last = self.items[self.step.min(self.items.len())..].last();
+        let is_same = last.is_some_and(|last| {
             last.is_streamed && matches!(last.body, Entry::Thought { .. }) == is_thought
         });
         if !is_same {
@@ -195,15 +195,10 @@ impl Transcript {
             return;
         };
         (last.height, last.lines) = (None, None);
-        let mut continues = matches!(
-            last.body,
-            Entry::Thought {
-                continues: true,
-                ..
-            }
-        );
-        let (Entry::Agent(text) | Entry::Thought { text, .. }) = &mut last.body else {
-            return;
+        let (text, mut continues) = match &mut last.body {
+            Entry::Agent(text) => (text, false),
+            Entry::Thought { text, continues } => (text, *continues),
+            _ => return,
         };
         text.push_str(piece);
         if text.len() < self.settle_at {
@@ -411,8 +406,7 @@ impl Transcript {
         }
         if self.top.is_some() && area.height > 0 {
             let text = more_below(self.new_lines());
-            let style = theme::ACCENT;
-            buf.set_stringn(area.x, bottom, text, area.width.into(), style);
+            buf.set_stringn(area.x, bottom, text, area.width.into(), theme::ACCENT);
         }
         self.let_go(first.item, at);
     }

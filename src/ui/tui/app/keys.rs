@@ -179,11 +179,10 @@ impl App {
                     self.composer.end_line();
                     return vec![ScreenEffect::Send(dialog.typed(submission.text))];
                 }
-                let text = submission.text.trim();
-                let name = text.strip_prefix("/mode");
-                let name =
-                    name.filter(|name| name.is_empty() || name.starts_with(char::is_whitespace));
-                match (name, &self.mode) {
+                let rest = submission.text.trim().strip_prefix("/mode");
+                let is_name =
+                    |rest: &&str| rest.is_empty() || rest.starts_with(char::is_whitespace);
+                match (rest.filter(is_name), &self.mode) {
                     (Some(name), Some(mode)) if self.engine != EngineState::Idle => {
                         let said = mode.switch(name.trim());
                         self.say(&said);

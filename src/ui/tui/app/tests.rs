@@ -403,12 +403,12 @@ fn what_waits_is_sent_as_it_was_edited_and_not_before_the_engine_is_there() {
     app.composer.clear();
     press(&mut app, KeyCode::Up, 0);
     assert_eq!(typed(&mut app, " now"), []);
-    let sent = Submission {
+    let submission = Submission {
         text: "look at [Image #1] now".to_owned(),
         images: vec![picture()],
         ..Submission::default()
     };
-    let sent = ScreenEffect::Send(FromScreen::Line(sent));
+    let sent = ScreenEffect::Send(FromScreen::Line(submission));
     assert_eq!(app.tell(ToScreen::Settled, at(0)), [sent]);
 }
 

@@ -78,9 +78,8 @@ impl App {
     /// Draws the current wait in the space left by the hint.
     fn draw_wait(&self, area: Rect, buf: &mut Buffer) {
         let (lines, style) = self.said(area.width);
-        let columns = lines.iter().map(|line| line.width()).max();
-        let columns = columns.map_or(0, |columns| u16::try_from(columns).unwrap_or(u16::MAX));
-        let columns = columns.min(area.width);
+        let widest = lines.iter().map(|line| line.width()).max().unwrap_or(0);
+        let columns = area.width.min(u16::try_from(widest).unwrap_or(u16::MAX));
         if let (Some(wait), None, ..2) = (&self.wait, &self.dialog, lines.len()) {
             let gap = u16::from(columns > 0);
             let width = area.width.saturating_sub(columns + gap);
@@ -146,7 +145,7 @@ impl App {
         };
         // The draft stays visible.
         let is_shown = |dialog: &Dialog| dialog.wants_text() || self.is_typing();
-        let input = match &self.dialog {
+        let wanted_input = match &self.dialog {
             None => self.composer.height(area.width).min(most),
             Some(dialog) if is_shown(dialog) => {
                 let rows = self.composer.height(area.width);
@@ -154,10 +153,10 @@ impl App {
             }
             Some(_) => 0,
         };
-        let asked = self.dialog.as_ref();
-        let asked = asked.map_or(0, |dialog| dialog.height(area.width));
-        let input = take(input.max(u16::from(asked == 0)));
-        let asked = take(asked.min(most.saturating_sub(input)));
+        let dialog = self.dialog.as_ref();
+        let wanted = dialog.map_or(0, |dialog| dialog.height(area.width));
+        let input = take(wanted_input.max(u16::from(wanted == 0)));
+        let asked = take(wanted.min(most.saturating_sub(input)));
         let said = u16::try_from(self.said(area.width).0.len()).unwrap_or(u16::MAX);
         let wait = take(match &self.wait {
             _ if is_asked_low => 0,

@@ -201,22 +201,18 @@ impl QuestionDialog {
     pub fn render(&self, area: Rect, buf: &mut Buffer) {
         let (columns, rows) = (usize::from(area.width).max(1), usize::from(area.height));
         let reason = self.reason(columns);
-        let below = self.below(columns, false, true);
+        let mut below = self.below(columns, false, true);
         let is_tight = self.height(columns) > rows;
         // Do not let the keys crowd out the subject.
         let is_crowded = is_tight && below.len() * 3 > rows;
         self.is_short.set(is_crowded && !self.is_redirecting);
-        let below = if is_crowded {
+        if is_crowded {
             // Only the answers take precedence over the question itself.
-            let asking = self.below(columns, true, true);
-            if asking.len() < rows {
-                asking
-            } else {
-                self.below(columns, true, false)
+            below = self.below(columns, true, true);
+            if below.len() >= rows {
+                below = self.below(columns, true, false);
             }
-        } else {
-            below
-        };
+        }
         let body = self.body(columns, CONTEXT[usize::from(is_tight)]);
         let all = body.len();
         let under = below.len().min(rows.saturating_sub(1));
@@ -248,8 +244,7 @@ impl QuestionDialog {
             String::new()
         };
         let cancel = format!(" {CANCEL} ");
-        let has_room = cancel.len() + position.width() <= columns;
-        let is_there = self.is_short.get() && has_room;
+        let is_there = self.is_short.get() && cancel.len() + position.width() <= columns;
         [if is_there { cancel } else { String::new() }, position]
     }
 

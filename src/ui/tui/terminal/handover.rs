@@ -110,10 +110,10 @@ mod tests {
         let before = terminal.screen().contents_formatted();
         terminal.process(TAKE.as_bytes());
         terminal.process(TAKE_MOUSE.as_bytes());
-        let screen = terminal.screen();
-        assert!(screen.alternate_screen() && screen.bracketed_paste());
+        let taken = terminal.screen();
+        assert!(taken.alternate_screen() && taken.bracketed_paste());
         assert_eq!(
-            screen.mouse_protocol_mode(),
+            taken.mouse_protocol_mode(),
             vt100::MouseProtocolMode::PressRelease
         );
         // An interrupted frame.

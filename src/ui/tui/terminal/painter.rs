@@ -152,10 +152,9 @@ impl Backend for Drawing {
     }
 
     fn window_size(&mut self) -> io::Result<WindowSize> {
-        let (columns_rows, pixels) = (self.size, Size::ZERO);
         Ok(WindowSize {
-            columns_rows,
-            pixels,
+            columns_rows: self.size,
+            pixels: Size::ZERO,
         })
     }
 
@@ -186,12 +185,10 @@ impl Painter {
             has_cells: false,
             cursor: None,
         };
-        let terminal = Terminal::new(drawing)?;
-        let cursor = None;
         Ok(Self {
             bytes,
-            terminal,
-            cursor,
+            terminal: Terminal::new(drawing)?,
+            cursor: None,
         })
     }
 

@@ -50,9 +50,9 @@ impl Stage {
     /// Waits until this text is on the screen.
     fn see(&mut self, text: &str) {
         while !self.screen.screen().contents().contains(text) {
-            let bytes = self.written.recv_timeout(LONG);
-            let bytes =
-                bytes.unwrap_or_else(|_| panic!("{text}\n{}", self.screen.screen().contents()));
+            let written = self.written.recv_timeout(LONG);
+            let missing = |_| panic!("{text}\n{}", self.screen.screen().contents());
+            let bytes = written.unwrap_or_else(missing);
             self.writes += 1;
             self.screen.process(&bytes);
         }

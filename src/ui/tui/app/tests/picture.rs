@@ -36,8 +36,8 @@ fn recorded(number: usize) -> (String, Vec<Todo>) {
     let reply: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
     let blocks = reply["content"].as_array().unwrap();
     let text = blocks.iter().find_map(|block| block["text"].as_str());
-    let todos = blocks.iter().find_map(|block| block["input"].get("todos"));
-    let todos = todos.map(|todos| serde_json::from_value(todos.clone()).unwrap());
+    let input = blocks.iter().find_map(|block| block["input"].get("todos"));
+    let todos = input.map(|todos| serde_json::from_value(todos.clone()).unwrap());
     (text.unwrap().to_owned(), todos.unwrap_or_default())
 }
 
@@ -153,17 +153,17 @@ fn svg(buf: &Buffer) -> String {
         let cells: Vec<&Cell> = (0..columns).map(|x| &buf[(x, y)]).collect();
         let mut x = 0;
         for piece in cells.chunk_by(|one, other| look(one) == look(other)) {
-            let text: String = piece.iter().map(|cell| cell.symbol()).collect();
-            let text = text.trim_end();
+            let symbols: String = piece.iter().map(|cell| cell.symbol()).collect();
+            let text = symbols.trim_end();
             if !text.is_empty() {
                 let left = f32::from(x).mul_add(CELL.0, MARGIN);
                 let base = (f32::from(y) + 0.75).mul_add(CELL.1, MARGIN);
                 let wide = f32::from(u16::try_from(text.chars().count()).unwrap()) * CELL.0;
                 let look = look(piece[0]);
-                let text = text.replace('&', "&amp;").replace('<', "&lt;");
+                let escaped = text.replace('&', "&amp;").replace('<', "&lt;");
                 let place = format!("x=\"{left:.1}\" y=\"{base:.1}\" textLength=\"{wide:.1}\"");
                 // SVG viewers merge breaking spaces.
-                let text = text.replace(' ', "\u{a0}");
+                let text = escaped.replace(' ', "\u{a0}");
                 writeln!(svg, "<text {place} {look}>{text}</text>").unwrap();
             }
             x += u16::try_from(piece.len()).unwrap();
