@@ -29,24 +29,22 @@ pub fn add_model(context: &Context<'_>, name: &str) -> Result<Outcome, Failure> 
     if selection::table_of(context.models)?.named(name).is_some() {
         return Err(CommandError::ModelIsThere(name.to_owned()).into());
     }
-    let entry = catalogue::known(name)
-        .and_then(|known| known.entry.as_ref())
-        .ok_or_else(|| CommandError::NotInCatalogue {
-            name: name.to_owned(),
-            known: catalogue::names(),
-        })?;
+    let known = catalogue::known(name).and_then(|it| it.entry.as_ref());
+    let entry = known.ok_or_else(|| CommandError::NotInCatalogue {
+        name: name.to_owned(),
+        known: catalogue::names(),
+    })?;
     let before = match context.project.models() {
         Ok(json) => Some(json),
         Err(ProjectProblem::Missing(_)) => None,
         Err(problem) => return Err(NotReady::of(problem).into()),
     };
     let with = with_entry(context, before.as_deref(), name, entry.get())
-        .map_err(PathError::of("write", TABLE))
-        .map_err(Error::from)?;
+        .map_err(PathError::of("write", TABLE))?;
     write(context, before.is_none(), &with)?;
-    let entry: Value = serde_json::from_str(entry.get()).unwrap_or_default();
-    let shown = serde_json::to_string_pretty(&json!({name: entry})).unwrap_or_default();
-    let json = json!({"schema": 1, "file": TABLE, "model": name, "entry": entry});
+    let value: Value = serde_json::from_str(entry.get()).unwrap_or_default();
+    let shown = serde_json::to_string_pretty(&json!({name: value})).unwrap_or_default();
+    let json = json!({"schema": 1, "file": TABLE, "model": name, "entry": value});
     Ok(Outcome {
         summary: format!("done: added `{name}` to `{TABLE}`"),
         next: Some(format!(
@@ -74,7 +72,7 @@ fn write(context: &Context<'_>, is_new: bool, text: &str) -> Result<(), Error> {
         return Ok(());
     }
     // Follow a symbolic link of the user's instead of replacing it.
-    let path = fs::canonicalize(&path).unwrap_or(path);
-    let written = atomic_file::replace(&path, |file| file.write_all(text.as_bytes()));
+    let target = fs::canonicalize(&path).unwrap_or(path);
+    let written = atomic_file::replace(&target, |file| file.write_all(text.as_bytes()));
     Ok(written.map_err(PathError::of("write", TABLE))?)
 }

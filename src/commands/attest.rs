@@ -131,11 +131,8 @@ pub fn attest(context: &Context<'_>, arguments: &AttestArgs) -> Result<Outcome, 
     let mut outcome = match &arguments.output_file {
         None => Outcome::shown(text, statement.value),
         Some(path) => {
-            let signature = arguments
-                .sign
-                .as_deref()
-                .map(|key| sign(context, key, &text))
-                .transpose()?;
+            let by_key = |key: &Path| sign(context, key, &text);
+            let signature = arguments.sign.as_deref().map(by_key).transpose()?;
             let signed = signature.map(|signature| (signature_of(path), signature));
             let files = [(path.clone(), text)].into_iter().chain(signed);
             let mut written = Vec::new();
@@ -170,12 +167,12 @@ pub fn verify(context: &Context<'_>, arguments: &VerifyArgs) -> Result<Outcome, 
     let value: Value = serde_json::from_slice(&claimed).map_err(|_| none())?;
     let predicate = &value["predicate"];
     let folder = predicate["run"].as_str().unwrap_or_default();
-    let name = folder
+    let named = folder
         .strip_prefix(LOGS)
         .and_then(|name| name.strip_prefix('/'))
         .filter(|name| !name.contains('/') && !name.starts_with('.'));
     let is_ours = value["_type"] == STATEMENT && value["predicateType"] == PREDICATE;
-    let name = name.filter(|_| is_ours).ok_or_else(none)?;
+    let name = named.filter(|_| is_ours).ok_or_else(none)?;
     let run = PastRun::read(project, name);
     let no_record = || NotRecomputed::NoRecord(escaped(folder));
     let record = run.record.as_ref().ok_or_else(no_record)?;
@@ -193,25 +190,20 @@ pub fn verify(context: &Context<'_>, arguments: &VerifyArgs) -> Result<Outcome, 
         return Err(StatementError::Differs { run, differences }.into());
     }
     let signature = signature_of(&path);
-    let signer = arguments
-        .allowed_signers
-        .as_deref()
-        .map(|allowed| signer_of(context, allowed, &signature, &claimed))
-        .transpose()?;
+    let find = |allowed: &Path| signer_of(context, allowed, &signature, &claimed);
+    let allowed = arguments.allowed_signers.as_deref();
+    let signer = allowed.map(find).transpose()?;
     let files = counted(statement.files as u64, "file");
     let replies = match statement.replies {
         0 => "no reply is applied again".to_owned(),
         1 => "made again from its reply".to_owned(),
         replies => format!("made again from {replies} replies"),
     };
-    let by = signer
-        .as_ref()
-        .map_or_else(String::new, |name| format!("; signed by {name}"));
+    let signed = |name: &String| format!("; signed by {name}");
+    let by = signer.as_ref().map_or_else(String::new, signed);
     let replaced = is_replaced.then_some(REPLACED);
-    let is_unchecked = signer.is_none() && signature.is_file();
-    let warnings = replaced
-        .into_iter()
-        .chain(is_unchecked.then_some(UNCHECKED));
+    let unchecked = (signer.is_none() && signature.is_file()).then_some(UNCHECKED);
+    let warnings = replaced.into_iter().chain(unchecked);
     let data = json!({"schema": 1, "run": folder, "verified": true, "files": statement.files,
         "replies": statement.replies, "signer": signer});
     Ok(Outcome {
@@ -254,10 +246,8 @@ fn signature_of(statement: &Path) -> PathBuf {
 /// Returns the signature of a statement.
 fn sign(context: &Context<'_>, key: &Path, text: &str) -> Result<String, Error> {
     let key = context.project.root().join(key);
-    let words = ["-Y", "sign", "-n", NAMESPACE, "-f"]
-        .map(OsStr::new)
-        .into_iter()
-        .chain([key.as_os_str()]);
+    let flags = ["-Y", "sign", "-n", NAMESPACE, "-f"].map(OsStr::new);
+    let words = flags.into_iter().chain([key.as_os_str()]);
     let signature = keygen(context, words, text.as_bytes());
     Ok(signature.map_err(StatementError::NotSigned)?)
 }
@@ -295,9 +285,8 @@ fn keygen<'w>(
 ) -> Result<String, String> {
     let root = context.project.root();
     let path = context.environment.os("PATH");
-    let program = path
-        .and_then(|path| program_outside("ssh-keygen", path, root))
-        .ok_or("`ssh-keygen` is not installed")?;
+    let found = path.and_then(|path| program_outside("ssh-keygen", path, root));
+    let program = found.ok_or("`ssh-keygen` is not installed")?;
     let ended = lent::piped(&program, words, root, input, context.interrupt);
     match ended.map_err(|error| error.to_string())? {
         (status, output, _) if status.success() => Ok(output),

@@ -184,11 +184,11 @@ impl Cli {
         command: &str,
         arguments: &[OsString],
     ) -> Result<Self, CliMessage> {
-        let binary = clap::Command::default()
+        let named = clap::Command::default()
             .name(name)
             .version(env!("CARGO_PKG_VERSION"))
             .long_version(BUILD);
-        let binary = PlaceArgs::augment_args(OutputArgs::augment_args(A::augment_args(binary)))
+        let binary = PlaceArgs::augment_args(OutputArgs::augment_args(A::augment_args(named)))
             .about(about)
             .long_about(None);
         let mut parser = with_help(binary.clone(), arguments);
@@ -217,10 +217,8 @@ impl Cli {
         } else {
             "commit"
         };
-        matches
-            .subcommand_name()
-            .unwrap_or(workflow)
-            .clone_into(&mut cli.name);
+        let called = matches.subcommand_name().unwrap_or(workflow);
+        called.clone_into(&mut cli.name);
         let mut innermost = &matches;
         while let Some((_, command)) = innermost.subcommand() {
             innermost = command;
@@ -333,35 +331,30 @@ fn flags_in_front(arguments: &[OsString]) -> Option<ArgMatches> {
 }
 
 /// Shortens the help if `-h` asks for it: to its template, or by the advanced options and all that follows them.
-fn with_help(command: clap::Command, arguments: &[OsString]) -> clap::Command {
+fn with_help(mut command: clap::Command, arguments: &[OsString]) -> clap::Command {
     fn shortened(command: clap::Command) -> clap::Command {
         let mut templates = SHORT_HELP.iter();
         let template = templates.find(|(name, _)| *name == command.get_name());
-        let command = match template {
+        let described = match template {
             Some((_, template)) => command.help_template(template.trim_ascii_end()),
             None => command.after_help(Resettable::Reset),
         };
-        let command = command.mut_args(|argument| {
+        let marked = described.mut_args(|argument| {
             let is_seldom = argument.get_help_heading() == Some(SELDOM);
             argument.hide_short_help(is_seldom)
         });
-        command.mut_subcommands(shortened)
+        marked.mut_subcommands(shortened)
     }
-    if arguments.iter().any(|argument| argument == "-h") {
-        let mut command = command;
-        command.build();
-        shortened(command)
-    } else {
-        command
+    if !arguments.iter().any(|argument| argument == "-h") {
+        return command;
     }
+    command.build();
+    shortened(command)
 }
 
 /// Finds the output format in an invalid command line.
 pub fn requested_format(arguments: &[OsString]) -> OutputFormat {
-    let words: Vec<_> = arguments
-        .iter()
-        .map(|word| word.to_string_lossy())
-        .collect();
+    let words: Vec<_> = arguments.iter().map(|it| it.to_string_lossy()).collect();
     let value = words.iter().enumerate().find_map(|(nth, word)| {
         match word.strip_prefix("--output-format")? {
             "" => words.get(nth + 1).map(|next| &**next),
@@ -384,8 +377,7 @@ pub fn completions(shell: clap_complete::Shell) -> Vec<u8> {
 pub fn manual(command: &[String], is_read: bool) -> Option<Vec<u8>> {
     let mut page = page(command)?;
     if is_read {
-        let text = page.render_long_help().to_string();
-        return Some(text.into_bytes());
+        return Some(page.render_long_help().to_string().into_bytes());
     }
     let mut roff = Vec::new();
     // Writing to a vector cannot fail.
@@ -399,11 +391,10 @@ fn page(command: &[String]) -> Option<clap::Command> {
     whole.build();
     let summary = ABOUT.lines().next().unwrap_or_default();
     // The NAME section of a manual page takes a single line.
-    let whole = whole.about(summary).long_about(ABOUT);
+    let titled = whole.about(summary).long_about(ABOUT);
     let mut names = command.iter();
-    names
-        .try_fold(&whole, |page, name| page.find_subcommand(name))
-        .cloned()
+    let page = names.try_fold(&titled, |page, name| page.find_subcommand(name));
+    page.cloned()
 }
 
 #[cfg(test)]

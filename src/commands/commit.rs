@@ -190,8 +190,7 @@ fn judged<T>(
         let is_strict = how == GateMode::Strict;
         verdict::judge(context, cli.build.options(), run, change, is_strict)?;
     }
-    let denied = CommandError::denied(&run.record.warning_details, &cli.gate.deny_warnings);
-    match denied {
+    match CommandError::denied(&run.record.warning_details, &cli.gate.deny_warnings) {
         Some(denied) if result.is_ok() => Err(denied.into()),
         _ => result,
     }
@@ -241,11 +240,8 @@ fn prepare<'c>(
     }
     let check = |choice: &_| ready::check(context, choice, Some(cli.build.options()));
     let mut ready = check(choice)?;
-    let baseline = cli
-        .build
-        .baseline
-        .then(|| cli.build.options().prove(context))
-        .transpose()?;
+    let prove = || cli.build.options().prove(context);
+    let baseline = cli.build.baseline.then(prove).transpose()?;
     if baseline.as_ref().is_some_and(|passed| passed.has_changed) {
         drop(ready);
         // Changes made by the build are not the user's.

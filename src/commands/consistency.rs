@@ -5,6 +5,7 @@ mod findings;
 mod past;
 
 use std::io::Write as _;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
@@ -46,11 +47,8 @@ pub fn consistency(
 ) -> Result<Outcome, Failure> {
     check_file(context, arguments)?;
     let with_findings = arguments.findings.is_some();
-    let resumed = choice
-        .resume
-        .as_deref()
-        .map(|run| ResumedReport::read(context, run, with_findings))
-        .transpose()?;
+    let read = |run: &Path| ResumedReport::read(context, run, with_findings);
+    let resumed = choice.resume.as_deref().map(read).transpose()?;
     let mut choice = choice.clone();
     if let Some(resumed) = &resumed {
         choice.resume = Some(resumed.folder.clone().into());
@@ -162,9 +160,8 @@ fn printing(
     document: Option<Value>,
     ended: Result<Outcome, Failure>,
 ) -> Result<Outcome, Failure> {
-    let report = document
-        .filter(|_| arguments.findings_file.is_none())
-        .map(Box::new);
+    let printed = document.filter(|_| arguments.findings_file.is_none());
+    let report = printed.map(Box::new);
     match ended {
         Ok(outcome) => Ok(Outcome { report, ..outcome }),
         Err(failure) => Err(Failure { report, ..failure }),
@@ -188,9 +185,9 @@ fn report(
     };
     let (reply, ()) = run.ask(&ready.models, &StepId::REPORT, prompt, |_| ())?;
     context.interrupt.check()?;
-    let seen = parts.map_or_else(String::new, |parts| seen(parts, &reply));
+    let note = parts.map_or_else(String::new, |parts| seen(parts, &reply));
     let text = context.redactor.text(&reply.text);
-    let seen = context.redactor.text(&seen);
+    let seen = context.redactor.text(&note);
     let path = context.project.consistency_report();
     atomic_file::replace(&path, |file| {
         file.write_all(text.as_bytes())?;
@@ -203,13 +200,13 @@ fn report(
         run.warn(format!("the report has no section `{}`", section.title));
     }
     run.record.sections = Some(sections);
-    let said = format!("the report is in {REPORT}");
+    let mut said = format!("the report is in {REPORT}");
     if !with_findings {
         return Ok(said);
     }
     let files = rollup::sections(&ready.inputs.rollup, context.project.root());
     let found = findings::ask(run, ready, &text, &files)?;
-    let said = format!("{said}, and has {}", counts(&found));
+    said += &format!(", and has {}", counts(&found));
     run.record.findings = Some(found);
     Ok(said)
 }

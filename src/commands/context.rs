@@ -90,9 +90,9 @@ pub(super) fn choice(context: &CodeContext) -> (String, Value) {
     for ranked in &context.ranked {
         let file = &context.files[ranked.index];
         let sent = shown.next_if(|shown| shown.index == ranked.index);
-        let lines = sent.and_then(|sent| sent.lines.as_ref());
+        let ranges = sent.and_then(|sent| sent.lines.as_ref());
         let lines: Option<Vec<_>> =
-            lines.map(|lines| lines.iter().map(|it| [it.start + 1, it.end]).collect());
+            ranges.map(|ranges| ranges.iter().map(|it| [it.start + 1, it.end]).collect());
         let tokens = sent.map_or(file.tokens, |sent| sent.tokens);
         let form = match (sent, &lines) {
             (None, _) => "",

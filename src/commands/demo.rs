@@ -74,23 +74,23 @@ pub fn demo(
     run: RunCommand<'_>,
 ) -> Result<Outcome, Failure> {
     let shown = choose(context.project.root(), arguments.directory.as_deref())?;
-    let root = context.project.root().join(&shown);
+    let made = context.project.root().join(&shown);
     let (recorded, command) = if arguments.chat {
         (CHAT_RUN, CHAT_COMMAND)
     } else {
         (COMMIT_RUN, COMMIT)
     };
-    write_project(&root, recorded)?;
-    let root = root.canonicalize().map_err(PathError::of("write", root))?;
+    write_project(&made, recorded)?;
+    let root = made.canonicalize().map_err(PathError::of("write", made))?;
     let tracked = track(context, &root);
     // Ignore the surrounding project's models: the recording uses a built-in one.
     let models = Ok(ModelTable::built_in());
     // Ignore the settings in the user's home, too.
     let home = root.join("agent-config/agent").into_os_string();
     // Programs from the surrounding project must not be used in the demo.
-    let path = context.environment.os("PATH").unwrap_or_default();
+    let given = context.environment.os("PATH").unwrap_or_default();
     let is_outside = |entry: &PathBuf| !entry.starts_with(context.project.root());
-    let path = env::join_paths(env::split_paths(path).filter(is_outside)).unwrap_or_default();
+    let path = env::join_paths(env::split_paths(given).filter(is_outside)).unwrap_or_default();
     let own = [(CHAT.variable.into(), home), ("PATH".into(), path)];
     let environment = Environment::from_iter(own).with_defaults(context.environment);
     let context = Context {

@@ -33,8 +33,7 @@ const WIDTH: usize = 80;
 /// When there is no such run, or its record cannot be read.
 pub fn diff(context: &Context<'_>, run: Option<&Path>, as_stat: bool) -> Result<Outcome, Failure> {
     let project = &context.project;
-    let folder = last::folder(context, run)?;
-    let run = PastRun::at(project, &folder);
+    let run = PastRun::at(project, &last::folder(context, run)?);
     let changes = run.changes(project)?;
     let files = &changes.files;
     let stat = diff::stat(files);
@@ -56,8 +55,7 @@ pub fn diff(context: &Context<'_>, run: Option<&Path>, as_stat: bool) -> Result<
         let why = attempts.unwrap_or_default();
         outcome.summary = format!("{} changed nothing{why}", run.relative());
     }
-    let state = run.record.as_ref().map(|record| record.tree);
-    if state == Some(TreeState::PutBack) {
+    if run.record.as_ref().map(|record| record.tree) == Some(TreeState::PutBack) {
         outcome.warnings.push(format!(
             "the changes of {} were taken back at its end",
             run.relative()

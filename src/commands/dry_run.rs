@@ -169,10 +169,8 @@ impl<'e> Estimate<'e> {
             };
             line("key", format!("{source}{whose}"));
         }
-        let window = self
-            .spec
-            .prompt_window()
-            .map(|window| share(&self.size, window));
+        let known = self.spec.prompt_window();
+        let window = known.map(|window| share(&self.size, window));
         let unknown = || self.size.text() + "; the model's context window is unknown";
         line("prompt", window.unwrap_or_else(unknown));
         for (part, tokens) in &self.size.parts {

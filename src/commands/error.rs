@@ -215,11 +215,9 @@ pub(crate) struct DeniedWarning(pub String);
 impl CommandError {
     /// Returns the error for a change with these warnings, if the user denies some of them by these codes.
     pub fn denied(found: &[WarningRecord], codes: &[String]) -> Option<Self> {
-        let denied = found
-            .iter()
-            .filter(|found| is_denied(codes, &found.code))
-            .map(|found| DeniedWarning(found.message.clone()));
-        let warnings: Vec<_> = denied.collect();
+        let denied = found.iter().filter(|found| is_denied(codes, &found.code));
+        let warning = |found: &WarningRecord| DeniedWarning(found.message.clone());
+        let warnings: Vec<_> = denied.map(warning).collect();
         (!warnings.is_empty()).then_some(Self::WarningsDenied { warnings })
     }
 }

@@ -74,10 +74,8 @@ pub fn init(context: &Context<'_>) -> Result<Outcome, Failure> {
         lines.push((ModelTable::FILE, WRITTEN));
     }
     // Without a known project type, `build.sh` is only a placeholder and not worth running.
-    let made_for = kinds
-        .first()
-        .map(|(_, sign)| *sign)
-        .filter(|_| lines.contains(&(BUILD_SCRIPT, WRITTEN)));
+    let is_made = lines.contains(&(BUILD_SCRIPT, WRITTEN));
+    let made_for = kinds.first().map(|(_, sign)| *sign).filter(|_| is_made);
     let protected = made_for.map_or_else(Vec::new, |sign| rests_on(sign, &files[1].1));
     if !protected.is_empty() {
         let content = format!("{:#}\n", json!({"protect": protected}));
@@ -88,14 +86,11 @@ pub fn init(context: &Context<'_>) -> Result<Outcome, Failure> {
     if let (Some(built), (_, done @ LEFT)) = (&built, &mut lines[0]) {
         *done = built.ignored;
     }
-    let told = lines
-        .iter()
-        .map(|(path, done)| format!("{done:>13}  {path}\n"));
+    let line = |(path, done): &(&str, &str)| format!("{done:>13}  {path}\n");
+    let told = lines.iter().map(line);
     let text: String = told.chain(built.iter().map(FirstBuild::text)).collect();
-    let done: Vec<_> = lines
-        .iter()
-        .map(|(path, done)| json!({"path": path, "done": done}))
-        .collect();
+    let file = |(path, done): &(&str, &str)| json!({"path": path, "done": done});
+    let done: Vec<_> = lines.iter().map(file).collect();
     let next = next_steps(context, made_for.zip(built.as_ref()), &lines);
     let build = built.as_ref().map(|built| &built.record);
     let data = json!({"schema": 1, "files": done, "build": build, "next": next});
@@ -117,13 +112,8 @@ fn next_steps(
     files: &[(&str, &str)],
 ) -> Vec<String> {
     let mut steps = Vec::new();
-    let mut models = context
-        .models
-        .as_ref()
-        .map(ModelTable::models)
-        .unwrap_or_default()
-        .iter();
-    if !models.any(|spec| keys::find(context, spec).is_ok()) {
+    let models = context.models.as_ref().map_or(&[][..], ModelTable::models);
+    if !models.iter().any(|spec| keys::find(context, spec).is_ok()) {
         steps.push("put an API key into agent-config/gemini-key.txt or GEMINI_API_KEY, or configure a local model in agent-config/models.json".to_owned());
     }
     steps.push(match built {
@@ -178,8 +168,8 @@ fn tracking(root: &Path, files: &[(&str, &str)]) -> Option<String> {
         .map(|(path, _)| *path)
         .collect::<Vec<&str>>()
         .join(" ");
-    let add = format!("git add {written}: then `git add -N . && git diff` shows the change alone");
-    Some(add).filter(|_| !written.is_empty())
+    let only = format!("git add {written}: then `git add -N . && git diff` shows the change alone");
+    Some(only).filter(|_| !written.is_empty())
 }
 
 /// Returns a table that offers the successor of the default model; `None` if there is none, or it is already offered.
@@ -267,9 +257,8 @@ fn try_build(context: &Context<'_>) -> Result<FirstBuild, Failure> {
         (passed, status) = (false, changed.to_string());
     }
     let output = context.redactor.text(&output.into_text()).into_owned();
-    let last = output
-        .lines()
-        .skip(output.lines().count().saturating_sub(LAST_LINES));
+    let lines = output.lines().count();
+    let last = output.lines().skip(lines.saturating_sub(LAST_LINES));
     let mut made = &entries(root, Some(&before)) - &before;
     let ignored = ignore(context, ProjectKind::ignoring(&made))?;
     made.retain(|path| !context.project.ignores(path));
@@ -324,10 +313,10 @@ fn ignore(
             ("/logs\n", !text.lines().any(is_logs)),
         ];
         let lacking = lines.into_iter().filter(|(_, lacks)| *lacks);
-        let added = lacking.map(|(line, _)| line.to_owned());
+        let own = lacking.map(|(line, _)| line.to_owned());
         let directories = left_by_builds(&context.project, leaves);
         let left = directories.iter().map(|line| format!("{line}\n"));
-        let added: String = added.chain(left).collect();
+        let added: String = own.chain(left).collect();
         if added.is_empty() {
             return Ok(LEFT);
         }

@@ -10,6 +10,7 @@ use crate::agent::Compressed;
 use crate::agent::conversation::Conversation;
 use crate::agent::session::{
     Compression, Session, SessionError, SessionFile, SessionForm, SessionState, SessionStore,
+    SessionSummary,
 };
 use crate::agent::tool::Effect;
 use crate::model::Purpose;
@@ -135,14 +136,10 @@ impl<F: SessionForm> KeptSession<'_, F> {
     /// When they cannot be read.
     pub fn others(&self, directory: &Path) -> Result<Vec<(String, String)>, Failure> {
         let (own, zone) = (self.session.borrow().id(), *self.clock.now().offset());
-        let others = self
-            .store
-            .list_in(directory)?
-            .into_iter()
-            .filter(|other| other.id != own && other.is_begun());
-        Ok(others
-            .map(|other| (other.id.clone(), sessions::line::<F>(&other, zone)))
-            .collect())
+        let mut others = self.store.list_in(directory)?;
+        others.retain(|other| other.id != own && other.is_begun());
+        let line = |other: &SessionSummary| (other.id.clone(), sessions::line::<F>(other, zone));
+        Ok(others.iter().map(line).collect())
     }
 }
 

@@ -21,13 +21,11 @@ use crate::sys::numbers::{counted, grouped};
 /// # Errors
 /// When there is no such run, or the runs cannot be read.
 pub fn folder(context: &Context<'_>, run: Option<&Path>) -> Result<String, Error> {
-    match run {
-        Some(run) => {
-            let found = naming::find(&context.project, run, context.today())?;
-            Ok(folders::relative(&found))
-        }
-        None => changed(context),
-    }
+    let Some(run) = run else {
+        return changed(context);
+    };
+    let found = naming::find(&context.project, run, context.today())?;
+    Ok(folders::relative(&found))
 }
 
 /// Returns the folders of the runs of an agent's session whose changes have not been undone, and whether they
@@ -132,9 +130,7 @@ fn changed(context: &Context<'_>) -> Result<String, Error> {
         };
         let undone = is_undone(context.tree(&journal), &folder, &changes);
         // The record is missing if the run was killed.
-        let says_changed = run
-            .record
-            .is_some_and(|record| record.tree == TreeState::Changed);
+        let says_changed = run.record.is_some_and(|it| it.tree == TreeState::Changed);
         if says_changed || !matches!(undone, Ok(true)) {
             return Ok(folder);
         }

@@ -124,9 +124,8 @@ pub fn log(context: &Context<'_>, arguments: &LogArgs) -> Result<Outcome, Failur
 /// Sums up the cost of runs.
 fn total(runs: &[PastRun]) -> Outcome {
     let records = runs.iter().filter_map(|run| run.record.as_ref());
-    let spent = records
-        .map(Spent::in_run)
-        .fold(Spent::default(), Spent::plus);
+    let each = records.map(Spent::in_run);
+    let spent = each.fold(Spent::default(), Spent::plus);
     let number = runs.len();
     Outcome::shown(
         format!("{}: {spent}", counted(number as u64, "run")),

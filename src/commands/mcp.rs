@@ -79,10 +79,8 @@ pub enum McpCommand {
 impl ServerArgs {
     /// Returns the parts of the headers that may be keys: each value, and the text after a scheme such as `Bearer`.
     pub fn header_secrets(&self) -> impl Iterator<Item = &str> {
-        let values = self
-            .header
-            .iter()
-            .filter_map(|(_, value)| value.to_str().ok());
+        let headers = self.header.iter();
+        let values = headers.filter_map(|(_, value)| value.to_str().ok());
         values.flat_map(|value| [value, value.rsplit(' ').next().unwrap_or(value)])
     }
 }
@@ -117,8 +115,8 @@ pub fn mcp(context: &Context<'_>, arguments: &McpArgs) -> Result<Outcome, Failur
     match &arguments.command {
         McpCommand::Tools { timeout, .. } => {
             let tools = connect(*timeout)?.tools()?;
-            let json: Vec<&Value> = tools.iter().map(|tool| &tool.whole).collect();
-            let json = json!({"schema": 1, "tools": json});
+            let whole: Vec<&Value> = tools.iter().map(|tool| &tool.whole).collect();
+            let json = json!({"schema": 1, "tools": whole});
             Ok(Outcome::shown(listed(&tools), json))
         }
         McpCommand::Call {
@@ -149,8 +147,7 @@ fn source(context: &Context<'_>, server: &str) -> Result<McpSource, Error> {
     let address = McpAddress::parse("SERVER", server)?;
     let mut missing = NotReady::default();
     missing.note_env_file(context);
-    let token = missing.note(token(context));
-    match token {
+    match missing.note(token(context)) {
         Some(token) if missing.problems.is_empty() => Ok(McpSource::Server(address, token)),
         _ => Err(missing.into()),
     }
@@ -164,13 +161,10 @@ pub(crate) struct NoToken(pub &'static str, pub KeyProblem);
 
 /// Returns the token to send, if one is set.
 fn token(context: &Context<'_>) -> Result<Option<ApiKey>, NoToken> {
-    let token = context
-        .environment
-        .get(TOKEN)
-        .filter(|token| !token.trim().is_empty())
-        .map(|token| ApiKey::parse(token.as_bytes()))
-        .transpose();
-    token.map_err(|problem| NoToken(TOKEN, problem))
+    let is_set = |token: &&str| !token.trim().is_empty();
+    let token = context.environment.get(TOKEN).filter(is_set);
+    let key = token.map(|token| ApiKey::parse(token.as_bytes()));
+    key.transpose().map_err(|problem| NoToken(TOKEN, problem))
 }
 
 fn object(text: &str) -> Result<Value, Error> {
@@ -211,13 +205,9 @@ fn described(tool: &ToolDescription) -> String {
 
 /// Lists the values that a parameter may have: `"fast" | "slow"`.
 fn choices(values: &Value) -> String {
-    let values: Vec<String> = values
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(Value::to_string)
-        .collect();
-    cut(&values.join(" | "), LONGEST_LINE).into_owned()
+    let all = values.as_array().into_iter().flatten();
+    let choices: Vec<String> = all.map(Value::to_string).collect();
+    cut(&choices.join(" | "), LONGEST_LINE).into_owned()
 }
 
 /// Parses a header: a name, a colon and a value.
@@ -232,11 +222,9 @@ fn parse_header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
 /// Returns the first line of a description, preceded by two spaces; empty without a description.
 fn summary(described: &Value) -> String {
     let text = described["description"].as_str().unwrap_or_default().trim();
-    let line = cut(text.lines().next().unwrap_or_default(), LONGEST_LINE);
-    if line.is_empty() {
-        String::new()
-    } else {
-        format!("  {line}")
+    match &*cut(text.lines().next().unwrap_or_default(), LONGEST_LINE) {
+        "" => String::new(),
+        line => format!("  {line}"),
     }
 }
 

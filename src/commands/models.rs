@@ -3,7 +3,7 @@
 pub mod rates;
 pub mod trial;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use chrono::NaiveDate;
 use clap::Args;
@@ -68,11 +68,8 @@ pub fn table(
     plans: Option<(&Path, &[u8])>,
     today: NaiveDate,
 ) -> Result<ModelTable, ModelsProblem> {
-    let home = home::SHARED
-        .directory(environment, System::current())
-        .ok()
-        .map(|home| home.join(HOME_FILE))
-        .unwrap_or_default();
+    let shared = home::SHARED.directory(environment, System::current());
+    let home = shared.map_or(PathBuf::new(), |home| home.join(HOME_FILE));
     let homes = files::read(&home, Links::Followed, MIB)
         .if_there()
         .map_err(|error| {
@@ -190,9 +187,8 @@ impl<'m> Row<'m> {
             Ok(found) => (found.map(|found| found.source), None),
             Err(problem) => (None, Some(problem.to_string())),
         };
-        let route = selection::route(context, spec, spec.key_file.is_some())
-            .err()
-            .map(|problem| problem.to_string());
+        let refused = selection::route(context, spec, spec.key_file.is_some()).err();
+        let route = refused.map(|problem| problem.to_string());
         Self {
             spec,
             table,
@@ -234,17 +230,14 @@ impl<'m> Row<'m> {
 const HEAD: [&str; 6] = ["model", "provider", "window", "output", "$/M in", "$/M out"];
 
 fn text(rows: &[Row<'_>]) -> String {
-    let mut lines = vec![HEAD.map(str::to_owned).to_vec()];
-    lines.extend(rows.iter().map(|row| row.cells().to_vec()));
-    let mut lines = columns::aligned(&lines, &[Left, Left, Right, Right, Right, Right]).into_iter();
+    let mut cells = vec![HEAD.map(str::to_owned).to_vec()];
+    cells.extend(rows.iter().map(|row| row.cells().to_vec()));
+    let mut lines = columns::aligned(&cells, &[Left, Left, Right, Right, Right, Right]).into_iter();
     let mut text = lines.next().unwrap_or_default();
     for (row, line) in rows.iter().zip(lines) {
         text += &format!("\n{line}");
-        let tasks: Vec<&str> = row
-            .table
-            .tasks(&row.spec.name)
-            .map(TaskType::word)
-            .collect();
+        let types = row.table.tasks(&row.spec.name);
+        let tasks: Vec<&str> = types.map(TaskType::word).collect();
         if !tasks.is_empty() {
             text += &format!("  for {}", tasks.join(", "));
         }

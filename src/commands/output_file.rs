@@ -101,9 +101,8 @@ impl OutputFile {
         let root = project.root();
         let named = path_clean::clean(root.join(path));
         let is_named_inside = named.starts_with(root);
-        let is_stream = named
-            .metadata()
-            .is_ok_and(|found| !found.is_file() && !found.is_dir());
+        let found = named.metadata();
+        let is_stream = found.is_ok_and(|found| !found.is_file() && !found.is_dir());
         if is_stream && is_named_inside {
             return refused("it is not a file");
         }
@@ -114,9 +113,7 @@ impl OutputFile {
             });
         }
         // `/dev/shm` holds ordinary files, and perhaps the project.
-        let is_system = ["/dev", "/proc"]
-            .iter()
-            .any(|system| named.starts_with(system));
+        let is_system = named.starts_with("/dev") || named.starts_with("/proc");
         if is_system && !named.starts_with("/dev/shm") {
             // Replacing the file behind standard output would lose what is printed.
             return refused("it is no pipe or device now; name the file that it stands for");
@@ -170,20 +167,15 @@ impl OutputFile {
             OutputKind::Stream => files::write_stream(&self.path, text.as_bytes()),
             OutputKind::Outside => atomic_file::replace(&self.path, write),
             OutputKind::Inside => {
-                let inside = self
-                    .path
-                    .strip_prefix(project.root())
-                    .ok()
-                    .and_then(Path::to_str)
-                    .ok_or_else(|| io::Error::other("its name is not UTF-8"))?;
+                let below = self.path.strip_prefix(project.root()).ok();
+                let unnamed = || io::Error::other("its name is not UTF-8");
+                let inside = below.and_then(Path::to_str).ok_or_else(unnamed)?;
                 let (directory, name) = split(inside);
                 let root = Root::open(project.root())?;
                 let directory = root.directory_to_read(directory)?;
                 // The next command removes what a killed process leaves in `logs`.
-                let logs = root
-                    .directory_to_read(LOGS)
-                    .ok()
-                    .filter(|_| access(project.logs(), Access::WRITE_OK).is_ok());
+                let is_writable = access(project.logs(), Access::WRITE_OK).is_ok();
+                let logs = root.directory_to_read(LOGS).ok().filter(|_| is_writable);
                 let staging = logs.as_ref().unwrap_or(&directory);
                 atomic_file::replace_in(staging, &directory, name, write)
             }

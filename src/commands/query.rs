@@ -68,8 +68,7 @@ fn edited(context: &Context<'_>) -> Result<String, Error> {
     let config = context.project.config();
     fs::create_dir_all(&config).map_err(PathError::of("make", config))?;
     let path = context.project.root().join(DRAFT);
-    let file = files::append(&path).map_err(PathError::of("write", DRAFT))?;
-    drop(file);
+    drop(files::append(&path).map_err(PathError::of("write", DRAFT))?);
     editor::open(command, &path, context.interrupt)?;
     let file = files::open(&path, Links::Refused).map_err(PathError::of("read", DRAFT))?;
     let query = input::prompt_from(file);

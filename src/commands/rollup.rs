@@ -164,8 +164,8 @@ fn advice(budget: u64, total: u64, proposal: &[&Rolled]) -> String {
         let (tokens, path) = (grouped(file.tokens), file.path.escape_debug());
         format!("{tokens:>9}  {path}")
     });
-    let files = first_lines(files, NAMED).into_iter();
-    text.extend(files.map(|line| format!("\n  {line}")));
+    let lines = first_lines(files, NAMED).into_iter();
+    text.extend(lines.map(|line| format!("\n  {line}")));
     text.push_str("\nto include only some paths, run `code-commit rollup PATH…`");
     text
 }

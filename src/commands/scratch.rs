@@ -71,9 +71,7 @@ pub fn enter_scratch(
         tree = run.scratch.root();
         context.warn("no scratch tree can be mounted here, so that builds run in a copy at another path: what caches have kept of absolute paths leads into the project");
     }
-    let project = context
-        .project
-        .clone()
-        .in_scratch(tree, run.scratch.private());
+    let private = run.scratch.private();
+    let project = context.project.clone().in_scratch(tree, private);
     Ok(Some((run, project)))
 }

@@ -21,6 +21,7 @@ use crate::run::outcome::{Failure, Outcome};
 use crate::secret::Redactor;
 use crate::sys::error::Error;
 use crate::sys::interrupt::{Interrupt, Interrupted, Signal};
+use crate::sys::parallel::joined;
 use crate::ui::history::{self, History};
 use crate::ui::input::{self, InputError, LineReader, Lines, OpenUser, Typed};
 use crate::ui::pager::Pager;
@@ -96,11 +97,8 @@ pub fn at_screen<T>(
         let mut farewell = String::new();
         let talked = talk(&screen, &mut farewell);
         screen.tell(ToScreen::End(farewell));
-        let shown = drawn.join();
-        // Unreachable in release builds, which abort on panic.
-        let shown = shown.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked));
         // A failing screen also stops the engine; the screen's error says more than the engine's.
-        shown.map_err(InputError::from)?;
+        joined(drawn).map_err(InputError::from)?;
         talked
     })
 }

@@ -33,9 +33,7 @@ pub struct UndoArgs {
 pub fn undo(context: &Context<'_>, run: Option<&Path>) -> Result<Outcome, Failure> {
     let _lock = recovery::take(context)?;
     let folder = last::folder(context, run)?;
-    let root = context.project.root();
-    let changes = undo_log::read(root, &folder)?;
-    let Some(changes) = changes else {
+    let Some(changes) = undo_log::read(context.project.root(), &folder)? else {
         return Ok(Outcome::said(format!("done: {folder} changed nothing")));
     };
     let journal = context.project.journal_directory();

@@ -373,8 +373,7 @@ fn processes<'c>(
         redactor: context.redactor,
         sandbox,
         follower: Some(Box::new(|printed| {
-            let printed = printed.to_owned();
-            context.reporter.event(&Event::Printed(printed));
+            context.reporter.event(&Event::Printed(printed.to_owned()));
         })),
     });
     Ok((processes, uncontained))

@@ -76,13 +76,9 @@ impl AgentRun<'_> {
             written.keys().filter_map(read).collect::<Vec<_>>()
         });
         let run = self.run.borrow();
-        let asked: Vec<&str> = run
-            .record
-            .agent
-            .iter()
-            .flat_map(|agent| iter::once(&agent.request).chain(&agent.answers))
-            .filter_map(Option::as_deref)
-            .collect();
+        let agent = run.record.agent.iter();
+        let said = agent.flat_map(|agent| iter::once(&agent.request).chain(&agent.answers));
+        let asked: Vec<&str> = said.filter_map(Option::as_deref).collect();
         LossGuard {
             allowances: self.setup.changes.unwrap_or_default(),
             query: asked.join("\n"),
@@ -100,12 +96,8 @@ impl AgentRun<'_> {
         });
         verified.map_err(|error| match error {
             VerifyError::Rejected(rejection) => {
-                let faults = rejection
-                    .faults
-                    .iter()
-                    .map(|fault| fault.kind.to_string())
-                    .collect::<Vec<String>>()
-                    .join("; ");
+                let kinds = rejection.faults.iter().map(|fault| fault.kind.to_string());
+                let faults = kinds.collect::<Vec<_>>().join("; ");
                 if let Some(flags) = rejection.flags() {
                     self.warn(format!(
                         "a change was refused: {faults}; `{flags}` accepts it"

@@ -106,9 +106,7 @@ impl AgentRun<'_> {
         changes.extend(besides);
         let mut run = self.run.borrow_mut();
         let agent = run.record.agent.as_ref();
-        let request = agent
-            .and_then(|agent| agent.request.clone())
-            .unwrap_or_default();
+        let request = agent.and_then(|it| it.request.clone()).unwrap_or_default();
         let change = PassedChange {
             files: &changes,
             unjudged: &unjudged,

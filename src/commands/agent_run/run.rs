@@ -310,14 +310,12 @@ impl<'c> AgentRun<'c> {
 
     /// Writes the record, and returns the outcome of the run.
     pub fn finish(self, result: Result<String, Error>) -> Result<Outcome, Failure> {
-        let proven = result.is_ok().then(|| self.prove()).transpose();
-        let (result, unproven) = match proven {
+        let (mut result, unproven) = match result.is_ok().then(|| self.prove()).transpose() {
             Ok(_) => (result, None),
             // The answer is worth reading nevertheless.
             Err(error) => (Err(error), result.ok()),
         };
         let mut run = self.run.into_inner();
-        let mut result = result;
         if let Some(worktree) = &self.worktree {
             result = worktree.settle(&mut run, result);
             worktree.review(self.context, &mut run);
@@ -366,11 +364,8 @@ impl<'c> AgentRun<'c> {
         let mut reply = asked.map(|(reply, ())| reply)?;
         if self.worktree.is_none() {
             // A call may need the real keys only when it writes files.
-            let calls = reply
-                .calls
-                .iter()
-                .map(|call| call.redacted(self.context.redactor));
-            reply.calls = calls.collect();
+            let redacted = |call: &Call| call.redacted(self.context.redactor);
+            reply.calls = reply.calls.iter().map(redacted).collect();
         }
         Ok(reply)
     }

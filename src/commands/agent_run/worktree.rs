@@ -41,8 +41,7 @@ impl<'c> Worktree<'c> {
 
     /// Lists the files changed in this run and before it, for the auditor.
     pub fn told(&self) -> String {
-        let changes = closing::changed_so_far(&self.tree.borrow());
-        let changed = listed(&changes);
+        let changed = listed(&closing::changed_so_far(&self.tree.borrow()));
         let before = match &self.before {
             None => "(not known: there is no git repository whose index can be read)".to_owned(),
             Some(before) => listed(before),

@@ -27,12 +27,9 @@ pub struct CliMessage {
 impl CliMessage {
     /// The error in one line, without a hint; empty if the message is not an error.
     pub(crate) fn reason(&self) -> String {
-        let error = self
-            .error
-            .as_ref()
-            .map(ToString::to_string)
-            .unwrap_or_default();
-        error.split_whitespace().collect::<Vec<_>>().join(" ")
+        let error = self.error.as_ref().map(ToString::to_string);
+        let lines = error.unwrap_or_default();
+        lines.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
     /// Creates the message of a program that cannot start.

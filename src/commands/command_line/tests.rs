@@ -5,9 +5,8 @@ use crate::commands::log::LogArgs;
 use crate::model::Provider;
 
 fn read(arguments: &[&str]) -> Result<Cli, CliMessage> {
-    let all = std::iter::once("code-commit").chain(arguments.iter().copied());
-    let all: Vec<OsString> = all.map(Into::into).collect();
-    Cli::read(&all)
+    let words = std::iter::once("code-commit").chain(arguments.iter().copied());
+    Cli::read(&words.map(Into::into).collect::<Vec<OsString>>())
 }
 
 #[test]
@@ -167,11 +166,8 @@ fn a_typo_has_one_suggestion_if_a_name_is_near() {
         (&["rollup", "--stdout"], None),
     ] {
         let told = read(arguments).unwrap_err().text;
-        let suggested: Vec<&str> = told.split("did you mean `").skip(1).collect();
-        let suggested: Vec<_> = suggested
-            .iter()
-            .map(|rest| rest.split('`').next())
-            .collect();
+        let rests = told.split("did you mean `").skip(1);
+        let suggested: Vec<_> = rests.map(|rest| rest.split('`').next()).collect();
         assert_eq!(suggested, Vec::from_iter(meant.map(Some)), "{told}");
         assert_eq!(told.contains("allowed are "), meant.is_none(), "{told}");
         assert_eq!(told.matches("\nhint: ").count(), 1, "{told}");

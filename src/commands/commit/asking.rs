@@ -144,25 +144,21 @@ impl Asking<'_> {
         let prose = mem::take(&mut parsed.prose);
         let request = parsed.request();
         if let Some((code, request)) = self.code.as_mut().zip(request) {
-            let granted = code
-                .grant(&parsed, request, is_recorded, room)
-                .map(|files| {
-                    let files = files.join(", ");
-                    self.context
-                        .notice(format!("the model gets what it asks for: {files}"));
-                    None
-                });
-            return (prose, granted.map_err(|faults| Rejection { faults }.into()));
+            let granted = code.grant(&parsed, request, is_recorded, room);
+            let told = granted.map(|files| {
+                let files = files.join(", ");
+                self.context
+                    .notice(format!("the model gets what it asks for: {files}"));
+                None
+            });
+            return (prose, told.map_err(|faults| Rejection { faults }.into()));
         }
         let seen = self.code.as_ref().map(|code| code.sight.whole.clone());
         let policy = PathPolicy::load(self.context.project.root(), self.context.sandbox.program);
         let protection = self.context.protection.clone();
         let verified = policy.and_then(|policy| {
-            policy
-                .guarded(guard)
-                .protecting(protection)
-                .seeing(seen)
-                .verify(parsed)
+            let policy = policy.guarded(guard).protecting(protection);
+            policy.seeing(seen).verify(parsed)
         });
         (prose, verified.map(Some))
     }

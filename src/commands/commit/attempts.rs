@@ -124,14 +124,14 @@ impl Attempts<'_> {
         }
         let attempts: Vec<_> = made.iter().map(|made| made.record.clone()).collect();
         let mut verdicts = BTreeMap::new();
-        let chosen = choose(&attempts, |at| {
+        let passing = choose(&attempts, |at| {
             let verdict = self.verdict(run, (&made[at], &pin), &ready.inputs.query);
             let accepts = verdict.fault.is_none();
             verdicts.insert(at, verdict);
             accepts
         });
         let is_interrupted = self.context.interrupt.check().is_err();
-        let mut chosen = chosen.filter(|_| !is_interrupted);
+        let mut chosen = passing.filter(|_| !is_interrupted);
         let mut output = None;
         if chosen.is_none() && !is_interrupted {
             let failed = made.iter().filter_map(Made::failed).collect();
@@ -193,8 +193,7 @@ impl Attempts<'_> {
                 apart: Some((pin, &made.step)),
             };
             let how = self.cli.build.options();
-            let judged = verdict::judge(self.context, how, run, change, true);
-            verdict.fault = judged.err();
+            verdict.fault = verdict::judge(self.context, how, run, change, true).err();
             verdict.gate = run.record.gate.take();
         }
         if let Some(fault) = &verdict.fault {
@@ -318,17 +317,16 @@ fn take(
         let edit = edits.find(|(other, _)| *other == path);
         edit.and_then(|(_, content)| content).map(str::to_owned)
     };
-    let files = built.changes.iter().map(|change| {
-        let after = change.after.as_ref();
-        let text = after.map(|after| String::from_utf8(after.content.clone()));
+    let edits = built.changes.iter().map(|change| {
+        let text = change.after.as_ref().and_then(|after| {
+            let text = String::from_utf8(after.content.clone());
         // If the build has left anything but text, the reply's content is used.
-        let text = text.and_then(|text| text.ok().or_else(|| replied(&change.path)));
-        (
-            change.path.clone(),
-            text.map_or(EditKind::Remove, EditKind::Write),
-        )
+            text.ok().or_else(|| replied(&change.path))
+        });
+        let kind = text.map_or(EditKind::Remove, EditKind::Write);
+        (change.path.clone(), kind)
     });
-    let files = tree.verified(files.collect())?;
+    let files = tree.verified(edits.collect())?;
     tree.take(run, (step, &built.edits), &files)
 }
 
@@ -400,11 +398,10 @@ impl Maker<'_> {
             seconds: Seconds(context.clock.elapsed().saturating_sub(began)),
             error: built.as_ref().err().map(ToString::to_string),
         };
-        let run = run.record;
         Made {
             nth,
             step,
-            run,
+            run: run.record,
             record,
             built,
         }
@@ -548,8 +545,7 @@ pub fn models(cli: &Cli) -> Result<(Option<String>, Vec<Option<String>>), Comman
             "`--first-pass` is for several attempts: give `--attempts`, too",
         ),
     ];
-    let problem = problems.into_iter().find(|(is_so, _)| *is_so);
-    match problem {
+    match problems.into_iter().find(|(is_so, _)| *is_so) {
         Some((_, problem)) => Err(CommandError::Attempts(problem)),
         None => Ok((first, others)),
     }

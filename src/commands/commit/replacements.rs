@@ -67,11 +67,9 @@ impl Replacements {
 
     /// Returns the files as the replies have written them.
     pub fn written(&self) -> Vec<PresentFile> {
-        let files = self
-            .files
-            .iter()
-            .map(|(path, text)| PresentFile::of(path.clone(), None, text.clone()));
-        files.collect()
+        let files = self.files.clone().into_iter();
+        let present = files.map(|(path, text)| PresentFile::of(path, None, text));
+        present.collect()
     }
 
     pub fn files(&self) -> impl Iterator<Item = (&str, Option<&str>)> {

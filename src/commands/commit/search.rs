@@ -132,8 +132,8 @@ impl<'c> CommitSearch<'c> {
                 |text: &Option<String>| text.clone().map_or(EditKind::Remove, EditKind::Write);
             let edits = files.iter().map(|(path, text)| (path.clone(), kind(text)));
             // All of these files were verified before, but against the earlier state of the disk.
-            let edits = tree.verified(edits.collect())?;
-            tree.put(run, &edits)?;
+            let verified = tree.verified(edits.collect())?;
+            tree.put(run, &verified)?;
         }
         work.replacements.files = files;
         Ok(())

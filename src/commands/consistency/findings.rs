@@ -3,6 +3,7 @@
 //! Guarantees that a finding has a location only if its file is in the code base that was sent and contains the line
 //! that it quotes.
 
+use std::ffi::OsStr;
 use std::path::Path;
 
 use serde::Deserialize;
@@ -106,9 +107,7 @@ fn form() -> Value {
 /// fit.
 fn named(report: &str, files: &[RollupFile<'_>], room: u64) -> String {
     let is_named = |file: &&RollupFile<'_>| {
-        let name = Path::new(file.path)
-            .file_name()
-            .and_then(|name| name.to_str());
+        let name = Path::new(file.path).file_name().and_then(OsStr::to_str);
         name.is_some_and(|name| name == SPECIFICATION || report.contains(name))
     };
     let mut named: Vec<_> = files.iter().filter(is_named).collect();

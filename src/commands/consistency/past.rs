@@ -50,11 +50,8 @@ impl ResumedReport {
             return not(ResumeProblem::Done(folder));
         }
         let is_whole = |past: &PastStep| past.is_whole() && past.step.rejected.is_none();
-        let steps = run
-            .steps(&context.project)
-            .into_iter()
-            .filter(is_whole)
-            .collect();
+        let mut steps = run.steps(&context.project);
+        steps.retain(is_whole);
         Ok(Self { folder, run, steps })
     }
 
@@ -64,9 +61,7 @@ impl ResumedReport {
         let first = self.steps.first().map(|past| &past.step);
         let by_parts = first.is_some_and(|step| step.purpose == Purpose::PART);
         let sent = first.and_then(|step| sent(&self.run, step));
-        let is_of_file = sent
-            .as_ref()
-            .is_some_and(|sent| file.contains(&sent.rollup));
+        let is_of_file = sent.as_ref().is_some_and(|it| file.contains(&it.rollup));
         let query = match sent {
             None => given.query.clone(),
             Some(sent) if by_parts => QuerySource::Given(sent.query),
@@ -89,13 +84,11 @@ impl ResumedReport {
         context: &Context<'c>,
         ready: &Ready<'_>,
     ) -> Result<RecordedReplies<'c>, Error> {
-        let problem = match is_as_sent(context, ready, &self.run) {
-            Some(true) => None,
-            Some(false) => Some(ResumeProblem::OtherInputs(self.folder.clone())),
-            None => Some(ResumeProblem::NoQuery(self.folder.clone())),
-        };
-        if let Some(problem) = problem {
-            return Err(NotReady::of(problem).into());
+        let folder = self.folder.clone();
+        match is_as_sent(context, ready, &self.run) {
+            Some(true) => {}
+            Some(false) => return Err(NotReady::of(ResumeProblem::OtherInputs(folder)).into()),
+            None => return Err(NotReady::of(ResumeProblem::NoQuery(folder)).into()),
         }
         let steps: BTreeSet<StepId> = self.steps.iter().map(|past| past.step.id()).collect();
         let count = counted(steps.len() as u64, "step");

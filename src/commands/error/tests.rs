@@ -127,15 +127,15 @@ fn reason(error: &Error) -> String {
     }
     let reason = error.reason();
     let later = if reason.retryable { ", later" } else { "" };
-    let status = reason.http_status;
-    let status = status.map_or(String::new(), |status| format!(", {status}"));
+    let code = reason.http_status;
+    let status = code.map_or(String::new(), |code| format!(", {code}"));
     format!("{}{status}{later}", reason.name)
 }
 
 #[test]
 fn the_reasons_are_those_of_the_schema() {
-    let schema = include_str!("../../../fixtures/schema/result.schema.json");
-    let schema: Value = serde_json::from_str(schema).unwrap();
+    let text = include_str!("../../../fixtures/schema/result.schema.json");
+    let schema: Value = serde_json::from_str(text).unwrap();
     let listed = &schema["properties"]["error"]["anyOf"][0]["properties"]["reason"]["enum"];
     let names: Vec<&str> = REASONS.split(' ').collect();
     assert_eq!(*listed, serde_json::json!(names));

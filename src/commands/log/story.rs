@@ -1,9 +1,8 @@
 //! Paints the story of a run as text.
 
 use crate::run::context::Context;
-use crate::run::past::findings::Severity;
 use crate::run::past::history::PastRun;
-use crate::run::past::story::block::{Block, Outcome, Section, Story, value};
+use crate::run::past::story::block::{Block, Fact, Outcome, Section, Story, value};
 use crate::run::past::story::sources::Sources;
 use crate::run::past::story::tell;
 use crate::run::past::table::Table;
@@ -53,10 +52,8 @@ impl Painter {
         let headline = format!("{} {}", mark(story.is_good), story.headline);
         self.lines("", [&story.folder, &headline]);
         self.lines("", &story.about);
-        let facts = story.facts.iter();
-        let facts: Vec<_> = facts
-            .map(|fact| vec![fact.0.to_owned(), value(fact)])
-            .collect();
+        let row = |fact: &Fact| vec![fact.0.to_owned(), value(fact)];
+        let facts: Vec<_> = story.facts.iter().map(row).collect();
         self.lines("  ", columns::aligned(&facts, &[Align::Left; 2]));
         let sections = story.sections.iter().chain(&story.calls);
         for section in sections.chain(&story.changes).chain(&story.steps) {
@@ -67,9 +64,7 @@ impl Painter {
 
     fn section(&mut self, indent: &str, section: &Section<'_>) {
         let title = titled(&section.title, section.outcome.as_ref());
-        let severity = section
-            .severity
-            .map(|it| format!("{} ", Severity::mark(it)));
+        let severity = section.severity.map(|it| it.mark().to_owned() + " ");
         self.lines(indent, [severity.unwrap_or_default() + &title]);
         let indent = format!("{indent}  ");
         for block in &section.blocks {

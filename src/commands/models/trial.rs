@@ -229,10 +229,8 @@ fn attempt(
     };
     // The replies' code must not read the user's keys, which are outside of its project and may be links.
     let config = context.project.config();
-    let key_files = context
-        .key_files()
-        .into_iter()
-        .map(|file| config.join(file));
+    let files = context.key_files().into_iter();
+    let key_files = files.map(|file| config.join(file));
     let context = &Context {
         project: Project::new(&root, &root),
         sandbox: SandboxSetup {
@@ -262,8 +260,7 @@ fn attempt(
 
 /// The root of the project that is recreated for each change.
 fn project_of(context: &Context<'_>, run: &Run<'_>) -> PathBuf {
-    let log = context.project.root().join(run.log.name());
-    log.join("project")
+    context.project.root().join(run.log.name()).join("project")
 }
 
 /// Writes the project in place of the previous one, and returns its code base.

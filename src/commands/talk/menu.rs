@@ -42,12 +42,10 @@ pub fn model_menu(
     described: impl Fn(&ModelSpec) -> String,
     now: &str,
 ) -> Menu {
-    let items = models
-        .iter()
-        .map(|spec| (spec.name.clone(), described(spec)));
+    let item = |spec: &ModelSpec| (spec.name.clone(), described(spec));
     Menu {
         title: title.to_owned(),
-        items: items.collect(),
+        items: models.iter().map(item).collect(),
         at: models.iter().position(|spec| spec.name == now).unwrap_or(0),
     }
 }
@@ -65,12 +63,10 @@ pub fn chosen_session(
 ) -> Result<Result<String, String>, InputError> {
     let sessions = &sessions[..sessions.len().min(LISTED)];
     let number = if number.is_empty() {
-        let items = sessions
-            .iter()
-            .map(|(_, line)| (line.clone(), String::new()));
+        let item = |(_, line): &(String, String)| (line.clone(), String::new());
         let menu = Menu {
             title: "Resume a session".to_owned(),
-            items: items.collect(),
+            items: sessions.iter().map(item).collect(),
             at: 0,
         };
         chosen_number(context, user, menu, "session> ")?

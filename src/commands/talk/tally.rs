@@ -65,16 +65,13 @@ impl Tally {
 
     /// Formats the status line: `model · directory · context 4% · 12,345 tokens · $0.0123 · 42s · keys`.
     pub fn line(&self, model: &str, directory: &str, tokens: u64, window: u64) -> String {
-        let share = self.context.map(|context| {
-            let share = percentage(context, window);
-            format!("context {share}%")
-        });
+        let share = |context| format!("context {}%", percentage(context, window));
         let tokens = (tokens > 0).then(|| counted(tokens, "token"));
         let spent = self.spent.filter(|spent| *spent != Usd::ZERO);
         let parts = [
             Some(model.to_owned()),
             Some(directory.to_owned()),
-            share,
+            self.context.map(share),
             tokens,
             spent.map(|spent| spent.to_string()),
             self.last_took.map(elapsed),

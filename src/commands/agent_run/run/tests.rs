@@ -106,7 +106,7 @@ fn in_project(work: impl FnOnce(&Context<'_>, &Recording)) {
     fs::create_dir_all(&folder).unwrap();
     let answer = json!({"model": "deployed", "choices": [{"message": {"content": "Hello."}, "finish_reason": "stop"}]});
     fs::write(folder.join("0001-step-response.json"), answer.to_string()).unwrap();
-    let about = AgentRecord {
+    let record = AgentRecord {
         session: None,
         request: Some("Mend it.".to_owned()),
         interactive: false,
@@ -119,7 +119,7 @@ fn in_project(work: impl FnOnce(&Context<'_>, &Recording)) {
         orchestration: Some(settings()),
         mode: None,
     };
-    let about = serde_json::to_string(&about).unwrap();
+    let about = serde_json::to_string(&record).unwrap();
     fs::write(folder.join(AGENT), about).unwrap();
     let project = Project::new(root.path(), root.path());
     let (environment, clock) = (Environment::default(), SystemClock::start());
@@ -200,10 +200,8 @@ fn a_run_without_the_projects_files_writes_its_own_folder_and_nothing_else() {
         ));
         let input = json!({"prompt": format!("push with {TOKEN}")});
         let step = (Purpose::PUBLISH, ("execute_agent", input));
-        let published = run.own_step(step.0, step.1, || {
-            Ok(ToolOutput::said(format!("pushed with {TOKEN}")))
-        });
-        let published = published.unwrap();
+        let publish = || Ok(ToolOutput::said(format!("pushed with {TOKEN}")));
+        let published = run.own_step(step.0, step.1, publish).unwrap();
         assert!(published.failure.is_none() && !published.text.contains(TOKEN));
         run.with(|run| run.log.clone())
             .line(MCP, &json!({"method": TOKEN}))

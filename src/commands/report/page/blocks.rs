@@ -156,14 +156,12 @@ fn report(escaper: HtmlEscaper<'_>, id: &str, text: &str, sections: &[SectionRec
     let text = escaper.text(text);
     let (shown, is_all) = beginning(&text, REPORT.0, REPORT.1);
     let count = shown.lines().count();
-    let starts = sections.iter().enumerate().map(|(number, section)| {
-        let start = section.first_line.and_then(|line| line.checked_sub(1));
-        (
-            start.filter(|start| *start < count),
-            format!("{id}-s{}", number + 1),
-        )
-    });
-    let starts: Vec<_> = starts.collect();
+    let anchored = |(number, section): (usize, &SectionRecord)| {
+        let line = section.first_line.and_then(|line| line.checked_sub(1));
+        let start = line.filter(|start| *start < count);
+        (start, format!("{id}-s{}", number + 1))
+    };
+    let starts: Vec<_> = sections.iter().enumerate().map(anchored).collect();
     html! {
         @if !sections.is_empty() {
             ol.sections { @for (section, (start, anchor)) in sections.iter().zip(&starts) {

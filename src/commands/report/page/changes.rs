@@ -140,8 +140,7 @@ impl<'a> DiffRenderer<'a> {
     }
 
     fn heading(&self, hunk: &Hunk<'_>, width: usize) -> Markup {
-        let heading = hunk.heading.unwrap_or_default();
-        let heading = self.escaper.cut_line(heading);
+        let heading = self.escaper.cut_line(hunk.heading.unwrap_or_default());
         html! {
             span.at data-n=(" ".repeat(2 * width + 1)) {
                 "@@ \u{2212}" (hunk.before_start) "," (hunk.before_count())
@@ -207,12 +206,12 @@ pub fn later(lines: usize) -> Option<String> {
 /// Renders a line with syntax highlighting.
 fn colored(text: &str, pieces: Option<&Pieces>) -> Markup {
     let mut from = 0;
-    let pieces = pieces.into_iter().flatten().filter_map(|(to, class)| {
+    let classed = pieces.into_iter().flatten().filter_map(|(to, class)| {
         let piece = text.get(from..*to)?;
         from = *to;
         Some((piece, *class))
     });
-    let pieces: Vec<_> = pieces.collect();
+    let pieces: Vec<_> = classed.collect();
     html! {
         @for (piece, class) in pieces {
             @if let Some(class) = class { i class=(class) { (piece) } } @else { (piece) }

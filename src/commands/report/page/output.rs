@@ -97,9 +97,9 @@ impl ScannedOutput {
     fn list(&self, id: &str, shown: &[bool]) -> Markup {
         let is_error = |finding: &&Diagnostic| finding.severity == Severity::Error;
         let (errors, warnings): (Vec<_>, Vec<_>) = self.findings.iter().partition(is_error);
-        let title = [(errors.len(), "error"), (warnings.len(), "warning")].into_iter();
-        let title = title.filter(|(found, _)| *found > 0);
-        let title: Vec<String> = title.map(|(found, what)| count(found, what)).collect();
+        let counts = [(errors.len(), "error"), (warnings.len(), "warning")].into_iter();
+        let found = counts.filter(|(found, _)| *found > 0);
+        let title: Vec<String> = found.map(|(found, what)| count(found, what)).collect();
         let listed = errors.iter().chain(&warnings);
         let more = self.findings.len().saturating_sub(LISTED);
         let is_all = self.findings.len() < findings::MOST;

@@ -52,15 +52,13 @@ pub fn page(
     }
     let mut ends: Vec<_> = days.keys().take(1).chain(days.keys().next_back()).collect();
     ends.dedup();
-    let ends: Vec<String> = ends
-        .iter()
-        .map(|day| day.format("%-d %B %Y").to_string())
-        .collect();
+    let date = |day: &&NaiveDate| day.format("%-d %B %Y").to_string();
+    let dates: Vec<String> = ends.iter().map(date).collect();
     let body = html! {
         header {
             p.kicker { "code-commit \u{b7} all runs" }
             h1 { (headline(runs, &all)) }
-            p.sub { (ends.join(" to ")) }
+            p.sub { (dates.join(" to ")) }
         }
         main {
             @if all.runs() > 0 { (facts(&all)) (by_day(escaper, &days)) }
@@ -136,15 +134,14 @@ impl Sum {
             0 => none(),
             ended => format!("{}\u{a0}%", percent(self.good, ended)),
         };
-        let repairs = (self.repairs * 100).checked_div(self.built);
-        let repairs = repairs.map_or_else(none, |hundredths| {
+        let average = (self.repairs * 100).checked_div(self.built);
+        let repairs = average.map_or_else(none, |hundredths| {
             format!("{}.{:02}", hundredths / 100, hundredths % 100)
         });
         let mut took = self.took.clone();
         took.sort_unstable();
-        let middle = took
-            .get(took.len().saturating_sub(1) / 2)
-            .zip(took.get(took.len() / 2));
+        let lower = took.get(took.len().saturating_sub(1) / 2);
+        let middle = lower.zip(took.get(took.len() / 2));
         let median = middle.map_or_else(none, |(lower, upper)| {
             seconds(lower.saturating_add(*upper) / 2)
         });
@@ -190,8 +187,8 @@ fn by_day(escaper: HtmlEscaper<'_>, days: &BTreeMap<NaiveDate, Sum>) -> Markup {
     let latest = days.iter().rev();
     let rows = latest
         .map(|(day, sum)| Row::new([day.to_string()], sum.cells()).with_bar(sum.good, sum.bad));
-    let heads = "runs,success,failed,repairs,cost,tokens in,out,median";
-    let heads: Vec<_> = heads.split(',').collect();
+    let names = "runs,success,failed,repairs,cost,tokens in,out,median";
+    let heads: Vec<_> = names.split(',').collect();
     let table = Table::new(&["day"], &heads, "runs", rows, DAYS);
     tables::section(escaper, "By day", &table, ("earlier day", LIST))
 }
@@ -203,10 +200,8 @@ fn list(
     has_page: impl Fn(&PastRun) -> bool,
     request: impl Fn(&PastRun) -> Option<String>,
 ) -> Markup {
-    let latest = runs.iter().rev();
-    let rows = latest
-        .take(ROWS)
-        .map(|run| row(run, has_page(run), request(run)));
+    let latest = runs.iter().rev().take(ROWS);
+    let rows = latest.map(|run| row(run, has_page(run), request(run)));
     let heads = ["repairs", "files", "cost", "tokens in", "out", "took"];
     let table = Table {
         left_out: runs.len().saturating_sub(ROWS),
@@ -218,22 +213,18 @@ fn list(
 fn row(run: &PastRun, has_page: bool, request: Option<String>) -> Row {
     let record = run.record.as_ref();
     let undone = run.undone_by.as_ref().map_or("", |_| ", undone");
-    let result = record.map_or("unfinished", |record| &record.exit.name);
-    let result = format!("{result}{undone}");
+    let exit = record.map_or("unfinished", |record| &record.exit.name);
+    let result = format!("{exit}{undone}");
     let model = record.and_then(|record| record.model.clone());
     let files = record.and_then(|record| Some(grouped(record.stat?.files)));
-    let took = record.map(|record| seconds(record.seconds.0));
+    let took = record.map_or_else(String::new, |record| seconds(record.seconds.0));
     let figures = record.map(Figures::of).unwrap_or_default();
     let asked = record.filter(|record| !record.steps.is_empty());
-    let request = request.map(|request| first_line(&request).to_owned());
-    let request = request.unwrap_or_else(|| run.workflow().to_owned());
+    let line = request.map(|request| first_line(&request).to_owned());
+    let request = line.unwrap_or_else(|| run.workflow().to_owned());
     let cost = asked.map(cost_of_run).unwrap_or_default();
     let first = [figures.repairs, files.unwrap_or_default(), cost];
-    let tokens = [
-        figures.tokens_in,
-        figures.tokens_out,
-        took.unwrap_or_default(),
-    ];
+    let tokens = [figures.tokens_in, figures.tokens_out, took];
     Row {
         folder: has_page.then(|| run.name.clone()),
         outcome: words::status(run),

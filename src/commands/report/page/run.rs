@@ -33,18 +33,18 @@ pub fn page(
         diffs: DiffRenderer::new(escaper, elapsed),
         links: ("", 0),
     };
-    let sections = story.sections.iter().enumerate();
-    let sections: Vec<Markup> = sections
+    let numbered = story.sections.iter().enumerate();
+    let sections: Vec<Markup> = numbered
         .map(|(at, section)| painter.section(&format!("s{}", at + 1), section, 0))
         .collect();
-    let changes = story.changes.as_ref();
-    let changes = changes.map(|changes| painter.section("run", changes, 0));
+    let changed = story.changes.as_ref();
+    let changes = changed.map(|changes| painter.section("run", changes, 0));
     let steps = within(MARKUP, LEAST, &story.steps, |at, step, left| {
         painter.section(&anchor(STEP, at), step, left)
     });
     painter.links = (STEP, steps.len());
-    let calls = story.calls.as_ref();
-    let calls = calls.map(|calls| painter.section("calls", calls, 0));
+    let called = story.calls.as_ref();
+    let calls = called.map(|calls| painter.section("calls", calls, 0));
     let body = html! {
         (head(escaper, story))
         main {

@@ -57,11 +57,9 @@ pub fn section(
 
 /// Renders a table whose first rows link to anchors on the page: this many, with this prefix.
 pub fn shown(escaper: HtmlEscaper<'_>, table: &Table, links: (&str, usize)) -> Markup {
-    let bars = table
-        .rows
-        .iter()
-        .map(|row| row.bar[0].saturating_add(row.bar[1]));
-    let most = bars.max().filter(|most| *most > 0);
+    let length = |row: &Row| row.bar[0].saturating_add(row.bar[1]);
+    let longest = table.rows.iter().map(length).max();
+    let most = longest.filter(|most| *most > 0);
     html! {
         div.scroll { table class={ "tasks " (table.bars) } {
             thead { tr {
@@ -80,8 +78,8 @@ pub fn shown(escaper: HtmlEscaper<'_>, table: &Table, links: (&str, usize)) -> M
 }
 
 fn texts(escaper: HtmlEscaper<'_>, row: &Row, heads: &[&str], anchor: Option<&str>) -> Markup {
-    let page = |name| format!("./{}/report.html", utf8_percent_encode(name, PLAIN));
-    let page = row.folder.as_deref().map(page);
+    let link = |name| format!("./{}/report.html", utf8_percent_encode(name, PLAIN));
+    let page = row.folder.as_deref().map(link);
     let note = row.note.iter().map(|note| escaper.name(note));
     html! {
         @for (at, (text, head)) in row.texts.iter().zip(heads).enumerate() {

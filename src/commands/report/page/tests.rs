@@ -144,8 +144,7 @@ fn changes(text: &str) -> Vec<FileChange> {
 }
 
 fn steps(text: &str, record: &RunRecord) -> Vec<PastStep> {
-    let steps = record.steps.iter().enumerate();
-    let steps = steps.map(|(at, step)| PastStep {
+    let past = |(at, step): (usize, &Step)| PastStep {
         step: step.clone(),
         reply: match at {
             0 => Some(Ok(text.to_owned())),
@@ -157,8 +156,8 @@ fn steps(text: &str, record: &RunRecord) -> Vec<PastStep> {
         changes: changes(text),
         directs_agents: at % 2 == 0,
         is_attempt: false,
-    });
-    steps.collect()
+    };
+    record.steps.iter().enumerate().map(past).collect()
 }
 
 fn page(run: &PastRun, text: &str, steps: &[PastStep]) -> String {

@@ -30,9 +30,9 @@ impl<'r> HtmlEscaper<'r> {
     /// Cleans a text of one or more lines. Replaces control characters and bidirectional overrides, which can
     /// make code read differently from how it runs.
     pub fn text(self, text: &str) -> String {
-        let text = self.redactor.text(text);
-        let text = without_styles(&text).replace('\u{feff}', "\u{fffd}");
-        printable(&text, &['\n', '\t'])
+        let redacted = self.redactor.text(text);
+        let plain = without_styles(&redacted).replace('\u{feff}', "\u{fffd}");
+        printable(&plain, &['\n', '\t'])
     }
 
     /// Cleans a single line, replacing line breaks.
