@@ -89,9 +89,8 @@ pub fn check(
         context.interrupt.check()?;
         let query = manifest.query(task).unwrap_or_default();
         let build = manifest.build(task).unwrap_or_default();
-        let digest = pin
-            .as_ref()
-            .map_or_else(FleetError::to_string, TaskPin::digest);
+        let pinned = pin.as_ref();
+        let digest = pinned.map_or_else(FleetError::to_string, TaskPin::digest);
         let key = format!("{digest} {:?} {:?}", task.env_key, task.max_cost);
         let checked = estimated.entry(key).or_insert_with(|| {
             let clone = room.path().join(&task.id);
@@ -153,11 +152,8 @@ fn dry_run(
     let key = own_key(context, task)?;
     repositories.clone(origin, clone)?;
     if matches!(task.workflow, Workflow::Dev | Workflow::Plan) {
-        let key: Environment = key
-            .into_iter()
-            .map(|(name, key)| (name.into(), key.into()))
-            .collect();
-        let environment = &key.with_defaults(context.environment);
+        let own = key.into_iter().map(|(name, key)| (name.into(), key.into()));
+        let environment = &Environment::from_iter(own).with_defaults(context.environment);
         let context = Context {
             environment,
             ..context.clone()
@@ -174,8 +170,7 @@ fn dry_run(
     let document: Value = files::read(&output, Links::Refused, LARGEST)
         .and_then(|document| Ok(serde_json::from_slice(&document)?))
         .map_err(PathError::of("read", output))?;
-    let problem = document.pointer("/error/message").and_then(Value::as_str);
-    if let Some(problem) = problem {
+    if let Some(problem) = document.pointer("/error/message").and_then(Value::as_str) {
         return Err(FleetError::DryRun(problem.to_owned()).into());
     }
     let amount = |place: &str| {

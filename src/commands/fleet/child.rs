@@ -42,9 +42,9 @@ impl Child {
     /// # Errors
     /// When the program's own file is not known.
     pub fn new(context: &Context<'_>, words: &[OsString]) -> Result<Self, Error> {
-        let program = context.sandbox.program;
+        let own = context.sandbox.program;
         let unknown = || io::Error::other("the program's own file is not known");
-        let program = program.ok_or_else(|| PathError::of("start", PROGRAM)(unknown()))?;
+        let program = own.ok_or_else(|| PathError::of("start", PROGRAM)(unknown()))?;
         let mut command = Command::new(program);
         // Only this process should send it signals.
         command.args(words.iter().skip(1)).process_group(0);
@@ -140,16 +140,12 @@ pub fn write_inputs(
     if let Some(models) = there(context.project.models())? {
         write(&config.join("models.json"), 0o666, models.as_bytes())?;
     }
-    let own = task
-        .env_key
-        .as_ref()
-        .and_then(|_| spec(context, task))
-        .and_then(|spec| spec.key_file.clone());
+    let keyed = task.env_key.as_ref().and_then(|_| spec(context, task));
+    let own = keyed.and_then(|spec| spec.key_file.as_deref());
     for file in context.key_files() {
-        if own.as_deref() == Some(file) {
-            continue;
-        }
-        if let Some(key) = there(context.project.key(file))? {
+        if own != Some(file)
+            && let Some(key) = there(context.project.key(file))?
+        {
             write(&config.join(file), 0o600, key.expose().as_bytes())?;
         }
     }

@@ -70,9 +70,9 @@ impl Repositories {
     /// # Errors
     /// When git is not installed.
     pub fn find(context: &Context<'_>, base: &Path) -> Result<Self, FleetError> {
-        let git = Git::find(context.environment.os("PATH"), context.project.root());
+        let found = Git::find(context.environment.os("PATH"), context.project.root());
         let place = base.display().to_string();
-        let git = git.ok_or_else(|| fails(&place, "use")("git is not installed".to_owned()))?;
+        let git = found.ok_or_else(|| fails(&place, "use")("git is not installed".to_owned()))?;
         Ok(Self {
             git,
             interrupt: context.interrupt.clone(),
@@ -87,10 +87,9 @@ impl Repositories {
     pub fn commit(&self, repository: &str, reference: &str) -> Result<String, Error> {
         let fails = fails(repository, "find the ref of");
         if !is_url(repository) {
-            let git_dir = format!("--git-dir={}", self.local(repository)?.own.display());
+            let place = format!("--git-dir={}", self.local(repository)?.own.display());
             let name = format!("{reference}^{{commit}}");
-            let words = ["rev-parse", "--verify", "--end-of-options", &name];
-            let words = [&[&*git_dir], &words[..]].concat();
+            let words = [&*place, "rev-parse", "--verify", "--end-of-options", &name];
             let output = self.git(&fails, Path::new("/"), &words)?;
             return Ok(String::from_utf8_lossy(&output).trim().to_owned());
         }
@@ -237,8 +236,7 @@ impl Repositories {
             self.init(&fails, origin, own)?;
             self.hide_nothing(origin, clone, own)?;
         }
-        let dot_git = own.join(DOT_GIT);
-        let git_dir = format!("--git-dir={}", dot_git.display());
+        let git_dir = format!("--git-dir={}", own.join(DOT_GIT).display());
         let tree = format!("--work-tree={}", clone.display());
         let git = |words: &str, more: &[&str]| {
             let words: Vec<&str> = [&*git_dir, &tree]
@@ -271,8 +269,8 @@ impl Repositories {
     fn local(&self, repository: &str) -> Result<Repository, FleetError> {
         let path = self.base.join(repository);
         let fails = fails(repository, "open");
-        let path = path.canonicalize().map_err(|error| error.to_string());
-        let found = path.and_then(|path| Repository::within(&path).map_err(|it| it.to_string()));
+        let real = path.canonicalize().map_err(|error| error.to_string());
+        let found = real.and_then(|path| Repository::within(&path).map_err(|it| it.to_string()));
         found.map_err(fails)
     }
 

@@ -133,8 +133,7 @@ impl Ledger {
             // A task without a pin does not begin, but leaves a result, so its account is open to any task.
             let digest = pin.as_ref().map_or(String::new(), TaskPin::digest);
             let (id, folder) = (task.id.clone(), self.path.with_file_name(&task.id));
-            let known = accounts.get(&id).map(|account| account.digest.as_deref());
-            match known {
+            match accounts.get(&id).map(|account| account.digest.as_deref()) {
                 None if is_taken(&folder) => return Err(FleetError::Taken { id, folder }.into()),
                 Some(None) => {}
                 Some(Some(own)) if own == digest || digest.is_empty() => {}
@@ -180,12 +179,10 @@ impl Ledger {
         let taken = others.plus(spent);
         let too_much = all.filter(|all| taken.plus(account.reserved) > Micros::from(*all));
         if let Some(limit) = too_much {
-            let id = task.to_owned();
-            let (needed, spent) = (account.reserved.into(), taken.into());
             return Err(FleetError::OverBudget {
-                id,
-                needed,
-                spent,
+                id: task.to_owned(),
+                needed: account.reserved.into(),
+                spent: taken.into(),
                 limit,
             }
             .into());

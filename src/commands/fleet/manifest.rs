@@ -147,22 +147,17 @@ impl Task {
             Start::Dry => "if-changed",
             Start::Anew => "",
         };
-        let flags = self
-            .flags
-            .clone()
-            .into_iter()
-            .filter(|(name, _)| dropped.split(' ').all(|dropped| dropped != name));
+        let mut flags = self.flags.clone();
+        flags.retain(|name, _| dropped.split(' ').all(|dropped| dropped != name));
         // The flags have been checked.
-        let flags = flag_words(flags.collect()).unwrap_or_default();
-        words.extend(flags.into_iter().map(|(_, word)| word));
+        let given = flag_words(flags).unwrap_or_default();
+        words.extend(given.into_iter().map(|(_, word)| word));
         words
     }
 
     /// Returns whether a failing build is followed by a search, which begins from the unmodified project.
     pub fn searches(&self) -> bool {
-        self.flags
-            .get("strategy")
-            .is_some_and(|how| how == "search")
+        self.flags.get("strategy").is_some_and(|it| it == "search")
     }
 
     /// Returns whether the task has Ollama pull the models that it lacks.
@@ -285,8 +280,8 @@ impl Manifest {
 
     /// Reads a file next to the manifest.
     fn file(&self, path: &Path) -> Result<String, String> {
-        let mut read = self.files.borrow_mut();
-        let read = read.entry(path.to_owned()).or_insert_with(|| {
+        let mut files = self.files.borrow_mut();
+        let read = files.entry(path.to_owned()).or_insert_with(|| {
             let is_plain = |part: Component<'_>| matches!(part, Component::Normal(_));
             if !path.components().all(is_plain) {
                 return Err("name a file in the manifest's directory, or below it".to_owned());
@@ -302,9 +297,7 @@ impl Manifest {
             let content = files::read(&found, Links::Refused, LARGEST_TEXT)
                 .map_err(|error| error.to_string())?;
             let text = String::from_utf8(content).map_err(|_| "it is not UTF-8".to_owned())?;
-            Some(text.clone())
-                .filter(|text| !text.trim().is_empty())
-                .ok_or_else(|| "it is empty".to_owned())
+            ensure(!text.trim().is_empty(), "it is empty").map(|()| text)
         });
         let told = |reason: &String| format!("`{}`: {reason}", path.display());
         read.as_ref().map(String::clone).map_err(told)
@@ -353,11 +346,11 @@ fn check_id(id: &str) -> Result<(), String> {
     // A branch and a folder are named after it, next to files of the fleet's own.
     let is_branch = !id.starts_with(['.', '-']) && !id.contains("..");
     let lower = id.to_ascii_lowercase();
-    let ends = [".", ".lock", ".html", ".jsonl"];
-    let ends = ends.iter().any(|end| lower.ends_with(end));
+    let endings = [".", ".lock", ".html", ".jsonl"];
+    let is_taken = endings.iter().any(|end| lower.ends_with(end));
     let form = "an id is made of up to 100 letters, digits, `.`, `_` and `-`, begins with a letter or a digit, and does not \
         end with `.lock`, nor with `.html` or `.jsonl` as the campaign's ledger and report do";
-    ensure(is_name && is_branch && !ends, form)
+    ensure(is_name && is_branch && !is_taken, form)
 }
 
 fn check_repository(repository: &str) -> Result<(), String> {
@@ -386,8 +379,8 @@ fn check_repository(repository: &str) -> Result<(), String> {
 
 fn check_ref(reference: &str) -> Result<(), String> {
     let is_odd = |c: char| c.is_whitespace() || c.is_control() || "~^:?*[\\".contains(c);
-    let is_ref = !reference.is_empty() && !reference.starts_with('-');
-    let is_ref = is_ref && !reference.contains(is_odd);
+    let is_word = !reference.is_empty() && !reference.starts_with('-');
+    let is_ref = is_word && !reference.contains(is_odd);
     ensure(is_ref, "name a branch, a tag or a commit")
 }
 
@@ -404,10 +397,8 @@ fn check_query(task: &Task) -> Result<(), String> {
 }
 
 fn check_flags(flags: &Map<String, Value>) -> Result<(), String> {
-    let own = flags
-        .keys()
-        .find(|name| OWN_FLAGS.split(' ').any(|own| own == *name));
-    match own {
+    let is_own = |name: &&String| OWN_FLAGS.split(' ').any(|own| own == *name);
+    match flags.keys().find(is_own) {
         Some(own) => Err(format!("`{own}` is given by the fleet itself")),
         None => flag_words(flags.clone()).map(drop),
     }

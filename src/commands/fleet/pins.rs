@@ -81,11 +81,11 @@ pub fn pins(
     tasks: &[&Task],
     is_written: bool,
 ) -> Result<Vec<Result<TaskPin, FleetError>>, Error> {
-    let mut lock = OsString::from(&manifest.path);
-    lock.push(".lock");
-    let lock = PathBuf::from(lock);
-    let records = is_written || lock.is_file();
-    let mut records = records.then(|| Records::lock(&lock)).transpose()?;
+    let mut name = OsString::from(&manifest.path);
+    name.push(".lock");
+    let lock = PathBuf::from(name);
+    let is_pinned = is_written || lock.is_file();
+    let mut records = is_pinned.then(|| Records::lock(&lock)).transpose()?;
     let differs = |what: String| FleetError::Differs {
         lock: lock.clone(),
         what,
@@ -107,10 +107,8 @@ pub fn pins(
         .map(|pin| (pin.repository.clone(), pin.reference.clone()))
         .zip(known.values().map(|pin| Ok(pin.commit.clone())))
         .collect();
-    let new: Vec<&&Task> = tasks
-        .iter()
-        .filter(|task| !known.contains_key(&task.id))
-        .collect();
+    let is_new = |task: &&&Task| !known.contains_key(&task.id);
+    let new: Vec<&&Task> = tasks.iter().filter(is_new).collect();
     places.extend(asked(context, manifest, &new, &places)?);
     let mut added: Vec<Pin> = Vec::new();
     if begun_by.is_none() {
@@ -201,23 +199,23 @@ fn asked(
 }
 
 fn program(context: &Context<'_>, begun: Option<&ProgramPin>) -> Result<ProgramPin, PathError> {
-    let digest = |program: &Path| -> io::Result<_> {
+    let identify = |program: &Path| -> io::Result<_> {
         let file = files::open(program, Links::Refused)?;
         let metadata = file.metadata()?;
         let (ino, len) = (metadata.ino(), metadata.len());
         let found = (ino, len, metadata.ctime(), metadata.ctime_nsec());
-        let state = |digest: &str| sha256::of(format!("{digest} {found:?}"));
-        let is_known = |begun: &&ProgramPin| begun.state == state(&begun.digest);
+        let state_of = |digest: &str| sha256::of(format!("{digest} {found:?}"));
+        let is_known = |begun: &&ProgramPin| begun.state == state_of(&begun.digest);
         let known = begun.filter(is_known).map(|begun| begun.digest.clone());
         let digest = known.map_or_else(|| sha256::of_reader(file), Ok)?;
         // The state recorded on the machine that began the tasks is kept.
         let begun = begun.filter(|begun| begun.digest == digest);
-        let state = begun.map_or_else(|| state(&digest), |begun| begun.state.clone());
+        let state = begun.map_or_else(|| state_of(&digest), |begun| begun.state.clone());
         Ok((digest, state))
     };
     let program = context.sandbox.program;
-    let digest = program.map(|program| digest(program).map_err(PathError::of("read", program)));
-    let (digest, state) = digest.transpose()?.unwrap_or_default();
+    let found = program.map(|path| identify(path).map_err(PathError::of("read", path)));
+    let (digest, state) = found.transpose()?.unwrap_or_default();
     let prompts = [
         COMMIT_INITIAL,
         COMMIT_REPAIR,

@@ -73,12 +73,12 @@ impl Hosted {
 pub fn publish(context: &Context<'_>, directory: &Path, branch: &str) -> Result<Outcome, Failure> {
     let place = context.project.root().join(directory);
     let rows = sum::read(context, &place, |_, _| ())?;
-    let git = Git::find(context.environment.os("PATH"), context.project.root());
+    let found = Git::find(context.environment.os("PATH"), context.project.root());
     let unpublished = |problems| FleetError::Unpublished {
         branch: branch.to_owned(),
         problems,
     };
-    let git = git.ok_or_else(|| unpublished(vec!["git is not installed".to_owned()]))?;
+    let git = found.ok_or_else(|| unpublished(vec!["git is not installed".to_owned()]))?;
     let publisher = Publisher {
         git,
         branch,
@@ -109,9 +109,8 @@ pub fn publish(context: &Context<'_>, directory: &Path, branch: &str) -> Result<
     }
     for change in &changes {
         context.interrupt.check()?;
-        let problem = |problem| format!("{}: {problem}", change.row.id);
-        let made = publisher.make(change).map_err(problem);
-        made.map_err(|problem| unpublished(vec![problem]))?;
+        let failed = |problem| unpublished(vec![format!("{}: {problem}", change.row.id)]);
+        publisher.make(change).map_err(failed)?;
     }
     let hosted = changes.iter().filter_map(|change| change.hosted.as_ref());
     let unknown = hosted.filter(|hosted| hosted.is_on == [true; 2]);
@@ -243,14 +242,13 @@ impl Publisher<'_> {
             if on_github {
                 turbolift.push(format!("git -C work/{slug} {apply}"));
             }
-            let apply = shell_quoted(&format!("git {apply}"));
+            let run = shell_quoted(&format!("git {apply}"));
             let title = shell_quoted(&format!("{}: {}", change.row.id, change.row.title));
-            let places = ["--repo", "--platform gitlab --project"]
-                .iter()
-                .zip(hosted.is_on);
+            let flags = ["--repo", "--platform gitlab --project"].iter();
+            let places = flags.zip(hosted.is_on);
             for (place, _) in places.filter(|(_, is_there)| *is_there) {
                 multi_gitter.push(format!(
-                    "multi-gitter run {apply} {place} {slug} --branch {branch} --commit-message {title}"
+                    "multi-gitter run {run} {place} {slug} --branch {branch} --commit-message {title}"
                 ));
             }
             let Some(repository) = &change.repository else {
@@ -285,8 +283,8 @@ impl Publisher<'_> {
                     "is_local": change.repository.is_some()})
             })
             .collect();
-        let local = changes.iter().filter(|change| change.repository.is_some());
-        let local = counted(local.count() as u64, "local clone");
+        let cloned = changes.iter().filter(|change| change.repository.is_some());
+        let local = counted(cloned.count() as u64, "local clone");
         let others = counted((tasks - changes.len()) as u64, "task");
         let json =
             json!({"schema": 1, "branch": self.branch, "changes": made, "commands": commands});

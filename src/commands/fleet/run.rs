@@ -160,12 +160,12 @@ impl<'c> Campaign<'c> {
     fn work(&mut self) -> Result<(), Error> {
         let mut fault = None;
         loop {
-            let is_stopped = fault.is_some() || self.context.interrupt.check().is_err();
+            let mut is_stopped = fault.is_some() || self.context.interrupt.check().is_err();
             if !is_stopped {
                 // The tasks that have been started are awaited nevertheless.
                 fault = self.start_some().err();
+                is_stopped = fault.is_some();
             }
-            let is_stopped = is_stopped || fault.is_some();
             if self.running.is_empty() && (is_stopped || self.queue.is_empty()) {
                 break;
             }
@@ -319,27 +319,25 @@ impl<'c> Campaign<'c> {
                 *progress.ended.entry(name).or_default() += 1;
             }
         }
-        let running = self.running.iter();
-        let running =
-            running.map(|(index, began)| (&*self.tasks[*index].id, now.saturating_sub(*began)));
-        progress.running = running.collect();
+        for (index, began) in &self.running {
+            let id = &*self.tasks[*index].id;
+            progress.running.push((id, now.saturating_sub(*began)));
+        }
         self.live.draw(&progress.lines());
     }
 
     /// Formats the time until which calls are paused, if they are.
     fn paced(&self) -> Option<String> {
-        let until = pace::latest(&self.out.join(PACE))?;
+        let pause = pace::latest(&self.out.join(PACE))?;
         let now = self.context.clock.now();
-        let until = until.with_timezone(&now.timezone());
+        let until = pause.with_timezone(&now.timezone());
         (until > now).then(|| until.format("%H:%M:%S").to_string())
     }
 
     /// Returns the number of failed tasks among the first ones.
     fn failed(&self, first: usize) -> usize {
-        let states = self.states.iter().take(first);
-        states
-            .filter(|state| !matches!(state, State::Open | State::Ended(0, _)))
-            .count()
+        let has_failed = |state: &&State| !matches!(state, State::Open | State::Ended(0, _));
+        self.states.iter().take(first).filter(has_failed).count()
     }
 
     /// Checks that few enough of the first tasks have failed.
@@ -371,17 +369,17 @@ impl<'c> Campaign<'c> {
             *ends.entry(name).or_default() += 1;
         }
         let count = self.tasks.len();
-        let listed = ends.iter().map(|(name, count)| format!("{name} {count}"));
+        let counts = ends.iter().map(|(name, count)| format!("{name} {count}"));
         let listed = match count {
             0 => "no tasks".to_owned(),
-            _ => text::listed(listed, ends.len()),
+            _ => text::listed(counts, ends.len()),
         };
-        let text = format!("{listed}; {spent}");
-        let text = columns::folded(&text, self.context.reporter.columns(), 2);
+        let columns = self.context.reporter.columns();
+        let text = columns::folded(&format!("{listed}; {spent}"), columns, 2);
         let json = json!({"schema": 1, "tasks": count, "ended": ends, "cost": spent});
         let unpaid = self.states.iter().position(|state| *state == State::Unpaid);
         let failed = self.failed(count);
-        let error = match (unpaid, self.arguments.results.max_cost) {
+        let error = Error::from(match (unpaid, self.arguments.results.max_cost) {
             _ if failed == 0 => {
                 return Ok(Outcome {
                     summary: format!("done: {count} of {count} tasks"),
@@ -395,8 +393,7 @@ impl<'c> Campaign<'c> {
                 limit,
             },
             _ => FleetError::Failed { failed, count },
-        };
-        let error = Error::from(error);
+        });
         let took = self.context.clock.elapsed().saturating_sub(self.began);
         let started = self.context.clock.now() - took;
         let mut record = RunRecord::new(NOT_BEGUN, error.exit(), started);

@@ -125,11 +125,8 @@ pub fn read(
     let mut names = files::names(directory).map_err(PathError::of("read", directory))?;
     names.retain(|name| directory.join(name).is_dir());
     let ledger = Ledger::of(directory);
-    let accounts = ledger
-        .is_there()
-        .then(|| ledger.accounts())
-        .transpose()?
-        .unwrap_or_default();
+    let known = ledger.is_there().then(|| ledger.accounts()).transpose()?;
+    let accounts = known.unwrap_or_default();
     let mut rows = Vec::new();
     for name in names {
         let folder = directory.join(&name);
@@ -211,30 +208,23 @@ impl Sums {
     /// Sums up the tasks.
     pub fn of(rows: &[TaskRow]) -> Self {
         let mut total = Sum::default();
-        let mut groups: BTreeMap<(&str, String), Sum> = BTreeMap::new();
+        let mut sums: BTreeMap<(&str, String), Sum> = BTreeMap::new();
         for row in rows {
             total.add(row);
-            let labels = row
-                .labels
-                .iter()
-                .map(|(name, value)| ("label", format!("{name}={value}")));
+            let pairs = row.labels.iter();
+            let labels = pairs.map(|(name, value)| ("label", format!("{name}={value}")));
             // Its last run may have ended before it chose a model.
             let is_unknown = row.model.is_empty() && row.cost > Micros::ZERO;
             let model = if is_unknown { "unknown" } else { &row.model };
-            let known = [
-                ("outcome", row.outcome().to_owned()),
-                ("model", model.to_owned()),
-            ]
-            .into_iter()
-            .filter(|(_, value)| !value.is_empty());
-            for group in known.chain(labels) {
-                groups.entry(group).or_default().add(row);
+            let named = [("outcome", row.outcome()), ("model", model)];
+            let known = named.into_iter().filter(|(_, value)| !value.is_empty());
+            let owned = known.map(|(by, value)| (by, value.to_owned()));
+            for group in owned.chain(labels) {
+                sums.entry(group).or_default().add(row);
             }
         }
-        let mut groups: Vec<_> = groups
-            .into_iter()
-            .map(|((by, value), sum)| (by, value, sum))
-            .collect();
+        let flat = |((by, value), sum)| (by, value, sum);
+        let mut groups: Vec<_> = sums.into_iter().map(flat).collect();
         let kinds = ["outcome", "label", "model"];
         groups.sort_by_cached_key(|(by, value, sum)| {
             let kind = kinds.iter().position(|kind| kind == by);

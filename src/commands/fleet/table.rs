@@ -33,9 +33,8 @@ impl Progress<'_> {
     /// Formats the table: the sum, what is running, and how the others have ended.
     pub fn lines(&self) -> Vec<String> {
         let ended: usize = self.ended.values().sum();
-        let limit = self
-            .limit
-            .map_or_else(String::new, |limit| format!(" of {limit}"));
+        let of = |limit| format!(" of {limit}");
+        let limit = self.limit.map_or_else(String::new, of);
         let (tasks, spent) = (counted(self.tasks as u64, "task"), self.spent);
         let sum = format!(
             "{} of {tasks}  {spent}{limit}{}",
@@ -46,10 +45,8 @@ impl Progress<'_> {
             let id = truncated(id, LONGEST_ID);
             format!("{id} {}", elapsed(*time))
         });
-        let ends = self
-            .ended
-            .iter()
-            .map(|(name, count)| format!("{name} {}", grouped(*count as u64)));
+        let end = |(name, count): (&&str, &usize)| format!("{name} {}", grouped(*count as u64));
+        let ends = self.ended.iter().map(end);
         let line = |label: &str, text: String| format!("{label:>7}  {text}");
         let mut lines = vec![
             line("fleet", sum),

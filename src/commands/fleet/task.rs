@@ -177,8 +177,7 @@ impl Diagnostic for TaskFailed {
     }
 
     fn help(&self) -> Option<Box<dyn std::fmt::Display + '_>> {
-        let hint = self.hint.as_ref()?;
-        Some(Box::new(hint))
+        Some(Box::new(self.hint.as_ref()?))
     }
 }
 
@@ -211,14 +210,13 @@ pub fn task(
     // Every task has a pin.
     let pin = pins.pop().transpose();
     let is_final = |ended: &Ended| ended.is_final(task.max_cost);
-    let ended = || Ok::<_, Error>(Ended::read(&folder.path)?.filter(is_final));
-    let done = ended()?.filter(|_| !folder.clone.exists());
-    if let Some(ended) = done {
+    let earlier = || Ok::<_, Error>(Ended::read(&folder.path)?.filter(is_final));
+    if let Some(ended) = earlier()?.filter(|_| !folder.clone.exists()) {
         return ended.told(&task.id);
     }
     let lock = folder.lock(&task.id)?;
     // Another process may have finished it meanwhile.
-    let ended = match ended()? {
+    let ended = match earlier()? {
         Some(ended) => ended,
         None => Attempt {
             context,
@@ -329,8 +327,7 @@ impl Attempt<'_> {
         if passes || !problem.is::<FleetError>() {
             return Err(problem);
         }
-        let now = self.context.clock.now();
-        let mut record = RunRecord::new(NOT_BEGUN, problem.exit(), now);
+        let mut record = RunRecord::new(NOT_BEGUN, problem.exit(), self.context.clock.now());
         record.end_with(&problem, problem.hint());
         self.leave(record, spent_in(&folder.project)?)
     }
@@ -386,14 +383,13 @@ impl Attempt<'_> {
         if task.max_cost.is_some_and(|limit| spent >= limit.into()) {
             return Err(self.used_up()?);
         }
-        let reserved = self
-            .ledger
-            .reserve(&task.id, task.max_cost, spent, self.limit)?;
+        let ledger = &self.ledger;
+        let reserved = ledger.reserve(&task.id, task.max_cost, spent, self.limit)?;
         let limit = task.max_cost.map(|_| reserved.into());
         remove(&folder.path.join(RESULT))?;
         if task.searches() && *start != Start::Anew {
-            let words = [PROGRAM, "recover", "--root"].map(OsString::from);
-            let words = [&words[..], &[folder.clone.clone().into()]].concat();
+            let mut words = [PROGRAM, "recover", "--root"].map(OsString::from).to_vec();
+            words.push(folder.clone.clone().into());
             let child = Child::new(context, &words)?;
             child.without_keys(self.tasks).wait()?;
             repositories.reset(&task.id, &folder.clone, commit)?;
@@ -405,14 +401,12 @@ impl Attempt<'_> {
         let ran = child.run_task(context, task, &folder.clone, (&output, &errors));
         remove_keys(context, &folder.clone);
         let spent = spent_in(&folder.project)?;
-        self.ledger.settle(&task.id, spent, None)?;
+        ledger.settle(&task.id, spent, None)?;
         ran?;
-        let printed = files::read(&output, Links::Refused, LARGEST);
-        let record = printed
-            .ok()
-            .and_then(|json| serde_json::from_slice(&json).ok());
+        let printed = files::read(&output, Links::Refused, LARGEST).ok();
+        let parsed = printed.and_then(|json| serde_json::from_slice(&json).ok());
         remove(&output)?;
-        let record: RunRecord = record.ok_or_else(|| FleetError::Killed(task.id.clone()))?;
+        let record: RunRecord = parsed.ok_or_else(|| FleetError::Killed(task.id.clone()))?;
         let error = record.error.as_ref();
         if error.is_some_and(|error| error.reason == "locked") {
             return Err(held(&task.id));
@@ -453,13 +447,11 @@ impl Attempt<'_> {
         let replies = |run: &&PastRun| {
             let steps = run.steps(&self.folder.project);
             let has_attempts = steps.iter().any(|past| past.is_attempt);
-            let steps = steps.iter().filter(|past| !has_attempts && past.is_whole());
-            steps.count()
+            let whole = steps.iter().filter(|past| !has_attempts && past.is_whole());
+            whole.count()
         };
-        let most = runs
-            .iter()
-            .max_by_key(replies)
-            .filter(|run| replies(run) > 0);
+        let has_any = |run: &&PastRun| replies(run) > 0;
+        let most = runs.iter().max_by_key(replies).filter(has_any);
         most.map_or(Start::Anew, |run| Start::From(run.name.clone()))
     }
 
