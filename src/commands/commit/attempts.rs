@@ -320,7 +320,7 @@ fn take(
     let edits = built.changes.iter().map(|change| {
         let text = change.after.as_ref().and_then(|after| {
             let text = String::from_utf8(after.content.clone());
-        // If the build has left anything but text, the reply's content is used.
+            // If the build has left anything but text, the reply's content is used.
             text.ok().or_else(|| replied(&change.path))
         });
         let kind = text.map_or(EditKind::Remove, EditKind::Write);

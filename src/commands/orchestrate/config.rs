@@ -206,19 +206,22 @@ impl<'e> Variables<'e> {
 
     fn azure(&mut self) -> Option<AzureVariables> {
         const OTHERWISE: &str = "or name a model of models.json by `--model`";
-        let key = self.required(AZURE_KEY, OTHERWISE);
-        let key = key.and_then(|key| self.key(AZURE_KEY, key));
+        let key = self
+            .required(AZURE_KEY, OTHERWISE)
+            .and_then(|key| self.key(AZURE_KEY, key));
         let url = self.required(AZURE_URL, OTHERWISE);
         let endpoint = url.and_then(|url| match Endpoint::parse(AZURE_URL, url, true) {
             Ok(endpoint) => Some(endpoint),
             Err(problem) => self.no_url(AZURE_URL, Some(&problem)),
         });
         let how = "to the name that the Azure portal shows";
-        let deployment = self.required(AZURE_DEPLOYMENT, OTHERWISE);
-        let deployment = deployment.and_then(|name| self.plain_name(AZURE_DEPLOYMENT, name, how));
+        let deployment = self
+            .required(AZURE_DEPLOYMENT, OTHERWISE)
+            .and_then(|name| self.plain_name(AZURE_DEPLOYMENT, name, how));
         let how = "to a version like `2024-10-21`, or unset it";
-        let version = self.text(AZURE_VERSION);
-        let version = version.and_then(|version| self.plain_name(AZURE_VERSION, version, how));
+        let version = self
+            .text(AZURE_VERSION)
+            .and_then(|version| self.plain_name(AZURE_VERSION, version, how));
         Some(AzureVariables {
             key: key?,
             spec: azure_spec(&endpoint?, deployment?, version),
@@ -232,8 +235,9 @@ impl<'e> Variables<'e> {
             Err(McpAddressProblem::Url(problem)) => self.no_url(MCP_URL, Some(&problem)),
             Ok(McpAddress::Stdio(_)) | Err(_) => self.no_url(MCP_URL, None),
         };
-        let token = self.text(MCP_TOKEN);
-        let token = token.and_then(|token| self.key(MCP_TOKEN, token));
+        let token = self
+            .text(MCP_TOKEN)
+            .and_then(|token| self.key(MCP_TOKEN, token));
         Some((address?, token))
     }
 
@@ -288,8 +292,8 @@ impl<'e> Variables<'e> {
             return Some(default);
         };
         let number = text.parse().ok();
-        let number = number.filter(|number: &f64| number.is_finite() && is_allowed(number));
-        number.or_else(|| {
+        let allowed = number.filter(|number: &f64| number.is_finite() && is_allowed(number));
+        allowed.or_else(|| {
             let how = format!("to a number like {example}, or unset it");
             self.wrong(variable, what, &how)
         })

@@ -81,9 +81,8 @@ impl Pantheon<'_> {
         let answer = self.call(EXPLORE, arguments, Repeat::UnlessBegun)?;
         let id = id_in(&answer).map(str::to_owned);
         id.ok_or_else(|| {
-            let answer = self.redactor.json(&answer).to_string();
-            let answer = one_line(&answer, SHOWN);
-            let message = format!("`{EXPLORE}` has named no new branch; it says: {answer}");
+            let said = one_line(&self.redactor.json(&answer).to_string(), SHOWN);
+            let message = format!("`{EXPLORE}` has named no new branch; it says: {said}");
             failed(MCP_ERROR, message, MAY_BE_AT_WORK)
         })
     }
@@ -468,8 +467,8 @@ mod tests {
     #[test]
     fn the_snapshot_that_was_there_is_no_end() {
         use BranchProgress::{Failed, Running, Succeeded};
-        let parent = json!({"branch": {"status": "succeed", "latest_snap": {"id": "s0"}}});
-        let parent = pantheon(&Answer::new(Ok(parent))).parent("b0").unwrap();
+        let state = json!({"branch": {"status": "succeed", "latest_snap": {"id": "s0"}}});
+        let parent = pantheon(&Answer::new(Ok(state))).parent("b0").unwrap();
         for (answer, progress) in [
             (
                 json!({"status": "succeed", "latest_snap_id": "s0"}),
@@ -540,8 +539,8 @@ mod tests {
             (json!({"status": "error"}), Err("{\"status\":\"error\"}")),
         ] {
             let content = content_of(answer.clone());
-            let content = content.as_deref().map_err(String::as_str);
-            assert_eq!(content, expected, "{answer}");
+            let told = content.as_deref().map_err(String::as_str);
+            assert_eq!(told, expected, "{answer}");
         }
     }
 

@@ -68,8 +68,9 @@ impl<'c> OrchestratePlace<'c> {
         }
         let mut missing = NotReady::default();
         missing.note_env_file(context);
-        let config = AgentConfig::read(context.environment, &arguments);
-        let config = config.map_err(|problems| missing.extend(problems)).ok();
+        let config = AgentConfig::read(context.environment, &arguments)
+            .map_err(|problems| missing.extend(problems))
+            .ok();
         let azure = config.as_ref().and_then(|config| config.azure.as_ref());
         let models = match models(context, choice, recording.as_ref(), azure) {
             Err(error) => {

@@ -99,9 +99,9 @@ fn last_object(answer: &str) -> Option<Map<String, Value>> {
 fn lines(answer: &str) -> Map<String, Value> {
     let labelled = answer.lines().filter_map(|line| line.split_once(':'));
     let fields = labelled.map(|(label, value)| {
-        let label = label.trim_matches(|c: char| !c.is_alphabetic());
-        let label = label.to_lowercase().replace(' ', "_");
-        (label, value.trim_matches(MARKS).into())
+        let bare = label.trim_matches(|c: char| !c.is_alphabetic());
+        let name = bare.to_lowercase().replace(' ', "_");
+        (name, value.trim_matches(MARKS).into())
     });
     fields.collect()
 }

@@ -31,8 +31,9 @@ impl FinalReport {
         let text = json!({"type": "string"});
         let form = json!({"type": "object", "required": ["is_finished", "task", "summary"],
             "properties": {"is_finished": {"type": "boolean"}, "task": text, "summary": text}});
-        let read = object::read(reply).map_err(|fault| fault.to_string());
-        let read = read.and_then(|object| schema::read(&Value::Object(object), &form));
+        let read = object::read(reply)
+            .map_err(|fault| fault.to_string())
+            .and_then(|object| schema::read(&Value::Object(object), &form));
         let problem = match read {
             Ok(Self {
                 is_finished: false, ..

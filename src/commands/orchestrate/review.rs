@@ -44,8 +44,8 @@ pub fn verdict_of(log: &str) -> Option<ReviewVerdict> {
     if findings.any(is_finding) {
         return Some(ReviewVerdict::Issues);
     }
-    let said = VERDICTS.iter().find_map(|verdict| verdict.captures(&log))?;
-    let said = said["said"].trim_matches(MARKS);
+    let verdict = VERDICTS.iter().find_map(|verdict| verdict.captures(&log))?;
+    let said = verdict["said"].trim_matches(MARKS);
     Some(if said.eq_ignore_ascii_case("clean") {
         ReviewVerdict::Clean
     } else {

@@ -148,9 +148,10 @@ impl Watcher for Scripted {
     fn changed(&self, lineage: &BranchTracker) -> Result<(), AgentError> {
         let kept = &lineage.kept;
         let last = kept.branches.last().filter(|_| kept.waiting_for.is_some());
-        let waiting = last.map(|record| format!("{} ({})", record.id, record.status));
-        let waiting = waiting.or(kept.starting.clone());
-        let waiting = waiting.unwrap_or_else(|| "nothing".to_owned());
+        let waiting = last
+            .map(|record| format!("{} ({})", record.id, record.status))
+            .or(kept.starting.clone())
+            .unwrap_or_else(|| "nothing".to_owned());
         let latest = lineage.latest();
         self.note(format!("changed: latest {latest}, waiting for {waiting}"));
         Ok(())

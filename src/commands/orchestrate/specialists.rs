@@ -271,8 +271,9 @@ impl Specialists<'_> {
     pub(crate) fn shown(&self, text: &str) -> Result<String, AgentError> {
         let mut writer = self.redactor.writer(Excerpt::default());
         let written = writer.write_all(text.as_bytes());
-        let excerpt = written.and_then(|()| writer.finish());
-        let excerpt = excerpt.map_err(|error| AgentError::Host(Unsaid(error).into()))?;
+        let excerpt = written
+            .and_then(|()| writer.finish())
+            .map_err(|error| AgentError::Host(Unsaid(error).into()))?;
         Ok(bounded(&excerpt.into_text(), LONGEST_TEXT))
     }
 

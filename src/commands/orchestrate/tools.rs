@@ -134,9 +134,8 @@ mod tests {
 
     /// Calls a tool; its data, or code and message of its failure.
     fn call(spec: &ToolSpec, tool: &dyn Tool, input: &Value) -> Result<Value, String> {
-        let arguments = spec.check(input);
-        let arguments = arguments.map_err(|problem| format!("unfit: {problem}"))?;
-        match tool.run(&arguments) {
+        let checked = spec.check(input);
+        match tool.run(&checked.map_err(|problem| format!("unfit: {problem}"))?) {
             Ok(output) => Ok(output.data.unwrap()),
             Err(ToolError::Failed(failure)) => Err(format!("{}: {failure}", failure.code)),
             Err(ToolError::Fatal(error)) => Err(format!("fatal: {error}")),

@@ -201,8 +201,8 @@ fn all_is_told_at_once() {
         ]),
         &OrchestrateArgs::default(),
     );
-    let told = problems.unwrap_err();
-    let told: Vec<String> = told.iter().map(ToString::to_string).collect();
+    let problems = problems.unwrap_err();
+    let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
     assert_eq!(
         told,
         [
