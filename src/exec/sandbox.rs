@@ -152,10 +152,8 @@ impl Sandbox {
         let bwrap = std::env::split_paths(path.unwrap_or_default())
             .filter(trusted)
             .map(|directory| directory.join(BWRAP))
-            .find(|file| file.is_file() && access(file, Access::EXEC_OK).is_ok());
-        let Some(bwrap) = bwrap else {
-            return Err(SandboxProblem::NotInstalled);
-        };
+            .find(|file| file.is_file() && access(file, Access::EXEC_OK).is_ok())
+            .ok_or(SandboxProblem::NotInstalled)?;
         let own = own_files(program);
         let program = open(program, Links::Followed)?;
         // bwrap inherits the descriptor and starts the program through it.

@@ -271,9 +271,7 @@ fn spawn(
     [stdin, stdout, stderr]: Pipes,
     prepare: impl FnOnce(&mut Command),
 ) -> io::Result<Pid> {
-    let Some((program, arguments)) = words.split_first() else {
-        return Err(io::ErrorKind::InvalidInput.into());
-    };
+    let (program, arguments) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let mut command = Command::new(program);
     command
         .args(arguments)
