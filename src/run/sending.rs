@@ -85,7 +85,7 @@ fn stale(sections: &[RollupFile<'_>]) -> Option<SendingProblem> {
         let what = match section.state {
             RollupState::Same => return None,
             RollupState::Gone => "is not there",
-            _ => "has changed",
+            RollupState::Changed => "has changed",
         };
         Some(format!("`{}` {what}", section.path.escape_debug()))
     });
