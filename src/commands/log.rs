@@ -191,16 +191,13 @@ fn list(project: &Project, runs: &[PastRun], when: &str, columns: Option<usize>)
             ..Outcome::said(format!("no runs in `logs` {when}"))
         };
     }
-    let mut head = HEAD.to_vec();
     let mut rows = vec![HEAD.map(|(name, _)| name.to_owned()).to_vec()];
     rows.extend(runs.iter().map(|run| row(project, run)));
-    if let Some(columns) = columns {
+    if columns.is_some() {
         shorten_names(&mut rows);
-        columns::make_room(&mut head, &mut rows, &DISPENSABLE, columns);
     }
-    let aligns: Vec<Align> = head.into_iter().map(|(_, align)| align).collect();
-    let text = columns::aligned(&rows, &aligns).join("\n");
-    Outcome::shown(columns::cut(&text, columns), data)
+    let text = columns::table(HEAD.to_vec(), rows, &DISPENSABLE, columns);
+    Outcome::shown(text, data)
 }
 
 /// Shortens each name to its time if that identifies the run.

@@ -92,7 +92,7 @@ fn text<F: SessionForm>(
     if sessions.is_empty() {
         return "no sessions".to_owned();
     }
-    let mut head = ["session", F::TIME, "state", "directory", "prompt"]
+    let head = ["session", F::TIME, "state", "directory", "prompt"]
         .map(|name| (name, Left))
         .to_vec();
     let mut rows = vec![head.iter().map(|(name, _)| (*name).to_owned()).collect()];
@@ -106,9 +106,7 @@ fn text<F: SessionForm>(
     for row in rows.iter_mut().skip(1) {
         row[DIRECTORY] = name_of(&row[DIRECTORY]);
     }
-    columns::make_room(&mut head, &mut rows, &[F::TIME, "state"], columns);
-    let table = columns::aligned(&rows, &[Left; 5][..head.len()]).join("\n");
-    columns::cut(&table, Some(columns))
+    columns::table(head, rows, &[F::TIME, "state"], Some(columns))
 }
 
 /// A session's row of the table.

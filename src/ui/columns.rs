@@ -65,8 +65,8 @@ pub fn shorten(rows: &mut [Vec<String>], texts: usize, columns: usize) {
 }
 
 /// Removes `dispensable` columns from a table, in the given order, until the last column has room.
-pub fn make_room<T>(
-    head: &mut Vec<(&str, T)>,
+fn make_room(
+    head: &mut Vec<(&str, Align)>,
     rows: &mut [Vec<String>],
     dispensable: &[&str],
     columns: usize,
@@ -85,6 +85,21 @@ pub fn make_room<T>(
             }
         }
     }
+}
+
+/// Lays out a table for a terminal of this many columns, if known: drops the columns that are dispensable, in this order,
+/// as long as a row is too long, and cuts the lines.
+pub fn table(
+    mut head: Vec<(&str, Align)>,
+    mut rows: Vec<Vec<String>>,
+    dispensable: &[&str],
+    columns: Option<usize>,
+) -> String {
+    if let Some(columns) = columns {
+        make_room(&mut head, &mut rows, dispensable, columns);
+    }
+    let aligns: Vec<Align> = head.into_iter().map(|(_, align)| align).collect();
+    cut(&aligned(&rows, &aligns).join("\n"), columns)
 }
 
 /// Truncates each line to the given number of columns; `None` leaves the text unchanged.

@@ -9,7 +9,6 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::sum::{self, Sum, Sums, TaskRow};
-use crate::commands::output_file::OutputFile;
 use crate::commands::report::command::write_page;
 use crate::commands::report::page::tables;
 use crate::model::price::Usd;
@@ -17,6 +16,7 @@ use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::past::sarif::MergedLog;
 use crate::run::past::table::{REQUEST, RESULT, Row, Table};
+use crate::sys::files::PathError;
 use crate::sys::numbers::{counted, elapsed, grouped};
 use crate::sys::text::one_line;
 use crate::ui::OutputFormat;
@@ -104,9 +104,8 @@ fn written_page(
     context: &Context<'_>,
     (directory, page): (&Path, Option<&Path>),
     (rows, sums, first): (&[TaskRow], &Sums, &[&TaskRow]),
-) -> Result<PathBuf, Failure> {
+) -> Result<PathBuf, PathError> {
     let project = &context.project;
-    let path = page.map_or_else(|| directory.join(PAGE), Path::to_owned);
     // For a page elsewhere, the relative links would be broken.
     let has_page =
         |id: &str| page.is_none() && project.root().join(directory).join(id).join(PAGE).is_file();
@@ -123,13 +122,7 @@ fn written_page(
     let place = directory.display().to_string();
     let about = ("a fleet of tasks", &*headline, &*place);
     let text = tables::page(about, &facts, &tables, context.redactor);
-    let find = if page.is_some() {
-        OutputFile::find
-    } else {
-        OutputFile::usual
-    };
-    write_page(project, &path, &text, find)?;
-    Ok(path)
+    write_page(project, page, directory.join(PAGE), &text)
 }
 
 /// Makes the table of sums.
@@ -232,23 +225,17 @@ fn text(table: &Table, columns: Option<usize>) -> String {
     }
     let texts = table.texts.iter().map(|name| (*name, Align::Left));
     let numbers = table.numbers.iter().map(|name| (*name, Align::Right));
-    let mut head: Vec<(&str, Align)> = texts.chain(numbers).collect();
+    let head = texts.chain(numbers).collect();
     let mut rows = table.cells();
     if let Some(columns) = columns {
         columns::shorten(&mut rows, table.texts.len(), columns);
-        columns::make_room(&mut head, &mut rows, &DISPENSABLE, columns);
     }
-    let aligns: Vec<Align> = head.into_iter().map(|(_, align)| align).collect();
-    let lines = columns::aligned(&rows, &aligns).join("\n");
+    let lines = columns::table(head, rows, &DISPENSABLE, columns);
     let more = match table.left_out {
         0 => String::new(),
         more => format!("and {} more\n", grouped(more as u64)),
     };
-    format!(
-        "{}\n\n{}\n{more}\n",
-        table.title,
-        columns::cut(&lines, columns)
-    )
+    format!("{}\n\n{lines}\n{more}\n", table.title)
 }
 
 /// Formats all tasks as comma-separated values, one per line.

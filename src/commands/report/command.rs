@@ -61,12 +61,7 @@ pub fn report(context: &Context<'_>, options: &ReportArgs) -> Result<Outcome, Fa
         };
         of_run(context, &run, options.interactive)
     };
-    let path = options.page.clone().unwrap_or_else(|| usual.into());
-    let find = match options.page {
-        Some(_) => OutputFile::find,
-        None => OutputFile::usual,
-    };
-    write_page(project, &path, &text, find)?;
+    let path = write_page(project, options.page.as_deref(), usual.into(), &text)?;
     let problem = options.open.then(|| open(context, &path)).flatten();
     let path = path.display().to_string();
     Ok(Outcome {
@@ -126,25 +121,31 @@ fn of_all(context: &Context<'_>, options: &ReportArgs) -> Result<String, Error> 
     ))
 }
 
-/// Writes the page to a new file, over an earlier page, or into a pipe or a device. No other file is replaced,
-/// since it may be the user's own.
+/// Writes the page where the user wants it, or else to its usual place, and returns its path. It goes to a new file,
+/// over an earlier page, or into a pipe or a device. No other file is replaced, since it may be the user's own.
 ///
 /// # Errors
 /// When there is another file, or the page cannot be written.
 pub fn write_page(
     project: &Project,
-    path: &Path,
+    wanted: Option<&Path>,
+    usual: PathBuf,
     text: &str,
-    find: impl Fn(&Project, &Path) -> io::Result<OutputFile>,
-) -> Result<(), Error> {
-    let path = project.root().join(path);
+) -> Result<PathBuf, PathError> {
+    let find = match wanted {
+        Some(_) => OutputFile::find,
+        None => OutputFile::usual,
+    };
+    let path = wanted.map_or(usual, Path::to_owned);
+    let file = project.root().join(&path);
     let write = || {
-        if path.is_file() && !is_page(&path)? {
+        if file.is_file() && !is_page(&file)? {
             return Err(io::Error::other("there is a file that is no page"));
         }
-        find(project, &path)?.write(project, text)
+        find(project, &file)?.write(project, text)
     };
-    Ok(write().map_err(PathError::of("write", path))?)
+    write().map_err(PathError::of("write", &file))?;
+    Ok(path)
 }
 
 /// Returns `true` if the file is a page or is empty.
