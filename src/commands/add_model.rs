@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 use super::init::write_new;
 use crate::commands::error::CommandError;
 use crate::model::{ModelTable, catalogue};
-use crate::project::ProjectProblem;
 use crate::run::context::Context;
 use crate::run::not_ready::NotReady;
 use crate::run::outcome::{Failure, Outcome};
@@ -34,11 +33,7 @@ pub fn add_model(context: &Context<'_>, name: &str) -> Result<Outcome, Failure> 
         name: name.to_owned(),
         known: catalogue::names(),
     })?;
-    let before = match context.project.models() {
-        Ok(json) => Some(json),
-        Err(ProjectProblem::Missing(_)) => None,
-        Err(problem) => return Err(NotReady::of(problem).into()),
-    };
+    let before = context.project.models().map_err(NotReady::of)?;
     let with = with_entry(context, before.as_deref(), name, entry.get())
         .map_err(PathError::of("write", TABLE))?;
     write(context, before.is_none(), &with)?;

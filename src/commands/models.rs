@@ -75,9 +75,8 @@ pub fn table(
         .map_err(|error| {
             ModelsProblem::Unreadable(format!("cannot read `{}`: {error}", home.display()))
         })?;
-    let projects = match project.models() {
-        Ok(json) => Some(json),
-        Err(ProjectProblem::Missing(_)) => None,
+    let table = match project.models() {
+        Ok(json) => json,
         Err(problem @ (ProjectProblem::Tracked { .. } | ProjectProblem::Index { .. })) => {
             return Err(ModelsProblem::NotUsers {
                 problem: problem.to_string(),
@@ -88,7 +87,7 @@ pub fn table(
     };
     let (plan, plans) = plans.unzip();
     let [home, plan] = [&*home, plan.unwrap_or(Path::new(""))].map(|path| path.to_string_lossy());
-    let projects = projects.as_deref().map(str::as_bytes);
+    let projects = table.as_deref().map(str::as_bytes);
     let file = |place, path, content: Option<_>| {
         Some(TableFile {
             place,

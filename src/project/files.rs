@@ -291,14 +291,17 @@ impl Project {
         }
     }
 
-    /// Reads the table of models, which must be the user's own.
+    /// Reads the table of models, which must be the user's own; `None` if it does not exist.
     ///
     /// # Errors
-    /// Fails if the file is missing, tracked by git, or not text.
-    pub fn models(&self) -> Result<String, ProjectProblem> {
-        let text = self.anybodys_models()?;
+    /// Fails if the file is tracked by git, or not text.
+    pub fn models(&self) -> Result<Option<String>, ProjectProblem> {
+        let text = match self.anybodys_models() {
+            Err(ProjectProblem::Missing(_)) => return Ok(None),
+            text => text?,
+        };
         self.check_untracked(MODELS)?;
-        Ok(text)
+        Ok(Some(text))
     }
 
     /// Reads the table of models even if git tracks it. Use this only to find what to redact.

@@ -137,7 +137,7 @@ pub fn write_inputs(
     if !query.is_empty() {
         write(&clone.join(QUERY), 0o666, query.as_bytes())?;
     }
-    if let Some(models) = there(context.project.models())? {
+    if let Some(models) = context.project.models().map_err(NotReady::of)? {
         write(&config.join("models.json"), 0o666, models.as_bytes())?;
     }
     let keyed = task.env_key.as_ref().and_then(|_| spec(context, task));
