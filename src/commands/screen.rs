@@ -11,7 +11,6 @@ use std::thread;
 
 use uuid::Uuid;
 
-use crate::agent::AgentError;
 use crate::model::Purpose;
 use crate::record::event::{Event, Reporter};
 use crate::record::mode::SharedMode;
@@ -19,8 +18,7 @@ use crate::record::question::{Question, Verdict};
 use crate::run::context::{Context, Stdin};
 use crate::run::outcome::{Failure, Outcome};
 use crate::secret::Redactor;
-use crate::sys::error::Error;
-use crate::sys::interrupt::{Interrupt, Interrupted, Signal};
+use crate::sys::interrupt::{Interrupt, Interrupted};
 use crate::sys::parallel::joined;
 use crate::ui::history::{self, History};
 use crate::ui::input::{self, InputError, LineReader, Lines, OpenUser, Typed};
@@ -157,17 +155,11 @@ impl ScreenLines {
     }
 
     /// Converts an answer; an error means that the user stopped the work or left.
-    fn answered<T>(&self, answer: Result<T, Error>) -> Result<T, InputError> {
-        let answer = answer.map_err(|_| stopped())?;
+    fn answered<T>(&self, answer: Result<T, Interrupted>) -> Result<T, InputError> {
+        let answer = answer?;
         self.interrupt.check()?;
         Ok(answer)
     }
-}
-
-/// The error for a user who stopped the work or left.
-fn stopped() -> InputError {
-    let signal = Signal::Int;
-    InputError::Interrupted(Interrupted { signal })
 }
 
 impl LineReader for ScreenLines {
@@ -176,9 +168,7 @@ impl LineReader for ScreenLines {
         let typed = self.answered(self.screen.typed(prompt, false));
         Ok(match typed {
             Ok(line) => line.map_or(Typed::End, Typed::Line),
-            Err(InputError::Interrupted(Interrupted {
-                signal: Signal::Int,
-            })) => Typed::Interrupted,
+            Err(InputError::Interrupted(Interrupted::CTRL_C)) => Typed::Interrupted,
             Err(error) => return Err(error),
         })
     }
@@ -200,7 +190,7 @@ impl LineReader for ScreenLines {
         let verdict = self
             .screen
             .ask(question.clone(), preview.map(str::to_owned));
-        Some(verdict.map_err(|_| stopped()))
+        Some(verdict.map_err(InputError::from))
     }
 
     fn send(&mut self, request: Submission) {
@@ -208,7 +198,7 @@ impl LineReader for ScreenLines {
     }
 
     fn secret(&mut self, prompt: &str) -> Result<Typed, InputError> {
-        let typed = self.screen.typed(prompt, true).map_err(|_| stopped())?;
+        let typed = self.screen.typed(prompt, true)?;
         Ok(typed.map_or(Typed::End, Typed::Line))
     }
 
@@ -314,7 +304,7 @@ impl Screen {
     ///
     /// # Errors
     /// When the user leaves instead.
-    pub fn choose(&self, menu: Menu) -> Result<Option<usize>, Error> {
+    pub fn choose(&self, menu: Menu) -> Result<Option<usize>, Interrupted> {
         self.answer(ToScreen::Choose(menu), |answer| match answer {
             FromScreen::Chosen(chosen) => Some(chosen),
             _ => None,
@@ -325,7 +315,7 @@ impl Screen {
     ///
     /// # Errors
     /// When the user leaves instead.
-    pub fn typed(&self, prompt: &str, is_secret: bool) -> Result<Option<String>, Error> {
+    pub fn typed(&self, prompt: &str, is_secret: bool) -> Result<Option<String>, Interrupted> {
         let prompt = prompt.to_owned();
         self.answer(
             ToScreen::Type { prompt, is_secret },
@@ -340,7 +330,7 @@ impl Screen {
     ///
     /// # Errors
     /// When the user leaves instead.
-    pub fn ask(&self, question: Question, preview: Option<String>) -> Result<Verdict, Error> {
+    pub fn ask(&self, question: Question, preview: Option<String>) -> Result<Verdict, Interrupted> {
         let redactor = self.redactor.borrow();
         let redacted = |text: &str| redactor.text(text).into_owned();
         let question = Question {
@@ -367,14 +357,13 @@ impl Screen {
         &self,
         asked: ToScreen,
         take: impl Fn(FromScreen) -> Option<T>,
-    ) -> Result<T, Error> {
+    ) -> Result<T, Interrupted> {
         self.tell(asked);
         loop {
             match self.receiver.recv() {
                 Ok(FromScreen::Leave) | Err(_) => {
                     self.has_left.set(true);
-                    let signal = Signal::Int;
-                    return Err(AgentError::Interrupted(Interrupted { signal }).into());
+                    return Err(Interrupted::CTRL_C);
                 }
                 Ok(answer) => {
                     if let Some(taken) = take(answer) {

@@ -23,7 +23,7 @@ use crate::record::result;
 use crate::run::context::Context;
 use crate::run::outcome::{Failure, Outcome};
 use crate::sys::exit::Exit;
-use crate::sys::interrupt::{Interrupted, Signal};
+use crate::sys::interrupt::Interrupted;
 use crate::ui::input::{Typed, User};
 use crate::ui::tui::{CommandHint, Connection, Menu, Status, Submission};
 
@@ -494,14 +494,13 @@ fn next_line<T: Talker>(
             Typed::Interrupted => {
                 // Ctrl-C can arrive as a key or as a signal; clears the signal.
                 let _ = context.interrupt.take();
-                let signal = Signal::Int;
                 if T::LEAVES_AT_ONCE {
-                    return Err(Interrupted { signal }.into());
+                    return Err(Interrupted::CTRL_C.into());
                 }
                 let now = context.clock.elapsed();
                 let at_once = |at: Duration| now.saturating_sub(at) <= AT_ONCE;
                 if stopped.is_some_and(at_once) {
-                    return Err(AgentError::Interrupted(Interrupted { signal }).into());
+                    return Err(AgentError::Interrupted(Interrupted::CTRL_C).into());
                 }
                 *stopped = Some(now);
                 context.notice("Ctrl-C again ends");

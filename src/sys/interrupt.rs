@@ -61,6 +61,13 @@ pub struct Interrupted {
     pub signal: Signal,
 }
 
+impl Interrupted {
+    /// An interruption by Ctrl-C.
+    pub const CTRL_C: Self = Self {
+        signal: Signal::Int,
+    };
+}
+
 impl Diagnostic for Interrupted {
     fn code(&self) -> Option<Box<dyn fmt::Display + '_>> {
         Some(Box::new(self.signal.name()))
@@ -208,9 +215,7 @@ impl Interrupt {
             && wakes.iter().any(|wake| !wake.revents().is_empty());
         match self.lasting() {
             Some(signal) => Err(Interrupted { signal }),
-            None if came => Err(Interrupted {
-                signal: Signal::Int,
-            }),
+            None if came => Err(Interrupted::CTRL_C),
             None => Ok(()),
         }
     }

@@ -15,7 +15,7 @@ use rustix::termios::{QueueSelector, tcflush};
 
 use self::hidden::HiddenEcho;
 use crate::record::question::{Question, Verdict};
-use crate::sys::interrupt::{Interrupt, Interrupted, Signal};
+use crate::sys::interrupt::{Interrupt, Interrupted};
 use crate::sys::text::{line_of, printable};
 use crate::ui::stderr;
 use crate::ui::tui::{CommandHint, Menu, Status, Submission};
@@ -61,9 +61,7 @@ impl Typed {
         match self {
             Self::Line(line) => Ok(Some(line)),
             Self::End => Ok(None),
-            Self::Interrupted => Err(Interrupted {
-                signal: Signal::Int,
-            }),
+            Self::Interrupted => Err(Interrupted::CTRL_C),
         }
     }
 }

@@ -302,9 +302,7 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
         // A stop that the engine has not handled yet would end every wait.
         let is_stopping = match self.interrupt.0.check() {
             Ok(()) => false,
-            Err(Interrupted {
-                signal: Signal::Int,
-            }) => true,
+            Err(Interrupted::CTRL_C) => true,
             Err(_) => {
                 return Ok(Woken {
                     is_over: true,
