@@ -45,7 +45,7 @@ pub(super) fn lines(event: &Event, redactor: &Redactor, width: usize) -> Option<
     let indent = " ".repeat(label.len());
     for (at, line) in lines.iter_mut().enumerate() {
         let before = if at == 0 { label } else { &indent };
-        *line = format!("{before}{line}").trim_end().to_owned();
+        format!("{before}{line}").trim_end().clone_into(line);
     }
     Some(lines)
 }
