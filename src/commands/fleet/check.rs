@@ -152,8 +152,9 @@ fn dry_run(
     let key = own_key(context, task)?;
     repositories.clone(origin, clone)?;
     if matches!(task.workflow, Workflow::Dev | Workflow::Plan) {
-        let own = key.into_iter().map(|(name, key)| (name.into(), key.into()));
-        let environment = &Environment::from_iter(own).with_defaults(context.environment);
+        let pairs = key.into_iter().map(|(name, key)| (name.into(), key.into()));
+        let own: Environment = pairs.collect();
+        let environment = &own.with_defaults(context.environment);
         let context = Context {
             environment,
             ..context.clone()
