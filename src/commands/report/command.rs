@@ -63,20 +63,20 @@ pub fn report(context: &Context<'_>, options: &ReportArgs) -> Result<Outcome, Fa
     };
     let path = write_page(project, options.page.as_deref(), usual.into(), &text)?;
     let problem = options.open.then(|| open(context, &path)).flatten();
-    let path = path.display().to_string();
+    let page = path.display().to_string();
     Ok(Outcome {
-        data: Some(json!({"schema": 1, "page": path})),
+        data: Some(json!({"schema": 1, "page": page})),
         warnings: problem.into_iter().collect(),
-        ..Outcome::said(format!("done: the page is in {path}"))
+        ..Outcome::said(format!("done: the page is in {page}"))
     })
 }
 
 /// Opens the page in the browser; returns a message if that fails.
 fn open(context: &Context<'_>, path: &Path) -> Option<String> {
     let root = context.project.root();
-    let page = root.join(path);
-    let problem = browser::open(context.environment, root, &page).err()?;
-    let page = page.display();
+    let file = root.join(path);
+    let problem = browser::open(context.environment, root, &file).err()?;
+    let page = file.display();
     Some(format!(
         "the page was not opened: {problem}; it is in `{page}`"
     ))
