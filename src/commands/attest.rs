@@ -104,11 +104,8 @@ pub(crate) enum StatementError {
 }
 
 fn listed(differences: &[String]) -> String {
-    let told: String = differences
-        .iter()
-        .take(NAMED)
-        .map(|line| format!("\n  {line}"))
-        .collect();
+    let lines = differences.iter().take(NAMED);
+    let told: String = lines.map(|line| format!("\n  {line}")).collect();
     match differences.len().saturating_sub(NAMED) {
         0 => told,
         more => format!("{told}\n  … and {more} more"),

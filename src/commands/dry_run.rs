@@ -218,16 +218,10 @@ impl<'e> Estimate<'e> {
     }
 
     fn json(&self, warnings: &[String]) -> Value {
-        let parts = self
-            .size
-            .parts
-            .iter()
-            .map(|(part, tokens)| json!({"part": part, "tokens": tokens}));
-        let files = self
-            .files
-            .iter()
-            .take(LARGEST)
-            .map(|(path, tokens)| json!({"path": path, "tokens": tokens}));
+        let sections = self.size.parts.iter();
+        let parts = sections.map(|(part, tokens)| json!({"part": part, "tokens": tokens}));
+        let largest = self.files.iter().take(LARGEST);
+        let files = largest.map(|(path, tokens)| json!({"path": path, "tokens": tokens}));
         let cost = |range: CostRange| json!({"least": range.least, "most": range.most});
         json!({
             "schema": 1,

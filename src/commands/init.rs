@@ -162,12 +162,9 @@ fn tracking(root: &Path, files: &[(&str, &str)]) -> Option<String> {
         Ok(tracked) if tracked == TrackedPaths::default() => return Some(add.to_owned()),
         _ => {}
     }
-    let written = files
-        .iter()
-        .filter(|(path, done)| *done != LEFT && !path.starts_with(CONFIG))
-        .map(|(path, _)| *path)
-        .collect::<Vec<&str>>()
-        .join(" ");
+    let is_new = |(path, done): &&(&str, &str)| *done != LEFT && !path.starts_with(CONFIG);
+    let new = files.iter().filter(is_new).map(|(path, _)| *path);
+    let written = new.collect::<Vec<_>>().join(" ");
     let only = format!("git add {written}: then `git add -N . && git diff` shows the change alone");
     Some(only).filter(|_| !written.is_empty())
 }

@@ -124,10 +124,8 @@ pub fn models(context: &Context<'_>, arguments: &ModelsArgs) -> Result<Outcome, 
         warnings.push(problem.to_string());
         Rates::default()
     });
-    let own = table
-        .models()
-        .iter()
-        .map(|spec| Row::of(context, table, spec, false));
+    let models = table.models().iter();
+    let own = models.map(|spec| Row::of(context, table, spec, false));
     let others = plans.iter().flat_map(|plans| {
         let is_other = |spec: &&ModelSpec| table.named(&spec.name).is_none();
         let others = plans.models().iter().filter(is_other);

@@ -79,10 +79,8 @@ impl<'r> JsonLines<'r> {
     }
 
     fn line(&self, name: &str, mut fields: Value) -> io::Result<()> {
-        let time = self
-            .clock
-            .now()
-            .to_rfc3339_opts(SecondsFormat::Millis, false);
+        let now = self.clock.now();
+        let time = now.to_rfc3339_opts(SecondsFormat::Millis, false);
         let mut line = json!({"schema": SCHEMA, "event": name, "time": time});
         if let (Some(line), Some(fields)) = (line.as_object_mut(), fields.as_object_mut()) {
             line.append(fields);

@@ -98,11 +98,8 @@ fn without_tips(rendered: &str, meant: Option<&str>) -> String {
         let line = line.trim_start();
         line.starts_with("tip: ") || line.starts_with("For more information")
     };
-    let mut lines: Vec<String> = rendered
-        .lines()
-        .filter(|line| !is_tip(line))
-        .map(str::to_owned)
-        .collect();
+    let kept = rendered.lines().filter(|line| !is_tip(line));
+    let mut lines: Vec<String> = kept.map(str::to_owned).collect();
     lines.dedup_by(|line, before| line.is_empty() && before.is_empty());
     if let (Some(meant), Some(error)) = (meant, lines.first_mut()) {
         error.push_str(&format!("; did you mean `{meant}`?"));
@@ -146,10 +143,8 @@ fn allowed<'e>(error: &'e clap::Error, command: &clap::Command) -> Option<(&'e s
         })
         .flatten()
         .map(|name| format!("--{name}"));
-    let commands = command
-        .get_subcommands()
-        .filter(|command| !command.is_hide_set())
-        .map(|command| command.get_name().to_owned());
+    let shown = command.get_subcommands().filter(|it| !it.is_hide_set());
+    let commands = shown.map(|command| command.get_name().to_owned());
     let (flags, commands): (Vec<_>, Vec<_>) = (flags.collect(), commands.collect());
     let is_flag = wrong.starts_with('-') || commands.is_empty();
     let names = if is_flag { flags } else { commands };

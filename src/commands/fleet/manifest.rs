@@ -286,11 +286,8 @@ impl Manifest {
             if !path.components().all(is_plain) {
                 return Err("name a file in the manifest's directory, or below it".to_owned());
             }
-            let found = self
-                .directory()
-                .join(path)
-                .canonicalize()
-                .map_err(|error| error.to_string())?;
+            let real = self.directory().join(path).canonicalize();
+            let found = real.map_err(|error| error.to_string())?;
             if !found.starts_with(self.directory()) {
                 return Err("it leads out of the manifest's directory".to_owned());
             }

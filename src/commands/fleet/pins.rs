@@ -162,11 +162,9 @@ fn asked(
     tasks: &[&&Task],
     known: &Commits,
 ) -> Result<Commits, Error> {
-    let mut places: Vec<RefPlace> = tasks
-        .iter()
-        .map(|task| (task.repository.clone(), task.reference.clone()))
-        .filter(|place| !known.contains_key(place))
-        .collect();
+    let place = |task: &&&Task| (task.repository.clone(), task.reference.clone());
+    let mut places: Vec<RefPlace> = tasks.iter().map(place).collect();
+    places.retain(|place| !known.contains_key(place));
     places.sort_unstable();
     places.dedup();
     if places.is_empty() {

@@ -160,11 +160,8 @@ fn row(name: &str) -> Option<&'static (Slash, &'static str, &'static str, &'stat
 fn unknown(name: &str, hints: &[CommandHint]) -> String {
     let first = name.chars().next();
     let names = |is_wanted: &dyn Fn(&str) -> bool| {
-        let names = hints
-            .iter()
-            .map(|hint| &*hint.name)
-            .filter(|name| is_wanted(name))
-            .map(|name| format!("`/{name}`"));
+        let wanted = hints.iter().filter(|hint| is_wanted(&hint.name));
+        let names = wanted.map(|hint| format!("`/{}`", hint.name));
         names.collect::<Vec<_>>().join(", ")
     };
     match names(&|known| known.chars().next() == first) {

@@ -391,10 +391,7 @@ fn todo(task: &Task) -> Todo {
 
 /// Returns the visible text of a submission.
 fn shown(submission: &Submission) -> &str {
-    submission
-        .shown
-        .as_deref()
-        .map_or_else(|| public(&submission.text), public)
+    public(submission.shown.as_deref().unwrap_or(&submission.text))
 }
 
 /// Returns the part of a text that may be shown.

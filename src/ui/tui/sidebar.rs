@@ -73,12 +73,8 @@ pub fn render_lines(todos: &[Todo], area: Rect, buf: &mut Buffer) {
         // Show the previous todo, which was just completed, as well.
         Some(most) => current(todos).saturating_sub(1).min(most),
     };
-    let mut lines: Vec<Line<'_>> = todos
-        .iter()
-        .skip(first)
-        .take(room)
-        .map(|todo| line(mark(todo), one_line(todo.shown()), todo))
-        .collect();
+    let row = |todo: &Todo| line(mark(todo), one_line(todo.shown()), todo);
+    let mut lines: Vec<_> = todos.iter().skip(first).take(room).map(row).collect();
     let more = todos.len().saturating_sub(first + room);
     if more > 0 && room > 1 {
         let text = format!("  … {}", counted(more as u64 + 1, "more todo"));
