@@ -236,24 +236,20 @@ pub struct Truncation {
 impl Conversation {
     /// Makes this a copy of `other`. Messages that both begin with are not copied again: a conversation grows at its end.
     pub fn follow(&mut self, other: &Self) {
-        let [history, earlier] = [
-            (&mut self.history, &other.history),
-            (&mut self.earlier, &other.earlier),
-        ]
-        .map(|(own, others)| {
+        let grown = |mut own: Vec<HistoryMessage>, others: &[HistoryMessage]| {
             let same = own.iter().zip(others).take_while(|(a, b)| a == b).count();
             own.truncate(same);
             own.extend_from_slice(&others[same..]);
-            take(own)
-        });
+            own
+        };
         *self = Self {
+            history: grown(take(&mut self.history), &other.history),
+            earlier: grown(take(&mut self.earlier), &other.earlier),
             requests: other.requests.clone(),
             settled: other.settled,
             tasks: other.tasks.clone(),
             todos: other.todos.clone(),
             thinker: other.thinker.clone(),
-            history,
-            earlier,
             truncation: other.truncation,
         };
     }

@@ -270,6 +270,11 @@ fn ctrl_c_in_a_terminal_ends_the_wait() {
     let command = orchestra.command(&["--task", "x", "--plain"]);
     let (shown, code) = in_terminal(&command, 120, &[("you> ", "\u{3}")]).unwrap();
     assert_eq!(code, 130, "{shown}");
+    // Nothing is under way before there is a task: the first Ctrl-C ends.
+    let orchestra = OrchestraProject::scripted([], []);
+    let command = orchestra.command(&["--plain"]);
+    let (shown, code) = in_terminal(&command, 120, &[("task> ", "\u{3}")]).unwrap();
+    assert_eq!(code, 130, "{shown}");
 }
 
 #[test]

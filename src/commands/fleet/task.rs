@@ -38,7 +38,7 @@ use crate::sys::exit::REQUEUED;
 use crate::sys::file_lock::{self, FileLock, LockProblem};
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
 use crate::sys::interrupt::Signal;
-use crate::sys::text::cut;
+use crate::sys::text::{cut, first_line};
 
 /// Maximum size of a result, in bytes.
 const LARGEST: u64 = 64 * MIB;
@@ -519,8 +519,11 @@ impl Attempt<'_> {
     /// The first line of the query.
     fn title(&self) -> String {
         let query = self.manifest.query(self.task).unwrap_or_default();
-        let line = query.lines().find(|line| !line.trim().is_empty());
-        cut(line.map_or("a report", str::trim), LONGEST_TITLE).into_owned()
+        let title = match first_line(&query) {
+            "" => "a report",
+            line => line,
+        };
+        cut(title, LONGEST_TITLE).into_owned()
     }
 
     /// Writes the page about the last run, if there is one.

@@ -123,11 +123,10 @@ fn serve(
             talk.run(&mut place)?;
         }
         if place.task.is_empty() {
-            let left = Outcome::said("nothing was asked for");
-            return talk
-                .has_left
-                .then_some(left)
-                .ok_or(InputError::Blank.into());
+            if talk.has_left {
+                return Ok(Outcome::said("nothing was asked for"));
+            }
+            return Err(InputError::Blank.into());
         }
     }
     let answers = match (&place.recorded, &user) {

@@ -147,14 +147,9 @@ pub fn models<'c>(
 ) -> Result<Models<'c>, Error> {
     let (spec, key) = match (recording, &choice.model, azure) {
         (Some(earlier), ..) => {
-            let (
-                _,
-                OrchestrationSettings {
-                    model, provider, ..
-                },
-                _,
-            ) = recorded(earlier)?;
-            return agent_models::recorded_model(context, choice, earlier, &model, provider);
+            let (_, settings, _) = recorded(earlier)?;
+            let (model, provider) = (&settings.model, settings.provider);
+            return agent_models::recorded_model(context, choice, earlier, model, provider);
         }
         (None, Some(name), _) => (
             selection::named_or_installed(context, name)?,

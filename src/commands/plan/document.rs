@@ -294,7 +294,6 @@ impl PlanDocument {
         let is_before = |chunk: &Chunk| chunk.part.is_some_and(|other| other < part);
         let last = self.chunks.iter().rposition(is_before);
         let mut at = last.map_or(self.chunks.len(), |last| last + 1);
-
         if at > 0 && self.chunks[at - 1].kind != ChunkKind::Blank {
             let blank = Chunk::new(None, ChunkKind::Blank, self.end.to_owned());
             self.chunks.insert(at, blank);

@@ -78,7 +78,6 @@ pub fn read(
         Some(home) => conventions::read_users(home).map_err(InstructionsProblem::of(home))?,
         None => None,
     };
-
     let is_home = home.is_some_and(|home| files::is_same(home, root));
     let is_link = !is_home && conventions::is_link(root);
     let projects = if is_home || is_link {

@@ -155,7 +155,10 @@ impl Statement {
 pub fn program_digest(program: Option<&Path>, record: &RunRecord) -> Option<String> {
     let file = files::open(program?, Links::Followed).ok()?;
     let found = Fingerprint::from(&file.metadata().ok()?);
-    (record.program == Some(found)).then(|| sha256::of_reader(file).ok())?
+    if record.program != Some(found) {
+        return None;
+    }
+    sha256::of_reader(file).ok()
 }
 
 fn content<'c>(contents: &'c Contents, path: &str) -> Option<&'c Vec<u8>> {
