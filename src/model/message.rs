@@ -254,7 +254,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// A digest by which messages that were sent are recognised.
+    /// A digest by which messages that were sent are recognized.
     pub fn digest(&self) -> u64 {
         let mut hasher = Xxh3::new();
         self.hash(&mut hasher);

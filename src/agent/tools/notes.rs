@@ -140,7 +140,7 @@ impl Tool for RequestApproval<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::interrupt::{Interrupted, Signal};
+    use crate::sys::interrupt::Interrupted;
 
     struct Answers(Option<&'static str>);
 
@@ -174,9 +174,7 @@ mod tests {
         struct Interrupts;
         impl User for Interrupts {
             fn ask(&self, _question: &str) -> Result<Option<String>, AgentError> {
-                Err(AgentError::from(Interrupted {
-                    signal: Signal::Int,
-                }))
+                Err(AgentError::from(Interrupted::CTRL_C))
             }
         }
         let asked = AskUser(&Interrupts).run(&Arguments::default());

@@ -143,10 +143,13 @@ pub fn write_inputs(
     let keyed = task.env_key.as_ref().and_then(|_| spec(context, task));
     let own = keyed.and_then(|spec| spec.key_file.as_deref());
     for file in context.key_files() {
-        if own != Some(file)
-            && let Some(key) = there(context.project.key(file))?
-        {
-            write(&config.join(file), 0o600, key.expose().as_bytes())?;
+        if own == Some(file) {
+            continue;
+        }
+        match context.project.key(file) {
+            Ok(key) => write(&config.join(file), 0o600, key.expose().as_bytes())?,
+            Err(ProjectProblem::Missing(_)) => {}
+            Err(problem) => return Err(NotReady::of(problem).into()),
         }
     }
     Ok(())
@@ -160,13 +163,6 @@ pub fn remove_keys(context: &Context<'_>, clone: &Path) {
     for file in context.key_files() {
         // Most of these files do not exist.
         let _ = unlinkat(&config, file, AtFlags::empty());
-    }
-}
-
-fn there<T>(read: Result<T, ProjectProblem>) -> Result<Option<T>, Error> {
-    match read {
-        Err(ProjectProblem::Missing(_)) => Ok(None),
-        read => Ok(Some(read.map_err(NotReady::of)?)),
     }
 }
 

@@ -290,7 +290,7 @@ mod tests {
     use std::sync::LazyLock;
 
     use super::*;
-    use crate::sys::interrupt::{Interrupted, Signal};
+    use crate::sys::interrupt::Interrupted;
 
     /// A server that answers once, and what it was asked.
     struct Answer {
@@ -546,9 +546,7 @@ mod tests {
 
     #[test]
     fn a_server_that_says_no_is_told_to_the_model_and_one_that_is_gone_ends_the_work() {
-        let signal = Interrupted {
-            signal: Signal::Int,
-        };
+        let signal = Interrupted::CTRL_C;
         let state = |error| {
             let server = Answer::new(Err(error));
             pantheon(&server).state("b", None).unwrap_err()

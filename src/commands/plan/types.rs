@@ -88,11 +88,13 @@ pub struct Criterion {
 impl Criterion {
     /// The command that alone decides if the criterion is met, from a note `check: COMMAND` with or without backticks.
     pub fn check(&self) -> Option<&str> {
-        let (name, text) = self.notes.split_once(':')?;
-        let command = match text.trim().split('`').collect::<Vec<_>>()[..] {
-            ["", quoted, ""] => quoted,
-            _ => text.trim(),
-        };
+        let (name, note) = self.notes.split_once(':')?;
+        let text = note.trim();
+        let quoted = text
+            .strip_prefix('`')
+            .and_then(|rest| rest.strip_suffix('`'))
+            .filter(|inner| !inner.contains('`'));
+        let command = quoted.unwrap_or(text);
         let is_check = name.trim().eq_ignore_ascii_case("check");
         (is_check && !command.is_empty()).then_some(command)
     }
