@@ -1,0 +1,390 @@
+//! Asking the model in a run: within the limits on tokens and cost, with the fallback model where the first is
+//! overloaded.
+//!
+//! Touches the network through the model, and the run's log. Guarantees that a call is logged before it is made, and its
+//! reply or its error after it.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use super::Run;
+use crate::model::estimate::{self, Fit, OverBudget};
+use crate::model::price::{Price, Usd};
+use crate::model::prompt::Prompt;
+use crate::model::served::is_same;
+use crate::model::tokens::Size;
+use crate::model::{
+    Answer, Model, ModelError, ModelSpec, Reply, Request, Spent, StepId, Tier, catalogue,
+};
+use crate::record::event::Event;
+use crate::record::result::RunRecord;
+use crate::record::run_log::{LogError, RunLog};
+use crate::record::seconds::Seconds;
+use crate::record::step::{PartRecord, Step};
+use crate::run::counting::CountingListener;
+use crate::run::past::history::records_of;
+use crate::run::problems::DoesNotFit;
+use crate::run::selection::{Models, SelectedModel};
+use crate::run::served::{
+    Served, expected_price, of_model, with_all_edits, without_calls_unless_offered,
+};
+use crate::sys::error::Error;
+use crate::sys::parallel::joined;
+
+impl Run<'_> {
+    /// Logs the query, asks the model, and logs the reply or the error. `examine` is called on the reply while it is
+    /// being logged.
+    pub fn ask<T>(
+        &mut self,
+        models: &Models<'_>,
+        step: &StepId,
+        prompt: Prompt<'_>,
+        examine: impl FnOnce(&Reply) -> T,
+    ) -> Result<(Reply, T), Error> {
+        self.context.interrupt.check()?;
+        let last = self.record.steps.last();
+        let before = last.and_then(|step| step.model.as_deref());
+        let mut selected = models.model_after(before, step);
+        // The log must show exactly what is sent.
+        let prompt = prompt.map(|piece| self.context.redactor.piece(piece));
+        let sections = prompt.sections().into_iter();
+        let parts = sections
+            .map(|(name, pieces)| PartRecord {
+                part: name.into(),
+                bytes: pieces.iter().map(|piece| piece.len() as u64).sum(),
+            })
+            .collect();
+        let recorded = models.recorded_in(step);
+        let is_new = recorded.is_none();
+        let (size, mut allowed) = if is_new {
+            let size = self.size(models, selected, &prompt)?;
+            let allowed = self.allowed(models, &selected.spec, size.as_ref())?;
+            (size, allowed)
+        } else {
+            (None, Allowed::default())
+        };
+        let name = &selected.spec.name;
+        self.begin_step(Step {
+            provider: Some(selected.spec.provider),
+            recorded: recorded.map(str::to_owned),
+            reply_format: prompt.form.edits.unwrap_or_default(),
+            at_most: allowed.cost,
+            ..Step::new(step.clone(), name, parts)
+        })?;
+        // The step is logged first, to record what an interrupted call may have cost.
+        self.log_step()?;
+        self.log.query(step, &prompt)?;
+        let mut request = Request {
+            step: step.clone(),
+            form: prompt.form.clone(),
+            // Long conversations are worth caching as a whole, as vendors do on their own.
+            cached_by_marks: !prompt.goes_on(),
+            messages: prompt.messages(),
+            max_output_tokens: None,
+            tier: Tier::Standard,
+            // The cost of a call that broke off is unknown, and a retry would add to it.
+            once: models.max_cost.is_some(),
+        };
+        let answer = loop {
+            request.max_output_tokens = allowed.answer;
+            request.tier = self.tier(&selected.spec);
+            let answer = self.send(selected, &request, size.as_ref());
+            let Err(error) = &answer else { break answer };
+            if self.falls_back_to_standard(&selected.spec, error) {
+                continue;
+            }
+            let Some((fallback, its)) = self.fallback(models, selected, error, size.as_ref())
+            else {
+                break answer;
+            };
+            self.fall_back(selected, fallback, error);
+            (selected, allowed) = (fallback, its);
+            self.note(|record| record.at_most = allowed.cost);
+            self.log_step()?;
+        };
+        let SelectedModel { spec, model, .. } = selected;
+        let answer = answer.map_err(|error| error.with_setup(selected.setup(self.context.models)));
+        let required = spec
+            .vendors_name()
+            .filter(|_| models.require_model && is_new);
+        let tier = answer.as_ref().ok().and_then(|answer| answer.tier);
+        let read = match answer {
+            Ok(answer) => self.read(&**model, &request, required, answer.json, examine)?,
+            Err(error) => Err(error),
+        };
+        let (reply, examined) =
+            read.map_err(|error| self.without_reply(step, (spec, tier), error))?;
+        let usage = reply.spent.usage.filter(|_| is_new);
+        let cost = self.charge((spec, tier), &reply.spent, size.as_ref());
+        let step = self.record.steps.last();
+        self.context.reporter.event(&Event::Answered {
+            model: spec.name.clone(),
+            usage,
+            cost,
+            tier: step.and_then(|step| step.tier),
+            took: step.map_or(Duration::ZERO, |step| step.seconds.0),
+        });
+        self.note(|record| {
+            record.finish = Some(reply.finish.clone());
+            record.reply = PartRecord::of_reply(&reply);
+        });
+        self.log_step()?;
+        Ok((reply, examined))
+    }
+
+    /// Sends the request and waits for the answer.
+    fn send(
+        &mut self,
+        SelectedModel { spec, model, .. }: &SelectedModel<'_>,
+        request: &Request<'_>,
+        size: Option<&Size>,
+    ) -> Result<Answer, ModelError> {
+        let reporter = self.context.reporter;
+        reporter.event(&Event::Asking {
+            step: request.step.clone(),
+            model: spec.name.clone(),
+            prompt: size.cloned(),
+            spent: self.spent(),
+        });
+        let before = self.context.clock.elapsed();
+        let counting = CountingListener {
+            reporter,
+            price: spec.price.map(|price| request.tier.price(price)),
+            input_tokens: size.map_or(0, |size| size.tokens),
+            spent: self.spent(),
+            came: Cell::default(),
+        };
+        let answer = model.ask(request, &counting);
+        let took = self.context.clock.elapsed().saturating_sub(before);
+        self.note(|record| record.seconds = Seconds(record.seconds.0 + took));
+        answer
+    }
+
+    /// The model to ask after this error, and the limits of that call; `None` if no fallback applies, the prompt
+    /// exceeds its context window, or the remaining budget does not cover it.
+    fn fallback<'m>(
+        &mut self,
+        models: &Models<'_>,
+        selected: &'m SelectedModel<'m>,
+        error: &ModelError,
+        size: Option<&Size>,
+    ) -> Option<(&'m SelectedModel<'m>, Allowed)> {
+        let fallback = selected.fallback.as_deref()?;
+        let spec = &fallback.spec;
+        let fit = size.map_or(Fit::Fits, |size| estimate::fit(size, spec));
+        let allowed = self.allowed(models, spec, size).ok()?;
+        let can_be = error.is_overload() && !matches!(fit, Fit::TooLarge { .. });
+        can_be.then_some((fallback, allowed))
+    }
+
+    /// Switches to the fallback model because the first one is overloaded.
+    fn fall_back(&mut self, first: &SelectedModel<'_>, to: &SelectedModel<'_>, error: &ModelError) {
+        let (name, provider) = (to.spec.name.clone(), to.spec.provider);
+        self.warn(format!(
+            "{error}: `{name}` is asked in the place of `{}`, as its entry says",
+            first.spec.name
+        ));
+        self.note(|record| (record.model, record.provider) = (Some(name), Some(provider)));
+    }
+
+    /// Records which model answered, and returns the price of the call.
+    fn note_served(&mut self, spec: &ModelSpec, version: Option<&str>) -> Option<Price> {
+        self.note(|record| record.model_version = version.map(str::to_owned));
+        let Some(served) = version.and_then(|version| Served::instead(self.context, spec, version))
+        else {
+            return spec.price;
+        };
+        let (name, price) = (served.name.clone(), served.price);
+        self.note(|record| record.served = Some(name));
+        let known = self.served.get(&spec.name);
+        if known.is_none_or(|known| known.name != served.name) {
+            self.tell_served(spec, &served);
+        }
+        self.served.insert(spec.name.clone(), served);
+        price
+    }
+
+    /// Warns that another model answers; only once a day if the vendor has announced it.
+    fn tell_served(&mut self, spec: &ModelSpec, served: &Served) {
+        let (project, today) = (&self.context.project, self.context.today());
+        let warning = served.warning(&spec.name);
+        let is_announced = catalogue::answering(&spec.id, today)
+            .is_some_and(|announced| is_same(announced, &served.name));
+        let is_told = |record: RunRecord| record.warnings.contains(&warning);
+        if !(is_announced && records_of(project, today).any(is_told)) {
+            self.warn(warning);
+        }
+    }
+
+    /// Measures the prompt if its size is needed; `None` if not. A prompt that does not fit the context window is an
+    /// error.
+    fn size(
+        &self,
+        models: &Models<'_>,
+        SelectedModel { spec, fallback, .. }: &SelectedModel<'_>,
+        prompt: &Prompt<'_>,
+    ) -> Result<Option<Size>, Error> {
+        let bytes = prompt.bytes();
+        let mut specs = fallback.iter().map(|fallback| &fallback.spec).chain([spec]);
+        let fits = models.is_replay || specs.all(|spec| estimate::fits_in_any_case(bytes, spec));
+        if fits && models.max_cost.is_none() && !self.context.reporter.is_live() {
+            return Ok(None);
+        }
+        let size = estimate::measure(prompt);
+        match estimate::fit(&size, spec) {
+            Fit::TooLarge { window } if !models.is_replay => Err(DoesNotFit {
+                model: spec.name.clone(),
+                prompt_tokens: size.tokens,
+                window,
+            }
+            .into()),
+            _ => Ok(Some(size)),
+        }
+    }
+
+    /// Returns the limits that keep a call within the run's cost limit, and reserves its maximum cost.
+    fn allowed(
+        &mut self,
+        models: &Models<'_>,
+        spec: &ModelSpec,
+        size: Option<&Size>,
+    ) -> Result<Allowed, Error> {
+        let served = self.served.get(&spec.name);
+        if let (Some(_), Some(Served { name, price: None })) = (models.max_cost, served) {
+            let (asked, served) = (spec.name.clone(), name.clone());
+            return Err(OverBudget::Unpriced { asked, served }.into());
+        }
+        let expected = || expected_price(self.context, spec);
+        let price = served.map_or_else(expected, |served| served.price);
+        let (Some(limit), Some(size), Some(price)) = (models.max_cost, size, price.as_ref()) else {
+            let answer = spec.max_output_tokens;
+            return Ok(Allowed { answer, cost: None });
+        };
+        self.reserved = None;
+        let afford = |left| {
+            let answer = estimate::affordable_answer(size, spec, price, left)?;
+            let cost = estimate::at_most(size, spec, price, answer);
+            let allowed = Allowed {
+                answer,
+                cost: Some(cost),
+            };
+            Some((allowed, cost))
+        };
+        let reserved = self.purse.reserve(limit, afford);
+        let (allowed, reserved) = reserved.map_err(|spent| OverBudget::TooLittle {
+            spent,
+            limit,
+            prompt_tokens: size.tokens,
+        })?;
+        self.reserved = Some(reserved);
+        Ok(allowed)
+    }
+
+    /// Records the tier, the model and the usage of a call, and returns its cost.
+    fn charge(
+        &mut self,
+        (spec, tier): (&ModelSpec, Option<Tier>),
+        spent: &Spent,
+        size: Option<&Size>,
+    ) -> Option<Usd> {
+        let tier = self.note_tier(spec, tier.or(spent.tier));
+        let served = self.note_served(spec, spent.model_version.as_deref());
+        let price = served.map(|price| tier.price(price));
+        self.record.model_version.clone_from(&spent.model_version);
+        // Some servers report zeros only.
+        let told = spent.usage.filter(|usage| usage.input_tokens > 0);
+        let is_paid = |step: &Step| step.recorded.is_some();
+        if self.record.steps.last().is_some_and(is_paid) {
+            self.note(|record| record.cost = Some(Usd::ZERO));
+            return Some(Usd::ZERO);
+        }
+        let cost = told.zip(price).map(|(usage, price)| price.of(usage));
+        let at_most = || size.map(|size| estimate::dearest(size, spec));
+        self.purse.spend(cost.or_else(at_most).unwrap_or_default());
+        self.reserved = None;
+        self.note(|record| {
+            (record.usage, record.cost) = (spent.usage, cost);
+            record.at_most = record.at_most.filter(|_| cost.is_none());
+        });
+        cost
+    }
+
+    /// Parses the answer while it is being logged, and examines the reply while the reply is being logged.
+    fn read<T>(
+        &self,
+        model: &dyn Model,
+        request: &Request<'_>,
+        required: Option<&str>,
+        answer: Vec<u8>,
+        examine: impl FnOnce(&Reply) -> T,
+    ) -> Result<Result<(Reply, T), ModelError>, LogError> {
+        let (log, step) = (&self.log, &request.step);
+        // Shared so that it can be freed once both users are done with it: it may be large.
+        let answer = Arc::new(answer);
+        thread::scope(|scope| {
+            let logged = Arc::clone(&answer);
+            let write = move |log: &RunLog<'_>| log.answer(step, &logged);
+            let logging = log.in_background(scope, answer.len(), write)?;
+            let reply = model
+                .read(step, &answer)
+                .and_then(|reply| without_calls_unless_offered(reply, request))
+                .and_then(|reply| of_model(reply, required))
+                .and_then(|reply| with_all_edits(reply, request));
+            drop(answer);
+            let read = match reply {
+                Ok(reply) => {
+                    let text = Arc::clone(&reply.text);
+                    let write = move |log: &RunLog<'_>| log.reply(step, &text);
+                    let logging = log.in_background(scope, reply.text.len(), write)?;
+                    let examined = examine(&reply);
+                    logging.map_or(Ok(()), joined)?;
+                    Ok((reply, examined))
+                }
+                Err(error) => Err(error),
+            };
+            logging.map_or(Ok(()), joined)?;
+            Ok(read)
+        })
+    }
+
+    /// Logs an error in place of the reply. If logging fails, that becomes a warning.
+    fn without_reply(
+        &mut self,
+        step: &StepId,
+        (spec, tier): (&ModelSpec, Option<Tier>),
+        error: ModelError,
+    ) -> Error {
+        if let Some((finish, spent)) = error.spent() {
+            self.note(|record| record.finish = Some(finish.to_owned()));
+            self.charge((spec, tier), spent, None);
+        }
+        if error.costs_nothing() {
+            self.note(|record| record.at_most = None);
+        }
+        self.reserved = None;
+        let answer = error.answer();
+        let hint = if step.purpose.is_workflows() {
+            error.hint()
+        } else {
+            error.hint_for_agent()
+        };
+        let logged = [
+            answer.map_or(Ok(()), |answer| self.log.answer(step, answer)),
+            self.log.reply_error(step, &error, &hint),
+            self.log_step(),
+        ];
+        for unlogged in logged.into_iter().filter_map(Result::err) {
+            self.warn(unlogged.to_string());
+        }
+        error.into()
+    }
+}
+
+/// The maximum length of a call's answer, in tokens, and the maximum cost of the call under a limit on the run's cost.
+#[derive(Debug, Clone, Copy, Default)]
+struct Allowed {
+    answer: Option<u32>,
+    cost: Option<Usd>,
+}
