@@ -13,9 +13,10 @@ use code_commit::measured::{
 };
 use code_commit::{Interrupt, SystemClock};
 
-use crate::support::{bubblewrap_works, skipped};
+use crate::support::{bubblewrap_works, for_every_user, open_directory, skipped};
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_code-commit");
+/// The variable with the path of the program where a user without rights may start it.
+const PROGRAM: &str = "PROGRAM_FOR_EVERY_USER";
 const KEPT: &[&str] = &["agent-config", "logs"];
 /// A link to itself can be kept nowhere, so that nothing is mounted.
 const UNMOUNTABLE: &[&str] = &["agent-config", "logs", "loop"];
@@ -71,8 +72,9 @@ impl Place {
     }
 
     fn scratch(&self, kept: &'static [&'static str]) -> Scratch {
+        let program = program();
         let place = ScratchPlace {
-            program: Some(PROGRAM.as_ref()),
+            program: Some(&program),
             bases: &[self.base()],
             kept,
             interrupt: &self.interrupt,
@@ -140,15 +142,24 @@ fn changes(scratch: &Scratch) -> String {
     lines.collect::<Vec<_>>().join(" ")
 }
 
+fn program() -> PathBuf {
+    let program = std::env::var_os(PROGRAM);
+    program.map_or(env!("CARGO_BIN_EXE_code-commit").into(), PathBuf::from)
+}
+
 /// Runs a test of this file once more, as a user without rights.
 fn as_user(test: &str) {
     if !rustix::process::geteuid().is_root() {
         return;
     }
+    let place = open_directory();
+    let tests = for_every_user(&std::env::current_exe().unwrap(), place.path());
     let run = Command::new("setpriv")
         .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
-        .arg(std::env::current_exe().unwrap())
+        .arg(tests)
         .args(["--exact", "--nocapture", test])
+        .current_dir(place.path())
+        .env(PROGRAM, for_every_user(&program(), place.path()))
         .env("TMPDIR", "/tmp")
         .output()
         .unwrap();
@@ -373,7 +384,7 @@ fn a_build_is_sandboxed_in_a_tree_as_in_the_project() {
                 ..SandboxPolicy::default()
             };
             let path = std::env::var_os("PATH");
-            let sandbox = Sandbox::find(path.as_deref(), PROGRAM.as_ref(), policy, mode).unwrap();
+            let sandbox = Sandbox::find(path.as_deref(), &program(), policy, mode).unwrap();
             let (passed, output) = place.run(&tree, Some(&sandbox));
             assert!(passed, "{output}");
             let expected = format!("{}\n", place.project().display());

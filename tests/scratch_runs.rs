@@ -9,7 +9,10 @@ use std::time::{Duration, SystemTime};
 use serde_json::{Value, json};
 
 use crate::support::agent::{self, AgentProject};
-use crate::support::{Answer, Finished, ModelServer, TestProject, bubblewrap_works, gemini};
+use crate::support::{
+    Answer, Finished, ModelServer, TestProject, bubblewrap_works, for_every_user, gemini,
+    open_directory,
+};
 
 const ONE: &str = "^^^src/a.rs\none\n^^^end\n^^^src/main.rs\n^^^delete\n";
 const TWO: &str = "^^^src/a.rs\ntwo\n^^^end\n";
@@ -326,6 +329,7 @@ fn as_user(project: &TestProject, prelude: &str, arguments: &[&str]) -> Option<F
         .status();
     assert!(chown.unwrap().success());
     let command = project.command(arguments);
+    let place = open_directory();
     let mut outer = Command::new("setpriv");
     outer
         .args([
@@ -337,7 +341,7 @@ fn as_user(project: &TestProject, prelude: &str, arguments: &[&str]) -> Option<F
         ])
         .arg(format!("{prelude}\nexec \"$@\""))
         .arg("sh")
-        .arg(command.get_program())
+        .arg(for_every_user(command.get_program().as_ref(), place.path()))
         .args(command.get_args())
         .current_dir(project.path(""))
         .env_clear();

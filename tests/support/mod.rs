@@ -13,13 +13,16 @@ mod server;
 pub mod terminal;
 pub mod tmux;
 
+use std::fs::{self, Permissions};
 use std::io::Write as _;
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 
 use signal_hook::consts::signal::{SIGHUP, SIGINT, SIGQUIT};
+use tempfile::TempDir;
 
 pub use clock::StoppedClock;
 pub use project::{Finished, GEMINI_KEY, OPENAI_KEY, TestProject};
@@ -36,6 +39,25 @@ pub fn skipped(why: &str) {
     let name = std::thread::current().name().unwrap_or_default().to_owned();
     // Whoever closed the stream does not want to know.
     let _ = writeln!(std::io::stderr(), "skipped {name}: {why}");
+}
+
+/// Creates a directory that every user may enter.
+pub fn open_directory() -> TempDir {
+    let directory = tempfile::tempdir_in("/tmp").unwrap();
+    fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).unwrap();
+    directory
+}
+
+/// Puts a program into a directory where every user may start it, and returns its path: the clone may be in a directory
+/// that only its owner may enter.
+pub fn for_every_user(program: &Path, directory: &Path) -> PathBuf {
+    let place = directory.join(program.file_name().unwrap());
+    let is_open = program.metadata().unwrap().permissions().mode() & 0o5 == 0o5;
+    if !is_open || fs::hard_link(program, &place).is_err() {
+        fs::copy(program, &place).unwrap();
+        fs::set_permissions(&place, Permissions::from_mode(0o755)).unwrap();
+    }
+    place
 }
 
 /// Lets programs that tests start hear the signals that the tests themselves ignore because they run in a script's
