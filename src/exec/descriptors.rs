@@ -1,11 +1,13 @@
-//! Passes open file descriptors from one process to another over a socket pair.
+//! Names open file descriptors, and passes them from one process to another over a socket pair.
 //!
 //! Guarantees, on Linux, that received descriptors are not inherited by the programs that this process starts.
 
+use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -26,6 +28,17 @@ const RECEIVING: RecvFlags = RecvFlags::CMSG_CLOEXEC;
 /// Outside Linux there is no such flag; programs started while the descriptors are open inherit them.
 #[cfg(not(target_os = "linux"))]
 const RECEIVING: RecvFlags = RecvFlags::empty();
+
+/// Returns the path that leads to an open file, for this process and for a program that it is about to become.
+pub(super) fn path_of(file: &File) -> PathBuf {
+    format!("/proc/self/fd/{}", file.as_raw_fd()).into()
+}
+
+/// Returns this process's standard input, which must be a socket.
+pub(super) fn standard_input() -> io::Result<UnixStream> {
+    let input = io::stdin().as_fd().try_clone_to_owned()?;
+    Ok(UnixStream::from(input))
+}
 
 /// Sends descriptors, together with one byte that carries them.
 pub(super) fn send(line: &UnixStream, fds: &[BorrowedFd<'_>]) -> io::Result<()> {

@@ -7,14 +7,15 @@
 //! command has to end.
 
 use std::fs::File;
-use std::os::fd::AsRawFd as _;
-use std::path::{Path, PathBuf};
+
+use std::path::Path;
 use std::time::Duration;
 use std::{io, thread};
 
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::child_env::ChildEnv;
+use super::descriptors::path_of;
 use super::output::{CapturedOutput, CredentialKinds};
 use super::runner::Running;
 use super::sandbox::Sandbox;
@@ -403,11 +404,10 @@ impl<'a> Processes<'a> {
 
     fn start_supervisor(&self) -> Result<SupervisedChild, ProcessError> {
         let options = &self.options;
-        let open = |file: &File| PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
         let path = self
             .program
             .as_ref()
-            .map(open)
+            .map(path_of)
             .filter(|path| path.exists())
             .or(options.program.map(Path::to_path_buf))
             .ok_or(ProcessError::NoSupervisor)?;

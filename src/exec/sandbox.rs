@@ -40,6 +40,7 @@ use self::repositories::{Nested, with_linked};
 use self::seatbelt::Seatbelt;
 use self::targets::{KeyTarget, key_target, present, resolved};
 use super::child_env::ChildEnv;
+use super::descriptors::path_of;
 use super::hosts::AllowedHost;
 use super::proxy::HostProxy;
 use super::scratch::Scratch;
@@ -300,7 +301,7 @@ impl Sandbox {
     ) -> Result<SupervisedChild, SandboxProblem> {
         let (mut errors, complaints) = io::pipe()?;
         let inside = scratch.map(|scratch| scratch.command(self.bwrap.as_os_str()));
-        let (mut command, _passed) = match inside.transpose()?.flatten() {
+        let (mut command, passed) = match inside.transpose()?.flatten() {
             Some((command, passed)) => (command, Some(passed)),
             None => (Command::new(&self.bwrap), None),
         };
@@ -309,7 +310,10 @@ impl Sandbox {
         let _inherited = self.add_filter(&mut command)?;
         let (program, place, root) = self.inner_program(scratch);
         command.arg("--").arg(program).stderr(complaints);
-        match SupervisedChild::spawn(command, place, root, env, interrupt) {
+        let passed = passed
+            .as_ref()
+            .map_or(&[][..], |passed| &passed.descriptors);
+        match SupervisedChild::spawn(command, place, root, env, interrupt, passed) {
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {
                 Err(SandboxProblem::Unusable(complaint(&mut errors)))
             }
@@ -333,8 +337,11 @@ impl Sandbox {
             let root = scratch.map_or(root, Scratch::working_directory);
             (program, SupervisorPlace::Outside, root)
         } else {
-            let path = format!("/proc/self/fd/{}", self.program.as_raw_fd());
-            (path.into(), SupervisorPlace::Sandbox, root)
+            (
+                path_of(&self.program).into(),
+                SupervisorPlace::Sandbox,
+                root,
+            )
         }
     }
 

@@ -27,9 +27,11 @@ use rustix::process::fchdir;
 use serde::{Deserialize, Serialize};
 
 use self::copy::{FileStates, bring_entry, copy_tree, states};
-use self::namespace::{Namespaces, Passed};
+use self::namespace::Namespaces;
+pub(in crate::exec) use self::namespace::Passed;
 use self::place::{Place, TREE, UPPER, is_opaque};
 use super::child_env::ChildEnv;
+use super::descriptors::path_of;
 use super::supervised_child::SupervisedChild;
 use super::supervisor::SupervisorPlace;
 use crate::sys::files::{self, IfThere as _, Links, MIB};
@@ -292,17 +294,17 @@ impl Scratch {
         Ok(())
     }
 
-    /// Returns a command that runs `program` in the tree's namespaces, and a guard to hold until it is started; `None`
-    /// if there are no namespaces.
-    pub(super) fn command(&self, program: &OsStr) -> io::Result<Option<(Command, Passed)>> {
+    /// Returns a command that runs `program` in the tree's namespaces, and what it needs to enter them, to be held until it
+    /// is started; `None` if there are no namespaces.
+    pub(super) fn command(&self, program: &OsStr) -> io::Result<Option<(Command, Passed<'_>)>> {
         let (Some(namespaces), Some(own)) = (&self.namespaces, &self.maker.program) else {
             return Ok(None);
         };
-        let mut command = Command::new(namespace::path_of(own));
+        let mut command = Command::new(path_of(own));
         command.arg0("code-commit");
-        let inherited = namespaces.pass(&mut command, &self.maker.project)?;
+        let passed = namespaces.pass(&mut command, &self.maker.project)?;
         command.arg(program);
-        Ok(Some((command, inherited)))
+        Ok(Some((command, passed)))
     }
 
     /// Starts a supervisor in the tree: a process, so that builds in several trees can run at once.
@@ -312,13 +314,14 @@ impl Scratch {
         interrupt: &Interrupt,
     ) -> io::Result<SupervisedChild> {
         let root = self.working_directory();
-        if let Some((mut command, _passed)) = self.command(OsStr::new("/proc/self/exe"))? {
+        if let Some((mut command, passed)) = self.command(OsStr::new("/proc/self/exe"))? {
             command.stderr(Stdio::null());
-            return SupervisedChild::spawn(command, SupervisorPlace::Outside, root, env, interrupt);
+            let (place, passed) = (SupervisorPlace::Outside, &passed.descriptors);
+            return SupervisedChild::spawn(command, place, root, env, interrupt, passed);
         }
         let known = self.maker.program.as_ref();
         let program = known.ok_or(io::ErrorKind::Unsupported)?;
-        SupervisedChild::beside(&namespace::path_of(program), root, env, interrupt)
+        SupervisedChild::beside(&path_of(program), root, env, interrupt)
     }
 
     /// Moves this process into the tree, so that the project's path leads there from then on. Returns false if no
@@ -419,7 +422,7 @@ impl Maker {
 
 /// The path of an open directory, which works even where links are not followed.
 fn directory_path(directory: &File) -> PathBuf {
-    namespace::path_of(directory).join(".")
+    path_of(directory).join(".")
 }
 
 /// Opens the directory of a path below an open one, following no link. Returns it with the path's last name.

@@ -59,8 +59,9 @@ enum SupervisorHandle {
 }
 
 impl SupervisedChild {
-    /// Starts a supervisor process: `command` must run this program as a supervisor in this place. The supervisor and
-    /// its command run in `root`, with this environment.
+    /// Starts a supervisor process: `command` must run this program as a supervisor in this place, and first take the
+    /// descriptors `passed` from its standard input, if there are any. The supervisor and its command run in `root`,
+    /// with this environment.
     ///
     /// # Errors
     /// Fails if the process cannot be started, with [`io::ErrorKind::Interrupted`] if a signal arrived, and with
@@ -71,8 +72,12 @@ impl SupervisedChild {
         root: &Path,
         env: &ChildEnv,
         interrupt: &Interrupt,
+        passed: &[BorrowedFd<'_>],
     ) -> io::Result<Self> {
         let (line, theirs) = UnixStream::pair()?;
+        if !passed.is_empty() {
+            descriptors::send(&line, passed)?;
+        }
         command
             .arg(place.command())
             .stdin(OwnedFd::from(theirs))
@@ -101,7 +106,8 @@ impl SupervisedChild {
     ) -> io::Result<Self> {
         let mut command = Command::new(program);
         command.arg0("code-commit").stderr(Stdio::null());
-        Self::spawn(command, SupervisorPlace::Outside, root, env, interrupt)
+        let place = SupervisorPlace::Outside;
+        Self::spawn(command, place, root, env, interrupt, &[])
     }
 
     /// Starts a supervisor on a thread. It ends the command's process group, and orphaned processes that left the

@@ -73,7 +73,7 @@ impl SupervisorPlace {
 /// Fails if standard input is not such a line or is closed.
 pub fn run(place: SupervisorPlace, clock: &dyn Clock, interrupt: &Interrupt) -> io::Result<()> {
     detach(place)?;
-    let line = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let line = descriptors::standard_input()?;
     supervise(line, Scope::Descendants, clock, interrupt, |_| {})
 }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
 
-use super::namespace::path_of;
+use crate::exec::descriptors::path_of;
 use crate::sys::atomic_file::replace;
 use crate::sys::files::{self, Links};
 use crate::sys::interrupt::Interrupt;

@@ -19,24 +19,30 @@ pub(super) use self::other::{Lent, become_plain, join, mount_tree, uncover};
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use std::ffi::OsString;
+    use std::ffi::{CString, OsString};
     use std::fs::File;
     use std::io::{self, Write as _};
-    use std::os::fd::AsRawFd as _;
+    use std::os::fd::AsFd as _;
     use std::os::unix::fs::MetadataExt as _;
     use std::path::Path;
 
-    use nix::mount::{MntFlags, MsFlags, mount, umount2};
-    use nix::sched::{CloneFlags, setns, unshare};
+    use rustix::mount::{
+        MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_bind_recursive,
+        mount_change, unmount,
+    };
     use rustix::process::{getegid, geteuid};
     use rustix::thread::{
-        CapabilitySet, capabilities, clear_ambient_capability_set,
-        configure_capability_in_ambient_set, set_capabilities,
+        CapabilitySet, LinkNameSpaceType, UnshareFlags, capabilities, clear_ambient_capability_set,
+        configure_capability_in_ambient_set, move_into_link_name_space, set_capabilities,
     };
 
     use super::NamespaceFiles;
+    use crate::exec::descriptors::path_of;
     use crate::exec::mounts::MountTable;
     use crate::sys::files::{self, IfThere as _, Links};
+
+    /// Source that tables of mounts show where there is none.
+    const SOURCE: &str = "code-commit";
 
     /// Moves this process into new namespaces and mounts the tree at the project's path.
     pub fn mount_tree<'k>(
@@ -46,16 +52,15 @@ mod linux {
         layers: &[OsString],
     ) -> io::Result<NamespaceFiles> {
         let has_own_user = unshare_mounts()?;
-        let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
-        mount_at(None, Path::new("/"), None, private, None)?;
+        let private = MountPropagationFlags::REC | MountPropagationFlags::PRIVATE;
+        mount_change("/", private)?;
         let mut own = Vec::new();
         for path in kept.map(|name| project.join(name)) {
             let directory = files::open_directory(&path).if_there()?;
             own.extend(directory.map(|directory| (path, directory)));
         }
         if layers.is_empty() {
-            let tree = place.join("tree");
-            mount_at(Some(&tree), project, None, MsFlags::MS_BIND, None)?;
+            mount_bind(place.join("tree"), project)?;
         } else {
             let is_own = |point: &Path| own.iter().any(|(path, _)| point.starts_with(path));
             // Mounts in a lower layer are not part of it.
@@ -66,12 +71,11 @@ mod linux {
             mount_overlay(project, place, layers, has_own_user)?;
         }
         for (path, directory) in &own {
-            let bind = MsFlags::MS_BIND | MsFlags::MS_REC;
-            mount_at(Some(&by_descriptor(directory)), path, None, bind, None)?;
+            mount_bind_recursive(path_of(directory), path)?;
         }
         let root = files::open_directory(project)?;
         // Programs in the tree need not see the files that make it up.
-        mount_at(None, place, Some("tmpfs"), MsFlags::MS_RDONLY, None)?;
+        mount(SOURCE, place, "tmpfs", MountFlags::RDONLY, None)?;
         let namespace = |name| files::open(&Path::new("/proc/self/ns").join(name), Links::Followed);
         Ok(NamespaceFiles {
             root,
@@ -98,7 +102,7 @@ mod linux {
         let (upper, work) = (open(&place.join("upper"))?, open(&place.join("work"))?);
         // The root of the tree gets the permissions of the project's.
         upper.set_permissions(owner.permissions())?;
-        let shown = |directory: &File| by_descriptor(directory).to_string_lossy().into_owned();
+        let shown = |directory: &File| path_of(directory).to_string_lossy().into_owned();
         let lower: Vec<_> = layers.iter().map(shown).collect();
         // A tree need not survive a power failure, so it is never synced.
         let options = format!(
@@ -107,32 +111,26 @@ mod linux {
             shown(&upper),
             shown(&work)
         );
-        let none = MsFlags::empty();
-        mount_at(None, project, Some("overlay"), none, Some(&options))
+        let options = CString::new(options)?;
+        let none = MountFlags::empty();
+        Ok(mount(SOURCE, project, "overlay", none, &*options)?)
     }
 
-    fn by_descriptor(directory: &File) -> std::path::PathBuf {
-        format!("/proc/self/fd/{}", directory.as_raw_fd()).into()
-    }
-
-    fn mount_at(
-        source: Option<&Path>,
-        target: &Path,
-        kind: Option<&str>,
-        flags: MsFlags,
-        options: Option<&str>,
-    ) -> io::Result<()> {
-        let source = source.or(Some(Path::new("code-commit")));
-        Ok(mount(source, target, kind, flags, options)?)
+    #[expect(
+        deprecated,
+        reason = "only unsharing descriptors, which this does not, is unsafe"
+    )]
+    fn unshare(flags: UnshareFlags) -> io::Result<()> {
+        Ok(rustix::thread::unshare(flags)?)
     }
 
     /// Gives this process a mount namespace of its own. Returns whether that required a user namespace of its own.
     fn unshare_mounts() -> io::Result<bool> {
-        if unshare(CloneFlags::CLONE_NEWNS).is_ok() {
+        if unshare(UnshareFlags::NEWNS).is_ok() {
             return Ok(false);
         }
         let (user, group) = (geteuid().as_raw(), getegid().as_raw());
-        unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS)?;
+        unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNS)?;
         let write = |name: &str, text: String| {
             let mut file = files::append(&Path::new("/proc/self").join(name))?;
             file.write_all(text.as_bytes())
@@ -186,15 +184,16 @@ mod linux {
     /// Moves this process into namespaces.
     pub fn join(user: Option<&File>, mount: &File) -> io::Result<()> {
         if let Some(user) = user {
-            setns(user, CloneFlags::CLONE_NEWUSER)?;
+            move_into_link_name_space(user.as_fd(), Some(LinkNameSpaceType::User))?;
         }
-        Ok(setns(mount, CloneFlags::CLONE_NEWNS)?)
+        let kind = Some(LinkNameSpaceType::Mount);
+        Ok(move_into_link_name_space(mount.as_fd(), kind)?)
     }
 
     /// Makes the files of the tree that this process is in visible to it.
     pub fn uncover(place: &Path) {
         // Fails if the tree is seen from outside.
-        let _ = umount2(place, MntFlags::MNT_DETACH);
+        let _ = unmount(place, UnmountFlags::DETACH);
     }
 }
 

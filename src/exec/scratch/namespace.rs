@@ -1,34 +1,25 @@
 //! The namespaces in which a tree is mounted at the project's path.
 //!
 //! Only a process with a single thread can make or enter a user namespace, so this program starts itself with an
-//! internal command to do so. The process that makes namespaces hands their descriptors on and ends; the one that enters
-//! them becomes the program to run.
+//! internal command to do so. The process that makes namespaces sends their descriptors and ends; the one that enters
+//! them receives these on its standard input, and becomes the program to run.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-use rustix::io::{FdFlags, fcntl_setfd};
 
 use super::mounting::{self, Lent, NamespaceFiles};
-use crate::exec::descriptors;
-use crate::sys::files::{self, Links};
+use crate::exec::descriptors::{self, path_of, standard_input};
 
 /// First argument of the process that makes namespaces.
 const MAKE: &str = "make-scratch";
 /// First argument of the process that enters them.
 const ENTER: &str = "enter-scratch";
-/// Argument that stands for a missing user namespace.
-const NONE: &str = "-";
-
-/// Lock on starting programs, so that none inherits a descriptor that is passed to another one.
-static STARTING: Mutex<()> = Mutex::new(());
 
 /// A mount namespace, and the user namespace that it belongs to if one was needed to make it.
 #[derive(Debug)]
@@ -50,7 +41,6 @@ impl Namespaces {
     ) -> io::Result<(Self, File)> {
         let (line, theirs) = UnixStream::pair()?;
         let lent = Lent::to_children()?;
-        let starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
         let mut maker = Command::new(path_of(program))
             .arg0("code-commit")
             .arg(MAKE)
@@ -62,7 +52,7 @@ impl Namespaces {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()?;
-        drop((lent, starting));
+        drop(lent);
         let received = descriptors::receive(&line);
         maker.wait()?;
         let mut files = received?.into_iter().map(File::from);
@@ -74,24 +64,12 @@ impl Namespaces {
     }
 
     /// Adds the arguments that make this program enter the namespaces and the project's directory, and then execute the
-    /// program named by the next arguments. The returned guard must be held until it is started.
-    pub fn pass(&self, command: &mut Command, project: &Path) -> io::Result<Passed> {
-        let starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+    /// program named by the next arguments.
+    pub fn pass(&self, command: &mut Command, project: &Path) -> io::Result<Passed<'_>> {
         command.arg(ENTER).arg(project);
-        let mut inherited = Vec::new();
-        for file in [self.user.as_ref(), Some(&self.mount)] {
-            let Some(file) = file else {
-                command.arg(NONE);
-                continue;
-            };
-            let file = file.as_fd().try_clone_to_owned()?;
-            fcntl_setfd(&file, FdFlags::empty())?;
-            command.arg(file.as_raw_fd().to_string());
-            inherited.push(file);
-        }
+        let files = [Some(&self.mount), self.user.as_ref()];
         Ok(Passed {
-            _starting: starting,
-            _files: inherited,
+            descriptors: files.into_iter().flatten().map(File::as_fd).collect(),
             _lent: Lent::to_children()?,
         })
     }
@@ -102,18 +80,13 @@ impl Namespaces {
     }
 }
 
-/// The descriptors that a program inherits to enter namespaces.
+/// What a command needs to enter namespaces.
 #[derive(Debug)]
-pub(in crate::exec) struct Passed {
-    _files: Vec<OwnedFd>,
+pub(in crate::exec) struct Passed<'n> {
+    /// Descriptors to send to the command's standard input.
+    pub descriptors: Vec<BorrowedFd<'n>>,
+    /// Held until the command is started.
     _lent: Lent,
-    // Dropped last.
-    _starting: MutexGuard<'static, ()>,
-}
-
-/// The path that leads to an open file, for this process and for a program that it is about to become.
-pub(super) fn path_of(file: &File) -> PathBuf {
-    format!("/proc/self/fd/{}", file.as_raw_fd()).into()
 }
 
 /// Runs the program as one of its internal commands, if these arguments name one. `main` checks this first. Prints
@@ -123,9 +96,8 @@ pub fn run(arguments: &[OsString]) -> Option<io::Result<()>> {
         [_, command, project, place, kept, layers @ ..] if command == MAKE => {
             Some(make(project.as_ref(), place.as_ref(), kept, layers))
         }
-        [_, command, project, user, mount, program, rest @ ..] if command == ENTER => Some(
-            enter(project.as_ref(), user, mount)
-                .and_then(|()| Err(Command::new(program).args(rest).exec())),
+        [_, command, project, program, rest @ ..] if command == ENTER => Some(
+            enter(project.as_ref()).and_then(|()| Err(Command::new(program).args(rest).exec())),
         ),
         _ => None,
     }
@@ -135,25 +107,16 @@ fn make(project: &Path, place: &Path, kept: &OsStr, layers: &[OsString]) -> io::
     let kept = kept.to_string_lossy();
     let NamespaceFiles { root, mount, user } =
         mounting::mount_tree(project, place, kept.split(','), layers)?;
-    let line = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let files = [Some(&root), Some(&mount), user.as_ref()];
     let fds: Vec<_> = files.into_iter().flatten().map(File::as_fd).collect();
-    descriptors::send(&line, &fds)
+    descriptors::send(&standard_input()?, &fds)
 }
 
-fn enter(project: &Path, user: &OsStr, mount: &OsStr) -> io::Result<()> {
-    let user = (user != NONE).then(|| take(user)).transpose()?;
-    mounting::join(user.as_ref(), &take(mount)?)?;
+fn enter(project: &Path) -> io::Result<()> {
+    let received = descriptors::receive(&standard_input()?)?;
+    let mut files = received.into_iter().map(File::from);
+    let mount = files.next().ok_or(io::ErrorKind::InvalidInput)?;
+    mounting::join(files.next().as_ref(), &mount)?;
     mounting::become_plain()?;
     Ok(rustix::process::chdir(project)?)
-}
-
-/// Takes over an inherited descriptor, so that the program that follows does not inherit it.
-fn take(number: &OsStr) -> io::Result<File> {
-    let parsed = number.to_str().and_then(|number| number.parse().ok());
-    let number: i32 = parsed.ok_or(io::ErrorKind::InvalidInput)?;
-    let path = format!("/proc/self/fd/{number}");
-    let file = files::open(Path::new(&path), Links::Followed)?;
-    nix::unistd::close(number)?;
-    Ok(file)
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, XattrFlags, getxattr, setxattr};
 
 use super::mounting::uncover;
-use super::namespace::path_of;
+use crate::exec::descriptors::path_of;
 use crate::sys::file_lock::lock;
 use crate::sys::files::{is_same, open_directory_in};
 
