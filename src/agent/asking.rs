@@ -39,7 +39,7 @@ impl Agent<'_> {
     /// Asks the model for the next step.
     ///
     /// # Errors
-    /// When no complete reply arrives, even after shortening a conversation that the model rejected as too long.
+    /// Fails if no complete reply arrives, even after shortening a conversation that the model rejected as too long.
     pub(super) fn ask(&self, brief: &Brief<'_>, work: &mut Work<'_>) -> Result<Reply, AgentError> {
         let offer = self.protocol.offer(&brief.tools);
         let form = Form {

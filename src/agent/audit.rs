@@ -13,7 +13,7 @@ use crate::record::verdict::{self, Verdict};
 /// returns the worker's summary. The auditor must end with a verdict.
 ///
 /// # Errors
-/// When the worker does not finish, or the audit fails as often as the worker is allowed to fail.
+/// Fails if the worker does not finish, or the audit fails as often as the worker is allowed to fail.
 pub fn work_until_passed(
     worker: &Agent<'_>,
     auditor: &Agent<'_>,

@@ -92,7 +92,7 @@ impl Agent<'_> {
     /// Works like [`take_on`](Self::take_on), with a request that consists of text only.
     ///
     /// # Errors
-    /// When the work does not finish.
+    /// Fails if the work does not finish.
     pub fn work_on(
         &self,
         conversation: &mut Conversation,
@@ -105,7 +105,7 @@ impl Agent<'_> {
     /// by the agent's purpose whether to save the conversation.
     ///
     /// # Errors
-    /// When the work does not finish.
+    /// Fails if the work does not finish.
     pub fn work_apart(&self, prompt: &str) -> Result<String, AgentError> {
         let ended = self.work_on(&mut Conversation::default(), Some(prompt))?;
         Ok(ended.words)
@@ -117,7 +117,7 @@ impl Agent<'_> {
     /// unless there is something else to do now; the agent is told about the others.
     ///
     /// # Errors
-    /// When the work does not finish.
+    /// Fails if the work does not finish.
     pub fn take_on(
         &self,
         conversation: &mut Conversation,

@@ -47,19 +47,19 @@ pub trait Host {
     /// Asks the model on behalf of `purpose`, and logs the prompt and the reply.
     ///
     /// # Errors
-    /// When no complete reply arrives, or no further call is allowed.
+    /// Fails if no complete reply arrives, or no further call is allowed.
     fn ask(&self, purpose: &Purpose, prompt: Prompt<'_>) -> Result<Reply, AgentError>;
 
     /// Records a note on the latest step.
     ///
     /// # Errors
-    /// When the note cannot be logged.
+    /// Fails if the note cannot be logged.
     fn note(&self, note: Note<'_>) -> Result<(), AgentError>;
 
     /// Saves the conversation of an agent with this purpose after a step.
     ///
     /// # Errors
-    /// When it cannot be saved.
+    /// Fails if it cannot be saved.
     fn keep(&self, _purpose: &Purpose, _conversation: &Conversation) -> Result<(), AgentError> {
         Ok(())
     }
@@ -75,7 +75,7 @@ pub trait Host {
     /// Asks the user, showing `preview`. By default there is no user to ask, and the answer is No.
     ///
     /// # Errors
-    /// When the run has ended.
+    /// Fails if the run has ended.
     fn confirm(&self, _question: &Question, _preview: Option<&str>) -> Result<Answer, AgentError> {
         Ok(Answer::No)
     }
@@ -83,7 +83,7 @@ pub trait Host {
     /// Checks for a request to stop.
     ///
     /// # Errors
-    /// When a stop was requested.
+    /// Fails if a stop was requested.
     fn check(&self) -> Result<(), AgentError>;
 }
 

@@ -61,7 +61,7 @@ pub trait Memory {
     /// Returns the part of the conversation to send in this frame.
     ///
     /// # Errors
-    /// When it cannot be made short enough; the conversation is then unchanged.
+    /// Fails if it cannot be made short enough; the conversation is then unchanged.
     fn view(&self, frame: Frame<'_>, conversation: &mut Conversation) -> Result<View, AgentError>;
 
     /// A notice to the user when the conversation was shortened, shown in addition to the sizes.

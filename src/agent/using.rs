@@ -35,7 +35,7 @@ impl Env<'_> {
     /// user.
     ///
     /// # Errors
-    /// When the tool's failure ends the work, or the call cannot be recorded.
+    /// Fails if the tool's failure ends the work, or the call cannot be recorded.
     pub(crate) fn carry_out(
         &self,
         call: &Call,

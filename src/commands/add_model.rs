@@ -23,7 +23,7 @@ const TABLE: &str = ModelTable::FILE;
 /// Adds the catalogue's entry for the model `name`.
 ///
 /// # Errors
-/// When the catalogue has no such model, the table already has one, or the table cannot be used or written.
+/// Fails if the catalogue has no such model, the table already has one, or the table cannot be used or written.
 pub fn add_model(context: &Context<'_>, name: &str) -> Result<Outcome, Failure> {
     if selection::table_of(context.models)?.named(name).is_some() {
         return Err(CommandError::ModelIsThere(name.to_owned()).into());

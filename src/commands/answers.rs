@@ -76,7 +76,7 @@ pub struct Recorded {
 /// Finds the run to replay, if any.
 ///
 /// # Errors
-/// When the run does not exist or contains no request.
+/// Fails if the run does not exist or contains no request.
 pub fn recorded(context: &Context<'_>, choice: &ModelChoice) -> Result<Option<Recorded>, Error> {
     let Some(recording) = selection::find_recording(context, choice)? else {
         return Ok(None);

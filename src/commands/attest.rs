@@ -115,7 +115,7 @@ fn listed(differences: &[String]) -> String {
 /// Writes the statement about a run.
 ///
 /// # Errors
-/// When the run's record is incomplete, or the statement cannot be signed or written.
+/// Fails if the run's record is incomplete, or the statement cannot be signed or written.
 pub fn attest(context: &Context<'_>, arguments: &AttestArgs) -> Result<Outcome, Failure> {
     let project = &context.project;
     let folder = last::folder(context, arguments.run.as_deref())?;
@@ -154,7 +154,7 @@ pub fn attest(context: &Context<'_>, arguments: &AttestArgs) -> Result<Outcome, 
 /// Recreates a statement from the run that it names, and compares the bytes.
 ///
 /// # Errors
-/// When they differ, the run's record is incomplete, or the signature is not valid.
+/// Fails if they differ, the run's record is incomplete, or the signature is not valid.
 pub fn verify(context: &Context<'_>, arguments: &VerifyArgs) -> Result<Outcome, Failure> {
     let project = &context.project;
     let path = project.root().join(&arguments.statement);

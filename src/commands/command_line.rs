@@ -264,7 +264,7 @@ impl Cli {
     /// all that they rule out; what narrows adds up.
     ///
     /// # Errors
-    /// When the flags are invalid.
+    /// Fails if the flags are invalid.
     pub(crate) fn with_flags(&self, flags: &[(String, OsString)]) -> Result<Self, CliMessage> {
         let command = Self::command();
         let own = |argument: &&clap::Arg| self.given.iter().any(|id| argument.get_id() == id);

@@ -46,7 +46,7 @@ use crate::sys::files::PathError;
 /// Returns the model and the inputs that the flags select.
 ///
 /// # Errors
-/// When the query is blank, or cannot be read.
+/// Fails if the query is blank, or cannot be read.
 pub fn choice(context: &Context<'_>, cli: &Cli) -> Result<ModelChoice, Error> {
     let (model, others) = attempts::models(cli)?;
     Ok(ModelChoice {
@@ -72,7 +72,7 @@ pub fn choice(context: &Context<'_>, cli: &Cli) -> Result<ModelChoice, Error> {
 /// Runs a commit.
 ///
 /// # Errors
-/// When no applied reply passes the build, whatever the cause.
+/// Fails if no applied reply passes the build, whatever the cause.
 pub fn commit(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<Outcome, Failure> {
     let root = context.project.root();
     let stop = context.interrupt.child();

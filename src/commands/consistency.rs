@@ -39,7 +39,7 @@ const REPORT: &str = "agent-config/consistency-report.txt";
 /// Runs a consistency check.
 ///
 /// # Errors
-/// When no report arrives, it cannot be written, or it has findings that `--fail-on` denies.
+/// Fails if no report arrives, it cannot be written, or it has findings that `--fail-on` denies.
 pub fn consistency(
     context: &Context<'_>,
     arguments: &ConsistencyArgs,

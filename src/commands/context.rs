@@ -40,7 +40,7 @@ const NAMED: usize = 30;
 /// Ranks the project's files for the query.
 ///
 /// # Errors
-/// When there is no query, the tracked files cannot be determined, or a file cannot be read.
+/// Fails if there is no query, the tracked files cannot be determined, or a file cannot be read.
 pub fn context(context: &Context<'_>, arguments: &ContextArgs) -> Result<Outcome, Failure> {
     let query = match arguments.message.as_deref() {
         Some("-") => query::from_stdin(context)?,

@@ -67,7 +67,7 @@ const CHAT_COMMAND: &str = "code-commit chat --replay recorded-run --sandbox off
 /// workflow or the chat agent on it. The context's project is the one in which the command was given.
 ///
 /// # Errors
-/// When the project cannot be written, or the run fails.
+/// Fails if the project cannot be written, or the run fails.
 pub fn demo(
     context: &Context<'_>,
     arguments: &DemoArgs,

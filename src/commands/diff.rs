@@ -30,7 +30,7 @@ const WIDTH: usize = 80;
 /// Shows the changes of `run`, or of the last run that changed anything; as a stat if `as_stat`.
 ///
 /// # Errors
-/// When there is no such run, or its record cannot be read.
+/// Fails if there is no such run, or its record cannot be read.
 pub fn diff(context: &Context<'_>, run: Option<&Path>, as_stat: bool) -> Result<Outcome, Failure> {
     let project = &context.project;
     let run = PastRun::at(project, &last::folder(context, run)?);

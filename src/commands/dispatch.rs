@@ -20,7 +20,7 @@ use crate::ui::OutputFormat;
 /// Runs the command that the command line specifies; `stdin` supplies the user's answers.
 ///
 /// # Errors
-/// When the command fails.
+/// Fails if the command fails.
 pub fn dispatch(cli: &Cli, context: &Context<'_>, stdin: Stdin) -> Result<Outcome, Failure> {
     let Some(command) = &cli.command else {
         let choice = &commit::choice(context, cli)?;

@@ -30,7 +30,7 @@ const USUAL: u64 = 8192;
 /// Checks that a run could start, and reports what it would send and may cost.
 ///
 /// # Errors
-/// When the project is not ready; an estimate is shown even then, if one can be made.
+/// Fails if the project is not ready; an estimate is shown even then, if one can be made.
 pub fn dry_run(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<Outcome, Failure> {
     // A consistency report has no build.
     let build = (!cli.consistency_check).then(|| cli.build.options());

@@ -52,7 +52,7 @@ const LOOKED_AT: usize = 100_000;
 /// Prepares the project.
 ///
 /// # Errors
-/// When another run holds the project, or a file cannot be written.
+/// Fails if another run holds the project, or a file cannot be written.
 pub fn init(context: &Context<'_>) -> Result<Outcome, Failure> {
     let _lock = recovery::take(context)?;
     let root = context.project.root();

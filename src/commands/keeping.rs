@@ -46,7 +46,7 @@ impl SessionChoice {
     /// Opens the session of `directory`; `None` for a new one.
     ///
     /// # Errors
-    /// When it does not exist, belongs to another directory, or cannot be used.
+    /// Fails if it does not exist, belongs to another directory, or cannot be used.
     pub fn open<F: SessionForm>(
         &self,
         store: &SessionStore<'_, F>,
@@ -83,13 +83,13 @@ pub trait Keeping {
     /// Records the progress of the work.
     ///
     /// # Errors
-    /// When saving fails.
+    /// Fails if saving fails.
     fn note_state(&self, state: SessionState) -> Result<(), Error>;
 
     /// Saves the conversation of an agent with this purpose.
     ///
     /// # Errors
-    /// When saving fails.
+    /// Fails if saving fails.
     fn keep(&self, purpose: &Purpose, conversation: &Conversation) -> Result<(), Error>;
 
     /// Records the usage that the vendor reports for a call by an agent with this purpose.
@@ -122,7 +122,7 @@ impl<F: SessionForm> KeptSession<'_, F> {
     /// Changes the session and saves it.
     ///
     /// # Errors
-    /// When saving fails.
+    /// Fails if saving fails.
     pub fn change(&self, change: impl FnOnce(&mut Session<F>)) -> Result<(), Error> {
         let mut session = self.session.borrow_mut();
         change(&mut session);
@@ -133,7 +133,7 @@ impl<F: SessionForm> KeptSession<'_, F> {
     /// description.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// Fails if they cannot be read.
     pub fn others(&self, directory: &Path) -> Result<Vec<(String, String)>, Failure> {
         let (own, zone) = (self.session.borrow().id(), *self.clock.now().offset());
         let mut others = self.store.list_in(directory)?;

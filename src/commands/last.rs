@@ -19,7 +19,7 @@ use crate::sys::numbers::{counted, grouped};
 /// anything.
 ///
 /// # Errors
-/// When there is no such run, or the runs cannot be read.
+/// Fails if there is no such run, or the runs cannot be read.
 pub fn folder(context: &Context<'_>, run: Option<&Path>) -> Result<String, Error> {
     let Some(run) = run else {
         return changed(context);
@@ -32,7 +32,7 @@ pub fn folder(context: &Context<'_>, run: Option<&Path>) -> Result<String, Error
 /// include the session's last run.
 ///
 /// # Errors
-/// When the runs cannot be read.
+/// Fails if the runs cannot be read.
 pub fn changed_in(context: &Context<'_>, session: &str) -> Result<(Vec<String>, bool), Error> {
     let root = context.project.root();
     let journal = context.project.journal_directory();
@@ -102,7 +102,7 @@ impl fmt::Display for Spent {
 /// Returns the spending of those runs of an agent's session that still exist.
 ///
 /// # Errors
-/// When the runs cannot be read.
+/// Fails if the runs cannot be read.
 pub fn spent_in(context: &Context<'_>, session: &str) -> Result<Spent, Error> {
     let runs = history::runs(&context.project)?;
     let records = runs.iter().filter_map(|run| run.record.as_ref());

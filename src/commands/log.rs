@@ -88,7 +88,7 @@ impl Since {
 /// Lists the runs, newest last, or shows one.
 ///
 /// # Errors
-/// When there is no such run, `logs` cannot be read, or a folder cannot be removed.
+/// Fails if there is no such run, `logs` cannot be read, or a folder cannot be removed.
 pub fn log(context: &Context<'_>, arguments: &LogArgs) -> Result<Outcome, Failure> {
     let (project, now) = (&context.project, context.clock.now());
     if let Some(days) = arguments.prune {

@@ -102,7 +102,7 @@ const LONGEST_LINE: usize = 100;
 /// Sends the server the request that the command line specifies.
 ///
 /// # Errors
-/// When the server does not answer, or the tool fails.
+/// Fails if the server does not answer, or the tool fails.
 pub fn mcp(context: &Context<'_>, arguments: &McpArgs) -> Result<Outcome, Failure> {
     let server = &arguments.server().server;
     let exchanges = ExchangeLog::before_run(context);

@@ -76,7 +76,7 @@ impl<'c> ExchangeLog<'c> {
     /// Continues recording in the run's folder.
     ///
     /// # Errors
-    /// When the earlier messages cannot be written there.
+    /// Fails if the earlier messages cannot be written there.
     pub fn begin(&self, log: RunLog<'c>) -> Result<(), Error> {
         let before = self.before.take();
         before.iter().try_for_each(|line| log.line(MCP, line))?;
@@ -127,7 +127,7 @@ impl McpObserver for ExchangeLog<'_> {
 /// Connects to the server. For recorded answers, `clock` supplies their time.
 ///
 /// # Errors
-/// When the connection fails.
+/// Fails if the connection fails.
 pub fn connect<'a>(
     context: &Context<'a>,
     source: &McpSource,
@@ -162,7 +162,7 @@ pub fn connect<'a>(
 /// Checks that a server has these tools, and returns all that it has.
 ///
 /// # Errors
-/// When the server lacks one of them, or cannot list its tools.
+/// Fails if the server lacks one of them, or cannot list its tools.
 pub fn require_tools(
     client: &McpClient<'_>,
     tools: &[&str],

@@ -61,7 +61,7 @@ pub const HOME_FILE: &str = "models.json";
 /// the agent `plan`'s own table; `None` for other agents.
 ///
 /// # Errors
-/// When a file exists but cannot be used.
+/// Fails if a file exists but cannot be used.
 pub fn table(
     project: &Project,
     environment: &Environment,
@@ -106,7 +106,7 @@ pub fn table(
 /// Lists the models, adds one to the project's table, or tries one out.
 ///
 /// # Errors
-/// When the table of models cannot be used.
+/// Fails if the table of models cannot be used.
 pub fn models(context: &Context<'_>, arguments: &ModelsArgs) -> Result<Outcome, Failure> {
     if let Some(name) = &arguments.add {
         return add_model(context, name);

@@ -75,7 +75,7 @@ fn protecting_rule(project: &Project, path: &Path) -> Option<Rule> {
 /// Writes this text to a file that the user has named.
 ///
 /// # Errors
-/// When the file must not or cannot be written; an existing file is then unchanged.
+/// Fails if the file must not or cannot be written; an existing file is then unchanged.
 pub fn write(project: &Project, path: &Path, text: &str) -> Result<(), PathError> {
     let written = OutputFile::find(project, path).and_then(|file| file.write(project, text));
     written.map_err(PathError::of("write", path))
@@ -85,7 +85,7 @@ impl OutputFile {
     /// Resolves the user's `path`, relative to the project's current root.
     ///
     /// # Errors
-    /// When the file must not be written.
+    /// Fails if the file must not be written.
     pub fn find(project: &Project, path: &Path) -> io::Result<Self> {
         let file = Self::usual(project, path)?;
         let rule = protecting_rule(project, &file.path);
@@ -95,7 +95,7 @@ impl OutputFile {
     /// Like `find`, for a default path, which may be in `logs`.
     ///
     /// # Errors
-    /// When the file must not be written.
+    /// Fails if the file must not be written.
     pub fn usual(project: &Project, path: &Path) -> io::Result<Self> {
         let refused = |why| Err(io::Error::other(why));
         let root = project.root();
@@ -137,7 +137,7 @@ impl OutputFile {
     /// Checks, before the work is done, that the text can probably be written.
     ///
     /// # Errors
-    /// When it cannot: there is no such directory, or it may not be written to.
+    /// Fails if it cannot: there is no such directory, or it may not be written to.
     pub fn check(&self) -> io::Result<()> {
         if self.kind == OutputKind::Stream {
             return Ok(());
@@ -152,7 +152,7 @@ impl OutputFile {
     /// Writes this text to the file.
     ///
     /// # Errors
-    /// When it cannot be written; an existing file is then unchanged.
+    /// Fails if it cannot be written; an existing file is then unchanged.
     pub fn write(&self, project: &Project, text: &str) -> io::Result<()> {
         let there = self.path.symlink_metadata().ok().filter(Metadata::is_file);
         let write = |file: &mut File| {

@@ -75,7 +75,7 @@ impl ProjectPlace {
     /// Tells the user which project is used, unless that is obvious.
     ///
     /// # Errors
-    /// When `--root` does not name a directory.
+    /// Fails if `--root` does not name a directory.
     pub fn enter(&self, context: &Context<'_>) -> Result<(), Failure> {
         if let Some((path, kind)) = self.wrong.clone() {
             let source = kind.into();

@@ -16,7 +16,7 @@ use crate::ui::input::{self, InputError};
 /// Returns the inputs that the flags select.
 ///
 /// # Errors
-/// When the query is blank, or cannot be read.
+/// Fails if the query is blank, or cannot be read.
 pub fn inputs(context: &Context<'_>, arguments: &InputArgs) -> Result<InputOptions, Error> {
     let query = match arguments.message.as_deref() {
         None if arguments.edit => QuerySource::Edited(edited(context)?),
@@ -44,7 +44,7 @@ pub fn inputs(context: &Context<'_>, arguments: &InputArgs) -> Result<InputOptio
 /// Returns an agent's prompt; `-` reads it from standard input.
 ///
 /// # Errors
-/// When standard input is blank or cannot be read.
+/// Fails if standard input is blank or cannot be read.
 pub fn prompt(context: &Context<'_>, prompt: Option<&str>) -> Result<Option<String>, Error> {
     match prompt {
         Some("-") => Ok(Some(from_stdin(context)?)),
@@ -55,7 +55,7 @@ pub fn prompt(context: &Context<'_>, prompt: Option<&str>) -> Result<Option<Stri
 /// Reads all of standard input.
 ///
 /// # Errors
-/// When it is blank or cannot be read.
+/// Fails if it is blank or cannot be read.
 pub fn from_stdin(context: &Context<'_>) -> Result<String, Error> {
     let stdin = input::stdin(context.interrupt.clone()).map_err(InputError::from)?;
     Ok(input::prompt_from(stdin)?)

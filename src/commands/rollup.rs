@@ -45,7 +45,7 @@ const NAMED: usize = 30;
 /// Rolls up the project.
 ///
 /// # Errors
-/// When the tracked files cannot be determined, a file cannot be read, or the rollup cannot be written.
+/// Fails if the tracked files cannot be determined, a file cannot be read, or the rollup cannot be written.
 pub fn rollup(context: &Context<'_>, options: &RollupArgs) -> Result<Outcome, Failure> {
     let _lock = recovery::take(context)?;
     let code_base = CodeBase::read(context.project.root(), &options.paths, options.all)?;

@@ -26,7 +26,7 @@ struct NotMounted;
 /// `directory`. Also returns the project in the tree.
 ///
 /// # Errors
-/// When another run holds the project, or no tree can be made.
+/// Fails if another run holds the project, or no tree can be made.
 pub fn enter_scratch(
     cli: &Cli,
     context: &Context<'_>,

@@ -303,7 +303,7 @@ impl Screen {
     /// Lets the user choose an entry; `None` if they cancel.
     ///
     /// # Errors
-    /// When the user leaves instead.
+    /// Fails if the user leaves instead.
     pub fn choose(&self, menu: Menu) -> Result<Option<usize>, Interrupted> {
         self.answer(ToScreen::Choose(menu), |answer| match answer {
             FromScreen::Chosen(chosen) => Some(chosen),
@@ -314,7 +314,7 @@ impl Screen {
     /// Lets the user type a line; `None` if they cancel.
     ///
     /// # Errors
-    /// When the user leaves instead.
+    /// Fails if the user leaves instead.
     pub fn typed(&self, prompt: &str, is_secret: bool) -> Result<Option<String>, Interrupted> {
         let prompt = prompt.to_owned();
         self.answer(
@@ -329,7 +329,7 @@ impl Screen {
     /// Asks the user to confirm or refuse an action.
     ///
     /// # Errors
-    /// When the user leaves instead.
+    /// Fails if the user leaves instead.
     pub fn ask(&self, question: Question, preview: Option<String>) -> Result<Verdict, Interrupted> {
         let redactor = self.redactor.borrow();
         let redacted = |text: &str| redactor.text(text).into_owned();

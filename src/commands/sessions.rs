@@ -43,7 +43,7 @@ pub fn store<'c, F: SessionForm>(
 /// Lists the sessions of an agent; the arguments are those of [`store`].
 ///
 /// # Errors
-/// When they cannot be read.
+/// Fails if they cannot be read.
 pub fn list<F: SessionForm>(
     context: &Context<'_>,
     agent: &'static AgentHome,
@@ -59,7 +59,7 @@ pub fn list<F: SessionForm>(
 /// Opens a settings file in the user's editor, then validates the result with `check`.
 ///
 /// # Errors
-/// When there is no editor, or the settings cannot be used.
+/// Fails if there is no editor, or the settings cannot be used.
 pub fn edit(
     context: &Context<'_>,
     path: &Path,

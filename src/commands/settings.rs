@@ -107,7 +107,7 @@ impl FlagsProblem {
 /// in `run.json`, then those of the model's entry, which do not apply to a replay.
 ///
 /// # Errors
-/// When a file cannot be used.
+/// Fails if a file cannot be used.
 pub fn with_files(
     cli: &Cli,
     project: &Project,

@@ -41,7 +41,7 @@ impl SummaryFile {
     /// Resolves the path given on the command line; `None` if no summary is requested.
     ///
     /// # Errors
-    /// When the path is protected.
+    /// Fails if the path is protected.
     pub fn find(cli: &Cli, context: &Context<'_>) -> Result<Option<Self>, Error> {
         let path = cli.summary_file.as_ref().filter(|_| cli.command.is_none());
         let Some(path) = path.cloned() else {

@@ -52,7 +52,7 @@ pub trait Talker {
     /// Returns `true` if the previous request is unfinished.
     ///
     /// # Errors
-    /// When the session cannot be read.
+    /// Fails if the session cannot be read.
     fn has_more_to_do(&self) -> Result<bool, Failure> {
         Ok(false)
     }
@@ -80,7 +80,7 @@ pub trait Talker {
     /// Inspects a line before it is read as a command or request; `None` if it is handled completely.
     ///
     /// # Errors
-    /// When handling the line fails.
+    /// Fails if handling the line fails.
     fn hear(&mut self, line: Submission) -> Result<Option<Submission>, Failure> {
         Ok(Some(line))
     }
@@ -92,7 +92,7 @@ pub trait Talker {
     /// [is over](Self::is_over) is not reported.
     ///
     /// # Errors
-    /// When the work fails.
+    /// Fails if the work fails.
     fn attend(
         &mut self,
         talk: &mut Talk<'_>,
@@ -110,7 +110,7 @@ pub trait Talker {
     /// Records that the changes of this run were undone.
     ///
     /// # Errors
-    /// When that cannot be saved.
+    /// Fails if that cannot be saved.
     fn undone(&mut self, _run: String) -> Result<(), Failure> {
         Ok(())
     }
@@ -118,19 +118,19 @@ pub trait Talker {
     /// Returns the other sessions of this directory, newest first, each with its id and a one-line description.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// Fails if they cannot be read.
     fn sessions(&self) -> Result<Vec<(String, String)>, Failure>;
 
     /// Switches to another session or a new one, and returns the message for the user.
     ///
     /// # Errors
-    /// When it cannot be opened or created.
+    /// Fails if it cannot be opened or created.
     fn change_session(&mut self, which: SessionChoice) -> Result<String, Failure>;
 
     /// Returns the models to choose from.
     ///
     /// # Errors
-    /// When the user interrupts it.
+    /// Fails if the user interrupts it.
     fn models(&mut self, context: &Context<'_>) -> Result<Menu, Failure> {
         Ok(table_menu(context, &self.standing().model))
     }
@@ -138,13 +138,13 @@ pub trait Talker {
     /// Switches to the model of this name.
     ///
     /// # Errors
-    /// When the model is unknown or its configuration is incomplete.
+    /// Fails if the model is unknown or its configuration is incomplete.
     fn choose_model(&mut self, name: &str) -> Result<(), Failure>;
 
     /// Describes the usage so far.
     ///
     /// # Errors
-    /// When the usage cannot be read.
+    /// Fails if the usage cannot be read.
     fn cost(&self, tally: &Tally) -> Result<String, Failure> {
         Ok(tally.cost(self.standing().tokens))
     }
@@ -152,7 +152,7 @@ pub trait Talker {
     /// Executes one of its other commands. Returns the message for the user, if any.
     ///
     /// # Errors
-    /// When it fails.
+    /// Fails if it fails.
     fn obey(
         &mut self,
         _talk: &mut Talk<'_>,
@@ -165,7 +165,7 @@ pub trait Talker {
     /// Executes a command that the user has defined.
     ///
     /// # Errors
-    /// When it fails.
+    /// Fails if it fails.
     fn obey_own(
         &mut self,
         _talk: &mut Talk<'_>,
@@ -232,7 +232,7 @@ impl<'t> Talk<'t> {
     /// Runs until the user ends the conversation, or the agent has to be set up again.
     ///
     /// # Errors
-    /// When the user ends it with Ctrl-C, or no input can be read.
+    /// Fails if the user ends it with Ctrl-C, or no input can be read.
     pub fn run<T: Talker>(&mut self, agent: &mut T) -> Result<(), Failure> {
         self.remember_changes(agent);
         if agent.has_more_to_do()? {
@@ -475,7 +475,7 @@ pub fn left(session: Option<String>) -> Outcome {
 /// last request to stop, if no other input followed: a second one shortly after means that they want to leave.
 ///
 /// # Errors
-/// When the user leaves, or no input can be read.
+/// Fails if the user leaves, or no input can be read.
 fn next_line<T: Talker>(
     context: &Context<'_>,
     user: &User,

@@ -29,7 +29,7 @@ pub struct UndoArgs {
 /// itself an undo.
 ///
 /// # Errors
-/// When there is no such run, a file has changed since, or any step fails; the tree is then unchanged.
+/// Fails if there is no such run, a file has changed since, or any step fails; the tree is then unchanged.
 pub fn undo(context: &Context<'_>, run: Option<&Path>) -> Result<Outcome, Failure> {
     let _lock = recovery::take(context)?;
     let folder = last::folder(context, run)?;

@@ -51,7 +51,7 @@ impl AgentOptions {
     /// Combines an agent's own flags with those of every agent; the prompt `-` is read from standard input.
     ///
     /// # Errors
-    /// When standard input is blank or cannot be read, or the prompt is a slash command.
+    /// Fails if standard input is blank or cannot be read, or the prompt is a slash command.
     pub fn new(
         context: &Context<'_>,
         agent: &AgentArgs,
@@ -81,7 +81,7 @@ impl AgentOptions {
     /// Returns `true` if the request is to continue the session's previous one.
     ///
     /// # Errors
-    /// When the session is new, and so has none.
+    /// Fails if the session is new, and so has none.
     pub fn goes_on(&self) -> Result<bool, CommandError> {
         let request = self.request.as_deref();
         let goes_on = request.is_some_and(|request| request.trim().is_empty());
@@ -129,7 +129,7 @@ impl<'c, F: SessionForm> Workspace<'c, F> {
     /// Prepares the runner of commands, which cannot see `key_file`.
     ///
     /// # Errors
-    /// When the sandbox cannot be used.
+    /// Fails if the sandbox cannot be used.
     pub fn of(
         context: &'c Context<'c>,
         options: &AgentOptions,
@@ -230,7 +230,7 @@ impl Workspace<'_> {
     /// Rewinds to the start of the run to replay, if any, and returns its request and the user's answers.
     ///
     /// # Errors
-    /// When the run does not exist or contains no request.
+    /// Fails if the run does not exist or contains no request.
     pub fn replay(
         &mut self,
         context: &Context<'_>,
@@ -254,7 +254,7 @@ impl Workspace<'_> {
     /// Content of the project's `AGENTS.md`, if it exists; in a replay, the recorded content.
     ///
     /// # Errors
-    /// When the file cannot be used, with the reason.
+    /// Fails if the file cannot be used, with the reason.
     pub fn conventions(&self, context: &Context<'_>) -> Result<Option<String>, String> {
         if let Some(recorded) = &self.recorded {
             let text = recorded.conventions.clone();
@@ -268,7 +268,7 @@ impl Workspace<'_> {
     /// Switches to another session, or to a new one.
     ///
     /// # Errors
-    /// When it cannot be opened or created; the current session then stays open.
+    /// Fails if it cannot be opened or created; the current session then stays open.
     pub fn change_session(
         &mut self,
         context: &Context<'_>,
@@ -294,7 +294,7 @@ impl Workspace<'_> {
 /// Opens the session of `dev` or `chat` in this home, and removes sessions unused for `days` days; 0 keeps them all.
 ///
 /// # Errors
-/// When the session does not exist, or cannot be used or created.
+/// Fails if the session does not exist, or cannot be used or created.
 pub fn kept<'c>(
     context: &'c Context<'_>,
     options: &AgentOptions,
@@ -337,7 +337,7 @@ fn open_session(
 /// Checks that git ignores the key files and does not track them.
 ///
 /// # Errors
-/// When git tracks a key file or does not ignore it.
+/// Fails if git tracks a key file or does not ignore it.
 pub fn check_keys(context: &Context<'_>) -> Result<(), NotReady> {
     let project = &context.project;
     project
@@ -350,7 +350,7 @@ pub fn check_keys(context: &Context<'_>) -> Result<(), NotReady> {
 /// returns a warning for the run's record if the commands should be sandboxed but are not.
 ///
 /// # Errors
-/// When a strict sandbox is not available, or the directories that git must ignore cannot be created.
+/// Fails if a strict sandbox is not available, or the directories that git must ignore cannot be created.
 fn processes<'c>(
     context: &'c Context<'_>,
     flags: &SandboxArgs,
@@ -382,7 +382,7 @@ fn processes<'c>(
 /// Returns the directory of a system's home.
 ///
 /// # Errors
-/// When the environment does not determine it.
+/// Fails if the environment does not determine it.
 pub fn home(context: &Context<'_>, agent: &AgentHome) -> Result<PathBuf, Error> {
     let home = agent.directory(context.environment, System::current());
     Ok(home.map_err(NotReady::of)?)

@@ -96,7 +96,7 @@ fn listed(names: &[String]) -> String {
 /// Checks that a string may name an account.
 ///
 /// # Errors
-/// When it is not a valid account name.
+/// Fails if it is not a valid account name.
 pub fn check_name(name: &str) -> Result<(), NoAccount> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     let is_name = (1..=LONGEST_NAME).contains(&name.len()) && name.chars().all(is_plain);
@@ -112,7 +112,7 @@ impl Accounts {
     /// to them and sets a [`warning`](Self::warning).
     ///
     /// # Errors
-    /// When the file cannot be read or contains a mistake.
+    /// Fails if the file cannot be read or contains a mistake.
     pub fn load(home: &Path) -> Result<Self, HomeFileProblem> {
         let path = home.join(FILE);
         let loaded = home_file::load(&path, home::WITHOUT_ACCOUNTS, parse)?;
@@ -127,7 +127,7 @@ impl Accounts {
     /// Locks the file in this home against changes by other processes, creating the directory if it is missing.
     ///
     /// # Errors
-    /// When it cannot be locked.
+    /// Fails if it cannot be locked.
     pub fn lock(home: &Path) -> Result<FileLock, PathError> {
         let path = home.join(LOCK);
         let lock = atomic_file::private_directory(home).and_then(|()| FileLock::wait(&path));
@@ -137,7 +137,7 @@ impl Accounts {
     /// Writes the file.
     ///
     /// # Errors
-    /// When it cannot be written; the previous content is then still there.
+    /// Fails if it cannot be written; the previous content is then still there.
     pub fn save(&self) -> Result<(), PathError> {
         home_file::save_json(&self.path, &self.json())
     }
@@ -185,7 +185,7 @@ impl Accounts {
     /// Stores the vendor's key under this account name and makes the account active.
     ///
     /// # Errors
-    /// When the name is invalid.
+    /// Fails if the name is invalid.
     pub fn store(&mut self, name: &str, provider: Provider, key: ApiKey) -> Result<(), NoAccount> {
         check_name(name)?;
         let credential = Credential::Key(key);
@@ -209,7 +209,7 @@ impl Accounts {
     /// Makes the account of this name active.
     ///
     /// # Errors
-    /// When there is no such account.
+    /// Fails if there is no such account.
     pub fn switch(&mut self, name: &str) -> Result<(), NoAccount> {
         check_name(name)?;
         let known = self.names().position(|known| known == name);

@@ -18,7 +18,7 @@ use crate::sys::interrupt::Interrupted;
 /// server and key; if the user has no server, the table's entry of that name.
 ///
 /// # Errors
-/// When the model does not exist, or a requirement is missing.
+/// Fails if the model does not exist, or a requirement is missing.
 pub fn agent_model<'a>(
     context: &Context<'a>,
     choice: &ModelChoice,
@@ -46,7 +46,7 @@ pub fn agent_model<'a>(
 /// The one model that an agent asks, with this key, or its recorded replies.
 ///
 /// # Errors
-/// When something is missing.
+/// Fails if something is missing.
 pub fn one_model<'a>(
     context: &Context<'a>,
     choice: &ModelChoice,
@@ -62,7 +62,7 @@ pub fn one_model<'a>(
 /// Models that Ollama lacks are pulled if allowed.
 ///
 /// # Errors
-/// When a model does not exist, or a requirement is missing.
+/// Fails if a model does not exist, or a requirement is missing.
 pub fn stage_models<'a>(
     context: &Context<'a>,
     choice: &ModelChoice,
@@ -119,7 +119,7 @@ fn selected<'a>(
 /// table need not contain it.
 ///
 /// # Errors
-/// When another model is requested.
+/// Fails if another model is requested.
 pub fn recorded_model<'a>(
     context: &Context<'a>,
     choice: &ModelChoice,

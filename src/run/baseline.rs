@@ -35,7 +35,7 @@ impl BuildOptions<'_> {
     /// Builds the project in its current state, unless it has passed before. The caller must hold the project's lock.
     ///
     /// # Errors
-    /// When the build fails or cannot be run.
+    /// Fails if the build fails or cannot be run.
     pub fn prove(self, context: &Context<'_>) -> Result<Passed, Error> {
         let passed = self.passed_trees(context);
         let before = passed.digest();
@@ -94,7 +94,7 @@ impl Passed {
     /// Moves the build's log into the folder of the run that follows.
     ///
     /// # Errors
-    /// When it cannot be moved.
+    /// Fails if it cannot be moved.
     pub fn hand_over(&self, context: &Context<'_>, log: &RunLog<'_>) -> Result<(), LogError> {
         if self.build.is_none() {
             return Ok(());

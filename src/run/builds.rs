@@ -79,7 +79,7 @@ impl<'c> Builds<'c> {
     /// Records the state of the gate, and finds a sandbox for builds, which also protects the files that git runs.
     ///
     /// # Errors
-    /// When a file cannot be examined, or when a strict sandbox is no longer available although it was when the run
+    /// Fails if a file cannot be examined, or when a strict sandbox is no longer available although it was when the run
     /// began.
     pub fn new(context: &'c Context<'c>, options: BuildOptions<'c>) -> Result<Self, Error> {
         Self::after(context, options, false)
@@ -122,7 +122,7 @@ impl<'c> Builds<'c> {
     /// Runs a build, reports it, with the reasons for a failure if `gives_reasons`, and finishes its log.
     ///
     /// # Errors
-    /// When the build could not be run, or its log cannot be written.
+    /// Fails if the build could not be run, or its log cannot be written.
     pub fn build(
         &mut self,
         spent: Usd,
@@ -136,7 +136,7 @@ impl<'c> Builds<'c> {
     /// Runs a build in a scratch tree, and finishes its log. Also returns its changes to the tree's gate.
     ///
     /// # Errors
-    /// When the build could not be run, or its log cannot be written.
+    /// Fails if the build could not be run, or its log cannot be written.
     pub fn build_apart(
         &mut self,
         scratch: &Scratch,
@@ -191,7 +191,7 @@ impl<'c> Builds<'c> {
     /// Runs a build; its output goes to `log`.
     ///
     /// # Errors
-    /// When the build could not be run.
+    /// Fails if the build could not be run.
     pub fn run(&mut self, spent: Usd, log: &mut (dyn Write + Send)) -> Result<BuildReport, Error> {
         self.gate.before_build()?;
         self.script = script_digest(self.context);
@@ -213,7 +213,7 @@ impl<'c> Builds<'c> {
     /// Runs a build in a scratch tree, without reporting it or checking the gate; its output goes to `log`.
     ///
     /// # Errors
-    /// When the build could not be run.
+    /// Fails if the build could not be run.
     pub fn build_in(
         &self,
         scratch: &Scratch,
@@ -260,7 +260,7 @@ impl<'c> Builds<'c> {
     /// Returns the changes that builds have made to the gate, if any.
     ///
     /// # Errors
-    /// When a file or directory cannot be examined.
+    /// Fails if a file or directory cannot be examined.
     pub fn gate_change(&self) -> Result<Option<GateChanged>, PathError> {
         self.gate
             .change(&self.context.project, &self.context.key_files())
@@ -331,7 +331,7 @@ fn script_digest(context: &Context<'_>) -> Option<String> {
 /// Makes another scratch tree that begins as a copy of the project, or of the scratch tree that the command works in.
 ///
 /// # Errors
-/// When neither an overlay nor a copy can be made.
+/// Fails if neither an overlay nor a copy can be made.
 pub fn fork(context: &Context<'_>) -> Result<Scratch, ScratchError> {
     let own = context.scratch.map(|run| run.scratch.fork());
     own.unwrap_or_else(|| scratch(context))
@@ -352,7 +352,7 @@ pub fn describe(status: BuildStatus) -> String {
 /// Makes a scratch tree over the project.
 ///
 /// # Errors
-/// When neither an overlay nor a copy can be made.
+/// Fails if neither an overlay nor a copy can be made.
 pub fn scratch(context: &Context<'_>) -> Result<Scratch, ScratchError> {
     let cache = context
         .environment
@@ -388,7 +388,7 @@ pub fn check_strict(context: &Context<'_>) -> Result<(), SandboxProblem> {
 /// commands should be sandboxed but are not, the warning for the run's record.
 ///
 /// # Errors
-/// When a strict sandbox is required and not available.
+/// Fails if a strict sandbox is required and not available.
 pub fn command_sandbox(
     context: &Context<'_>,
     mode: SandboxMode,

@@ -103,7 +103,7 @@ fn stat(changes: &[FileChange], too_large: Vec<FileStat>) -> Stat {
 /// Adds the whole change of the run to the outcome, as a unified diff.
 ///
 /// # Errors
-/// When the run failed, or the record of its changes cannot be read.
+/// Fails if the run failed, or the record of its changes cannot be read.
 pub fn with_diff(project: &Project, outcome: Result<Outcome, Failure>) -> Result<Outcome, Failure> {
     let diff = |log: Option<&str>| -> Result<Option<String>, Error> {
         let changes = PastRun::at(project, log.unwrap_or_default()).changes(project)?;

@@ -111,7 +111,7 @@ impl CodeBase {
     /// Reads all files that git tracks, or only those that are `named`; lock files are included only with `all`.
     ///
     /// # Errors
-    /// When the tracked files cannot be determined, a file cannot be read, or nothing is left to roll up.
+    /// Fails if the tracked files cannot be determined, a file cannot be read, or nothing is left to roll up.
     pub fn read(root: &Path, named: &[PathBuf], all: bool) -> Result<Self, Error> {
         let tracked = TrackedPaths::below(root).map_err(NoCodeBase::NoIndex)?;
         let paths = chosen(tracked.files().collect(), named)?;
@@ -122,7 +122,7 @@ impl CodeBase {
     /// Creates the code base of these files.
     ///
     /// # Errors
-    /// When there are no files.
+    /// Fails if there are no files.
     pub(super) fn of(files: Vec<Rolled>, left_out: Vec<LeftOut>) -> Result<Self, NoCodeBase> {
         let code_base = Self { files, left_out };
         if code_base.files.is_empty() {
@@ -134,7 +134,7 @@ impl CodeBase {
     /// Returns the files that are `named`, or lie below a named directory, whether or not they are left out.
     ///
     /// # Errors
-    /// When a name matches nothing.
+    /// Fails if a name matches nothing.
     pub fn named(&self, named: &[PathBuf]) -> Result<BTreeSet<String>, Error> {
         if named.is_empty() {
             return Ok(BTreeSet::new());
@@ -174,7 +174,7 @@ impl CodeBase {
     /// Writes the rollup.
     ///
     /// # Errors
-    /// When writing to `out` fails.
+    /// Fails if writing to `out` fails.
     pub fn write(&self, out: &mut dyn io::Write) -> io::Result<()> {
         let mut parts = self.files.iter().flat_map(Rolled::parts);
         parts.try_for_each(|part| out.write_all(part.as_bytes()))

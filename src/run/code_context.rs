@@ -111,7 +111,7 @@ impl CodeContext {
     /// Ranks the files of a code base, and with a limit selects what to send.
     ///
     /// # Errors
-    /// When a file to include or exclude is not in the code base.
+    /// Fails if a file to include or exclude is not in the code base.
     pub fn select(
         code_base: CodeBase,
         query: &str,
@@ -297,7 +297,7 @@ impl CodeContext {
     /// `search` now finds a credential is no longer known.
     ///
     /// # Errors
-    /// When a changed file cannot be read.
+    /// Fails if a changed file cannot be read.
     pub fn look_again(
         &mut self,
         own: Vec<PresentFile>,

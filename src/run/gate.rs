@@ -50,7 +50,7 @@ impl Gate {
     /// those that git tracks and the project protects, and every `.gitignore` that git reads; and of the repositories.
     ///
     /// # Errors
-    /// When a file cannot be examined.
+    /// Fails if a file cannot be examined.
     pub fn new(context: &Context<'_>) -> Result<Self, PathError> {
         let (root, home) = (context.project.root(), context.home());
         let protection = context.protection.clone();
@@ -95,7 +95,7 @@ impl Gate {
     /// Records the state of the files that git's configuration names, just before a build.
     ///
     /// # Errors
-    /// When a file cannot be examined.
+    /// Fails if a file cannot be examined.
     pub fn before_build(&mut self) -> Result<(), PathError> {
         self.named = GateFiles::new(self.named_files())?;
         Ok(())
@@ -126,7 +126,7 @@ impl Gate {
     /// files. Returns the change, if any.
     ///
     /// # Errors
-    /// When a file or directory cannot be examined.
+    /// Fails if a file or directory cannot be examined.
     pub fn change(
         &self,
         project: &Project,

@@ -183,7 +183,7 @@ fn usual_variable(provider: Provider) -> &'static str {
 /// Returns the key for a model, with its source; `None` if the model needs none.
 ///
 /// # Errors
-/// When the model needs a key and none is found.
+/// Fails if the model needs a key and none is found.
 pub fn find(context: &Context<'_>, spec: &ModelSpec) -> Result<Option<FoundKey>, NoKey> {
     let Some(file) = &spec.key_file else {
         return Ok(None);
@@ -247,7 +247,7 @@ fn account(context: &Context<'_>, spec: &ModelSpec) -> Result<Option<Account>, N
 /// The key of an account; runs the account's command if it has one.
 ///
 /// # Errors
-/// When the command prints no key, or a signal interrupts it.
+/// Fails if the command prints no key, or a signal interrupts it.
 pub fn of_account(context: &Context<'_>, account: &Account) -> Result<FoundKey, NoKey> {
     let key = match &account.credential {
         Credential::Key(key) => key.clone(),

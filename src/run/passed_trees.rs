@@ -54,7 +54,7 @@ impl<'p> PassedTrees<'p> {
     /// have been built.
     ///
     /// # Errors
-    /// When the list cannot be written.
+    /// Fails if the list cannot be written.
     pub fn remember(&self, before: Option<Digest>) -> Result<(), PathError> {
         let Some(tree) = before.filter(|before| self.digest() == Some(*before)) else {
             return Ok(());

@@ -85,7 +85,7 @@ impl Pin {
     /// Copies the files.
     ///
     /// # Errors
-    /// When there are too many files, one cannot be copied, or a signal arrives.
+    /// Fails if there are too many files, one cannot be copied, or a signal arrives.
     pub fn new(context: &Context<'_>) -> Result<Self, Error> {
         let root = context.project.root();
         let too_many = || io::Error::other("there are too many, or one is not readable");
@@ -120,7 +120,7 @@ impl Pin {
     /// Builds in a tree with the copied files, and again in a new one if others have changed files meanwhile.
     ///
     /// # Errors
-    /// When no tree can be made, or `build` fails.
+    /// Fails if no tree can be made, or `build` fails.
     pub fn build<T>(
         &self,
         context: &Context<'_>,

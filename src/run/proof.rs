@@ -23,7 +23,7 @@ impl<'c> Proof<'c> {
     /// Records the state of the gate before anything is changed, and finds a sandbox for builds.
     ///
     /// # Errors
-    /// When a file cannot be examined, or a required sandbox is not available.
+    /// Fails if a file cannot be examined, or a required sandbox is not available.
     pub fn new(
         context: &'c Context<'c>,
         how: BuildOptions<'c>,
@@ -40,7 +40,7 @@ impl<'c> Proof<'c> {
     /// Runs a build. Returns its status, and the report for the model.
     ///
     /// # Errors
-    /// When the build could not be run, or has changed the files that it is judged by.
+    /// Fails if the build could not be run, or has changed the files that it is judged by.
     pub fn build(
         &mut self,
         run: &mut Run<'_>,

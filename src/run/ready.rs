@@ -95,7 +95,7 @@ impl<'a> Survey<'a> {
     /// Returns everything that a run starts from.
     ///
     /// # Errors
-    /// When anything is missing.
+    /// Fails if anything is missing.
     pub fn ready(self) -> Result<Ready<'a>, NotReady> {
         match (self.inputs, self.models, self.lock) {
             (Some(inputs), Some(models), Some(lock)) if self.missing.problems.is_empty() => {
@@ -119,7 +119,7 @@ impl<'a> Survey<'a> {
 /// Runs all checks and collects every problem. Without `build`, the model is asked for a report.
 ///
 /// # Errors
-/// When the requested model or run does not exist, or the tree cannot be recovered after an earlier run.
+/// Fails if the requested model or run does not exist, or the tree cannot be recovered after an earlier run.
 pub fn survey<'a>(
     context: &Context<'a>,
     choice: &ModelChoice,
@@ -286,7 +286,7 @@ fn other(context: &Context<'_>, choice: &ModelChoice, name: &str) -> Result<Mode
 /// Runs all checks, and returns what a run starts from.
 ///
 /// # Errors
-/// When anything is missing.
+/// Fails if anything is missing.
 pub fn check<'a>(
     context: &Context<'a>,
     choice: &ModelChoice,
@@ -504,7 +504,7 @@ fn query(
 /// Returns the query in `agent-config/query.txt`.
 ///
 /// # Errors
-/// When it cannot be read, is blank, or is still the example.
+/// Fails if it cannot be read, is blank, or is still the example.
 pub fn query_file(project: &Project) -> Result<String, ProjectProblem> {
     let query = project.query()?;
     if query.trim().is_empty() {

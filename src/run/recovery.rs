@@ -17,7 +17,7 @@ use crate::sys::error::Error;
 /// warning.
 ///
 /// # Errors
-/// When another run holds the lock, or the tree cannot be recovered.
+/// Fails if another run holds the lock, or the tree cannot be recovered.
 pub fn take(context: &Context<'_>) -> Result<ProjectLock, Error> {
     let lock = context.project.lock().map_err(NotReady::of)?;
     recover_with_warning(context)?;
@@ -36,7 +36,7 @@ pub fn recover_with_warning(context: &Context<'_>) -> Result<(), Error> {
 /// The command `recover`: performs the recovery that every run begins with, and nothing else.
 ///
 /// # Errors
-/// When another run holds the lock, or the tree cannot be recovered.
+/// Fails if another run holds the lock, or the tree cannot be recovered.
 pub fn recover(context: &Context<'_>) -> Result<Outcome, Failure> {
     let _lock = context.project.lock().map_err(NotReady::of)?;
     let done = put_in_order(context)?.unwrap_or("nothing to recover");
@@ -69,7 +69,7 @@ fn mention_cut_short(context: &Context<'_>) {
 /// Locks a project that a run will work on in a scratch tree, and recovers its tree, which the run would not see.
 ///
 /// # Errors
-/// When another run holds the lock, or the tree cannot be recovered.
+/// Fails if another run holds the lock, or the tree cannot be recovered.
 pub fn take_for_scratch(context: &Context<'_>) -> Result<ProjectLock, Error> {
     let lock = context.project.lock().map_err(NotReady::of)?;
     if let Some(recovered) = put_in_order(context)? {

@@ -74,7 +74,7 @@ impl Resumption {
     /// Reads the named run.
     ///
     /// # Errors
-    /// When the run does not exist or cannot be resumed.
+    /// Fails if the run does not exist or cannot be resumed.
     pub fn read(context: &Context<'_>, run: &Path) -> Result<Self, Error> {
         let found = naming::find_asked(&context.project, run, context.today())?;
         let run = PastRun::read(&context.project, &found);
@@ -166,7 +166,7 @@ impl Resumption {
     /// Compares the tree with the state before and after the run.
     ///
     /// # Errors
-    /// When the tree is in neither state, and stale files are not allowed.
+    /// Fails if the tree is in neither state, and stale files are not allowed.
     pub fn tree(&self, context: &Context<'_>, freshness: Freshness) -> Result<ResumedTree, Error> {
         let root = context.project.root();
         let changes = self.changes(context)?;

@@ -71,7 +71,7 @@ impl ScratchRun {
     /// Returns the changes in the tree, either to files that git ignores or to all others.
     ///
     /// # Errors
-    /// When the tree cannot be read.
+    /// Fails if the tree cannot be read.
     pub fn changes(
         &self,
         project: &Project,

@@ -137,7 +137,7 @@ impl Models<'_> {
     /// does not respond. Replays ask nothing.
     ///
     /// # Errors
-    /// When a signal interrupts the check.
+    /// Fails if a signal interrupts the check.
     pub fn note_missing(
         &self,
         context: &Context<'_>,
@@ -208,7 +208,7 @@ impl<'a> RecordedReplies<'a> {
     /// Reads the models that gave the replies to these steps of the run in `folder`.
     ///
     /// # Errors
-    /// When the run does not exist, or one of its models is unknown.
+    /// Fails if the run does not exist, or one of its models is unknown.
     pub fn new(
         context: &Context<'a>,
         folder: &str,
@@ -447,7 +447,7 @@ fn fallback(models: &Result<ModelTable, ModelsProblem>, spec: &ModelSpec) -> Opt
 /// read.
 ///
 /// # Errors
-/// When the model does not exist, or the recorded replies come from another one.
+/// Fails if the model does not exist, or the recorded replies come from another one.
 pub fn choose(
     models: &Result<ModelTable, ModelsProblem>,
     choice: &ModelChoice,
@@ -483,7 +483,7 @@ pub fn choose(
 /// Returns the table's entry of that name.
 ///
 /// # Errors
-/// When there is no such entry.
+/// Fails if there is no such entry.
 pub fn named(table: &ModelTable, name: &str) -> Result<ModelSpec, Error> {
     let unknown = || UnknownModel {
         name: name.to_owned(),
@@ -495,7 +495,7 @@ pub fn named(table: &ModelTable, name: &str) -> Result<ModelSpec, Error> {
 /// Returns the table's entry of that name or, failing that, one for the model of that name on the Ollama server.
 ///
 /// # Errors
-/// When there is neither.
+/// Fails if there is neither.
 pub fn named_or_installed(context: &Context<'_>, name: &str) -> Result<ModelSpec, Error> {
     named(table_of(context.models)?, name).or_else(|unknown| {
         let installed = installed_model(context, name);
@@ -519,7 +519,7 @@ fn installed_model(context: &Context<'_>, name: &str) -> Option<ModelSpec> {
 /// Finds the run to replay, if any.
 ///
 /// # Errors
-/// When there is no such run.
+/// Fails if there is no such run.
 pub fn find_recording(
     context: &Context<'_>,
     choice: &ModelChoice,
@@ -542,7 +542,7 @@ pub fn find_recording(
 /// Finds the run in this folder, given relative to the root or to `logs`.
 ///
 /// # Errors
-/// When there is no such run.
+/// Fails if there is no such run.
 pub fn recording_of(context: &Context<'_>, run: &Path) -> Result<Recording, Error> {
     let project = &context.project;
     Ok(Recording::find(project.home(), &project.logs(), run)?)
@@ -557,7 +557,7 @@ pub fn table_of(models: &Result<ModelTable, ModelsProblem>) -> Result<&ModelTabl
 /// Returns the model's server and the proxies to reach it, without the key.
 ///
 /// # Errors
-/// When an address is invalid, or keys may not be sent to it.
+/// Fails if an address is invalid, or keys may not be sent to it.
 pub fn route(
     context: &Context<'_>,
     spec: &ModelSpec,

@@ -70,7 +70,7 @@ pub fn with_expected_prices(context: &Context<'_>, mut specs: Vec<ModelSpec>) ->
 /// Returns the reply, unless it comes from a model other than the required one.
 ///
 /// # Errors
-/// When another model sent the reply.
+/// Fails if another model sent the reply.
 pub fn of_model(reply: Reply, required: Option<&str>) -> Result<Reply, ModelError> {
     match (required, reply.spent.model_version.as_deref()) {
         (Some(asked), Some(served)) if !is_same(asked, served) => Err(ModelError::OtherModel {
@@ -86,7 +86,7 @@ pub fn of_model(reply: Reply, required: Option<&str>) -> Result<Reply, ModelErro
 /// Returns the reply, unless it calls tools or pauses for them although none were offered.
 ///
 /// # Errors
-/// When the reply calls tools, or pauses for them, without having been offered any.
+/// Fails if the reply calls tools, or pauses for them, without having been offered any.
 pub fn without_calls_unless_offered(
     reply: Reply,
     request: &Request<'_>,
@@ -106,7 +106,7 @@ pub fn without_calls_unless_offered(
 /// Returns the reply, unless it is a list of edits that says itself that it is incomplete.
 ///
 /// # Errors
-/// When the reply lacks edits, or may lack some.
+/// Fails if the reply lacks edits, or may lack some.
 pub fn with_all_edits(reply: Reply, request: &Request<'_>) -> Result<Reply, ModelError> {
     let format = request.form.edits;
     let parsed = format.and_then(|format| edit::incomplete(&reply.text, format));

@@ -132,7 +132,7 @@ impl Shown {
     /// model does not know, and one that names those with uncommitted changes.
     ///
     /// # Errors
-    /// When a file has changed since the model was asked.
+    /// Fails if a file has changed since the model was asked.
     pub fn check(
         &self,
         edits: &VerifiedEdits,

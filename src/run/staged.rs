@@ -28,7 +28,7 @@ impl From<io::Error> for NothingStaged {
 /// Reads the staged files, including those of a commit in progress.
 ///
 /// # Errors
-/// When there is no repository, its index or an object cannot be read, or nothing is left to roll up.
+/// Fails if there is no repository, its index or an object cannot be read, or nothing is left to roll up.
 pub fn read(context: &Context<'_>) -> Result<CodeBase, Error> {
     let project = &context.project;
     Repository::of(project.root())

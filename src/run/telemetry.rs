@@ -89,7 +89,7 @@ impl<'e> Telemetry<'e> {
     /// Sends the trace of a run, and of the task that it is for, to the collector.
     ///
     /// # Errors
-    /// When a setting cannot be used, or the collector does not accept the trace in time.
+    /// Fails if a setting cannot be used, or the collector does not accept the trace in time.
     pub fn export_run(
         &self,
         project: &Project,
@@ -113,7 +113,7 @@ impl<'e> Telemetry<'e> {
     /// Sends a trace to the collector.
     ///
     /// # Errors
-    /// When a setting cannot be used, or the collector does not accept the trace in time.
+    /// Fails if a setting cannot be used, or the collector does not accept the trace in time.
     fn export(&self, trace: &Trace<'_>, interrupt: &Interrupt) -> Result<(), TelemetryProblem> {
         let setting = |name| setting(self.environment, name);
         let (variable, value) = setting("HEADERS");

@@ -117,7 +117,7 @@ impl<'c> RunTree<'c> {
     /// Checks what a reply would replace against the model's view.
     ///
     /// # Errors
-    /// When others have changed a file. In a scratch tree, it is replaced nevertheless: the project keeps its own.
+    /// Fails if others have changed a file. In a scratch tree, it is replaced nevertheless: the project keeps its own.
     pub fn check(
         &mut self,
         run: &mut Run<'_>,
@@ -224,7 +224,7 @@ impl<'c> RunTree<'c> {
     /// Verifies files that the run itself has made, all of which are within the limits on losses.
     ///
     /// # Errors
-    /// When they conflict with existing files.
+    /// Fails if they conflict with existing files.
     pub fn verified(&self, files: FileEdits) -> Result<VerifiedEdits, VerifyError> {
         PathPolicy::load(&self.root, self.context.sandbox.program)?
             .guarded(LossGuard::off())
@@ -269,8 +269,8 @@ impl<'c> RunTree<'c> {
     /// is the project.
     ///
     /// # Errors
-    /// When a file has changed in the project meanwhile, or cannot be written; the project is then as it was, unless it
-    /// [is no longer apart](Self::is_apart).
+    /// Fails if a file has changed in the project meanwhile, or cannot be written; the project is then as it was,
+    /// unless it [is no longer apart](Self::is_apart).
     pub fn bring(&mut self, run: &mut Run<'_>, scope: Brought) -> Result<(), Error> {
         let Some(scratch) = self.scratch else {
             return Ok(());
@@ -404,7 +404,7 @@ impl<'c> RunTree<'c> {
     /// Returns the changes in the scratch tree beyond those that the run wrote; `None` without a scratch tree.
     ///
     /// # Errors
-    /// When the tree cannot be read.
+    /// Fails if the tree cannot be read.
     pub fn changed_besides(&self) -> Result<Option<Vec<FileChange>>, Error> {
         let Some(scratch) = self.scratch else {
             return Ok(None);

@@ -80,7 +80,7 @@ pub struct PassedChange<'f> {
 /// be run is inconclusive, and causes a warning.
 ///
 /// # Errors
-/// When a signal arrives, or `is_strict` and the change does not pass.
+/// Fails if a signal arrives, or `is_strict` and the change does not pass.
 pub fn judge(
     context: &Context<'_>,
     how: BuildOptions<'_>,

@@ -73,7 +73,7 @@ pub fn command(environment: &Environment) -> &str {
 /// command may not wait.
 ///
 /// # Errors
-/// When no editor is configured.
+/// Fails if no editor is configured.
 pub fn chosen(environment: &Environment) -> Result<&str, EditorProblem> {
     let chosen = environment.first(&VARIABLES);
     let (_, command) = chosen.ok_or(EditorProblem::NotSet)?;
@@ -83,7 +83,7 @@ pub fn chosen(environment: &Environment) -> Result<&str, EditorProblem> {
 /// Opens `path` with `command`, which may include arguments. A persistent signal ends the editor.
 ///
 /// # Errors
-/// When the editor cannot be started, or fails.
+/// Fails if the editor cannot be started, or fails.
 pub fn open(command: &str, path: &Path, interrupt: &Interrupt) -> Result<(), EditorProblem> {
     let no_command = || EditorProblem::NoCommand(command.to_owned());
     let words = shlex::split(command).ok_or_else(no_command)?;

@@ -56,7 +56,7 @@ impl Typed {
     /// Returns the line; `None` at the end of the input.
     ///
     /// # Errors
-    /// When Ctrl-C was pressed.
+    /// Fails if Ctrl-C was pressed.
     pub fn answer(self) -> Result<Option<String>, Interrupted> {
         match self {
             Self::Line(line) => Ok(Some(line)),
@@ -109,7 +109,7 @@ pub trait LineReader {
     /// Asks for a line.
     ///
     /// # Errors
-    /// When reading fails, or a signal asks the program to end.
+    /// Fails if reading fails, or a signal asks the program to end.
     fn line(&mut self, prompt: &str) -> Result<Typed, InputError>;
 
     /// Waits for the next request.
@@ -266,7 +266,7 @@ impl<R: Read> LineReader for Lines<R> {
 /// Reads all of `reader` as a prompt, without the last newline.
 ///
 /// # Errors
-/// When it cannot be read, is not UTF-8, is blank, or exceeds [`PROMPT_LIMIT`] bytes.
+/// Fails if it cannot be read, is not UTF-8, is blank, or exceeds [`PROMPT_LIMIT`] bytes.
 pub fn prompt_from(reader: impl Read) -> Result<String, InputError> {
     let mut bytes = Vec::new();
     let mut limited = reader.take(PROMPT_LIMIT as u64 + 1);
@@ -326,7 +326,7 @@ impl<R: Read + AsFd> Read for Watched<R> {
 /// Returns the process's stdin without the standard library's buffer. A signal during a wait is an error.
 ///
 /// # Errors
-/// When the process has no stdin.
+/// Fails if the process has no stdin.
 pub fn stdin(interrupt: Interrupt) -> io::Result<Watched<File>> {
     let stdin = io::stdin().as_fd().try_clone_to_owned()?;
     Ok(Watched::new(File::from(stdin), interrupt))

@@ -54,7 +54,7 @@ impl<'r> JsonLines<'r> {
     /// Writes the final result.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Fails if it cannot be written.
     pub fn result(&self, result: &Value) -> io::Result<()> {
         self.line("result", json!({ "result": result }))
     }
@@ -92,7 +92,7 @@ impl<'r> JsonLines<'r> {
 /// Writes one document to stdout: a run's record, or the result of a command.
 ///
 /// # Errors
-/// When it cannot be written.
+/// Fails if it cannot be written.
 pub fn document(redactor: &Redactor, document: &Value) -> io::Result<()> {
     text(redactor, &format!("{document:#}\n"))
 }
@@ -106,7 +106,7 @@ pub fn record(record: &RunRecord) -> Value {
 /// Writes JSON that is text already and ends with a newline; a large one is not copied.
 ///
 /// # Errors
-/// When it cannot be written.
+/// Fails if it cannot be written.
 pub fn text(redactor: &Redactor, text: &str) -> io::Result<()> {
     // Use escapes that mean the same in JSON but hide commands from a CI runner, which scans entire lines.
     let mut text = redactor.text(text);

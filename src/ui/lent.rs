@@ -25,7 +25,7 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Starts the program, calls `feed`, and waits for the program to exit; a persistent signal ends it.
 ///
 /// # Errors
-/// When the program cannot be started or waited for.
+/// Fails if the program cannot be started or waited for.
 pub fn run(
     program: &mut Command,
     interrupt: &Interrupt,
@@ -53,7 +53,7 @@ pub fn run(
 /// Waits until a child process has exited, and leaves it unreaped: no other process gets its id.
 ///
 /// # Errors
-/// When there is no such child.
+/// Fails if there is no such child.
 pub fn exited(child: Pid) -> io::Result<()> {
     let ends = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     rustix::io::retry_on_intr(|| waitid(WaitId::Pid(child), ends))?;

@@ -48,7 +48,7 @@ impl McpAddress {
     /// command, which is run without a shell. `name` says where the address was given.
     ///
     /// # Errors
-    /// When the address is invalid.
+    /// Fails if the address is invalid.
     pub fn parse(name: &str, text: &str) -> Result<Self, McpAddressProblem> {
         if let Some(command) = text.strip_prefix(STDIO) {
             let words = shlex::split(command).filter(|words| !words.is_empty());

@@ -222,8 +222,8 @@ impl Peer<'_> {
     /// Makes a call and returns its successful answer.
     ///
     /// # Errors
-    /// When there is no answer, or it has an error status. `in_session` says that the call was made in a session, which
-    /// may have expired.
+    /// Fails if there is no answer, or it has an error status. `in_session` says that the call was made in a session,
+    /// which may have expired.
     pub fn call(
         &self,
         call: &HttpCall<'_>,
@@ -274,7 +274,7 @@ impl Peer<'_> {
     /// The result in an answer that is a single JSON text.
     ///
     /// # Errors
-    /// When the answer is anything else.
+    /// Fails if the answer is anything else.
     pub fn result(&self, body: &[u8], awaited: u64) -> Result<Value, Failed> {
         let problem = |problem: String| Failed::lost(McpError::protocol(&self.server, problem));
         let Ok(mut message) = serde_json::from_slice::<Value>(body) else {

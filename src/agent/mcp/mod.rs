@@ -108,7 +108,7 @@ pub trait McpTools {
     /// Calls a tool and normalizes its result: `structuredContent`, the JSON in its text, or its text as a JSON string.
     ///
     /// # Errors
-    /// When there is no result; [`McpError::is_lost`] reports whether further calls can succeed.
+    /// Fails if there is no result; [`McpError::is_lost`] reports whether further calls can succeed.
     fn call(&self, tool: &str, arguments: Value, repeat: Repeat) -> Result<Value, McpError>;
 }
 
@@ -131,7 +131,7 @@ impl<'a> McpClient<'a> {
     /// Connects to a server: by streamable HTTP or, if the server does not support that, by the older HTTP+SSE.
     ///
     /// # Errors
-    /// When no server answers that this client supports.
+    /// Fails if no server answers that this client supports.
     pub fn connect(address: &McpAddress, options: McpOptions<'a>) -> Result<Self, McpError> {
         let interrupt = options.interrupt.clone();
         let endpoint = match address {
@@ -209,7 +209,7 @@ impl<'a> McpClient<'a> {
     /// the time of that run.
     ///
     /// # Errors
-    /// When the text is not a record, or the run does not begin with this handshake.
+    /// Fails if the text is not a record, or the run does not begin with this handshake.
     pub fn replay(
         text: &str,
         options: McpOptions<'a>,
@@ -250,7 +250,7 @@ impl<'a> McpClient<'a> {
     /// Lists the tools of the server.
     ///
     /// # Errors
-    /// When the server does not list them.
+    /// Fails if the server does not list them.
     pub fn tools(&self) -> Result<Vec<ToolDescription>, McpError> {
         let mut tools = Vec::new();
         let mut params = json!({});

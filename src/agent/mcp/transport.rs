@@ -29,7 +29,7 @@ pub(super) trait Transport {
     /// Opens a new connection without a session. Called before the first request and after a connection was lost.
     ///
     /// # Errors
-    /// When no connection can be made.
+    /// Fails if no connection can be made.
     fn open(&mut self, _deadline: Deadline<'_>) -> Result<(), Failed> {
         Ok(())
     }
@@ -37,13 +37,13 @@ pub(super) trait Transport {
     /// Sends a request, and waits for its result.
     ///
     /// # Errors
-    /// When there is no result; the [`Failed`] describes the consequences.
+    /// Fails if there is no result; the [`Failed`] describes the consequences.
     fn request(&mut self, message: Outgoing<'_>, deadline: Deadline<'_>) -> Result<Value, Failed>;
 
     /// Sends a notification.
     ///
     /// # Errors
-    /// When the server rejects the notification.
+    /// Fails if the server rejects the notification.
     fn notify(&mut self, _message: Outgoing<'_>, _deadline: Deadline<'_>) -> Result<(), Failed> {
         Ok(())
     }

@@ -198,7 +198,7 @@ impl Truncate<'_> {
 /// user asks to keep.
 ///
 /// # Errors
-/// When there is no reply, or the summary is not shorter ([`AgentError::NotCompressed`]); the conversation is then
+/// Fails if there is no reply, or the summary is not shorter ([`AgentError::NotCompressed`]); the conversation is then
 /// unchanged.
 pub fn summarize(
     frame: Frame<'_>,

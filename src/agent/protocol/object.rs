@@ -78,7 +78,7 @@ fn check_keys(at: Positions<'_>, json: &str) -> Result<(), Misplaced> {
 /// Removes the thoughts under `key` from the object; empty if there are none.
 ///
 /// # Errors
-/// When the thoughts are not a string.
+/// Fails if the thoughts are not a string.
 pub(super) fn thoughts(
     object: &mut Map<String, Value>,
     key: Option<&str>,

@@ -112,7 +112,7 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
     /// Creates the sessions folder if it is missing.
     ///
     /// # Errors
-    /// When the folder cannot be created.
+    /// Fails if the folder cannot be created.
     pub fn make(&self) -> Result<(), SessionError> {
         atomic_file::private_directory(&self.path).map_err(self.cannot_be("written", &self.path))
     }
@@ -126,7 +126,7 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
     /// leaves nothing behind.
     ///
     /// # Errors
-    /// When a session with this id exists, or it cannot be locked.
+    /// Fails if a session with this id exists, or it cannot be locked.
     pub fn create(&self, file: F) -> Result<Session<F>, SessionError> {
         let id = file.id();
         self.make()?;
@@ -154,7 +154,7 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
     /// Opens a session.
     ///
     /// # Errors
-    /// When no session has this id, another process uses it, or its file is damaged.
+    /// Fails if no session has this id, another process uses it, or its file is damaged.
     pub fn open(&self, id: &str) -> Result<Session<F>, SessionError> {
         // Does not create a lock file for a session that does not exist.
         if !self.has(id) {
@@ -175,7 +175,7 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
     /// Reads a session's file without holding the session, for observers.
     ///
     /// # Errors
-    /// When no session has this id, or its file is damaged.
+    /// Fails if no session has this id, or its file is damaged.
     pub fn load(&self, id: &str) -> Result<F, SessionError> {
         if !self.has(id) {
             return Err(self.missing(id));
@@ -245,7 +245,7 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
     /// Writes a session. The first time, it becomes the one used last in its directory.
     ///
     /// # Errors
-    /// When a file cannot be written. The previous content is then preserved.
+    /// Fails if a file cannot be written. The previous content is then preserved.
     pub fn save(&self, session: &mut Session<F>, now: DateTime<Utc>) -> Result<(), SessionError> {
         session.changed(now);
         self.write(&session.hold.session, &session.file.written(self.redactor))?;
@@ -259,7 +259,7 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
     /// All sessions, newest first, damaged ones included. A session's history is only checked to be valid JSON.
     ///
     /// # Errors
-    /// When the folder cannot be read.
+    /// Fails if the folder cannot be read.
     pub fn list(&self) -> Result<Vec<SessionSummary>, SessionError> {
         let ids = if F::IS_FOLDER {
             self.names()?
@@ -277,7 +277,7 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
     /// The sessions of `directory`, given as for [`last_in`](Self::last_in), without damaged ones.
     ///
     /// # Errors
-    /// When the folder cannot be read.
+    /// Fails if the folder cannot be read.
     pub fn list_in(&self, directory: &Path) -> Result<Vec<SessionSummary>, SessionError> {
         let directory = self.written(directory);
         let mut found = self.list()?;
@@ -367,7 +367,7 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
     /// The content of a file; `None` if it is missing.
     ///
     /// # Errors
-    /// When it is not a regular file, is too large, or cannot be read.
+    /// Fails if it is not a regular file, is too large, or cannot be read.
     pub(super) fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, SessionError> {
         files::read(path, Links::Refused, LARGEST)
             .if_there()
@@ -377,7 +377,7 @@ impl<'r, F: SessionForm> SessionStore<'r, F> {
     /// Writes a file as JSON.
     ///
     /// # Errors
-    /// When the file cannot be written; its previous content is then preserved.
+    /// Fails if the file cannot be written; its previous content is then preserved.
     pub(super) fn write(&self, path: &Path, content: &impl Serialize) -> Result<(), SessionError> {
         atomic_file::replace_private(path, |file| {
             let mut out = BufWriter::with_capacity(PIECE, file);

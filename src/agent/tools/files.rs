@@ -20,14 +20,14 @@ pub trait Files {
     /// Makes all of these edits or none, with at most one per path. Returns notes for the model, as sentences.
     ///
     /// # Errors
-    /// When an edit is not permitted or fails; nothing was changed then.
+    /// Fails if an edit is not permitted or fails; nothing was changed then.
     fn apply(&self, edits: Vec<PathEdit>) -> Result<Vec<String>, ToolError>;
 
     /// Checks that these edits are permitted before the user is asked about them; [`apply`](Self::apply) checks this,
     /// too.
     ///
     /// # Errors
-    /// When an edit is not permitted.
+    /// Fails if an edit is not permitted.
     fn check(&self, _edits: Vec<PathEdit>) -> Result<(), ToolError> {
         Ok(())
     }
@@ -98,7 +98,7 @@ pub(super) struct Proposed {
 /// Previews the changes to these files as a unified diff.
 ///
 /// # Errors
-/// When an edit is not permitted.
+/// Fails if an edit is not permitted.
 pub(super) fn preview_of(files: &dyn Files, proposed: Vec<Proposed>) -> Result<String, ToolError> {
     files.check(proposed.iter().filter_map(Proposed::edit).collect())?;
     let changes = proposed.into_iter().map(|proposed| {

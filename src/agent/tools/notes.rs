@@ -83,7 +83,7 @@ pub trait User {
     /// The answer; `None` if no user is present.
     ///
     /// # Errors
-    /// When the run must end, because of a signal or because the terminal is gone.
+    /// Fails if the run must end, because of a signal or because the terminal is gone.
     fn ask(&self, question: &str) -> Result<Option<String>, AgentError>;
 }
 

@@ -120,7 +120,7 @@ impl ResolvedPath {
     /// Opens what exists at the place. Links inside the project are followed if they stay inside.
     ///
     /// # Errors
-    /// When access is denied, or a link has come to lead out of the project.
+    /// Fails if access is denied, or a link has come to lead out of the project.
     pub fn look(&self, root: &Path) -> io::Result<Found> {
         let resolved = match self.path(root).canonicalize() {
             Ok(resolved) => resolved,

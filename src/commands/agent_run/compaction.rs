@@ -19,7 +19,7 @@ pub const NOTHING_TO_COMPACT: &str = "there is nothing to compact yet";
 /// `focus` unless it is blank. The project is locked meanwhile.
 ///
 /// # Errors
-/// When no summary can be made.
+/// Fails if no summary can be made.
 pub fn compact(
     context: &Context<'_>,
     setup: AgentSetup<'_>,

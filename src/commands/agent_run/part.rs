@@ -40,7 +40,7 @@ impl AgentRun<'_> {
     /// Builds the project in its current state, as part of the most recent step. Returns the failure, if any.
     ///
     /// # Errors
-    /// When the build cannot run, it changes files that it is judged by, or the run may not change files.
+    /// Fails if the build cannot run, it changes files that it is judged by, or the run may not change files.
     pub fn build(&self, how: BuildOptions<'_>) -> Result<Option<FailedBuild>, Error> {
         let worktree = self.worktree()?;
         let mut run = self.run.borrow_mut();
@@ -58,7 +58,7 @@ impl AgentRun<'_> {
     /// Builds the finished work in a separate step, and judges the gate if requested.
     ///
     /// # Errors
-    /// When the build fails or cannot run.
+    /// Fails if the build fails or cannot run.
     pub(super) fn prove(&self) -> Result<(), Error> {
         let is_wanted = !self.is_interactive() || !self.changed().is_empty();
         let Some(how) = self.setup.proof.filter(|_| is_wanted) else {
@@ -119,7 +119,7 @@ impl AgentRun<'_> {
     /// Reverts the files that the part has written, all or nothing, except those that were not readable text.
     ///
     /// # Errors
-    /// When reverting fails, or the run may not change files.
+    /// Fails if reverting fails, or the run may not change files.
     pub fn revert_part(&self) -> Result<(), Error> {
         let worktree = self.worktree()?;
         let (mut reverted, mut left) = (Vec::new(), Vec::new());

@@ -150,7 +150,7 @@ impl<'c> AgentRun<'c> {
     /// Returns the project's files.
     ///
     /// # Errors
-    /// When the agents have no access to them.
+    /// Fails if the agents have no access to them.
     pub(super) fn worktree(&self) -> Result<&Worktree<'c>, Error> {
         Ok(self.worktree.as_ref().ok_or(CommandError::NoWorktree)?)
     }
@@ -260,7 +260,7 @@ impl<'c> AgentRun<'c> {
     /// call.
     ///
     /// # Errors
-    /// When the tool's failure ends the work, or the step cannot be logged.
+    /// Fails if the tool's failure ends the work, or the step cannot be logged.
     pub fn own_step(
         &self,
         purpose: Purpose,
@@ -302,7 +302,7 @@ impl<'c> AgentRun<'c> {
     /// Asks the user for permission.
     ///
     /// # Errors
-    /// When the run is over, for example because the user's no ends the work.
+    /// Fails if the run is over, for example because the user's no ends the work.
     pub fn asks(&self, question: &str) -> Result<bool, AgentError> {
         let question = Question::from(question.to_owned());
         Ok(Host::confirm(self, &question, None)? == Answer::Yes)
@@ -494,7 +494,7 @@ impl AgentRun<'_> {
     /// other than `/exit`, which ends the work, and `/help`.
     ///
     /// # Errors
-    /// If the user leaves or interrupts it, or no input can be read.
+    /// Fails if the user leaves or interrupts it, or no input can be read.
     pub fn answered(
         &self,
         (question, prompt): (&str, &str),

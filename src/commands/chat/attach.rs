@@ -99,7 +99,7 @@ fn named(text: &str) -> Vec<&str> {
 /// user, anything that needs the user's permission is refused.
 ///
 /// # Errors
-/// When one of its shell commands fails to run.
+/// Fails if one of its shell commands fails to run.
 pub fn expand(
     place: &mut ChatPlace<'_>,
     user: Option<&User>,

@@ -38,7 +38,7 @@ const HISTORY: &str = "history.jsonl";
 /// Talks to the user, answers a single request, or runs another command of the agent.
 ///
 /// # Errors
-/// When something is missing, or, without a terminal, when the request fails.
+/// Fails if something is missing, or, without a terminal, when the request fails.
 pub fn chat(context: &Context<'_>, arguments: &ChatArgs, stdin: Stdin) -> Result<Outcome, Failure> {
     match &arguments.command {
         Some(ChatCommand::Login { given, .. }) if !given.is_empty() => {
@@ -271,7 +271,7 @@ fn talk_until_left(
 /// Lists the sessions.
 ///
 /// # Errors
-/// When they cannot be read.
+/// Fails if they cannot be read.
 pub fn sessions(context: &Context<'_>) -> Result<Outcome, Failure> {
     listing::list::<SessionFile>(context, &CHAT, &login::home(context)?, KEEPS_ALL)
 }
@@ -279,7 +279,7 @@ pub fn sessions(context: &Context<'_>) -> Result<Outcome, Failure> {
 /// Opens `settings.json` in the user's editor, and checks the result.
 ///
 /// # Errors
-/// When there is no editor, or the settings cannot be used.
+/// Fails if there is no editor, or the settings cannot be used.
 pub fn config(context: &Context<'_>) -> Result<Outcome, Failure> {
     let home = login::home(context)?;
     let path = home.join(settings::FILE);

@@ -48,7 +48,7 @@ impl ChatKey {
     /// Checks that a key exists if the model needs one.
     ///
     /// # Errors
-    /// When it does not: the project is not ready.
+    /// Fails if it does not: the project is not ready.
     pub fn required(&self) -> Result<(), Error> {
         let missing = self.found.as_ref().err();
         missing.map_or(Ok(()), |problem| Err(problem.clone().ending()))
@@ -57,7 +57,7 @@ impl ChatKey {
     /// Checks that the redactor knows the key, unlike one that a command has printed since the redactor was created.
     ///
     /// # Errors
-    /// When the redactor does not know it.
+    /// Fails if the redactor does not know it.
     pub fn known_to(self, redactor: &Redactor) -> Result<Self, Error> {
         match self.found() {
             Some(FoundKey {
@@ -77,7 +77,7 @@ impl ChatKey {
 /// [`keys::find`]. Replays need no key.
 ///
 /// # Errors
-/// When the accounts cannot be used, or a signal arrives. A missing key is not an error.
+/// Fails if the accounts cannot be used, or a signal arrives. A missing key is not an error.
 pub fn key(
     context: &Context<'_>,
     choice: &ModelChoice,
@@ -127,7 +127,7 @@ fn by_rule(
 /// Executes `/login`: checks and stores a key, for the account given by `--account`, or switches to the account named.
 ///
 /// # Errors
-/// When the key is rejected, the account does not exist, or the accounts cannot be used.
+/// Fails if the key is rejected, the account does not exist, or the accounts cannot be used.
 pub fn log_in(context: &Context<'_>, argument: &str, usual: Provider) -> Result<Said, Error> {
     match LoginArgument::read(argument).map_err(ChatError::from)? {
         LoginArgument::Key {
@@ -170,7 +170,7 @@ pub fn provider_of(key: &str) -> Option<Provider> {
 /// Executes `/logout`: removes the active account.
 ///
 /// # Errors
-/// When the accounts cannot be used.
+/// Fails if the accounts cannot be used.
 pub fn log_out(context: &Context<'_>) -> Result<Said, Error> {
     sign_out(&home(context)?, context.environment)
 }
@@ -178,7 +178,7 @@ pub fn log_out(context: &Context<'_>) -> Result<Said, Error> {
 /// Loads the accounts.
 ///
 /// # Errors
-/// When they cannot be used.
+/// Fails if they cannot be used.
 pub fn accounts(context: &Context<'_>) -> Result<Accounts, Error> {
     load(&home(context)?)
 }
@@ -215,7 +215,7 @@ pub fn login(
 /// Removes the active account.
 ///
 /// # Errors
-/// When the accounts cannot be used.
+/// Fails if the accounts cannot be used.
 pub fn logout(context: &Context<'_>) -> Result<Outcome, Failure> {
     opened(context)?;
     Ok(log_out(context)?.outcome())
@@ -387,7 +387,7 @@ fn change<T>(
 /// Returns the agent's home directory.
 ///
 /// # Errors
-/// When the environment does not determine it.
+/// Fails if the environment does not determine it.
 pub fn home(context: &Context<'_>) -> Result<PathBuf, Error> {
     workspace::home(context, &CHAT)
 }
@@ -428,7 +428,7 @@ fn check(context: &Context<'_>, provider: Provider, key: &ApiKey) -> Result<Opti
 /// Returns the vendor's server, or the one given by the environment.
 ///
 /// # Errors
-/// When its address is invalid.
+/// Fails if its address is invalid.
 pub fn server(
     context: &Context<'_>,
     provider: Provider,

@@ -29,7 +29,7 @@ const SHOWN: usize = 60;
 /// Returns the table of models, and creates the user's file in the agent's home if it is missing.
 ///
 /// # Errors
-/// When a file is invalid, or cannot be read or created.
+/// Fails if a file is invalid, or cannot be read or created.
 pub fn table(context: &Context<'_>, home: &Path) -> Result<ModelTable, Error> {
     let table = selection::table_of(context.models)?;
     let path = home.join(HOME_FILE);
@@ -42,7 +42,7 @@ pub fn table(context: &Context<'_>, home: &Path) -> Result<ModelTable, Error> {
 /// Returns the table's entry of this name; without a name, the default entry.
 ///
 /// # Errors
-/// When the model is unknown or retired, or its entry selects non-native tool calls.
+/// Fails if the model is unknown or retired, or its entry selects non-native tool calls.
 pub fn selected(table: &ModelTable, name: Option<&str>) -> Result<ModelSpec, Error> {
     let known = name.map_or(Some(table.chats_default()), |name| table.named(name));
     let name = name.unwrap_or_default().to_owned();
@@ -76,7 +76,7 @@ pub struct ChosenModel {
 /// of `account` if the user has chosen one. Without a `table`, that of the project and its user applies.
 ///
 /// # Errors
-/// When the model does not exist, or a file cannot be used. A missing key is not an error.
+/// Fails if the model does not exist, or a file cannot be used. A missing key is not an error.
 pub fn choose(
     context: &Context<'_>,
     choice: &ModelChoice,
@@ -100,7 +100,7 @@ pub fn choose(
 /// Sets up access to this model with this key. Without a key, the model must not be called.
 ///
 /// # Errors
-/// When the address of its server or something else is missing.
+/// Fails if the address of its server or something else is missing.
 pub fn models<'c>(
     context: &Context<'c>,
     choice: &ModelChoice,

@@ -57,7 +57,7 @@ const USUAL_WINDOW: u64 = 200_000;
 /// Reads the user's settings.
 ///
 /// # Errors
-/// When the file cannot be read or is invalid.
+/// Fails if the file cannot be read or is invalid.
 pub fn settings(home: &Path) -> Result<ChatSettings, Error> {
     Ok(ChatSettings::load(home).map_err(NotReady::of)?)
 }
@@ -162,7 +162,7 @@ impl<'c> ChatPlace<'c> {
     /// Sets everything up, with the model that was chosen.
     ///
     /// # Errors
-    /// When settings, models, permissions, session, key files or sandbox cannot be used.
+    /// Fails if settings, models, permissions, session, key files or sandbox cannot be used.
     pub fn open(
         context: &'c Context<'c>,
         options: &AgentOptions,
@@ -244,7 +244,7 @@ impl<'c> ChatPlace<'c> {
     /// Checks that a key exists if one is needed.
     ///
     /// # Errors
-    /// When the key is missing.
+    /// Fails if the key is missing.
     pub fn check_key(&self) -> Result<(), Error> {
         if self.base.models.is_replay {
             return Ok(());
@@ -269,7 +269,7 @@ impl<'c> ChatPlace<'c> {
     /// Records that the user has undone the last request's changes to these files.
     ///
     /// # Errors
-    /// When that cannot be saved.
+    /// Fails if that cannot be saved.
     pub fn undone(&self, paths: &[String]) -> Result<(), Error> {
         self.briefing.borrow_mut().undone(paths);
         let known = self.briefing.borrow().known();
@@ -281,7 +281,7 @@ impl<'c> ChatPlace<'c> {
     /// Saves the beginning of a reply that was stopped; does nothing if it is blank.
     ///
     /// # Errors
-    /// When that cannot be saved.
+    /// Fails if that cannot be saved.
     pub fn keep_begun(&self, begun: &str) -> Result<(), Error> {
         let begun = begun.trim();
         if begun.is_empty() {
@@ -384,7 +384,7 @@ impl<'c> ChatPlace<'c> {
     /// Returns the models to choose from, including those that the vendor lists, if it can be asked.
     ///
     /// # Errors
-    /// When the user interrupts it.
+    /// Fails if the user interrupts it.
     pub fn model_menu(&mut self) -> Result<Menu, Error> {
         let asked = &self.base.models.first.spec;
         let provider = asked.provider;
@@ -404,7 +404,7 @@ impl<'c> ChatPlace<'c> {
     /// Switches to another model.
     ///
     /// # Errors
-    /// When the model is unknown or retired, or its key cannot be used.
+    /// Fails if the model is unknown or retired, or its key cannot be used.
     pub fn choose_model(&mut self, name: &str) -> Result<(), Error> {
         let context = self.context;
         let choice = self.choice.with_model(name);
@@ -424,7 +424,7 @@ impl<'c> ChatPlace<'c> {
     /// Switches to another session, or to a new one.
     ///
     /// # Errors
-    /// When it cannot be opened or created; the current session then stays open.
+    /// Fails if it cannot be opened or created; the current session then stays open.
     pub fn change_session(&mut self, which: &SessionChoice) -> Result<(), Error> {
         self.base.change_session(self.context, which)?;
         self.take_up();

@@ -32,7 +32,7 @@ const COMMAND: &str = include_str!("../../../prompts/chat_command.txt");
 /// Replaces the conversation with a summary.
 ///
 /// # Errors
-/// When no summary can be made.
+/// Fails if no summary can be made.
 pub fn compact(place: &ChatPlace<'_>, focus: &str) -> Result<String, Failure> {
     if !place.base.is_begun() {
         return Ok(NOTHING_TO_COMPACT.to_owned());
@@ -49,7 +49,7 @@ pub fn compact(place: &ChatPlace<'_>, focus: &str) -> Result<String, Failure> {
 /// Returns the model's proposal for a slash command of this name.
 ///
 /// # Errors
-/// When the model does not write one.
+/// Fails if the model does not write one.
 pub fn command(place: &ChatPlace<'_>, name: &str, description: &str) -> Result<String, Failure> {
     let request = format!("{COMMAND}\nName: {name}\nDescription: {description}\n");
     proposed(place, &format!("/command {name}"), &request)
@@ -58,7 +58,7 @@ pub fn command(place: &ChatPlace<'_>, name: &str, description: &str) -> Result<S
 /// Has the model explore the project and write a file, as a request of the program. Returns the file.
 ///
 /// # Errors
-/// When the model does not write one.
+/// Fails if the model does not write one.
 pub fn proposed(place: &ChatPlace<'_>, about: &str, request: &str) -> Result<String, Failure> {
     let outcome = request::aside(place, about, false, |agent, _| {
         let mut conversation = Conversation::default();
@@ -71,7 +71,7 @@ pub fn proposed(place: &ChatPlace<'_>, about: &str, request: &str) -> Result<Str
 /// undone.
 ///
 /// # Errors
-/// When it cannot be read or written, or the user leaves.
+/// Fails if it cannot be read or written, or the user leaves.
 pub fn offer(
     place: &ChatPlace<'_>,
     user: &User,
@@ -132,7 +132,7 @@ pub fn keep_permissions(place: &ChatPlace<'_>) {
 /// restored otherwise, or if the user leaves.
 ///
 /// # Errors
-/// When they cannot be used or restored, or the user leaves.
+/// Fails if they cannot be used or restored, or the user leaves.
 pub fn look_at_permissions(place: &ChatPlace<'_>, user: &User) -> Result<(), Error> {
     let changed = place.permissions.borrow().changed_on_disk();
     let Some((diff, file)) = changed else {

@@ -43,7 +43,7 @@ const TOOL_TRIES: u32 = 25;
 /// Asks the user, and saves a permanent choice.
 ///
 /// # Errors
-/// When the user leaves, or their trust cannot be saved.
+/// Fails if the user leaves, or their trust cannot be saved.
 pub fn ask(
     place: &ChatPlace<'_>,
     user: &User,
@@ -68,7 +68,7 @@ pub fn ask(
 /// Works on a request in a run of its own.
 ///
 /// # Errors
-/// When the request fails.
+/// Fails if the request fails.
 pub fn work(
     place: &ChatPlace<'_>,
     answers: AnswerSource<'_>,
@@ -238,7 +238,7 @@ fn with_agent<T>(
 /// conversation is saved in the session.
 ///
 /// # Errors
-/// When the work fails.
+/// Fails if the work fails.
 pub fn aside(
     place: &ChatPlace<'_>,
     about: &str,
@@ -280,7 +280,7 @@ pub fn aside(
 /// Runs `work` as a run of its own, without calling a model.
 ///
 /// # Errors
-/// When the work fails.
+/// Fails if the work fails.
 pub fn by_itself(
     place: &ChatPlace<'_>,
     about: &str,

@@ -67,7 +67,7 @@ impl ChatSettings {
     /// Loads the settings in this home, or the defaults if the file does not exist.
     ///
     /// # Errors
-    /// When the file cannot be read or contains a mistake.
+    /// Fails if the file cannot be read or contains a mistake.
     pub fn load(home: &Path) -> Result<Self, HomeFileProblem> {
         home_file::load_json(&home.join(FILE), WITHOUT)
     }

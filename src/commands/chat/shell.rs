@@ -27,7 +27,7 @@ use crate::ui::input::User;
 /// Runs a command that the user has typed after `!`; the model sees it with the next request.
 ///
 /// # Errors
-/// When it cannot be run.
+/// Fails if it cannot be run.
 pub fn run_for_user(place: &ChatPlace<'_>, command: &str) -> Result<(), Failure> {
     // The command runs as typed, but what looks like a credential in it is never shown or sent.
     let shown = &*censored(place, command);
@@ -64,7 +64,7 @@ pub fn run_for_user(place: &ChatPlace<'_>, command: &str) -> Result<(), Failure>
 /// command that has to be asked about is refused.
 ///
 /// # Errors
-/// When it cannot be run, or no user is present to allow it.
+/// Fails if it cannot be run, or no user is present to allow it.
 pub fn output_of(
     place: &ChatPlace<'_>,
     user: Option<&User>,

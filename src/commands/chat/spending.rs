@@ -46,7 +46,7 @@ pub fn count(place: &ChatPlace<'_>, record: &RunRecord) {
 /// Describes the spending of the session and of the account.
 ///
 /// # Errors
-/// When the totals cannot be read.
+/// Fails if the totals cannot be read.
 pub fn told(place: &ChatPlace<'_>) -> Result<String, Error> {
     let session = Spent {
         tokens: place.base.kept.session.borrow().file.total_tokens,

@@ -62,7 +62,7 @@ struct Chat<'t, 'c> {
 /// Talks until the user leaves, or everything has to be set up again.
 ///
 /// # Errors
-/// When a signal ends the program.
+/// Fails if a signal ends the program.
 pub fn talk(
     place: &mut ChatPlace<'_>,
     user: &User,

@@ -65,7 +65,7 @@ impl TrustedFiles {
     /// Loads the trusted files of the project at `root`, a path with links resolved, from this home.
     ///
     /// # Errors
-    /// When the file cannot be read or contains a mistake.
+    /// Fails if the file cannot be read or contains a mistake.
     pub fn load(home: &Path, root: &Path) -> Result<Self, HomeFileProblem> {
         let root = root.to_string_lossy().into_owned();
         Ok(Self {
@@ -84,7 +84,7 @@ impl TrustedFiles {
     /// Records that the user trusts these files, given by path and content.
     ///
     /// # Errors
-    /// When that cannot be saved; the files are then not trusted.
+    /// Fails if that cannot be saved; the files are then not trusted.
     pub fn add<'f>(
         &mut self,
         files: impl IntoIterator<Item = (&'f str, &'f [u8])>,

@@ -25,7 +25,7 @@ const QUESTION: &str = "Trust this folder?";
 /// talks is only warned: it cannot know whether it will be asked.
 ///
 /// # Errors
-/// When the answer cannot be saved, or the user leaves.
+/// Fails if the answer cannot be saved, or the user leaves.
 pub fn ask_at_start(place: &ChatPlace<'_>, user: &User) -> Result<(), Error> {
     let untrusted = Untrusted::find(&place.permissions.borrow(), &place.commands);
     if untrusted.lines.is_empty() || place.permissions.borrow().is_declined {
@@ -61,7 +61,7 @@ pub fn ask_before(place: &ChatPlace<'_>, user: &User, choice: &Choice) -> Result
 /// Trusts the project's command of this name if it has the content that the program has just shown and written.
 ///
 /// # Errors
-/// When that cannot be saved.
+/// Fails if that cannot be saved.
 pub fn trust_written(place: &ChatPlace<'_>, name: &str, content: &str) -> Result<(), Error> {
     let is_it = |command: &&CommandFile| {
         let source = command.source();
@@ -97,7 +97,7 @@ fn ask(place: &ChatPlace<'_>, user: &User, untrusted: &Untrusted) -> Result<(), 
 /// standard input.
 ///
 /// # Errors
-/// When they cannot be read, or trust cannot be saved.
+/// Fails if they cannot be read, or trust cannot be saved.
 pub fn trust(context: &Context<'_>, is_given: bool) -> Result<Outcome, Failure> {
     let root = context.project.root();
     let home = home(context)?;

@@ -103,7 +103,7 @@ impl Attempts<'_> {
     /// returns its build's output for a repair. From then on, the models are that attempt's.
     ///
     /// # Errors
-    /// When no attempt is built, a signal arrives, or the attempt cannot be applied.
+    /// Fails if no attempt is built, a signal arrives, or the attempt cannot be applied.
     pub fn make(
         &self,
         work: &mut Work<'_>,
@@ -521,7 +521,7 @@ impl Reporter for Teller<'_> {
 /// Returns the model of the first attempt, and those of the others; `None` means the first one's.
 ///
 /// # Errors
-/// When flags conflict.
+/// Fails if flags conflict.
 pub fn models(cli: &Cli) -> Result<(Option<String>, Vec<Option<String>>), CommandError> {
     let mut names = cli.model.iter().flat_map(|names| names.split(','));
     let first = names.next().map(str::to_owned);

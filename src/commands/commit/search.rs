@@ -75,7 +75,7 @@ impl<'c> CommitSearch<'c> {
     /// `None` for an attempt that starts over.
     ///
     /// # Errors
-    /// When the files cannot be changed, or others have changed them.
+    /// Fails if the files cannot be changed, or others have changed them.
     pub fn go_on(&self, work: &mut Work<'_>) -> Result<Option<String>, Error> {
         let Search { states, from, .. } = &self.search;
         let state = from.map(|at| &states[at]);

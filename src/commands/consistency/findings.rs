@@ -49,7 +49,7 @@ struct Claims {
 /// Asks for the findings of this report on these files.
 ///
 /// # Errors
-/// When a call fails, or no reply can be read.
+/// Fails if a call fails, or no reply can be read.
 pub fn ask(
     run: &mut Run<'_>,
     ready: &Ready<'_>,

@@ -35,7 +35,8 @@ impl ResumedReport {
     /// Reads the named run.
     ///
     /// # Errors
-    /// When no such run exists, or it has nothing left to ask for: its report is written, with findings if requested.
+    /// Fails if no such run exists, or it has nothing left to ask for: its report is written, with findings if
+    /// requested.
     pub fn read(context: &Context<'_>, name: &Path, with_findings: bool) -> Result<Self, Error> {
         let name = naming::find_asked(&context.project, name, context.today())?;
         let run = PastRun::read(&context.project, &name);
@@ -78,7 +79,7 @@ impl ResumedReport {
     /// Returns its replies, which need no calls.
     ///
     /// # Errors
-    /// When its inputs differ from the current ones.
+    /// Fails if its inputs differ from the current ones.
     pub fn replies<'c>(
         &self,
         context: &Context<'c>,
@@ -103,7 +104,7 @@ impl ResumedReport {
 /// Returns the last report and its record, if it was made from the current inputs by the same model.
 ///
 /// # Errors
-/// When the runs cannot be listed.
+/// Fails if the runs cannot be listed.
 pub fn unchanged(
     context: &Context<'_>,
     ready: &Ready<'_>,

@@ -66,7 +66,7 @@ const CHECKS: Duration = Duration::from_secs(600);
 /// Runs the agent, or another of its commands.
 ///
 /// # Errors
-/// When the command fails.
+/// Fails if the command fails.
 pub fn dev(context: &Context<'_>, arguments: &DevArgs, stdin: Stdin) -> Result<Outcome, Failure> {
     match &arguments.command {
         Some(DevCommand::Config) => return config(context),
@@ -362,7 +362,7 @@ fn developers_tools<'w>(
 /// Lists the sessions of `dev`.
 ///
 /// # Errors
-/// When they cannot be read.
+/// Fails if they cannot be read.
 pub fn sessions(context: &Context<'_>) -> Result<Outcome, Failure> {
     let (home, settings) = settings(context)?;
     listing::list::<SessionFile>(context, &DEV, &home, settings.session_retention_days)
@@ -371,7 +371,7 @@ pub fn sessions(context: &Context<'_>) -> Result<Outcome, Failure> {
 /// Opens `config.json` in the user's editor, and checks the result.
 ///
 /// # Errors
-/// When there is no editor, or the configuration cannot be used.
+/// Fails if there is no editor, or the configuration cannot be used.
 pub fn config(context: &Context<'_>) -> Result<Outcome, Failure> {
     let home = home(context, &DEV)?;
     // Creates the file if it is missing; errors in it are what the editor is for.

@@ -17,7 +17,7 @@ use crate::ui::history;
 /// Opens a workspace for `dev`.
 ///
 /// # Errors
-/// When git tracks or does not ignore a key file, or the settings, model, session or sandbox cannot be used.
+/// Fails if git tracks or does not ignore a key file, or the settings, model, session or sandbox cannot be used.
 pub fn open<'c>(context: &'c Context<'c>, options: &AgentOptions) -> Result<Workspace<'c>, Error> {
     check_keys(context)?;
     let (home, settings) = settings(context)?;
@@ -43,7 +43,7 @@ pub fn open<'c>(context: &'c Context<'c>, options: &AgentOptions) -> Result<Work
 /// Switches `dev` to another model: one from the model table or the one from the user's settings.
 ///
 /// # Errors
-/// When the model is unknown or its configuration is incomplete.
+/// Fails if the model is unknown or its configuration is incomplete.
 pub fn choose_model<'c>(
     place: &mut Workspace<'c>,
     context: &'c Context<'c>,
@@ -65,7 +65,7 @@ pub fn choose_model<'c>(
 /// Returns `dev`'s home directory and the settings in it, creating the settings if they are missing.
 ///
 /// # Errors
-/// When the settings are invalid, or cannot be read or created.
+/// Fails if the settings are invalid, or cannot be read or created.
 pub fn settings(context: &Context<'_>) -> Result<(PathBuf, Settings), Error> {
     let home = home(context, &DEV)?;
     let (settings, created) = Settings::load(&home, context.environment).map_err(NotReady::of)?;

@@ -110,7 +110,7 @@ impl Settings {
     /// returned as well. Unknown fields are ignored; missing ones have their defaults.
     ///
     /// # Errors
-    /// When the file cannot be read or created, or the file or a variable contains a mistake.
+    /// Fails if the file cannot be read or created, or the file or a variable contains a mistake.
     pub fn load(
         home: &Path,
         environment: &Environment,

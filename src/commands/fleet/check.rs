@@ -72,7 +72,7 @@ struct Checked<'t> {
 /// Checks all tasks.
 ///
 /// # Errors
-/// When the manifest has mistakes, or a task could not begin.
+/// Fails if the manifest has mistakes, or a task could not begin.
 pub fn check(
     context: &Context<'_>,
     path: &Path,

@@ -40,7 +40,7 @@ impl Child {
     /// Creates a process with these words, which begin with the program's name.
     ///
     /// # Errors
-    /// When the program's own file is not known.
+    /// Fails if the program's own file is not known.
     pub fn new(context: &Context<'_>, words: &[OsString]) -> Result<Self, Error> {
         let own = context.sandbox.program;
         let unknown = || io::Error::other("the program's own file is not known");
@@ -67,7 +67,7 @@ impl Child {
     /// Runs a task in its clone, with its query and key; its output is appended to files next to the clone.
     ///
     /// # Errors
-    /// When it cannot be started, or a signal has arrived.
+    /// Fails if it cannot be started, or a signal has arrived.
     pub fn run_task(
         mut self,
         context: &Context<'_>,
@@ -98,7 +98,7 @@ impl Child {
     /// ended it.
     ///
     /// # Errors
-    /// When it cannot be started.
+    /// Fails if it cannot be started.
     pub fn wait(mut self) -> Result<ExitStatus, Error> {
         self.interrupt.check()?;
         let child = self.command.spawn();
@@ -117,7 +117,7 @@ impl Child {
 /// started.
 ///
 /// # Errors
-/// When something cannot be read or written.
+/// Fails if something cannot be read or written.
 pub fn write_inputs(
     context: &Context<'_>,
     task: &Task,
@@ -178,7 +178,7 @@ fn spec<'c>(context: &'c Context<'_>, task: &Task) -> Option<&'c ModelSpec> {
 /// Returns the variable for the task's own key, with the key; `None` if the task names none.
 ///
 /// # Errors
-/// When the key or the model does not exist, or the model takes no key from a variable.
+/// Fails if the key or the model does not exist, or the model takes no key from a variable.
 pub fn own_key(context: &Context<'_>, task: &Task) -> Result<Option<KeyVariable>, FleetError> {
     let Some(variable) = &task.env_key else {
         return Ok(None);

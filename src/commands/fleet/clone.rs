@@ -68,7 +68,7 @@ impl Repositories {
     /// Finds git.
     ///
     /// # Errors
-    /// When git is not installed.
+    /// Fails if git is not installed.
     pub fn find(context: &Context<'_>, base: &Path) -> Result<Self, FleetError> {
         let found = Git::find(context.environment.os("PATH"), context.project.root());
         let place = base.display().to_string();
@@ -83,7 +83,7 @@ impl Repositories {
     /// Returns the commit that a ref names.
     ///
     /// # Errors
-    /// When the repository cannot be reached, or has no such ref.
+    /// Fails if the repository cannot be reached, or has no such ref.
     pub fn commit(&self, repository: &str, reference: &str) -> Result<String, Error> {
         let fails = fails(repository, "find the ref of");
         if !is_url(repository) {
@@ -119,7 +119,7 @@ impl Repositories {
     /// Makes a clone at `directory`.
     ///
     /// # Errors
-    /// When the clone cannot be made.
+    /// Fails if the clone cannot be made.
     pub fn clone(&self, origin: &Origin<'_>, directory: &Path) -> Result<(), Error> {
         let (repository, commit) = (origin.repository, origin.commit);
         let fails = fails(repository, "clone");
@@ -157,7 +157,7 @@ impl Repositories {
     /// Reverts all changes in a clone since its first commit, except to files that git ignores.
     ///
     /// # Errors
-    /// When git fails, or may not be run in it.
+    /// Fails if git fails, or may not be run in it.
     pub fn reset(&self, id: &str, clone: &Path, commit: &str) -> Result<(), Error> {
         let fails = check_safe(id, clone)?;
         self.git(&fails, clone, &["reset", "--quiet", "--hard", commit, "--"])?;
@@ -183,7 +183,7 @@ impl Repositories {
     /// (ctime), which programs cannot set.
     ///
     /// # Errors
-    /// When it cannot be copied.
+    /// Fails if it cannot be copied.
     #[expect(clippy::disallowed_methods, reason = "git has just written them")]
     pub fn set_apart(
         &self,
@@ -220,7 +220,7 @@ impl Repositories {
     /// one that was set `apart`, or a new one if an earlier try has used that.
     ///
     /// # Errors
-    /// When git fails.
+    /// Fails if git fails.
     pub fn change(
         &self,
         id: &str,
@@ -294,7 +294,7 @@ type Fails<'f> = &'f dyn Fn(String) -> FleetError;
 /// Runs a git command; returns its output, or the last of its errors, which advice may follow.
 ///
 /// # Errors
-/// When it fails, or has run for too long.
+/// Fails if it fails, or has run for too long.
 pub fn ended(command: Command, interrupt: &Interrupt) -> Result<Vec<u8>, String> {
     let ran = outputs(command, interrupt).map_err(|error| error.to_string());
     let (is_success, output, errors) = ran?;

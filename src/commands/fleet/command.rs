@@ -10,7 +10,7 @@ use crate::ui::OutputFormat;
 /// Works on a manifest or its results; `words` checks a command line.
 ///
 /// # Errors
-/// When the manifest has mistakes, a task fails, or a result cannot be read.
+/// Fails if the manifest has mistakes, a task fails, or a result cannot be read.
 pub fn fleet(
     context: &Context<'_>,
     arguments: &FleetArgs,

@@ -103,7 +103,7 @@ impl Ledger {
     /// Reads all accounts.
     ///
     /// # Errors
-    /// When the ledger cannot be read.
+    /// Fails if the ledger cannot be read.
     pub fn accounts(&self) -> Result<Accounts, PathError> {
         read(&mut Records::lock(&self.path)?)
     }
@@ -111,7 +111,7 @@ impl Ledger {
     /// Returns the cost of all calls.
     ///
     /// # Errors
-    /// When the ledger cannot be read.
+    /// Fails if the ledger cannot be read.
     pub fn spent(&self) -> Result<Usd, PathError> {
         Ok(spent(&self.accounts()?))
     }
@@ -119,7 +119,7 @@ impl Ledger {
     /// Opens accounts for the tasks that have none, and returns all existing ones.
     ///
     /// # Errors
-    /// When an id's account belongs to another task, its folder existed before its account, or the ledger cannot be
+    /// Fails if an id's account belongs to another task, its folder existed before its account, or the ledger cannot be
     /// read or written.
     pub fn claim(
         &self,
@@ -156,7 +156,7 @@ impl Ledger {
     /// Reserves what a task may still cost: its `limit` less the amount `spent` by its runs.
     ///
     /// # Errors
-    /// When that would exceed the limit of all tasks.
+    /// Fails if that would exceed the limit of all tasks.
     pub fn reserve(
         &self,
         task: &str,
@@ -196,7 +196,7 @@ impl Ledger {
     /// line, the reservation remains.
     ///
     /// # Errors
-    /// When the ledger cannot be written.
+    /// Fails if the ledger cannot be written.
     pub fn settle(
         &self,
         task: &str,

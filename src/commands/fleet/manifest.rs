@@ -192,7 +192,7 @@ impl Manifest {
     /// Reads a manifest.
     ///
     /// # Errors
-    /// When it cannot be read, or contains credentials.
+    /// Fails if it cannot be read, or contains credentials.
     pub fn read(context: &Context<'_>, path: &Path) -> Result<Self, Error> {
         let given = context.project.root().join(path);
         let path = given.canonicalize().map_err(PathError::of("read", path))?;

@@ -74,7 +74,7 @@ impl TaskPin {
 /// the reason why a task's ref cannot be found.
 ///
 /// # Errors
-/// When the lock file belongs to other tasks or another program, or cannot be used.
+/// Fails if the lock file belongs to other tasks or another program, or cannot be used.
 pub fn pins(
     context: &Context<'_>,
     manifest: &Manifest,

@@ -25,7 +25,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// it is killed when the time is up, and soon after a signal.
 ///
 /// # Errors
-/// When it cannot be waited for, or exceeded its time limit.
+/// Fails if it cannot be waited for, or exceeded its time limit.
 pub fn wait(mut child: Child, interrupt: &Interrupt, limit: Option<u32>) -> io::Result<ExitStatus> {
     let process = Pid::from_child(&child);
     let (reader, writer) = io::pipe()?;

@@ -69,7 +69,7 @@ impl Hosted {
 /// Creates a branch of this name in each repository for which a task has succeeded with a change.
 ///
 /// # Errors
-/// When there are no results, or a branch cannot be created; none is created then.
+/// Fails if there are no results, or a branch cannot be created; none is created then.
 pub fn publish(context: &Context<'_>, directory: &Path, branch: &str) -> Result<Outcome, Failure> {
     let place = context.project.root().join(directory);
     let rows = sum::read(context, &place, |_, _| ())?;

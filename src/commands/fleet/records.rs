@@ -22,7 +22,7 @@ impl Records {
     /// Opens the file once no other process uses it; a missing file is created.
     ///
     /// # Errors
-    /// When the file cannot be opened or locked.
+    /// Fails if the file cannot be opened or locked.
     pub fn lock(path: &Path) -> Result<Self, PathError> {
         let file = open_to_lock(path)
             .and_then(|file| file.lock().map(|()| file))
@@ -34,7 +34,7 @@ impl Records {
     /// Reads all records.
     ///
     /// # Errors
-    /// When the file cannot be read, or a line is not a record.
+    /// Fails if the file cannot be read, or a line is not a record.
     pub fn read<T: DeserializeOwned>(&mut self) -> Result<Vec<T>, PathError> {
         let mut read = || -> io::Result<Vec<T>> {
             let mut text = String::new();
@@ -54,7 +54,7 @@ impl Records {
     /// Appends records. They are on disk when this returns.
     ///
     /// # Errors
-    /// When they cannot be written.
+    /// Fails if they cannot be written.
     pub fn append<T: Serialize>(&mut self, records: &[T]) -> Result<(), PathError> {
         self.note(records)?;
         let synced = self.file.sync_data();
@@ -64,7 +64,7 @@ impl Records {
     /// Appends records, which a power failure may lose.
     ///
     /// # Errors
-    /// When they cannot be written.
+    /// Fails if they cannot be written.
     pub fn note<T: Serialize>(&mut self, records: &[T]) -> Result<(), PathError> {
         let mut append = || -> io::Result<()> {
             let mut lines = Vec::new();

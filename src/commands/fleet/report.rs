@@ -41,7 +41,7 @@ const DISPENSABLE: [&str; 4] = ["out", "tokens in", "removed", "time"];
 /// Sums up the results in a directory.
 ///
 /// # Errors
-/// When there are no results, one cannot be read, or the page cannot be written.
+/// Fails if there are no results, one cannot be read, or the page cannot be written.
 pub fn report(
     context: &Context<'_>,
     (directory, page): (&Path, Option<&Path>),

@@ -46,7 +46,7 @@ const SUMMING: Duration = Duration::from_secs(2);
 /// Runs all unfinished tasks.
 ///
 /// # Errors
-/// When the manifest has mistakes, or not all tasks succeed.
+/// Fails if the manifest has mistakes, or not all tasks succeed.
 pub fn run(
     context: &Context<'_>,
     arguments: &RunArgs,

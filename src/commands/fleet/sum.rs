@@ -116,7 +116,7 @@ impl TaskRow {
 /// Warns of unreadable results.
 ///
 /// # Errors
-/// When there are no results, or the directory or its ledger cannot be read.
+/// Fails if there are no results, or the directory or its ledger cannot be read.
 pub fn read(
     context: &Context<'_>,
     directory: &Path,

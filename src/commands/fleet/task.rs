@@ -87,7 +87,7 @@ impl Ended {
     /// Reads the result in a task's folder; `None` if it has none.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// Fails if it cannot be read.
     pub fn read(folder: &Path) -> Result<Option<Self>, PathError> {
         let path = folder.join(RESULT);
         let content = files::read(&path, Links::Refused, LARGEST)
@@ -184,7 +184,7 @@ impl Diagnostic for TaskFailed {
 /// Does the task on a line of the manifest, unless it is done.
 ///
 /// # Errors
-/// When the task cannot begin, or fails.
+/// Fails if the task cannot begin, or fails.
 pub fn task(
     context: &Context<'_>,
     (path, index): (&Path, usize),

@@ -80,7 +80,7 @@ impl Rates {
     /// Reads the rates. A file that cannot be parsed has none: the next trial replaces it.
     ///
     /// # Errors
-    /// When the file cannot be read, or git tracks it.
+    /// Fails if the file cannot be read, or git tracks it.
     pub fn read(project: &Project) -> Result<Self, ProjectProblem> {
         let json = project.users_file(RATES)?.unwrap_or_default();
         Ok(serde_json::from_slice(&json).unwrap_or_default())
@@ -94,7 +94,7 @@ impl Rates {
     /// Replaces the rates of a model, and writes the file.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// Fails if the file cannot be written.
     pub fn remember(
         mut self,
         project: &Project,

@@ -95,7 +95,7 @@ const BUILD: Duration = Duration::from_secs(60);
 /// Asks the model for each change, `runs` times in each format; prints and remembers how many replies were right.
 ///
 /// # Errors
-/// When the model does not exist or cannot be asked, or a file cannot be written.
+/// Fails if the model does not exist or cannot be asked, or a file cannot be written.
 pub fn trial(
     context: &Context<'_>,
     name: &str,
@@ -162,7 +162,7 @@ fn count(
 /// and returns the reason if another call could exceed the cost limit.
 ///
 /// # Errors
-/// When the model cannot be asked, which says nothing about its replies.
+/// Fails if the model cannot be asked, which says nothing about its replies.
 pub fn tried<T>(
     context: &Context<'_>,
     purpose: &Purpose,

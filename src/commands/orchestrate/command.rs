@@ -63,7 +63,7 @@ const TOOL_TRIES: u32 = 10;
 /// Has a task implemented, reviewed and published.
 ///
 /// # Errors
-/// If the work passes no review, or should have been published and was not.
+/// Fails if the work passes no review, or should have been published and was not.
 pub fn orchestrate(
     context: &Context<'_>,
     arguments: &OrchestrateArgs,

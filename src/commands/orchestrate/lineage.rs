@@ -62,7 +62,7 @@ impl BranchTracker {
     /// Checks that a branch may be cloned; a blank id means the one that may.
     ///
     /// # Errors
-    /// If the branch may not be cloned. The error names the one that may.
+    /// Fails if the branch may not be cloned. The error names the one that may.
     pub fn check_parent(&self, branch: &str) -> Result<(), CallFailure> {
         let (branch, latest) = (branch.trim(), self.latest());
         if branch.is_empty() || branch == latest {

@@ -68,7 +68,7 @@ impl Pantheon<'_> {
     /// repeated if the server may have begun to process it.
     ///
     /// # Errors
-    /// If no agent was started, or it is unknown whether one was.
+    /// Fails if no agent was started, or it is unknown whether one was.
     pub fn start(
         &self,
         agent: Specialist,
@@ -90,7 +90,7 @@ impl Pantheon<'_> {
     /// The state of the agent on a branch, which was cloned from one in this state, if that is known.
     ///
     /// # Errors
-    /// If the server does not report the state.
+    /// Fails if the server does not report the state.
     pub fn state(
         &self,
         branch: &str,
@@ -137,7 +137,7 @@ impl Pantheon<'_> {
     /// Reads a file on a branch.
     ///
     /// # Errors
-    /// If the file cannot be read.
+    /// Fails if the file cannot be read.
     pub fn read(&self, branch: &str, path: &str) -> Result<String, ToolError> {
         let arguments = json!({"branch_id": branch, "file_path": path});
         let answer = self.call(READ_FILE, arguments, Repeat::Always)?;

@@ -54,7 +54,7 @@ impl<'c> OrchestratePlace<'c> {
     /// Reads everything from the configuration, or from the run to replay; goes on with the work that has `begun`.
     ///
     /// # Errors
-    /// If something is missing or wrong.
+    /// Fails if something is missing or wrong.
     pub fn open(
         context: &'c Context<'c>,
         arguments: OrchestrateArgs,
@@ -138,7 +138,7 @@ impl<'c> OrchestratePlace<'c> {
 /// variables.
 ///
 /// # Errors
-/// If there is no such model, or something is missing for it.
+/// Fails if there is no such model, or something is missing for it.
 pub fn models<'c>(
     context: &Context<'c>,
     choice: &ModelChoice,

@@ -43,7 +43,7 @@ pub enum Begun {
 /// Reads the run that `--resume` or `--publish-only` names; `None` without these flags.
 ///
 /// # Errors
-/// If there is no such run, it is no orchestration, it is still going on, or it has left nothing to resume.
+/// Fails if there is no such run, it is no orchestration, it is still going on, or it has left nothing to resume.
 pub fn begun(context: &Context<'_>, arguments: &OrchestrateArgs) -> Result<Option<Begun>, Error> {
     let publish_only = arguments.publish_only.is_some();
     let choice = ModelChoice {
@@ -86,7 +86,7 @@ pub fn begun(context: &Context<'_>, arguments: &OrchestrateArgs) -> Result<Optio
 /// Returns the task and the settings of a recorded run, with all of its record.
 ///
 /// # Errors
-/// If it is no orchestration.
+/// Fails if it is no orchestration.
 pub fn recorded(
     recording: &Recording,
 ) -> Result<(String, OrchestrationSettings, AgentRecord), RecordingProblem> {

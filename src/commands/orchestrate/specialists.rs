@@ -41,13 +41,13 @@ pub trait Watcher {
     /// another branch.
     ///
     /// # Errors
-    /// If the change cannot be saved.
+    /// Fails if the change cannot be saved.
     fn changed(&self, lineage: &BranchTracker) -> Result<(), AgentError>;
 
     /// Sleeps for this duration.
     ///
     /// # Errors
-    /// If a signal arrives.
+    /// Fails if a signal arrives.
     fn sleep(&self, duration: Duration) -> Result<(), Interrupted>;
 }
 
@@ -172,7 +172,7 @@ impl Specialists<'_> {
     /// Continues the work from the branch on which the last agent was started.
     ///
     /// # Errors
-    /// If the change cannot be saved.
+    /// Fails if the change cannot be saved.
     pub fn go_on_from_last(&self, agent: Specialist) -> Result<(), AgentError> {
         self.lineage.borrow_mut().succeeded(agent);
         self.tell_change()
@@ -182,7 +182,7 @@ impl Specialists<'_> {
     /// in a review's log is recorded.
     ///
     /// # Errors
-    /// If the file cannot be read.
+    /// Fails if the file cannot be read.
     pub fn read(&self, branch: &str, path: &str) -> Result<String, ToolError> {
         let path = in_workspace(self.workspace, path);
         let content = self.branches.read(branch, &path)?;
@@ -307,7 +307,7 @@ impl Specialists<'_> {
     /// Reports the lineage to the watcher.
     ///
     /// # Errors
-    /// If the lineage cannot be saved.
+    /// Fails if the lineage cannot be saved.
     pub fn tell_change(&self) -> Result<(), AgentError> {
         self.watcher.changed(&self.lineage.borrow())
     }

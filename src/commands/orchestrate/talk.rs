@@ -131,7 +131,7 @@ pub fn in_task(command: Slash, (log, model, branch): (&str, &str, &str), spent: 
 /// a line about it.
 ///
 /// # Errors
-/// When they cannot be read.
+/// Fails if they cannot be read.
 fn resumable(context: &Context<'_>) -> Result<Vec<(String, String)>, Error> {
     let project = &context.project;
     let state = |run: &PastRun| match &run.record {

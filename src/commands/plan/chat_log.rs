@@ -54,7 +54,7 @@ impl<'r> ChatLog<'r> {
     /// Opens the log at `path`, and creates it if it is missing. The caller must hold the session's lock.
     ///
     /// # Errors
-    /// If the path is not a regular file, which includes links, or cannot be opened.
+    /// Fails if the path is not a regular file, which includes links, or cannot be opened.
     pub fn open(
         path: &Path,
         clock: &'r dyn Clock,

@@ -55,7 +55,7 @@ const UNDER_WAY: &str = "the request is not done, and its steps are summed up fr
 /// Runs the agent, or another of its commands.
 ///
 /// # Errors
-/// If the command fails, or the last request was not completed.
+/// Fails if the command fails, or the last request was not completed.
 pub fn plan(context: &Context<'_>, arguments: &PlanArgs, stdin: Stdin) -> Result<Outcome, Failure> {
     match &arguments.command {
         Some(PlanCommand::Show {

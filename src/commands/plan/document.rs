@@ -63,7 +63,7 @@ impl PlanDocument {
     /// Parses a document.
     ///
     /// # Errors
-    /// If the bytes are not a plan, or contain conflict markers.
+    /// Fails if the bytes are not a plan, or contain conflict markers.
     pub fn parse(bytes: &[u8]) -> Result<Self, PlanDocumentError> {
         check_length(bytes.len())?;
         let damaged = |at: usize, what| {
@@ -201,7 +201,7 @@ impl PlanDocument {
     /// Prepares the document for writing: completes the front matter and increments the version.
     ///
     /// # Errors
-    /// If the document has become too long to be read again. It must not be written then.
+    /// Fails if the document has become too long to be read again. It must not be written then.
     pub fn save(&mut self, now: i64) -> Result<(), PlanDocumentError> {
         let (now, version) = (now.to_string(), self.version().saturating_add(1));
         for (key, value) in [("status", self.status().word()), ("createdAt", &now)] {
@@ -315,7 +315,7 @@ fn front_line<'l>(line: &'l str, key: &str) -> Option<&'l str> {
 /// Checks the length of a document, in bytes.
 ///
 /// # Errors
-/// If the length exceeds 1 MiB, the most that can be read.
+/// Fails if the length exceeds 1 MiB, the most that can be read.
 fn check_length(bytes: usize) -> Result<(), PlanDocumentError> {
     if bytes as u64 > MIB {
         let what = format!("it has {bytes} bytes, more than 1 MiB");

@@ -98,7 +98,7 @@ impl PlanFile<'_> {
     /// Creates an empty document if the file does not exist.
     ///
     /// # Errors
-    /// If the file cannot be created or is read-only.
+    /// Fails if the file cannot be created or is read-only.
     pub fn make(&self) -> Result<(), PlanFileError> {
         match self.permissions()? {
             Some(permissions) if permissions.readonly() => {
@@ -120,7 +120,7 @@ impl PlanFile<'_> {
     /// Reads the file's content, valid or not.
     ///
     /// # Errors
-    /// If the file cannot be read.
+    /// Fails if the file cannot be read.
     pub fn bytes(&self) -> Result<Vec<u8>, PlanFileError> {
         let content = files::read(self.path, Links::Refused, MOST_READ);
         Ok(content.map_err(PathError::of("read", self.path))?)
@@ -129,7 +129,7 @@ impl PlanFile<'_> {
     /// Reads the current document.
     ///
     /// # Errors
-    /// If the file cannot be read or is not a plan.
+    /// Fails if the file cannot be read or is not a plan.
     pub fn read(&self) -> Result<PlanDocument, PlanFileError> {
         PlanDocument::parse(&self.bytes()?).map_err(self.unreadable())
     }
@@ -142,7 +142,7 @@ impl PlanFile<'_> {
     /// Applies a change to the current document and saves it.
     ///
     /// # Errors
-    /// If the file cannot be read or written. It is unchanged then.
+    /// Fails if the file cannot be read or written. It is unchanged then.
     pub fn change(&self, change: impl FnOnce(&mut Plan)) -> Result<(), PlanFileError> {
         let mut document = self.read()?;
         if !document.edit(change) {
@@ -155,7 +155,7 @@ impl PlanFile<'_> {
     /// Replaces a document that cannot be read; returns the path of its copy.
     ///
     /// # Errors
-    /// If the file cannot be copied or replaced. It is unchanged then.
+    /// Fails if the file cannot be copied or replaced. It is unchanged then.
     pub fn replace(&self, by: &PlanDocument) -> Result<PathBuf, PlanFileError> {
         let copied = self.copy(&self.bytes()?);
         let copy = copied.map_err(PathError::of("copy", self.path))?;

@@ -68,7 +68,7 @@ impl InstructionsProblem {
 /// missing or blank file of the user. A project's file that is a link is ignored, with a warning.
 ///
 /// # Errors
-/// If a file cannot be read, is not UTF-8, or is larger than 64 KiB.
+/// Fails if a file cannot be read, is not UTF-8, or is larger than 64 KiB.
 pub fn read(
     home: Option<&Path>,
     root: &Path,

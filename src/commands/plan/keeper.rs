@@ -59,7 +59,7 @@ impl Stages<'_, '_, '_> {
     /// Runs the commands of the criteria that have one. A criterion is met if its command exits with code 0.
     ///
     /// # Errors
-    /// If a fatal error ends the run, or the plan cannot be changed.
+    /// Fails if a fatal error ends the run, or the plan cannot be changed.
     pub fn check_criteria(&self) -> Result<(), AgentError> {
         for criterion in self.read()?.plan().acceptance_criteria {
             let Some(command) = criterion.check() else {

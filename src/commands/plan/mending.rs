@@ -23,7 +23,7 @@ impl Stages<'_, '_, '_> {
     /// Repairs the plan if it is damaged; replaces it with an empty one if the model cannot repair it.
     ///
     /// # Errors
-    /// If the document cannot be read or replaced, or a fatal error ends the run.
+    /// Fails if the document cannot be read or replaced, or a fatal error ends the run.
     pub fn mend(&self) -> Result<(), AgentError> {
         let Err(problem) = self.document.read() else {
             return Ok(());

@@ -53,7 +53,7 @@ impl KeptPlan<'_> {
     /// Changes the state and saves it.
     ///
     /// # Errors
-    /// If saving fails.
+    /// Fails if saving fails.
     pub fn change_state(&self, change: impl FnOnce(&mut PlanState)) -> Result<(), Error> {
         self.change(|session| change(&mut session.state))
     }
@@ -105,7 +105,7 @@ impl Keeping for KeptPlan<'_> {
 /// Reads the table of models: the agent's own, or its defaults if it is missing, with the project's taking precedence.
 ///
 /// # Errors
-/// If a table is invalid or cannot be read.
+/// Fails if a table is invalid or cannot be read.
 pub fn table(context: &Context<'_>, home: &Path) -> Result<ModelTable, Error> {
     let path = home.join(PLAN_MODELS);
     let read = files::read(&path, Links::Followed, MIB).if_there();
@@ -120,7 +120,7 @@ pub fn table(context: &Context<'_>, home: &Path) -> Result<ModelTable, Error> {
 /// Creates the agent's own table with the defaults if it does not exist.
 ///
 /// # Errors
-/// If it cannot be created.
+/// Fails if it cannot be created.
 pub fn keep_models(context: &Context<'_>, home: &Path) -> Result<(), Error> {
     let path = home.join(PLAN_MODELS);
     if !path.exists() {
@@ -137,7 +137,7 @@ pub fn keep_models(context: &Context<'_>, home: &Path) -> Result<(), Error> {
 /// Models that Ollama lacks are pulled if `pull` says so or the user agrees.
 ///
 /// # Errors
-/// If a model is unknown or its configuration is incomplete.
+/// Fails if a model is unknown or its configuration is incomplete.
 pub fn models<'c>(
     context: &Context<'c>,
     choice: &ModelChoice,
@@ -164,7 +164,7 @@ pub fn models<'c>(
 /// rules of the tables.
 ///
 /// # Errors
-/// If there is no such model.
+/// Fails if there is no such model.
 pub fn selected(
     context: &Context<'_>,
     choice: &ModelChoice,
@@ -239,7 +239,7 @@ impl<'c> PlanPlace<'c> {
     /// Prepares a run in this session, with these instructions.
     ///
     /// # Errors
-    /// If the plan or the sandbox cannot be used.
+    /// Fails if the plan or the sandbox cannot be used.
     pub fn open(
         context: &'c Context<'c>,
         options: &AgentOptions,
@@ -318,7 +318,7 @@ pub fn larger<'m>(
 /// Opens the chosen session, or creates a new one.
 ///
 /// # Errors
-/// If the session does not exist, or cannot be used or created.
+/// Fails if the session does not exist, or cannot be used or created.
 pub fn open_session<'c>(
     context: &'c Context<'_>,
     home: &Path,
@@ -376,7 +376,7 @@ fn is_no_plan(path: &Path) -> bool {
 /// Returns the path of a document in the project, relative to its root.
 ///
 /// # Errors
-/// If the file is not in the project, or is something other than a plan.
+/// Fails if the file is not in the project, or is something other than a plan.
 pub fn plan_file_of(
     project: &Project,
     path: &Path,

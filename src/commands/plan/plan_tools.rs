@@ -76,7 +76,7 @@ pub trait PlanKeeper {
     /// Changes the plan, and returns a report of the changes.
     ///
     /// # Errors
-    /// If a change is refused or cannot be saved.
+    /// Fails if a change is refused or cannot be saved.
     fn update(&self, update: PlanUpdate) -> Result<String, ToolError>;
 }
 

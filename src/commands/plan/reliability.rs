@@ -29,7 +29,7 @@ const TEST_PLAN: &str = "# Current Plan\n\nTest plan";
 /// Asks the model the requested number of times, and reports the percentage of well-formed replies.
 ///
 /// # Errors
-/// If too few replies are well-formed, or the model cannot be asked.
+/// Fails if too few replies are well-formed, or the model cannot be asked.
 pub fn reliability(context: &Context<'_>, wanted: &ReliabilityArgs) -> Result<Outcome, Failure> {
     let choice = &ModelChoice::streamed(wanted.model.as_deref(), wanted.timeout);
     let home = home(context, &PLAN)?;

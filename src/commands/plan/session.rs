@@ -39,7 +39,7 @@ impl PlanSession {
 /// the abbreviation of the time zone if that is known.
 ///
 /// # Errors
-/// If the session cannot be written or locked. Its folder is removed then.
+/// Fails if the session cannot be written or locked. Its folder is removed then.
 pub fn create(
     store: &PlanSessionStore<'_>,
     now: DateTime<FixedOffset>,
@@ -66,7 +66,7 @@ pub fn create(
 /// The path of a session's document, for reading. Works while another process uses the session.
 ///
 /// # Errors
-/// If there is no session of exactly that name, or it is damaged.
+/// Fails if there is no session of exactly that name, or it is damaged.
 pub fn document(store: &PlanSessionStore<'_>, id: &str) -> Result<PathBuf, SessionError> {
     let file = store.load(id)?;
     Ok(file.document(&store.path().join(id), Path::new(&file.state.directory)))

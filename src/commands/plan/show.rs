@@ -25,7 +25,7 @@ struct NoPlan(String);
 /// Shows the plan in `path` or of a session; without either, of the project's last one.
 ///
 /// # Errors
-/// If there is no such session, or its plan cannot be read.
+/// Fails if there is no such session, or its plan cannot be read.
 pub fn show(
     context: &Context<'_>,
     session: Option<&str>,
@@ -58,7 +58,7 @@ pub fn show(
 /// Lists the sessions.
 ///
 /// # Errors
-/// If the sessions cannot be read.
+/// Fails if the sessions cannot be read.
 pub fn sessions(context: &Context<'_>) -> Result<Outcome, Failure> {
     sessions::list::<PlanSessionFile>(context, &PLAN, &home(context, &PLAN)?, KEEPS_ALL)
 }

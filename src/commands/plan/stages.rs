@@ -112,7 +112,7 @@ impl<'c> Stages<'_, 'c, '_> {
     /// Has a model break a request down into steps, and writes them into the plan.
     ///
     /// # Errors
-    /// If the model gives no valid list of steps, or the plan cannot be written.
+    /// Fails if the model gives no valid list of steps, or the plan cannot be written.
     pub fn plan(&self, request: &str) -> Result<(), AgentError> {
         self.change(|plan| plan.status = PlanStatus::Planning)?;
         let mut said = Conversation::default();
@@ -147,7 +147,7 @@ impl<'c> Stages<'_, 'c, '_> {
     /// Executes the open steps in order until one fails.
     ///
     /// # Errors
-    /// If a step is not completed.
+    /// Fails if a step is not completed.
     pub fn execute(&self, conversation: &mut Conversation) -> Result<(), AgentError> {
         while let Some(task) = self.next_task()? {
             self.run.begin_part();
@@ -183,7 +183,7 @@ impl<'c> Stages<'_, 'c, '_> {
     /// Restores the saved result of the steps after a run was cut short before the summary.
     ///
     /// # Errors
-    /// If the steps failed or were stopped.
+    /// Fails if the steps failed or were stopped.
     pub fn ended_before(&self, ended: StepsEnd) -> Result<(), AgentError> {
         let StepsEnd { end, why } = ended;
         match (end, self.next_task()?) {
@@ -196,7 +196,7 @@ impl<'c> Stages<'_, 'c, '_> {
     /// Shows the list of steps.
     ///
     /// # Errors
-    /// If the plan cannot be read.
+    /// Fails if the plan cannot be read.
     pub fn show_tasks(&self) -> Result<(), AgentError> {
         let tasks = self.read()?.plan().tasks;
         let list = tasks.iter().map(shown).collect();
@@ -364,7 +364,7 @@ impl<'c> Stages<'_, 'c, '_> {
     /// Asks a model for a JSON object, in a separate conversation.
     ///
     /// # Errors
-    /// If the model gives no object of the required form.
+    /// Fails if the model gives no object of the required form.
     pub fn ask(
         &self,
         purpose: &Purpose,
@@ -382,7 +382,7 @@ impl<'c> Stages<'_, 'c, '_> {
     /// Asks a model for a text, in a separate conversation.
     ///
     /// # Errors
-    /// If the model gives no valid reply.
+    /// Fails if the model gives no valid reply.
     pub fn ask_apart<'b>(
         &self,
         purpose: &Purpose,
@@ -535,7 +535,7 @@ impl<'c> Stages<'_, 'c, '_> {
     /// Saves the document's version before the result of a stage is written into it.
     ///
     /// # Errors
-    /// If the document cannot be read or the session cannot be saved.
+    /// Fails if the document cannot be read or the session cannot be saved.
     pub fn note_version(&self) -> Result<(), AgentError> {
         let version = self.read()?.plan().metadata.version;
         let kept = &self.place.base.kept;
@@ -546,7 +546,7 @@ impl<'c> Stages<'_, 'c, '_> {
     /// after writing it.
     ///
     /// # Errors
-    /// If the document cannot be read or the session cannot be saved.
+    /// Fails if the document cannot be read or the session cannot be saved.
     pub fn is_written(&self) -> Result<bool, AgentError> {
         let kept = &self.place.base.kept;
         let Some(before) = kept.state(|state| state.version) else {
@@ -563,7 +563,7 @@ impl<'c> Stages<'_, 'c, '_> {
     /// Reads the current document.
     ///
     /// # Errors
-    /// If the document cannot be read.
+    /// Fails if the document cannot be read.
     pub fn read(&self) -> Result<PlanDocument, AgentError> {
         Ok(self.document.read().map_err(Error::from)?)
     }
@@ -571,7 +571,7 @@ impl<'c> Stages<'_, 'c, '_> {
     /// Applies a change to the current document.
     ///
     /// # Errors
-    /// If the document cannot be changed.
+    /// Fails if the document cannot be changed.
     pub fn change(&self, change: impl FnOnce(&mut Plan)) -> Result<(), AgentError> {
         Ok(self.document.change(change).map_err(Error::from)?)
     }

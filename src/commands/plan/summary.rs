@@ -30,7 +30,7 @@ impl Stages<'_, '_, '_> {
     /// text that is still to be shown.
     ///
     /// # Errors
-    /// If the model gives no summary, or it cannot be written.
+    /// Fails if the model gives no summary, or it cannot be written.
     pub fn sum_up(&self, said: &[HistoryMessage], end: WorkEnd) -> Result<String, AgentError> {
         let mut conversation = Conversation {
             history: said.to_vec(),
@@ -141,7 +141,7 @@ impl Stages<'_, '_, '_> {
     /// work has ended.
     ///
     /// # Errors
-    /// If the document cannot be changed.
+    /// Fails if the document cannot be changed.
     pub fn conclude(&self, end: Option<WorkEnd>) -> Result<(), AgentError> {
         let now = self.context.clock.now().timestamp_millis();
         let state = self.place.base.kept.state(PlanState::clone);

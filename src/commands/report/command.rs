@@ -49,7 +49,7 @@ const PAGE: &str = "report.html";
 /// Writes the page.
 ///
 /// # Errors
-/// When there is no such run, or the page cannot be written.
+/// Fails if there is no such run, or the page cannot be written.
 pub fn report(context: &Context<'_>, options: &ReportArgs) -> Result<Outcome, Failure> {
     let project = &context.project;
     let (text, usual) = if options.all {
@@ -125,7 +125,7 @@ fn of_all(context: &Context<'_>, options: &ReportArgs) -> Result<String, Error> 
 /// over an earlier page, or into a pipe or a device. No other file is replaced, since it may be the user's own.
 ///
 /// # Errors
-/// When there is another file, or the page cannot be written.
+/// Fails if there is another file, or the page cannot be written.
 pub fn write_page(
     project: &Project,
     wanted: Option<&Path>,

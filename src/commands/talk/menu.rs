@@ -11,7 +11,7 @@ const LISTED: usize = 50;
 /// Returns the model that the user chooses from a menu, or a message if they choose none; `now` is the current one.
 ///
 /// # Errors
-/// When the user interrupts it.
+/// Fails if the user interrupts it.
 pub fn chosen_model(
     user: &User,
     menu: Menu,
@@ -54,7 +54,7 @@ pub fn model_menu(
 /// they choose none.
 ///
 /// # Errors
-/// When the user interrupts it.
+/// Fails if the user interrupts it.
 pub fn chosen_session(
     context: &Context<'_>,
     user: &User,

@@ -56,7 +56,7 @@ pub fn later(command: Slash) -> String {
 /// Asks the user for permission, on the screen or by lines.
 ///
 /// # Errors
-/// When the user leaves, or stops the work.
+/// Fails if the user leaves, or stops the work.
 pub fn permission(
     context: &Context<'_>,
     user: &User,
@@ -80,7 +80,7 @@ pub fn permission(
 /// Returns what the user types at a prompt; `None` if they type nothing.
 ///
 /// # Errors
-/// When the user leaves or interrupts it, or no input can be read.
+/// Fails if the user leaves or interrupts it, or no input can be read.
 pub fn line(context: &Context<'_>, user: &User, prompt: &str) -> Result<Option<String>, Error> {
     // Redacts before wrapping, which could split a key.
     let prompt = context.redactor.text(prompt);

@@ -109,7 +109,7 @@ pub fn split(line: &str) -> Option<(&str, &str)> {
 /// be sent to the model. User-defined commands pass if the agent `has_own`.
 ///
 /// # Errors
-/// When it is such a command.
+/// Fails if it is such a command.
 pub fn check_request(request: &str, has_own: bool) -> Result<(), CommandError> {
     if request.trim_start().starts_with('!') {
         return Err(CommandError::PromptCommand("!".to_owned()));

@@ -36,7 +36,7 @@ pub enum CommandFailure {
 /// Runs a command and returns the key that it prints as its first line.
 ///
 /// # Errors
-/// When it fails or prints no key.
+/// Fails if it fails or prints no key.
 pub fn key(
     words: &[String],
     clock: &dyn Clock,

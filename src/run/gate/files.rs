@@ -52,7 +52,7 @@ impl GateFiles {
     /// Reads the files at these paths.
     ///
     /// # Errors
-    /// When a file cannot be examined.
+    /// Fails if a file cannot be examined.
     pub fn new(paths: BTreeSet<GatePath>) -> Result<Self, PathError> {
         let mut room = ROOM;
         let mut states = BTreeMap::new();
@@ -71,7 +71,7 @@ impl GateFiles {
     /// to a user of the project at `root`. Adds details for the log to `diff`.
     ///
     /// # Errors
-    /// When a file cannot be examined.
+    /// Fails if a file cannot be examined.
     pub fn changes(
         &self,
         root: &Path,

@@ -13,7 +13,7 @@ pub fn relative(name: &str) -> String {
 /// Returns the names of all run folders, in order.
 ///
 /// # Errors
-/// When `logs` cannot be read.
+/// Fails if `logs` cannot be read.
 pub fn names(project: &Project) -> Result<Vec<String>, PathError> {
     let logs = project.logs();
     let unreadable = || PathError::of("read", &logs);

@@ -240,7 +240,7 @@ impl PastRun {
     /// Returns the overall changes of the run, by path.
     ///
     /// # Errors
-    /// When the record of the changes cannot be read.
+    /// Fails if the record of the changes cannot be read.
     pub fn changes(&self, project: &Project) -> Result<RunChanges, undo_log::UndoLogError> {
         let (mut files, mut doubts) = (Vec::new(), Vec::new());
         let Some(log) = undo_log::read(project.home(), &self.relative())? else {
@@ -485,7 +485,7 @@ fn kept(project: &Project, run: &str, before: &Before) -> Option<FileState> {
 /// clock changes.
 ///
 /// # Errors
-/// When `logs` cannot be read.
+/// Fails if `logs` cannot be read.
 pub fn runs(project: &Project) -> Result<Vec<PastRun>, PathError> {
     let names = names(project)?.into_iter();
     let mut runs: Vec<_> = names.map(|name| PastRun::read(project, &name)).collect();
@@ -517,7 +517,7 @@ const LOOKED_PAST: usize = 64;
 /// Returns all runs, the latest first; each is read only when requested.
 ///
 /// # Errors
-/// When `logs` cannot be read.
+/// Fails if `logs` cannot be read.
 pub fn latest(project: &Project) -> Result<impl Iterator<Item = PastRun>, PathError> {
     let mut names = names(project)?.into_iter().rev();
     let mut ahead: Vec<((i64, DateTime<Utc>), PastRun)> = Vec::new();

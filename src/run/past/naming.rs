@@ -42,7 +42,7 @@ pub enum NoSuchRun {
 /// of its name; a time of `today`, such as `14:05`, in which only one run began; or `last`, or `-2` for the one before.
 ///
 /// # Errors
-/// When no run matches, or several do.
+/// Fails if no run matches, or several do.
 pub fn find(project: &Project, run: &Path, today: NaiveDate) -> Result<String, NoSuchRun> {
     find_among(project, run, today, |_| true)
 }

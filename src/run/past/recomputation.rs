@@ -74,7 +74,7 @@ impl Recomputed {
     /// Reapplies the run's replies to the files as they were before it.
     ///
     /// # Errors
-    /// When something is missing from the run's record, or contradicts the rest of it.
+    /// Fails if something is missing from the run's record, or contradicts the rest of it.
     pub fn of(project: &Project, run: &PastRun, log: &ChangeLog) -> Result<Self, NotRecomputed> {
         let folder = run.relative();
         let files = run.files_before(project);

@@ -45,7 +45,7 @@ impl Statement {
     /// States the recorded facts about a run. `program` is the digest of the program that made it, if known.
     ///
     /// # Errors
-    /// When something is missing from the run's record, or contradicts the rest of it.
+    /// Fails if something is missing from the run's record, or contradicts the rest of it.
     pub fn of(project: &Project, run: &PastRun, program: Option<String>) -> Result<Self, Error> {
         let folder = run.relative();
         let no_record = || NotRecomputed::NoRecord(folder.clone());

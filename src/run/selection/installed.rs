@@ -15,7 +15,7 @@ pub type OnServer<'m> = (&'m ModelSpec, &'m VendorServer);
 /// Returns the models that cannot be asked, with the reasons; for a server that does not respond, only the first.
 ///
 /// # Errors
-/// When a signal interrupts the check.
+/// Fails if a signal interrupts the check.
 pub fn missing<'m>(
     models: impl Iterator<Item = OnServer<'m>>,
 ) -> Result<Vec<(OnServer<'m>, ServerProblem)>, Interrupted> {

@@ -24,7 +24,7 @@ impl Output<'_> {
     /// Prints the result as text, which may begin with a unified diff, or as the JSON `document`.
     ///
     /// # Errors
-    /// When it cannot be written; a closed stdout is an error only in the JSON formats.
+    /// Fails if it cannot be written; a closed stdout is an error only in the JSON formats.
     pub fn result(
         &self,
         text: &str,
@@ -42,7 +42,7 @@ impl Output<'_> {
     /// Prints a document for programs that is already serialized.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Fails if it cannot be written.
     pub fn document(&self, text: &str) -> io::Result<()> {
         self.spinner.stop();
         json::text(self.redactor, text)
@@ -52,7 +52,7 @@ impl Output<'_> {
     /// formats, prints the `document`.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Fails if it cannot be written.
     pub fn report(&self, report: &Value, document: impl FnOnce() -> Value) -> io::Result<()> {
         self.spinner.stop();
         match self.format {
@@ -64,7 +64,7 @@ impl Output<'_> {
     /// Prints the result like [`Self::result`], but shows text longer than the user's terminal with `pager`.
     ///
     /// # Errors
-    /// When it cannot be written; a closed stdout is an error only in the JSON formats.
+    /// Fails if it cannot be written; a closed stdout is an error only in the JSON formats.
     pub fn paged(
         &self,
         (text, is_diff): (&str, bool),
@@ -119,7 +119,7 @@ impl Output<'_> {
     /// record contains the answer.
     ///
     /// # Errors
-    /// When it cannot be written, unless the reader has closed stdout.
+    /// Fails if it cannot be written, unless the reader has closed stdout.
     pub fn answer(&self, text: &str) -> io::Result<()> {
         if self.format != OutputFormat::Text {
             return Ok(());

@@ -17,7 +17,7 @@ impl HiddenEcho {
     /// Turns the echo of this terminal off.
     ///
     /// # Errors
-    /// When that is impossible.
+    /// Fails if that is impossible.
     pub fn of(terminal: impl AsFd) -> io::Result<Self> {
         let terminal = terminal.as_fd().try_clone_to_owned()?;
         let before = tcgetattr(&terminal)?;

@@ -23,7 +23,7 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 /// Creates a connected sender and receiver.
 ///
 /// # Errors
-/// When the socket pair cannot be created.
+/// Fails if the socket pair cannot be created.
 pub fn channel() -> io::Result<(ScreenSender, ScreenReceiver)> {
     let (listening, poking) = UnixStream::pair()?;
     let queue = Queue::default();

@@ -86,8 +86,8 @@ pub struct ScreenOptions<'c> {
 /// Runs the screen until the engine ends it or a signal arrives.
 ///
 /// # Errors
-/// When the terminal cannot be set up, read or written to; returns [`Interrupted`] if a signal ended the screen
-/// or the terminal is gone.
+/// Fails if the terminal cannot be set up, read or written to; returns [`Interrupted`] if a signal ended the screen or
+/// the terminal is gone.
 pub fn run(
     options: ScreenOptions<'_>,
     receiver: ScreenReceiver,

@@ -38,7 +38,7 @@ static QUOTED_WORD: LazyLock<Regex> = LazyLock::new(|| regex(r#"<<[- \t]*['"\\]"
 /// The command in a code block; `opening` is its fence.
 ///
 /// # Errors
-/// When the block is not a shell's, or the shell would run a part that is meant as text.
+/// Fails if the block is not a shell's, or the shell would run a part that is meant as text.
 pub fn in_block(opening: &ReplyLine<'_>, content: &[ReplyLine<'_>]) -> Result<String, Fault> {
     let info = opening.fence().map_or("", |fence| fence.info);
     if !SHELLS.is_match(info) {
@@ -54,7 +54,7 @@ pub fn in_block(opening: &ReplyLine<'_>, content: &[ReplyLine<'_>]) -> Result<St
 /// The command in `lines`, which are not in a code block.
 ///
 /// # Errors
-/// When the lines may contain more than a command.
+/// Fails if the lines may contain more than a command.
 pub fn raw(lines: &[ReplyLine<'_>]) -> Result<String, Fault> {
     if let [line] = lines
         && let Some(quoted) = quoted(line.text().trim())

@@ -27,7 +27,7 @@ pub struct Response<'a, 'r> {
 /// Finds the response in `lines`; `None` if they have no header.
 ///
 /// # Errors
-/// When a header may be part of a file or of a command.
+/// Fails if a header may be part of a file or of a command.
 pub fn response<'a, 'r>(
     lines: &'a [ReplyLine<'r>],
     tools: &Toolbox<'_>,

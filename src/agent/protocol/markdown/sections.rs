@@ -31,7 +31,7 @@ impl<'r> Sections<'r> {
     /// input, except a task list after its last code block.
     ///
     /// # Errors
-    /// When a code block above the input contains a heading that names a tool or its input.
+    /// Fails if a code block above the input contains a heading that names a tool or its input.
     pub fn of(lines: &[ReplyLine<'r>]) -> Result<Self, Fault> {
         let header = lines.first().map_or(1, |line| line.number);
         let mut found: Vec<ReplySection<'_>> = Vec::new();
@@ -118,7 +118,7 @@ impl<'r> Sections<'r> {
     /// The chosen tool, and the number of the line that names it.
     ///
     /// # Errors
-    /// When no tool is chosen, or more than one.
+    /// Fails if no tool is chosen, or more than one.
     pub fn tool<'t>(&self, tools: &'t Toolbox<'_>) -> Result<(&'t ToolSpec, usize), Fault> {
         let Some(first) = self.named(Name::ToolChoice).next() else {
             let place = " before `## Tool Input`, which comes last";

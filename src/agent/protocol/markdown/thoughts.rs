@@ -24,7 +24,7 @@ pub fn behind_thoughts(mut text: &str) -> Option<&str> {
 /// The lines of a reply without its thoughts.
 ///
 /// # Errors
-/// When a thought has no end, or may end within a response.
+/// Fails if a thought has no end, or may end within a response.
 pub fn spoken(text: &str) -> Result<Vec<ReplyLine<'_>>, Fault> {
     let endless = |line| {
         let problem = "all from here on is thought, since no `</think>` follows";

@@ -87,7 +87,7 @@ impl PermissionFile {
     /// or the defaults if it does not exist.
     ///
     /// # Errors
-    /// When the file exists but cannot be used.
+    /// Fails if the file exists but cannot be used.
     fn load(root: &Path, trusted: TrustedFiles) -> Result<Self, PermissionsProblem> {
         Self::of(root, read(root)?, trusted)
     }
@@ -95,7 +95,7 @@ impl PermissionFile {
     /// Loads the permissions, with the trust recorded in the user's `home`.
     ///
     /// # Errors
-    /// When a file cannot be used: the project is not ready.
+    /// Fails if a file cannot be used: the project is not ready.
     pub fn open(home: &Path, root: &Path) -> Result<Self, Error> {
         let trusted = TrustedFiles::load(home, root).map_err(NotReady::of)?;
         Ok(Self::load(root, trusted).map_err(NotReady::of)?)
@@ -206,7 +206,7 @@ impl PermissionFile {
     /// Records that the user trusts the file and these command files.
     ///
     /// # Errors
-    /// When that cannot be saved; the files are then not trusted.
+    /// Fails if that cannot be saved; the files are then not trusted.
     pub fn trust(&mut self, commands: &[CommandFile]) -> Result<(), TrustProblem> {
         let commands = commands.iter().filter_map(CommandFile::source);
         let own = self.known.iter().map(|content| (FILE, &**content));
@@ -231,7 +231,7 @@ impl PermissionFile {
     /// Applies a choice from now on, and saves it in the file unless that requires trust.
     ///
     /// # Errors
-    /// When the file was not written; the choice still applies until the program ends.
+    /// Fails if the file was not written; the choice still applies until the program ends.
     pub fn remember(
         &mut self,
         choice: &Choice,
@@ -275,7 +275,7 @@ impl PermissionFile {
     /// is moved to [`REFUSED`], replacing what was there.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Fails if it cannot be written.
     pub fn put_back(&self) -> Result<(), PermissionsProblem> {
         check_directory(&self.root)?;
         let moved = fs::rename(self.path(), self.root.join(REFUSED)).if_there();

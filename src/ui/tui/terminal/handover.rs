@@ -36,7 +36,7 @@ impl TakenTerminal {
     /// Takes over the terminal.
     ///
     /// # Errors
-    /// When standard input is not a terminal, or the terminal cannot be written to.
+    /// Fails if standard input is not a terminal, or the terminal cannot be written to.
     pub fn take(has_mouse: bool) -> io::Result<Self> {
         HOOK.call_once(|| {
             let hook = panic::take_hook();

@@ -33,7 +33,7 @@ impl Signals {
     /// sets `stops`.
     ///
     /// # Errors
-    /// When the socket pair cannot be created, or the handlers cannot be installed.
+    /// Fails if the socket pair cannot be created, or the handlers cannot be installed.
     pub fn new(is_given_back: Arc<AtomicBool>, stops: Arc<AtomicBool>) -> io::Result<Self> {
         let (came, handlers) = UnixStream::pair()?;
         let continued = Arc::<AtomicBool>::default();
