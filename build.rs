@@ -3,6 +3,8 @@
 //! one is asked for, they are linked as usual, and larger.
 //!
 //! Tells a release what `--version` says of it: the commit, and the target.
+//!
+//! Picks the syntaxes that the program colours, a fifth of those that come with two-face.
 
 #![expect(
     clippy::disallowed_methods,
@@ -14,10 +16,27 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
+use serde_json::{Value, json};
+use syntect::dumps::dump_to_uncompressed_file;
+use syntect::parsing::{SyntaxSet, SyntaxSetBuilder};
+
 const WITHOUT_TABLES: &str =
     "SECTIONS { /DISCARD/ : { *(.eh_frame) *(.eh_frame_hdr) *(.gcc_except_table*) } }
 INSERT AFTER .rodata;
 ";
+
+/// Names of the syntaxes that are kept, with the hidden ones that they are made of.
+#[rustfmt::skip]
+const SYNTAXES: [&str; 58] = [
+    PLAIN, "Batch File", "Bourne Again Shell (bash)", "C", "C#", "C++", "CSS", "Clojure", "Dart", "Diff",
+    "Dockerfile", "Elixir", "F#", "Fish", "Go", "GraphQL", "Groovy", "HTML", "Haskell", "INI", "JSON", "Java",
+    "JavaScript", "Javadoc", "Kotlin", "Lua", "Makefile", "Markdown", "Nix", "PHP", "PHP Source", "Perl",
+    "Protocol Buffer", "Protocol Buffer (TEXT)", "Python", "R", "Regular Expression",
+    "Regular Expressions (Javascript)", "Regular Expressions (PHP)", "Regular Expressions (Python)", "Ruby", "Rust",
+    "SCSS", "SQL", "Sass", "Scala", "Shell-Unix-Generic", "Svelte", "Swift", "TOML", "Terraform", "TypeScript",
+    "TypeScriptReact", "Vue Component", "XML", "YAML", "Zig", "commands-builtin-shell-bash",
+];
+const PLAIN: &str = "Plain Text";
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
@@ -28,16 +47,58 @@ fn main() {
         version.extend(commit());
         version += &format!("\ntarget: {}", env::var("TARGET").unwrap_or_default());
     }
-    let told = env::var_os("OUT_DIR")
-        .map(|folder| fs::write(Path::new(&folder).join("version.txt"), version));
+    let folder = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
+    let told = fs::write(folder.join("version.txt"), version);
+    assert!(told.is_ok(), "the version cannot be written");
+    let picked = syntaxes().map(|set| dump_to_uncompressed_file(&set, folder.join("syntaxes.bin")));
     assert!(
-        matches!(told, Some(Ok(()))),
-        "the version cannot be written"
+        matches!(picked, Some(Ok(()))),
+        "the syntaxes cannot be picked"
     );
     if is_release && is_for("CARGO_CFG_TARGET_OS", "linux") {
         for argument in arguments().unwrap_or_default() {
             println!("cargo::rustc-link-arg-bins={argument}");
         }
+    }
+}
+
+/// The set of the syntaxes that are kept; `None` if one is missing.
+fn syntaxes() -> Option<SyntaxSet> {
+    let builder = two_face::syntax::extra_newlines().into_builder();
+    let all = builder.syntaxes();
+    let is_kept = |name: &str| SYNTAXES.contains(&name);
+    let kept: Vec<_> = all.iter().filter(|it| is_kept(&it.name)).collect();
+    let index = |name: &str| kept.iter().position(|syntax| syntax.name == name);
+    let indexes: Vec<_> = all.iter().map(|syntax| index(&syntax.name)).collect();
+    let plain = kept.get(index(PLAIN)?)?;
+    let before_main = plain.contexts.keys().filter(|name| name.as_str() < "main");
+    let nothing = json!({"syntax_index": index(PLAIN)?, "context_index": before_main.count()});
+    let mut few = SyntaxSetBuilder::new();
+    for syntax in &kept {
+        let mut value = serde_json::to_value(syntax).ok()?;
+        relink(&mut value, &indexes, &nothing)?;
+        few.add(serde_json::from_value(value).ok()?);
+    }
+    (kept.len() == SYNTAXES.len()).then(|| few.build())
+}
+
+/// Sets each reference to a context, which is by indexes in all syntaxes, to the same context in the syntaxes that are
+/// kept, and to `nothing` if it is not there.
+fn relink(value: &mut Value, indexes: &[Option<usize>], nothing: &Value) -> Option<()> {
+    let relink = |value| relink(value, indexes, nothing);
+    match value {
+        Value::Array(values) => values.iter_mut().try_for_each(relink),
+        Value::Object(fields) => {
+            let Some(index) = fields.get_mut("syntax_index") else {
+                return fields.values_mut().try_for_each(relink);
+            };
+            match indexes.get(usize::try_from(index.as_u64()?).ok()?)? {
+                Some(new) => *index = json!(new),
+                None => *value = nothing.clone(),
+            }
+            Some(())
+        }
+        _ => Some(()),
     }
 }
 

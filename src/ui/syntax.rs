@@ -6,6 +6,7 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use syntect::dumps::from_uncompressed_data;
 use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxReference, SyntaxSet};
 
 /// The maximum number of bytes highlighted on a page.
@@ -40,8 +41,11 @@ const RULES: [(CssClass, &str); 10] = [
 /// The pieces of a line, each with its end and its class.
 pub type Pieces = Vec<(usize, Option<CssClass>)>;
 
-/// The syntaxes, whose patterns are compiled once, when they are first needed.
-static SYNTAXES: LazyLock<SyntaxSet> = LazyLock::new(two_face::syntax::extra_newlines);
+/// The syntaxes that the build script has picked. Their patterns are compiled once, when they are first needed.
+static SYNTAXES: LazyLock<SyntaxSet> = LazyLock::new(|| {
+    let picked = include_bytes!(concat!(env!("OUT_DIR"), "/syntaxes.bin"));
+    from_uncompressed_data(picked).unwrap_or_default()
+});
 
 /// Highlights files until its budget is spent.
 pub struct Highlighter<'a> {

@@ -103,7 +103,7 @@ fn what_takes_too_long_is_plain() {
 /// The release build cannot catch panics, and an invalid pattern would cause one.
 #[test]
 fn the_patterns_of_all_languages_compile() {
-    let builder = two_face::syntax::extra_newlines().into_builder();
+    let builder = SYNTAXES.clone().into_builder();
     let reference = regex::Regex::new(r"\\\d").unwrap();
     let mut patterns = BTreeSet::new();
     let syntaxes = builder.syntaxes().iter();
@@ -117,9 +117,32 @@ fn the_patterns_of_all_languages_compile() {
             patterns.insert(if references { filled } else { regex.into() });
         }
     }
-    assert!(patterns.len() > 5000, "{}", patterns.len());
+    assert!(patterns.len() > 2000, "{}", patterns.len());
     for regex in patterns {
         let error = syntect::parsing::Regex::try_compile(&regex);
         assert!(error.is_none(), "{regex}");
     }
+}
+
+/// A language inside another one that is not there is plain, up to where it ends.
+#[test]
+fn what_is_left_out_is_left_again() {
+    let mut syntaxes = SYNTAXES.syntaxes().iter();
+    let plain = syntaxes.position(|syntax| syntax.name == "Plain Text");
+    let nowhere = format!("ContextId {{ syntax_index: {},", plain.unwrap());
+    let builder = SYNTAXES.clone().into_builder();
+    let mut found = 0;
+    let syntaxes = builder.syntaxes().iter();
+    for syntax in syntaxes.filter(|syntax| syntax.name != "Plain Text") {
+        let contexts = syntax.contexts.values();
+        for pattern in contexts.flat_map(|context| &context.patterns) {
+            if let Pattern::Match(rule) = pattern
+                && format!("{:?}", rule.operation).contains(&nowhere)
+            {
+                assert!(rule.with_prototype.is_some(), "{}", syntax.name);
+                found += 1;
+            }
+        }
+    }
+    assert!(found > 5, "{found}");
 }
