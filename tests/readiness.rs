@@ -262,6 +262,19 @@ fn an_ignore_file_that_takes_the_key_back_is_noticed() {
 }
 
 #[test]
+fn a_key_to_which_a_link_leads_must_be_ignored_there() {
+    let by_link = |project: TestProject| {
+        std::fs::rename(project.path("agent-config"), project.path("cfg")).unwrap();
+        symlink("cfg", project.path("agent-config")).unwrap();
+        project
+    };
+    not_ready(by_link, &[]).says(&[
+        "git does not ignore `cfg/gemini-key.txt`, to which `agent-config/gemini-key.txt` leads",
+        "add `/cfg/gemini-key.txt` to `.gitignore`",
+    ]);
+}
+
+#[test]
 fn a_config_folder_that_is_none_is_as_good_as_missing() {
     let file = |project: TestProject| {
         std::fs::remove_dir_all(project.path("agent-config")).unwrap();

@@ -18,7 +18,7 @@ use super::guard::LossGuard;
 use super::mount::{Mount, mount_of};
 use super::operation::{FileOperation, Operation};
 use super::protection::Protection;
-use super::spelling::PathScope;
+use super::spelling::{PROTECTED_FILES, PathScope};
 use super::tree_after::TreeAfter;
 use super::{
     EditKind, FaultKind, FileEdit, ParsedReply, Rejection, ReplyFault, Rule, comparison, spelling,
@@ -177,9 +177,15 @@ impl PathPolicy {
         let protected = directories
             .map(|name| (*name, Rule::ProtectedDirectory))
             .chain([(".git", Rule::ProtectedGit)])
-            .filter_map(|(name, rule)| {
-                Some((file_id(&root.join(name).symlink_metadata().ok()?), rule))
-            });
+            .filter_map(|(name, rule)| Some((file_id(&root.join(name).metadata().ok()?), rule)));
+        // A protected name may be a link; where it leads is protected, too.
+        let files = (scope == PathScope::Reply).then_some(PROTECTED_FILES);
+        let targets = files.into_iter().flatten().filter_map(|name| {
+            let path = root.join(name);
+            let found = path.symlink_metadata().ok()?;
+            let target = path.metadata().ok().filter(|_| found.is_symlink())?;
+            Some((file_id(&target), Rule::ProtectedFile))
+        });
         let program =
             program.map(|path| (path.to_owned(), path.metadata().ok().as_ref().map(file_id)));
         Ok(Self {
@@ -190,7 +196,7 @@ impl PathPolicy {
             mount: mount_of(root, &metadata).map_err(failed())?,
             ignored: IgnoreRules::load(root)?,
             program,
-            protected: protected.collect(),
+            protected: protected.chain(targets).collect(),
             directories: RefCell::default(),
             names: RefCell::default(),
             root: root.to_path_buf(),
@@ -405,6 +411,7 @@ impl PathPolicy {
             None if self.collides(parent, name)? => Some(Rule::CaseCollision),
             Some(found) if found.is_symlink() => Some(Rule::Symlink),
             Some(found) if !found.is_file() => Some(Rule::NotRegular),
+            Some(found) if self.protected(found).is_some() => self.protected(found),
             Some(found) if self.is_mounted(&absolute, found)? => Some(Rule::CrossDevice),
             _ if self.scope == PathScope::Reply && self.ignored.is_ignored(path, false)? => {
                 Some(Rule::Ignored)
@@ -481,16 +488,22 @@ impl PathPolicy {
             }
             return Ok(false);
         };
-        let mut protected = self.protected.iter();
-        let rule = match protected.find(|(known, _)| *known == file_id(&found)) {
+        let rule = match self.protected(&found) {
             _ if found.is_symlink() => Rule::Symlink,
             _ if !found.is_dir() => Rule::NotDirectory,
-            Some((_, rule)) => *rule,
+            Some(rule) => rule,
             None if self.mount != mount_of(&absolute, &found)? => Rule::CrossDevice,
             None if absolute.join(".git").symlink_metadata().is_ok() => Rule::NestedRepo,
             None => return Ok(true),
         };
         Err(rule.into())
+    }
+
+    /// Returns the rule that protects an existing file or directory, however it is named.
+    fn protected(&self, found: &Metadata) -> Option<Rule> {
+        let mut protected = self.protected.iter();
+        let (_, rule) = protected.find(|(known, _)| *known == file_id(found))?;
+        Some(*rule)
     }
 
     /// Returns whether the directory contains a name that differs from `name` only in letter case or composition.

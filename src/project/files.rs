@@ -82,6 +82,10 @@ pub enum ProjectProblem {
         "run `code-commit init`, which sets the project up, or add the line `/agent-config` at its end, so that keys are never committed"
     ))]
     NotIgnored,
+    /// A link leads to a key that git does not ignore there.
+    #[error("git does not ignore `{target}`, to which `{path}` leads")]
+    #[diagnostic(help("add `/{target}` to `.gitignore`, so that keys are never committed"))]
+    LinkNotIgnored { path: String, target: String },
     /// A required file is missing.
     #[error("`{0}` is missing")]
     #[diagnostic(help("{}", to_make(.0)))]
@@ -425,6 +429,9 @@ impl Project {
     }
 
     /// Returns whether git ignores the key files, taking ignore files in `agent-config` itself into account.
+    ///
+    /// # Errors
+    /// Fails if a link leads to one that git does not ignore there, or git's rules cannot be read.
     fn hides<'k>(
         &self,
         key_files: impl IntoIterator<Item = &'k str>,
@@ -432,12 +439,24 @@ impl Project {
         let unreadable = |error| self.unreadable(error);
         let rules = IgnoreRules::load(&self.root).map_err(unreadable)?;
         for file in key_files {
-            let is_ignored = rules.is_ignored(&format!("{CONFIG}/{file}"), false);
-            if !is_ignored.map_err(unreadable)? {
+            let path = format!("{CONFIG}/{file}");
+            if !rules.is_ignored(&path, false).map_err(unreadable)? {
                 return Ok(false);
+            }
+            if let Some(target) = self.target(&path)
+                && !rules.is_ignored(&target, false).map_err(unreadable)?
+            {
+                return Err(ProjectProblem::LinkNotIgnored { path, target });
             }
         }
         Ok(true)
+    }
+
+    /// Returns the path below the root to which an existing path leads; `None` if that is elsewhere.
+    fn target(&self, path: &str) -> Option<String> {
+        let root = self.root.canonicalize().ok()?;
+        let target = self.root.join(path).canonicalize().ok()?;
+        Some(target.strip_prefix(root).ok()?.to_str()?.to_owned())
     }
 
     fn unreadable(&self, error: PathError) -> ProjectProblem {

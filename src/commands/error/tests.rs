@@ -652,6 +652,7 @@ fn fleet(told: &mut Told) {
         found: s("\n  line 1: a key of OpenAI"),
     });
     for error in [
+        FleetError::NoManifest(path()),
         FleetError::NoTask {
             path: path(),
             index: 7,
@@ -946,6 +947,10 @@ fn project_problems() -> Vec<ProjectProblem> {
     vec![
         ProjectProblem::NoGitignore,
         ProjectProblem::NotIgnored,
+        ProjectProblem::LinkNotIgnored {
+            path: s("agent-config/gemini-key.txt"),
+            target: s("cfg/gemini-key.txt"),
+        },
         ProjectProblem::Missing(s("agent-config/query.txt")),
         ProjectProblem::Missing(s("agent-config/codeRollup.txt")),
         ProjectProblem::Missing(s("agent-config/gemini-key.txt")),

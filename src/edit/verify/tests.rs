@@ -219,6 +219,31 @@ fn warnings_name_what_the_supervisor_should_look_at() {
 }
 
 #[test]
+fn what_a_protected_name_leads_to_is_protected_as_well() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path();
+    for folder in ["cfg", "scripts"] {
+        fs::create_dir(root.join(folder)).unwrap();
+    }
+    fs::write(root.join("scripts/build.sh"), "exit 1\n").unwrap();
+    fs::write(root.join("scripts/other.sh"), "exit 1\n").unwrap();
+    symlink("scripts/build.sh", root.join("build.sh")).unwrap();
+    symlink("cfg", root.join("agent-config")).unwrap();
+    let policy = PathPolicy::load(root, None).unwrap();
+    for (path, rule) in [
+        ("scripts/build.sh", Some(Rule::ProtectedFile)),
+        ("scripts/other.sh", None),
+        ("cfg/models.json", Some(Rule::ProtectedDirectory)),
+    ] {
+        assert_eq!(rule_of(&policy, path), rule, "{path}");
+    }
+    let agent = PathPolicy::load_for_agent(root, None).unwrap();
+    assert_eq!(rule_of(&agent, "scripts/build.sh"), None);
+    let rule = rule_of(&agent, "cfg/models.json");
+    assert_eq!(rule, Some(Rule::ProtectedDirectory));
+}
+
+#[test]
 fn an_agent_may_write_what_a_reply_may_not_and_is_warned() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path();
