@@ -64,7 +64,7 @@ pub struct AgentArgs {
     pub scratch: Option<ScratchMode>,
 
     /// Take the replies from an earlier run's folder instead of a model
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["prompt", "resume", "session"], help_heading = SELDOM)]
+    #[arg(long, value_name = "RUN", allow_negative_numbers = true, conflicts_with_all = ["prompt", "resume", "session"], help_heading = SELDOM)]
     pub replay: Option<PathBuf>,
 
     /// Flags for the sandbox.

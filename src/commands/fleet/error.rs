@@ -39,6 +39,13 @@ pub enum FleetError {
         /// The lines and kinds of the credentials.
         found: String,
     },
+    /// The manifest does not exist.
+    #[error("there is no file `{}`", .0.display())]
+    #[diagnostic(
+        code("usage"),
+        help("name a manifest: a file with a task on each line")
+    )]
+    NoManifest(PathBuf),
     /// The index is beyond the manifest's end.
     #[error("there is no task {index}: `{}` has {count}, counted from 0", .path.display())]
     #[diagnostic(code("usage"), help("name one of its lines"))]

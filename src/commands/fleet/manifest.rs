@@ -19,7 +19,7 @@ use crate::model::price::Usd;
 use crate::run::context::Context;
 use crate::secret::credentials;
 use crate::sys::error::Error;
-use crate::sys::files::{self, Links, MIB, PathError};
+use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
 use crate::sys::git::PROTOCOLS;
 use crate::sys::positions::{self, Entries, Misplaced, Positions};
 use crate::sys::sha256;
@@ -195,7 +195,10 @@ impl Manifest {
     /// Fails if it cannot be read, or contains credentials.
     pub fn read(context: &Context<'_>, path: &Path) -> Result<Self, Error> {
         let given = context.project.root().join(path);
-        let path = given.canonicalize().map_err(PathError::of("read", path))?;
+        let found = given.canonicalize().if_there();
+        let path = found
+            .map_err(PathError::of("read", path))?
+            .ok_or_else(|| FleetError::NoManifest(path.to_owned()))?;
         let content =
             files::read(&path, Links::Refused, LARGEST).map_err(PathError::of("read", &path))?;
         let text = positions::text(&content).map_err(|mistake| FleetError::Manifest {

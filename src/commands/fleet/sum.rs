@@ -18,7 +18,7 @@ use crate::record::result::{ExitRecord, RunRecord, StatRecord};
 use crate::record::seconds::Seconds;
 use crate::run::context::Context;
 use crate::sys::error::Error;
-use crate::sys::files::{self, PathError};
+use crate::sys::files::{self, IfThere as _, PathError};
 use crate::sys::numbers::{elapsed, grouped};
 
 /// Number of changes to look at first.
@@ -122,7 +122,10 @@ pub fn read(
     directory: &Path,
     mut look: impl FnMut(&str, &RunRecord),
 ) -> Result<Vec<TaskRow>, Error> {
-    let mut names = files::names(directory).map_err(PathError::of("read", directory))?;
+    let found = files::names(directory).if_there();
+    let mut names = found
+        .map_err(PathError::of("read", directory))?
+        .unwrap_or_default();
     names.retain(|name| directory.join(name).is_dir());
     let ledger = Ledger::of(directory);
     let known = ledger.is_there().then(|| ledger.accounts()).transpose()?;

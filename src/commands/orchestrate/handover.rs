@@ -73,16 +73,20 @@ pub fn instructions(
              server before you go on."
         )
     }));
-    let is_interrupted = status == OrchestrationStatus::Interrupted;
-    let is_waited_for = is_interrupted && lineage.working().next().is_some();
-    if is_interrupted {
-        let resume = shlex::try_join(["dev-agent", "--resume", &report.log]).unwrap_or_default();
-        let wait = if is_waited_for {
-            "wait for it and "
-        } else {
-            ""
-        };
-        told.push(format!("To {wait}go on, run `{resume}`."));
+    let resumes = matches!(
+        status,
+        OrchestrationStatus::Interrupted | OrchestrationStatus::Failed
+    );
+    let is_waited_for = resumes && lineage.working().next().is_some();
+    let further = match status {
+        _ if is_waited_for => Some(("wait for it and go on", "--resume")),
+        _ if resumes => Some(("go on", "--resume")),
+        OrchestrationStatus::PublishFailed if !is_refused => Some(("publish it", "--publish-only")),
+        _ => None,
+    };
+    if let Some((purpose, flag)) = further {
+        let command = shlex::try_join(["dev-agent", flag, &report.log]).unwrap_or_default();
+        told.push(format!("To {purpose}, run `{command}`."));
     }
     if is_waited_for {
         told.push(format!("To go on from `{latest}` without it, run"));
@@ -224,7 +228,7 @@ mod tests {
                 Failed,
                 None,
                 false,
-                &["the run's log tells why. To go on from `b7`"],
+                &["the run's log tells why.", "To go on from `b7`"],
             ),
             (
                 Interrupted,
@@ -242,8 +246,14 @@ mod tests {
                 is_published,
                 "{status:?}: {told}"
             );
-            let resumes = "To wait for it and go on, run `dev-agent --resume r1`.";
-            assert_eq!(told.contains(resumes), status == Interrupted, "{told}");
+            let further = match status {
+                Interrupted => "To wait for it and go on, run `dev-agent --resume r1`.",
+                Failed => "To go on, run `dev-agent --resume r1`.",
+                PublishFailed => "To publish it, run `dev-agent --publish-only r1`.",
+                _ => "",
+            };
+            assert!(told.contains(further), "{told}");
+            assert_eq!(told.contains(" r1`"), !further.is_empty(), "{told}");
             let without = if status == Interrupted {
                 " without it"
             } else {
@@ -268,7 +278,7 @@ mod tests {
         ] {
             let told = told(Failed, task, &lineage, ("demo", false, false));
             let expected = format!(
-                "No branch has succeeded yet: to begin again, run:\n\n\
+                "To go on, run `dev-agent --resume r1`. No branch has succeeded yet: to begin again, run:\n\n\
                  dev-agent --parent-branch-id b0 --project-name demo {expected}"
             );
             assert!(told.ends_with(&expected), "{told}");
