@@ -7,7 +7,7 @@ use super::mcp::McpError;
 use crate::exec::process::ProcessError;
 use crate::model::ModelError;
 use crate::model::estimate::OverBudget;
-use crate::run::problems::DoesNotFit;
+use crate::run::error::DoesNotFit;
 use crate::sys::error::Error;
 use crate::sys::exit::Exit;
 use crate::sys::interrupt::Interrupted;

@@ -10,7 +10,7 @@ use crate::edit::undo_log;
 use crate::model::price::Usd;
 use crate::record::result::{RunRecord, TreeState};
 use crate::run::context::Context;
-use crate::run::past::naming::NoSuchRun;
+use crate::run::error::RunError;
 use crate::run::past::{folders, history, naming};
 use crate::sys::error::Error;
 use crate::sys::numbers::{counted, grouped};
@@ -135,5 +135,5 @@ fn changed(context: &Context<'_>) -> Result<String, Error> {
             return Ok(folder);
         }
     }
-    Err(NoSuchRun::NoRun("changed anything").into())
+    Err(RunError::NoRun("changed anything").into())
 }

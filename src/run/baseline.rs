@@ -8,9 +8,9 @@ use std::fs;
 
 use super::builds::{BuildOptions, Builds, describe};
 use super::context::Context;
+use super::error::RunError;
 use super::not_ready::NotReady;
 use super::passed_trees::PassedTrees;
-use super::problems::BaselineProblem;
 use crate::model::price::Usd;
 use crate::record::run_files::BASELINE;
 use crate::record::run_log::{LogError, RunLog};
@@ -71,12 +71,12 @@ impl BuildOptions<'_> {
         // The error gives the reasons in more detail.
         let built = builds.build(Usd::ZERO, log, false)?;
         if let Some(changed) = builds.gate_change()? {
-            let problem = BaselineProblem::ChangesGate(changed.to_string());
+            let problem = RunError::BaselineChangesGate(changed.to_string());
             return Err(NotReady::of(problem).into());
         }
         if !built.status.passed() {
             let (status, end) = (describe(built.status), end_of(&built.output));
-            return Err(NotReady::of(BaselineProblem::Fails { status, end }).into());
+            return Err(NotReady::of(RunError::BaselineFails { status, end }).into());
         }
         let uncontained = builds.take_warning().into_iter();
         Ok((built.record, uncontained.chain(built.warnings).collect()))

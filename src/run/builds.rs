@@ -8,8 +8,9 @@ use std::time::Duration;
 use rustix::process::getuid;
 
 use super::context::Context;
+use super::error::RunError;
 use super::gate::{Gate, GateChanged};
-use super::not_ready::{NotReady, NotSandboxed};
+use super::not_ready::NotReady;
 use crate::edit::PROTECTED_FILES;
 use crate::exec::build_script::{BUILD_SCRIPT, BuildError, BuildReport, BuildScript, BuildStatus};
 use crate::exec::child_env::ChildEnv;
@@ -406,7 +407,7 @@ pub fn command_sandbox(
         Ok(sandbox) => Ok((sandbox, None)),
         Err(SandboxProblem::Interrupted(interrupted)) => Err(interrupted.into()),
         Err(problem) if mode == SandboxMode::Strict => {
-            Err(NotReady::of(NotSandboxed(problem)).into())
+            Err(NotReady::of(RunError::NotSandboxed(problem)).into())
         }
         Err(problem) => Ok((None, Some(tell_uncontained(context.reporter, &problem)))),
     }

@@ -9,10 +9,11 @@ use std::convert::Infallible;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use super::error::RunError;
 use crate::edit::Digest;
 use crate::edit::beneath::{OpenDirectory, PathEntry, Root};
 use crate::model::tokens;
-use crate::project::index::{IndexProblem, TrackedPaths};
+use crate::project::index::TrackedPaths;
 use crate::project::rollup::{RollupFile, RollupState, header};
 use crate::project::{CONFIG, LOGS};
 use crate::secret::{Redactor, credentials};
@@ -77,43 +78,13 @@ pub struct CodeBase {
     pub left_out: Vec<LeftOut>,
 }
 
-/// Errors from rolling up a code base.
-#[derive(Debug, thiserror::Error, miette::Diagnostic)]
-pub enum NoCodeBase {
-    /// The files that git tracks cannot be determined.
-    #[error("git does not list the project's files: {0}")]
-    #[diagnostic(transparent)]
-    NoIndex(IndexProblem),
-    /// A path given by the user leads out of the project, or git tracks nothing there.
-    #[error("`{}` names no tracked file", .0.display())]
-    #[diagnostic(
-        code("usage"),
-        help("name tracked files or their directories; `git add` adds new ones")
-    )]
-    NotTracked(PathBuf),
-    /// Files are named, but all files are sent.
-    #[error("`--include` and `--exclude` choose from nothing without `--context`")]
-    #[diagnostic(
-        code("usage"),
-        help("add `--context N`, or `contextTokens` to the model's entry")
-    )]
-    NoLimit,
-    /// All files were left out.
-    #[error("there is nothing to roll up; {0} left out")]
-    #[diagnostic(
-        code("not-ready"),
-        help("`git add` text files, or name other paths; an existing rollup was left as it is")
-    )]
-    Empty(String),
-}
-
 impl CodeBase {
     /// Reads all files that git tracks, or only those that are `named`; lock files are included only with `all`.
     ///
     /// # Errors
     /// Fails if the tracked files cannot be determined, a file cannot be read, or nothing is left to roll up.
     pub fn read(root: &Path, named: &[PathBuf], all: bool) -> Result<Self, Error> {
-        let tracked = TrackedPaths::below(root).map_err(NoCodeBase::NoIndex)?;
+        let tracked = TrackedPaths::below(root).map_err(RunError::NoIndex)?;
         let paths = chosen(tracked.files().collect(), named)?;
         let (files, left_out) = read(root, &paths, all)?;
         Ok(Self::of(files, left_out)?)
@@ -123,10 +94,10 @@ impl CodeBase {
     ///
     /// # Errors
     /// Fails if there are no files.
-    pub(super) fn of(files: Vec<Rolled>, left_out: Vec<LeftOut>) -> Result<Self, NoCodeBase> {
+    pub(super) fn of(files: Vec<Rolled>, left_out: Vec<LeftOut>) -> Result<Self, RunError> {
         let code_base = Self { files, left_out };
         if code_base.files.is_empty() {
-            return Err(NoCodeBase::Empty(code_base.left_out_text()));
+            return Err(RunError::NothingToRollUp(code_base.left_out_text()));
         }
         Ok(code_base)
     }
@@ -230,7 +201,7 @@ fn chosen(tracked: Vec<String>, named: &[PathBuf]) -> Result<Vec<String>, Error>
         |path: &str, named: &Path| named == Path::new(".") || Path::new(path).starts_with(named);
     for (clean, named) in clean.iter().zip(named) {
         if !tracked.iter().any(|path| is_below(path, clean)) {
-            return Err(NoCodeBase::NotTracked(named.clone()).into());
+            return Err(RunError::NotTracked(named.clone()).into());
         }
     }
     let is_named = |path: &String| clean.iter().any(|named| is_below(path, named));

@@ -8,71 +8,8 @@ use miette::Diagnostic;
 
 use super::context::Context;
 use crate::exec::build_script::ScriptProblem;
-use crate::exec::sandbox::SandboxProblem;
 use crate::project::ProjectProblem;
-use crate::project::dirty::{dirty, staged};
-use crate::project::index::IndexProblem;
-use crate::secret::credentials::Finding;
 use crate::sys::error::Error;
-use crate::sys::git::Git;
-use crate::sys::text::{escaped, first_lines};
-
-/// The requested sandbox is not available.
-#[derive(Debug, thiserror::Error, miette::Diagnostic)]
-#[error("builds and commands cannot be sandboxed strictly: {0}")]
-#[diagnostic(
-    code("/sandbox"),
-    help(
-        "install bubblewrap and let it make user namespaces, or use `--sandbox auto`, except to try out a model"
-    )
-)]
-pub struct NotSandboxed(pub SandboxProblem);
-
-/// The run would send likely credentials.
-#[derive(Debug, thiserror::Error, miette::Diagnostic)]
-#[error("what looks like credentials would be sent:{}", listed(.0.iter().map(Finding::to_string)))]
-#[diagnostic(
-    code("/credentials-found"),
-    help("remove them, or pass `--allow-secrets` (the project's own keys are never sent)")
-)]
-pub struct SecretsFound(pub Vec<Finding>);
-
-/// Git sees changes in the project.
-#[derive(Debug, thiserror::Error, miette::Diagnostic)]
-pub enum NotClean {
-    /// Files differ from the last commit, or are not in git's index.
-    #[error("git sees changes in the project:{}", listed(.0.iter().map(|file| escaped(file))))]
-    #[diagnostic(
-        code("/not-clean"),
-        help("commit or stash them, or run without `--require-clean`")
-    )]
-    Changed(Vec<String>),
-    /// The index cannot be read.
-    #[error(transparent)]
-    #[diagnostic(code("/not-clean"), forward(0))]
-    Unknown(#[from] IndexProblem),
-    /// git cannot list the staged files.
-    #[error("git cannot say what is staged: {0}")]
-    #[diagnostic(
-        code("/not-clean"),
-        help("make `git diff --cached` work in the project, or run without `--require-clean`")
-    )]
-    NoGit(String),
-}
-
-impl NotClean {
-    /// Checks that all files of the project are as the last commit has them.
-    pub fn check(context: &Context<'_>) -> Result<(), Self> {
-        let root = context.project.root();
-        let mut changed = dirty(root)?;
-        let git = Git::find(context.environment.os("PATH"), root);
-        changed.extend(staged(root, git.as_ref(), None).map_err(Self::NoGit)?);
-        changed
-            .is_empty()
-            .then_some(())
-            .ok_or(Self::Changed(changed))
-    }
-}
 
 /// Returns whether `code-commit init` creates what is missing.
 fn is_inits(problem: &Error) -> bool {
@@ -82,15 +19,6 @@ fn is_inits(problem: &Error) -> bool {
         (Some(Missing(path)), _) => path.ends_with("query.txt"),
         _ => false,
     }
-}
-
-/// Maximum number of findings listed individually.
-const LISTED: usize = 20;
-
-/// Formats findings or files as a list, cut off after the first `LISTED`.
-pub fn listed(all: impl Iterator<Item = String>) -> String {
-    let lines = first_lines(all, LISTED).into_iter();
-    lines.map(|line| format!("\n    {line}")).collect()
 }
 
 /// The project is not ready; nothing was sent or written. The short form, for a person, has one hint for everything

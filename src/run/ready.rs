@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::builds::{self, BuildOptions};
-use super::code_base::{CodeBase, NoCodeBase};
+use super::code_base::CodeBase;
 use super::code_context::{CodeContext, CodeLimit, Sight};
 use super::context::{Context, Freshness, ModelChoice, QuerySource};
-use super::not_ready::{NotClean, NotReady, NotSandboxed, SecretsFound, listed};
+use super::error::{RunError, listed};
+use super::not_ready::NotReady;
 use super::parts::{Parts, SPECIFICATION};
 use super::selection::{
     ModelKey, Models, SelectedModel, choose, find_recording, named, recording_of, table_of,
@@ -16,12 +17,13 @@ use super::selection::{
 use super::sending::SendingProblem;
 use super::served::with_expected_prices;
 use super::shown::Shown;
-use super::staged::{self, NothingStaged};
+use super::staged;
 use super::{recovery, resumption, sending};
 use crate::exec::build_script;
 use crate::exec::sandbox::{SandboxMode, SandboxProblem};
 use crate::model::prompt::Inputs;
 use crate::model::{ModelSpec, Purpose, REPAIRS};
+use crate::project::dirty;
 use crate::project::history::past_commits;
 use crate::project::{
     CONFIG, DRAFT, EXAMPLE_QUERY, LOGS, Project, ProjectLock, ProjectProblem, ROLLUP, rollup,
@@ -29,6 +31,7 @@ use crate::project::{
 use crate::record::replay::Recording;
 use crate::secret::credentials::{self, Finding};
 use crate::sys::error::Error;
+use crate::sys::git::Git;
 use crate::sys::parallel::{MUCH_TEXT, side_by_side};
 
 /// The name shown for a code base that is not read from a file.
@@ -156,7 +159,7 @@ pub fn survey<'a>(
     let is_compared = choice.resume.is_none() || build.is_none();
     let outdated = differing.filter(|_| is_compared && !choice.inputs.is_staged);
     if sends && !choice.allow_secrets && !findings.is_empty() {
-        missing.extend([SecretsFound(findings.clone())]);
+        missing.extend([RunError::SecretsFound(findings.clone())]);
     }
     let models = models_of(context, choice, recording.as_ref(), &specs, &mut missing);
     let first = (models.is_some(), &*specs);
@@ -408,7 +411,7 @@ fn limit(
     choice: &ModelChoice,
     replayed: Option<&Recording>,
     spec: Option<&ModelSpec>,
-) -> Result<Option<CodeLimit>, NoCodeBase> {
+) -> Result<Option<CodeLimit>, RunError> {
     let mut limit = choice.inputs.limit.clone();
     if let (None, Some(replayed)) = (limit.tokens, replayed) {
         limit.shown = Sight::of_run(replayed.folder());
@@ -419,7 +422,7 @@ fn limit(
     limit.tokens = of_shown.or(limit.tokens).or(of_entry);
     let chooses = !(limit.include.is_empty() && limit.exclude.is_empty());
     match limit.tokens {
-        None if chooses => Err(NoCodeBase::NoLimit),
+        None if chooses => Err(RunError::NoLimit),
         tokens => Ok(tokens.map(|_| limit)),
     }
 }
@@ -456,7 +459,7 @@ fn code_base(
         CodeBase::read(project.root(), &[], false)
     };
     let mut code_base = match read {
-        Err(error) if error.is::<NoCodeBase>() || error.is::<NothingStaged>() => {
+        Err(error) if error.is::<RunError>() => {
             return Ok(Err(error));
         }
         read => read?,
@@ -525,6 +528,19 @@ fn redact(context: &Context<'_>, inputs: &mut Inputs) {
     }
 }
 
+/// Checks that all files of the project are as the last commit has them.
+fn check_clean(context: &Context<'_>) -> Result<(), RunError> {
+    let root = context.project.root();
+    let git = Git::find(context.environment.os("PATH"), root);
+    let mut changed = dirty::dirty(root).map_err(RunError::CleanUnknown)?;
+    let staged = dirty::staged(root, git.as_ref(), None);
+    changed.extend(staged.map_err(RunError::StagedUnknown)?);
+    match *changed {
+        [] => Ok(()),
+        _ => Err(RunError::NotClean(changed)),
+    }
+}
+
 /// Checks that the project can be built and, if required, is clean; does nothing unless a build is requested.
 fn check_build(
     context: &Context<'_>,
@@ -536,14 +552,14 @@ fn check_build(
         return Ok(());
     };
     if choice.require_clean {
-        missing.note(NotClean::check(context));
+        missing.note(check_clean(context));
     }
     let path = context.environment.os("PATH");
     missing.note(build_script::inspect(context.project.root(), path));
     if build.sandbox == SandboxMode::Strict {
         match builds::check_strict(context) {
             Err(SandboxProblem::Interrupted(interrupted)) => return Err(interrupted.into()),
-            checked => missing.note(checked.map_err(NotSandboxed)),
+            checked => missing.note(checked.map_err(RunError::NotSandboxed)),
         };
     }
     Ok(())

@@ -8,8 +8,8 @@ use std::path::Path;
 
 use super::code_context::{CodeLimit, Sight};
 use super::context::{Context, Freshness, InputOptions, QuerySource};
+use super::error::RunError;
 use super::not_ready::NotReady;
-use super::problems::ResumeProblem;
 use super::shown::DiskFiles;
 use crate::edit::{Digest, undo_log};
 use crate::model::prompt::Inputs;
@@ -79,21 +79,21 @@ impl Resumption {
         let found = naming::find_asked(&context.project, run, context.today())?;
         let run = PastRun::read(&context.project, &found);
         let folder = run.relative();
-        let not = |problem: ResumeProblem| Err(NotReady::of(problem).into());
+        let not = |problem: RunError| Err(NotReady::of(problem).into());
         if run.workflow() != "commit" {
-            return not(ResumeProblem::OtherWorkflow(folder, "a change"));
+            return not(RunError::OtherWorkflow(folder, "a change"));
         }
         let exit = run.record.as_ref().map(|record| record.exit.name.clone());
         if exit.as_deref() == Some("done") {
-            return not(ResumeProblem::Done(folder));
+            return not(RunError::NothingToResume(folder));
         }
         let mut steps = run.steps(&context.project);
         if steps.iter().any(|past| past.is_attempt) {
-            return not(ResumeProblem::Attempts(folder));
+            return not(RunError::SeveralAttempts(folder));
         }
         let inputs = steps.first().and_then(|first| sent(&run, &first.step));
         let Some(inputs) = inputs else {
-            return not(ResumeProblem::NoQuery(folder));
+            return not(RunError::NoQuery(folder));
         };
         // A step without a complete reply is asked again, as are all later ones.
         let repairs = steps
@@ -208,7 +208,7 @@ impl Resumption {
         let mut found = ResumedTree::default();
         if !differing.is_empty() {
             let files = differing.iter().map(|path| format!("`{}`", escaped(path)));
-            let problem = ResumeProblem::OtherTree {
+            let problem = RunError::OtherTree {
                 folder: self.folder.clone(),
                 files: first_lines(files, NAMED),
             };

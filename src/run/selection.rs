@@ -10,9 +10,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::context::{Context, ModelChoice, ModelsProblem};
+use super::error::RunError;
 use super::keys::{self, FoundKey, KeySource};
 use super::not_ready::NotReady;
-use super::problems::UnknownModel;
 use super::sending;
 use crate::model::price::Usd;
 use crate::model::{
@@ -21,7 +21,7 @@ use crate::model::{
 };
 use crate::record::replay::{Recording, RecordingProblem, ReplayModel};
 use crate::run::past::history::records_of;
-use crate::run::past::naming::{self, NoSuchRun};
+use crate::run::past::naming;
 use crate::secret::ApiKey;
 use crate::sys::error::Error;
 use crate::sys::http::transport::PlainAddresses;
@@ -485,7 +485,7 @@ pub fn choose(
 /// # Errors
 /// Fails if there is no such entry.
 pub fn named(table: &ModelTable, name: &str) -> Result<ModelSpec, Error> {
-    let unknown = || UnknownModel {
+    let unknown = || RunError::UnknownModel {
         name: name.to_owned(),
         known: table.names(),
     };
@@ -530,7 +530,7 @@ pub fn find_recording(
         Err(RecordingProblem::Missing(path)) => {
             match naming::find_asked(project, run, context.today()) {
                 Ok(name) => Ok(at(Path::new(&name))?),
-                Err(NoSuchRun::Missing(_)) => Err(RecordingProblem::Missing(path).into()),
+                Err(RunError::NoSuchRun(_)) => Err(RecordingProblem::Missing(path).into()),
                 Err(other) => Err(Error::from(other)),
             }
         }

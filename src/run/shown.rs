@@ -10,6 +10,7 @@ use std::path::{Component, Path, PathBuf};
 
 use memchr::memmem;
 
+use super::error::quoted;
 use crate::edit::beneath::{OpenDirectory, Root, open_regular, split};
 use crate::edit::{Digest, Sent, VerifiedEdits};
 use crate::project::dirty;
@@ -17,14 +18,13 @@ use crate::project::rollup::{self, RollupFile, RollupState};
 use crate::sys::files::{MIB, read_open};
 use crate::sys::git::Git;
 use crate::sys::identity::Stamp;
-use crate::sys::text::escaped;
 
 /// Maximum size of a file, in bytes, in which lines are replaced.
 const LARGEST: u64 = 128 * MIB;
 
 /// The files of a reply that were changed while the model was at work.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
-#[error("the reply was not applied: changed while the model was at work: {}", listed(.files))]
+#[error("the reply was not applied: changed while the model was at work: {}", quoted(.files))]
 #[diagnostic(
     code("reply-rejected/changed-meanwhile"),
     help("the reply is kept in the run's folder: {}", if *is_attempt { REPLAYED } else { RESUMED })
@@ -38,12 +38,6 @@ pub struct ChangedMeanwhile {
 
 const RESUMED: &str = "put the files back as the model was shown them, or allow to replace them with `--allow-stale`; then `code-commit --resume RUN` applies it";
 const REPLAYED: &str = "put the files back as the model was shown them; then `code-commit --replay RUN` makes all attempts again, without a call";
-
-/// Formats paths as a phrase.
-pub(super) fn listed(paths: &[String]) -> String {
-    let paths = paths.iter().map(|path| format!("`{}`", escaped(path)));
-    paths.collect::<Vec<_>>().join(", ")
-}
 
 /// The model's view of the project's files.
 #[derive(Debug, Clone, Default)]
@@ -180,7 +174,7 @@ impl Shown {
         // Without a readable repository, there are no uncommitted changes to warn of.
         let uncommitted = dirty::changed(&self.root, &replaced, git).unwrap_or_default();
         if !uncommitted.is_empty() {
-            let files = listed(&uncommitted);
+            let files = quoted(&uncommitted);
             warnings.push(format!(
                 "the reply replaces uncommitted changes, which `code-commit undo` brings back: {files}"
             ));

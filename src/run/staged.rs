@@ -9,53 +9,43 @@ use std::thread;
 
 use super::code_base::{CodeBase, LARGEST, LeftOut, Rolled, text, unwanted};
 use super::context::Context;
-use crate::project::repository::{MEND_REPOSITORY, Repository};
+use super::error::RunError;
+use crate::project::repository::Repository;
 use crate::sys::error::Error;
 use crate::sys::git::Git;
-
-/// The index cannot be read.
-#[derive(Debug, thiserror::Error, miette::Diagnostic)]
-#[error("what is staged cannot be read: {0}")]
-#[diagnostic(code("not-ready"), help("{MEND_REPOSITORY}"))]
-pub struct NothingStaged(pub String);
-
-impl From<io::Error> for NothingStaged {
-    fn from(error: io::Error) -> Self {
-        Self(error.to_string())
-    }
-}
 
 /// Reads the staged files, including those of a commit in progress.
 ///
 /// # Errors
 /// Fails if there is no repository, its index or an object cannot be read, or nothing is left to roll up.
 pub fn read(context: &Context<'_>) -> Result<CodeBase, Error> {
-    let project = &context.project;
-    Repository::of(project.root())
-        .map_err(|error| NothingStaged(error.to_string()))?
-        .ok_or_else(|| NothingStaged("there is no repository".to_owned()))?
+    let unreadable = |error: io::Error| RunError::StagedUnreadable(error.to_string());
+    let (files, left_out) = files(context).map_err(unreadable)?;
+    Ok(CodeBase::of(files, left_out)?)
+}
+
+fn files(context: &Context<'_>) -> io::Result<(Vec<Rolled>, Vec<LeftOut>)> {
+    let (project, root) = (&context.project, context.project.root());
+    Repository::of(root)
+        .map_err(io::Error::other)?
+        .ok_or_else(|| io::Error::other("there is no repository"))?
         .check_readable()
-        .map_err(|error| NothingStaged(error.to_string()))?;
-    let git = Git::find(context.environment.os("PATH"), project.root())
-        .ok_or_else(|| NothingStaged("there is no git".to_owned()))?;
+        .map_err(io::Error::other)?;
+    let git = Git::find(context.environment.os("PATH"), root)
+        .ok_or_else(|| io::Error::other("there is no git"))?;
     // Git sets it for hooks, relative to the directory that it starts them in.
     let index = context
         .environment
         .get("GIT_INDEX_FILE")
         .map(|index| project.directory().join(index));
-    let git = git.with_index(index.as_deref().and_then(Path::to_str));
-    let (files, left_out) = files(&git, project.root())?;
-    Ok(CodeBase::of(files, left_out)?)
-}
-
-fn files(git: &Git, root: &Path) -> Result<(Vec<Rolled>, Vec<LeftOut>), NothingStaged> {
+    let git = &git.with_index(index.as_deref().and_then(Path::to_str));
     let mut listing = start(git, root, &["ls-files", "--stage", "-z"])?;
     let mut listed = String::new();
     if let Some(mut stdout) = listing.stdout.take() {
         stdout.read_to_string(&mut listed)?;
     }
     if !listing.wait()?.success() {
-        return Err(NothingStaged("git does not list it".to_owned()));
+        return Err(io::Error::other("git does not list it"));
     }
     let (mut files, mut left_out, mut wanted) = (Vec::new(), Vec::new(), Vec::new());
     for (entry, path) in listed.split('\0').filter_map(|line| line.split_once('\t')) {
@@ -75,7 +65,7 @@ fn files(git: &Git, root: &Path) -> Result<(Vec<Rolled>, Vec<LeftOut>), NothingS
     let mut reading = start(git, root, &["cat-file", "--batch"])?;
     let (stdin, stdout) = (reading.stdin.take(), reading.stdout.take());
     let (Some(mut stdin), Some(stdout)) = (stdin, stdout) else {
-        return Err(NothingStaged("git has no pipes".to_owned()));
+        return Err(io::Error::other("git has no pipes"));
     };
     let ids: String = wanted.iter().map(|(_, id)| format!("{id}\n")).collect();
     thread::scope(|scope| {
@@ -88,7 +78,7 @@ fn files(git: &Git, root: &Path) -> Result<(Vec<Rolled>, Vec<LeftOut>), NothingS
                 Err(reason) => left_out.push((path.to_owned(), reason)),
             }
         }
-        Ok::<_, NothingStaged>(())
+        Ok::<_, io::Error>(())
     })?;
     reading.wait()?;
     Ok((files, left_out))
@@ -96,10 +86,7 @@ fn files(git: &Git, root: &Path) -> Result<(Vec<Rolled>, Vec<LeftOut>), NothingS
 
 /// Reads the text of the next object, or the reason that it is left out: a line that ends with its size, its content,
 /// and a line end.
-fn object(
-    objects: &mut impl io::BufRead,
-    path: &str,
-) -> Result<Result<String, &'static str>, NothingStaged> {
+fn object(objects: &mut impl io::BufRead, path: &str) -> io::Result<Result<String, &'static str>> {
     let mut head = String::new();
     objects.read_line(&mut head)?;
     let size = head
@@ -107,7 +94,7 @@ fn object(
         .rsplit(' ')
         .next()
         .and_then(|size| size.parse::<u64>().ok())
-        .ok_or_else(|| NothingStaged(format!("git does not have `{path}`")))?;
+        .ok_or_else(|| io::Error::other(format!("git does not have `{path}`")))?;
     let mut whole = objects.take(size + 1);
     if size > LARGEST {
         io::copy(&mut whole, &mut io::sink())?;
@@ -116,13 +103,13 @@ fn object(
     let mut content = Vec::new();
     whole.read_to_end(&mut content)?;
     if content.pop().is_none() || content.len() as u64 != size {
-        return Err(NothingStaged(format!("git breaks off in `{path}`")));
+        return Err(io::Error::other(format!("git breaks off in `{path}`")));
     }
     Ok(text(content))
 }
 
-fn start(git: &Git, root: &Path, arguments: &[&str]) -> Result<Child, NothingStaged> {
+fn start(git: &Git, root: &Path, arguments: &[&str]) -> io::Result<Child> {
     let mut command = git.command(root, arguments);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    Ok(command.spawn()?)
+    command.spawn()
 }

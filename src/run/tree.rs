@@ -11,8 +11,9 @@ use rustix::fs::RawMode;
 
 use super::active::Run;
 use super::context::Context;
+use super::error::RunError;
 use super::scratch::ScratchRun;
-use super::shown::{self, ChangedMeanwhile, DiskFiles, Shown};
+use super::shown::{ChangedMeanwhile, DiskFiles, Shown};
 use crate::edit::apply::{Applied, Tree};
 use crate::edit::beneath::{Root, open_regular, split};
 use crate::edit::changes::{ChangeLog, kept_path};
@@ -29,7 +30,6 @@ use crate::project::run_folder::CHANGES;
 use crate::record::event::Event;
 use crate::record::gate::listed;
 use crate::record::result::TreeState;
-use crate::record::run_files::UNAPPLIED;
 use crate::sys::counter::Counter;
 use crate::sys::diff::FileChange;
 use crate::sys::error::Error;
@@ -49,18 +49,6 @@ pub enum Brought {
     Replies,
     /// Every text file that differs, unless git ignores it
     All,
-}
-
-/// Files of a run in a scratch tree were changed in the project meanwhile.
-#[derive(Debug, thiserror::Error, miette::Diagnostic)]
-#[error("nothing was applied: changed while the run went on: {}", shown::listed(.changed))]
-#[diagnostic(
-    code("/changed-meanwhile/never"),
-    help("your files are unchanged; `git apply` takes the run's `{folder}/{UNAPPLIED}`")
-)]
-struct ProjectChanged {
-    changed: Vec<String>,
-    folder: String,
 }
 
 /// Edits by path.
@@ -396,7 +384,7 @@ impl<'c> RunTree<'c> {
         }
         if !changed.is_empty() {
             let folder = self.folder.clone();
-            return Err(ProjectChanged { changed, folder }.into());
+            return Err(RunError::ProjectChanged { changed, folder }.into());
         }
         Ok((files, left))
     }

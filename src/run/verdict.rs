@@ -21,6 +21,7 @@ use self::table::MISFIT;
 use super::active::Run;
 use super::builds::{self, BuildOptions, Builds, describe};
 use super::context::Context;
+use super::error::RunError;
 use super::pin::Pin;
 use crate::exec::build_script::BuildStatus;
 use crate::exec::sandbox::SandboxMode;
@@ -33,35 +34,6 @@ use crate::sys::diff::{FileChange, FileState};
 use crate::sys::error::Error;
 use crate::sys::files::PathError;
 use crate::sys::interrupt::Interrupted;
-
-/// A change that does not pass the gate although its build does.
-#[derive(Debug, thiserror::Error, miette::Diagnostic)]
-pub(crate) enum GateProblem {
-    /// The old tests fail on the new code.
-    #[error(
-        "the build passed, but what was tested before does not hold: with {files} as before, it fails"
-    )]
-    #[diagnostic(
-        code("gate-weakened"),
-        help("see `{log}`; if a test is to change, name it or its file in the query")
-    )]
-    Weakened {
-        /// The files that were restored.
-        files: String,
-        /// The log of the build.
-        log: String,
-    },
-    /// The new tests pass on the old code.
-    #[error("the build passed, but the new tests prove nothing: they pass without the change, too")]
-    #[diagnostic(
-        code("not-proven"),
-        help("see `{log}`; ask for tests that fail without the change")
-    )]
-    NotProven {
-        /// The log of the build.
-        log: String,
-    },
-}
 
 /// A change that has passed its build.
 #[derive(Clone, Copy)]
@@ -121,9 +93,9 @@ pub fn judge(
     match fault.filter(|_| is_strict) {
         Some(GateFault::GateWeakened) => {
             let log = log(old_log);
-            Err(GateProblem::Weakened { files, log }.into())
+            Err(RunError::GateWeakened { files, log }.into())
         }
-        Some(GateFault::NotProven) => Err(GateProblem::NotProven {
+        Some(GateFault::NotProven) => Err(RunError::NotProven {
             log: log(run_files::NEW_TESTS),
         }
         .into()),

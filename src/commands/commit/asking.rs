@@ -16,7 +16,7 @@ use crate::record::run_files::SHOWN;
 use crate::run::active::Run;
 use crate::run::code_context::CodeContext;
 use crate::run::context::Context;
-use crate::run::problems::DoesNotFit;
+use crate::run::error::DoesNotFit;
 use crate::run::resumption::ResumedTree;
 use crate::run::selection::Models;
 use crate::sys::error::Error;

@@ -8,12 +8,12 @@ use crate::model::{Purpose, StepId};
 use crate::record::result::RunRecord;
 use crate::record::run_files::Artifact;
 use crate::run::context::{Context, InputOptions, QuerySource};
+use crate::run::error::RunError;
 use crate::run::not_ready::NotReady;
 use crate::run::past::history::{PastRun, latest};
 use crate::run::past::inputs::sent;
 use crate::run::past::naming;
 use crate::run::past::past_step::PastStep;
-use crate::run::problems::ResumeProblem;
 use crate::run::ready::Ready;
 use crate::run::selection::RecordedReplies;
 use crate::sys::error::Error;
@@ -43,12 +43,12 @@ impl ResumedReport {
         let folder = run.relative();
         let not = |problem| Err(NotReady::of(problem).into());
         if run.workflow() != WORKFLOW {
-            return not(ResumeProblem::OtherWorkflow(folder, "a report"));
+            return not(RunError::OtherWorkflow(folder, "a report"));
         }
         let lacks_findings = |record: &RunRecord| with_findings && record.findings.is_none();
         let is_done = |record: &RunRecord| record.exit.name == "done" && !lacks_findings(record);
         if run.record.as_ref().is_some_and(is_done) {
-            return not(ResumeProblem::Done(folder));
+            return not(RunError::NothingToResume(folder));
         }
         let is_whole = |past: &PastStep| past.is_whole() && past.step.rejected.is_none();
         let mut steps = run.steps(&context.project);
@@ -88,8 +88,8 @@ impl ResumedReport {
         let folder = self.folder.clone();
         match is_as_sent(context, ready, &self.run) {
             Some(true) => {}
-            Some(false) => return Err(NotReady::of(ResumeProblem::OtherInputs(folder)).into()),
-            None => return Err(NotReady::of(ResumeProblem::NoQuery(folder)).into()),
+            Some(false) => return Err(NotReady::of(RunError::OtherInputs(folder)).into()),
+            None => return Err(NotReady::of(RunError::NoQuery(folder)).into()),
         }
         let steps: BTreeSet<StepId> = self.steps.iter().map(|past| past.step.id()).collect();
         let count = counted(steps.len() as u64, "step");

@@ -44,17 +44,13 @@ use crate::project::index::IndexProblem;
 use crate::record::replay::RecordingProblem;
 use crate::run::accounts::NoAccount;
 use crate::run::accounts::printed::CommandFailure;
-use crate::run::code_base::NoCodeBase;
 use crate::run::context::ModelsProblem;
 use crate::run::env_file::EnvFileProblem;
+use crate::run::error::{DoesNotFit, RunError};
 use crate::run::keys::NoKey;
-use crate::run::not_ready::{NotReady, NotSandboxed, SecretsFound};
-use crate::run::past::naming::NoSuchRun;
+use crate::run::not_ready::NotReady;
 use crate::run::past::recomputation::NotRecomputed;
-use crate::run::problems::{BaselineProblem, DoesNotFit, ResumeProblem, UnknownModel};
 use crate::run::sending::SendingProblem;
-use crate::run::staged::NothingStaged;
-use crate::run::verdict::GateProblem;
 use crate::secret::KeyProblem;
 use crate::secret::credentials::Finding;
 use crate::sys::dotenv::DotenvProblem;
@@ -535,7 +531,7 @@ fn statements(told: &mut Told) {
 fn commands_own(told: &mut Told) {
     told.heading("commands");
     for name in ["nothing", "claude-sonnet-5"] {
-        told.error(UnknownModel {
+        told.error(RunError::UnknownModel {
             name: s(name),
             known: s("`a`, `b`"),
         });
@@ -556,11 +552,11 @@ fn commands_own(told: &mut Told) {
         ],
     });
     statements(told);
-    told.error(GateProblem::Weakened {
+    told.error(RunError::GateWeakened {
         files: s("`tests/a.rs`"),
         log: s("logs/x/old-gate-build.txt"),
     });
-    told.error(GateProblem::NotProven {
+    told.error(RunError::NotProven {
         log: s("logs/x/new-tests-build.txt"),
     });
     told.error(DoesNotFit {
@@ -594,14 +590,14 @@ fn commands_own(told: &mut Told) {
         source: denied(),
     });
     told.error(CommandError::NoSuchCommand(s("fly")));
-    told.error(NoCodeBase::NoIndex(IndexProblem::NoRepository));
-    told.error(NothingStaged(s("git does not have `a`")));
-    told.error(NoCodeBase::NoIndex(IndexProblem::Damaged {
+    told.error(RunError::NoIndex(IndexProblem::NoRepository));
+    told.error(RunError::StagedUnreadable(s("git does not have `a`")));
+    told.error(RunError::NoIndex(IndexProblem::Damaged {
         path: p(".git/index"),
         cause: s("short"),
     }));
-    told.error(NoCodeBase::NotTracked(p("a")));
-    told.error(NoCodeBase::Empty(s("2 files")));
+    told.error(RunError::NotTracked(p("a")));
+    told.error(RunError::NothingToRollUp(s("2 files")));
     told.error(CommandError::BuildFailed {
         repairs: 3,
         status: s("exit code: 1"),
@@ -807,13 +803,13 @@ fn below(told: &mut Told) {
         told.error(problem);
     }
     for problem in [
-        NoSuchRun::Missing(p("x")),
-        NoSuchRun::Ambiguous {
+        RunError::NoSuchRun(p("x")),
+        RunError::AmbiguousRun {
             named: s("2026"),
             names: vec![s("2026-a"), s("2026-b")],
         },
-        NoSuchRun::NoRun("changed anything"),
-        NoSuchRun::Unreadable(path_error("read")),
+        RunError::NoRun("changed anything"),
+        RunError::RunsUnreadable(path_error("read")),
     ] {
         told.error(problem);
     }
@@ -1007,20 +1003,20 @@ fn readiness(told: &mut Told) {
     for error in script_problems() {
         told.problem(error);
     }
-    told.problem(BaselineProblem::Fails {
+    told.problem(RunError::BaselineFails {
         status: s("exit code: 1"),
         end: s("\n    error"),
     });
-    told.problem(BaselineProblem::ChangesGate(s("`a` was changed")));
-    told.problem(ResumeProblem::OtherWorkflow(s("logs/x"), "a change"));
-    told.problem(ResumeProblem::OtherInputs(s("logs/x")));
-    told.problem(ResumeProblem::Done(s("logs/x")));
-    told.problem(ResumeProblem::NoQuery(s("logs/x")));
-    told.problem(ResumeProblem::OtherTree {
+    told.problem(RunError::BaselineChangesGate(s("`a` was changed")));
+    told.problem(RunError::OtherWorkflow(s("logs/x"), "a change"));
+    told.problem(RunError::OtherInputs(s("logs/x")));
+    told.problem(RunError::NothingToResume(s("logs/x")));
+    told.problem(RunError::NoQuery(s("logs/x")));
+    told.problem(RunError::OtherTree {
         folder: s("logs/x"),
         files: vec![s("`a`")],
     });
-    let sandbox = sandbox_problems().into_iter().map(NotSandboxed);
+    let sandbox = sandbox_problems().into_iter().map(RunError::NotSandboxed);
     for problem in sandbox {
         told.problem(problem);
     }
@@ -1030,7 +1026,7 @@ fn readiness(told: &mut Told) {
         line: 3,
         within: None,
     };
-    told.problem(SecretsFound(vec![finding; 21]));
+    told.problem(RunError::SecretsFound(vec![finding; 21]));
     readiness_of_models(told);
 }
 

@@ -22,7 +22,8 @@ use crate::record::run_log::RunLog;
 use crate::run::active::Run;
 use crate::run::builds::{self, BuildOptions, Builds};
 use crate::run::context::{Context, ModelChoice, SandboxSetup};
-use crate::run::not_ready::{NotReady, NotSandboxed};
+use crate::run::error::RunError;
+use crate::run::not_ready::NotReady;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::selection::{self, ModelKey, Models};
 use crate::run::{agent_models, recovery};
@@ -104,7 +105,8 @@ pub fn trial(
 ) -> Result<Outcome, Failure> {
     let spec = selection::named(selection::table_of(context.models)?, name)?;
     let known = Rates::read(&context.project).map_err(NotReady::of)?;
-    builds::check_strict(context).map_err(|problem| NotReady::of(NotSandboxed(problem)))?;
+    builds::check_strict(context)
+        .map_err(|problem| NotReady::of(RunError::NotSandboxed(problem)))?;
     let _lock = recovery::take(context)?;
     let choice = ModelChoice {
         max_cost,

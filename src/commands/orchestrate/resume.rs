@@ -15,8 +15,8 @@ use crate::record::replay::{Recording, RecordingProblem};
 use crate::record::result::{AgentRecord, RunRecord};
 use crate::record::run_files::{LINEAGE, RESULT};
 use crate::run::context::{Context, ModelChoice};
+use crate::run::error::RunError;
 use crate::run::not_ready::NotReady;
-use crate::run::problems::ResumeProblem;
 use crate::run::selection;
 use crate::sys::error::Error;
 use crate::sys::file_lock;
@@ -63,7 +63,7 @@ pub fn begun(context: &Context<'_>, arguments: &OrchestrateArgs) -> Result<Optio
             return Ok(Some(Begun::Published(Box::new(report))));
         }
         Some(report) if !publish_only && report.status == OrchestrationStatus::Completed => {
-            return Err(NotReady::of(ResumeProblem::Done(report.log)).into());
+            return Err(NotReady::of(RunError::NothingToResume(report.log)).into());
         }
         _ => {}
     }

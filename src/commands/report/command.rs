@@ -11,9 +11,9 @@ use super::page;
 use crate::commands::output_file::OutputFile;
 use crate::project::{LOGS, Project};
 use crate::run::context::Context;
+use crate::run::error::RunError;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::past::history::PastRun;
-use crate::run::past::naming::NoSuchRun;
 use crate::run::past::story::sources::Sources;
 use crate::run::past::{history, naming, story};
 use crate::sys::error::Error;
@@ -91,7 +91,7 @@ fn last(project: &Project) -> Result<PastRun, Error> {
     };
     let at = runs.iter().rposition(asked);
     let last = at.map(|at| runs.swap_remove(at)).or_else(|| runs.pop());
-    Ok(last.ok_or(NoSuchRun::NoRun("been recorded"))?)
+    Ok(last.ok_or(RunError::NoRun("been recorded"))?)
 }
 
 /// Renders the page about a run, and returns it with its default path.
@@ -107,7 +107,7 @@ fn of_all(context: &Context<'_>, options: &ReportArgs) -> Result<String, Error> 
     let project = &context.project;
     let runs = history::runs(project)?;
     if runs.is_empty() && options.page.is_none() {
-        return Err(NoSuchRun::NoRun("been recorded").into());
+        return Err(RunError::NoRun("been recorded").into());
     }
     // For a page elsewhere, the relative links would be broken.
     let beside = options.page.is_none();

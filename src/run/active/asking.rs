@@ -24,8 +24,8 @@ use crate::record::run_log::{LogError, RunLog};
 use crate::record::seconds::Seconds;
 use crate::record::step::{PartRecord, Step};
 use crate::run::counting::CountingListener;
+use crate::run::error::DoesNotFit;
 use crate::run::past::history::records_of;
-use crate::run::problems::DoesNotFit;
 use crate::run::selection::{Models, SelectedModel};
 use crate::run::served::{
     Served, expected_price, of_model, with_all_edits, without_calls_unless_offered,

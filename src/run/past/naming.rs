@@ -9,41 +9,15 @@ use chrono::NaiveDate;
 use super::folders::names;
 use super::history::{PastRun, latest};
 use crate::project::Project;
-use crate::sys::files::{self, PathError};
-use crate::sys::text;
-
-/// Errors from looking up a run.
-#[derive(Debug, thiserror::Error, miette::Diagnostic)]
-pub enum NoSuchRun {
-    /// No folder has that name.
-    #[error("there is no run at `{}`", .0.display())]
-    #[diagnostic(
-        code("usage"),
-        help(
-            "name a folder in `logs` by its path, its name or the beginning of its name; `14:05` is a run of today, `last` the last one, and `-2` the one before it"
-        )
-    )]
-    Missing(PathBuf),
-    /// The given name is a prefix of several.
-    #[error("`{named}` may be any of {} runs: {}", .names.len(), listed(.names))]
-    #[diagnostic(code("usage"), help("give more of its name"))]
-    Ambiguous { named: String, names: Vec<String> },
-    /// No run is suitable.
-    #[error("no run in `logs` has {0}")]
-    #[diagnostic(code("usage"), help("`code-commit log` lists the runs"))]
-    NoRun(&'static str),
-    /// The runs cannot be listed.
-    #[error(transparent)]
-    #[diagnostic(help("make it readable"))]
-    Unreadable(#[from] PathError),
-}
+use crate::run::error::RunError;
+use crate::sys::files;
 
 /// Returns the name of the folder that `run` refers to: by its name, or its path from the root; an unambiguous prefix
 /// of its name; a time of `today`, such as `14:05`, in which only one run began; or `last`, or `-2` for the one before.
 ///
 /// # Errors
 /// Fails if no run matches, or several do.
-pub fn find(project: &Project, run: &Path, today: NaiveDate) -> Result<String, NoSuchRun> {
+pub fn find(project: &Project, run: &Path, today: NaiveDate) -> Result<String, RunError> {
     find_among(project, run, today, |_| true)
 }
 
@@ -51,7 +25,7 @@ pub fn find(project: &Project, run: &Path, today: NaiveDate) -> Result<String, N
 ///
 /// # Errors
 /// Same as [`find`].
-pub fn find_asked(project: &Project, run: &Path, today: NaiveDate) -> Result<String, NoSuchRun> {
+pub fn find_asked(project: &Project, run: &Path, today: NaiveDate) -> Result<String, RunError> {
     find_among(project, run, today, |run| run.workflow() != "undo")
 }
 
@@ -61,11 +35,11 @@ fn find_among(
     run: &Path,
     today: NaiveDate,
     counts: impl FnMut(&PastRun) -> bool,
-) -> Result<String, NoSuchRun> {
+) -> Result<String, RunError> {
     if let Some(name) = folder(project, run) {
         return Ok(name);
     }
-    let missing = || NoSuchRun::Missing(run.to_path_buf());
+    let missing = || RunError::NoSuchRun(run.to_path_buf());
     let named = run.to_str().unwrap_or_default();
     if let Some(from_end) = place_from_end(named) {
         let run = latest(project)?.filter(counts).nth(from_end - 1);
@@ -80,7 +54,7 @@ fn find_among(
     match names.len() {
         0 => Err(missing()),
         1 => names.pop().ok_or_else(missing),
-        _ => Err(NoSuchRun::Ambiguous {
+        _ => Err(RunError::AmbiguousRun {
             named: named.to_owned(),
             names,
         }),
@@ -112,12 +86,4 @@ fn time_of_day(named: &str) -> Option<String> {
     let is_number = |part: &&str| part.len() == 2 && part.bytes().all(|c| c.is_ascii_digit());
     let is_time = (2..=3).contains(&parts.len()) && parts.iter().all(is_number);
     is_time.then(|| parts.join("-") + "-")
-}
-
-/// Maximum number of names listed in an error.
-const LISTED: usize = 10;
-
-/// Formats names as part of a sentence.
-fn listed(names: &[String]) -> String {
-    text::listed(names.iter().map(|name| format!("`{name}`")), LISTED)
 }
