@@ -24,30 +24,7 @@ pub struct EnvFile {
     /// The directory that contains it; `None` if there is no file, or the command reads none.
     directory: Option<PathBuf>,
     variables: Environment,
-    problems: Vec<EnvFileProblem>,
-}
-
-/// Errors from using the `.env`.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
-pub enum EnvFileProblem {
-    /// The file exists but cannot be read.
-    #[error("cannot read `{}`: {cause}", .path.display())]
-    #[diagnostic(
-        code("/settings"),
-        help("make it a file of at most 1 MiB that you can read, or remove it")
-    )]
-    Unreadable { path: PathBuf, cause: String },
-    /// The file came with the repository, so its author could choose where keys are sent.
-    #[error("git tracks `.env`: others may have written it, and its keys are in the repository")]
-    #[diagnostic(
-        code("/settings"),
-        help("read it; if it is yours, `git rm --cached .env` and ignore it")
-    )]
-    Tracked,
-    /// A line of the file cannot be parsed.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Line(#[from] DotenvProblem),
+    problems: Vec<DotenvProblem>,
 }
 
 impl EnvFile {
@@ -65,15 +42,12 @@ impl EnvFile {
     fn read(here: &Path, directory: &Path) -> Self {
         // The file belongs to the user, so a link to it is followed.
         let content = files::read(&directory.join(FILE), Links::Followed, MIB);
-        let unreadable = |error: &io::Error| EnvFileProblem::Unreadable {
+        let unreadable = |error: &io::Error| DotenvProblem::Unreadable {
             path: place::relative(here, directory).join(FILE),
             cause: error.to_string(),
         };
         let (variables, problems) = match content {
-            Ok(content) => {
-                let (variables, problems) = dotenv::parse(&content);
-                (variables, problems.into_iter().map(Into::into).collect())
-            }
+            Ok(content) => dotenv::parse(&content),
             // The link is dangling, or the file has just been removed.
             Err(error) if is_missing(&error) => Default::default(),
             Err(error) => (Vec::new(), vec![unreadable(&error)]),
@@ -102,13 +76,13 @@ impl EnvFile {
     }
 
     /// Returns the reasons that the file cannot be used.
-    pub fn problems(&self) -> Vec<EnvFileProblem> {
+    pub fn problems(&self) -> Vec<DotenvProblem> {
         let tracks = |directory: &Path| {
             let tracked = TrackedPaths::below(directory);
             tracked.is_ok_and(|tracked| tracked.find(FILE).is_some())
         };
         let is_tracked = self.directory.as_deref().is_some_and(tracks);
-        let tracked = is_tracked.then_some(EnvFileProblem::Tracked);
+        let tracked = is_tracked.then_some(DotenvProblem::Tracked);
         self.problems.iter().cloned().chain(tracked).collect()
     }
 

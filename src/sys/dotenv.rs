@@ -3,28 +3,40 @@
 //! Guarantees that the process's own environment is neither read nor changed, that variables are not expanded, that a
 //! line is parsed completely or not at all, and that a problem gives the line's number but never its content.
 
+use std::path::PathBuf;
+
 use super::text::without_mark;
 
 /// Maximum number of reported problems.
 const MOST_PROBLEMS: usize = 10;
 
-/// Error for a line of a `.env` file that cannot be parsed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
+/// Errors from using a `.env` file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
+#[diagnostic(code("/settings"))]
 pub enum DotenvProblem {
+    /// The file exists but cannot be read.
+    #[error("cannot read `{}`: {cause}", .path.display())]
+    #[diagnostic(help("make it a file of at most 1 MiB that you can read, or remove it"))]
+    Unreadable { path: PathBuf, cause: String },
+    /// The file came with the repository, so its author could choose where keys are sent.
+    #[error("git tracks `.env`: others may have written it, and its keys are in the repository")]
+    #[diagnostic(help("read it; if it is yours, `git rm --cached .env` and ignore it"))]
+    Tracked,
     /// The line is not a complete assignment.
-    #[error("line {line} of `.env` is not of the form `KEY=value`")]
-    #[diagnostic(
-        code("/settings"),
-        help(
-            "write one variable a line, a value with blanks in quotes, and a newline in it as `\\n` in double quotes"
-        )
-    )]
-    Malformed { line: usize },
+    #[error("line {0} of `.env` is not of the form `KEY=value`")]
+    #[diagnostic(help(
+        "write one variable a line, a value with blanks in quotes, and a newline in it as `\\n` in double quotes"
+    ))]
+    Malformed(usize),
     /// The value contains a `$`, which other programs would expand; a guess could yield a wrong key.
-    #[error("line {line} of `.env` has a `$`, and variables are not expanded there")]
-    #[diagnostic(code("/settings"), help("put the value in single quotes"))]
-    Dollar { line: usize },
+    #[error("line {0} of `.env` has a `$`, and variables are not expanded there")]
+    #[diagnostic(help("put the value in single quotes"))]
+    Dollar(usize),
 }
+
+/// Creates the problem of the line with this number.
+type Fault = fn(usize) -> DotenvProblem;
+const MALFORMED: Fault = DotenvProblem::Malformed;
 
 /// Returns the variables in the file's order, and the first problems.
 pub fn parse(content: &[u8]) -> (Vec<(String, String)>, Vec<DotenvProblem>) {
@@ -32,27 +44,20 @@ pub fn parse(content: &[u8]) -> (Vec<(String, String)>, Vec<DotenvProblem>) {
     for (line, content) in (1..).zip(without_mark(content).split(|byte| *byte == b'\n')) {
         match assignment(content) {
             Ok(variable) => variables.extend(variable),
-            Err(Fault::Malformed) => problems.push(DotenvProblem::Malformed { line }),
-            Err(Fault::Dollar) => problems.push(DotenvProblem::Dollar { line }),
+            Err(fault) => problems.push(fault(line)),
         }
     }
     problems.truncate(MOST_PROBLEMS);
     (variables, problems)
 }
 
-/// Reason why a line cannot be parsed.
-enum Fault {
-    Malformed,
-    Dollar,
-}
-
 /// Parses the variable that a line sets; `None` for a blank line or a comment.
 fn assignment(line: &[u8]) -> Result<Option<(String, String)>, Fault> {
-    let line = str::from_utf8(line).map_err(|_| Fault::Malformed)?.trim();
+    let line = str::from_utf8(line).map_err(|_| MALFORMED)?.trim();
     if line.is_empty() || line.starts_with('#') {
         return Ok(None);
     }
-    let (left, right) = line.split_once('=').ok_or(Fault::Malformed)?;
+    let (left, right) = line.split_once('=').ok_or(MALFORMED)?;
     // `export` may precede a name, or be the name itself.
     let name = match left.trim_end().strip_prefix("export") {
         Some(rest) if rest.starts_with(char::is_whitespace) => rest.trim_start(),
@@ -62,7 +67,7 @@ fn assignment(line: &[u8]) -> Result<Option<(String, String)>, Fault> {
     let begins = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     let value = value(right.trim_start())?;
     if !begins || !name.chars().all(is_in_name) || value.contains('\0') {
-        return Err(Fault::Malformed);
+        return Err(MALFORMED);
     }
     Ok(Some((name.to_owned(), value)))
 }
@@ -78,22 +83,22 @@ fn value(text: &str) -> Result<String, Fault> {
         match (quote, c) {
             (Some(open), _) if c == open => quote = None,
             (Some('\''), _) => value.push(c),
-            (_, '$') => return Err(Fault::Dollar),
+            (_, '$') => return Err(DotenvProblem::Dollar),
             (_, '\\') => value.push(match rest.next() {
                 Some((_, 'n')) => '\n',
                 Some((_, c @ ('\\' | '\'' | '"' | '$' | ' '))) => c,
-                _ => return Err(Fault::Malformed),
+                _ => return Err(MALFORMED),
             }),
             (None, '\'' | '"') => quote = Some(c),
             (None, ' ' | '\t') => {
                 let behind = text[at..].trim_start();
                 let is_comment = behind.is_empty() || behind.starts_with('#');
-                return is_comment.then_some(value).ok_or(Fault::Malformed);
+                return is_comment.then_some(value).ok_or(MALFORMED);
             }
             _ => value.push(c),
         }
     }
-    quote.is_none().then_some(value).ok_or(Fault::Malformed)
+    quote.is_none().then_some(value).ok_or(MALFORMED)
 }
 
 #[cfg(test)]
@@ -140,8 +145,8 @@ mod tests {
 
     #[test]
     fn a_line_that_is_not_whole_is_told_by_its_number() {
-        let malformed = DotenvProblem::Malformed { line: 2 };
-        let dollar = DotenvProblem::Dollar { line: 2 };
+        let malformed = &DotenvProblem::Malformed(2);
+        let dollar = &DotenvProblem::Dollar(2);
         for (line, expected) in [
             (&b"nonsense"[..], malformed),
             (b"export KEY", malformed),
@@ -169,7 +174,7 @@ mod tests {
             let content = [b"ONE=1\n", line, b"\r\nTHREE=3"].concat();
             let (variables, problems) = parse(&content);
             let shown = String::from_utf8_lossy(line);
-            assert_eq!(problems, [expected], "{shown}");
+            assert_eq!(problems, std::slice::from_ref(expected), "{shown}");
             assert_eq!(variables.len(), 2, "{shown}");
         }
     }

@@ -45,7 +45,6 @@ use crate::record::replay::RecordingProblem;
 use crate::run::accounts::NoAccount;
 use crate::run::accounts::printed::CommandFailure;
 use crate::run::context::ModelsProblem;
-use crate::run::env_file::EnvFileProblem;
 use crate::run::error::{DoesNotFit, RunError};
 use crate::run::keys::NoKey;
 use crate::run::not_ready::NotReady;
@@ -1091,13 +1090,13 @@ fn readiness_of_models(told: &mut Told) {
         limit: Usd::ZERO,
         why: s("3 calls, at an unknown price"),
     });
-    told.problem(EnvFileProblem::Unreadable {
+    told.problem(DotenvProblem::Unreadable {
         path: p(".env"),
         cause: s("denied"),
     });
-    told.problem(EnvFileProblem::Tracked);
-    told.problem(EnvFileProblem::Line(DotenvProblem::Malformed { line: 2 }));
-    told.problem(EnvFileProblem::Line(DotenvProblem::Dollar { line: 2 }));
+    told.problem(DotenvProblem::Tracked);
+    told.problem(DotenvProblem::Malformed(2));
+    told.problem(DotenvProblem::Dollar(2));
     told.problem(NoHome::Unset {
         variable: "HOME",
         own: "AGENT_HOME",
