@@ -181,13 +181,14 @@ pub fn with_repairs(
 
 /// Errors from a call that may cost more than is left.
 #[derive(Debug, Clone, PartialEq, thiserror::Error, miette::Diagnostic)]
+#[diagnostic(code("build-failed/budget"))]
 pub enum OverBudget {
     /// The prompt leaves too little money for an answer.
     #[error(
         "the next call may cost more than is left: {spent} of {limit} is spent, and the prompt alone has about \
          {prompt_tokens} tokens"
     )]
-    #[diagnostic(code("build-failed/budget"), help("raise `--max-cost`, and run again"))]
+    #[diagnostic(help("raise `--max-cost`, and run again"))]
     TooLittle {
         /// The cost of the run so far.
         spent: Usd,
@@ -200,12 +201,9 @@ pub enum OverBudget {
     #[error(
         "the next call may cost more than is left: `{asked}` was answered by `{served}`, whose price is not known"
     )]
-    #[diagnostic(
-        code("build-failed/budget"),
-        help(
-            "give the model that answers an entry with a `price` in `agent-config/models.json`, or ask another, and run again"
-        )
-    )]
+    #[diagnostic(help(
+        "give the model that answers an entry with a `price` in `agent-config/models.json`, or ask another, and run again"
+    ))]
     Unpriced { asked: String, served: String },
 }
 

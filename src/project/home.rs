@@ -135,13 +135,13 @@ impl System {
 
 /// Errors from finding an agent's home.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
+#[diagnostic(
+    code("/settings"),
+    help("set `{own}` to the absolute path of a directory for settings and sessions")
+)]
 pub enum NoHome {
     /// A required variable is not set.
     #[error("there is no place for settings and sessions: `{variable}` is not set")]
-    #[diagnostic(
-        code("/settings"),
-        help("set `{own}` to the absolute path of a directory for settings and sessions")
-    )]
     Unset {
         /// Name of the variable that is not set.
         variable: &'static str,
@@ -150,10 +150,6 @@ pub enum NoHome {
     },
     /// A variable does not contain an absolute path.
     #[error("`{variable}` is `{}`, which is not an absolute path", .value.escape_debug())]
-    #[diagnostic(
-        code("/settings"),
-        help("set `{own}` to the absolute path of a directory for settings and sessions")
-    )]
     NotAbsolute {
         /// Name of the variable.
         variable: &'static str,

@@ -22,21 +22,19 @@ const LARGEST: u64 = 128 << 20;
 
 /// Errors from determining which paths git tracks.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[diagnostic(code("not-ready"))]
 pub enum IndexProblem {
     /// The project is in no repository.
     #[error("the project is in no git repository")]
-    #[diagnostic(
-        code("not-ready"),
-        help("make the project a repository: `git init && git add --all`")
-    )]
+    #[diagnostic(help("make the project a repository: `git init && git add --all`"))]
     NoRepository,
     /// A file of the repository cannot be read.
     #[error("`{}` cannot be read: {source}", .path.display())]
-    #[diagnostic(code("not-ready"), help("{MEND_REPOSITORY}"))]
+    #[diagnostic(help("{MEND_REPOSITORY}"))]
     Unreadable { path: PathBuf, source: io::Error },
     /// The index is damaged or in an unknown format.
     #[error("git's index `{}` is damaged or of an unknown kind: {cause}", .path.display())]
-    #[diagnostic(code("not-ready"), help("{MEND_REPOSITORY}"))]
+    #[diagnostic(help("{MEND_REPOSITORY}"))]
     Damaged { path: PathBuf, cause: String },
 }
 

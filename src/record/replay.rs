@@ -29,24 +29,19 @@ pub struct Recording {
 
 /// Errors from replaying a recorded run.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[diagnostic(code("usage"))]
 pub enum RecordingProblem {
     /// The folder does not exist.
     #[error("there is no recorded run at `{}`", .0.display())]
-    #[diagnostic(code("usage"), help("name a folder in `logs` by its path or its name"))]
+    #[diagnostic(help("name a folder in `logs` by its path or its name"))]
     Missing(PathBuf),
     /// The run was not made by `orchestrate`.
     #[error("the recorded run `{}` is no orchestration", .0.display())]
-    #[diagnostic(
-        code("usage"),
-        help("`code-commit log` lists the runs: name one of `orchestrate`")
-    )]
+    #[diagnostic(help("`code-commit log` lists the runs: name one of `orchestrate`"))]
     NoOrchestration(PathBuf),
     /// The run was made with a model other than the requested one.
     #[error("the recorded run `{}` was made with `{recorded}`, not with `{asked}`", .folder.display())]
-    #[diagnostic(
-        code("usage"),
-        help("leave `--model` out, or use `--model {recorded}`")
-    )]
+    #[diagnostic(help("leave `--model` out, or use `--model {recorded}`"))]
     OtherModel {
         /// The run's folder.
         folder: PathBuf,
@@ -57,10 +52,7 @@ pub enum RecordingProblem {
     },
     /// The run was made with a model that is not in the table.
     #[error("the recorded run `{}` was made with `{recorded}`, which is not known", .folder.display())]
-    #[diagnostic(
-        code("usage"),
-        help("give `{recorded}` an entry in `agent-config/models.json`, as it had then")
-    )]
+    #[diagnostic(help("give `{recorded}` an entry in `agent-config/models.json`, as it had then"))]
     UnknownModel { folder: PathBuf, recorded: String },
 }
 

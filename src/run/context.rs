@@ -277,27 +277,22 @@ pub struct Stdin {
 
 /// Errors from using a table of models: `agent-config/models.json`, or an agent's own.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
+#[diagnostic(code("/settings"))]
 pub enum ModelsProblem {
     /// The file cannot be read.
     #[error("{0}")]
-    #[diagnostic(code("/settings"), help("make it a readable UTF-8 file, or remove it"))]
+    #[diagnostic(help("make it a readable UTF-8 file, or remove it"))]
     Unreadable(String),
     /// The file may not belong to the user.
     #[error("{problem}")]
-    #[diagnostic(code("/settings"), help("{hint}"))]
+    #[diagnostic(help("{hint}"))]
     NotUsers { problem: String, hint: String },
     /// The table contains a mistake.
     #[error(transparent)]
-    #[diagnostic(
-        code("/settings"),
-        help("fix it, or remove the file; docs/models.md describes the format")
-    )]
+    #[diagnostic(help("fix it, or remove the file; docs/models.md describes the format"))]
     Mistake(#[from] TableProblem),
     /// The table does not select a model.
     #[error(transparent)]
-    #[diagnostic(
-        code("/settings"),
-        help("name one in `selectionRules`, or use `--model`")
-    )]
+    #[diagnostic(help("name one in `selectionRules`, or use `--model`"))]
     Unselected(#[from] Unselected),
 }

@@ -19,14 +19,15 @@ const OTHERS: u32 = 0o077;
 
 /// Errors from reading a file in the home directory.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[diagnostic(code("/settings"))]
 pub enum HomeFileProblem {
     /// The file cannot be read.
     #[error("`{}` cannot be read: {source}", .path.display())]
-    #[diagnostic(code("/settings"), help("make `{}` {}", path.display(), if files::is_too_large(source) { "smaller, or remove it" } else { "a readable file" }))]
+    #[diagnostic(help("make `{}` {}", path.display(), if files::is_too_large(source) { "smaller, or remove it" } else { "a readable file" }))]
     Unreadable { path: PathBuf, source: io::Error },
     /// The file contains a mistake.
     #[error("`{}`, {mistake}", .path.display())]
-    #[diagnostic(code("/settings"), help("fix it there, or remove the file: {without}"))]
+    #[diagnostic(help("fix it there, or remove the file: {without}"))]
     Mistake {
         /// Path of the file.
         path: PathBuf,

@@ -35,18 +35,19 @@ const SET: &str = "set `VISUAL` or `EDITOR` to the command of an editor";
 
 /// Errors from opening a file in the editor.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[diagnostic(code("not-ready/settings"))]
 pub enum EditorProblem {
     /// No editor is configured.
     #[error("there is no editor to open: neither `VISUAL` nor `EDITOR` is set")]
-    #[diagnostic(code("not-ready/settings"), help("{SET}"))]
+    #[diagnostic(help("{SET}"))]
     NotSet,
     /// The editor's command, as configured, cannot be split into words.
     #[error("`{}` is not a command: it is empty, or a quote is not closed", printable(.0, &[]))]
-    #[diagnostic(code("not-ready/settings"), help("{SET}"))]
+    #[diagnostic(help("{SET}"))]
     NoCommand(String),
     /// The editor could not be started.
     #[error("cannot start the editor `{}`: {source}", printable(.command, &[]))]
-    #[diagnostic(code("not-ready/settings"), help("{SET}"))]
+    #[diagnostic(help("{SET}"))]
     NotStarted {
         /// The command as configured.
         command: String,
@@ -55,7 +56,7 @@ pub enum EditorProblem {
     },
     /// The editor exited with an error.
     #[error("the editor `{}` failed: {status}", printable(.command, &[]))]
-    #[diagnostic(code("not-ready/settings"), help("{SET}"))]
+    #[diagnostic(help("{SET}"))]
     Failed {
         /// The command as configured.
         command: String,

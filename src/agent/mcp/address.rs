@@ -23,23 +23,21 @@ pub enum McpAddress {
 
 /// Errors from parsing an address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
+#[diagnostic(code("usage"))]
 pub enum McpAddressProblem {
     /// The URL is invalid.
     #[error(transparent)]
-    #[diagnostic(
-        code("usage"),
-        help(
-            "name a server like `https://host/mcp`, or `http://localhost:8000/mcp`, or `stdio:npx some-server`"
-        )
-    )]
+    #[diagnostic(help(
+        "name a server like `https://host/mcp`, or `http://localhost:8000/mcp`, or `stdio:npx some-server`"
+    ))]
     Url(#[from] EndpointProblem),
     /// The query is not valid in a URL.
     #[error("the query of `{0}` has characters that a URL cannot have")]
-    #[diagnostic(code("usage"), help("escape them by `%` and two digits"))]
+    #[diagnostic(help("escape them by `%` and two digits"))]
     Query(String),
     /// The command is invalid.
     #[error("`{0}` is not a command: it is empty, or a quote is not closed")]
-    #[diagnostic(code("usage"), help("write it like `stdio:npx some-server --flag`"))]
+    #[diagnostic(help("write it like `stdio:npx some-server --flag`"))]
     Command(String),
 }
 

@@ -57,17 +57,15 @@ pub enum PlanFileError {
 
 /// Errors from choosing a file for the plan.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[diagnostic(code("usage"))]
 pub(crate) enum NoPlanFile {
     /// The path leads out of the project, into a reserved directory, or to a link or a directory.
     #[error("`{}` is not a file of the project", .0.display())]
-    #[diagnostic(code("usage"), help("{ANOTHER}"))]
+    #[diagnostic(help("{ANOTHER}"))]
     Outside(PathBuf),
     /// The session already has another plan file.
     #[error("the session's plan is `{}`, not `{}`", .known.display(), .path.display())]
-    #[diagnostic(
-        code("usage"),
-        help("leave `--plan-file` out: the session knows its plan")
-    )]
+    #[diagnostic(help("leave `--plan-file` out: the session knows its plan"))]
     Elsewhere {
         /// The requested file.
         path: PathBuf,
@@ -76,7 +74,7 @@ pub(crate) enum NoPlanFile {
     },
     /// The file exists and is not a plan.
     #[error("`{}` exists, but is not a plan: it has no heading such as `## Goal`", .0.display())]
-    #[diagnostic(code("usage"), help("{ANOTHER}"))]
+    #[diagnostic(help("{ANOTHER}"))]
     NoPlan(PathBuf),
 }
 

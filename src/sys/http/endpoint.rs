@@ -21,13 +21,11 @@ pub struct Endpoint {
 
 /// Errors from reading a base URL or a proxy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
+#[diagnostic(code("/settings"))]
 pub enum EndpointProblem {
     /// The value is not a URL, lacks a host, or has a user name, query or fragment.
     #[error("`{variable}` is `{}`, which is not a plain URL of a server", without_user(.value))]
-    #[diagnostic(
-        code("/settings"),
-        help("set `{variable}` to something like `{example}`, or unset it")
-    )]
+    #[diagnostic(help("set `{variable}` to something like `{example}`, or unset it"))]
     NotAUrl {
         /// Name of the environment variable.
         variable: String,
@@ -38,7 +36,7 @@ pub enum EndpointProblem {
     },
     /// The URL uses plain http to another machine.
     #[error("`{variable}` is `{value}`: plain http is taken for loopback hosts only{}", if *.has_key { "" } else { ", and for private addresses" })]
-    #[diagnostic(code("/settings"), help("{}use https in `{variable}`, or unset it", if *has_key { "the key travels in a header: " } else { "" }))]
+    #[diagnostic(help("{}use https in `{variable}`, or unset it", if *has_key { "the key travels in a header: " } else { "" }))]
     Insecure {
         /// True if a key would be sent along.
         has_key: bool,
@@ -49,10 +47,7 @@ pub enum EndpointProblem {
     },
     /// No server is configured.
     #[error("no server is named: `{variable}` is not set")]
-    #[diagnostic(
-        code("/settings"),
-        help("set `{variable}` to something like `{example}`")
-    )]
+    #[diagnostic(help("set `{variable}` to something like `{example}`"))]
     Unset {
         /// Name of the environment variable.
         variable: String,
@@ -61,10 +56,7 @@ pub enum EndpointProblem {
     },
     /// The proxy's URL is invalid or of an unsupported kind.
     #[error("`{variable}` does not hold the URL of an http or https proxy")]
-    #[diagnostic(
-        code("/settings"),
-        help("set `{variable}` to something like `http://host:port`, or unset it")
-    )]
+    #[diagnostic(help("set `{variable}` to something like `http://host:port`, or unset it"))]
     BadProxy { variable: String },
 }
 
