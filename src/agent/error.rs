@@ -22,12 +22,7 @@ pub enum AgentError {
         code("reply-rejected"),
         help("another model may keep to the format better; the replies are in the run's folder")
     )]
-    NotUnderstood {
-        /// The number of failures, including the last.
-        tries: u32,
-        /// The last fault and its location.
-        fault: Fault,
-    },
+    NotUnderstood { tries: u32, fault: Fault },
     /// Too many consecutive failures, the last of which was a tool.
     #[error("gave up after {} in a row: `{tool}` failed last: {problem}", counted((*.tries).into(), "failure"))]
     #[diagnostic(
@@ -48,12 +43,7 @@ pub enum AgentError {
         code("audit-failed"),
         help("read the audit's findings, and go on by `--resume` with a further request")
     )]
-    AuditFailed {
-        /// The number of audits, including the last.
-        audits: u32,
-        /// The last audit's findings.
-        feedback: String,
-    },
+    AuditFailed { audits: u32, feedback: String },
     /// The limit on model calls, given here, was reached.
     #[error("the loop limit is reached: {} to the model", counted((*.0).into(), "call"))]
     #[diagnostic(
@@ -72,14 +62,7 @@ pub enum AgentError {
             "the session is unchanged: raise `maxContextTokens` in the configuration if the model allows it, or begin a new session"
         )
     )]
-    NotCompressed {
-        /// The conversation's approximate length, in tokens.
-        before: u64,
-        /// The conversation's approximate length after the summary, in tokens.
-        after: u64,
-        /// The maximum length, in tokens.
-        limit: u64,
-    },
+    NotCompressed { before: u64, after: u64, limit: u64 },
     /// A prompt is too long for the model even after everything optional was left out.
     #[error(
         "the prompt has about {} tokens, and the model takes {}{}",
@@ -125,12 +108,7 @@ pub enum AgentError {
         code("step-failed"),
         help("read the step's replies in the run's folder, edit the plan, and `--resume`")
     )]
-    StepFailed {
-        /// The step's number.
-        step: usize,
-        /// The cause.
-        reason: String,
-    },
+    StepFailed { step: usize, reason: String },
     /// The limit on reviews is reached, and another agent would have to be started.
     #[error("the iteration limit is reached: {} came back, and the work was not signed off", counted((*.0).into(), "review"))]
     #[diagnostic(

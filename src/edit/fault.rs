@@ -161,15 +161,10 @@ pub enum FaultKind {
     )]
     #[diagnostic(code("reply-rejected/path"))]
     Decorated { path: String, plain: String },
-    /// A value in the file is protected.
+    /// A value in the file, named by its JSON Pointer, is protected.
     #[error("`{}`: its `{pointer}` is protected, and must stay as it is", .path.escape_debug())]
     #[diagnostic(code("reply-rejected/path"))]
-    Value {
-        /// The path of the file.
-        path: String,
-        /// The JSON Pointer to the value.
-        pointer: String,
-    },
+    Value { path: String, pointer: String },
     /// A comment replaces code of the file.
     #[error(
         "`{}`: a comment on line {line} of the new text takes the place of {lost} lines of code: write them out",
@@ -235,22 +230,12 @@ pub enum Unlocated {
     #[error(
         "the lines are in the file {count} times, on lines {lines}: add lines around them until they are there once"
     )]
-    Repeated {
-        /// The number of times.
-        count: String,
-        /// The lines of the file where they begin.
-        lines: String,
-    },
+    Repeated { count: String, lines: String },
     /// Another replacement covers some of the same lines.
     #[error(
         "the lines overlap those of the `^^^find` on line {other}, from line {line} of the file on: join the two"
     )]
-    Overlapping {
-        /// The line of the other `^^^find` in the reply.
-        other: usize,
-        /// The first line of the file that both cover.
-        line: usize,
-    },
+    Overlapping { other: usize, line: usize },
     /// The lines, which begin at this line number, are in a part of the file that was not shown.
     #[error("the lines, from line {0} of the file on, are not among those that were shown")]
     LinesNotShown(usize),

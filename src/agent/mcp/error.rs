@@ -17,7 +17,7 @@ const WORDS: usize = 4000;
 /// Maximum length, in characters, of server output within a sentence.
 const LINE: usize = 300;
 
-/// Errors from calling an MCP server.
+/// Errors from calling an MCP server. `server` is its URL without the query, or its program.
 #[derive(Debug, thiserror::Error)]
 pub enum McpError {
     /// The run was interrupted by a signal.
@@ -26,7 +26,6 @@ pub enum McpError {
     /// The server cannot be reached, or its answer is incomplete.
     #[error("no answer from the MCP server at `{server}`{}: {reason}", after_tries(*.tries))]
     NoAnswer {
-        /// The server's URL without its query.
         server: String,
         /// The cause.
         reason: String,
@@ -35,16 +34,10 @@ pub enum McpError {
     },
     /// No answer came within the time limit of a call.
     #[error("the MCP server at `{server}` has not answered within {} s", .limit.as_secs_f64())]
-    TimedOut {
-        /// The server's URL without its query, or its program.
-        server: String,
-        /// The time limit of a call, including its retries.
-        limit: Duration,
-    },
+    TimedOut { server: String, limit: Duration },
     /// The server or a proxy answered with an error status.
     #[error("the MCP server at `{server}` answers {status}{}{}", after_tries(*.tries), behind(.words))]
     Status {
-        /// The server's URL without its query, or its program.
         server: String,
         /// The HTTP status.
         status: u16,
@@ -55,20 +48,10 @@ pub enum McpError {
     },
     /// The answer does not come from an MCP server that this client supports.
     #[error("the server at `{server}` does not speak MCP as expected: {problem}")]
-    Protocol {
-        /// The server's URL without its query, or its program.
-        server: String,
-        /// The part of the answer that violates the protocol.
-        problem: String,
-    },
+    Protocol { server: String, problem: String },
     /// The server supports only other versions of the protocol.
     #[error("the MCP server at `{server}` speaks {versions}, which this client does not")]
-    Version {
-        /// The server's URL without its query, or its program.
-        server: String,
-        /// The versions that the server names.
-        versions: String,
-    },
+    Version { server: String, versions: String },
     /// The next try would start after the time limit of the call.
     #[error("{source}; the next try is {} s away, beyond the time limit", .wait.as_secs_f64())]
     NoTimeLeft {
@@ -111,12 +94,7 @@ pub enum McpError {
     },
     /// The recorded error of a replayed run.
     #[error("{message}")]
-    Replayed {
-        /// The error's text.
-        message: String,
-        /// The recorded value of [`is_lost`](Self::is_lost).
-        is_lost: bool,
-    },
+    Replayed { message: String, is_lost: bool },
 }
 
 const RIGHT_URL: &str =

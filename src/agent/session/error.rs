@@ -52,21 +52,11 @@ pub enum SessionError {
         code("not-ready/locked"),
         help("wait until it has ended, or end it; or start another session")
     )]
-    InUse {
-        /// The id of the session.
-        id: String,
-        /// The process that uses it, if the system reveals that.
-        process: Option<u32>,
-    },
+    InUse { id: String, process: Option<u32> },
     /// The session's file or folder is damaged.
     #[error("`{}` is damaged: {mistake}", .path.display())]
     #[diagnostic(code("not-ready"), help("fix it there, or remove `{}` and start anew", path.display()))]
-    Damaged {
-        /// The file or the folder that holds the session.
-        path: PathBuf,
-        /// The mistake and its location.
-        mistake: String,
-    },
+    Damaged { path: PathBuf, mistake: String },
     /// The lock file cannot be locked.
     #[error("cannot lock `{}`: {source}", .path.display())]
     #[diagnostic(code("not-ready/disk/never"), help("set `{}` to a directory on a file system that can lock", home.variable))]

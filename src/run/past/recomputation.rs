@@ -37,20 +37,10 @@ pub enum NotRecomputed {
     Changes(#[from] UndoLogError),
     /// A recorded reply cannot have been applied.
     #[error("the run cannot have applied `{path}`: {rejection}")]
-    Rejected {
-        /// The reply's file.
-        path: String,
-        /// The faults of the reply.
-        rejection: Rejection,
-    },
+    Rejected { path: String, rejection: Rejection },
     /// A file differs from its record.
     #[error("what the recorded replies make of `{path}` is not what `{folder}/changes.json` has")]
-    Other {
-        /// The file, relative to the root.
-        path: String,
-        /// The run's folder, relative to the root.
-        folder: String,
-    },
+    Other { path: String, folder: String },
     /// The digest of a file's last state is not recorded.
     #[error("the run did not record the digest of `{}`, which no reply gives", escaped(.0))]
     NoDigest(String),
