@@ -357,7 +357,7 @@ impl Agent<'_> {
                 match answer {
                     // The effect must be the one that the user was shown.
                     Answer::Yes if self.env.preview(tool, &call.arguments)? != preview => {
-                        Err(ToolError::failed(CHANGED_MEANWHILE.to_owned()))
+                        Err(CHANGED_MEANWHILE.to_owned().into())
                     }
                     // Permissions may have been restricted while the user was deciding.
                     Answer::Yes => match self.permissions.decide(call) {

@@ -463,10 +463,10 @@ pub enum ToolError {
     Fatal(AgentError),
 }
 
-impl ToolError {
-    /// Creates a failure that is reported to the model.
-    pub fn failed(failure: impl Into<CallFailure>) -> Self {
-        Self::Failed(failure.into())
+impl From<String> for ToolError {
+    /// Creates a failure from a sentence for the model.
+    fn from(sentence: String) -> Self {
+        Self::Failed(sentence.into())
     }
 }
 

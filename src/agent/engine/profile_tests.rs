@@ -77,7 +77,7 @@ impl Tool for Post {
 
     fn preview(&self, arguments: &Arguments) -> Result<Option<String>, ToolError> {
         match arguments.get("text") {
-            "nothing" => Err(ToolError::failed("there is nothing to post".to_owned())),
+            "nothing" => Err(ToolError::from("there is nothing to post".to_owned())),
             // Someone else keeps posting.
             "last" => {
                 self.0.set(self.0.get() + 1);

@@ -39,7 +39,7 @@ struct Named(&'static ToolSpec);
 impl Tool for Named {
     fn run(&self, _arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         match &*self.0.name {
-            "breaks" => Err(ToolError::failed("it broke".to_owned())),
+            "breaks" => Err(ToolError::from("it broke".to_owned())),
             name => Ok(ToolOutput {
                 text: format!("{name} done"),
                 is_end: self.0.effect == Effect::Ends,

@@ -35,7 +35,7 @@ impl Tool for Read {
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         match arguments.get("path") {
             "a.txt" => Ok(ToolOutput::said("alpha")),
-            path => Err(ToolError::failed(format!("there is no `{path}`"))),
+            path => Err(ToolError::from(format!("there is no `{path}`"))),
         }
     }
 }

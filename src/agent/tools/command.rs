@@ -101,7 +101,7 @@ impl RunCommand<'_, '_> {
             processes
                 .run(invocation, patience, &output_file)
                 .map_err(|error| match error {
-                    ProcessError::NotStarted { .. } => ToolError::failed(error.to_string()),
+                    ProcessError::NotStarted { .. } => ToolError::from(error.to_string()),
                     error => ToolError::Fatal(error.into()),
                 })?;
         let (text, command, brief, output) = match ran {
@@ -119,7 +119,7 @@ impl RunCommand<'_, '_> {
                 (text, CommandEnd::InBackground, brief, output)
             }
             // The agent itself stops before its next step.
-            Ran::Stopped { output } => return Err(ToolError::failed(stopped(&output))),
+            Ran::Stopped { output } => return Err(stopped(&output).into()),
             Ran::TimedOut { output } => {
                 let text = timed_out(patience, &output);
                 (text, CommandEnd::Killed, "timed out".to_owned(), output)
@@ -141,14 +141,14 @@ impl Tool for RunCommand<'_, '_> {
         let patience = asked.map_or(self.patience, Duration::from_secs);
         let AllowedCommand { words, timeout } = match self.shell {
             Shell::Full | Shell::Foreground(_) if command.trim().is_empty() => {
-                return Err(ToolError::failed("the command is empty".to_owned()));
+                return Err("the command is empty".to_owned().into());
             }
             Shell::Full => return self.invoke(Invocation::Shell(command), patience),
             Shell::Foreground(known) => known(command).unwrap_or_else(|| AllowedCommand {
                 words: [SHELL, "-c", command].map(str::to_owned).to_vec(),
                 timeout: patience,
             }),
-            Shell::Restricted(allowed) => allowed(command).map_err(ToolError::failed)?,
+            Shell::Restricted(allowed) => allowed(command)?,
         };
         self.invoke(Invocation::Words(&words), timeout)
     }

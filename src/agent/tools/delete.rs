@@ -29,16 +29,15 @@ pub struct DeleteFile<'a>(pub FileAccess<'a>);
 
 impl Tool for DeleteFile<'_> {
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
-        let place = self.look(arguments).map_err(ToolError::failed)?;
+        let place = self.look(arguments)?;
         let shown = place.shown();
         let warned = match &place {
             ResolvedPath::Inside(path) => {
                 self.0.files.apply(vec![(path.clone(), EditKind::Remove)])?
             }
             ResolvedPath::Outside(path) => {
-                fs::remove_file(path).map_err(|error| {
-                    ToolError::failed(format!("{shown} cannot be removed: {error}"))
-                })?;
+                fs::remove_file(path)
+                    .map_err(|error| format!("{shown} cannot be removed: {error}"))?;
                 vec![NOT_UNDONE.to_owned()]
             }
         };
@@ -46,7 +45,7 @@ impl Tool for DeleteFile<'_> {
     }
 
     fn preview(&self, arguments: &Arguments) -> Result<Option<String>, ToolError> {
-        let place = self.look(arguments).map_err(ToolError::failed)?;
+        let place = self.look(arguments)?;
         let proposed = Proposed {
             before: Some(place.read(self.0.read.root, LARGEST)?),
             after: None,

@@ -53,7 +53,7 @@ impl Tool for ListDirectory<'_> {
             pattern => self.tree(path, Some(pattern)),
         };
         self.0.interrupt.check()?;
-        let (text, shown) = listed.map_err(ToolError::failed)?;
+        let (text, shown) = listed?;
         let brief = shown.map(|count| match count {
             1 => "1 entry".to_owned(),
             count => format!("{} entries", grouped(count as u64)),

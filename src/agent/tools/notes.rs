@@ -95,9 +95,9 @@ impl Tool for AskUser<'_> {
         match self.0.ask(arguments.get("question"))? {
             Some(answer) if answer.trim().is_empty() => Ok(ToolOutput::said("(no answer)")),
             Some(answer) => Ok(ToolOutput::said(answer)),
-            None => Err(ToolError::failed(
-                "nobody answers; go on by your own judgement".to_owned(),
-            )),
+            None => Err("nobody answers; go on by your own judgement"
+                .to_owned()
+                .into()),
         }
     }
 }
@@ -126,13 +126,12 @@ impl Tool for RequestApproval<'_> {
             Some("no" | "n") => {
                 Err(AgentError::Rejected(arguments.get("question").to_owned()).into())
             }
-            Some("") | None => Err(ToolError::failed(
-                "nobody has approved it: do not do it".to_owned(),
-            )),
-            Some(_) => Err(ToolError::failed(format!(
+            Some("") | None => Err("nobody has approved it: do not do it".to_owned().into()),
+            Some(_) => Err(format!(
                 "the user has not approved it yet, and says: {}",
                 answer.unwrap_or_default()
-            ))),
+            )
+            .into()),
         }
     }
 }

@@ -10,7 +10,6 @@ use std::io::{self, Read as _};
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 
-use crate::agent::tool::ToolError;
 use crate::edit::beneath::{Root, open_regular, split};
 use crate::project::CONFIG;
 use crate::secret::credentials::is_secret_file;
@@ -162,32 +161,31 @@ impl ResolvedPath {
     /// Reads the file at the place, if it may be read and has at most `limit` bytes.
     ///
     /// # Errors
-    /// [`ToolError::Failed`], with advice, if there is no such file.
-    pub fn read(&self, root: &Path, limit: u64) -> Result<Vec<u8>, ToolError> {
-        self.check_secrets(root).map_err(ToolError::failed)?;
+    /// A sentence for the model, with advice, if there is no such file.
+    pub fn read(&self, root: &Path, limit: u64) -> Result<Vec<u8>, String> {
+        self.check_secrets(root)?;
         let shown = self.shown();
-        let failed = |problem: String| Err(ToolError::failed(problem));
-        let file = match self.find(root).map_err(ToolError::failed)? {
+        let file = match self.find(root)? {
             Found::File(file) => file,
             Found::Directory => {
-                return failed(format!(
+                return Err(format!(
                     "{shown} is a directory; list it to see what is in it"
                 ));
             }
             Found::Special | Found::Missing => {
-                return failed(format!(
+                return Err(format!(
                     "{shown} is a pipe, a device or the like, not a file; there is nothing to read"
                 ));
             }
         };
         let mut content = Vec::new();
         match file.take(limit + 1).read_to_end(&mut content) {
-            Ok(_) if content.len() as u64 > limit => failed(format!(
+            Ok(_) if content.len() as u64 > limit => Err(format!(
                 "{shown} is larger than {} MiB; look at parts of it with a command",
                 limit >> 20
             )),
             Ok(_) => Ok(content),
-            Err(error) => failed(unreadable(&shown, &error)),
+            Err(error) => Err(unreadable(&shown, &error)),
         }
     }
 

@@ -50,7 +50,7 @@ impl Tool for ReadFile<'_> {
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         let range = match arguments.get("lines").trim() {
             "" => None,
-            text => Some(LineRange::parse(text).map_err(ToolError::failed)?),
+            text => Some(LineRange::parse(text)?),
         };
         self.read(arguments, range, |next| format!("`lines` {next}-"), Ok)
     }
@@ -97,10 +97,10 @@ impl Tool for ReadPart<'_> {
         let path = arguments.get("path");
         let name = path.to_ascii_lowercase();
         if PICTURES.iter().any(|ending| name.ends_with(ending)) {
-            return Err(ToolError::failed(format!(
+            return Err(format!(
                 "{} is a picture, and this tool shows text; the user can attach it: ask for `@` and its path",
                 quoted(path)
-            )));
+            ).into());
         }
         let number = |name| {
             let number = arguments.number(name);
@@ -127,15 +127,13 @@ impl ReadFile<'_> {
         binary: fn(String) -> Result<String, String>,
     ) -> Result<ToolOutput, ToolError> {
         let ReadAccess { root, outside, .. } = self.0;
-        let place =
-            ResolvedPath::of(root, arguments.get("path"), outside).map_err(ToolError::failed)?;
+        let place = ResolvedPath::of(root, arguments.get("path"), outside)?;
         let content = place.read(root, LARGEST)?;
         let brief = match range {
             None => counted(line_count(&content) as u64, "line"),
             Some(range) => format!("lines {range}"),
         };
-        let shown =
-            shown(&place.shown(), content, range, from, binary).map_err(ToolError::failed)?;
+        let shown = shown(&place.shown(), content, range, from, binary)?;
         Ok(ToolOutput::said(shown).in_brief(brief))
     }
 }

@@ -87,13 +87,10 @@ impl Tool for FindAndReplace<'_> {
 }
 
 impl FindAndReplace<'_> {
-    fn edited(&self, arguments: &Arguments) -> Result<Edited, ToolError> {
-        let place = self
-            .0
-            .resolve(arguments.get("path"))
-            .map_err(ToolError::failed)?;
+    fn edited(&self, arguments: &Arguments) -> Result<Edited, String> {
+        let place = self.0.resolve(arguments.get("path"))?;
         let shown = place.shown();
-        let failed = |problem: String| ToolError::failed(format!("{shown}: {problem}"));
+        let failed = |problem: String| format!("{shown}: {problem}");
         let content = place.read(self.0.read.root, LARGEST)?;
         let before = String::from_utf8(content).map_err(|error| {
             let line = line_of(error.as_bytes(), error.utf8_error().valid_up_to());

@@ -78,7 +78,7 @@ impl ReplaceInFiles<'_> {
     fn changed(&self, arguments: &Arguments) -> Result<Vec<ChangedFile>, ToolError> {
         let changed = self.found(arguments);
         self.0.read.interrupt.check()?;
-        changed.map_err(ToolError::failed)
+        changed.map_err(ToolError::from)
     }
 
     fn found(&self, arguments: &Arguments) -> Result<Vec<ChangedFile>, String> {

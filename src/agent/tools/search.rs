@@ -73,7 +73,7 @@ pub struct SearchFiles<'a>(pub ReadAccess<'a>);
 impl Tool for SearchFiles<'_> {
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         let pattern = arguments.get("pattern");
-        let regex = parsed(pattern).map_err(ToolError::failed)?;
+        let regex = parsed(pattern)?;
         let context = arguments.number("context");
         let mut matches = Matches {
             context: context.and_then(|lines| usize::try_from(lines).ok()),
@@ -84,7 +84,7 @@ impl Tool for SearchFiles<'_> {
             !matches.is_full()
         });
         self.0.interrupt.check()?;
-        matches.is_cut_short |= !is_whole.map_err(ToolError::failed)?;
+        matches.is_cut_short |= !is_whole?;
         let brief = counted(matches.matching, "line");
         Ok(ToolOutput::said(matches.told(pattern)).in_brief(brief))
     }
@@ -139,11 +139,7 @@ impl SearchFiles<'_> {
         match place.find(root)? {
             Found::Directory => {}
             Found::File(_) => {
-                let content = place.read(root, LARGEST).map_err(|error| match error {
-                    ToolError::Failed(problem) => problem.message,
-                    ToolError::Fatal(error) => error.to_string(),
-                })?;
-                take(&place, content);
+                take(&place, place.read(root, LARGEST)?);
                 return Ok(true);
             }
             Found::Special | Found::Missing => {

@@ -36,16 +36,16 @@ impl Tool for SpawnAgent<'_> {
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         let prompt = arguments.get("prompt").trim();
         if prompt.is_empty() {
-            return Err(ToolError::failed(
-                "the prompt is blank; the helper knows nothing else".to_owned(),
-            ));
+            return Err("the prompt is blank; the helper knows nothing else"
+                .to_owned()
+                .into());
         }
         match (self.0)(prompt) {
             Ok(words) if words.trim().is_empty() => Ok(ToolOutput::said("(it has said nothing)")),
             Ok(words) => Ok(ToolOutput::said(words)),
-            Err(error) if is_its_own(&error) => Err(ToolError::failed(format!(
-                "the helper did not get to its end: {error}"
-            ))),
+            Err(error) if is_its_own(&error) => {
+                Err(format!("the helper did not get to its end: {error}").into())
+            }
             Err(error) => Err(ToolError::Fatal(error)),
         }
     }

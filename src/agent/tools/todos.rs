@@ -47,8 +47,8 @@ impl Tool for UpdateTodos<'_> {
             todos: Vec<Todo>,
         }
         let given: Result<Given, _> = serde_json::from_value(arguments.to_value());
-        let Given { todos } = given.map_err(|error| ToolError::failed(error.to_string()))?;
-        let todos = checked(todos).map_err(ToolError::failed)?;
+        let Given { todos } = given.map_err(|error| error.to_string())?;
+        let todos = checked(todos)?;
         let count = |status| todos.iter().filter(|todo| todo.status == status).count() as u64;
         let brief = format!(
             "{} of {} done",

@@ -19,7 +19,7 @@ impl<T: Tool> Worded<T> {
     /// Checks the arguments, and translates them.
     fn checked(&self, arguments: &Arguments) -> Result<Arguments, ToolError> {
         let Self(_, check, tool) = self;
-        check(tool, arguments).map_err(ToolError::failed)?;
+        check(tool, arguments)?;
         Ok(self.translated(arguments))
     }
 

@@ -40,7 +40,7 @@ pub struct WriteFile<'a>(pub FileAccess<'a>);
 impl Tool for WriteFile<'_> {
     fn run(&self, arguments: &Arguments) -> Result<ToolOutput, ToolError> {
         let content = arguments.get("content").to_owned();
-        let (place, is_new) = self.look(arguments).map_err(ToolError::failed)?;
+        let (place, is_new) = self.look(arguments)?;
         let same = |there: Vec<u8>| there == content.as_bytes();
         if !is_new && place.read(self.0.read.root, LARGEST).is_ok_and(same) {
             let text = format!(
@@ -60,7 +60,7 @@ impl Tool for WriteFile<'_> {
     }
 
     fn preview(&self, arguments: &Arguments) -> Result<Option<String>, ToolError> {
-        let (place, is_new) = self.look(arguments).map_err(ToolError::failed)?;
+        let (place, is_new) = self.look(arguments)?;
         let before = (!is_new).then(|| place.read(self.0.read.root, LARGEST));
         let proposed = Proposed {
             before: before.transpose()?,
@@ -106,11 +106,8 @@ pub(super) fn put(
         }
         ResolvedPath::Outside(path) => {
             let lost = write_outside(path, &content)
-                .map_err(|error| {
-                    ToolError::failed(format!("{} cannot be written: {error}", place.shown()))
-                })?
-                .into_iter()
-                .map(|lost| format!("it {lost}"));
+                .map_err(|error| format!("{} cannot be written: {error}", place.shown()))?;
+            let lost = lost.into_iter().map(|lost| format!("it {lost}"));
             lost.chain([NOT_UNDONE.to_owned()]).collect()
         }
     };

@@ -17,9 +17,9 @@ const LONGEST_DIFF: usize = 256 << 10;
 impl Files for AgentRun<'_> {
     fn apply(&self, edits: Vec<PathEdit>) -> Result<Vec<String>, ToolError> {
         let Some(worktree) = &self.worktree else {
-            return Err(ToolError::failed(
-                "no file of the project is changed in this run".to_owned(),
-            ));
+            return Err("no file of the project is changed in this run"
+                .to_owned()
+                .into());
         };
         let tree = worktree.tree.borrow();
         let read = |path: &String| tree.read(path).if_there().map(Option::flatten);
@@ -31,7 +31,7 @@ impl Files for AgentRun<'_> {
         let mut run = self.run.borrow_mut();
         let applied = worktree.tree.borrow_mut().apply(&mut run, &edits);
         applied.map_err(|error| match error.downcast_ref() {
-            Some(error @ ApplyError::RolledBack { .. }) => ToolError::failed(error.to_string()),
+            Some(error @ ApplyError::RolledBack { .. }) => ToolError::from(error.to_string()),
             _ => ToolError::Fatal(error.into()),
         })?;
         let mut written = worktree.written.borrow_mut();
@@ -103,9 +103,9 @@ impl AgentRun<'_> {
                         "a change was refused: {faults}; `{flags}` accepts it"
                     ));
                 }
-                ToolError::failed(faults)
+                ToolError::from(faults)
             }
-            error @ VerifyError::Io { .. } => ToolError::failed(error.to_string()),
+            error @ VerifyError::Io { .. } => ToolError::from(error.to_string()),
         })
     }
 }

@@ -7,7 +7,7 @@ use super::place::ChatPlace;
 use super::{commands, request};
 use crate::agent::conversation::Conversation;
 use crate::agent::memory::truncate::summarize;
-use crate::agent::tool::{ToolError, ToolOutput};
+use crate::agent::tool::ToolOutput;
 use crate::agent::tools::files::Files as _;
 use crate::commands::agent_run::{NOTHING_TO_COMPACT, SUMMARY};
 use crate::commands::talk::question::permission;
@@ -101,7 +101,7 @@ pub fn offer(
         let used = run.own_step(Purpose::COMMAND, (TOOL, input), || {
             if read().ok() != Some(before) {
                 let problem = "it was changed while it was looked at: nothing was written";
-                return Err(ToolError::failed(problem.to_owned()));
+                return Err(problem.to_owned().into());
             }
             let edit = (path.to_owned(), EditKind::Write(content.to_owned()));
             run.apply(vec![edit])?;

@@ -120,12 +120,12 @@ pub fn publish(specialists: &Specialists<'_>, prompt: &str) -> Result<ToolOutput
     const AGENT: Specialist = Specialist::ClaudeCode;
     let FinishedBranch { id, response, .. } = match specialists.run(AGENT, prompt) {
         Err(ToolError::Fatal(error @ AgentError::BranchTimeout { .. })) => {
-            return Err(ToolError::failed(error.to_string()));
+            return Err(error.to_string().into());
         }
         finished => finished?,
     };
     let checked = check_report(&response);
-    checked.map_err(|problem| ToolError::failed(format!("{problem}, on branch `{id}`")))?;
+    checked.map_err(|problem| format!("{problem}, on branch `{id}`"))?;
     specialists.go_on_from_last(AGENT)?;
     Ok(ToolOutput::said(response))
 }

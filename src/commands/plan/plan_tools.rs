@@ -134,12 +134,12 @@ impl PlanUpdate {
         } else {
             return Ok(self);
         };
-        Err(ToolError::failed(problem.to_owned()))
+        Err(problem.to_owned().into())
     }
 }
 
 /// Deserializes the arguments, whose types have already been checked.
 fn read<T: DeserializeOwned>(arguments: &Arguments) -> Result<T, ToolError> {
     let read = serde_json::from_value(arguments.to_value());
-    read.map_err(|error| ToolError::failed(error.to_string()))
+    read.map_err(|error| ToolError::from(error.to_string()))
 }

@@ -31,7 +31,7 @@ impl<'a> Plain<'a> {
 impl Files for Plain<'_> {
     fn apply(&self, edits: Vec<PathEdit>) -> Result<Vec<String>, ToolError> {
         if let Some((path, _)) = edits.iter().find(|(path, _)| path.starts_with("no")) {
-            return Err(ToolError::failed(format!("`{path}` is protected")));
+            return Err(ToolError::from(format!("`{path}` is protected")));
         }
         for (path, edit) in edits {
             let place = self.root.join(&path);
