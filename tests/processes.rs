@@ -212,7 +212,7 @@ fn a_command_that_takes_long_goes_on_in_the_background() {
     assert_eq!(report.command, "echo one; cat gate; echo two; exit 5");
     // It stays readable, and a second end changes nothing.
     assert_eq!(processes.kill(&id).unwrap().output, output);
-    let unknown = processes.read("proc_x").unwrap_err().to_string();
+    let unknown = processes.read("proc_x").unwrap_err();
     assert!(unknown.ends_with(&format!("known: {id}")), "{unknown}");
 }
 

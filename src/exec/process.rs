@@ -30,7 +30,7 @@ use crate::sys::files::{Links, open};
 use crate::sys::interrupt::Interrupt;
 use crate::sys::text::{line_end, one_line};
 
-pub use super::process_error::{NoSuchProcess, ProcessError};
+pub use super::process_error::ProcessError;
 pub use super::wire::CommandStatus;
 
 /// Shell that runs command lines.
@@ -327,8 +327,8 @@ impl<'a> Processes<'a> {
     /// Reports on a background process and its output so far.
     ///
     /// # Errors
-    /// Fails if there is no process with this name.
-    pub fn read(&mut self, id: &str) -> Result<Report, NoSuchProcess> {
+    /// A sentence that names those that there are, if no process has this name.
+    pub fn read(&mut self, id: &str) -> Result<Report, String> {
         let process = self.named(id)?;
         process.running.update();
         Ok(process.report())
@@ -352,20 +352,17 @@ impl<'a> Processes<'a> {
     /// is left unchanged.
     ///
     /// # Errors
-    /// Fails if there is no process with this name.
-    pub fn kill(&mut self, id: &str) -> Result<Report, NoSuchProcess> {
+    /// A sentence that names those that there are, if no process has this name.
+    pub fn kill(&mut self, id: &str) -> Result<Report, String> {
         let process = self.named(id)?;
         process.running.stop();
         Ok(process.report())
     }
 
-    fn named(&mut self, id: &str) -> Result<&mut Process<'a>, NoSuchProcess> {
-        let at = self.background.iter().position(|(known, _)| known == id);
-        let unknown = || NoSuchProcess {
-            id: id.to_owned(),
-            known: self.background.iter().map(|(id, _)| id.clone()).collect(),
-        };
-        let at = at.ok_or_else(unknown)?;
+    fn named(&mut self, id: &str) -> Result<&mut Process<'a>, String> {
+        let names = || self.background.iter().map(|(name, _)| name.as_str());
+        let at = names().position(|name| name == id);
+        let at = at.ok_or_else(|| unknown(id, &names().collect::<Vec<_>>()))?;
         Ok(&mut self.background[at].1)
     }
 
@@ -487,6 +484,15 @@ fn nth_id(command: &str, output_file: &Path, turn: u64) -> String {
     format!("proc_{}", digits.collect::<String>())
 }
 
+/// The sentence for a name that no background process has.
+fn unknown(id: &str, names: &[&str]) -> String {
+    let others = match names {
+        [] => "none is running; those of an interrupted session have ended with it".to_owned(),
+        names => format!("known: {}", names.join(", ")),
+    };
+    format!("there is no background process `{id}`; {others}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -524,5 +530,17 @@ mod tests {
             assert_eq!(digits.len(), 6);
             assert!(digits.bytes().all(|digit| DIGITS.contains(&digit)), "{id}");
         }
+    }
+
+    #[test]
+    fn a_process_that_is_not_there_is_told_with_those_that_are() {
+        assert_eq!(
+            unknown("proc_x", &["proc_a", "proc_b"]),
+            "there is no background process `proc_x`; known: proc_a, proc_b"
+        );
+        assert_eq!(
+            unknown("proc_x", &[]),
+            "there is no background process `proc_x`; none is running; those of an interrupted session have ended with it"
+        );
     }
 }

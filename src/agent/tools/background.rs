@@ -66,8 +66,7 @@ impl Tool for BackgroundTool<'_, '_> {
             BackgroundAction::List => return Ok(ToolOutput::said(table(&processes.list()))),
             BackgroundAction::Read => processes.read(id),
             BackgroundAction::Kill => processes.kill(id),
-        }
-        .map_err(|error| ToolError::failed(error.to_string()))?;
+        }?;
         Ok(ToolOutput::said(described(id, &report)))
     }
 }
