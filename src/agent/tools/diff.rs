@@ -13,18 +13,12 @@ pub static SHOW_DIFF: ToolSpec = ToolSpec::new(
 )
 .doing(Verb::Use);
 
-/// Provides the changes made by a run.
-pub trait ChangesSoFar {
-    /// The unified diff of the changes; empty if there are none.
-    fn diff(&self) -> String;
-}
-
-/// Shows the diff.
-pub struct ShowDiff<'a>(pub &'a dyn ChangesSoFar);
+/// Shows the unified diff of the changes that a run has made; empty if there are none.
+pub struct ShowDiff<'a>(pub Box<dyn Fn() -> String + 'a>);
 
 impl Tool for ShowDiff<'_> {
     fn run(&self, _arguments: &Arguments) -> Result<ToolOutput, ToolError> {
-        let diff = self.0.diff();
+        let diff = (self.0)();
         Ok(ToolOutput::said(if diff.trim().is_empty() {
             "nothing was changed so far".to_owned()
         } else {

@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 
 use super::run::AgentRun;
-use crate::agent::tools::diff::ChangesSoFar;
 use crate::commands::error::CommandError;
 use crate::edit::{EditKind, LossGuard, ParsedReply, PathPolicy};
 use crate::exec::build_script::BuildStatus;
@@ -148,10 +147,9 @@ impl AgentRun<'_> {
         }
         Ok(())
     }
-}
 
-impl ChangesSoFar for AgentRun<'_> {
-    fn diff(&self) -> String {
+    /// Returns the changes made so far, as a unified diff; empty if there are none.
+    pub fn diff(&self) -> String {
         let worktree = self.worktree.as_ref();
         let diff = worktree.map(|worktree| closing::diff_so_far(&worktree.tree.borrow()));
         diff.unwrap_or_default()

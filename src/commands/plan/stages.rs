@@ -519,7 +519,7 @@ impl<'c> Stages<'_, 'c, '_> {
             },
             command: self.command(),
             has_failed: &self.has_failed_command,
-            changes: self.run,
+            changes: Box::new(|| self.run.diff()),
             keeper: self,
             user: self.run.is_interactive().then_some(self.run),
         };

@@ -9,7 +9,7 @@ use crate::agent::tool::{
     Arguments, Effect, Parameter, ParameterKind, Tool, ToolError, ToolOutput, ToolSpec, Toolbox,
 };
 use crate::agent::tools::command::RunCommand;
-use crate::agent::tools::diff::{ChangesSoFar, SHOW_DIFF, ShowDiff};
+use crate::agent::tools::diff::{SHOW_DIFF, ShowDiff};
 use crate::agent::tools::files::{FileAccess, ReadAccess};
 use crate::agent::tools::list::ListDirectory;
 use crate::agent::tools::notes::{AskUser, REQUEST_APPROVAL, RequestApproval, User};
@@ -113,8 +113,8 @@ pub struct PlanTools<'p, 'a> {
     pub command: RunCommand<'p, 'a>,
     /// Set to `true` by a command that fails, and to `false` by another.
     pub has_failed: &'p Cell<bool>,
-    /// The changes made in the run so far.
-    pub changes: &'p dyn ChangesSoFar,
+    /// Returns the unified diff of the changes made in the run so far.
+    pub changes: Box<dyn Fn() -> String + 'p>,
     /// Applies changes to the plan.
     pub keeper: &'p dyn PlanKeeper,
     /// Answers questions; `None` if no one can.

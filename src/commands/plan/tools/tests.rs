@@ -90,7 +90,7 @@ impl World {
             },
             command,
             has_failed: &Cell::new(false),
-            changes: self,
+            changes: Box::new(String::new),
             keeper: self,
             user: Some(self),
         };
@@ -126,12 +126,6 @@ impl Files for World {
             }
         }
         Ok(Vec::new())
-    }
-}
-
-impl ChangesSoFar for World {
-    fn diff(&self) -> String {
-        String::new()
     }
 }
 
