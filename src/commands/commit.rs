@@ -18,7 +18,7 @@ use super::command_line::Cli;
 use super::error::CommandError;
 use super::query;
 use crate::edit::VerifiedEdits;
-use crate::exec::build_script::BuildError;
+use crate::exec::process::ProcessError;
 use crate::exec::sandbox::SandboxProblem;
 use crate::model::prompt::Prompt;
 use crate::model::{Delivery, ReplyFormat, StepId};
@@ -223,7 +223,7 @@ fn bring<T>(
 /// Returns whether the project itself was moved: a different directory is now at its path.
 fn is_moved(error: &Error) -> bool {
     let error = error.downcast_ref();
-    matches!(error, Some(BuildError::Sandbox(SandboxProblem::Moved(_))))
+    matches!(error, Some(ProcessError::Sandbox(SandboxProblem::Moved(_))))
 }
 
 /// The starting point of a run: what it needs, the build of the unmodified project, and what a resumed run has left.

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::exec::build_script::{BUILD_SCRIPT, BuildError, PLACEHOLDER};
+use crate::exec::build_script::{BUILD_SCRIPT, PLACEHOLDER};
+use crate::exec::process::ProcessError;
 use crate::exec::sandbox::SandboxMode;
 use crate::model::price::Usd;
 use crate::model::{ModelTable, Purpose, catalogue};
@@ -246,7 +247,7 @@ fn try_build(context: &Context<'_>) -> Result<FirstBuild, Failure> {
             (report.status.passed(), status, Some(record))
         }
         Err(error) => match error.downcast_ref() {
-            None | Some(BuildError::Interrupted(_)) => return Err(error.into()),
+            None | Some(ProcessError::Interrupted(_)) => return Err(error.into()),
             Some(error) => (false, error.to_string(), None),
         },
     };

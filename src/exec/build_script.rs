@@ -7,7 +7,7 @@
 use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread::{self, Scope};
 use std::time::Duration;
 
@@ -15,16 +15,16 @@ use rustix::fs::{Access, access};
 use rustix::process::Signal;
 
 use super::child_env::ChildEnv;
-use super::process_error::{NO_PROCESS, NO_ROOM};
+use super::process_error::ProcessError;
 use super::runner::Running;
-use super::sandbox::{Sandbox, SandboxProblem};
+use super::sandbox::Sandbox;
 use super::scratch::Scratch;
 use super::supervised_child::SupervisedChild;
 use super::supervisor::GRACE;
 use super::wire::{CommandStatus, Leftovers, SpawnRequest, Streams};
 use crate::sys::environment::Clock;
 use crate::sys::files::{self, IfThere as _, Links};
-use crate::sys::interrupt::{Interrupt, Interrupted};
+use crate::sys::interrupt::Interrupt;
 use crate::sys::parallel::joined;
 
 /// Name of the script in the project's root.
@@ -179,40 +179,6 @@ pub struct BuildReport {
     pub left_behind: bool,
 }
 
-/// Errors from running a build.
-#[derive(Debug, thiserror::Error, miette::Diagnostic)]
-pub enum BuildError {
-    /// The script could not be started.
-    #[error("cannot start `build.sh`: {problem}")]
-    #[diagnostic(forward(problem))]
-    Unfit { problem: ScriptProblem },
-    /// The operating system could not start the script or report how it ended.
-    #[error("cannot run `{}`: {source}", .path.display())]
-    #[diagnostic(help("{NO_PROCESS}"))]
-    Io { path: PathBuf, source: io::Error },
-    /// The output could not be written to the log.
-    #[error("cannot log the output of `build.sh`: {0}")]
-    #[diagnostic(help("{NO_ROOM}"))]
-    Log(#[source] io::Error),
-    /// The sandbox could not be set up; nothing was started.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Sandbox(SandboxProblem),
-    /// A signal ended the run, and the build with it.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Interrupted(#[from] Interrupted),
-}
-
-impl From<SandboxProblem> for BuildError {
-    fn from(problem: SandboxProblem) -> Self {
-        match problem {
-            SandboxProblem::Interrupted(interrupted) => Self::Interrupted(interrupted),
-            other => Self::Sandbox(other),
-        }
-    }
-}
-
 /// The build script of a project and the settings to run it with.
 pub struct BuildScript<'a> {
     /// Project root.
@@ -238,7 +204,7 @@ impl BuildScript<'_> {
     ///
     /// # Errors
     /// Fails if the script cannot be started, its output cannot be written, or a signal ends the run.
-    pub fn run(&self, output: &mut (dyn Write + Send)) -> Result<BuildReport, BuildError> {
+    pub fn run(&self, output: &mut (dyn Write + Send)) -> Result<BuildReport, ProcessError> {
         let started = self.clock.elapsed();
         let (ended, left_behind) =
             thread::scope(|scope| self.supervised(scope, self.start_supervisor(scope)?, output))?;
@@ -264,7 +230,7 @@ impl BuildScript<'_> {
     fn start_supervisor<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
-    ) -> Result<SupervisedChild, BuildError> {
+    ) -> Result<SupervisedChild, ProcessError> {
         if let Some(sandbox) = self.sandbox {
             return Ok(sandbox.enter(self.interrupt, self.env, self.scratch)?);
         }
@@ -282,7 +248,7 @@ impl BuildScript<'_> {
         scope: &'scope Scope<'scope, '_>,
         child: SupervisedChild,
         output: &'scope mut (dyn Write + Send),
-    ) -> Result<(Option<CommandStatus>, bool), BuildError> {
+    ) -> Result<(Option<CommandStatus>, bool), ProcessError> {
         let request = SpawnRequest {
             grace: GRACE,
             words: vec![PROGRAM.to_owned()],
@@ -308,22 +274,25 @@ impl BuildScript<'_> {
         drop(running);
         let logged = joined(logging);
         waited.map_err(|source| self.failed(source))?;
-        logged.map_err(BuildError::Log)?;
+        logged.map_err(ProcessError::Log)?;
         Ok((status, !is_closed))
     }
 
     /// Returns why the script cannot be started, as precisely as [`inspect`] can determine.
-    fn unfit(&self, source: io::Error) -> BuildError {
+    fn unfit(&self, source: io::Error) -> ProcessError {
         match inspect(self.root, self.path) {
-            Err(problem) => BuildError::Unfit { problem },
+            Err(problem) => ProcessError::Script(problem),
             Ok(()) => self.failed(source),
         }
     }
 
     /// Returns the I/O error, or the interruption if a signal arrived.
-    fn failed(&self, source: io::Error) -> BuildError {
+    fn failed(&self, source: io::Error) -> ProcessError {
         let path = self.root.join(BUILD_SCRIPT);
         let came = self.interrupt.check().err();
-        came.map_or(BuildError::Io { path, source }, BuildError::Interrupted)
+        came.map_or(
+            ProcessError::Build { path, source },
+            ProcessError::Interrupted,
+        )
     }
 }

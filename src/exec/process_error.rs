@@ -1,17 +1,18 @@
-//! Errors from running commands and from looking up background processes. Pure.
+//! Errors from running commands and builds. Pure.
 
 use std::io;
 use std::path::PathBuf;
 
+use super::build_script::ScriptProblem;
 use super::sandbox::SandboxProblem;
 use crate::sys::interrupt::Interrupted;
 
 /// Hint for when no process can be started.
-pub(super) const NO_PROCESS: &str = "see that the machine can start another process";
+const NO_PROCESS: &str = "see that the machine can start another process";
 /// Hint for when a file cannot be written.
-pub(super) const NO_ROOM: &str = "check that the disk has room and the directory is writable";
+const NO_ROOM: &str = "check that the disk has room and the directory is writable";
 
-/// Errors from running a command.
+/// Errors from running a command or a build.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum ProcessError {
     /// The program could not be started.
@@ -44,12 +45,38 @@ pub enum ProcessError {
         /// Error from the operating system.
         source: io::Error,
     },
+    /// `build.sh` could not be started.
+    #[error("cannot start `build.sh`: {0}")]
+    #[diagnostic(forward(0))]
+    Script(ScriptProblem),
+    /// The operating system could not start `build.sh` or report how it ended.
+    #[error("cannot run `{}`: {source}", .path.display())]
+    #[diagnostic(help("{NO_PROCESS}"))]
+    Build {
+        /// Path of the script.
+        path: PathBuf,
+        /// Error from the operating system.
+        source: io::Error,
+    },
+    /// The output of `build.sh` could not be written to the log.
+    #[error("cannot log the output of `build.sh`: {0}")]
+    #[diagnostic(help("{NO_ROOM}"))]
+    Log(#[source] io::Error),
     /// The sandbox could not be set up; nothing was started.
     #[error(transparent)]
     #[diagnostic(transparent)]
-    Sandbox(#[from] SandboxProblem),
+    Sandbox(SandboxProblem),
     /// A signal arrived, and the command was ended.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Interrupted(#[from] Interrupted),
+}
+
+impl From<SandboxProblem> for ProcessError {
+    fn from(problem: SandboxProblem) -> Self {
+        match problem {
+            SandboxProblem::Interrupted(interrupted) => Self::Interrupted(interrupted),
+            other => Self::Sandbox(other),
+        }
+    }
 }

@@ -12,10 +12,10 @@ use super::error::RunError;
 use super::gate::{Gate, GateChanged};
 use super::not_ready::NotReady;
 use crate::edit::PROTECTED_FILES;
-use crate::exec::build_script::{BUILD_SCRIPT, BuildError, BuildReport, BuildScript, BuildStatus};
+use crate::exec::build_script::{BUILD_SCRIPT, BuildReport, BuildScript, BuildStatus};
 use crate::exec::child_env::ChildEnv;
 use crate::exec::hosts::AllowedHost;
-use crate::exec::process::CommandStatus;
+use crate::exec::process::{CommandStatus, ProcessError};
 use crate::exec::sandbox::{Sandbox, SandboxMode, SandboxPolicy, SandboxProblem, services};
 use crate::exec::scratch::{Scratch, ScratchError, ScratchPlace};
 use crate::model::price::Usd;
@@ -115,7 +115,7 @@ impl<'c> Builds<'c> {
                 builds.sandbox = sandbox.map(|sandbox| sandbox.with_hosts(options.hosts));
             }
             Err(problem) if builds.may_go_without(&problem) => builds.go_without(&problem),
-            Err(problem) => return Err(BuildError::from(problem).into()),
+            Err(problem) => return Err(ProcessError::from(problem).into()),
         }
         Ok(builds)
     }
@@ -198,7 +198,7 @@ impl<'c> Builds<'c> {
         self.script = script_digest(self.context);
         self.context.reporter.event(&Event::Building { spent });
         let report = match self.script(None).run(log) {
-            Err(BuildError::Sandbox(problem)) if self.may_go_without(&problem) => {
+            Err(ProcessError::Sandbox(problem)) if self.may_go_without(&problem) => {
                 self.go_without(&problem);
                 self.script(None).run(log)
             }
@@ -222,7 +222,7 @@ impl<'c> Builds<'c> {
     ) -> Result<BuildReport, Error> {
         let script = self.script(Some(scratch));
         match script.run(log) {
-            Err(BuildError::Sandbox(problem)) if self.may_go_without(&problem) => {
+            Err(ProcessError::Sandbox(problem)) if self.may_go_without(&problem) => {
                 let sandbox = None;
                 Ok(BuildScript { sandbox, ..script }.run(log)?)
             }

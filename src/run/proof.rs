@@ -4,7 +4,8 @@ use super::active::Run;
 use super::builds::{BuildOptions, Builds, Built, describe};
 use super::context::Context;
 use super::tree::RunTree;
-use crate::exec::build_script::{BuildError, BuildStatus};
+use crate::exec::build_script::BuildStatus;
+use crate::exec::process::ProcessError;
 use crate::record::run_files::GATE;
 use crate::record::run_log::BuildLog;
 use crate::sys::error::Error;
@@ -70,7 +71,7 @@ impl<'c> Proof<'c> {
     /// Warns if a build that did not complete has changed the gate.
     fn warn_of_gate(&self, run: &mut Run<'_>, error: &Error) {
         // If the project itself was moved, its path now holds something else.
-        let may_have_run = |error: &BuildError| !matches!(error, BuildError::Sandbox(_));
+        let may_have_run = |error: &ProcessError| !matches!(error, ProcessError::Sandbox(_));
         if error.downcast_ref().is_some_and(may_have_run)
             && let Err(changed) = self.check_gate(run)
         {

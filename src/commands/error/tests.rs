@@ -29,7 +29,7 @@ use crate::edit::error::{ApplyError, RecoverError};
 use crate::edit::undo::UndoError;
 use crate::edit::undo_log::UndoLogError;
 use crate::edit::{FaultKind, ReplyFault, VerifyError};
-use crate::exec::build_script::{BuildError, ScriptProblem};
+use crate::exec::build_script::ScriptProblem;
 use crate::exec::process::ProcessError;
 use crate::exec::sandbox::SandboxProblem;
 use crate::model::estimate::OverBudget;
@@ -42,8 +42,8 @@ use crate::project::ProjectProblem;
 use crate::project::home::{CHAT, NoHome, PLAN};
 use crate::project::index::IndexProblem;
 use crate::record::replay::RecordingProblem;
-use crate::run::accounts::NoAccount;
 use crate::run::accounts::printed::CommandFailure;
+use crate::run::accounts::NoAccount;
 use crate::run::context::ModelsProblem;
 use crate::run::error::{DoesNotFit, RunError};
 use crate::run::keys::NoKey;
@@ -833,17 +833,17 @@ fn below(told: &mut Told) {
     }
     told.heading("exec");
     for problem in script_problems() {
-        told.error(BuildError::Unfit { problem });
+        told.error(ProcessError::Script(problem));
     }
-    told.error(BuildError::Io {
+    told.error(ProcessError::Build {
         path: p("build.sh"),
         source: denied(),
     });
-    told.error(BuildError::Log(denied()));
+    told.error(ProcessError::Log(denied()));
     for problem in sandbox_problems() {
-        told.error(BuildError::Sandbox(problem));
+        told.error(ProcessError::Sandbox(problem));
     }
-    told.error(BuildError::Interrupted(interrupted()));
+    told.error(ProcessError::Interrupted(interrupted()));
     for error in process_errors() {
         told.error(error);
     }
