@@ -10,7 +10,7 @@ use std::fmt;
 
 use miette::Diagnostic;
 
-use super::accounts::printed::{self, CommandFailure};
+use super::accounts::printed;
 use super::accounts::{Account, Accounts, Credential};
 use super::context::Context;
 use super::not_ready::NotReady;
@@ -139,7 +139,7 @@ pub enum NoKey {
         /// The program that was run.
         program: String,
         /// The way in which it failed.
-        reason: CommandFailure,
+        reason: String,
         /// The variable that could provide the key instead.
         variable: &'static str,
     },

@@ -42,7 +42,6 @@ use crate::project::ProjectProblem;
 use crate::project::home::{CHAT, NoHome, PLAN};
 use crate::project::index::IndexProblem;
 use crate::record::replay::RecordingProblem;
-use crate::run::accounts::printed::CommandFailure;
 use crate::run::accounts::NoAccount;
 use crate::run::context::ModelsProblem;
 use crate::run::error::{DoesNotFit, RunError};
@@ -1147,7 +1146,7 @@ fn readiness_of_agents(told: &mut Told) {
     told.problem(NoKey::Command {
         account: s("home"),
         program: s("pass"),
-        reason: CommandFailure::TimedOut,
+        reason: s("did not end within 60 s"),
         variable: "ANTHROPIC_API_KEY",
     });
     told.error(signed_out().ending());
