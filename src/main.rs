@@ -62,7 +62,7 @@ fn supervise(place: SupervisorPlace, clock: SystemClock) -> Exit {
 
 fn capture(clock: SystemClock) -> Result<World, CliMessage> {
     SystemClock::check(SystemTime::now())
-        .map_err(|wrong| CliMessage::cannot_start(&wrong.to_string(), "set the clock"))?;
+        .map_err(|wrong| CliMessage::cannot_start(wrong, "set the clock"))?;
     let here = std::env::current_dir().and_then(|path| path.canonicalize());
     let nowhere = |error| {
         let hint = "go to a directory that is there and can be read";

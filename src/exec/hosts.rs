@@ -93,19 +93,15 @@ pub struct AllowedHost {
     port: Option<u16>,
 }
 
-/// Error for text that is not a host name or address.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "write a host's name or address, without wildcards, and a port if it is not 80 or 443, like `crates.io` or `127.0.0.1:8080`"
-)]
-pub struct NotAHost;
+/// The error for text that is not a host name or address.
+const NOT_A_HOST: &str = "write a host's name or address, without wildcards, and a port if it is not 80 or 443, like `crates.io` or `127.0.0.1:8080`";
 
 impl FromStr for AllowedHost {
-    type Err = NotAHost;
+    type Err = &'static str;
 
     /// Parses `NAME` or `NAME:PORT`.
-    fn from_str(text: &str) -> Result<Self, NotAHost> {
-        let (name, port) = parse_authority(text).ok_or(NotAHost)?;
+    fn from_str(text: &str) -> Result<Self, &'static str> {
+        let (name, port) = parse_authority(text).ok_or(NOT_A_HOST)?;
         Ok(Self { name, port })
     }
 }

@@ -141,19 +141,17 @@ pub struct SystemClock {
     started: Instant,
 }
 
-/// Error for a clock before 1970, when no certificate is valid and time stamps make no sense.
-#[derive(Debug, thiserror::Error)]
-#[error("the clock shows a time before 1970")]
-pub struct WrongClock;
-
 impl SystemClock {
-    /// Checks that the wall-clock time `now` is plausible.
+    /// Checks that the wall-clock time `now` is plausible: before 1970, no certificate is valid, and time stamps make no
+    /// sense.
     ///
     /// # Errors
     /// Fails if `now` is before 1970.
-    pub fn check(now: SystemTime) -> Result<(), WrongClock> {
+    pub fn check(now: SystemTime) -> Result<(), &'static str> {
         let since_1970 = now.duration_since(SystemTime::UNIX_EPOCH);
-        since_1970.map(drop).map_err(|_| WrongClock)
+        since_1970
+            .map(drop)
+            .map_err(|_| "the clock shows a time before 1970")
     }
 
     /// Creates a clock whose `Clock::elapsed` counts from now.

@@ -53,7 +53,7 @@ fn hosts_are_named_in_full_or_not_at_all() {
         "1.2.3.4.5",
         "a:80:80",
     ] {
-        assert_eq!(name.parse::<AllowedHost>(), Err(NotAHost), "{name}");
+        assert_eq!(name.parse::<AllowedHost>(), Err(NOT_A_HOST), "{name}");
     }
     assert!("a".repeat(64).parse::<AllowedHost>().is_err());
     assert!(["a"; 200].join(".").parse::<AllowedHost>().is_err());
