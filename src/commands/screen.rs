@@ -13,7 +13,6 @@ use uuid::Uuid;
 
 use crate::model::Purpose;
 use crate::record::event::{Event, Reporter};
-use crate::record::mode::SharedMode;
 use crate::record::question::{Question, Verdict};
 use crate::run::context::{Context, Stdin};
 use crate::run::outcome::{Failure, Outcome};
@@ -38,18 +37,24 @@ const TOKEN: u64 = 4;
 /// Tokens by which a reply must grow before the status bar is updated.
 const SEEN_TO_GROW: u64 = 50;
 
-/// The initial state of a conversation at the screen.
-pub struct ScreenSetup {
-    /// The first request, sent as if it had been typed.
-    pub first: Option<Submission>,
-    /// The mode, for agents with modes; with `None`, steps are shown instead of replies as they stream.
-    pub mode: Option<SharedMode>,
-    /// True if the mouse wheel scrolls.
-    pub mouse: bool,
-    /// True if the user is notified of questions while the terminal is out of focus.
-    pub notify: bool,
-    /// File with the input history, in the agent's home.
-    pub history: PathBuf,
+/// The usual settings of a screen, whose input history is this file in the agent's home.
+pub fn screen_options<'c>(context: &Context<'c>, history: PathBuf) -> ScreenOptions<'c> {
+    let (environment, root) = (context.environment, context.project.root());
+    let no_color = environment.get("NO_COLOR");
+    ScreenOptions {
+        first: None,
+        clock: context.clock,
+        no_color: no_color.is_some_and(|value| !value.is_empty()),
+        mode: None,
+        mouse: true,
+        notify: true,
+        root: root.to_owned(),
+        draft: history.with_file_name(format!("draft-{}.md", Uuid::new_v4())),
+        history: Some(History::of(history, context.redactor)),
+        editor: editor::chosen(environment).ok().map(str::to_owned),
+        pager: Pager::of_screen(environment, root),
+        clipboard: Clipboard::of(environment, root),
+    }
 }
 
 /// Shows the screen on a separate thread while `talk` runs. Whatever `talk` writes to its second argument is printed to
@@ -60,28 +65,11 @@ pub struct ScreenSetup {
 /// Returns the error of `talk`, or one if the terminal fails or a signal ends it.
 pub fn at_screen<T>(
     context: &Context<'_>,
-    setup: ScreenSetup,
+    options: ScreenOptions<'_>,
     talk: impl FnOnce(&Rc<Screen>, &mut String) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let (sender, receiver) = channel().map_err(InputError::from)?;
     let (answers, heard) = mpsc::channel();
-    let (environment, root) = (context.environment, context.project.root());
-    let no_color = environment.get("NO_COLOR");
-    let draft = format!("draft-{}.md", Uuid::new_v4());
-    let options = ScreenOptions {
-        first: setup.first,
-        clock: context.clock,
-        no_color: no_color.is_some_and(|value| !value.is_empty()),
-        mode: setup.mode,
-        mouse: setup.mouse,
-        notify: setup.notify,
-        root: root.to_owned(),
-        draft: setup.history.with_file_name(draft),
-        history: Some(History::of(setup.history, context.redactor)),
-        editor: editor::chosen(environment).ok().map(str::to_owned),
-        pager: Pager::of_screen(environment, root),
-        clipboard: Clipboard::of(environment, root),
-    };
     thread::scope(|scope| {
         let interrupt = context.interrupt.clone();
         let drawn = thread::Builder::new()
@@ -90,8 +78,18 @@ pub fn at_screen<T>(
                 terminal::run(options, receiver, answers, interrupt)
             })
             .map_err(InputError::from)?;
-        let screen = Rc::new(Screen::new(sender, heard));
-        screen.redact_with(context.redactor);
+        let screen = Rc::new(Screen {
+            sender,
+            receiver: heard,
+            interrupt: context.interrupt.clone(),
+            status: RefCell::default(),
+            is_own_call: Cell::new(true),
+            begun: RefCell::default(),
+            came: Cell::default(),
+            has_left: Cell::default(),
+            last_words: RefCell::default(),
+            redactor: RefCell::new(context.redactor.clone()),
+        });
         let mut farewell = String::new();
         let talked = talk(&screen, &mut farewell);
         screen.tell(ToScreen::End(farewell));
@@ -121,17 +119,11 @@ pub fn with_user(
             Ok(Box::new(Lines::new(reader, person)))
         });
     };
-    let setup = ScreenSetup {
-        first: None,
-        mode: None,
-        mouse: true,
-        notify: true,
-        history: home.join(history::FILE),
-    };
-    at_screen(context, setup, |screen, farewell| {
+    let options = screen_options(context, home.join(history::FILE));
+    at_screen(context, options, |screen, farewell| {
         let context = &context.with_reporter(&**screen);
         let open = || -> Result<Box<dyn LineReader>, InputError> {
-            Ok(Box::new(ScreenLines::new(screen, context.interrupt)))
+            Ok(Box::new(ScreenLines(Rc::clone(screen))))
         };
         let done = work(context, &open);
         *farewell = screen.last_words();
@@ -140,24 +132,13 @@ pub fn with_user(
 }
 
 /// Reads lines from the user at the screen, for agents that ask for one line at a time.
-pub struct ScreenLines {
-    screen: Rc<Screen>,
-    interrupt: Interrupt,
-}
+pub struct ScreenLines(pub Rc<Screen>);
 
 impl ScreenLines {
-    /// Reads from this screen; `interrupt` receives the user's requests to stop.
-    pub fn new(screen: &Rc<Screen>, interrupt: &Interrupt) -> Self {
-        Self {
-            screen: Rc::clone(screen),
-            interrupt: interrupt.clone(),
-        }
-    }
-
     /// Converts an answer; an error means that the user stopped the work or left.
     fn answered<T>(&self, answer: Result<T, Interrupted>) -> Result<T, InputError> {
         let answer = answer?;
-        self.interrupt.check()?;
+        self.0.interrupt.check()?;
         Ok(answer)
     }
 }
@@ -165,7 +146,7 @@ impl ScreenLines {
 impl LineReader for ScreenLines {
     fn line(&mut self, prompt: &str) -> Result<Typed, InputError> {
         let prompt = prompt.trim_end_matches("> ");
-        let typed = self.answered(self.screen.typed(prompt, false));
+        let typed = self.answered(self.0.typed(prompt, false));
         Ok(match typed {
             Ok(line) => line.map_or(Typed::End, Typed::Line),
             Err(InputError::Interrupted(Interrupted::CTRL_C)) => Typed::Interrupted,
@@ -174,11 +155,12 @@ impl LineReader for ScreenLines {
     }
 
     fn request(&mut self, _prompt: &str) -> Result<Typed<Submission>, InputError> {
-        let _ = self.interrupt.take();
-        self.screen.tell(ToScreen::Settled);
-        let request = self.screen.next();
-        let _ = self.interrupt.take();
-        self.interrupt.check()?;
+        let screen = &self.0;
+        let _ = screen.interrupt.take();
+        screen.tell(ToScreen::Settled);
+        let request = screen.next();
+        let _ = screen.interrupt.take();
+        screen.interrupt.check()?;
         Ok(request.map_or(Typed::End, Typed::Line))
     }
 
@@ -187,32 +169,43 @@ impl LineReader for ScreenLines {
         question: &Question,
         preview: Option<&str>,
     ) -> Option<Result<Verdict, InputError>> {
-        let verdict = self
-            .screen
-            .ask(question.clone(), preview.map(str::to_owned));
+        let redactor = self.0.redactor.borrow();
+        let redacted = |text: &str| redactor.text(text).into_owned();
+        let question = Question {
+            sentence: redacted(&question.sentence),
+            subject: redacted(&question.subject),
+            cause: question.cause.iter().map(|part| redacted(part)).collect(),
+            ..question.clone()
+        };
+        let preview = preview.map(str::to_owned);
+        let asked = ToScreen::Ask { question, preview };
+        let verdict = self.0.answer(asked, |answer| match answer {
+            FromScreen::Answered(verdict) => Some(verdict),
+            _ => None,
+        });
         Some(verdict.map_err(InputError::from))
     }
 
     fn send(&mut self, request: Submission) {
-        self.screen.tell(ToScreen::SendAgain(request));
+        self.0.tell(ToScreen::SendAgain(request));
     }
 
     fn secret(&mut self, prompt: &str) -> Result<Typed, InputError> {
-        let typed = self.screen.typed(prompt, true)?;
+        let typed = self.0.typed(prompt, true)?;
         Ok(typed.map_or(Typed::End, Typed::Line))
     }
 
     fn choose(&mut self, menu: Menu) -> Option<Result<Option<usize>, InputError>> {
-        Some(self.answered(self.screen.choose(menu)))
+        Some(self.answered(self.0.choose(menu)))
     }
 
     fn stands(&mut self, status: Status, commands: Vec<CommandHint>) {
-        self.screen.status(|now| *now = status);
-        self.screen.tell(ToScreen::Commands(commands));
+        self.0.status(|now| *now = status);
+        self.0.tell(ToScreen::Commands(commands));
     }
 
     fn say(&mut self, words: &str) -> bool {
-        self.screen.say(words);
+        self.0.tell(ToScreen::Said(words.to_owned()));
         true
     }
 
@@ -227,6 +220,8 @@ pub struct Screen {
     sender: ScreenSender,
     /// Receives the user's actions.
     receiver: Receiver<FromScreen>,
+    /// Receives the user's requests to stop.
+    interrupt: Interrupt,
     /// The contents of the status bar.
     status: RefCell<Status>,
     /// True if the current call belongs to the conversation itself rather than to another agent's part.
@@ -244,21 +239,6 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// Creates the engine's side of these channels.
-    pub fn new(sender: ScreenSender, receiver: Receiver<FromScreen>) -> Self {
-        Self {
-            sender,
-            receiver,
-            status: RefCell::default(),
-            is_own_call: Cell::new(true),
-            begun: RefCell::default(),
-            came: Cell::default(),
-            has_left: Cell::default(),
-            last_words: RefCell::default(),
-            redactor: RefCell::default(),
-        }
-    }
-
     /// Takes the part of an unfinished reply received so far.
     pub fn take_begun(&self) -> String {
         self.redactor.borrow().text(&self.begun.take()).into_owned()
@@ -282,13 +262,8 @@ impl Screen {
         self.sender.send(told);
     }
 
-    /// Shows a message of the program itself, in Markdown.
-    pub fn say(&self, words: impl Into<String>) {
-        self.tell(ToScreen::Said(words.into()));
-    }
-
     /// Returns the user's next submission, or `None` if they leave or the screen is gone.
-    pub fn next(&self) -> Option<Submission> {
+    fn next(&self) -> Option<Submission> {
         while !self.has_left.get() {
             match self.receiver.recv() {
                 Ok(FromScreen::Line(submission)) => return Some(submission),
@@ -315,7 +290,7 @@ impl Screen {
     ///
     /// # Errors
     /// Fails if the user leaves instead.
-    pub fn typed(&self, prompt: &str, is_secret: bool) -> Result<Option<String>, Interrupted> {
+    fn typed(&self, prompt: &str, is_secret: bool) -> Result<Option<String>, Interrupted> {
         let prompt = prompt.to_owned();
         self.answer(
             ToScreen::Type { prompt, is_secret },
@@ -324,25 +299,6 @@ impl Screen {
                 _ => None,
             },
         )
-    }
-
-    /// Asks the user to confirm or refuse an action.
-    ///
-    /// # Errors
-    /// Fails if the user leaves instead.
-    pub fn ask(&self, question: Question, preview: Option<String>) -> Result<Verdict, Interrupted> {
-        let redactor = self.redactor.borrow();
-        let redacted = |text: &str| redactor.text(text).into_owned();
-        let question = Question {
-            sentence: redacted(&question.sentence),
-            subject: redacted(&question.subject),
-            cause: question.cause.iter().map(|part| redacted(part)).collect(),
-            ..question
-        };
-        self.answer(ToScreen::Ask { question, preview }, |answer| match answer {
-            FromScreen::Answered(verdict) => Some(verdict),
-            _ => None,
-        })
     }
 
     /// Changes the contents of the status bar.

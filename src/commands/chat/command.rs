@@ -4,6 +4,7 @@
 //! on a request, and `talk` handles the user's input at the screen.
 
 use std::cell::RefCell;
+use std::rc::Rc;
 
 use super::args::{ChatArgs, ChatCommand};
 use super::attach::submission;
@@ -16,7 +17,7 @@ use crate::agent::conversation::UserRequest;
 use crate::agent::session::SessionFile;
 use crate::commands::answers::AnswerSource;
 use crate::commands::keeping::{Keeping as _, SessionChoice};
-use crate::commands::screen::{Screen, ScreenLines, ScreenSetup, at_screen, with_user};
+use crate::commands::screen::{Screen, ScreenLines, at_screen, screen_options, with_user};
 use crate::commands::sessions::{self as listing, KEEPS_ALL};
 use crate::commands::talk::{left, say, slash};
 use crate::commands::workspace::AgentOptions;
@@ -31,6 +32,7 @@ use crate::sys::home_file;
 use crate::ui::input::{InputError, User};
 use crate::ui::is_dumb;
 use crate::ui::tui::ToScreen;
+use crate::ui::tui::terminal::ScreenOptions;
 
 /// File with the input history, in the agent's home.
 const HISTORY: &str = "history.jsonl";
@@ -163,16 +165,16 @@ fn interactive(
 ) -> Result<Outcome, Failure> {
     let home = login::home(context)?;
     let settings = place::settings(&home)?;
-    let setup = ScreenSetup {
+    let screen_options = ScreenOptions {
         first: first.map(|text| submission(context, text)).transpose()?,
         mode: Some(mode.clone()),
         mouse: settings.ui.mouse,
         notify: settings.ui.notify,
-        history: home.join(HISTORY),
+        ..screen_options(context, home.join(HISTORY))
     };
-    at_screen(context, setup, |screen, farewell| {
+    at_screen(context, screen_options, |screen, farewell| {
         let context = &context.with_reporter(&**screen);
-        let user: User = RefCell::new(Box::new(ScreenLines::new(screen, context.interrupt)));
+        let user: User = RefCell::new(Box::new(ScreenLines(Rc::clone(screen))));
         talk_until_left(context, options, (&user, Some(&**screen)), mode, |place| {
             *farewell = place.farewell();
         })
