@@ -90,31 +90,15 @@ impl Command {
     /// The values that may name a run, or be the path of its folder.
     pub fn named_runs(&mut self) -> Vec<&mut PathBuf> {
         let run = match self {
-            Self::Orchestrate(OrchestrateArgs {
-                replay,
-                resume,
-                publish_only,
-                ..
-            }) => {
-                return replay
-                    .iter_mut()
-                    .chain(resume)
-                    .chain(publish_only)
-                    .collect();
+            Self::Orchestrate(arguments) => {
+                let others = [&mut arguments.resume, &mut arguments.publish_only];
+                let runs = arguments.replay.iter_mut();
+                return runs.chain(others.into_iter().flatten()).collect();
             }
-            Self::Dev(DevArgs {
-                agent: AgentArgs { replay: run, .. },
-                ..
-            })
-            | Self::Plan(PlanArgs {
-                agent: AgentArgs { replay: run, .. },
-                ..
-            })
-            | Self::Chat(ChatArgs {
-                agent: AgentArgs { replay: run, .. },
-                ..
-            })
-            | Self::Log(LogArgs { run, .. })
+            Self::Dev(DevArgs { agent, .. })
+            | Self::Plan(PlanArgs { agent, .. })
+            | Self::Chat(ChatArgs { agent, .. }) => &mut agent.replay,
+            Self::Log(LogArgs { run, .. })
             | Self::Attest(AttestArgs { run, .. })
             | Self::Diff(DiffArgs { run, .. })
             | Self::Report(ReportArgs { run, .. })
@@ -127,10 +111,8 @@ impl Command {
     /// The paths of files, relative to the current directory.
     pub fn paths(&mut self) -> Vec<&mut PathBuf> {
         match self {
-            Self::Plan(PlanArgs {
-                plan_file: path, ..
-            })
-            | Self::Report(ReportArgs { page: path, .. }) => path.iter_mut().collect(),
+            Self::Plan(plan) => plan.plan_file.iter_mut().collect(),
+            Self::Report(report) => report.page.iter_mut().collect(),
             Self::Fleet(fleet) => fleet.command.paths(),
             _ => Vec::new(),
         }
