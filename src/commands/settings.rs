@@ -142,34 +142,21 @@ pub fn with_files(
 }
 
 fn project_gate(root: &Path) -> Result<ProjectGate, HomeFileProblem> {
-    let path = || PROJECT_GATE.into();
     // A link may lead anywhere.
-    let read = files::read(&root.join(PROJECT_GATE), Links::Refused, MIB)
-        .if_there()
-        .map_err(|source| HomeFileProblem::Unreadable {
-            path: path(),
-            source,
-        })?;
-    let parsed = read
-        .as_deref()
-        .map(home_file::parse_json)
-        .transpose()
-        .map_err(|mistake| HomeFileProblem::Mistake {
-            path: path(),
-            mistake,
-            without: "then the flags alone say what a change may do",
-        });
-    Ok(parsed?.unwrap_or_default())
+    let read = files::read(&root.join(PROJECT_GATE), Links::Refused, MIB).if_there();
+    let content = read.map_err(|source| HomeFileProblem::Unreadable {
+        path: PROJECT_GATE.into(),
+        source,
+    })?;
+    let without = "then the flags alone say what a change may do";
+    home_file::parse_file(content.as_deref(), PROJECT_GATE, without)
 }
 
 /// Returns the flags in the user's file, as names and words of a command line.
 fn flags(text: &[u8]) -> Result<Vec<(String, OsString)>, Error> {
-    let parsed = home_file::parse_json(text).map_err(|mistake| HomeFileProblem::Mistake {
-        path: Path::new(CONFIG).join(USER_FLAGS),
-        mistake,
-        without: "then the command line's flags alone hold",
-    });
-    let json: Map<String, Value> = parsed?;
+    let path = Path::new(CONFIG).join(USER_FLAGS);
+    let without = "then the command line's flags alone hold";
+    let json: Map<String, Value> = home_file::parse_file(Some(text), path, without)?;
     if let Some(name) = json.keys().find(|name| REFUSED.contains(&&***name)) {
         let message = format!("`{name}` can only be given on the command line");
         return Err(FlagsProblem::of(&users_file(), message).into());

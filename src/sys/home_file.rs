@@ -55,6 +55,24 @@ pub fn load<T>(
     })
 }
 
+/// Parses the content of a file, named `path` in errors, as a JSON object; the default if there is no content.
+///
+/// # Errors
+/// Fails if it contains a mistake; `without` describes the effect of removing the file.
+pub fn parse_file<T: DeserializeOwned + Default>(
+    content: Option<&[u8]>,
+    path: impl Into<PathBuf>,
+    without: &'static str,
+) -> Result<T, HomeFileProblem> {
+    let parsed = content.map(parse_json).transpose();
+    let found = parsed.map_err(|mistake| HomeFileProblem::Mistake {
+        path: path.into(),
+        mistake,
+        without,
+    })?;
+    Ok(found.unwrap_or_default())
+}
+
 /// Reads and parses a file that contains a JSON object; the default if it does not exist.
 ///
 /// # Errors
@@ -63,7 +81,7 @@ pub fn load_json<T: DeserializeOwned + Default>(
     path: &Path,
     without: &'static str,
 ) -> Result<T, HomeFileProblem> {
-    Ok(load(path, without, |content| parse_json(content))?.unwrap_or_default())
+    parse_file(read(path)?.as_deref(), path, without)
 }
 
 /// Parses the content of a file as a JSON object.

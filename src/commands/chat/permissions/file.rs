@@ -106,14 +106,8 @@ impl PermissionFile {
         known: Option<Vec<u8>>,
         trusted: TrustedFiles,
     ) -> Result<Self, PermissionsProblem> {
-        let parsed = known.as_deref().map(home_file::parse_json).transpose();
-        let form: PermissionForm = parsed
-            .map_err(|mistake| HomeFileProblem::Mistake {
-                path: root.join(FILE),
-                mistake,
-                without: WITHOUT,
-            })?
-            .unwrap_or_default();
+        let path = root.join(FILE);
+        let form: PermissionForm = home_file::parse_file(known.as_deref(), path, WITHOUT)?;
         let is_trusted = known
             .as_ref()
             .is_none_or(|content| trusted.has(FILE, content));
