@@ -1,6 +1,11 @@
 //! Converts the checklist at the end of a plan to a todo list. Pure.
 
+use std::sync::LazyLock;
+
+use regex::Regex;
+
 use crate::record::todos::{Todo, TodoStatus};
+use crate::sys::text::regex;
 
 /// Maximum number of steps in a plan.
 const MOST: usize = 100;
@@ -24,23 +29,15 @@ pub fn checklist(reply: &str) -> Option<Vec<Todo>> {
     Some(todos).filter(|todos| is_whole && todos.iter().any(is_open))
 }
 
-/// Parses a line like `- [x] Run the tests` or `1. [ ] **Build**`.
+/// Matches a line like `- [x] Run the tests` or `1. [ ] **Build**`.
+static ITEM: LazyLock<Regex> =
+    LazyLock::new(|| regex(r"^\s*(?:[0-9]+[.)]|[-*+]) \s*\[(?: ?|(?<done>[xX]))\] (?<text>.*)$"));
+
 fn item(line: &str) -> Option<Todo> {
-    let line = line.trim();
-    let digits = line.trim_start_matches(|c: char| c.is_ascii_digit());
-    let behind = if digits.len() < line.len() {
-        digits.strip_prefix(['.', ')'])
-    } else {
-        line.strip_prefix(['-', '*', '+'])
-    };
-    let boxed = behind?.strip_prefix(' ')?.trim_start().strip_prefix('[')?;
-    let (mark, text) = boxed.split_once(']')?;
-    let status = match mark {
-        " " | "" => TodoStatus::Pending,
-        "x" | "X" => TodoStatus::Completed,
-        _ => return None,
-    };
-    let content = text.strip_prefix(' ')?.replace("**", "").trim().to_owned();
+    let found = ITEM.captures(line)?;
+    let done = found.name("done").map(|_| TodoStatus::Completed);
+    let status = done.unwrap_or(TodoStatus::Pending);
+    let content = found["text"].replace("**", "").trim().to_owned();
     (!content.is_empty()).then_some(Todo {
         content,
         status,
