@@ -35,6 +35,7 @@ use crate::run::present::PresentFile;
 use crate::run::proof::Proof;
 use crate::run::ready::Ready;
 use crate::run::resumption::{ResumedTree, Resumption};
+use crate::run::search::Search;
 use crate::run::selection::{Models, RecordedReplies};
 use crate::run::tree::{Brought, RunTree};
 use crate::run::verdict::{self, PassedChange};
@@ -128,7 +129,11 @@ fn stoppable(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<O
             proof,
             repairs: 0,
             are_several,
-            search: searches.then(|| CommitSearch::new(context, ready.shown.clone())),
+            search: searches.then(|| CommitSearch {
+                context,
+                search: Search::default(),
+                begun: ready.shown.clone(),
+            }),
         };
         let result = commit.until_the_build_passes(&mut work, &mut ready);
         // A search that ends early keeps the best state.

@@ -16,21 +16,13 @@ use crate::sys::error::Error;
 
 /// The search of a commit.
 pub struct CommitSearch<'c> {
-    context: &'c Context<'c>,
-    search: Search,
+    pub context: &'c Context<'c>,
+    pub search: Search,
     /// The model's view of the files before its first reply.
-    begun: Shown,
+    pub begun: Shown,
 }
 
-impl<'c> CommitSearch<'c> {
-    pub fn new(context: &'c Context<'c>, begun: Shown) -> Self {
-        Self {
-            context,
-            search: Search::default(),
-            begun,
-        }
-    }
-
+impl CommitSearch<'_> {
     /// Adds the state produced by a reply whose build has failed with this status and output.
     pub fn add(
         &mut self,

@@ -28,7 +28,7 @@ impl Specialist {
 }
 
 /// The state of the agent on a branch.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BranchState {
     /// The status in the server's own words, for display.
     pub status: String,
@@ -38,21 +38,11 @@ pub struct BranchState {
     pub output: String,
 }
 
-impl BranchState {
-    /// The state of a branch whose agent is still working.
-    pub fn running(status: String) -> Self {
-        Self {
-            status,
-            progress: BranchProgress::Running,
-            output: String::new(),
-        }
-    }
-}
-
 /// The progress of the agent on a branch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum BranchProgress {
     /// Working, or about to start.
+    #[default]
     Running,
     /// Done.
     Succeeded,

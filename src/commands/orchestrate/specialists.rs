@@ -212,7 +212,10 @@ impl Specialists<'_> {
                 // A failed poll does not mean that the agent has stopped working.
                 Err(ToolError::Failed(_)) if failures + 1 < POLL_TRIES => {
                     failures += 1;
-                    BranchState::running(std::mem::take(&mut last))
+                    BranchState {
+                        status: std::mem::take(&mut last),
+                        ..BranchState::default()
+                    }
                 }
                 Err(error) => return Err(self.unknown(id, agent, error)),
                 Ok(state) => {
