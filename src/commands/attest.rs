@@ -138,10 +138,7 @@ pub fn attest(context: &Context<'_>, arguments: &AttestArgs) -> Result<Outcome, 
                 written.push(path.display().to_string());
             }
             let said = format!("done: {folder} is attested in {}", written.join(", "));
-            Outcome {
-                data: Some(json!({"schema": 1, "run": folder, "files": written})),
-                ..Outcome::said(said)
-            }
+            Outcome::said(said).with_data(json!({"schema": 1, "run": folder, "files": written}))
         }
     };
     if !is_known {

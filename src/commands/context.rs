@@ -71,10 +71,7 @@ pub fn context(context: &Context<'_>, arguments: &ContextArgs) -> Result<Outcome
         counted(history.len() as u64, "earlier commit"),
         sent.unwrap_or_default()
     );
-    Ok(Outcome {
-        summary,
-        ..Outcome::shown(text, data)
-    })
+    Ok(Outcome::shown(text, data).with_summary(summary))
 }
 
 /// Returns the files by rank, as a table and as data; under a limit, also the outline's size and what is sent of each.

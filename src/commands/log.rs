@@ -161,10 +161,8 @@ fn prune(context: &Context<'_>, before: DateTime<FixedOffset>) -> Result<Outcome
     }
     let lines = removed.iter().map(|folder| format!("removed {folder}\n"));
     let data = json!({"schema": 1, "removed": removed});
-    Ok(Outcome {
-        summary: format!("done: {} removed", counted(removed.len() as u64, "run")),
-        ..Outcome::shown(lines.collect::<String>(), data)
-    })
+    let summary = format!("done: {} removed", counted(removed.len() as u64, "run"));
+    Ok(Outcome::shown(lines.collect::<String>(), data).with_summary(summary))
 }
 
 /// The columns of the list. The request comes last and takes the rest of the line.
@@ -186,10 +184,7 @@ const DISPENSABLE: [&str; 6] = ["seconds", "out", "tokens in", "repairs", "model
 fn list(project: &Project, runs: &[PastRun], when: &str, columns: Option<usize>) -> Outcome {
     let data = json!({"schema": 1, "runs": runs.iter().map(data).collect::<Vec<_>>()});
     if runs.is_empty() {
-        return Outcome {
-            data: Some(data),
-            ..Outcome::said(format!("no runs in `logs` {when}"))
-        };
+        return Outcome::said(format!("no runs in `logs` {when}")).with_data(data);
     }
     let mut rows = vec![HEAD.map(|(name, _)| name.to_owned()).to_vec()];
     rows.extend(runs.iter().map(|run| row(project, run)));

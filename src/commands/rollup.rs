@@ -62,10 +62,7 @@ pub fn rollup(context: &Context<'_>, options: &RollupArgs) -> Result<Outcome, Fa
     }
     let data = data(files, &code_base.left_out, total, proposal.as_deref());
     let summary = format!("done: {ROLLUP} has {}", code_base.summary());
-    Ok(Outcome {
-        summary,
-        ..Outcome::shown(text, data)
-    })
+    Ok(Outcome::shown(text, data).with_summary(summary))
 }
 
 /// Writes the outline.
@@ -88,10 +85,7 @@ fn outlined(
         percent(tokens, total),
     );
     let data = json!({"schema": 1, "tokens": tokens, "exact": false, "of_tokens": total});
-    Ok(Outcome {
-        data: Some(data),
-        ..Outcome::said(summary)
-    })
+    Ok(Outcome::said(summary).with_data(data))
 }
 
 /// Writes a file in `agent-config`.

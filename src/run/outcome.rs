@@ -89,6 +89,18 @@ impl Outcome {
             ..Self::default()
         }
     }
+
+    /// The same outcome with this summary.
+    pub fn with_summary(mut self, summary: impl Into<String>) -> Self {
+        self.summary = summary.into();
+        self
+    }
+
+    /// The same outcome as data, too.
+    pub fn with_data(mut self, data: Value) -> Self {
+        self.data = Some(data);
+        self
+    }
 }
 
 /// The outcome of a run that failed.

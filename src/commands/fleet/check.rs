@@ -135,10 +135,8 @@ pub fn check(
             ..Failure::from(error)
         });
     }
-    Ok(Outcome {
-        summary: "done: the tasks are ready; nothing was sent".to_owned(),
-        ..Outcome::shown(text, json)
-    })
+    let summary = "done: the tasks are ready; nothing was sent";
+    Ok(Outcome::shown(text, json).with_summary(summary))
 }
 
 /// Starts a dry run in a clone of the task. Agents have no dry run: their repositories are cloned, and their models are

@@ -288,12 +288,9 @@ impl Publisher<'_> {
         let others = counted((tasks - changes.len()) as u64, "task");
         let json =
             json!({"schema": 1, "branch": self.branch, "changes": made, "commands": commands});
-        Outcome {
-            summary: format!(
-                "done: branch {branch} in {local}; nothing was pushed; {others} without a change to publish"
-            ),
-            ..Outcome::shown(text, json)
-        }
+        Outcome::shown(text, json).with_summary(format!(
+            "done: branch {branch} in {local}; nothing was pushed; {others} without a change to publish"
+        ))
     }
 }
 

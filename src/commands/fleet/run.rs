@@ -381,10 +381,8 @@ impl<'c> Campaign<'c> {
         let failed = self.failed(count);
         let error = Error::from(match (unpaid, self.arguments.results.max_cost) {
             _ if failed == 0 => {
-                return Ok(Outcome {
-                    summary: format!("done: {count} of {count} tasks"),
-                    ..Outcome::shown(text, json)
-                });
+                let summary = format!("done: {count} of {count} tasks");
+                return Ok(Outcome::shown(text, json).with_summary(summary));
             }
             (Some(index), Some(limit)) => FleetError::OverBudget {
                 id: self.tasks[index].id.clone(),

@@ -127,10 +127,8 @@ impl Ended {
     /// Ends the command like the run.
     fn told(self, id: &str) -> Result<Outcome, Failure> {
         let Some(error) = &self.record.error else {
-            return Ok(Outcome {
-                data: Some(self.document()),
-                ..Outcome::said(format!("done: the task `{id}`"))
-            });
+            let done = Outcome::said(format!("done: the task `{id}`"));
+            return Ok(done.with_data(self.document()));
         };
         let code = self.record.exit.code;
         let mut signals = [Signal::Int, Signal::Term, Signal::Hup].into_iter();
