@@ -6,7 +6,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use uuid::Uuid;
 
-use crate::commands::cli::agent::{AgentArgs, SessionsCommand, TalkArgs};
+use crate::commands::cli::agent::{AgentArgs, SessionsCommand};
 use crate::commands::cli::values::{SELDOM, parse_duration};
 use crate::model::Provider;
 use crate::record::mode::Mode;
@@ -53,10 +53,6 @@ pub struct ChatArgs {
     /// Send what looks like credentials, but for the user's own keys
     #[arg(long)]
     pub allow_secrets: bool,
-
-    /// Flags of a conversation.
-    #[command(flatten)]
-    pub talk: TalkArgs,
 
     /// Flags of every agent.
     #[command(flatten)]

@@ -75,7 +75,7 @@ pub fn chat(context: &Context<'_>, arguments: &ChatArgs, stdin: Stdin) -> Result
     }
     let first = arguments.first.as_deref();
     let mode = SharedMode::new(first_mode.unwrap_or_default());
-    if arguments.talk.plain {
+    if arguments.agent.plain {
         return by_lines(context, options, first, &mode, stdin);
     }
     if !stdin.is_terminal || !stdin.is_seen {

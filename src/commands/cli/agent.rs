@@ -14,14 +14,6 @@ use crate::model::price::Usd;
 use crate::run::builds::BuildOptions;
 use crate::run::scratch::ScratchMode;
 
-// The flag of agents that ask for a task.
-#[derive(Debug, Clone, Default, Args)]
-pub struct TalkArgs {
-    /// Ask and answer by lines instead of on a full screen
-    #[arg(long)]
-    pub plain: bool,
-}
-
 // Flags for calls to models.
 #[derive(Debug, Clone, Args)]
 pub struct CallArgs {
@@ -42,6 +34,10 @@ pub struct CallArgs {
 // Flags of an agent.
 #[derive(Debug, Clone, Args)]
 pub struct AgentArgs {
+    /// Ask and answer by lines instead of on a full screen
+    #[arg(long)]
+    pub plain: bool,
+
     /// Flags for calls.
     #[command(flatten)]
     pub calls: CallArgs,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use uuid::Uuid;
 
-use crate::commands::cli::agent::{AgentArgs, SessionsCommand, TalkArgs};
+use crate::commands::cli::agent::{AgentArgs, SessionsCommand};
 use crate::commands::cli::values::{SELDOM, parse_duration};
 
 /// The description of the binary `dev`.
@@ -40,10 +40,6 @@ pub struct DevArgs {
     /// Model to ask, one that `code-commit models` lists or Ollama has [default: from config.json]
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
-
-    /// Flags of a conversation.
-    #[command(flatten)]
-    pub talk: TalkArgs,
 
     /// Flags of every agent.
     #[command(flatten)]

@@ -82,7 +82,7 @@ pub fn dev(context: &Context<'_>, arguments: &DevArgs, stdin: Stdin) -> Result<O
         false,
     )?;
     let home = home(context, &DEV)?;
-    let wants_screen = !options.is_headless() && !arguments.talk.plain;
+    let wants_screen = !options.is_headless() && !arguments.agent.plain;
     let screen = wants_screen.then_some(&*home);
     with_user(context, stdin, screen, |context, open| {
         serve(context, options, open)

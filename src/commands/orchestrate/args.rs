@@ -6,7 +6,6 @@ use std::time::Duration;
 use clap::Args;
 use uuid::Uuid;
 
-use crate::commands::cli::agent::TalkArgs;
 use crate::commands::cli::values::{SELDOM, parse_dollars, parse_duration};
 use crate::model::price::Usd;
 use crate::run::context::ModelChoice;
@@ -35,9 +34,9 @@ pub struct OrchestrateArgs {
     #[arg(long)]
     pub headless: bool,
 
-    /// How it asks.
-    #[command(flatten)]
-    pub talk: TalkArgs,
+    /// Ask and answer by lines instead of on a full screen
+    #[arg(long)]
+    pub plain: bool,
 
     /// Do not push the work to GitHub
     #[arg(long)]

@@ -91,7 +91,7 @@ pub fn orchestrate(
         None => (arguments.clone(), given, None),
     };
     // A headless run has no user to talk to, so stdout carries only the report.
-    let is_plain = arguments.headless || arguments.replay.is_some() || arguments.talk.plain;
+    let is_plain = arguments.headless || arguments.replay.is_some() || arguments.plain;
     // Without a home directory there is no history to keep, and line-based input is enough.
     let home = (!is_plain).then(|| home(context, &DEV).ok()).flatten();
     with_user(context, stdin, home.as_deref(), |context, open| {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use crate::commands::cli::agent::{AgentArgs, SessionsCommand, TalkArgs};
+use crate::commands::cli::agent::{AgentArgs, SessionsCommand};
 use crate::commands::cli::replies::OnFailure;
 use crate::commands::cli::values::{SELDOM, parse_duration};
 
@@ -58,10 +58,6 @@ pub struct PlanArgs {
     /// What to do with the changes of a step that fails: keep (default) or revert
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = OnFailure::Keep, hide_default_value = true, hide_possible_values = true)]
     pub on_failure: OnFailure,
-
-    /// Flags of a conversation.
-    #[command(flatten)]
-    pub talk: TalkArgs,
 
     /// Flags of every agent.
     #[command(flatten)]

@@ -74,7 +74,7 @@ pub fn plan(context: &Context<'_>, arguments: &PlanArgs, stdin: Stdin) -> Result
         false,
     )?;
     let home = home(context, &PLAN)?;
-    let wants_screen = !options.is_headless() && !arguments.talk.plain;
+    let wants_screen = !options.is_headless() && !arguments.agent.plain;
     let screen = wants_screen.then_some(&*home);
     with_user(context, stdin, screen, |context, open| {
         in_sessions(context, arguments, options, &home, open)
