@@ -8,7 +8,7 @@ mod outcome;
 
 use std::io;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use ratatui::style::Style;
@@ -74,7 +74,11 @@ impl<'r> Output<'r> {
             options: options.in_format(format),
             redactor,
             format,
-            lines: JsonLines::new(clock, redactor),
+            lines: JsonLines {
+                clock,
+                redactor,
+                told: AtomicU64::default(),
+            },
             links: None,
             spinner: Spinner::default(),
             in_tool: AtomicBool::new(false),

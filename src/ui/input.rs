@@ -294,15 +294,9 @@ fn strip_line_end(line: &mut Vec<u8>) {
 /// A reader whose reads are interrupted by signals.
 #[derive(Debug)]
 pub struct Watched<R> {
+    /// The reader, unbuffered: its descriptor is polled for input.
     source: R,
     interrupt: Interrupt,
-}
-
-impl<R: Read + AsFd> Watched<R> {
-    /// Creates a watched reader. `source` must be unbuffered: its descriptor is polled for input.
-    pub fn new(source: R, interrupt: Interrupt) -> Self {
-        Self { source, interrupt }
-    }
 }
 
 impl<R: Read + AsFd> Read for Watched<R> {
@@ -328,8 +322,8 @@ impl<R: Read + AsFd> Read for Watched<R> {
 /// # Errors
 /// Fails if the process has no stdin.
 pub fn stdin(interrupt: Interrupt) -> io::Result<Watched<File>> {
-    let stdin = io::stdin().as_fd().try_clone_to_owned()?;
-    Ok(Watched::new(File::from(stdin), interrupt))
+    let source = io::stdin().as_fd().try_clone_to_owned()?.into();
+    Ok(Watched { source, interrupt })
 }
 
 #[cfg(test)]

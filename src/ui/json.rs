@@ -23,22 +23,13 @@ const TOKENS_AN_EVENT: u64 = 500;
 
 /// Writes one event per line.
 pub struct JsonLines<'r> {
-    clock: &'r dyn Clock,
-    redactor: &'r Redactor,
+    pub clock: &'r dyn Clock,
+    pub redactor: &'r Redactor,
     /// The token count in the latest event of a streamed reply.
-    told: AtomicU64,
+    pub told: AtomicU64,
 }
 
-impl<'r> JsonLines<'r> {
-    /// Creates a writer that redacts the keys known to `redactor`.
-    pub fn new(clock: &'r dyn Clock, redactor: &'r Redactor) -> Self {
-        Self {
-            clock,
-            redactor,
-            told: AtomicU64::new(0),
-        }
-    }
-
+impl JsonLines<'_> {
     /// Writes an event.
     pub fn event(&self, event: &Event) {
         if self.is_worth_telling(event)

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use std::{io, iter, mem, slice, thread};
+use std::{iter, mem, slice, thread};
 
 use super::asking::Asking;
 use super::replacements::Work;
@@ -18,7 +18,6 @@ use crate::commands::error::CommandError;
 use crate::commands::log;
 use crate::edit::{EditKind, Sent, VerifiedEdits};
 use crate::exec::build_script::BuildStatus;
-use crate::exec::scratch::Scratch;
 use crate::model::prompt::{Inputs, Prompt};
 use crate::model::{Purpose, StepId};
 use crate::record::choice::{AttemptRecord, ChoiceRecord, ENDED};
@@ -449,7 +448,11 @@ impl Maker<'_> {
             let mut before = Vec::new();
             for (path, content) in edits.all() {
                 before.push((path, read(path)?));
-                lay(scratch, path, content).map_err(PathError::of("write", path))?;
+                let laid = match content {
+                    Some(content) => scratch.write(path, content.as_bytes(), None),
+                    None => scratch.remove(path),
+                };
+                laid.map_err(PathError::of("write", path))?;
             }
             let log = run.log.build(step)?;
             let (built, changed) = builds.build_apart(scratch, log)?;
@@ -473,13 +476,6 @@ impl Maker<'_> {
             findings: built.findings,
             edits,
         })
-    }
-}
-
-fn lay(scratch: &Scratch, path: &str, content: Option<&str>) -> io::Result<()> {
-    match content {
-        Some(content) => scratch.write(path, content.as_bytes(), None),
-        None => scratch.remove(path),
     }
 }
 

@@ -6,6 +6,11 @@ use std::os::unix::net::UnixStream;
 use super::*;
 use crate::sys::interrupt::Signal;
 
+fn watched(source: UnixStream, interrupt: &Interrupt) -> Watched<UnixStream> {
+    let interrupt = interrupt.clone();
+    Watched { source, interrupt }
+}
+
 fn all(input: &[u8]) -> Vec<Typed> {
     let mut lines = Lines::new(input, None);
     let mut typed = Vec::new();
@@ -79,7 +84,7 @@ fn what_is_no_text_is_told_with_its_line() {
 fn a_signal_ends_the_wait_for_a_line() {
     let interrupt = Interrupt::never().unwrap();
     let (reader, writer) = UnixStream::pair().unwrap();
-    let mut lines = Lines::new(Watched::new(reader, interrupt.clone()), None);
+    let mut lines = Lines::new(watched(reader, &interrupt), None);
     (&writer).write_all(b"a\nb\n").unwrap();
     assert_eq!(lines.line("").unwrap(), Typed::Line("a".to_owned()));
     interrupt.simulate(Signal::Term);
@@ -99,7 +104,7 @@ fn a_signal_ends_the_wait_for_a_prompt() {
     let interrupt = Interrupt::never().unwrap();
     let (reader, _writer) = UnixStream::pair().unwrap();
     let error = std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| prompt_from(Watched::new(reader, interrupt.clone())));
+        let waiting = scope.spawn(|| prompt_from(watched(reader, &interrupt)));
         interrupt.simulate(Signal::Int);
         waiting.join().unwrap().unwrap_err()
     });

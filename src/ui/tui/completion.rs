@@ -154,10 +154,10 @@ pub fn matching_paths(paths: &[String], typed: &str) -> Vec<Completion> {
 pub fn matching_commands(commands: &[CommandHint], typed: &str) -> Vec<Completion> {
     let pattern = pattern(typed, CaseMatching::Ignore);
     let mut matcher = Matcher::new(Config::DEFAULT);
-    let fuzzy = pattern.match_list(commands.iter().map(Named), &mut matcher);
+    let fuzzy = pattern.match_list(commands, &mut matcher);
     let (first, rest): (Vec<_>, Vec<_>) = fuzzy
         .into_iter()
-        .map(|(Named(command), _)| command)
+        .map(|(command, _)| command)
         .partition(|command| command.name.starts_with(typed));
     let found = first.into_iter().chain(rest).take(MOST);
     let note = |command: &CommandHint| match command.argument.as_str() {
@@ -177,12 +177,10 @@ pub fn pattern(typed: &str, case: CaseMatching) -> Pattern {
     Pattern::new(typed, case, Normalization::Smart, AtomKind::Fuzzy)
 }
 
-/// A command, matched by its name.
-struct Named<'c>(&'c CommandHint);
-
-impl AsRef<str> for Named<'_> {
+impl AsRef<str> for CommandHint {
+    /// The name, by which it is matched.
     fn as_ref(&self) -> &str {
-        &self.0.name
+        &self.name
     }
 }
 
