@@ -12,6 +12,7 @@ mod signals;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ use rustix::io::Errno;
 use signal_hook::consts::signal::SIGTSTP;
 use signal_hook::low_level::raise;
 
-use self::handover::{TakenTerminal, give_back, is_given_back, stops};
+use self::handover::{IS_GIVEN_BACK, STOPS, TakenTerminal, give_back};
 use self::painter::Painter;
 use self::signals::Signals;
 use super::app::{App, ScreenEffect};
@@ -95,7 +96,7 @@ pub fn run(
     interrupt: Interrupt,
 ) -> io::Result<()> {
     let interrupt = StopAtEnd(interrupt);
-    let signals = Signals::new(is_given_back(), stops())?;
+    let signals = Signals::new(Arc::clone(&IS_GIVEN_BACK), Arc::clone(&STOPS))?;
     let taken = TakenTerminal::take(options.mouse)?;
     let stdin = io::stdin();
     let terminal = Terminal {
@@ -161,12 +162,9 @@ struct Terminal<'t, W> {
 }
 
 /// The reasons why a wait ended.
-#[derive(Debug, Clone, Copy, Default)]
 struct Woken {
     has_keys: bool,
     has_signal: bool,
-    /// True if the program has to end.
-    is_over: bool,
 }
 
 /// The state of the loop.
@@ -260,10 +258,9 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
             if self.is_changed && due_in(self.next_frame, self.is_typed, now).is_zero() {
                 self.draw()?;
             }
-            let woken = self.wait(signals)?;
-            if woken.is_over {
+            let Some(woken) = self.wait(signals)? else {
                 return Ok(self.end());
-            }
+            };
             if woken.has_signal {
                 self.signal(signals)?;
             }
@@ -296,19 +293,14 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
         self.receiver.farewell(self.options.clock)
     }
 
-    /// Waits until there is something to do.
-    fn wait(&self, signals: &Signals) -> io::Result<Woken> {
+    /// Waits until there is something to do; `None` if a signal ends the screen.
+    fn wait(&self, signals: &Signals) -> io::Result<Option<Woken>> {
         let now = self.now();
         // A stop that the engine has not handled yet would end every wait.
         let is_stopping = match self.interrupt.0.check() {
             Ok(()) => false,
             Err(Interrupted::CTRL_C) => true,
-            Err(_) => {
-                return Ok(Woken {
-                    is_over: true,
-                    ..Woken::default()
-                });
-            }
+            Err(_) => return Ok(None),
         };
         let limits = [
             self.is_changed
@@ -331,11 +323,10 @@ impl<'t, W: Write> ScreenLoop<'t, W> {
             Ok(_) | Err(Errno::INTR) => {}
             Err(errno) => return Err(errno.into()),
         }
-        Ok(Woken {
+        Ok(Some(Woken {
             has_keys: !fds[0].revents().is_empty(),
             has_signal: !fds[1].revents().is_empty(),
-            is_over: false,
-        })
+        }))
     }
 
     /// Returns the remaining time to wait for the rest of an escape sequence; `None` if none is pending.

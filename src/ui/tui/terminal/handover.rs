@@ -20,9 +20,10 @@ pub const TAKE_MOUSE: &str = "\x1b[?1000h\x1b[?1006h";
 pub const GIVE_BACK: &str = "\x1b[?2026l\x1b[0m\x1b[<u\x1b[?1006l\x1b[?1000l\x1b[?1004l\x1b[?2004l\x1b[?7h\x1b[?25h\x1b[?1049l";
 
 /// True while the terminal is not taken, or is lent.
-static IS_GIVEN_BACK: LazyLock<Arc<AtomicBool>> = LazyLock::new(|| Arc::new(AtomicBool::new(true)));
+pub static IS_GIVEN_BACK: LazyLock<Arc<AtomicBool>> =
+    LazyLock::new(|| Arc::new(AtomicBool::new(true)));
 /// True if the process is to stop as soon as it has restored the terminal.
-static STOPS: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+pub static STOPS: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 /// Ensures that the hook is set only once per process.
 static HOOK: Once = Once::new();
 
@@ -74,16 +75,6 @@ impl Drop for TakenTerminal {
     fn drop(&mut self) {
         give_back();
     }
-}
-
-/// Returns the flag that is set while the shell or another program has the terminal.
-pub fn is_given_back() -> Arc<AtomicBool> {
-    Arc::clone(&IS_GIVEN_BACK)
-}
-
-/// Returns the flag that SIGTSTP sets to stop the process.
-pub fn stops() -> Arc<AtomicBool> {
-    Arc::clone(&STOPS)
 }
 
 /// Restores the terminal, if it is taken.
