@@ -134,11 +134,8 @@ fn by(sums: &Sums) -> Table {
         let number = shown.entry((by, sum::label(value))).or_default();
         *number += 1;
         if *number <= VALUES {
-            rows.push(Row {
-                texts: vec![(*by).to_owned(), one_line(value, TEXT)],
-                numbers: sum.texts().to_vec(),
-                ..Row::default()
-            });
+            let texts = [(*by).to_owned(), one_line(value, TEXT)];
+            rows.push(Row::new(texts, sum.texts()));
         }
     }
     Table {
@@ -231,10 +228,8 @@ fn text(table: &Table, columns: Option<usize>) -> String {
         columns::shorten(&mut rows, table.texts.len(), columns);
     }
     let lines = columns::table(head, rows, &DISPENSABLE, columns);
-    let more = match table.left_out {
-        0 => String::new(),
-        more => format!("and {} more\n", grouped(more as u64)),
-    };
+    let more = table.others().map(|others| others + "\n");
+    let more = more.unwrap_or_default();
     format!("{}\n\n{lines}\n{more}\n", table.title)
 }
 

@@ -116,21 +116,18 @@ impl AgentConfig {
         let project = variables.project(flags);
         let workspace = variables.workspace();
         let publishing = (!flags.no_publish).then(|| variables.publishing());
-        match (mcp, polling, project, workspace) {
-            (Some(mcp), Some(polling), Some(project), Some(workspace))
-                if variables.problems.is_empty() =>
-            {
-                Ok(Self {
-                    azure,
-                    mcp,
-                    polling,
-                    project,
-                    workspace,
-                    publishing,
-                })
-            }
-            _ => Err(variables.problems),
-        }
+        let config = || {
+            Some(Self {
+                azure,
+                mcp: mcp?,
+                polling: polling?,
+                project: project?,
+                workspace: workspace?,
+                publishing,
+            })
+        };
+        let config = config().filter(|_| variables.problems.is_empty());
+        config.ok_or(variables.problems)
     }
 }
 
