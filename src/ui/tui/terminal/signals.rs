@@ -10,8 +10,8 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use nix::unistd::{getpgid, getppid, getsid};
 use rustix::net::{RecvFlags, recv};
-use rustix::process::{getpgid, getppid, getsid};
 use signal_hook::consts::signal::{SIGCONT, SIGTSTP, SIGWINCH};
 use signal_hook::flag;
 use signal_hook::low_level::emulate_default_handler;
@@ -84,7 +84,7 @@ impl Signals {
 /// its own shell.
 fn has_shell() -> bool {
     let parent = getppid();
-    getsid(parent) == getsid(None) && getpgid(parent) != getpgid(None)
+    getsid(Some(parent)) == getsid(None) && getpgid(Some(parent)) != getpgid(None)
 }
 
 impl AsFd for Signals {
