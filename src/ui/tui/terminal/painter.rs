@@ -110,6 +110,11 @@ impl Backend for Drawing {
         disputed.retain(|y| self.has_disputed(*y));
         for (x, y, cell) in &content {
             self.cells[(*x, *y)] = (*cell).clone();
+            // The cells behind a wide character are not sent.
+            let width = u16::try_from(cell.symbol().width()).unwrap_or(1);
+            for behind in x + 1..(x + width).min(self.size.width) {
+                self.cells[(behind, *y)].reset();
+            }
         }
         lines.retain(|y| self.has_disputed(*y));
         disputed.append(&mut lines);
@@ -237,7 +242,7 @@ mod tests {
     use ratatui::text::Line;
     use std::num::NonZero;
 
-    const LINES: [&str; 7] = [
+    const LINES: [&str; 9] = [
         "A தமிழ் நான் বাংলা ಕನ್ನಡ",
         "b",
         "မြန်မာ ကြ x",
@@ -245,6 +250,8 @@ mod tests {
         "हिन्दी नी",
         "plain text, of some length",
         "❤️ 👍🏽 👩‍💻 é",
+        "你好 e\u{301}",
+        "",
     ];
 
     /// Returns the lines of a terminal that receives frames with these first lines of `tops`.
@@ -270,7 +277,10 @@ mod tests {
         for top in 0..LINES.len() {
             let alone = shown(&[top]);
             for before in 0..LINES.len() {
-                assert_eq!(shown(&[before, top]), alone, "{before} {top}");
+                for first in 0..LINES.len() {
+                    let tops = [first, before, top];
+                    assert_eq!(shown(&tops), alone, "{tops:?}");
+                }
             }
         }
     }
