@@ -1164,7 +1164,10 @@ fn readiness_of_agents(told: &mut Told) {
             without,
         })
     };
-    told.problem(PermissionsProblem::NoFile(path()));
+    for wanted in ["regular file", "directory"] {
+        let path = path();
+        told.problem(PermissionsProblem::NoFile { path, wanted });
+    }
     told.problem(PermissionsProblem::Unwritable(path_error("write")));
     told.problem(PermissionsProblem::Untrusted(trust()));
     told.problem(PermissionsProblem::Changed(path()));

@@ -38,10 +38,15 @@ const WITHOUT: &str = "then the defaults hold";
 /// Errors from reading and saving permissions.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum PermissionsProblem {
-    /// The file or its directory is a link, or not a file or directory at all.
-    #[error("`{}` is a link or no regular file", .0.display())]
-    #[diagnostic(code("/settings"), help("put a regular file or directory in the place of `{}`, or remove it", .0.display()))]
-    NoFile(PathBuf),
+    /// The file or its directory is a link or something else.
+    #[error("`{}` is a link or no {wanted}", path.display())]
+    #[diagnostic(code("/settings"), help("put a {wanted} in the place of `{}`, or remove it", path.display()))]
+    NoFile {
+        /// The path.
+        path: PathBuf,
+        /// `regular file` or `directory`.
+        wanted: &'static str,
+    },
     /// The file cannot be read, or contains a mistake.
     #[error(transparent)]
     #[diagnostic(transparent)]
@@ -300,7 +305,10 @@ fn read(root: &Path) -> Result<Option<Vec<u8>>, PermissionsProblem> {
     check_directory(root)?;
     let path = root.join(FILE);
     match files::read(&path, Links::Refused, LARGEST).if_there() {
-        Err(error) if files::is_no_file(&error) => Err(PermissionsProblem::NoFile(path)),
+        Err(error) if files::is_no_file(&error) => Err(PermissionsProblem::NoFile {
+            path,
+            wanted: "regular file",
+        }),
         read => Ok(read.map_err(|source| HomeFileProblem::Unreadable { path, source })?),
     }
 }
@@ -309,7 +317,10 @@ fn read(root: &Path) -> Result<Option<Vec<u8>>, PermissionsProblem> {
 fn check_directory(root: &Path) -> Result<(), PermissionsProblem> {
     let path = root.join(AGENT_FOLDER);
     match path.symlink_metadata() {
-        Ok(metadata) if !metadata.is_dir() => Err(PermissionsProblem::NoFile(path)),
+        Ok(metadata) if !metadata.is_dir() => Err(PermissionsProblem::NoFile {
+            path,
+            wanted: "directory",
+        }),
         _ => Ok(()),
     }
 }

@@ -255,8 +255,17 @@ fn what_is_no_file_is_neither_read_nor_written() {
     fs::create_dir(directory.path().join(FILE)).unwrap();
     for dir in [linked, link, directory] {
         let error = load(dir.path()).unwrap_err();
-        assert!(matches!(error, PermissionsProblem::NoFile(_)), "{error}");
+        assert!(
+            matches!(error, PermissionsProblem::NoFile { .. }),
+            "{error}"
+        );
     }
+    let file = tempfile::tempdir().unwrap();
+    fs::write(file.path().join(AGENT_FOLDER), "").unwrap();
+    let error = load(file.path()).unwrap_err();
+    assert!(error.to_string().ends_with("is a link or no directory"));
+    let hint = error.hint().unwrap();
+    assert!(hint.starts_with("put a directory in the place"), "{hint}");
     let huge = project(Some("{}"));
     let file = fs::File::options().write(true).open(huge.path().join(FILE));
     file.unwrap().set_len(LARGEST + 1).unwrap();
