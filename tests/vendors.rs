@@ -7,6 +7,7 @@ use crate::support::anthropic::Anthropic;
 use crate::support::chat::ChatProject;
 use crate::support::orchestra::{Branch, OrchestraProject, published, report};
 use crate::support::plan::{PlanProject, calls, response, serving, summary, tasks};
+use crate::support::screen::Screen;
 use crate::support::{Answer, GEMINI_KEY, ModelServer, OPENAI_KEY, gemini, openai};
 
 const CLAUDES_KEY: &str = "sk-ant-0123456789abcdef";
@@ -183,6 +184,32 @@ fn chat_talks_with_a_compatible_server_of_the_homes_table() {
     let sent = server.requests()[2].json();
     let image = r#""image_url":{"url":"data:image/png;base64,"#;
     assert!(sent.to_string().contains(image), "{sent:#}");
+}
+
+#[test]
+fn the_screen_shows_an_answer_once_whether_or_not_it_was_streamed() {
+    let pieces = [json!({"text": "Said "}), json!({"text": "once."})];
+    for (variable, model, answer) in [
+        (
+            "OPENAI_BASE_URL",
+            "gpt-5",
+            Answer::json(&openai("Said once.")),
+        ),
+        (
+            "GOOGLE_GEMINI_BASE_URL",
+            "gemini-2.5-pro",
+            gemini_stream(&pieces),
+        ),
+    ] {
+        let chat = chat(variable, &ModelServer::start([answer]));
+        let Some(mut screen) = Screen::open(&chat.command(&["--model", model]), 120, 30) else {
+            return;
+        };
+        screen.shows("Mode").types("hi\r").shows("Said once.");
+        screen.types("/mode\r").shows("there are regular");
+        let shown = screen.contents();
+        assert_eq!(shown.matches("Said once.").count(), 1, "{shown}");
+    }
 }
 
 #[test]

@@ -289,12 +289,10 @@ impl Chat<'_, '_> {
         // Changes that a command has made to the permissions take effect only after the user has seen them.
         let looked = proposals::look_at_permissions(self.place, self.user);
         let outcome = done?;
-        if self.screen.is_none() {
-            talk.context.reporter.event(&Event::Finished {
-                summary: outcome.summary.clone(),
-                log: outcome.log.clone(),
-            });
-        }
+        talk.context.reporter.event(&Event::Finished {
+            summary: outcome.summary.clone(),
+            log: outcome.log.clone(),
+        });
         looked?;
         match self.plan_to_carry_out(&outcome)? {
             Some(asked) => self.work_on(talk, &asked),
