@@ -343,6 +343,9 @@ pub trait Reporter {
     fn columns(&self) -> Option<usize> {
         None
     }
+
+    /// Stops any animation, which would overwrite a question.
+    fn pause(&self) {}
 }
 
 /// Passes events to another reporter, with secrets redacted.
@@ -364,5 +367,9 @@ impl Reporter for WithoutKeys<'_> {
 
     fn columns(&self) -> Option<usize> {
         self.inner.columns()
+    }
+
+    fn pause(&self) {
+        self.inner.pause();
     }
 }

@@ -288,6 +288,10 @@ impl Reporter for Output<'_> {
     fn columns(&self) -> Option<usize> {
         self.stdout_columns()
     }
+
+    fn pause(&self) {
+        self.spinner.stop();
+    }
 }
 
 impl Output<'_> {

@@ -1,5 +1,8 @@
 //! `chat --plain`: a conversation by lines, in a pipe and in a terminal that cannot show a screen.
 
+use std::thread;
+use std::time::Duration;
+
 use serde_json::json;
 
 use crate::support::anthropic::{Reply, call, last_said, results, said, say, silence};
@@ -68,6 +71,25 @@ fn what_is_asked_is_answered_by_a_line() {
     }
     let permissions = chat.project.read(PERMISSIONS);
     assert!(permissions.contains("write_file"), "{permissions}");
+}
+
+#[test]
+fn nothing_moves_over_a_question() {
+    let command = call("execute_command", json!({"command": "touch a.txt"}));
+    let (chat, _server) = ChatProject::scripted([command, say("Enough.")]);
+    let Some(mut terminal) = Terminal::open(&chat.command(PLAIN), 100, "") else {
+        return;
+    };
+    terminal.types("chat> ", "go\r");
+    terminal.types("WHAT INSTEAD> ", "");
+    // As long as some frames of an animation.
+    thread::sleep(Duration::from_millis(500));
+    terminal.types("", "no\r");
+    terminal.types("Enough.", "");
+    terminal.types("chat> ", "\u{4}");
+    let (shown, _) = terminal.end();
+    let (_, answered) = shown.split_once("WHAT INSTEAD> ").unwrap();
+    assert!(answered.starts_with("no\r\n"), "{answered:?}");
 }
 
 #[test]

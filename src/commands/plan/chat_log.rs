@@ -167,6 +167,10 @@ impl Reporter for ChatLog<'_> {
     fn columns(&self) -> Option<usize> {
         self.inner.columns()
     }
+
+    fn pause(&self) {
+        self.inner.pause();
+    }
 }
 
 /// The entry for an event; `None` for transient events that others follow, and for events that never occur in a run of

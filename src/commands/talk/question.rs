@@ -89,6 +89,7 @@ pub fn line(context: &Context<'_>, user: &User, prompt: &str) -> Result<Option<S
     let prompt = folded(words, context.reporter.columns(), 0) + end;
     let mut user = user.borrow_mut();
     user.forget_typed_ahead();
+    context.reporter.pause();
     Ok(user.line(&without_ci_commands(&prompt))?.answer()?)
 }
 
