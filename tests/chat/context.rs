@@ -70,6 +70,19 @@ fn a_file_that_is_named_goes_along_as_a_block_of_its_own() {
 }
 
 #[test]
+fn of_a_long_file_that_is_named_the_beginning_and_the_end_go_along() {
+    let (chat, server) = ChatProject::scripted([say("Read.")]);
+    let lines: String = (1..=9000).map(|nth| format!("line {nth}\n")).collect();
+    chat.with_file("long.txt", lines)
+        .ask("see @long.txt")
+        .exits(0);
+    let sent = said(&server.messages()[0]["messages"][0]);
+    assert!(sent.contains("the middle is left out; read on with `offset` "));
+    assert!(sent.contains("line 1\n") && sent.contains("line 9000\n"));
+    assert!(!sent.contains("line 4500\n") && sent.len() < 40_000);
+}
+
+#[test]
 fn commands_of_ones_own_are_texts_with_arguments_files_and_output() {
     let (chat, server) = ChatProject::scripted([say("Done."), say("Again.")]);
     let chat = chat

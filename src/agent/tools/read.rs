@@ -217,7 +217,7 @@ fn shown(
             let (shown, last) = range.of(&text);
             (shown, Some(told(range, last, count, from)))
         }
-        None if text.len() > OUTPUT_LIMIT => (text.as_str(), Some(left_out(&text, from))),
+        None if text.len() > OUTPUT_LIMIT => (text.as_str(), Some(left_out(&text, count, from))),
         None => (text.as_str(), None),
     };
     let notes: Vec<String> = not_utf8.into_iter().chain(part).collect();
@@ -241,10 +241,21 @@ fn told(range: LineRange, last: usize, count: usize, from: fn(usize) -> String) 
     }
 }
 
-/// Describes how to continue if the middle of a file is left out.
-fn left_out(text: &str, from: fn(usize) -> String) -> String {
+/// Describes how to continue if the middle of a file with `count` lines is left out.
+fn left_out(text: &str, count: usize, from: fn(usize) -> String) -> String {
     let next = line_of(text.as_bytes(), BEGINNING);
-    format!("the middle is left out; read on with {}", from(next))
+    let mut lines = text.split_inclusive('\n');
+    // The beginning and the end of such a line are all that is shown of it.
+    let is_long = lines.nth(next - 1).is_some_and(|line| line.len() > SHOWN);
+    let told = match (is_long, next == count) {
+        (false, _) => format!("read on with {}", from(next)),
+        (true, true) => format!("a command shows the rest of line {next}"),
+        (true, false) => format!(
+            "a command shows the rest of line {next}; read on with {}",
+            from(next + 1)
+        ),
+    };
+    format!("the middle is left out; {told}")
 }
 
 /// Reports whether so few bytes are not UTF-8 that the rest is readable, as in Latin-1.

@@ -9,7 +9,7 @@ use super::request::censored;
 use super::shell::output_of;
 use crate::agent::conversation::UserRequest;
 use crate::agent::tagged::{Tag, tagged};
-use crate::agent::tool::{Arguments, Tool as _, ToolError};
+use crate::agent::tool::{Arguments, OUTPUT_LIMIT, Tool as _, ToolError};
 use crate::agent::tools::place::leads_into;
 use crate::agent::tools::read::{ReadFile, ReadPart};
 use crate::commands::talk::question::permission;
@@ -18,6 +18,7 @@ use crate::record::question::{Answer, Question};
 use crate::run::context::Context;
 use crate::run::outcome::Failure;
 use crate::sys::error::Error;
+use crate::sys::excerpt::text::bounded;
 use crate::sys::numbers::counted;
 use crate::ui::input::User;
 use crate::ui::tui::Submission;
@@ -75,7 +76,7 @@ fn shown_file(place: &ChatPlace<'_>, path: &str) -> Option<Result<String, String
     let reads = ReadPart(ReadFile(place.base.access(place.context)));
     Some(match reads.run(&arguments) {
         Ok(output) => {
-            let content = censored(place, &output.text);
+            let content = bounded(&censored(place, &output.text), OUTPUT_LIMIT);
             let file = format!("path: {path}\n\n{content}");
             Ok(tagged(Tag::FILE, &[], &file))
         }

@@ -107,6 +107,19 @@ fn a_range_of_lines_is_shown_and_how_to_read_on() {
     let cut = crate::sys::excerpt::text::bounded(&shown, OUTPUT_LIMIT);
     let before: usize = next.trim_end_matches('-').parse::<usize>().unwrap() - 1;
     assert!(cut.contains(&format!("\nline {before}\n")), "{told}");
+    // Reading on at a line that is too long by itself would show the same again.
+    fs::write(root.join("one"), "x".repeat(40 << 10)).unwrap();
+    for (path, said) in [
+        ("one", "; a command shows the rest of line 1]"),
+        (
+            "wide",
+            "; a command shows the rest of line 1; read on with `lines` 2-]",
+        ),
+    ] {
+        let shown = read(&root, path).unwrap();
+        let told = shown.lines().next().unwrap();
+        assert!(told.ends_with(said), "{told}");
+    }
     let wide = read_lines(&root, "wide", "1-2").unwrap();
     assert!(
         wide.contains("lines 1-1, no more fit; read on with `lines` 2-]"),
