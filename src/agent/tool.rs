@@ -448,6 +448,12 @@ impl CallFailure {
     }
 }
 
+impl From<CallFailure> for String {
+    fn from(failure: CallFailure) -> Self {
+        failure.to_string()
+    }
+}
+
 impl From<String> for CallFailure {
     fn from(message: String) -> Self {
         Self::new(Self::TOOL_FAILED, message, "")

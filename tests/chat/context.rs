@@ -83,6 +83,17 @@ fn of_a_long_file_that_is_named_the_beginning_and_the_end_go_along() {
 }
 
 #[test]
+fn files_that_are_not_attached_are_told_of_in_words_for_the_user() {
+    let (chat, _server) = ChatProject::scripted([say("Not read.")]);
+    let chat = chat.with_file(".env", "A=b\n");
+    let run = chat.ask("see @.env and @/etc/passwd").exits(0);
+    run.says(&[
+        "`@.env` is not attached: `.env` commonly holds credentials, and is neither read nor written\n",
+        "leads out of the project, to `/etc/passwd`, which needs `--allow-outside`\n",
+    ]);
+}
+
+#[test]
 fn commands_of_ones_own_are_texts_with_arguments_files_and_output() {
     let (chat, server) = ChatProject::scripted([say("Done."), say("Again.")]);
     let chat = chat

@@ -10,6 +10,7 @@ use std::io::{self, Read as _};
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 
+use crate::agent::tool::{CallFailure, ToolError};
 use crate::edit::beneath::{Root, open_regular, split};
 use crate::project::CONFIG;
 use crate::secret::credentials::is_secret_file;
@@ -70,8 +71,8 @@ impl ResolvedPath {
     /// resolved lexically; `~` is an ordinary name.
     ///
     /// # Errors
-    /// A sentence for the model: the path is invalid, or it leads out of the project and that is refused.
-    pub fn of(root: &Path, path: &str, outside: Outside) -> Result<Self, String> {
+    /// The path is invalid, or it leads out of the project and that is refused.
+    pub fn of(root: &Path, path: &str, outside: Outside) -> Result<Self, CallFailure> {
         check_form(path)?;
         let clean = path_clean::clean(root.join(path));
         // Both the resolved path and the lexical one are checked, in case the root was named through a link.
@@ -81,11 +82,14 @@ impl ResolvedPath {
             (Err(_), _) => Self::Outside(resolved),
         };
         match (&place, outside) {
-            (Self::Outside(_), Outside::Refused) => Err(format!(
-                "{} leads out of the project, to {}; stay inside it, or let the user start the program with \
-                 `--allow-outside`",
-                quoted(path),
-                place.shown()
+            (Self::Outside(_), Outside::Refused) => Err(CallFailure::new(
+                CallFailure::TOOL_FAILED,
+                format!(
+                    "{} leads out of the project, to {}, which needs `--allow-outside`",
+                    quoted(path),
+                    place.shown()
+                ),
+                "stay inside it, or let the user start the program with that flag",
             )),
             _ => Ok(place),
         }
@@ -192,8 +196,8 @@ impl ResolvedPath {
     /// Refuses a place that commonly contains credentials, by its own name or that of its link target.
     ///
     /// # Errors
-    /// A sentence that explains the refusal.
-    pub fn check_secrets(&self, root: &Path) -> Result<(), String> {
+    /// The refusal, if it is refused.
+    pub fn check_secrets(&self, root: &Path) -> Result<(), CallFailure> {
         let named = self.path(root);
         let resolved = resolved(&named);
         let is_secret = [&named, &resolved].into_iter().any(|path| {
@@ -201,9 +205,13 @@ impl ResolvedPath {
             is_secret_file(path) || holds_keys(path)
         });
         if is_secret {
-            return Err(format!(
-                "{} commonly holds credentials, and is neither read nor written; go on without it, or ask for what is needed from it",
-                self.shown()
+            return Err(CallFailure::new(
+                CallFailure::TOOL_FAILED,
+                format!(
+                    "{} commonly holds credentials, and is neither read nor written",
+                    self.shown()
+                ),
+                "go on without it, or ask for what is needed from it",
             ));
         }
         Ok(())

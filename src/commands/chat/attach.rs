@@ -80,7 +80,8 @@ fn shown_file(place: &ChatPlace<'_>, path: &str) -> Option<Result<String, String
             let file = format!("path: {path}\n\n{content}");
             Ok(tagged(Tag::FILE, &[], &file))
         }
-        Err(ToolError::Failed(failure)) => Err(failure.to_string()),
+        // Its hint is for the model.
+        Err(ToolError::Failed(failure)) => Err(failure.message),
         Err(ToolError::Fatal(error)) => Err(error.to_string()),
     })
 }
