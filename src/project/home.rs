@@ -7,7 +7,8 @@ use regex::Regex;
 
 use crate::sys::environment::Environment;
 use crate::sys::excerpt::lossy;
-use crate::sys::files::{self, Links, MIB};
+use crate::sys::files::{self, Links, MIB, PathError};
+use crate::sys::home_file;
 use crate::sys::text::regex;
 
 /// Matches a key in a settings or accounts file, even if the file is malformed.
@@ -160,7 +161,27 @@ pub enum NoHome {
     },
 }
 
+/// A file in an agent's home does not exist and cannot be created.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[error("`{}` cannot be made: {}", .problem.path.display(), .problem.source)]
+#[diagnostic(code("/settings"), help("make its directory writable, or set `{}` to one that is", .home.variable))]
+pub struct UnwritableHome {
+    /// The home.
+    pub home: &'static AgentHome,
+    /// The file and the reason.
+    pub problem: PathError,
+}
+
 impl AgentHome {
+    /// Creates a file with this content in the home. Returns `false` if it already exists, and then stays.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be created.
+    pub fn create(&'static self, path: &Path, content: &[u8]) -> Result<bool, UnwritableHome> {
+        let home = self;
+        home_file::create(path, content).map_err(|problem| UnwritableHome { home, problem })
+    }
+
     /// Returns the home directory: the value of the home's own variable, else a directory below the XDG variable if
     /// that is an absolute path, else a directory below `HOME`.
     ///

@@ -180,6 +180,17 @@ fn a_key_that_is_refused_is_told_and_not_tried_again() {
 }
 
 #[test]
+fn a_home_that_cannot_be_written_is_told_and_nothing_is_sent() {
+    let (chat, server) = ChatProject::scripted([say("Hello.")]);
+    let chat = chat.with_variable("AGENT_HOME", "/proc/1/x");
+    chat.ask("hi").exits(3).says(&[
+        "`/proc/1/x/models.json` cannot be made",
+        "set `AGENT_HOME` to one that is",
+    ]);
+    assert!(server.requests("").is_empty());
+}
+
+#[test]
 fn broken_settings_are_told_with_their_place_and_nothing_is_sent() {
     let good = r#"{"version": 1, "active": "a", "accounts": [{"name": "a", "api_key": "sk-ant-api03-x"}]}"#;
     for (file, content, place) in [

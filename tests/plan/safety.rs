@@ -3,7 +3,9 @@
 use serde_json::json;
 
 use crate::support::bubblewrap_works;
-use crate::support::plan::{PlanProject, calls, last_told, response, summary, tasks_with_criteria};
+use crate::support::plan::{
+    PlanProject, calls, last_told, queries, response, summary, tasks_with_criteria,
+};
 
 #[test]
 fn commands_reach_neither_the_agents_home_nor_the_plan() {
@@ -50,4 +52,15 @@ fn commands_reach_neither_the_agents_home_nor_the_plan() {
             assert!(document.contains("1. [x] Try"), "{mode}: {document}");
         }
     }
+}
+
+#[test]
+fn a_home_that_cannot_be_written_is_told_and_nothing_is_sent() {
+    let (plan, server) = PlanProject::scripted::<&str>(&[]);
+    let plan = plan.with_variable("OLLAMA_AGENT_HOME", "/proc/1/x");
+    plan.work("Try").exits(3).says(&[
+        "`/proc/1/x/config/models.json` cannot be made",
+        "set `OLLAMA_AGENT_HOME` to one that is",
+    ]);
+    assert_eq!(queries(&server), 0);
 }

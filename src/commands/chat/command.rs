@@ -286,7 +286,8 @@ pub fn config(context: &Context<'_>) -> Result<Outcome, Failure> {
     let home = login::home(context)?;
     let path = home.join(settings::FILE);
     if home_file::read(&path).map_err(NotReady::of)?.is_none() {
-        home_file::create(&path, settings::DEFAULTS.as_bytes())?;
+        let made = CHAT.create(&path, settings::DEFAULTS.as_bytes());
+        made.map_err(NotReady::of)?;
     }
     listing::edit(context, &path, || place::settings(&home).map(drop))
 }

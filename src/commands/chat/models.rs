@@ -10,12 +10,13 @@ use crate::commands::models::HOME_FILE;
 use crate::commands::talk::menu::model_menu;
 use crate::model::price::Rates;
 use crate::model::{CHAT_MODELS, ListedModel, ModelSpec, ModelTable, ToolForm, retired, served};
+use crate::project::home;
 use crate::record::replay::Recording;
 use crate::run::agent_models;
 use crate::run::context::{Context, ModelChoice};
+use crate::run::not_ready::NotReady;
 use crate::run::selection::{self, ModelKey, Models};
 use crate::sys::error::Error;
-use crate::sys::home_file;
 use crate::sys::numbers::grouped;
 use crate::sys::text::one_line;
 use crate::ui::tui::Menu;
@@ -34,7 +35,8 @@ pub fn table(context: &Context<'_>, home: &Path) -> Result<ModelTable, Error> {
     let table = selection::table_of(context.models)?;
     let path = home.join(HOME_FILE);
     if !path.exists() {
-        home_file::create(&path, CHAT_MODELS.as_bytes())?;
+        let made = home::CHAT.create(&path, CHAT_MODELS.as_bytes());
+        made.map_err(NotReady::of)?;
     }
     Ok(table.clone().for_chat())
 }

@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::model::{Endpoint, EndpointProblem};
+use crate::project::home::{self, UnwritableHome};
 use crate::secret::ApiKey;
 use crate::sys::environment::Environment;
 use crate::sys::files::PathError;
@@ -78,12 +79,9 @@ pub enum SettingsProblem {
     #[diagnostic(transparent)]
     File(#[from] HomeFileProblem),
     /// The file is missing and cannot be created.
-    #[error("`{}` cannot be made: {}", .0.path.display(), .0.source)]
-    #[diagnostic(
-        code("/settings"),
-        help("make its directory writable, or set `DEV_AGENT_HOME` to one that is")
-    )]
-    Unwritable(PathError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Unwritable(#[from] UnwritableHome),
     /// The value of a variable is invalid.
     #[error("`{variable}` {reason}")]
     #[diagnostic(code("/settings"), help("correct `{variable}`, or unset it"))]
@@ -116,12 +114,14 @@ impl Settings {
         environment: &Environment,
     ) -> Result<(Self, Option<PathBuf>), SettingsProblem> {
         let path = home.join(FILE);
-        let is_new = home_file::read(&path)?.is_none()
-            && home_file::create(&path, DEFAULT.as_bytes()).map_err(SettingsProblem::Unwritable)?;
+        let is_new =
+            home_file::read(&path)?.is_none() && home::DEV.create(&path, DEFAULT.as_bytes())?;
         let mut settings = home_file::load(&path, WITHOUT, Self::parse)?.ok_or_else(|| {
             // The path is a dangling link.
-            let there = PathError::of("write", &path)(io::ErrorKind::AlreadyExists);
-            SettingsProblem::Unwritable(there)
+            UnwritableHome {
+                home: &home::DEV,
+                problem: PathError::of("write", &path)(io::ErrorKind::AlreadyExists),
+            }
         })?;
         settings.override_by(environment)?;
         Ok((settings, is_new.then_some(path)))

@@ -39,7 +39,7 @@ use crate::model::{
     TableProblem, TaskType, Unselected, VendorError,
 };
 use crate::project::ProjectProblem;
-use crate::project::home::{CHAT, NoHome, PLAN};
+use crate::project::home::{CHAT, DEV, NoHome, PLAN, UnwritableHome};
 use crate::project::index::IndexProblem;
 use crate::record::replay::RecordingProblem;
 use crate::run::accounts::NoAccount;
@@ -1116,7 +1116,10 @@ fn readiness_of_agents(told: &mut Told) {
     told.problem(plan_unreadable());
     told.problem(NoToken("MCP_BEARER_TOKEN", KeyProblem::Empty));
     let path = || p("/home/a/config.json");
-    told.problem(SettingsProblem::Unwritable(path_error("make")));
+    told.problem(UnwritableHome {
+        home: &DEV,
+        problem: path_error("make"),
+    });
     told.problem(SettingsProblem::Variable {
         variable: "DEV_AGENT_MODEL",
         reason: s("is empty"),

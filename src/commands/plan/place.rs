@@ -29,11 +29,11 @@ use crate::run::agent_models;
 use crate::run::context::{Context, ModelChoice, ModelsProblem};
 use crate::run::not_ready::NotReady;
 use crate::run::selection::{self, Models};
+use crate::sys::atomic_file;
 use crate::sys::error::Error;
 use crate::sys::exit::Exit;
 use crate::sys::files::{self, IfThere as _, Links, MIB, PathError};
 use crate::sys::interrupt::Interrupted;
-use crate::sys::{atomic_file, home_file};
 use crate::ui::input::User;
 
 /// The session in which a plan is worked on.
@@ -124,7 +124,8 @@ pub fn table(context: &Context<'_>, home: &Path) -> Result<ModelTable, Error> {
 pub fn keep_models(context: &Context<'_>, home: &Path) -> Result<(), Error> {
     let path = home.join(PLAN_MODELS);
     if !path.exists() {
-        home_file::create(&path, ModelTable::PLAN_DEFAULTS.as_bytes())?;
+        let made = home::PLAN.create(&path, ModelTable::PLAN_DEFAULTS.as_bytes());
+        made.map_err(NotReady::of)?;
         context.notice(format!(
             "`{}` was made: it lists the models, and says which is asked in which stage",
             path.display()
