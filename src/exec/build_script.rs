@@ -15,7 +15,7 @@ use rustix::fs::{Access, access};
 use rustix::process::Signal;
 
 use super::child_env::ChildEnv;
-use super::process_error::ProcessError;
+use super::process_error::{ProcessError, ScriptProblem};
 use super::runner::Running;
 use super::sandbox::Sandbox;
 use super::scratch::Scratch;
@@ -48,45 +48,6 @@ exit 1
 const PAUSE: Duration = Duration::from_secs(1);
 /// Longest time to keep reading such output after the script has ended.
 const AFTERMATH: Duration = Duration::from_secs(10);
-
-/// Reasons why `build.sh` cannot be started.
-#[derive(Debug, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
-pub enum ScriptProblem {
-    /// `build.sh` does not exist.
-    #[error("`build.sh` is missing")]
-    #[diagnostic(help(
-        "run `code-commit init`, or write a `build.sh` in the project's root that exits with 0 when the project builds and passes its tests"
-    ))]
-    Missing,
-    /// `build.sh` is not a regular file.
-    #[error("`build.sh` is not a file")]
-    #[diagnostic(help("make `build.sh` a script"))]
-    NotAFile,
-    /// `build.sh` cannot be read.
-    #[error("`build.sh` cannot be read: {0}")]
-    #[diagnostic(help("make it readable"))]
-    Unreadable(String),
-    /// `build.sh` is not executable.
-    #[error("`build.sh` is not executable")]
-    #[diagnostic(help("run `chmod +x build.sh`"))]
-    NotExecutable,
-    /// `build.sh` is still the placeholder that `code-commit init` wrote.
-    #[error("`build.sh` is still the one that `code-commit init` wrote, which always fails")]
-    #[diagnostic(help("write the commands that build and test the project into `build.sh`"))]
-    Placeholder,
-    /// The first line does not name an interpreter.
-    #[error("`build.sh` does not begin with a `#!` line")]
-    #[diagnostic(help("make its first line `#!/bin/sh` or the like"))]
-    NoShebang,
-    /// The first line ends with a carriage return, which becomes part of the interpreter's name.
-    #[error("the `#!` line of `build.sh` ends with CRLF")]
-    #[diagnostic(help("save it with LF line endings: `sed -i 's/\\r$//' build.sh`"))]
-    CrlfShebang,
-    /// The interpreter does not exist or is not executable.
-    #[error("the interpreter of `build.sh`, `{0}`, is no program on this machine")]
-    #[diagnostic(help("install it, or name another one in its first line"))]
-    NoInterpreter(String),
-}
 
 /// Checks that `build.sh` can be started, before anything depends on it. `path` is the `PATH` that `env` would
 /// search.

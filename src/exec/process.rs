@@ -30,7 +30,7 @@ use crate::sys::files::{Links, open};
 use crate::sys::interrupt::Interrupt;
 use crate::sys::text::{line_end, one_line};
 
-pub use super::process_error::ProcessError;
+pub use super::process_error::{ProcessError, ScriptProblem};
 pub use super::wire::CommandStatus;
 
 /// Shell that runs command lines.

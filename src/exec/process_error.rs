@@ -3,7 +3,6 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::build_script::ScriptProblem;
 use super::sandbox::SandboxProblem;
 use crate::sys::interrupt::Interrupted;
 
@@ -11,6 +10,45 @@ use crate::sys::interrupt::Interrupted;
 const NO_PROCESS: &str = "see that the machine can start another process";
 /// Hint for when a file cannot be written.
 const NO_ROOM: &str = "check that the disk has room and the directory is writable";
+
+/// Reasons why `build.sh` cannot be started.
+#[derive(Debug, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
+pub enum ScriptProblem {
+    /// `build.sh` does not exist.
+    #[error("`build.sh` is missing")]
+    #[diagnostic(help(
+        "run `code-commit init`, or write a `build.sh` in the project's root that exits with 0 when the project builds and passes its tests"
+    ))]
+    Missing,
+    /// `build.sh` is not a regular file.
+    #[error("`build.sh` is not a file")]
+    #[diagnostic(help("make `build.sh` a script"))]
+    NotAFile,
+    /// `build.sh` cannot be read.
+    #[error("`build.sh` cannot be read: {0}")]
+    #[diagnostic(help("make it readable"))]
+    Unreadable(String),
+    /// `build.sh` is not executable.
+    #[error("`build.sh` is not executable")]
+    #[diagnostic(help("run `chmod +x build.sh`"))]
+    NotExecutable,
+    /// `build.sh` is still the placeholder that `code-commit init` wrote.
+    #[error("`build.sh` is still the one that `code-commit init` wrote, which always fails")]
+    #[diagnostic(help("write the commands that build and test the project into `build.sh`"))]
+    Placeholder,
+    /// The first line does not name an interpreter.
+    #[error("`build.sh` does not begin with a `#!` line")]
+    #[diagnostic(help("make its first line `#!/bin/sh` or the like"))]
+    NoShebang,
+    /// The first line ends with a carriage return, which becomes part of the interpreter's name.
+    #[error("the `#!` line of `build.sh` ends with CRLF")]
+    #[diagnostic(help("save it with LF line endings: `sed -i 's/\\r$//' build.sh`"))]
+    CrlfShebang,
+    /// The interpreter does not exist or is not executable.
+    #[error("the interpreter of `build.sh`, `{0}`, is no program on this machine")]
+    #[diagnostic(help("install it, or name another one in its first line"))]
+    NoInterpreter(String),
+}
 
 /// Errors from running a command or a build.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]

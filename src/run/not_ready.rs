@@ -7,7 +7,7 @@ use std::fmt;
 use miette::Diagnostic;
 
 use super::context::Context;
-use crate::exec::build_script::ScriptProblem;
+use crate::exec::process::ScriptProblem;
 use crate::project::ProjectProblem;
 use crate::sys::error::Error;
 
