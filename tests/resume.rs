@@ -305,3 +305,121 @@ fn a_call_that_failed_behind_used_up_repairs_is_made_again() {
     let third = resume(&project, &second, &[]).exits(0);
     assert_eq!(attempts(&third), (4, vec!["repair 4".to_owned()]));
 }
+
+const TESTS: &str = "from calc import add\ndef test_add():\n    assert add(1, 2) == 3\ndef test_more():\n    assert add(2, 2) == 4\n";
+const RUN_TESTS: &str = "PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=. python3 -c 'import test_calc; [test() for name, test in vars(test_calc).items() if name.startswith(\"test_\")]'";
+/// A reply whose code is right for what is left of the test alone.
+const FAKED: &str = "^^^calc.py\ndef add(a, b):\n    return 3\n^^^end\n";
+
+/// A reply with this result of the code, which weakens the test, too.
+fn weakening(result: &str) -> String {
+    let less = TESTS.replace("def test_more():\n    assert add(2, 2) == 4\n", "");
+    format!(
+        "^^^calc.py\ndef add(a, b):\n    return {result}\n^^^end\n^^^test_calc.py\n{less}^^^end\n"
+    )
+}
+
+fn calculator(server: &ModelServer, build: &str) -> TestProject {
+    TestProject::new()
+        .with(server)
+        .file("calc.py", "def add(a, b):\n    return a + b\n")
+        .file("test_calc.py", TESTS)
+        .build(build)
+}
+
+/// Checks that a run is judged by the whole change of both files, and that undoing the runs puts them back.
+fn is_judged_as_a_whole(project: &TestProject, last: &Finished, runs: &[&str]) {
+    let result = last.result();
+    assert_eq!(result["gate"]["files"], serde_json::json!(["test_calc.py"]));
+    assert_eq!(result["gate"]["old_gate"], "failed");
+    assert_eq!(result["warning_details"][0]["code"], "tests-fewer");
+    assert_eq!(
+        (&result["tree"], &result["edits"]),
+        (&"changed".into(), &"made".into())
+    );
+    let stat = serde_json::json!({"files": 2, "added": 1, "removed": 3});
+    assert_eq!(result["stat"], stat);
+    let shown = project.run(&["diff", &last.folder, "--stat"]).exits(0);
+    assert!(shown.stdout.contains("2 files changed"), "{}", shown.stdout);
+    project
+        .run(&["attest", &last.folder, "-o", "s.json"])
+        .exits(0);
+    let statement: serde_json::Value = serde_json::from_str(&project.read("s.json")).unwrap();
+    let subject = statement["subject"].as_array().unwrap();
+    let names: Vec<_> = subject
+        .iter()
+        .map(|file| file["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, [".", "calc.py", "test_calc.py"]);
+    project.run(&["verify", "s.json"]).exits(0);
+    fs::remove_file(project.path("s.json")).unwrap();
+    for run in runs {
+        project.run(&["undo", run]).exits(0);
+    }
+    assert_eq!(
+        project.read("calc.py"),
+        "def add(a, b):\n    return a + b\n"
+    );
+    assert_eq!(project.read("test_calc.py"), TESTS);
+}
+
+#[test]
+fn a_resumed_run_is_judged_by_the_change_of_the_whole_chain() {
+    let wrong = weakening("5");
+    for (flag, name) in [
+        ("--gate=strict", "gate-weakened"),
+        ("--deny-warnings", "warnings-denied"),
+    ] {
+        let other = "^^^calc.py\ndef add(a, b):\n    return 6\n^^^end\n";
+        let replies = [&*wrong, &wrong, &wrong, &wrong, other, other, other, FAKED];
+        let project = calculator(&ModelServer::gemini(&replies), RUN_TESTS);
+        let first = project.run(&[flag]).exits(1);
+        let second = resume(&project, &first, &[flag]).exits(1);
+        assert_eq!(second.result()["exit"]["name"], "build-failed");
+        let third = resume(&project, &second, &[flag]).exits(1);
+        assert_eq!(third.result()["exit"]["name"], name);
+        if name == "gate-weakened" {
+            let runs = [&*third.folder, &second.folder, &first.folder];
+            is_judged_as_a_whole(&project, &third, &runs);
+        }
+    }
+}
+
+#[test]
+fn a_run_that_was_killed_in_a_build_is_judged_as_a_whole_once_it_is_resumed() {
+    let server = ModelServer::gemini(&[&weakening("3")]);
+    let hangs = "mkdir -p target; test -e target/hung || { touch target/hung; exec sleep 600; }";
+    let project = calculator(&server, &format!("{hangs}; {RUN_TESTS}"));
+    // A run that found the edits on the disk is killed, too.
+    for _ in 0..2 {
+        let _ = fs::remove_file(project.path("target/hung"));
+        let latest = project.runs().last().map(|run| name_of(run));
+        let flags: Vec<&str> = latest
+            .iter()
+            .flat_map(|run| ["--resume", run.as_str()])
+            .collect();
+        let mut run = project.start(&flags);
+        assert!(within_a_minute(|| project.path("target/hung").exists()));
+        run.kill().unwrap();
+        run.wait().unwrap();
+    }
+    let killed = project.runs().last().map(|run| name_of(run)).unwrap();
+    let last = project
+        .run(&["--resume", &killed, "--gate", "strict"])
+        .exits(1);
+    assert_eq!(last.result()["exit"]["name"], "gate-weakened");
+    is_judged_as_a_whole(&project, &last, &[&name_of(&project.runs()[0])]);
+}
+
+#[test]
+fn a_change_whose_earlier_state_is_gone_is_not_judged_as_if_it_were_known() {
+    let server = ModelServer::gemini(&[&*weakening("5"); 7]);
+    let project = calculator(&server, RUN_TESTS);
+    let first = project.run(&[]).exits(1);
+    fs::remove_dir_all(project.path(&format!("logs/{}/replaced", first.folder))).unwrap();
+    for flag in ["--gate=strict", "--deny-warnings"] {
+        let refused = resume(&project, &first, &[flag]).exits(3);
+        refused.says(&["the change as a whole cannot be judged: `"]);
+    }
+    resume(&project, &first, &[]).exits(1).says(&["is gone"]);
+}

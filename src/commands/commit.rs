@@ -5,7 +5,7 @@ mod attempts;
 mod replacements;
 mod search;
 
-use std::collections::BTreeSet;
+use std::mem;
 use std::path::Path;
 
 use self::asking::Asking;
@@ -23,13 +23,15 @@ use crate::exec::sandbox::SandboxProblem;
 use crate::model::prompt::Prompt;
 use crate::model::{Delivery, ReplyFormat, StepId};
 use crate::record::choice::ChoiceRecord;
-use crate::record::result::RunEdits;
+use crate::record::result::{RunEdits, TreeState};
 use crate::record::run_files::Artifact;
 use crate::record::run_log::BuildLog;
+use crate::record::step::Step;
 use crate::run::active::Run;
 use crate::run::baseline::Passed;
 use crate::run::builds::describe;
 use crate::run::context::{Context, ModelChoice};
+use crate::run::not_ready::NotReady;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::present::PresentFile;
 use crate::run::proof::Proof;
@@ -86,7 +88,7 @@ pub fn commit(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<
 
 /// Runs a commit that can be interrupted separately.
 fn stoppable(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<Outcome, Failure> {
-    let (mut ready, baseline, resumed) = prepare(context, cli, choice)?;
+    let (mut ready, baseline, mut resumed) = prepare(context, cli, choice)?;
     let are_several = !ready.others.is_empty();
     let searches = cli.replies.strategy == Strategy::Search || are_several;
     if searches && ready.code.is_some() {
@@ -108,6 +110,7 @@ fn stoppable(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<O
     run.warn_all(&resumed.warnings);
     let mut tree = RunTree::new(context, &run).with_shown(ready.shown.clone());
     tree.shown.adopt(&resumed.own);
+    tree.resumed = mem::take(&mut resumed.before);
     let replacements = Replacements::default();
     let mut work = Work {
         run,
@@ -153,10 +156,18 @@ fn stoppable(context: &Context<'_>, cli: &Cli, choice: &ModelChoice) -> Result<O
         Err(error) if reverts || error.exit() == Exit::LocalIo => {
             tree.put_back(&mut run);
         }
+        // What resumed runs have left on the disk is a part of the change.
+        _ if !tree.is_as_before() => run.record.tree = TreeState::Changed,
         _ => {}
     }
-    let own: BTreeSet<String> = tree.changed().map(str::to_owned).collect();
-    let files = replacements.files().filter(|(path, _)| own.contains(*path));
+    // The latest replies do not tell what has become of a resumed run's files.
+    let files = tree.changed_in_all().into_iter().map(|path| {
+        let after = replacements
+            .files
+            .get(path)
+            .filter(|_| !tree.resumed.contains_key(path));
+        (path, after.and_then(Option::as_deref))
+    });
     let changes = closing::review(context, &mut run, &tree, files);
     let has_passed = result.is_ok();
     let change = PassedChange {
@@ -274,7 +285,13 @@ fn prepare_again<'c>(
         ..choice.clone()
     };
     let mut ready = ready::check(context, &choice, Some(cli.build.options()))?;
-    let resumed = resumption.tree(context, choice.inputs.freshness)?;
+    let mut resumed = resumption.tree(context, choice.inputs.freshness)?;
+    if let Some(lost) = resumed.lost.take() {
+        if cli.gate.gate == Some(GateMode::Strict) || !cli.gate.deny_warnings.is_empty() {
+            return Err(NotReady::of(lost).into());
+        }
+        resumed.warnings.push(lost.to_string());
+    }
     context.notice(resumption.notice(&resumed));
     let replies = RecordedReplies::new(context, &resumption.folder, resumption.recorded())?;
     ready.models.recorded = Some(replies);
@@ -340,6 +357,8 @@ impl Commit<'_> {
                     .ask(run, &ready.models, &mut step, asked, &sent, needs_edits)?;
             let log = if let Some(applied) = self.asking.resumed.applied(&step) {
                 run.note(|step| step.is_on_disk = true);
+                // A killed run is resumed by what it has recorded of the ones before.
+                run.log_step()?;
                 work.replacements.remember_reply(applied, tree);
                 if applied.output.is_some() {
                     let told = (applied.output.clone(), Vec::new());
@@ -449,7 +468,7 @@ fn apply<'r>(
 /// Returns the net effect of the replies, or `None` if none was applied.
 fn edits_of(work: &Work<'_>) -> Option<RunEdits> {
     let (mut steps, made) = (work.run.record.steps.iter(), &work.replacements);
-    let is_applied = steps.any(|step| step.edits.is_some());
+    let is_applied = steps.any(Step::is_applied);
     is_applied.then(|| match made.files.is_empty() {
         true if !made.has_same => RunEdits::None,
         false if !work.tree.is_as_before() => RunEdits::Made,

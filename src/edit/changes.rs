@@ -2,6 +2,7 @@
 //! saved. Plain data.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use rustix::fs::RawMode;
 use serde::{Deserialize, Serialize};
@@ -33,6 +34,28 @@ pub struct Before {
     /// The digest of its content.
     #[serde(flatten)]
     pub digest: Digest,
+}
+
+/// A file that a run has saved.
+#[derive(Debug, Clone)]
+pub struct SavedFile {
+    /// The place of its bytes.
+    pub path: PathBuf,
+    /// The permission bits of its mode.
+    pub mode: RawMode,
+    /// The digest of its content.
+    pub digest: Digest,
+}
+
+impl Before {
+    /// Returns the file as saved by the run in `folder`, relative to `home`.
+    pub fn saved(&self, home: &Path, folder: &str) -> SavedFile {
+        SavedFile {
+            path: home.join(kept_path(folder, self)),
+            mode: self.mode,
+            digest: self.digest,
+        }
+    }
 }
 
 /// Serializes mode bits in octal.

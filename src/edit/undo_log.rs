@@ -352,6 +352,12 @@ pub(super) fn release(root: &Root, folder: &str) {
 }
 
 impl LoggedChange {
+    /// Adds a later run's changes to the same file.
+    pub fn then(&mut self, later: &Self) {
+        later.after.iter().for_each(|state| self.add(*state));
+        self.sha256 = later.sha256.clone().or_else(|| self.sha256.take());
+    }
+
     fn add(&mut self, state: Option<Digest>) {
         if self.after.last() != Some(&state) {
             self.sha256 = None;

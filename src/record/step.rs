@@ -193,6 +193,11 @@ pub struct Action {
 }
 
 impl Step {
+    /// Returns whether the reply's edits were applied, by this run or one that it resumed.
+    pub fn is_applied(&self) -> bool {
+        self.edits.is_some() || self.is_on_disk
+    }
+
     /// Creates a step about which nothing else is known yet.
     pub fn new(id: StepId, model: &str, prompt: Vec<PartRecord>) -> Self {
         Self {

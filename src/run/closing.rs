@@ -4,6 +4,7 @@ use super::active::Run;
 use super::context::Context;
 use super::outcome::{Failure, Outcome};
 use super::tree::RunTree;
+use crate::edit::changes::SavedFile;
 use crate::project::Project;
 use crate::record::event::Event;
 use crate::record::result::{StatRecord, TreeState, WarningRecord};
@@ -25,7 +26,7 @@ pub fn review<'f>(
     if run.record.tree != TreeState::Changed {
         return Vec::new();
     }
-    let (changes, too_large) = changes(tree, files);
+    let (changes, too_large) = changes(tree, files, |path| tree.first_kept(path));
     let told = run.record.warnings.len();
     let found = warnings(context, &changes);
     let sentences = found.iter().map(|warning| warning.message.clone());
@@ -53,7 +54,7 @@ pub fn warnings(context: &Context<'_>, changes: &[FileChange]) -> Vec<WarningRec
 
 /// Returns the run's changes so far: one line per file, with the numbers of added and removed lines.
 pub fn changed_so_far(tree: &RunTree<'_>) -> Vec<String> {
-    let (changes, too_large) = changes(tree, tree.changed().map(|path| (path, None)));
+    let (changes, too_large) = own_changes(tree);
     let mark = |path: &str| match changes.iter().find(|change| change.path == path) {
         Some(FileChange { before: None, .. }) => "A",
         Some(FileChange { after: None, .. }) => "D",
@@ -68,7 +69,7 @@ pub fn changed_so_far(tree: &RunTree<'_>) -> Vec<String> {
 
 /// Returns the run's changes so far, as a unified diff.
 pub fn diff_so_far(tree: &RunTree<'_>) -> String {
-    let (changes, _) = changes(tree, tree.changed().map(|path| (path, None)));
+    let (changes, _) = own_changes(tree);
     diff::text(&changes)
 }
 
@@ -77,7 +78,7 @@ pub fn lines_so_far<'f>(
     tree: &RunTree<'_>,
     files: impl Iterator<Item = (&'f str, Option<&'f str>)>,
 ) -> u64 {
-    let (changes, _) = changes(tree, files);
+    let (changes, _) = changes(tree, files, |path| tree.kept(path));
     let stat = diff::stat(&changes);
     stat.added() + stat.removed()
 }
@@ -128,19 +129,26 @@ pub fn with_diff(project: &Project, outcome: Result<Outcome, Failure>) -> Result
     }
 }
 
-/// The changes that can be compared line by line, and those that are too large for that.
-pub(crate) fn changes<'f>(
+/// The run's own changes that can be compared line by line, and those that are too large for that.
+pub(crate) fn own_changes(tree: &RunTree<'_>) -> (Vec<FileChange>, Vec<FileStat>) {
+    let files = tree.changed().map(|path| (path, None));
+    changes(tree, files, |path| tree.kept(path))
+}
+
+/// The changes since the states before that can be compared line by line, and those that are too large for that.
+fn changes<'f>(
     tree: &RunTree<'_>,
     files: impl Iterator<Item = (&'f str, Option<&'f str>)>,
+    before: impl Fn(&str) -> Option<SavedFile>,
 ) -> (Vec<FileChange>, Vec<FileStat>) {
     let (mut changes, mut too_large) = (Vec::new(), Vec::new());
     for (path, after) in files {
         let built = tree.built(path, after);
         let after = built.as_deref().or(after.map(str::as_bytes));
-        let kept = tree.kept(path);
+        let kept = before(path);
         let before_size = kept
             .as_ref()
-            .and_then(|(kept, _)| kept.metadata().ok())
+            .and_then(|kept| kept.path.metadata().ok())
             .map_or(0, |found| found.len());
         let after_size = after.map_or(0, <[u8]>::len);
         if before_size > MAX_BYTES as u64 || after_size > MAX_BYTES {
@@ -155,10 +163,10 @@ pub(crate) fn changes<'f>(
             });
             continue;
         }
-        let before = kept.map(|(kept, mode)| FileState {
+        let before = kept.map(|kept| FileState {
             // Unreadable content shows as empty here; the actual record is elsewhere.
-            content: files::read(&kept, Links::Refused, MAX_BYTES as u64).unwrap_or_default(),
-            mode,
+            content: files::read(&kept.path, Links::Refused, MAX_BYTES as u64).unwrap_or_default(),
+            mode: kept.mode,
         });
         changes.extend(file_change(path, before, after.map(<[u8]>::to_vec)));
     }

@@ -97,6 +97,13 @@ pub enum RunError {
     #[error("`{0}` does not hold the query that it sent")]
     #[diagnostic(help("start a new run"))]
     NoQuery(String),
+    /// The state before the run to resume is not known any more.
+    #[error("the change as a whole cannot be judged: `{0}`, which was saved before it, is gone")]
+    #[diagnostic(
+        code("/stale"),
+        help("restore it, or put the files back as they were then; then start a new run")
+    )]
+    Lost(String),
     /// The files are neither as they were before the run to resume nor as it left them.
     #[error("the files are neither as they were before `{folder}` nor as it left them: {}", .files.join(", "))]
     #[diagnostic(

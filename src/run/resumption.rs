@@ -11,12 +11,14 @@ use super::context::{Context, Freshness, InputOptions, QuerySource};
 use super::error::RunError;
 use super::not_ready::NotReady;
 use super::shown::DiskFiles;
-use crate::edit::{Digest, undo_log};
+use crate::edit::Digest;
+use crate::edit::changes::SavedFile;
 use crate::model::prompt::Inputs;
 use crate::model::{Purpose, REPAIRS, ReplyFormat, StepId};
 use crate::project::Project;
 use crate::project::changed_files::EditsRecord;
 use crate::project::rollup::{self, RollupState};
+use crate::run::past::chain::{Chain, ChainedRun};
 use crate::run::past::history::PastRun;
 use crate::run::past::inputs::sent;
 use crate::run::past::naming;
@@ -24,13 +26,12 @@ use crate::run::past::past_step::PastStep;
 use crate::sys::error::Error;
 use crate::sys::excerpt::Excerpt;
 use crate::sys::excerpt::text::bounded;
+use crate::sys::files::{self, Links};
 use crate::sys::numbers::counted;
 use crate::sys::text::{escaped, first_lines};
 
 /// Maximum number of files named.
 const NAMED: usize = 20;
-/// Maximum number of runs in a chain of resumed runs.
-const MAX_CHAIN: usize = 50;
 
 /// A run to resume, as read from its folder.
 pub struct Resumption {
@@ -55,6 +56,10 @@ pub struct ResumedTree {
     applied: BTreeMap<StepId, PastApplied>,
     /// The files that the run changed, if its edits are on the disk.
     pub own: Vec<String>,
+    /// The same files before the first of the runs that are resumed; also if others have changed them all since.
+    pub before: BTreeMap<String, Option<SavedFile>>,
+    /// The reason that the change as a whole is not known, if it is not.
+    pub lost: Option<RunError>,
     /// Warnings to the user.
     pub warnings: Vec<String>,
 }
@@ -169,7 +174,9 @@ impl Resumption {
     /// Fails if the tree is in neither state, and stale files are not allowed.
     pub fn tree(&self, context: &Context<'_>, freshness: Freshness) -> Result<ResumedTree, Error> {
         let root = context.project.root();
-        let changes = self.changes(context)?;
+        let run = PastRun::at(&context.project, &self.folder);
+        let chain = Chain::read(&context.project, &run)?;
+        let changes = states(context.project.home(), &chain);
         let mut disk = DiskFiles::below(root);
         let now: BTreeMap<&String, Option<Digest>> = changes
             .keys()
@@ -179,7 +186,7 @@ impl Resumption {
             let mut changes = changes.iter();
             changes.all(|(path, states)| now[path] == state(states))
         };
-        let is_before = is_as(|states| states.before);
+        let is_before = is_as(States::before);
         // The tree is as the run found it: it resumed another run, and its own edits were reverted.
         let is_found = !is_before && is_as(|states| states.found);
         let others = |(path, states): &(&String, &States)| now[*path] != states.after;
@@ -219,8 +226,15 @@ impl Resumption {
         }
         if is_after {
             found.applied = self.applied(is_found);
-            found.own = changes.into_keys().collect();
+            found.own = changes.keys().cloned().collect();
         }
+        if !is_before {
+            let saved = changes
+                .into_iter()
+                .map(|(path, states)| (path, states.saved));
+            found.before = saved.collect();
+        }
+        found.lost = lost(context.project.home(), chain.gap, &found.before);
         Ok(found)
     }
 
@@ -248,45 +262,67 @@ impl Resumption {
         });
         applied.collect()
     }
+}
 
-    /// Returns the changes of the run and of those that it resumed: by path, the states before, in between and after.
-    fn changes(&self, context: &Context<'_>) -> Result<BTreeMap<String, States>, Error> {
-        let mut changes: BTreeMap<String, States> = BTreeMap::new();
-        let mut folder = Some(self.folder.clone());
-        for _ in 0..MAX_CHAIN {
-            let Some(own) = folder else { break };
-            let logged = undo_log::read(context.project.home(), &own)?;
-            for (path, change) in logged.into_iter().flat_map(|log| log.files) {
-                let before = change.before.map(|before| before.digest);
-                let after = change.after.last().copied().flatten();
-                let is_own = own == self.folder;
-                let known = changes.entry(path).or_insert(States {
-                    before,
-                    found: if is_own { before } else { after },
-                    after,
-                });
-                known.before = before;
-            }
-            // A run that found edits on the disk resumed the run that made them.
-            let steps = PastRun::at(&context.project, &own).steps(&context.project);
-            let first = steps.into_iter().next().map(|past| past.step);
-            folder = first
-                .filter(|step| step.is_on_disk)
-                .and_then(|step| step.recorded);
+/// Returns the changes of a chain of runs by path: the states before, in between and after.
+fn states(home: &Path, chain: &Chain) -> BTreeMap<String, States> {
+    let mut changes: BTreeMap<String, States> = BTreeMap::new();
+    for (nth, ChainedRun { run, log, .. }) in chain.runs.iter().enumerate() {
+        for (path, change) in &log.files {
+            let before = change.before.as_ref();
+            let saved = before.map(|before| before.saved(home, &run.relative()));
+            let after = change.after.last().copied().flatten();
+            let found = if nth == 0 {
+                before.map(|before| before.digest)
+            } else {
+                after
+            };
+            let known = changes.entry(path.clone()).or_insert(States {
+                saved: None,
+                found,
+                after,
+            });
+            known.saved = saved;
         }
-        Ok(changes)
     }
+    changes
+}
+
+/// Returns what is missing of the states before a chain of runs, if anything.
+fn lost(
+    home: &Path,
+    gap: Option<String>,
+    before: &BTreeMap<String, Option<SavedFile>>,
+) -> Option<RunError> {
+    let is_gone = |saved: &&SavedFile| {
+        let file = files::open(&saved.path, Links::Refused);
+        !file
+            .and_then(Digest::of_file)
+            .is_ok_and(|digest| digest == saved.digest)
+    };
+    let gone = || before.values().flatten().find(is_gone);
+    let relative =
+        |path: &Path| escaped(&path.strip_prefix(home).unwrap_or(path).to_string_lossy());
+    let gap = gap.or_else(|| Some(relative(&gone()?.path)));
+    gap.map(RunError::Lost)
 }
 
 /// The states of a path during a chain of resumed runs.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 struct States {
     /// Before the first run of the chain.
-    before: Option<Digest>,
+    saved: Option<SavedFile>,
     /// Before the last run.
     found: Option<Digest>,
     /// After the last run.
     after: Option<Digest>,
+}
+
+impl States {
+    /// Before the first run of the chain.
+    fn before(&self) -> Option<Digest> {
+        self.saved.as_ref().map(|saved| saved.digest)
+    }
 }
 
 impl ResumedTree {

@@ -1,13 +1,11 @@
 //! A run's changes to the project's files: applies replies, reverts them, and tracks what builds make of them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, Permissions};
 use std::io;
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-
-use rustix::fs::RawMode;
 
 use super::active::Run;
 use super::context::Context;
@@ -16,7 +14,7 @@ use super::scratch::ScratchRun;
 use super::shown::{ChangedMeanwhile, DiskFiles, Shown};
 use crate::edit::apply::{Applied, Tree};
 use crate::edit::beneath::{Root, open_regular, split};
-use crate::edit::changes::{ChangeLog, kept_path};
+use crate::edit::changes::{ChangeLog, SavedFile};
 use crate::edit::error::ApplyError;
 use crate::edit::undo::{Journalling, UndoError, Undone, undo};
 use crate::edit::undo_log::UndoLog;
@@ -67,6 +65,8 @@ pub struct RunTree<'c> {
     undo_log: UndoLog<'c>,
     /// The model's view of the files.
     pub shown: Shown,
+    /// The files that the resumed runs have changed, as they were before the first of them.
+    pub resumed: BTreeMap<String, Option<SavedFile>>,
     /// Files that replies have replaced only in the scratch tree, because others had changed them in the project.
     changed_meanwhile: BTreeSet<String>,
     /// Time at which the latest edits were completely applied.
@@ -85,6 +85,7 @@ impl<'c> RunTree<'c> {
             journal: context.project.journal_directory(),
             undo_log: UndoLog::new(root, run.log.folder(), context.redactor),
             shown: Shown::default(),
+            resumed: BTreeMap::new(),
             changed_meanwhile: BTreeSet::new(),
             installed: Stamp::default(),
         }
@@ -137,22 +138,39 @@ impl<'c> RunTree<'c> {
         self.undo_log.changes().files.keys().map(String::as_str)
     }
 
-    /// Returns whether every file is in its state before the run.
+    /// The files changed by the run, and by those that it resumes.
+    pub fn changed_in_all(&self) -> BTreeSet<&str> {
+        let resumed = self.resumed.keys().map(String::as_str);
+        self.changed().chain(resumed).collect()
+    }
+
+    /// Returns whether every file is in its state before the run, and before those that it resumes.
     pub fn is_as_before(&self) -> bool {
-        self.undo_log.changes().are_none()
+        if self.resumed.is_empty() {
+            return self.undo_log.changes().are_none();
+        }
+        let mut disk = DiskFiles::below(&self.root);
+        let mut changed = self.changed_in_all().into_iter();
+        changed.all(|path| disk.digest(path) == self.first_kept(path).map(|kept| kept.digest))
     }
 
-    /// Returns the path of the saved copy of the file that was at `path` before the run, and its mode; `None` if there
-    /// was none.
-    pub fn kept(&self, path: &str) -> Option<(PathBuf, RawMode)> {
+    /// Returns the saved copy of the file that was at `path` before the run; `None` if there was none.
+    pub fn kept(&self, path: &str) -> Option<SavedFile> {
         let before = self.undo_log.changes().files.get(path)?.before.as_ref()?;
-        let kept = kept_path(&self.folder, before);
-        Some((self.context.project.home().join(kept), before.mode))
+        Some(before.saved(self.context.project.home(), &self.folder))
     }
 
-    /// Returns the content that a build gave to a file, if it differs from the reply's.
+    /// Like [`Self::kept`], but before the runs that the run resumes.
+    pub fn first_kept(&self, path: &str) -> Option<SavedFile> {
+        let resumed = self.resumed.get(path).cloned();
+        resumed.unwrap_or_else(|| self.kept(path))
+    }
+
+    /// Returns the content that a build gave to a file, if it differs from the reply's, or a resumed run.
     pub fn built(&self, path: &str, replied: Option<&str>) -> Option<Vec<u8>> {
-        let changed = self.undo_log.changes().files.get(path)?;
+        let Some(changed) = self.undo_log.changes().files.get(path) else {
+            return self.read(path).ok()?;
+        };
         let left = changed.after.last()?.as_ref()?;
         if replied.is_some_and(|replied| Digest::of(replied.as_bytes()) == *left) {
             return None;
@@ -422,7 +440,7 @@ impl<'c> RunTree<'c> {
     /// The mode that a file has in the scratch tree, if the run has changed it.
     fn made_mode(&self, path: &str) -> Option<Permissions> {
         let made = open(&self.root, path).ok()??.metadata().ok()?;
-        let before = self.kept(path).map(|(_, mode)| mode);
+        let before = self.kept(path).map(|kept| kept.mode);
         let mode = made.permissions();
         (before != Some(mode.mode() & 0o7777)).then_some(mode)
     }
@@ -434,7 +452,8 @@ impl<'c> RunTree<'c> {
 
     /// Reverts everything that the run has applied. If that fails, the run still completes, with a warning.
     pub fn put_back(&mut self, run: &mut Run<'_>) {
-        if self.scratch.take().is_some() {
+        // What resumed runs have changed stays.
+        if self.scratch.take().is_some() || self.undo_log.changes().files.is_empty() {
             self.undo_log.forget();
             run.record.tree = TreeState::Unchanged;
             return;

@@ -101,7 +101,7 @@ impl AgentRun<'_> {
         (besides, unjudged): (Vec<FileChange>, Vec<String>),
     ) -> Result<(), Error> {
         let tree = self.worktree()?.tree.borrow();
-        let (mut changes, _) = closing::changes(&tree, tree.changed().map(|path| (path, None)));
+        let (mut changes, _) = closing::own_changes(&tree);
         changes.extend(besides);
         let mut run = self.run.borrow_mut();
         let agent = run.record.agent.as_ref();

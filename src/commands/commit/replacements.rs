@@ -56,8 +56,8 @@ impl Replacements {
     /// Returns the files in their current state.
     pub fn present(&self, tree: &RunTree<'_>) -> Vec<PresentFile> {
         let files = self.files.keys().map(|path| {
-            let before = tree.kept(path).and_then(|(kept, _)| {
-                let text = files::read(&kept, Links::Refused, LARGEST).ok()?;
+            let before = tree.first_kept(path).and_then(|kept| {
+                let text = files::read(&kept.path, Links::Refused, LARGEST).ok()?;
                 String::from_utf8(text).ok()
             });
             PresentFile::of(path.clone(), before.as_deref(), present(tree, path))

@@ -1009,6 +1009,7 @@ fn readiness(told: &mut Told) {
     told.problem(RunError::OtherInputs(s("logs/x")));
     told.problem(RunError::NothingToResume(s("logs/x")));
     told.problem(RunError::NoQuery(s("logs/x")));
+    told.problem(RunError::Lost(s("logs/x/replaced/1")));
     told.problem(RunError::OtherTree {
         folder: s("logs/x"),
         files: vec![s("`a`")],

@@ -6,7 +6,6 @@
 //! saved files and the edits in the replies. Git is not needed, and the age of a run does not matter. Folders are
 //! untrusted input: anything damaged is treated as missing.
 
-use std::cell::LazyCell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -17,7 +16,7 @@ use serde::de::DeserializeOwned;
 
 use super::folders::{names, relative};
 use super::past_step::PastStep;
-use crate::edit::changes::{Before, ChangeLog, kept_path};
+use crate::edit::changes::{Before, kept_path};
 use crate::edit::{self, Digest, Sent, undo_log};
 use crate::model::{Purpose, ReplyFormat, StepId};
 use crate::project::Project;
@@ -237,79 +236,16 @@ impl PastRun {
         read.collect()
     }
 
-    /// Returns the overall changes of the run, by path.
-    ///
-    /// # Errors
-    /// Fails if the record of the changes cannot be read.
-    pub fn changes(&self, project: &Project) -> Result<RunChanges, undo_log::UndoLogError> {
-        let (mut files, mut doubts) = (Vec::new(), Vec::new());
-        let Some(log) = undo_log::read(project.home(), &self.relative())? else {
-            return Ok(RunChanges::default());
-        };
-        let steps = self.steps(project);
-        let replied: BTreeMap<_, _> = steps
-            .iter()
-            .flat_map(|step| &step.changes)
-            .map(|change| (&change.path, change.after()))
-            .collect();
-        let others = LazyCell::new(|| self.others(project));
-        for (path, change) in &log.files {
-            let before = change.before.as_ref().map(|before| {
-                kept(project, &self.name, before).unwrap_or_else(|| {
-                    doubts.push(format!(
-                        "what `{}` was before is not in the run's record any more: it is shown as empty",
-                        path.escape_debug()
-                    ));
-                    FileState::empty(before.mode)
-                })
-            });
-            let after = change.after.last().copied().flatten().map(|digest| {
-                let is_it = |content: &Vec<u8>| Digest::of(content) == digest;
-                let reply = replied.get(path).copied().unwrap_or_default().to_vec();
-                // The build may have changed the file: its version may still be on disk, or saved by another run.
-                let on_disk = || read_limited(&project.root().join(path)).filter(is_it);
-                let elsewhere = || {
-                    others.iter().find_map(|(name, log)| {
-                        let before = log.files.get(path)?.before.as_ref()?;
-                        (before.digest == digest).then(|| kept(project, name, before))?
-                    })
-                };
-                let known = Some(reply.clone())
-                    .filter(is_it)
-                    .or_else(on_disk)
-                    .or_else(|| Some(elsewhere()?.content));
-                known.unwrap_or_else(|| {
-                    doubts.push(format!(
-                        "what the build made of `{}` is not recorded: it is shown as the reply left it",
-                        path.escape_debug()
-                    ));
-                    reply
-                })
-            });
-            files.extend(file_change(path, before, after));
-        }
-        Ok(RunChanges { files, doubts })
-    }
-
-    /// Reads the change logs of the other runs, by name.
-    fn others(&self, project: &Project) -> Vec<(String, ChangeLog)> {
-        let names = names(project).unwrap_or_default().into_iter();
-        let read = names.filter(|name| *name != self.name).filter_map(|name| {
-            let changes = undo_log::read(project.home(), &relative(&name)).ok()??;
-            Some((name, changes))
-        });
-        read.collect()
-    }
-
     /// Returns the files that the run has changed, in their state before it.
-    pub(super) fn files_before(&self, project: &Project) -> FileStates {
-        let changes = undo_log::read(project.home(), &self.relative());
+    fn files_before(&self, project: &Project) -> FileStates {
+        let folder = self.relative();
+        let changes = undo_log::read(project.home(), &folder);
         let files = changes.ok().flatten().unwrap_or_default().files;
         let before = files.into_iter().map(|(path, change)| {
             let before = change.before.as_ref();
             (
                 path,
-                before.and_then(|before| kept(project, &self.name, before)),
+                before.and_then(|before| kept(project, &folder, before)),
             )
         });
         before.collect()
@@ -473,9 +409,9 @@ pub fn file_change(
     })
 }
 
-/// Returns a file as it was before the named run; `None` if its saved copy is gone.
-fn kept(project: &Project, run: &str, before: &Before) -> Option<FileState> {
-    let path = kept_path(&relative(run), before);
+/// Returns a file as it was before the run in `folder`; `None` if its saved copy is gone.
+pub(super) fn kept(project: &Project, folder: &str, before: &Before) -> Option<FileState> {
+    let path = kept_path(folder, before);
     let content = read_limited(&project.home().join(path))?;
     let mode = before.mode;
     (Digest::of(&content) == before.digest).then_some(FileState { content, mode })
@@ -559,7 +495,7 @@ fn json<T: DeserializeOwned>(folder: &Path, name: &str) -> Option<T> {
 }
 
 /// Reads a file; `None` if it is a link or too large.
-fn read_limited(path: &Path) -> Option<Vec<u8>> {
+pub(super) fn read_limited(path: &Path) -> Option<Vec<u8>> {
     read(path, Links::Refused, MAX_TEXT).ok()
 }
 

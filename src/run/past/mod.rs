@@ -1,5 +1,6 @@
 //! Past runs: their records, and what a reviewer should look at.
 
+pub(crate) mod chain;
 pub(crate) mod figures;
 pub(crate) mod findings;
 pub(crate) mod folders;

@@ -6,8 +6,9 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 
-use super::history::{MAX_TEXT, PastRun};
-use crate::edit::changes::{ChangeLog, kept_path, vault};
+use super::chain::{Chain, ChainedChange};
+use super::history::{MAX_TEXT, PastRun, kept};
+use crate::edit::changes::{kept_path, vault};
 use crate::edit::undo_log::UndoLogError;
 use crate::edit::{self, Digest, Rejection, Sent};
 use crate::model::ReplyFormat;
@@ -49,6 +50,9 @@ pub enum NotRecomputed {
 /// Files by path; `None` if the file does not exist.
 pub type Contents = BTreeMap<String, Option<Vec<u8>>>;
 
+/// Changes by path.
+type Changes = BTreeMap<String, ChainedChange>;
+
 /// The states of the files that a run changed.
 #[derive(Debug, Default)]
 pub struct Recomputed {
@@ -61,23 +65,24 @@ pub struct Recomputed {
 }
 
 impl Recomputed {
-    /// Reapplies the run's replies to the files as they were before it.
+    /// Reapplies the run's replies to the files as they were before it, and before the runs that it resumed.
     ///
     /// # Errors
     /// Fails if something is missing from the run's record, or contradicts the rest of it.
-    pub fn of(project: &Project, run: &PastRun, log: &ChangeLog) -> Result<Self, NotRecomputed> {
+    pub fn of(
+        project: &Project,
+        run: &PastRun,
+        (chain, changes): (&Chain, &Changes),
+    ) -> Result<Self, NotRecomputed> {
         let folder = run.relative();
-        let files = run.files_before(project);
-        for (path, change) in &log.files {
-            let is_there = files.get(path).is_some_and(Option::is_some);
-            if let Some(before) = change.before.as_ref().filter(|_| !is_there) {
-                return Err(NotRecomputed::Missing(kept_path(&folder, before)));
-            }
+        let mut before = Contents::new();
+        for (path, ChainedChange { folder, change }) in changes {
+            let saved = change.before.as_ref().map(|before| {
+                let content = kept(project, folder, before).map(|state| state.content);
+                content.ok_or_else(|| NotRecomputed::Missing(kept_path(folder, before)))
+            });
+            before.insert(path.clone(), saved.transpose()?);
         }
-        let before: Contents = files
-            .into_iter()
-            .map(|(path, state)| (path, state.map(|state| state.content)))
-            .collect();
         let mut recomputed = Self {
             before: before.clone(),
             ..Self::default()
@@ -85,14 +90,16 @@ impl Recomputed {
         let steps = run.recorded_steps();
         let mut formats = steps.iter().map(|step| step.reply_format);
         let has_edits = formats.any(|format| format == ReplyFormat::Edits);
-        let saved: Vec<_> = saved_files(project, &folder)
+        let saved: Vec<_> = chain
+            .found()
+            .flat_map(|chained| saved_files(project, chained.run.relative()))
             .take_while(|_| has_edits)
             .map_while(|file| files::read_open(file, MAX_TEXT).ok())
             .map(|saved| (Digest::of(&saved), saved))
             .collect();
         // The states of each file that a reply may refer to, latest last.
         let mut states: BTreeMap<&String, Vec<Option<Vec<u8>>>> = BTreeMap::new();
-        for (path, change) in &log.files {
+        for (path, ChainedChange { change, .. }) in changes {
             let is_known = |(digest, _): &&(_, _)| change.after.contains(&Some(*digest));
             let mut known: Vec<_> = saved
                 .iter()
@@ -103,7 +110,7 @@ impl Recomputed {
             states.insert(path, known);
         }
         for step in steps {
-            if step.is_agents() || step.edits.is_none() {
+            if step.is_agents() || !step.is_applied() {
                 continue;
             }
             let name = run_files::name(&step.id(), Artifact::ResponseText);
@@ -125,7 +132,7 @@ impl Recomputed {
                     let mut edits = parsed.edits.into_iter();
                     edits.any(|edit| {
                         edit.path == path
-                            && is_state(log, path, edit.kind.content().map(str::as_bytes))
+                            && is_state(changes, path, edit.kind.content().map(str::as_bytes))
                     })
                 };
                 states.find(is_it)
@@ -138,7 +145,7 @@ impl Recomputed {
             }
             for edit in parsed.edits {
                 let content = edit.kind.content().map(|text| text.as_bytes().to_vec());
-                let Some(change) = log.files.get(&edit.path) else {
+                let Some(ChainedChange { change, .. }) = changes.get(&edit.path) else {
                     continue;
                 };
                 if let Some(states) = states.get_mut(&edit.path) {
@@ -155,9 +162,9 @@ impl Recomputed {
             recomputed.replies += 1;
         }
         let is_agents = run.agent().is_some();
-        for path in log.files.keys().filter(|_| !is_agents) {
+        for path in changes.keys().filter(|_| !is_agents) {
             let replied = recomputed.replied.get(path);
-            if !replied.is_some_and(|replied| is_state(log, path, replied.as_deref())) {
+            if !replied.is_some_and(|replied| is_state(changes, path, replied.as_deref())) {
                 let (path, folder) = (escaped(path), folder);
                 return Err(NotRecomputed::Other { path, folder });
             }
@@ -167,9 +174,9 @@ impl Recomputed {
 }
 
 /// Returns whether the run recorded this state of a file.
-fn is_state(log: &ChangeLog, path: &str, content: Option<&[u8]>) -> bool {
-    let change = log.files.get(path);
-    change.is_some_and(|change| change.after.contains(&content.map(Digest::of)))
+fn is_state(changes: &Changes, path: &str, content: Option<&[u8]>) -> bool {
+    let chained = changes.get(path);
+    chained.is_some_and(|chained| chained.change.after.contains(&content.map(Digest::of)))
 }
 
 fn sent(state: Option<&Vec<u8>>) -> Sent {
@@ -178,9 +185,9 @@ fn sent(state: Option<&Vec<u8>>) -> Sent {
 }
 
 /// Opens the files that the run in `folder` saved before a reply or a repair replaced or removed them, oldest first.
-pub fn saved_files(project: &Project, folder: &str) -> impl Iterator<Item = File> {
+pub fn saved_files(project: &Project, folder: String) -> impl Iterator<Item = File> {
     (1..).map_while(move |nth: u32| {
-        let vaults = [false, true].map(|beside_keys| vault(folder, beside_keys));
+        let vaults = [false, true].map(|beside_keys| vault(&folder, beside_keys));
         vaults.iter().find_map(|vault| {
             let path = project.root().join(format!("{vault}/{nth}"));
             files::open(&path, Links::Refused).ok()

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use super::chain::{Chain, ChainedChange};
 use super::history::PastRun;
 use super::inputs;
 use super::recomputation::{Contents, NotRecomputed, Recomputed, saved_files};
@@ -53,17 +54,20 @@ impl Statement {
         if record.steps.iter().all(|step| step.model.is_none()) {
             return Err(NotRecomputed::NoModel(folder).into());
         }
-        let log = undo_log::read(project.root(), &folder).map_err(NotRecomputed::from)?;
-        let changes = log.as_ref().map(|_| changes(run, project)).transpose()?;
-        // Without an undo log, nothing has reached the project.
-        let made = log
-            .as_ref()
-            .map(|log| Recomputed::of(project, run, log))
-            .transpose()?
-            .unwrap_or_default();
-        let log = log.unwrap_or_default();
+        let chain = Chain::read(project, run).map_err(NotRecomputed::from)?;
+        if let Some(gap) = &chain.gap {
+            return Err(NotRecomputed::Missing(format!("{gap}/{CHANGES}")).into());
+        }
+        let changed = chain.changes();
+        // Without changes, nothing has reached the project.
+        let made = if changed.is_empty() {
+            Recomputed::default()
+        } else {
+            Recomputed::of(project, run, (&chain, &changed))?
+        };
+        let changes = changes(run, project)?;
         let (mut subject, mut tree, mut files) = (Vec::new(), String::new(), Vec::new());
-        for (path, change) in &log.files {
+        for (path, ChainedChange { change, .. }) in &changed {
             let last = change.after.last().copied().flatten();
             let is_last = |content: &&Vec<u8>| Some(Digest::of(content)) == last;
             let known = [&made.replied, &made.before]
@@ -94,7 +98,7 @@ impl Statement {
             .collect();
         // The fields as in `result.json`.
         let fields = serde_json::to_value(record).unwrap_or_default();
-        let applied = record.steps.iter().rfind(|step| step.edits.is_some());
+        let applied = record.steps.iter().rfind(|step| step.is_applied());
         let asked = applied.and_then(|step| step.model.as_ref());
         let mut predicate = json!({
             "run": &folder, "workflow": record.workflow, "started": fields["started"],
@@ -132,15 +136,15 @@ impl Statement {
             .chain(verdicts)
             .collect::<Result<Vec<Value>, _>>()?
             .into_iter()
-            .filter(|file| !file.is_null())
-            .chain(changes);
+            .chain([changes])
+            .filter(|file| !file.is_null());
         predicate["log"] = own.chain(saved(project, &folder)).collect();
         let value = json!({
             "_type": STATEMENT, "subject": subject, "predicateType": PREDICATE, "predicate": predicate,
         });
         Ok(Self {
             value,
-            files: log.files.len(),
+            files: changed.len(),
             replies: made.replies,
         })
     }
@@ -192,15 +196,16 @@ fn described(
     }
 }
 
-/// Describes the record of changes, which may be stored next to the keys.
+/// Describes the record of changes, which may be stored next to the keys; null if there is none.
 fn changes(run: &PastRun, project: &Project) -> Result<Value, NotRecomputed> {
     let path = undo_log::locate(project.root(), &run.relative());
-    described(run, CHANGES, &path.unwrap_or_default(), true)
+    let described = path.map(|path| described(run, CHANGES, &path, true));
+    described.unwrap_or(Ok(Value::Null))
 }
 
 /// Describes the files that the run saved before a reply or a repair replaced them.
 fn saved(project: &Project, folder: &str) -> impl Iterator<Item = Value> {
-    let saved = (1..).zip(saved_files(project, folder));
+    let saved = (1..).zip(saved_files(project, folder.to_owned()));
     saved.map_while(|(nth, file)| {
         let saved = sha256::of_reader(file).ok()?;
         Some(json!({"name": format!("{REPLACED}/{nth}"), "digest": digest(saved)}))
@@ -224,7 +229,7 @@ fn described_step(run: &PastRun, step: &Step) -> Result<Value, NotRecomputed> {
     Ok(json!({
         "kind": step.purpose, "number": step.number, "reask": step.reask,
         "model": models(step.model.as_ref(), step.model_version.as_ref()), "tier": step.tier.unwrap_or_default(),
-        "cost": step.cost, "applied": step.edits.is_some(),
+        "cost": step.cost, "applied": step.is_applied(),
         "prompt": file(Artifact::Query, is_asked)?,
         "answer": file(Artifact::ResponseJson, is_answered)?,
         "reply": file(Artifact::ResponseText, is_answered)?,

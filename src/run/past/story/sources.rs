@@ -23,8 +23,9 @@ impl Sources {
         let steps = run.steps(project);
         let are_agents = steps.iter().all(|past| past.step.is_agents());
         let applied = steps.iter().filter(|past| past.step.edits.is_some());
+        let is_resumed = steps.iter().any(|past| past.step.is_on_disk);
         // The steps of an agent, or of an undo, do not record their changes.
-        let is_whole = are_agents || applied.count() > 1;
+        let is_whole = are_agents || is_resumed || applied.count() > 1;
         // Changes that can no longer be read are not shown.
         let changes = is_whole.then(|| run.changes(project).unwrap_or_default());
         Self {
