@@ -395,3 +395,50 @@ fn a_question_that_is_interrupted_is_asked_again_when_the_session_is_resumed() {
     );
     assert_eq!(document.matches("**Result:**").count(), 1, "{document}");
 }
+
+#[test]
+fn a_request_whose_scratch_tree_is_discarded_leaves_the_session_as_before_it() {
+    let list = tasks_with_criteria(
+        &[("Write a.txt", "write_file"), ("Look at it", "analyze")],
+        &["a.txt is there"],
+    );
+    let summed = summary_with_updates("✓ a.txt is there", &["a.txt is there"]);
+    let steps = [write("a.txt", "a\n"), response("It is written.")];
+    let rest = [&steps[..], &[response("It is good."), summed]].concat();
+    for is_in_project in [false, true] {
+        for signal in [Some(Signal::KILL), Some(Signal::INT), None] {
+            let (silence, waiting) = Answer::silence();
+            let refused = Answer::error(400, &json!({"error": "no"}));
+            let cut = signal.map_or(refused, |_| silence);
+            // A document in the project is discarded with the tree, and so is planned again.
+            let again = is_in_project.then(|| said(&list));
+            let answers = [&list].into_iter().chain(&steps).map(said).chain([cut]);
+            let server = serving(answers.chain(again).chain(rest.iter().map(said)));
+            let plan = PlanProject::new(&server);
+            let mut arguments = vec!["--scratch", "-p", "Make a.txt"];
+            if is_in_project {
+                arguments.extend(["--plan-file", "PLAN.md"]);
+            }
+            if let Some(signal) = signal {
+                let mut child = plan.spawn(&arguments);
+                waiting.recv().unwrap();
+                let number = Pid::from_raw(child.id().try_into().unwrap()).unwrap();
+                kill_process(number, signal).unwrap();
+                child.wait().unwrap();
+            } else {
+                let run = plan.run(&arguments).exits(4);
+                run.says(&["what was done in the scratch tree was not applied"]);
+            }
+            assert!(!plan.project.path("a.txt").exists());
+            let resumed = plan.run(&["--resume", "-p", ""]).exits(0);
+            assert_eq!(plan.project.read("a.txt"), "a\n");
+            let told = last_told(&server, 4 + usize::from(is_in_project));
+            assert_eq!(told, "Current task: Write a.txt");
+            if signal == Some(Signal::KILL) {
+                resumed.says(&["what was done in the scratch tree was not applied"]);
+            }
+            assert_eq!(plan.session()["status"], "completed");
+            assert!(plan.session()["checkpoint"].is_null());
+        }
+    }
+}

@@ -15,7 +15,7 @@ use super::session::{PlanStage, PlanState, StepsEnd, WorkEnd};
 use super::stages::{BUILD_SCRIPT, PROTOCOL, Stages};
 use super::summary::note_unsummed;
 use super::types::PlanTask;
-use super::{instructions, reliability, show};
+use super::{checkpoint, instructions, reliability, show};
 use crate::agent::AgentError;
 use crate::agent::conversation::Conversation;
 use crate::agent::restricted::AuditCommands;
@@ -120,6 +120,10 @@ fn in_session(
     let is_resumed = options.session != SessionChoice::New;
     let open = || open_session(context, home, arguments, &options);
     let resumed = is_resumed.then(open).transpose()?;
+    if let Some(kept) = &resumed {
+        let path = kept.session.borrow().document(context.project.root());
+        checkpoint::roll_back(context, kept, &document_of(context, kept, &path))?;
+    }
     let is_over = |kept: &KeptPlan<'_>| {
         let path = kept.session.borrow().document(context.project.root());
         let read = document_of(context, kept, &path).read();
@@ -361,6 +365,10 @@ impl Worker<'_> {
             proof: self.arguments.agent.proof(self.arguments.build_timeout),
             ..self.place.base.setup(NAME, answers)
         };
+        let is_scratch = self.options.agent.scratch.is_some();
+        if is_scratch {
+            checkpoint::save(kept, &document)?;
+        }
         let run = AgentRun::start(self.context, setup, asked.as_deref())?;
         let bytes = document.bytes()?;
         run.with(|run| run.log.text(run_files::PLAN, bytes))?;
@@ -387,7 +395,14 @@ impl Worker<'_> {
         };
         let result = run.work(|conversation| self.work(&stages, conversation));
         run.with(|run| run.record.plan = Some(self.record()));
-        run.finish(result)
+        let outcome = run.finish(result);
+        if outcome.is_ok() && is_scratch {
+            kept.change_state(|state| state.checkpoint = None)?;
+        } else if let Err(error) = checkpoint::roll_back(self.context, kept, &document) {
+            // The next resumption tries again.
+            self.context.warn(error.to_string());
+        }
+        outcome
     }
 
     /// Runs the remaining stages, starting with the session's current one.
@@ -407,6 +422,11 @@ impl Worker<'_> {
             }
             enter(PlanStage::Execution)?;
             self.show_plan();
+            let is_saved = kept.state(|state| state.checkpoint.is_some());
+            if is_saved && stages.document.is_private {
+                // The plan itself stays: nothing is planned again.
+                checkpoint::save(kept, &stages.document)?;
+            }
         }
         if self.arguments.plan_only || self.place.is_plan_only {
             stages.show_tasks()?;

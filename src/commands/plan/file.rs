@@ -104,7 +104,7 @@ impl PlanFile<'_> {
                 Err(PathError::of("write", self.path)(error).into())
             }
             Some(_) => Ok(()),
-            None => self.write(&PlanDocument::empty(self.now())),
+            None => self.write(&PlanDocument::empty(self.now()).text()),
         }
     }
 
@@ -147,7 +147,7 @@ impl PlanFile<'_> {
             return Ok(());
         }
         document.save(self.now()).map_err(self.unreadable())?;
-        self.write(&document)
+        self.write(&document.text())
     }
 
     /// Replaces a document that cannot be read; returns the path of its copy.
@@ -157,8 +157,24 @@ impl PlanFile<'_> {
     pub fn replace(&self, by: &PlanDocument) -> Result<PathBuf, PlanFileError> {
         let copied = self.copy(&self.bytes()?);
         let copy = copied.map_err(PathError::of("copy", self.path))?;
-        self.write(by)?;
+        self.write(&by.text())?;
         Ok(copy)
+    }
+
+    /// Writes an earlier text again, after copying a document that differs from it.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be read, copied or written.
+    pub fn put_back(&self, text: &str) -> Result<(), PlanFileError> {
+        if self.permissions()?.is_some() {
+            let content = self.bytes()?;
+            if content == text.as_bytes() {
+                return Ok(());
+            }
+            self.copy(&content)
+                .map_err(PathError::of("copy", self.path))?;
+        }
+        self.write(text)
     }
 
     /// Copies the document to an unused name beside it.
@@ -178,9 +194,8 @@ impl PlanFile<'_> {
         ))
     }
 
-    fn write(&self, document: &PlanDocument) -> Result<(), PlanFileError> {
-        let text = document.text();
-        let redacted = self.redactor.text(&text);
+    fn write(&self, text: &str) -> Result<(), PlanFileError> {
+        let redacted = self.redactor.text(text);
         // A file in the project keeps its permissions.
         let kept = self.permissions()?.filter(|_| !self.is_private);
         let write = |file: &mut File| {

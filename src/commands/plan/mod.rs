@@ -5,6 +5,7 @@
 
 pub(crate) mod args;
 pub mod chat_log;
+mod checkpoint;
 pub(crate) mod command;
 pub mod criteria;
 pub(crate) mod document;

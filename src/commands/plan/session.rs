@@ -13,7 +13,7 @@ use chrono::{DateTime, FixedOffset, SubsecRound as _};
 use super::chat_log::CHAT_LOG;
 use crate::agent::session::{Session, SessionError, SessionStore};
 
-pub use self::form::{PlanSessionFile, PlanStage, PlanState, StepsEnd, WorkEnd};
+pub use self::form::{Checkpoint, PlanSessionFile, PlanStage, PlanState, StepsEnd, WorkEnd};
 
 /// The maximum number of sessions that begin in the same millisecond.
 const MOST_AT_ONCE: u32 = 1000;

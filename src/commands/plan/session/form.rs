@@ -59,6 +59,18 @@ pub struct PlanState {
     /// The document's version before the stage's result is written into it; a later version contains the result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<u64>,
+    /// Where to return to, while the session works in a scratch tree whose changes are not applied yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<Box<Checkpoint>>,
+}
+
+/// A state and its document, as they were before changes that may be discarded.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Checkpoint {
+    /// The state.
+    pub state: PlanState,
+    /// The document's text; `None` if the document is in the project.
+    pub document: Option<String>,
 }
 
 /// The outcome of a request's steps.
@@ -142,6 +154,12 @@ impl PlanState {
                 ..*ended
             }),
             version: self.version,
+            checkpoint: self.checkpoint.as_ref().map(|saved| {
+                Box::new(Checkpoint {
+                    state: saved.state.redacted(redactor),
+                    document: saved.document.as_ref().map(text),
+                })
+            }),
         }
     }
 }

@@ -1,0 +1,49 @@
+//! The state to which a session returns if the scratch tree in which it works is discarded.
+//!
+//! A document in the project needs none: it is in the tree, and discarded with it.
+
+use super::file::PlanFile;
+use super::place::KeptPlan;
+use super::session::Checkpoint;
+use crate::run::context::Context;
+use crate::run::not_ready::NotReady;
+use crate::sys::error::Error;
+
+/// Saves the current state and document, to return to them.
+///
+/// # Errors
+/// Fails if the document cannot be read or the session cannot be saved.
+pub fn save(kept: &KeptPlan<'_>, document: &PlanFile<'_>) -> Result<(), Error> {
+    let bytes = document.is_private.then(|| document.bytes()).transpose()?;
+    kept.change_state(|state| {
+        state.checkpoint = None;
+        state.checkpoint = Some(Box::new(Checkpoint {
+            state: state.clone(),
+            document: bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()),
+        }));
+    })
+}
+
+/// Returns to the saved state, if there is one: the changes made since then were not applied, even if the process was
+/// killed. The current document is copied beside itself.
+///
+/// # Errors
+/// Fails if the document or the session cannot be written. The state then stays saved.
+pub fn roll_back(
+    context: &Context<'_>,
+    kept: &KeptPlan<'_>,
+    document: &PlanFile<'_>,
+) -> Result<(), Error> {
+    let Some(saved) = kept.state(|state| state.checkpoint.clone()) else {
+        return Ok(());
+    };
+    if let Some(text) = &saved.document {
+        document.put_back(text).map_err(NotReady::of)?;
+    }
+    kept.change_state(|state| *state = saved.state)?;
+    context.warn(
+        "what was done in the scratch tree was not applied: the session and its plan are as they were before, and \
+         `--resume` begins again there",
+    );
+    Ok(())
+}
