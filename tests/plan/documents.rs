@@ -331,3 +331,45 @@ fn steps_that_the_user_has_written_are_worked_off_as_they_are() {
     let text = plan.project.read("PLAN.md");
     assert!(text.contains("1. [x] Look around"), "{text}");
 }
+
+#[test]
+fn a_plan_whose_tasks_cannot_be_found_is_not_completed() {
+    let list = tasks(&[("Write a.txt", "write_file"), ("Look at it", "analyze")]);
+    let none = "there is no task in a section `## Tasks`";
+    let changes: [(&str, &dyn Fn(String) -> Option<String>); 5] = [
+        ("the plan is gone", &|_| None),
+        (none, &|text| {
+            Some(text.replace("## Tasks", "## Tasks (reviewed by Ann)"))
+        }),
+        ("is a second heading `## Tasks`", &|text| {
+            Some(text + "\n## Tasks\n1. [ ] Third\n")
+        }),
+        ("is an indented task", &|text| {
+            Some(text.replace("1. [ ]", "  1. [ ]"))
+        }),
+        (none, &|text| {
+            let (before, rest) = text.split_once("## Tasks").unwrap();
+            let (_, after) = rest.split_once("## Execution").unwrap();
+            Some(format!("{before}## Execution{after}"))
+        }),
+    ];
+    for (problem, change) in changes {
+        let mut answers = vec![list.clone()];
+        answers.extend(whole().into_iter().skip(1));
+        let (plan, server) = PlanProject::scripted(&answers);
+        let planned = ["--plan-only", "--plan-file", "PLAN.md", "-p", "Make a.txt"];
+        plan.run(&planned).exits(0);
+        let text = plan.project.read("PLAN.md");
+        let path = plan.project.path("PLAN.md");
+        match change(text.clone()) {
+            Some(changed) => fs::write(&path, changed).unwrap(),
+            None => fs::remove_file(&path).unwrap(),
+        }
+        let refused = plan.run(&["--resume", "-p", ""]).exits(3);
+        refused.says(&["PLAN.md", problem, "hint: fix the document"]);
+        assert_eq!(queries(&server), 1, "{problem}");
+        fs::write(&path, text).unwrap();
+        plan.run(&["--resume", "-p", ""]).exits(0);
+        assert_eq!(plan.project.read("a.txt"), "a\n");
+    }
+}

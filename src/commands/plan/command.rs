@@ -315,7 +315,7 @@ impl Talker for Worker<'_> {
 impl Worker<'_> {
     /// Works on the request from the command line or from a recorded run, or on those that the user types.
     fn serve(&mut self) -> Result<Outcome, Failure> {
-        self.document().make().map_err(NotReady::of)?;
+        self.make_plan()?;
         let request = self.options.request.clone();
         match (&self.place.base.recorded, request.as_deref(), self.user) {
             (Some(recorded), _, _) => {
@@ -505,11 +505,17 @@ impl Worker<'_> {
         stages.sum_up(said, end)
     }
 
+    /// Creates the plan document if it is missing and none of its steps is to do.
+    fn make_plan(&self) -> Result<(), NotReady> {
+        let stage = self.place.base.kept.state(|state| state.stage);
+        let has_steps = matches!(stage, PlanStage::Execution | PlanStage::Summary);
+        self.document().make(has_steps).map_err(NotReady::of)
+    }
+
     /// Creates the plan document if it is missing. Fails if it cannot be read and only the user can repair it.
     fn check_plan(&self) -> Result<(), NotReady> {
-        let document = self.document();
-        document.make().map_err(NotReady::of)?;
-        match document.read() {
+        self.make_plan()?;
+        match self.document().read() {
             Err(problem) if problem.damage().is_none() => Err(NotReady::of(problem)),
             Ok(_) | Err(_) => Ok(()),
         }

@@ -19,7 +19,7 @@
 mod chunks;
 mod items;
 
-use self::chunks::{Chunk, ChunkKind, PlanPart, chunks, front_matter, is_conflict_marker};
+use self::chunks::{Chunk, ChunkKind, PlanPart, chunks, front_matter, is_conflict_marker, unclear};
 use super::types::{Plan, PlanMetadata, PlanStatus};
 use crate::sys::files::MIB;
 use crate::sys::text::{BYTE_ORDER_MARK, line_of};
@@ -30,6 +30,9 @@ pub enum PlanDocumentError {
     /// The document contains an unresolved merge conflict. Holds the line of the first marker, counted from 1.
     #[error("line {0} is a conflict marker of git")]
     ConflictMarkers(usize),
+    /// The document can be read in two ways, or not at all where a plan is needed. Holds a description for its user.
+    #[error("{0}")]
+    Unclear(String),
     /// The document has none of a plan's headings: it is something else, or damaged.
     #[error("it has no heading of a plan, like `## Goal`")]
     NoHeading,
@@ -86,6 +89,10 @@ impl PlanDocument {
         let chunks = chunks(&lines[front..]);
         if chunks.iter().all(|chunk| chunk.part.is_none()) {
             return Err(PlanDocumentError::NoHeading);
+        }
+        if let Some((line, what)) = unclear(&chunks) {
+            let line = front + line;
+            return Err(PlanDocumentError::Unclear(format!("line {line} is {what}")));
         }
         let mark = unmarked.map_or("", |_| BYTE_ORDER_MARK);
         Ok(Self::of(mark, &lines, front, chunks))

@@ -86,24 +86,32 @@ impl PlanFileError {
     pub fn damage(&self) -> Option<&PlanDocumentError> {
         match self {
             Self::File(_) => None,
-            Self::Unreadable { source, .. } => Some(source)
-                .filter(|source| !matches!(source, PlanDocumentError::ConflictMarkers(_))),
+            Self::Unreadable { source, .. } => match source {
+                PlanDocumentError::ConflictMarkers(_) | PlanDocumentError::Unclear(_) => None,
+                PlanDocumentError::NoHeading | PlanDocumentError::Damaged(_) => Some(source),
+            },
         }
     }
 }
 
 impl PlanFile<'_> {
-    /// Creates an empty document if the file does not exist.
+    /// Creates an empty document if the file does not exist, unless its steps are already under way.
     ///
     /// # Errors
-    /// Fails if the file cannot be created or is read-only.
-    pub fn make(&self) -> Result<(), PlanFileError> {
+    /// Fails if the file is missing and has steps, cannot be created, or is read-only.
+    pub fn make(&self, has_steps: bool) -> Result<(), PlanFileError> {
         match self.permissions()? {
             Some(permissions) if permissions.readonly() => {
                 let error = io::Error::from(io::ErrorKind::PermissionDenied);
                 Err(PathError::of("write", self.path)(error).into())
             }
             Some(_) => Ok(()),
+            None if has_steps => {
+                let what = "the plan is gone, and its steps are not done";
+                Err(self.unreadable()(PlanDocumentError::Unclear(
+                    what.to_owned(),
+                )))
+            }
             None => self.write(&PlanDocument::empty(self.now()).text()),
         }
     }
@@ -130,6 +138,12 @@ impl PlanFile<'_> {
     /// Fails if the file cannot be read or is not a plan.
     pub fn read(&self) -> Result<PlanDocument, PlanFileError> {
         PlanDocument::parse(&self.bytes()?).map_err(self.unreadable())
+    }
+
+    /// The error for a plan without tasks, which must not count as one whose tasks are done.
+    pub fn no_task(&self) -> PlanFileError {
+        let what = "there is no task in a section `## Tasks`";
+        self.unreadable()(PlanDocumentError::Unclear(what.to_owned()))
     }
 
     fn unreadable(&self) -> impl FnOnce(PlanDocumentError) -> PlanFileError {

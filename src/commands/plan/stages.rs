@@ -207,6 +207,9 @@ impl<'c> Stages<'_, 'c, '_> {
     /// The next open step in the current document.
     fn next_task(&self) -> Result<Option<PlanTask>, AgentError> {
         let tasks = self.read()?.plan().tasks;
+        if tasks.is_empty() {
+            return Err(Error::from(self.document.no_task()).into());
+        }
         Ok(tasks.into_iter().find(PlanTask::is_open))
     }
 

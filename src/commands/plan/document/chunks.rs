@@ -181,6 +181,40 @@ pub fn chunks(lines: &[&str]) -> Vec<Chunk> {
     chunks
 }
 
+/// The first line, counted from 1, that its user may take for a part of the plan although it is not read as one, with a
+/// description: a second heading of a list, or an indented task. A numbered one is not taken for a part of the task
+/// above.
+pub fn unclear(chunks: &[Chunk]) -> Option<(usize, String)> {
+    static TASK: LazyLock<Regex> =
+        LazyLock::new(|| regex(r"^\s+(?:[-*+]|([0-9]{1,9})[.)])\s*\[\s*[^\s\]]?\x{fe0f}?\s*\]\s"));
+    let mut above = 0;
+    for chunk in chunks {
+        let second = PlanPart::of(&chunk.raw)
+            .filter(|_| chunk.kind == ChunkKind::Heading && chunk.part.is_none())
+            .filter(|part| matches!(part, PlanPart::Criteria | PlanPart::Tasks));
+        if let Some(part) = second {
+            return Some((above + 1, format!("a second heading `{}`", part.heading())));
+        }
+        let is_task = |(nth, line): &(usize, &str)| {
+            let is_numbered = |found: regex::Captures<'_>| found.get(1).is_some();
+            let found = TASK.captures(line);
+            found.is_some_and(|found| match chunk.kind {
+                ChunkKind::Item => *nth > 0 && is_numbered(found),
+                kind => *nth == 0 && kind == ChunkKind::Other,
+            })
+        };
+        let mut lines = chunk.raw.split_inclusive('\n').enumerate();
+        if chunk.part == Some(PlanPart::Tasks)
+            && let Some((nth, _)) = lines.find(is_task)
+        {
+            let what = "an indented task: begin the line with its number";
+            return Some((above + nth + 1, what.to_owned()));
+        }
+        above += chunk.raw.split_inclusive('\n').count();
+    }
+    None
+}
+
 /// The kind of a line outside of blocks.
 fn kind_of(part: Option<PlanPart>, line: &str) -> ChunkKind {
     let is_indented = line.starts_with("  ") || line.starts_with('\t');

@@ -180,9 +180,33 @@ fn tasks_are_read_however_they_are_written() {
             &["1 [ ] a|analyze", "2 [ ] c|analyze"],
         ),
         ("prose\n   **Tool:** x", &[]),
-        ("1. a\n## Tasks\n   b\n2. c", &["1 [ ] a|analyze"]),
     ] {
         assert_eq!(tasks(list), expected, "{list}");
+    }
+}
+
+#[test]
+fn lists_that_can_be_read_in_two_ways_are_refused() {
+    let indented = "an indented task: begin the line with its number";
+    for (text, expected) in [
+        (
+            "1. [ ] a\n## Tasks\n2. [ ] b\n",
+            "line 5 is a second heading `## Tasks`",
+        ),
+        (
+            "1. [ ] a\n## Acceptance Criteria\n## Mine\n\n## acceptance criteria:\n",
+            "line 8 is a second heading `## Acceptance Criteria`",
+        ),
+        ("  1. [ ] a\n2. [ ] b\n", &format!("line 4 is {indented}")),
+        ("  - [x] a\n- [ ] b\n", &format!("line 4 is {indented}")),
+        (
+            "1. [ ] a\n   more\n  2. [ ] b\n",
+            &format!("line 6 is {indented}"),
+        ),
+    ] {
+        let text = format!("---\n---\n## Tasks\n{text}");
+        let problem = PlanDocument::parse(text.as_bytes()).unwrap_err();
+        assert_eq!(problem.to_string(), expected, "{text}");
     }
 }
 
