@@ -302,11 +302,11 @@ fn a_session_that_ends_at_once_can_be_resumed() {
         response("It is thought."),
         summary("Thought"),
     ]);
-    // Another process works in the project.
-    let root = std::fs::File::open(plan.project.path("")).unwrap();
-    root.lock().unwrap();
-    plan.work("Think").exits(3).says(&["process"]);
-    drop(root);
+    // The run's folder cannot be made.
+    let logs = plan.project.path("logs");
+    std::fs::write(&logs, "").unwrap();
+    plan.work("Think").exits(6).says(&["logs"]);
+    std::fs::remove_file(&logs).unwrap();
     plan.run(&["--resume", "-p", ""]).exits(0);
     assert_eq!(plan.session()["requests"], json!(["Think"]));
     assert!(plan.document().contains("1. [x] Think\n"));

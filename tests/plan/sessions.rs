@@ -442,3 +442,19 @@ fn a_request_whose_scratch_tree_is_discarded_leaves_the_session_as_before_it() {
         }
     }
 }
+
+#[test]
+fn a_request_that_is_refused_since_another_run_holds_the_project_leaves_no_session() {
+    let (silence, waiting) = Answer::silence();
+    let server = serving([silence].into_iter().chain(whole().iter().map(said)));
+    let plan = PlanProject::new(&server);
+    let mut child = plan.spawn(&["-p", "Make a.txt"]);
+    waiting.recv().unwrap();
+    let first = plan.session()["id"].clone();
+    plan.work("Make b.txt").exits(3).says(&["another run"]);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(plan.sessions().len(), 1);
+    let resumed = plan.run(&["--resume", "-p", ""]).exits(0);
+    assert_eq!(resumed.result()["agent"]["session"], first);
+}

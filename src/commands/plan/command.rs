@@ -30,6 +30,7 @@ use crate::commands::talk::tally::Tally;
 use crate::commands::talk::{Standing, Talk, Talker, left};
 use crate::commands::workspace::{AgentOptions, check_keys, home};
 use crate::model::ModelTable;
+use crate::project::ProjectLock;
 use crate::project::home::PLAN;
 use crate::record::event::Event;
 use crate::record::result::{PlanRecord, PlanStepRecord};
@@ -144,6 +145,11 @@ fn in_session(
     let root = context.project.root();
     let instructions =
         instructions::read(context.home(), root, context.redactor).map_err(NotReady::of)?;
+    // A request that has to wait leaves no session, which `--resume` would take for the last one.
+    let lock = options
+        .is_headless()
+        .then(|| recovery::take(context))
+        .transpose()?;
     let kept = resumed.map_or_else(open, Ok)?;
     let path = kept.session.borrow().chat_log();
     let chat = ChatLog::open(&path, context.clock, context.redactor, context.reporter)?;
@@ -162,6 +168,7 @@ fn in_session(
             chat: &chat,
             user,
             next: None,
+            lock: RefCell::new(lock),
         };
         Ok((worker.serve()?, worker.next))
     });
@@ -214,6 +221,8 @@ struct Worker<'w> {
     user: Option<&'w User>,
     /// The options for the session to switch to; `None` to stay in this one.
     next: Option<AgentOptions>,
+    /// The lock for the first request, if it is already taken.
+    lock: RefCell<Option<ProjectLock>>,
 }
 
 impl Talker for Worker<'_> {
@@ -340,7 +349,8 @@ impl Worker<'_> {
         answers: AnswerSource<'_>,
         request: Option<&str>,
     ) -> Result<Outcome, Failure> {
-        let _lock = recovery::take(self.context)?;
+        let taken = self.lock.take();
+        let _lock = taken.map_or_else(|| recovery::take(self.context), Ok)?;
         let (kept, document) = (&self.place.base.kept, self.document());
         self.check_plan()?;
         // The steps of a request that was not summed up are about to be replaced.
