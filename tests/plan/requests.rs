@@ -6,7 +6,7 @@ use crate::support::plan::{
     MODEL, PlanProject, calls, conversation, last_told, queries, query, response, said, serving,
     summary, system, tasks, write,
 };
-use crate::support::{Answer, ollama};
+use crate::support::{Answer, ModelServer, ollama};
 
 const SPECIFIED_FORMAT: &str = include_str!("../../prompts/plan_response_format.txt");
 const SPECIFIED_EXAMPLES: &str = include_str!("../../prompts/plan_examples.txt");
@@ -405,4 +405,40 @@ fn a_server_that_refuses_the_temperature_is_asked_without_one_from_then_on() {
         .map(|nth| !query(&server, nth)["options"]["temperature"].is_null())
         .collect();
     assert_eq!(warm, [true, false, false, false]);
+}
+
+#[test]
+fn a_model_with_a_tag_that_ollama_lacks_is_named_with_its_pull_or_pulled() {
+    let asked = ["-p", "Look", "--model", "qwen3:8b"];
+    let server = serving([]);
+    let refused = PlanProject::new(&server).run(&asked).exits(3);
+    refused.says(&[
+        "`qwen3:8b` is not installed",
+        "hint: run `ollama pull qwen3:8b`",
+    ]);
+
+    let [none, there] = [&[][..], &["qwen3:8b"]];
+    let [pulled, shown] = [json!({"status": "success"}), json!({})];
+    let looked = [
+        tasks(&[("Look", "analyze")]),
+        response("Seen."),
+        summary("Done"),
+    ];
+    let before = [
+        Answer::tags(none),
+        Answer::tags(none),
+        Answer::json(&pulled),
+    ];
+    let after = [
+        Answer::tags(there),
+        Answer::json(&shown),
+        Answer::tags(there),
+    ];
+    let answers = before.into_iter().chain(after);
+    let server = ModelServer::start(answers.chain(looked.iter().map(said)));
+    let plan = PlanProject::new(&server);
+    plan.run(&[&asked[..], &["--pull"]].concat()).exits(0);
+    let requests = server.requests();
+    assert_eq!(requests[2].line, "POST /api/pull HTTP/1.1");
+    assert_eq!(query(&server, 0)["model"], "qwen3:8b");
 }

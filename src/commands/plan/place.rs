@@ -18,7 +18,7 @@ use crate::commands::error::CommandError;
 use crate::commands::keeping::{Keeping, KeptSession, SessionChoice, tell_session};
 use crate::commands::talk::question::permission;
 use crate::commands::workspace::{AgentOptions, Workspace, own_paths};
-use crate::model::{ModelSpec, ModelTable, Purpose, TaskType};
+use crate::model::{ModelSpec, ModelTable, Provider, Purpose, TaskType};
 use crate::project::home::PLAN_MODELS;
 use crate::project::repository::DOT_GIT;
 use crate::project::{Project, home, place};
@@ -145,20 +145,29 @@ pub fn models<'c>(
     pull: bool,
     typing: Option<&User>,
 ) -> Result<Models<'c>, Error> {
+    let may_pull = |model: &str| {
+        typing
+            .filter(|_| !pull)
+            .map_or(Ok(pull), |typing| wants(context, typing, model))
+    };
+    // No other provider's names have a tag.
+    let is_ollamas = |name: &&str| pull || name.contains(':');
+    let pulled = |unknown: Error, task| {
+        let named = choice.model.as_deref().filter(is_ollamas);
+        let spec = ModelSpec::new(named.ok_or(unknown)?, Provider::LOCAL);
+        agent_models::stage_models(context, choice, vec![(Purpose::STEP, spec)], &may_pull)?;
+        selected(context, choice, task)
+    };
     let mut stages: Vec<(Purpose, ModelSpec)> = Vec::new();
     for (purpose, task) in STAGES {
         let spec = match stages.first() {
             // A server that may have the named model is asked for it only once.
             Some((_, named)) if choice.model.is_some() => named.clone(),
-            _ => selected(context, choice, task)?,
+            _ => selected(context, choice, task).or_else(|unknown| pulled(unknown, task))?,
         };
         stages.push((purpose, spec));
     }
-    agent_models::stage_models(context, choice, stages, &|model| {
-        typing
-            .filter(|_| !pull)
-            .map_or(Ok(pull), |typing| wants(context, typing, model))
-    })
+    agent_models::stage_models(context, choice, stages, &may_pull)
 }
 
 /// Selects the model of a stage: the one given by `--model`, which Ollama may have without an entry, or else by the
