@@ -317,6 +317,9 @@ fn a_file_that_is_no_plan_does_not_become_one() {
     plan.run(&["--plan-file", "notes.md", "-p", "Look"])
         .exits(2)
         .says(&["`notes.md` exists, but is not a plan"]);
+    plan.run(&["show", "--plan-file", "notes.md"])
+        .exits(2)
+        .says(&["`notes.md` exists, but is not a plan", "hint: name another"]);
     assert_eq!(plan.project.read("notes.md"), "# Notes\nfirst\n");
     assert_eq!(queries(&server), 0);
 }

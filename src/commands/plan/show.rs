@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::document::PlanDocument;
-use super::file::{NoPlanFile, PlanFile};
+use super::document::{PlanDocument, PlanDocumentError};
+use super::file::{NoPlanFile, PlanFile, PlanFileError};
 use super::session::{self, PlanSessionFile, PlanSessionStore};
 use crate::agent::session::SessionError;
 use crate::commands::sessions::{self, KEEPS_ALL};
@@ -22,17 +22,17 @@ use crate::sys::error::Error;
 )]
 struct NoPlan(String);
 
-/// Shows the plan in `path` or of a session; without either, of the project's last one.
+/// Shows the plan in the file `named` or of a session; without either, of the project's last one.
 ///
 /// # Errors
 /// Fails if there is no such session, or its plan cannot be read.
 pub fn show(
     context: &Context<'_>,
     session: Option<&str>,
-    path: Option<&Path>,
+    named: Option<&Path>,
 ) -> Result<Outcome, Failure> {
     let root = context.project.root();
-    let path = if let Some(path) = path {
+    let path = if let Some(path) = named {
         let file = Some(root.join(path)).filter(|file| file.is_file());
         file.ok_or_else(|| NoPlanFile::Outside(path.to_owned()))?
     } else {
@@ -50,7 +50,13 @@ pub fn show(
         clock: context.clock,
         redactor: context.redactor,
     };
-    let document: PlanDocument = file.read()?;
+    let read = file.read();
+    if let (Some(path), Err(PlanFileError::Unreadable { source, .. })) = (named, &read)
+        && *source == PlanDocumentError::NoHeading
+    {
+        return Err(NoPlanFile::NoPlan(path.to_owned()).into());
+    }
+    let document: PlanDocument = read?;
     let plan = serde_json::to_value(document.plan()).unwrap_or_default();
     Ok(Outcome::shown(document.text(), plan))
 }
