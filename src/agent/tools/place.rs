@@ -10,7 +10,7 @@ use std::io::{self, Read as _};
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 
-use crate::agent::tool::{CallFailure, ToolError};
+use crate::agent::tool::CallFailure;
 use crate::edit::beneath::{Root, open_regular, split};
 use crate::project::CONFIG;
 use crate::secret::credentials::is_secret_file;

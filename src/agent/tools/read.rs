@@ -127,7 +127,8 @@ impl ReadFile<'_> {
         binary: fn(String) -> Result<String, String>,
     ) -> Result<ToolOutput, ToolError> {
         let ReadAccess { root, outside, .. } = self.0;
-        let place = ResolvedPath::of(root, arguments.get("path"), outside)?;
+        let place =
+            ResolvedPath::of(root, arguments.get("path"), outside).map_err(ToolError::Failed)?;
         let content = place.read(root, LARGEST)?;
         let brief = match range {
             None => counted(line_count(&content) as u64, "line"),
