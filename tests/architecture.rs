@@ -564,7 +564,7 @@ static FILES: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
 static HOUSE: LazyLock<House> = LazyLock::new(|| House::of(&FILES));
 
 /// Lines of code that `src` may have. A change that raises it says why.
-const MAX_LINES: usize = 80_358;
+const MAX_LINES: usize = 80_499;
 
 #[test]
 fn the_house_has_no_more_lines_than_it_may() {

@@ -335,11 +335,14 @@ fn steps_that_the_user_has_written_are_worked_off_as_they_are() {
     assert!(text.contains("1. [x] Look around"), "{text}");
 }
 
+/// A change to a document; `None`: it is removed.
+type Change<'c> = &'c dyn Fn(String) -> Option<String>;
+
 #[test]
 fn a_plan_whose_tasks_cannot_be_found_is_not_completed() {
     let list = tasks(&[("Write a.txt", "write_file"), ("Look at it", "analyze")]);
     let none = "there is no task in a section `## Tasks`";
-    let changes: [(&str, &dyn Fn(String) -> Option<String>); 5] = [
+    let changes: [(&str, Change<'_>); 5] = [
         ("the plan is gone", &|_| None),
         (none, &|text| {
             Some(text.replace("## Tasks", "## Tasks (reviewed by Ann)"))
