@@ -71,7 +71,7 @@ impl ResolvedPath {
     /// resolved lexically; `~` is an ordinary name.
     ///
     /// # Errors
-    /// The path is invalid, or it leads out of the project and that is refused.
+    /// Fails if the path is invalid, or it leads out of the project and that is refused.
     pub fn of(root: &Path, path: &str, outside: Outside) -> Result<Self, CallFailure> {
         check_form(path)?;
         let clean = path_clean::clean(root.join(path));
@@ -196,7 +196,7 @@ impl ResolvedPath {
     /// Refuses a place that commonly contains credentials, by its own name or that of its link target.
     ///
     /// # Errors
-    /// The refusal, if it is refused.
+    /// Fails if the file is refused.
     pub fn check_secrets(&self, root: &Path) -> Result<(), CallFailure> {
         let named = self.path(root);
         let resolved = resolved(&named);

@@ -145,7 +145,8 @@ fn in_session(
     let root = context.project.root();
     let instructions =
         instructions::read(context.home(), root, context.redactor).map_err(NotReady::of)?;
-    // A request that has to wait leaves no session, which `--resume` would take for the last one.
+    // A request that is refused, since another run holds the project, must leave no session: `--resume` would take it
+    // for the last one.
     let lock = options
         .is_headless()
         .then(|| recovery::take(context))
