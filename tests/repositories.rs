@@ -369,3 +369,29 @@ fn a_tracked_link_sends_no_file() {
         run.says(&[&path, "git rm --cached"]);
     }
 }
+
+#[test]
+fn a_file_that_the_configuration_of_git_names_runs_code() {
+    let names = ["hooks/pre-commit", "included", "later", "other/x"];
+    let reply = names
+        .map(|name| format!("^^^{name}\n# one\n^^^end\n"))
+        .concat();
+    let server = ModelServer::gemini(&[&reply]);
+    let project = TestProject::new().with(&server);
+    let root = project.path("");
+    git(&root, &["init", "--quiet"]);
+    for (name, value) in [
+        ("core.hooksPath", "hooks"),
+        ("include.path", "../included"),
+        ("includeIf.onbranch:x.path", "../later"),
+    ] {
+        git(&root, &["config", "--add", name, value]);
+    }
+    let said = names.map(|name| format!("`{name}` runs code when git is used"));
+    let run = project
+        .run(&[])
+        .exits(0)
+        .says(&[&said[0], &said[1], &said[2]]);
+    let warnings = run.result()["warnings"].clone();
+    assert_eq!(warnings.as_array().unwrap().len(), 3, "{warnings}");
+}

@@ -11,6 +11,9 @@ pub const IN_CHECKS: &str = "when tests or checks are run";
 /// Reason given for files that CI obeys.
 pub const IN_CI: &str = "in CI";
 
+/// Reason given for files that git obeys.
+pub const WITH_GIT: &str = "when git is used";
+
 /// The occasions on which files run code, with the patterns of those files. A pattern is a name at any depth, the end
 /// of a path, a directory at any depth (with a trailing `/`), or an extension (with a leading `*`).
 const EXECUTED: [(&str, &str); 6] = [
@@ -49,7 +52,7 @@ const EXECUTED: [(&str, &str); 6] = [
          azure-pipelines.yml bitbucket-pipelines.yml cloudbuild.yaml",
     ),
     (
-        "when git is used",
+        WITH_GIT,
         ".gitattributes .gitconfig .githooks/ .gitmodules .husky/ .lintstagedrc.js .overcommit.yml \
          .pre-commit-config.yaml .pre-commit-hooks.yaml lefthook.yml lefthook.yaml",
     ),

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use super::attributes::Rights;
 use super::beneath::{ancestors, split};
 use super::digest::Present;
-use super::executed::runs_code;
+use super::executed::{WITH_GIT, runs_code};
 use super::guard::LossGuard;
 use super::mount::{Mount, mount_of};
 use super::operation::{FileOperation, Operation};
@@ -93,13 +93,13 @@ impl VerifiedEdits {
             .filter_map(|(path, content)| content.is_none().then_some(path))
     }
 
-    fn admit(&mut self, edit: FileEdit, present: Option<Present>) {
+    fn admit(&mut self, edit: FileEdit, present: Option<Present>, policy: &PathPolicy) {
         let path = &edit.path;
         if edit.kind == EditKind::Remove && present.is_none() {
             let warning = format!("`{path}` is to be removed, but is not there");
             return self.warnings.push(warning);
         }
-        if let Some(when) = runs_code(path) {
+        if let Some(when) = policy.runs_code(path) {
             self.warnings.push(format!("`{path}` runs code {when}"));
         }
         self.edits.push(VerifiedEdit { edit, present });
@@ -145,6 +145,8 @@ pub struct PathPolicy {
     mount: Mount,
     ignored: IgnoreRules,
     program: Option<(PathBuf, Option<FileId>)>,
+    /// The paths that the configuration of git names.
+    configured: BTreeSet<PathBuf>,
     protected: Vec<(FileId, Rule)>,
     /// Directories that were looked up; true if one exists.
     directories: RefCell<HashMap<String, bool>>,
@@ -196,6 +198,7 @@ impl PathPolicy {
             mount: mount_of(root, &metadata).map_err(failed())?,
             ignored: IgnoreRules::load(root)?,
             program,
+            configured: BTreeSet::new(),
             protected: protected.chain(targets).collect(),
             directories: RefCell::default(),
             names: RefCell::default(),
@@ -216,6 +219,18 @@ impl PathPolicy {
     /// Sets the existing files that a reply may replace or remove; `None`: all.
     pub fn seeing(self, seen: Option<BTreeSet<String>>) -> Self {
         Self { seen, ..self }
+    }
+
+    /// Sets the paths, relative to the root, that the configuration of git names, such as its hooks.
+    pub fn configured(self, configured: BTreeSet<PathBuf>) -> Self {
+        Self { configured, ..self }
+    }
+
+    /// Returns the occasion on which the file at `path` runs code.
+    fn runs_code(&self, path: &str) -> Option<&'static str> {
+        let mut above = Path::new(path).ancestors();
+        let is_configured = above.any(|path| self.configured.contains(path));
+        runs_code(path).or(is_configured.then_some(WITH_GIT))
     }
 
     fn is_unseen(&self, path: &str) -> bool {
@@ -272,7 +287,7 @@ impl PathPolicy {
         }
         for (edit, looked_at) in reply.edits.into_iter().zip(looked_at) {
             match looked_at {
-                Some(present) => verified.admit(edit, present),
+                Some(present) => verified.admit(edit, present, self),
                 None => verified.unchanged.push(edit.path),
             }
         }

@@ -39,6 +39,16 @@ impl ConfiguredPaths {
         paths
     }
 
+    /// Collects the paths below `root` that the configuration of its repository `git` names, relative to `root`.
+    pub fn of_project(root: &Path, git: &Path, home: Option<&Path>) -> BTreeSet<PathBuf> {
+        let named = Self::of(root, std::iter::once(git), home);
+        let root = located(root, root);
+        let below = named
+            .iter()
+            .filter_map(|path| path.strip_prefix(&root).ok());
+        below.map(Path::to_path_buf).collect()
+    }
+
     fn of_one(root: &Path, git: &Path, home: Option<&Path>) -> Self {
         let Ok(repository) = Repository::of_git(git) else {
             return Self::default();

@@ -187,6 +187,19 @@ impl Repository {
     }
 }
 
+/// Returns the `.git` of the repository that contains the project at `root`, or the path where one would be.
+pub fn enclosing(root: &Path) -> PathBuf {
+    let is_there = |git: &PathBuf| git.symlink_metadata().is_ok();
+    // A `.git` that cannot be read may still be a repository.
+    let repository = Repository::of(root).ok().flatten();
+    let top = repository.iter().map(|repository| repository.top.as_path());
+    let directories = top.chain(root.ancestors());
+    let found = directories
+        .map(|directory| directory.join(DOT_GIT))
+        .find(is_there);
+    found.unwrap_or_else(|| root.join(DOT_GIT))
+}
+
 /// Returns whether git stops searching upwards here. A `.git` that is not a directory is a repository or an error.
 pub(super) fn is_top(directory: &Path) -> bool {
     let dot_git = directory.join(DOT_GIT);

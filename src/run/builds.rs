@@ -22,7 +22,7 @@ use crate::model::price::Usd;
 use crate::project::configured::ConfiguredPaths;
 use crate::project::home::{self, AGENT_FOLDER};
 use crate::project::repositories::ProjectSearch;
-use crate::project::repository::{DOT_GIT, Repository};
+use crate::project::repository;
 use crate::project::{CONFIG, LOGS};
 use crate::record::event::{Event, Reporter};
 use crate::record::finding::Finding;
@@ -467,19 +467,6 @@ fn try_out(
     Ok(sandbox)
 }
 
-/// The `.git` of the repository that contains the project, or the path where one would be.
-fn enclosing_git(root: &Path) -> PathBuf {
-    let is_there = |git: &PathBuf| git.symlink_metadata().is_ok();
-    // A `.git` that cannot be read may still be a repository.
-    let repository = Repository::of(root).ok().flatten();
-    let top = repository.iter().map(|repository| repository.top.as_path());
-    let directories = top.chain(root.ancestors());
-    let found = directories
-        .map(|directory| directory.join(DOT_GIT))
-        .find(is_there);
-    found.unwrap_or_else(|| root.join(DOT_GIT))
-}
-
 /// The directory with the results of other tasks, if the project is a clone made for one of many.
 fn campaign(context: &Context<'_>) -> Option<PathBuf> {
     let folder = context.task_folder()?.canonicalize().ok()?;
@@ -517,7 +504,7 @@ fn find(
         .map(|name| project.root().join(name));
     // Commands may not change the rules for approving commands, nor the user's own commands.
     let decides = key_file.map(|_| project.root().join(AGENT_FOLDER));
-    let git = enclosing_git(project.root());
+    let git = repository::enclosing(project.root());
     repositories.retain(|other| *other != git);
     let all_git = repositories.iter().chain([&git]).map(PathBuf::as_path);
     let named = ConfiguredPaths::of(project.root(), all_git, context.home());

@@ -1,5 +1,6 @@
 //! The context passed to every workflow. Plain data.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -15,6 +16,8 @@ use crate::model::pace::PACE;
 use crate::model::price::Usd;
 use crate::model::prompt::Inputs;
 use crate::model::{Delivery, ModelTable, Provider, ReplyFormat, TableProblem, Tier, Unselected};
+use crate::project::configured::ConfiguredPaths;
+use crate::project::repository;
 use crate::project::{DRAFT, Project, QUERY};
 use crate::record::event::{Event, Reporter};
 use crate::secret::Redactor;
@@ -130,6 +133,12 @@ impl Context<'_> {
     /// The user's home directory.
     pub fn home(&self) -> Option<&Path> {
         self.environment.os("HOME").map(Path::new)
+    }
+
+    /// The paths below the project's root that the configuration of its repository names, relative to the root.
+    pub fn configured_paths(&self) -> BTreeSet<PathBuf> {
+        let root = self.project.root();
+        ConfiguredPaths::of_project(root, &repository::enclosing(root), self.home())
     }
 
     /// The folder of the task that the process is a part of.

@@ -92,6 +92,7 @@ impl AgentRun<'_> {
             PathPolicy::load_for_agent(self.context.project.root(), self.context.sandbox.program);
         let verified = load.and_then(|policy| {
             let policy = policy.guarded(self.guard());
+            let policy = policy.configured(self.context.configured_paths());
             policy.verify(ParsedReply::of_files(edits))
         });
         verified.map_err(|error| match error {

@@ -158,6 +158,7 @@ impl Asking<'_> {
         let protection = self.context.protection.clone();
         let verified = policy.and_then(|policy| {
             let policy = policy.guarded(guard).protecting(protection);
+            let policy = policy.configured(self.context.configured_paths());
             policy.seeing(seen).verify(parsed)
         });
         (prose, verified.map(Some))
