@@ -9,6 +9,8 @@ use std::time::{Duration, SystemTime};
 use serde_json::{Value, json};
 
 use crate::support::agent::{self, AgentProject};
+use crate::support::anthropic::{call, say, status};
+use crate::support::chat::ChatProject;
 use crate::support::{
     Answer, Finished, ModelServer, TestProject, bubblewrap_works, for_every_user, gemini,
     open_directory,
@@ -580,6 +582,74 @@ fn a_failed_request_of_an_agent_leaves_the_project_as_it_was() {
     assert_eq!(agent.project.tree(), before);
     assert_eq!(run.result()["tree"], "unchanged");
     assert!(run.logged("unapplied.diff").contains("+by tool"));
+}
+
+/// The note to an agent whose scratch tree was discarded.
+const DISCARDED: &str = "in a scratch tree alone, and that was discarded";
+
+#[test]
+fn a_developer_whose_scratch_tree_was_discarded_is_told_once() {
+    let write = || agent::streamed(&agent::write("a.txt", "a\n"));
+    let end = || [agent::done(), agent::PASS.to_owned()].map(|text| agent::streamed(&text));
+    let scratch = ["--scratch", "-p", "go"];
+    for is_killed in [true, false] {
+        let (silence, waiting) = Answer::silence();
+        let refused = Answer::error(400, &json!({"error": "no"}));
+        let cut = if is_killed { silence } else { refused };
+        let rest = [end(), end()].into_iter().flatten();
+        let server = ModelServer::start([write(), cut].into_iter().chain(rest));
+        let agent = AgentProject::new(&server);
+        if is_killed {
+            let mut child = agent.spawn(&scratch);
+            waiting.recv().unwrap();
+            child.kill().unwrap();
+            child.wait().unwrap();
+        } else {
+            agent.run(&scratch).exits(4);
+        }
+        assert!(!agent.project.path("a.txt").exists());
+        let run = agent.run(&["--resume", "-p", ""]).exits(0);
+        run.says(&["was not applied"]);
+        let run = agent.run(&["--resume", "-p", "on"]).exits(0);
+        assert!(!run.stderr.contains("was not applied"), "{}", run.stderr);
+        for nth in [2, 4] {
+            let sent = server.requests()[nth].json().to_string();
+            assert_eq!(sent.matches(DISCARDED).count(), 1, "{sent}");
+        }
+    }
+    let server = ModelServer::start([write()].into_iter().chain(end()).chain(end()));
+    let agent = AgentProject::new(&server);
+    agent.run(&scratch).exits(0);
+    assert!(agent.project.path("a.txt").exists());
+    agent.run(&["--resume", "-p", "on"]).exits(0);
+    let sent = server.requests()[3].json().to_string();
+    assert!(!sent.contains(DISCARDED), "{sent}");
+}
+
+#[test]
+fn a_chat_whose_scratch_tree_was_discarded_is_told_once() {
+    let write = |path| call("write_file", json!({"path": path, "content": "a\n"}));
+    let (chat, server) = ChatProject::scripted([
+        write("a.txt"),
+        status(400),
+        say("Again."),
+        say("Yes."),
+        write("b.txt"),
+        say("It is written."),
+        say("Still."),
+    ]);
+    let scratch = ["--auto-pilot", "--scratch", "-p", "write it"];
+    chat.run(&scratch).exits(4);
+    for request in ["again", "on"] {
+        chat.run(&["--resume", "-p", request]).exits(0);
+    }
+    chat.run(&[&scratch[..], &["--resume"]].concat()).exits(0);
+    chat.run(&["--resume", "-p", "on"]).exits(0);
+    assert!(!chat.project.path("a.txt").exists() && chat.project.path("b.txt").exists());
+    let requests = server.messages();
+    for sent in &requests[2..] {
+        assert_eq!(sent.to_string().matches(DISCARDED).count(), 1, "{sent}");
+    }
 }
 
 #[test]

@@ -23,6 +23,11 @@ const SUMMARY: &str = "[CONTEXT SUMMARY]";
 pub const CUT_SHORT: &str = "The session was cut short while this was being done: it may have been done, in part \
                          or not at all. Look before you do it again.";
 
+/// The note for an agent whose changes were discarded with a scratch tree.
+pub const DISCARDED: &str = "The last run of this session changed the project's files in a scratch tree alone, and \
+                         that was discarded: the files are as they were before that run. Read them again before you \
+                         rely on them.";
+
 /// A message of a conversation.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct HistoryMessage {
@@ -215,6 +220,10 @@ pub struct Conversation {
     /// The part of the history that is no longer sent; `None` if all of it is sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truncation: Option<Truncation>,
+    /// Set while the changes of the last run are in a scratch tree alone. If it is still set when the next run begins,
+    /// they were discarded.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub is_unapplied: bool,
 }
 
 /// The part of a history that is no longer sent, by message index. It stays the same until the next truncation, so that
@@ -251,6 +260,7 @@ impl Conversation {
             todos: other.todos.clone(),
             thinker: other.thinker.clone(),
             truncation: other.truncation,
+            is_unapplied: other.is_unapplied,
         };
     }
 

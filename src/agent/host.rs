@@ -72,6 +72,11 @@ pub trait Host {
         String::new()
     }
 
+    /// Reports whether the run changes files in a scratch tree, which is discarded if the run fails.
+    fn is_in_scratch(&self) -> bool {
+        false
+    }
+
     /// Asks the user, showing `preview`. By default there is no user to ask, and the answer is No.
     ///
     /// # Errors

@@ -1,7 +1,9 @@
 //! Resumption of an interrupted conversation: calls that change nothing are repeated, and the agent is told about the
 //! others.
 
-use super::conversation::{CUT_SHORT, Conversation, HistoryMessage, UserRequest};
+use std::mem::replace;
+
+use super::conversation::{CUT_SHORT, Conversation, DISCARDED, HistoryMessage, UserRequest};
 use super::ending::{Ended, Next};
 use super::engine::{Agent, NOT_BEGUN, Work};
 use super::error::AgentError;
@@ -18,8 +20,10 @@ impl Agent<'_> {
         work: &mut Work<'_>,
     ) -> Result<Next, AgentError> {
         let tools = (self.brief)().tools;
+        let in_scratch = self.env.host.is_in_scratch();
+        let is_discarded = replace(&mut work.conversation.is_unapplied, in_scratch);
         let calls = match (self.last_decision(work.conversation, &tools), request) {
-            (Some(Decision::Answer(words)), None) => {
+            (Some(Decision::Answer(words)), None) if !is_discarded => {
                 return self.end(Ended { words, by: None }, work);
             }
             (Some(Decision::Use(calls)), _) => unanswered(calls, work.conversation),
@@ -41,6 +45,9 @@ impl Agent<'_> {
                     self.tell_not_done(&calls[at..=at], told, work.conversation);
                 }
             }
+        }
+        if is_discarded {
+            work.conversation.say(HistoryMessage::note(DISCARDED));
         }
         if let Some(request) = request {
             work.conversation.ask(request.redacted(self.env.redactor));

@@ -287,7 +287,9 @@ impl Workspace<'_> {
 
     /// Returns `true` if the session has an unfinished request.
     pub fn has_more_to_do(&self) -> bool {
-        self.is_begun() && self.kept.session.borrow().file.state != SessionState::Complete
+        let session = self.kept.session.borrow();
+        self.is_begun()
+            && (session.file.state != SessionState::Complete || session.conversation.is_unapplied)
     }
 }
 
@@ -331,6 +333,11 @@ fn open_session(
     };
     let session = found.map_or_else(create, Ok)?;
     tell_session(context, &session, resumed);
+    if session.conversation.is_unapplied {
+        context.warn(
+            "what the session last did in a scratch tree was not applied, and the agent is told so",
+        );
+    }
     Ok(session)
 }
 

@@ -46,6 +46,9 @@ pub struct SessionFile {
     /// The part of the history that is no longer sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     truncation: Option<Truncation>,
+    /// Set while the changes of the last run are in a scratch tree alone.
+    #[serde(default, skip_serializing_if = "is_default")]
+    is_unapplied: bool,
     /// The number of tokens sent and received so far.
     pub total_tokens: u64,
     #[serde(default)]
@@ -131,6 +134,7 @@ impl SessionForm for SessionFile {
             todos: take(&mut self.todos),
             thinker: self.thinker.take(),
             truncation: self.truncation.take(),
+            is_unapplied: self.is_unapplied,
         };
         self
     }
@@ -144,6 +148,7 @@ impl SessionForm for SessionFile {
         self.todos = state.todos;
         self.thinker = state.thinker;
         self.truncation = state.truncation;
+        self.is_unapplied = state.is_unapplied;
         update(&mut self.history, &self.conversation.history, redactor);
         update(&mut self.earlier, &self.conversation.earlier, redactor);
         self.model = redactor.text(&self.model).into_owned();

@@ -38,6 +38,7 @@ pub(super) fn redacted_state(conversation: &Conversation, redactor: &Redactor) -
         history: _,
         earlier: _,
         truncation,
+        is_unapplied,
     } = conversation;
     Conversation {
         requests: requests.iter().map(text).collect(),
@@ -48,6 +49,7 @@ pub(super) fn redacted_state(conversation: &Conversation, redactor: &Redactor) -
         history: Vec::new(),
         earlier: Vec::new(),
         truncation: *truncation,
+        is_unapplied: *is_unapplied,
     }
 }
 

@@ -318,6 +318,15 @@ impl<'c> AgentRun<'c> {
         let mut run = self.run.into_inner();
         if let Some(worktree) = &self.worktree {
             result = worktree.settle(&mut run, result);
+            let is_applied = result.is_ok() && self.context.scratch.is_some();
+            if let Some(kept) = self.setup.session.filter(|_| is_applied) {
+                let conversation = Conversation {
+                    is_unapplied: false,
+                    ..kept.conversation()
+                };
+                let noted = kept.keep(&Purpose::STEP, &conversation);
+                result = result.and_then(|words| noted.map(|()| words));
+            }
             worktree.review(self.context, &mut run);
         }
         let outcome = run.finish(result, |_| {});
@@ -470,6 +479,10 @@ impl Host for AgentRun<'_> {
 
 impl User for AgentRun<'_> {
     fn ask(&self, question: &str) -> Result<Option<String>, AgentError> {
+    fn is_in_scratch(&self) -> bool {
+        self.context.scratch.is_some()
+    }
+
         Ok(self.answered((question, "answer> "), AT_WORK, later)?)
     }
 }

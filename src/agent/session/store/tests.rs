@@ -174,6 +174,7 @@ fn everything_of_a_session_outlives_the_process() {
         todos: Vec::new(),
         thinker: None,
         truncation: None,
+        is_unapplied: true,
         requests: vec!["first".to_owned(), "second".to_owned()],
         settled: 1,
         tasks: vec![Task {
@@ -256,6 +257,7 @@ fn no_key_is_written_and_the_file_stays_json_whatever_a_key_looks_like() {
         todos: Vec::new(),
         thinker: None,
         truncation: None,
+        is_unapplied: false,
         requests: vec![text()],
         settled: 0,
         tasks: vec![Task {
