@@ -464,6 +464,10 @@ fn a_blank_message_is_a_usage_error() {
     ] {
         project.run(arguments).exits(2).says(&["hint: "]);
     }
+    project
+        .run(&["--max-cost", "-1"])
+        .exits(2)
+        .says(&["invalid value '-1' for '--max-cost <USD>': write it like `0.50`"]);
     assert_eq!(project.tree(), before);
     assert!(project.runs().is_empty() && server.requests().is_empty());
 }
@@ -604,7 +608,7 @@ fn the_next_command_mentions_a_run_that_was_killed() {
     let killed = project.runs().pop().unwrap();
     let killed = killed.file_name().unwrap().to_str().unwrap().to_owned();
     let said = format!(
-        "warning: the last run was killed before its end: `code-commit log {killed}` shows how far it came"
+        "warning: the last run did not come to its end (it was killed, or the disk was full): `code-commit log {killed}` shows how far it came"
     );
     for arguments in [&["--dry-run"][..], &["recover"], &[]] {
         project.run(arguments).exits(0).says(&[&said]);

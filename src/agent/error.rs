@@ -160,7 +160,7 @@ pub enum AgentError {
     OverBudget(OverBudget),
     /// The model gave no complete reply.
     #[error(transparent)]
-    #[diagnostic(forward(0), help("{}", .0.hint_for_agent()))]
+    #[diagnostic(forward(0), help("{}", .0.hint_with_config()))]
     Model(#[from] ModelError),
     /// An MCP server gave no result.
     #[error(transparent)]

@@ -103,7 +103,7 @@ pub(crate) enum CommandError {
     #[diagnostic(
         code("reply-rejected"),
         help(
-            "the report itself is written; `code-commit --cc --findings json --resume last` asks for its findings once more"
+            "the report itself is written; the same command with `--resume last` asks for its findings once more"
         )
     )]
     NoFindings(String),
@@ -196,7 +196,12 @@ pub(crate) enum CommandError {
     PromptCommand(String),
     /// The request has the form of a command, but no command has this name.
     #[error("there is no command `/{0}`")]
-    #[diagnostic(code("usage"), help("begin the request with a word, without a slash"))]
+    #[diagnostic(
+        code("usage"),
+        help(
+            "begin the request with a word, without a slash; in a conversation, `/help` lists the commands"
+        )
+    )]
     NoSlashCommand(String),
     /// The run's agents have no worktree with the project's files.
     #[error("this run may not change the project's files")]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use crate::sys::files::PathError;
 
 /// The hint if the error itself states what happened to the project.
-const AGAIN: &str = "fix the cause and run again";
+const AGAIN: &str = "check that the disk has room and the files can be written, then run again";
 /// The hint if the tree still needs recovery.
 const RECOVER: &str = "fix the cause, and run `code-commit recover`";
 

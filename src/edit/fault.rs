@@ -101,6 +101,9 @@ impl Rejection {
     }
 }
 
+/// The explanation of a line that is meant to end a list of edits.
+const DONE: &str = ": only a list of edits ends with `^^^done`, and then with `^^^done N`";
+
 /// The kinds of faults.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
 pub enum FaultKind {
@@ -127,7 +130,7 @@ pub enum FaultKind {
         opened: usize,
     },
     /// The reply ends inside a block.
-    #[error("the block of `{}` has no `^^^end`", .path.escape_debug())]
+    #[error("the block of `{}` has no `^^^end`{}", .path.escape_debug(), if path == "done" { DONE } else { "" })]
     NoEnd { path: String },
     /// The marks of a block are not in order.
     #[error(

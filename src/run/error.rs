@@ -26,7 +26,7 @@ pub enum RunError {
     #[diagnostic(
         code("/sandbox"),
         help(
-            "install bubblewrap and let it make user namespaces, or use `--sandbox auto`, except to try out a model"
+            "install bubblewrap (`bwrap`) and allow it to make user namespaces, or use `--sandbox auto`; `models --try` needs it"
         )
     )]
     NotSandboxed(SandboxProblem),

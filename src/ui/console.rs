@@ -28,6 +28,7 @@ use crate::record::finding::ReportFinding;
 use crate::secret::Redactor;
 use crate::sys::diff::Stat;
 use crate::sys::environment::Clock;
+use crate::sys::numbers::counted;
 use crate::sys::text::{self, truncated};
 use crate::ui::{mirror, stderr, stdout};
 
@@ -231,7 +232,7 @@ impl<'r> Output<'r> {
         let more = lines.len().saturating_sub(PROSE);
         lines.truncate(PROSE);
         if more > 0 {
-            lines.push(format!("… {more} more lines"));
+            lines.push(format!("… {}", counted(more as u64, "more line")));
         }
         for line in lines {
             let line = self.paint(&self.printable(&line), Style::new().dim());

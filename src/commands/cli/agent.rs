@@ -17,8 +17,8 @@ use crate::run::scratch::ScratchMode;
 // Flags for calls to models.
 #[derive(Debug, Clone, Args)]
 pub struct CallArgs {
-    /// Make no call that could take the cost of the run above this many US dollars
-    #[arg(long, value_name = "USD", value_parser = parse_dollars)]
+    /// Make no call that could raise the cost of the run above this many US dollars
+    #[arg(long, value_name = "USD", allow_negative_numbers = true, value_parser = parse_dollars)]
     pub max_cost: Option<Usd>,
 
     /// Service tier to ask for: flex (half the price, but slower, and standard if there is no room) or

@@ -98,8 +98,8 @@ pub struct ResultArgs {
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
 
-    /// Begin no task that could take the cost of all tasks in DIR above this many US dollars
-    #[arg(long, value_name = "USD", value_parser = parse_dollars)]
+    /// Begin no task that could raise the cost of all tasks in DIR above this many US dollars
+    #[arg(long, value_name = "USD", allow_negative_numbers = true, value_parser = parse_dollars)]
     pub max_cost: Option<Usd>,
 }
 

@@ -57,7 +57,7 @@ pub struct OrchestrateArgs {
 
     /// Make no call that could take the cost of the run above this many US dollars; the remote agents'
     /// own cost is not known
-    #[arg(long, value_name = "USD", value_parser = parse_dollars)]
+    #[arg(long, value_name = "USD", allow_negative_numbers = true, value_parser = parse_dollars)]
     pub max_cost: Option<Usd>,
 
     /// Time limit of a model call or an MCP call, retries included, such as 90s, 30m or 1h

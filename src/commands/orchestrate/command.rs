@@ -449,7 +449,7 @@ pub(crate) fn advice(error: &Error) -> Option<String> {
         Some(ToolsFailed { .. } | LoopLimit(_) | OverBudget(_) | Interrupted(_) | Left) => {
             Some("the report's `instructions` say how to go on".to_owned())
         }
-        Some(Model(error)) => Some(error.hint()),
+        Some(Model(error)) => Some(error.hint_for_agent()),
         _ => error.hint(),
     }
 }

@@ -181,12 +181,7 @@ fn in_session(
 /// The hint for an error that ends a run. Names no `config.json`, which is `dev`'s.
 fn advice(error: &Error) -> Option<String> {
     match AgentError::of(error) {
-        Some(AgentError::Model(error)) if error.is_bad_request() => Some(
-            "the server rejected the request: often it is too large for the model, whose `contextWindow` in \
-             `agent-config/models.json` may be less"
-                .to_owned(),
-        ),
-        Some(AgentError::Model(error)) => Some(error.hint()),
+        Some(AgentError::Model(error)) => Some(error.hint_for_agent()),
         _ => error.hint(),
     }
 }

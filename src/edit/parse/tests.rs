@@ -137,6 +137,12 @@ fn every_fault_is_named_with_its_line() {
         ),
         ("^^^a\nx", vec!["line 1: the block of `a` has no `^^^end`"]),
         (
+            "^^^a\nx\n^^^end\n^^^done\n",
+            vec![
+                "line 4: the block of `done` has no `^^^end`: only a list of edits ends with `^^^done`, and then with `^^^done N`",
+            ],
+        ),
+        (
             "^^^a\nx\n^^^ end",
             vec![
                 "line 3: `^^^ end` inside the block of `a` from line 1, whose `^^^end` is missing",

@@ -4,8 +4,8 @@ use super::{ModelError, VendorError};
 use crate::model::catalogue;
 use crate::model::reply::End;
 
-/// Hint for a query that is refused.
-const REWORD: &str = "change the query, or use another model with `--model`";
+/// Hint for a request that is refused.
+const REWORD: &str = "reword the request, or use another model with `--model`";
 
 impl ModelError {
     /// Returns advice for the user.
@@ -40,7 +40,7 @@ impl ModelError {
                 ..
             } => return not_found(model, setup.successor.as_deref()),
             _ if self.says(VendorError::is_flagged) => REWORD,
-            _ if self.is_bad_request() => {
+            _ if self.is_rejected() => {
                 "the vendor rejected the request: often it is too large for the model \
                  (leave files out of the rollup)"
             }
@@ -68,7 +68,7 @@ impl ModelError {
             Self::NoTimeLeft { error, .. } => {
                 return format!("raise `--timeout`; or else, {}", error.hint());
             }
-            Self::TooLarge => "ask for less in one query",
+            Self::TooLarge => "ask for less at once",
             Self::Malformed(_) | Self::NotJson { .. } => {
                 "check that the base URL is that of the vendor's API and that no proxy changes \
                  answers; if the answer was JSON, it is in the log"
@@ -78,7 +78,7 @@ impl ModelError {
             Self::CutShort {
                 end: End::MaxTokens,
                 ..
-            } => "the reply was not applied; ask for less in one query, so that the reply fits",
+            } => "the reply was not applied; ask for less at once, so that the reply fits",
             Self::CutShort {
                 end: End::ToolCalls,
                 ..
@@ -87,7 +87,7 @@ impl ModelError {
                  `agent-config/models.json` needs `\"tools\": \"native\"`; else use another with `--model`"
             }
             Self::CutShort { .. } => {
-                "the reply was not applied; change the query, or use another model with `--model`"
+                "the reply was not applied; reword the request, or use another model with `--model`"
             }
             Self::Incomplete { .. } => {
                 "the reply was not applied; try again, or have the model write whole files with \
@@ -102,23 +102,40 @@ impl ModelError {
         hint.to_owned()
     }
 
-    /// Returns advice for the user of an agent, which has settings of its own for the server and the key.
+    /// Returns whether the request was rejected for another reason than its key, its content or the quota.
+    fn is_rejected(&self) -> bool {
+        let names_reason = |vendor: &VendorError| vendor.quota_spent || vendor.is_flagged();
+        self.is_bad_request() && !self.refuses_key() && !self.says(names_reason)
+    }
+
+    /// Returns advice for the user of an agent, which sends no rollup.
     pub fn hint_for_agent(&self) -> String {
         match self {
+            _ if self.is_rejected() => {
+                "the server rejected the request: often it is too large for the model, whose \
+                 `contextWindow` in `agent-config/models.json` may be less"
+                    .to_owned()
+            }
+            Self::NoTimeLeft { error, .. } => {
+                format!("raise `--timeout`; or else, {}", error.hint_for_agent())
+            }
+            _ => self.hint(),
+        }
+    }
+
+    /// Returns advice for the user of `dev`, whose `config.json` may name the server and the key.
+    pub fn hint_with_config(&self) -> String {
+        match self {
+            _ if self.is_rejected() => {
+                "the server rejected the request: often it is too large for the model; \
+                 `maxContextTokens` in the agent's `config.json` may be less"
+                    .to_owned()
+            }
             Self::Status { vendor, .. } if vendor.hint.is_some() => self.hint(),
             Self::Status { .. } if self.refuses_key() => format!(
                 "{}, or, for an agent's own server, into `apiKey` of its `config.json`",
                 self.hint()
             ),
-            Self::Status {
-                status: 400 | 413,
-                vendor,
-                ..
-            } if !vendor.quota_spent => {
-                "the server rejected the request: often it is too large for the model; \
-                 `maxContextTokens` in the agent's `config.json` may be less"
-                    .to_owned()
-            }
             Self::Connection { .. } => format!(
                 "{} (an agent's own: `apiUrl` in its `config.json`)",
                 self.hint()
@@ -129,7 +146,7 @@ impl ModelError {
                     .to_owned()
             }
             Self::NoTimeLeft { error, .. } => {
-                format!("raise `--timeout`; or else, {}", error.hint_for_agent())
+                format!("raise `--timeout`; or else, {}", error.hint_with_config())
             }
             _ => self.hint(),
         }

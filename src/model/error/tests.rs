@@ -33,14 +33,14 @@ fn what_no_second_call_changes_is_no_passing_trouble() {
             "invalid_prompt",
             "Invalid prompt: your prompt was flagged as potentially violating our usage policy.",
             "refused",
-            "change the query",
+            "reword the request",
         ),
         (
             400,
             "content_policy_violation",
             "It was rejected.",
             "refused",
-            "change the query",
+            "reword the request",
         ),
         (
             400,
@@ -126,4 +126,19 @@ fn a_prompt_that_does_not_fit_is_known_by_the_vendors_words() {
         };
         assert!(!expected || recorded.is_context_exceeded(), "{recorded}");
     }
+}
+
+#[test]
+fn no_hint_for_an_agent_names_what_only_a_commit_has() {
+    let bad = || status(400, "invalid_request_error", "No.");
+    let refused = status(400, "content_policy_violation", "It was rejected.");
+    for error in [bad(), refused, ModelError::TooLarge] {
+        for hint in [error.hint_for_agent(), error.hint_with_config()] {
+            for word in ["rollup", "query", "--reply-format"] {
+                assert!(!hint.contains(word), "{error}: {hint}");
+            }
+        }
+    }
+    assert!(bad().hint().contains("rollup"));
+    assert!(!bad().hint_for_agent().contains("config.json"));
 }
