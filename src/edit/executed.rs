@@ -1,24 +1,24 @@
-//! Files that run code although they do not look like programs: those read by builds, editors, agents, CI and git.
-//! Pure.
+//! Files that run code although they do not look like programs: those read by builds, editors, agents, CI and git; and
+//! files that instruct agents. Pure.
 //!
 //! Defines one table of names. A reply may change these files; the user is warned.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// Reason given for files that run with the tests or checks.
-pub const IN_CHECKS: &str = "when tests or checks are run";
-/// Reason given for files that CI obeys.
-pub const IN_CI: &str = "in CI";
+/// Warning about files that run with the tests or checks.
+pub const IN_CHECKS: &str = "runs code when tests or checks are run";
+/// Warning about files that CI obeys.
+pub const IN_CI: &str = "runs code in CI";
 
-/// Reason given for files that git obeys.
-pub const WITH_GIT: &str = "when git is used";
+/// Warning about files that git obeys.
+pub const WITH_GIT: &str = "runs code when git is used";
 
-/// The occasions on which files run code, with the patterns of those files. A pattern is a name at any depth, the end
+/// The warnings about files, with the patterns of those files. A pattern is a name at any depth, the end
 /// of a path, a directory at any depth (with a trailing `/`), or an extension (with a leading `*`).
-const EXECUTED: [(&str, &str); 6] = [
+const EXECUTED: [(&str, &str); 7] = [
     (
-        "when the project is built",
+        "runs code when the project is built",
         ".cargo/config .cargo/config.toml .bazelrc .npmrc .yarn/ .yarnrc .yarnrc.yml .pnpmfile.cjs .mvn/ *.bazel \
          *.cmake *.csproj *.gemspec *.gradle *.gradle.kts *.mk *.nix *.targets CMakeLists.txt Containerfile \
          Directory.Build.props Dockerfile GNUmakefile Gemfile Justfile Makefile Makefile.toml Package.swift \
@@ -35,15 +35,19 @@ const EXECUTED: [(&str, &str); 6] = [
          vite.config.js vite.config.ts vitest.config.ts",
     ),
     (
-        "when the project is opened in an editor or a shell",
+        "runs code when the project is opened in an editor or a shell",
         ".devcontainer/ .devcontainer.json .dir-locals.el .envrc .exrc .fleet/ .gdbinit .idea/ .irbrc .lldbinit \
          .mise.toml .nvim.lua .nvimrc .tool-versions .vimrc .vscode/ .zed/ *.code-workspace *.sublime-project \
          devcontainer.json mise.toml",
     ),
     (
-        "when an agent works on the project",
-        ".aider.conf.yml .claude/ .clinerules .codex/ .continue/ .cursor/ .cursorrules .gemini/ .kiro/ .mcp.json \
-         .opencode/ .roo/ .windsurf/ .windsurfrules AGENTS.md CLAUDE.local.md CLAUDE.md GEMINI.md mcp.json",
+        "runs code when an agent works on the project",
+        ".aider.conf.yml .claude/ .codex/ .continue/ .cursor/ .gemini/ .kiro/ .mcp.json .opencode/ .roo/ .windsurf/ \
+         mcp.json",
+    ),
+    (
+        "tells agents what to do",
+        ".clinerules .cursorrules .windsurfrules AGENTS.md CLAUDE.local.md CLAUDE.md GEMINI.md",
     ),
     (
         IN_CI,
@@ -58,8 +62,9 @@ const EXECUTED: [(&str, &str); 6] = [
     ),
 ];
 
-/// Returns the occasion on which the file at `path` runs code, judged by its name; `None` if it does not.
-pub fn runs_code(path: &str) -> Option<&'static str> {
+/// Returns the warning about the file at `path`, judged by its name, which the sentence begins with; `None` if it is
+/// neither executed nor obeyed.
+pub fn warning(path: &str) -> Option<&'static str> {
     let path = path.to_ascii_lowercase();
     let (directories, name) = path.rsplit_once('/').unwrap_or(("", &path));
     let parent = directories.rsplit('/').next().unwrap_or_default();
@@ -71,14 +76,14 @@ pub fn runs_code(path: &str) -> Option<&'static str> {
     let patterns = ends.into_iter().chain(inside).chain(extensions);
     patterns
         .into_iter()
-        .find_map(|pattern| OCCASIONS.get(&pattern).copied())
+        .find_map(|pattern| WARNINGS.get(&pattern).copied())
 }
 
-/// The occasion of each pattern, which is in lower case.
-static OCCASIONS: LazyLock<HashMap<String, &str>> = LazyLock::new(|| {
+/// The warning of each pattern, which is in lower case.
+static WARNINGS: LazyLock<HashMap<String, &str>> = LazyLock::new(|| {
     let patterns = |all: &'static str| all.split_ascii_whitespace().map(str::to_ascii_lowercase);
-    let with_occasion = |(when, all)| patterns(all).map(move |pattern| (pattern, when));
-    EXECUTED.into_iter().flat_map(with_occasion).collect()
+    let with_warning = |(warning, all)| patterns(all).map(move |pattern| (pattern, warning));
+    EXECUTED.into_iter().flat_map(with_warning).collect()
 });
 
 #[cfg(test)]
@@ -86,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_builds_editors_agents_ci_and_git_obey_runs_code() {
+    fn what_builds_editors_agents_ci_and_git_obey_warning() {
         for path in [
             "build.rs",
             "a/b/build.rs",
@@ -125,7 +130,7 @@ mod tests {
             ".pylintrc",
             "Tiltfile",
         ] {
-            assert!(runs_code(path).is_some(), "{path}");
+            assert!(warning(path).is_some(), "{path}");
         }
         for path in [
             "src/main.rs",
@@ -137,14 +142,14 @@ mod tests {
             "mk",
             "docs/package.json.md",
         ] {
-            assert_eq!(runs_code(path), None, "{path}");
+            assert_eq!(warning(path), None, "{path}");
         }
     }
 
     #[test]
     fn every_pattern_is_documented_and_found() {
         let documented = include_str!("../../docs/reply-format.md");
-        for (when, patterns) in EXECUTED {
+        for (words, patterns) in EXECUTED {
             for pattern in patterns.split_ascii_whitespace() {
                 assert!(documented.contains(&format!("`{pattern}`")), "{pattern}");
                 let example = match pattern.strip_prefix('*') {
@@ -152,7 +157,7 @@ mod tests {
                     None if pattern.ends_with('/') => format!("{pattern}x"),
                     None => pattern.to_owned(),
                 };
-                assert_eq!(runs_code(&example), Some(when), "{pattern}");
+                assert_eq!(warning(&example), Some(words), "{pattern}");
             }
         }
     }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use super::attributes::Rights;
 use super::beneath::{ancestors, split};
 use super::digest::Present;
-use super::executed::{WITH_GIT, runs_code};
+use super::executed::{self, WITH_GIT};
 use super::guard::LossGuard;
 use super::mount::{Mount, mount_of};
 use super::operation::{FileOperation, Operation};
@@ -99,8 +99,8 @@ impl VerifiedEdits {
             let warning = format!("`{path}` is to be removed, but is not there");
             return self.warnings.push(warning);
         }
-        if let Some(when) = policy.runs_code(path) {
-            self.warnings.push(format!("`{path}` runs code {when}"));
+        if let Some(words) = policy.warning(path) {
+            self.warnings.push(format!("`{path}` {words}"));
         }
         self.edits.push(VerifiedEdit { edit, present });
     }
@@ -226,11 +226,11 @@ impl PathPolicy {
         Self { configured, ..self }
     }
 
-    /// Returns the occasion on which the file at `path` runs code.
-    fn runs_code(&self, path: &str) -> Option<&'static str> {
+    /// Returns the warning about the file at `path`, if there is one.
+    fn warning(&self, path: &str) -> Option<&'static str> {
         let mut above = Path::new(path).ancestors();
         let is_configured = above.any(|path| self.configured.contains(path));
-        runs_code(path).or(is_configured.then_some(WITH_GIT))
+        executed::warning(path).or(is_configured.then_some(WITH_GIT))
     }
 
     fn is_unseen(&self, path: &str) -> bool {

@@ -205,17 +205,18 @@ fn all_faults_of_a_reply_are_found_in_the_order_of_its_lines() {
 #[test]
 fn warnings_name_what_the_supervisor_should_look_at() {
     let dir = tempfile::tempdir().unwrap();
-    let reply = "^^^build.rs\n^^^end\n^^^.cargo/config.toml\n^^^end\n^^^gone\n^^^delete\n^^^x\n^^^end\n^^^x\n^^^end\n";
+    let reply = "^^^build.rs\n^^^end\n^^^.cargo/config.toml\n^^^end\n^^^gone\n^^^delete\n^^^x\n^^^end\n^^^x\n^^^end\n^^^AGENTS.md\n^^^end\n";
     let policy = PathPolicy::load(dir.path(), None).unwrap();
     let verified = policy.verify(parse(reply)).unwrap();
     let expected = [
         "the reply has more than one block for `x`; the last one counts",
         "`.cargo/config.toml` runs code when the project is built",
+        "`AGENTS.md` tells agents what to do",
         "`build.rs` runs code when the project is built",
         "`gone` is to be removed, but is not there",
     ];
     assert_eq!(verified.warnings(), expected);
-    assert_eq!(verified.edits().len(), 3);
+    assert_eq!(verified.edits().len(), 4);
 }
 
 #[test]

@@ -143,7 +143,7 @@ pub fn kind(path: &str, text: &str) -> (FileKind, &'static str) {
         };
         return (kind, row.parts);
     }
-    let kind = match executed::runs_code(path) {
+    let kind = match executed::warning(path) {
         Some(executed::IN_CI | executed::IN_CHECKS) => FileKind::Settings,
         _ if is_rust => FileKind::Parts(Form::Rust),
         _ => FileKind::Code,
