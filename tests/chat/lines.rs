@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::anthropic::{Reply, call, last_said, results, said, say, silence};
 use crate::support::chat::{ChatProject, PERMISSIONS};
@@ -74,6 +74,20 @@ fn what_is_asked_is_answered_by_a_line() {
 }
 
 #[test]
+fn a_command_typed_at_a_question_is_not_sent_and_leaving_is_recorded() {
+    let (chat, server) = ChatProject::scripted([writes("a.txt")]);
+    let run = chat.typed(PLAIN, "go\nno: /nope\n/undo\n/exit\n");
+    let run = run.says(&[
+        "there is no command `/nope` here",
+        "`/undo` works between requests",
+        "ended by `/exit`",
+    ]);
+    assert_eq!(server.messages().len(), 1);
+    let agent: Value = serde_json::from_str(&run.logged("agent.json")).unwrap();
+    assert_eq!(agent["answers"], json!(["/exit"]));
+}
+
+#[test]
 fn nothing_moves_over_a_question() {
     let command = call("execute_command", json!({"command": "touch a.txt"}));
     let (chat, _server) = ChatProject::scripted([command, say("Enough.")]);
@@ -133,7 +147,7 @@ fn the_commands_are_those_of_the_screen() {
     let run = chat
         .typed(PLAIN, &format!("{before}{after}{planned}"))
         .exits(0);
-    run.says(&[
+    let run = run.says(&[
         "\n  /compact [FOCUS]",
         "\n  !COMMAND",
         "there is nothing to compact yet",
@@ -153,6 +167,7 @@ fn the_commands_are_those_of_the_screen() {
         "(resumed)",
         "Hello, Ada.",
     ]);
+    assert!(!run.stderr.contains("\n  /copy"), "{}", run.stderr);
     assert!(!chat.project.path("a.txt").exists());
     assert_eq!(server.left(), 0);
 }

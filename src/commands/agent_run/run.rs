@@ -452,17 +452,24 @@ impl Host for AgentRun<'_> {
         // A user who has stopped the agent is not asked again, and a late answer is ignored.
         self.check()?;
         let answer = match &self.setup.answers {
-            AnswerSource::Permissions(ask) => ask(question, preview)?,
-            AnswerSource::Typed(user) => permission(self.context, user, question, preview)?.answer,
+            AnswerSource::Permissions(ask) => ask(question, preview),
+            AnswerSource::Typed(user) => {
+                let verdict = permission(self.context, user, question, preview);
+                verdict.map(|verdict| verdict.answer)
+            }
             AnswerSource::Recorded(_) | AnswerSource::Nowhere => {
                 show(self.context, question, preview);
                 self.context.notice(question.sentence.clone());
                 let written = self.typed(&question.sentence, "")?;
-                question.verdict(&written.unwrap_or_default()).answer
+                Ok(question.verdict(&written.unwrap_or_default()).answer)
             }
         };
-        self.check()?;
         let sentence = &question.sentence;
+        if answer.as_ref().is_err_and(AgentError::has_left) {
+            self.heard(sentence, sentence, Some("/exit"))?;
+        }
+        let answer = answer?;
+        self.check()?;
         self.heard(sentence, sentence, Some(&answer.written()))?;
         self.rejected(question, answer)
     }
@@ -472,6 +479,10 @@ impl Host for AgentRun<'_> {
         worktree.map(Worktree::told).unwrap_or_default()
     }
 
+    fn is_in_scratch(&self) -> bool {
+        self.context.scratch.is_some()
+    }
+
     fn check(&self) -> Result<(), AgentError> {
         Ok(self.context.interrupt.check()?)
     }
@@ -479,10 +490,6 @@ impl Host for AgentRun<'_> {
 
 impl User for AgentRun<'_> {
     fn ask(&self, question: &str) -> Result<Option<String>, AgentError> {
-    fn is_in_scratch(&self) -> bool {
-        self.context.scratch.is_some()
-    }
-
         Ok(self.answered((question, "answer> "), AT_WORK, later)?)
     }
 }

@@ -119,6 +119,10 @@ impl Talker for Chat<'_, '_> {
         self.place.own_commands()
     }
 
+    fn idle(&self, command: Slash) -> Option<&'static str> {
+        (command == Slash::Copy && self.screen.is_none()).then_some(NO_CLIPBOARD)
+    }
+
     fn hear(&mut self, mut line: Submission) -> Result<Option<Submission>, Failure> {
         let text = line.text.trim();
         if let Some(command) = text.strip_prefix('!') {
@@ -217,7 +221,6 @@ impl Talker for Chat<'_, '_> {
             Slash::Mode => self.place.mode.switch(argument),
             Slash::Permissions => self.place.permissions.borrow().markdown(),
             Slash::Copy => match self.place.last_words() {
-                _ if self.screen.is_none() => NO_CLIPBOARD.to_owned(),
                 Some(words) => {
                     self.tell(ToScreen::Copy(words));
                     "the last reply is in the clipboard".to_owned()

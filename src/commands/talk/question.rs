@@ -3,7 +3,7 @@
 use super::slash::{self, COMMON, Slash, SlashLine};
 use crate::agent::AgentError;
 use crate::record::event::Event;
-use crate::record::question::{Question, Verdict};
+use crate::record::question::{Answer, Question, Verdict};
 use crate::run::context::Context;
 use crate::sys::error::Error;
 use crate::sys::text::without_ci_commands;
@@ -53,7 +53,7 @@ pub fn later(command: Slash) -> String {
     format!("`/{name}` works between requests: answer the question, or leave by `/exit`")
 }
 
-/// Asks the user for permission, on the screen or by lines.
+/// Asks the user for permission, on the screen or by lines. What they want instead is not a command.
 ///
 /// # Errors
 /// Fails if the user leaves, or stops the work.
@@ -63,18 +63,35 @@ pub fn permission(
     question: &Question,
     preview: Option<&str>,
 ) -> Result<Verdict, Error> {
-    if let Some(verdict) = user.borrow_mut().confirm(question, preview) {
-        return Ok(verdict?);
+    let mut verdict = question.verdict("");
+    if !user.borrow().is_screen() {
+        show(context, question, preview);
     }
-    show(context, question, preview);
     let prompt = format!("{}\n{}", question.sentence, question.prompt());
-    let ask = || line(context, user, &prompt);
+    let ask = || {
+        let confirmed = user.borrow_mut().confirm(question, preview);
+        let written = match confirmed {
+            Some(confirmed) => {
+                verdict = confirmed?;
+                String::new()
+            }
+            None => {
+                let written = line(context, user, &prompt)?.unwrap_or_default();
+                verdict = question.verdict(&written);
+                written
+            }
+        };
+        Ok(Some(match &verdict.answer {
+            Answer::Instead(words) => words.clone(),
+            Answer::Yes | Answer::No => written,
+        }))
+    };
     let obey = |command| match command {
         Slash::Exit => Err(AgentError::Left.into()),
         command => Ok(later(command)),
     };
-    let answer = asked(context, AT_WORK, ask, obey)?;
-    Ok(question.verdict(&answer.unwrap_or_default()))
+    asked::<Error>(context, AT_WORK, ask, obey)?;
+    Ok(verdict)
 }
 
 /// Returns what the user types at a prompt; `None` if they type nothing.
