@@ -127,12 +127,21 @@ pub trait Talker {
     /// Fails if it cannot be opened or created.
     fn change_session(&mut self, which: SessionChoice) -> Result<String, Failure>;
 
+    /// Returns the model of the agent's own settings, which tables need not list.
+    fn own_model(&self) -> Option<String> {
+        None
+    }
+
     /// Returns the models to choose from.
     ///
     /// # Errors
     /// Fails if the user interrupts it.
     fn models(&mut self, context: &Context<'_>) -> Result<Menu, Failure> {
-        Ok(table_menu(context, &self.standing().model))
+        Ok(table_menu(
+            context,
+            self.own_model(),
+            &self.standing().model,
+        ))
     }
 
     /// Switches to the model of this name.

@@ -199,6 +199,11 @@ impl Talker for Developer<'_, '_> {
         Ok(said.unwrap_or_default().to_owned())
     }
 
+    fn own_model(&self) -> Option<String> {
+        let settings = place::settings(self.context);
+        settings.ok().map(|(_, settings)| settings.model)
+    }
+
     fn choose_model(&mut self, name: &str) -> Result<(), Failure> {
         let (context, options) = (self.context, self.options);
         place::choose_model(&mut self.place, context, options, name)?;

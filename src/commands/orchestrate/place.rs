@@ -36,6 +36,8 @@ pub struct OrchestratePlace<'c> {
     pub arguments: OrchestrateArgs,
     /// The model.
     pub models: Models<'c>,
+    /// The deployment that the environment variables name; `None` if another model was asked for at the start.
+    pub azure: Option<AzureVariables>,
     /// The work to do; empty until the user gives it.
     pub task: String,
     /// The settings needed to replay the run.
@@ -102,6 +104,7 @@ impl<'c> OrchestratePlace<'c> {
             arguments,
             limits: LimitsRecord::new(spec.context_window, TRIES, MOST_LOOPS, None),
             models,
+            azure: config.azure,
             task: task.unwrap_or_default(),
             settings,
             publishing: config.publishing,
@@ -123,6 +126,7 @@ impl<'c> OrchestratePlace<'c> {
         Ok(Self {
             context,
             models: models(context, &arguments.choice(), Some(recording), None)?,
+            azure: None,
             arguments,
             task,
             publishing: settings.publishes.then(Publishing::default),

@@ -2,6 +2,7 @@
 //!
 //! Reads earlier runs; changes nothing.
 
+use super::args::OrchestrateArgs;
 use super::place::{OrchestratePlace, models};
 use super::resume::{Begun, begun};
 use crate::commands::agent_run::NOTHING_TO_COMPACT;
@@ -88,14 +89,22 @@ impl Talker for OrchestratePlace<'_> {
         Ok(format!("the run goes on: {}", self.task))
     }
 
+    fn own_model(&self) -> Option<String> {
+        self.azure.as_ref().map(|azure| azure.spec.name.clone())
+    }
+
     fn choose_model(&mut self, name: &str) -> Result<(), Failure> {
-        let choice = self.arguments.choice().with_model(name);
-        self.models = models(self.context, &choice, None, None)?;
+        let azure = self.azure.as_ref().filter(|azure| azure.spec.name == name);
+        let arguments = OrchestrateArgs {
+            model: azure.is_none().then(|| name.to_owned()),
+            ..self.arguments.clone()
+        };
+        self.models = models(self.context, &arguments.choice(), None, azure)?;
+        self.arguments = arguments;
         let spec = &self.models.first.spec;
         self.limits.max_context_tokens = spec.context_window;
         self.settings.model.clone_from(&spec.name);
         self.settings.provider = spec.provider;
-        self.arguments.model = Some(name.to_owned());
         Ok(())
     }
 

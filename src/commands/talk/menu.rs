@@ -7,6 +7,8 @@ use crate::ui::tui::Menu;
 
 /// The maximum number of sessions offered for a choice.
 const LISTED: usize = 50;
+/// The description of an agent's own model.
+const OWN: &str = "of the agent's own settings";
 
 /// Returns the model that the user chooses from a menu, or a message if they choose none; `now` is the current one.
 ///
@@ -28,11 +30,18 @@ pub fn chosen_model(
     Ok(chosen.ok_or_else(|| "the model stays the same".to_owned()))
 }
 
-/// Builds a menu of the models in the table. The one called `now` is selected.
-pub fn table_menu(context: &Context<'_>, now: &str) -> Menu {
+/// Builds a menu of the models in the table, and of the agent's `own`. The one called `now` is selected.
+pub fn table_menu(context: &Context<'_>, own: Option<String>, now: &str) -> Menu {
     let models = context.models.as_ref().map_or(&[][..], ModelTable::models);
     let named = |spec: &ModelSpec| spec.display_name.clone().unwrap_or_default();
-    model_menu("Choose a model", models, named, now)
+    let mut menu = model_menu("Choose a model", models, named, now);
+    if let Some(own) = own.filter(|own| menu.items.iter().all(|(name, _)| name != own)) {
+        if own == now {
+            menu.at = menu.items.len();
+        }
+        menu.items.push((own, OWN.to_owned()));
+    }
+    menu
 }
 
 /// Builds a menu of these models, each with its description. The one called `now` is selected.
