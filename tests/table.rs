@@ -1,5 +1,6 @@
 //! The table of models: other models, other servers, and the model for each task.
 
+use crate::support::terminal::in_terminal;
 use crate::support::{Answer, ModelServer, OPENAI_KEY, TestProject, openai};
 
 /// A model behind `server` that needs no key.
@@ -246,4 +247,30 @@ fn a_table_that_is_broken_does_not_make_its_keys_known() {
         .file("agent-config/query.txt", format!("Use {key}.\n"));
     let run = project.run(&[]).exits(3).says(&["unknown field `oops`"]);
     assert!(!run.stderr.contains(key), "{}", run.stderr);
+}
+
+#[test]
+fn the_list_of_models_fits_a_narrow_terminal() {
+    let server = ModelServer::start([]);
+    let project = TestProject::new()
+        .file("agent-config/models.json", local(&server))
+        .variable("NO_COLOR", "1");
+    for (columns, expected) in [
+        (
+            60,
+            "local              openai       100,000      $0       $0\r\n    for commit, repair, consistency\r\n",
+        ),
+        (
+            120,
+            "local              openai       100,000      500      $0       $0  for commit, repair, consistency\r\n",
+        ),
+    ] {
+        let Some((shown, code)) = in_terminal(&project.command(&["models"]), columns, &[]) else {
+            return;
+        };
+        assert_eq!(code, 0);
+        assert!(shown.contains(expected), "{shown}");
+        let widest = shown.lines().map(|line| line.chars().count()).max();
+        assert!(widest <= Some(columns), "{shown}");
+    }
 }

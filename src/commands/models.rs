@@ -25,8 +25,9 @@ use crate::sys::environment::Environment;
 use crate::sys::error::Problem as _;
 use crate::sys::files::{self, IfThere as _, Links, MIB};
 use crate::sys::numbers::grouped;
+use crate::sys::text::text_width;
 use crate::ui::columns::{
-    self,
+    self, Align,
     Align::{Left, Right},
 };
 
@@ -139,7 +140,8 @@ pub fn models(context: &Context<'_>, arguments: &ModelsArgs) -> Result<Outcome, 
         })
         .collect();
     let json: Vec<Value> = rows.iter().map(Row::json).collect();
-    let text = columns::folded(&text(&rows), context.reporter.columns(), HANG);
+    let width = context.reporter.columns();
+    let text = columns::folded(&text(&rows, width), width, HANG);
     Ok(Outcome {
         warnings,
         ..Outcome::shown(text, json!({"schema": 1, "models": json}))
@@ -224,19 +226,33 @@ impl<'m> Row<'m> {
     }
 }
 
-const HEAD: [&str; 6] = ["model", "provider", "window", "output", "$/M in", "$/M out"];
+const HEAD: [(&str, Align); 6] = [
+    ("model", Left),
+    ("provider", Left),
+    ("window", Right),
+    ("output", Right),
+    ("$/M in", Right),
+    ("$/M out", Right),
+];
 
-fn text(rows: &[Row<'_>]) -> String {
-    let mut cells = vec![HEAD.map(str::to_owned).to_vec()];
+/// The columns that are left out of a terminal that is too narrow for all, in this order.
+const DISPENSABLE: [&str; 2] = ["output", "provider"];
+
+fn text(rows: &[Row<'_>], width: Option<usize>) -> String {
+    let mut cells = vec![HEAD.map(|(name, _)| name.to_owned()).to_vec()];
     cells.extend(rows.iter().map(|row| row.cells().to_vec()));
-    let mut lines = columns::aligned(&cells, &[Left, Left, Right, Right, Right, Right]).into_iter();
-    let mut text = lines.next().unwrap_or_default();
+    let table = columns::table(HEAD.to_vec(), cells, &DISPENSABLE, width);
+    let mut lines = table.lines();
+    let mut text = lines.next().unwrap_or_default().to_owned();
     for (row, line) in rows.iter().zip(lines) {
         text += &format!("\n{line}");
         let types = row.table.tasks(&row.spec.name);
         let tasks: Vec<&str> = types.map(TaskType::word).collect();
         if !tasks.is_empty() {
-            text += &format!("  for {}", tasks.join(", "));
+            let tasks = format!("  for {}", tasks.join(", "));
+            let fits = width.is_none_or(|width| text_width(line) + tasks.len() <= width);
+            text += if fits { "" } else { "\n  " };
+            text += &tasks;
         }
         if let Some(name) = &row.spec.display_name {
             text += &format!("\n    {name}");
