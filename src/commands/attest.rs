@@ -24,7 +24,7 @@ use crate::ui::lent;
 
 #[derive(Debug, Clone, Args)]
 pub struct AttestArgs {
-    /// Run, as `log` takes it [default: the last run with changes]
+    /// Run, named as for `log` [default: the last run with changes]
     #[arg(allow_negative_numbers = true)]
     pub run: Option<PathBuf>,
 

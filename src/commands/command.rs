@@ -34,7 +34,7 @@ pub enum Command {
     Rollup(RollupArgs),
     /// Show which files a query is about
     Context(ContextArgs),
-    /// List the available models, and what each still needs
+    /// List the available models, and what each still lacks
     Models(ModelsArgs),
     /// List the runs, or show one step by step
     Log(LogArgs),
@@ -56,13 +56,13 @@ pub enum Command {
     Dev(DevArgs),
     /// Plan a request, and work on it step by step
     Plan(PlanArgs),
-    /// Have remote agents implement, review and fix a task over MCP
+    /// Have remote agents carry out a task over MCP: implement, review and fix
     Orchestrate(OrchestrateArgs),
     /// Ask an MCP server for its tools, or call one
     Mcp(McpArgs),
-    /// Talk with an agent in a full-screen terminal
+    /// Talk to an agent in a full-screen terminal
     Chat(ChatArgs),
-    /// Do many tasks from a list, each in a clone of its own
+    /// Run many tasks from a list, each in a clone of its own
     Fleet(FleetArgs),
     /// Print a shell completion script
     Completions {

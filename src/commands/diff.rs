@@ -15,7 +15,7 @@ use crate::sys::numbers::counted;
 
 #[derive(Debug, Clone, Args)]
 pub struct DiffArgs {
-    /// Run, as `log` takes it [default: the last run with changes]
+    /// Run, named as for `log` [default: the last run with changes]
     #[arg(allow_negative_numbers = true)]
     pub run: Option<PathBuf>,
 

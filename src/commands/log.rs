@@ -34,8 +34,8 @@ const QUERY: usize = 200;
 
 #[derive(Debug, Clone, Args)]
 pub struct LogArgs {
-    /// Run to show: its folder, the beginning of its name, a time of today (14:05), last, or -2 for
-    /// the one before [default: list all runs]
+    /// Run to show: its folder, the beginning of its name, a time today (14:05), last, or -2 for the
+    /// one before [default: list all runs]
     #[arg(allow_negative_numbers = true)]
     pub run: Option<PathBuf>,
 
@@ -43,15 +43,15 @@ pub struct LogArgs {
     #[arg(short = 'n', long = "number", value_name = "N", conflicts_with = "run")]
     pub number: Option<usize>,
 
-    /// List only the runs since a date, such as 2026-01-31, or of the last days, such as 7d
+    /// List only runs since a date, such as 2026-01-31, or from the last days, such as 7d
     #[arg(long, value_name = "DATE", value_parser = parse_since, conflicts_with = "run")]
     pub since: Option<Since>,
 
-    /// Show what the runs have cost together instead
+    /// Show the total cost of the runs instead
     #[arg(long, conflicts_with = "run")]
     pub total: bool,
 
-    /// Remove the folders of runs older than DAYS days; these runs cannot be shown or undone any more
+    /// Remove the folders of runs older than DAYS days, which can then no longer be shown or undone
     #[arg(long, value_name = "DAYS", conflicts_with_all = ["run", "number", "since", "total"])]
     pub prune: Option<u16>,
 }

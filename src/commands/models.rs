@@ -33,13 +33,12 @@ use crate::ui::columns::{
 
 #[derive(Debug, Clone, Args)]
 pub struct ModelsArgs {
-    /// Write the entry of this model, one that is known to the program but not built in, into
-    /// agent-config/models.json
+    /// Add this model, which the program knows but does not list, to agent-config/models.json
     #[arg(long, value_name = "NAME")]
     pub add: Option<String>,
 
-    /// Ask this model for eight small changes of a sample project, in each format of replies, and
-    /// remember how many were right
+    /// Ask this model for eight small changes to a sample project in each reply format, and record how
+    /// many it gets right
     #[arg(long = "try", value_name = "NAME", conflicts_with = "add")]
     pub tried: Option<String>,
 

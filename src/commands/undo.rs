@@ -20,7 +20,7 @@ use crate::sys::error::Error;
 
 #[derive(Debug, Clone, Args)]
 pub struct UndoArgs {
-    /// Run, as `log` takes it [default: the last run with changes]
+    /// Run, named as for `log` [default: the last run with changes]
     #[arg(allow_negative_numbers = true)]
     pub run: Option<PathBuf>,
 }

@@ -24,8 +24,8 @@ pub struct ChatArgs {
     #[arg(value_name = "PROMPT", conflicts_with_all = ["prompt", "replay"])]
     pub first: Option<String>,
 
-    /// Answer this one request without a terminal, with the answer alone on standard output; `-` reads it
-    /// from standard input
+    /// Answer this one request without a terminal, and print only the answer to standard output; `-`
+    /// reads the request from standard input
     #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true)]
     pub prompt: Option<String>,
 
@@ -37,8 +37,8 @@ pub struct ChatArgs {
     #[arg(long, value_name = "UUID")]
     pub session: Option<Uuid>,
 
-    /// How freely to act: regular asks first, auto-pilot asks nothing, planning does nothing but talk
-    /// [default: regular; that of the run with --replay]
+    /// How freely to act: regular asks first, auto-pilot never asks, planning only talks [default:
+    /// regular, or with --replay that of the run]
     #[arg(long, value_name = "MODE", value_enum, hide_possible_values = true)]
     pub mode: Option<Mode>,
 
@@ -46,11 +46,12 @@ pub struct ChatArgs {
     #[arg(long, conflicts_with = "mode")]
     pub auto_pilot: bool,
 
-    /// Model to ask, of any vendor; `code-commit models` lists them [default: what ~/.agent/models.json says]
+    /// Model to ask, from any vendor; `code-commit models` lists them [default: set in
+    /// ~/.agent/models.json]
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
 
-    /// Send what looks like credentials, but for the user's own keys
+    /// Send what looks like credentials, except your own keys
     #[arg(long)]
     pub allow_secrets: bool,
 
@@ -80,13 +81,13 @@ impl ChatArgs {
 // A command of `chat` other than talking.
 #[derive(Debug, Clone, Subcommand)]
 pub enum ChatCommand {
-    /// Sign in: check a key and store it; it is asked for unseen, or read from standard input
+    /// Sign in: check a key and store it; it is typed without echo, or read from standard input
     Login {
         /// Name of the account [default: default]
         #[arg(long, value_name = "NAME")]
         account: Option<String>,
 
-        /// The vendor that the key is of [default: by the key's beginning, else anthropic]
+        /// Vendor of the key [default: recognized by how the key begins, else anthropic]
         #[arg(long, value_name = "NAME", value_parser = vendors_with_keys())]
         provider: Option<String>,
 
@@ -101,7 +102,7 @@ pub enum ChatCommand {
     Sessions(SessionsCommand),
     /// Open settings.json in an editor
     Config,
-    /// Show what the files of this folder would allow, and trust them as they are now
+    /// Show what this folder's files would allow, and trust them as they are now
     Trust {
         /// Trust them without being asked
         #[arg(long)]

@@ -21,12 +21,12 @@ pub struct CallArgs {
     #[arg(long, value_name = "USD", allow_negative_numbers = true, value_parser = parse_dollars)]
     pub max_cost: Option<Usd>,
 
-    /// Service tier to ask for: flex (half the price, but slower, and standard if there is no room) or
+    /// Service tier to request: flex (half the price but slower; standard if it has no capacity) or
     /// standard
     #[arg(long, value_name = "TIER", value_enum, hide_possible_values = true, help_heading = SELDOM)]
     pub tier: Option<Tier>,
 
-    /// Fail with exit code 4 if another model answers than the one that was asked
+    /// Fail with exit code 4 if a model other than the one asked answers
     #[arg(long, help_heading = SELDOM)]
     pub require_model: bool,
 }
@@ -34,7 +34,7 @@ pub struct CallArgs {
 // Flags of an agent.
 #[derive(Debug, Clone, Args)]
 pub struct AgentArgs {
-    /// Ask and answer by lines instead of on a full screen
+    /// Use plain lines of text instead of a full screen
     #[arg(long)]
     pub plain: bool,
 
@@ -54,8 +54,8 @@ pub struct AgentArgs {
     #[command(flatten)]
     pub losses: LossArgs,
 
-    /// With -p, work in a scratch tree over the project, and bring its changes over at the end unless the
-    /// run fails; with =keep-ignored, also those to ignored files
+    /// With -p, work in a scratch tree over the project, and apply its changes to the project at the
+    /// end unless the run fails; with =keep-ignored, also changes to ignored files
     #[arg(long, value_name = "WHAT", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "drop", hide_possible_values = true, requires = "prompt", help_heading = SELDOM)]
     pub scratch: Option<ScratchMode>,
 

@@ -47,13 +47,13 @@ pub struct SandboxArgs {
     #[arg(long, value_name = "NAME", help_heading = SELDOM)]
     pub allow_host: Vec<AllowedHost>,
 
-    /// Let builds and commands use this socket of a service, such as /run/docker.sock, which is hidden
-    /// from them otherwise; may be repeated
+    /// Let builds and commands use this socket of a service, such as /run/docker.sock, which would
+    /// otherwise be hidden; may be repeated
     #[arg(long, value_name = "PATH", value_parser = parse_absolute, help_heading = SELDOM)]
     pub allow_socket: Vec<PathBuf>,
 
-    /// Pass this environment variable on to builds and commands in a sandbox, though its name says that
-    /// it holds a secret (*_TOKEN, *_KEY, ...); may be repeated
+    /// Pass this environment variable to sandboxed builds and commands even though its name suggests a
+    /// secret (*_TOKEN, *_KEY, ...); may be repeated
     #[arg(long, value_name = "NAME", value_parser = parse_variable, help_heading = SELDOM)]
     pub pass_env: Vec<String>,
 }

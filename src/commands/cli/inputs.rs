@@ -87,7 +87,7 @@ impl ChosenArgs {
 // The flag for the project.
 #[derive(Debug, Clone, Args)]
 pub struct PlaceArgs {
-    /// Root of the project, if not the one found from the current directory
+    /// Root of the project, instead of the one found from the current directory
     #[arg(long, global = true, value_name = "DIR")]
     pub root: Option<PathBuf>,
 }
@@ -134,8 +134,8 @@ pub struct OutputArgs {
     #[arg(long, short, global = true)]
     pub quiet: bool,
 
-    /// Output format: text (default), json (one document at the end), jsonl (one
-    /// event per line), sarif (what runs have found) or csv (of `fleet report`)
+    /// Output format: text (default), json (one document at the end), jsonl (one event per line), sarif
+    /// (findings of runs) or csv (`fleet report` only)
     #[arg(long, global = true, value_name = "FORMAT", value_enum, default_value_t = OutputFormat::Text, hide_default_value = true, hide_possible_values = true)]
     pub output_format: OutputFormat,
 }

@@ -65,8 +65,8 @@ pub struct LossArgs {
     #[arg(long, help_heading = SELDOM)]
     pub allow_shrink: bool,
 
-    /// Accept a file whose text is a diff, has conflict markers or numbered lines, or stands between code
-    /// fences
+    /// Accept a file whose text is a diff, has conflict markers or numbered lines, or is enclosed in
+    /// code fences
     #[arg(long, help_heading = SELDOM)]
     pub allow_form: bool,
 }

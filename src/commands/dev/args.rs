@@ -37,7 +37,7 @@ pub struct DevArgs {
     #[arg(long, value_name = "UUID")]
     pub session: Option<Uuid>,
 
-    /// Model to ask, one that `code-commit models` lists or Ollama has [default: from config.json]
+    /// Model to ask, listed by `code-commit models` or installed in Ollama [default: from config.json]
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
 

@@ -27,7 +27,7 @@ pub enum FleetCommand {
         /// File of tasks, as JSON Lines
         manifest: PathBuf,
     },
-    /// Do one task of a manifest, in a clone of its own
+    /// Run one task of a manifest, in a clone of its own
     Task {
         /// File of tasks, as JSON Lines
         manifest: PathBuf,
@@ -39,7 +39,7 @@ pub enum FleetCommand {
         #[command(flatten)]
         results: ResultArgs,
     },
-    /// Do all tasks of a manifest, several at a time
+    /// Run all tasks of a manifest, several at a time
     Run(RunArgs),
     /// Sum up the results as a table and a page
     Report {
@@ -51,7 +51,7 @@ pub enum FleetCommand {
         #[arg(long = "output", value_name = "FILE")]
         page: Option<PathBuf>,
     },
-    /// Make a branch of each change that has passed, in local clones, and print how to go on
+    /// Make a branch of each passing change in local clones, and print the next steps
     Publish {
         /// Directory of the results
         #[arg(value_name = "DIR")]
@@ -61,7 +61,7 @@ pub enum FleetCommand {
         #[arg(long, value_name = "NAME")]
         branch: String,
     },
-    /// Print which exit codes an engine tries again, in its own words
+    /// Print which exit codes an engine should retry, in the engine's own syntax
     Policy {
         /// Engine that starts tasks
         #[arg(value_enum)]
@@ -82,11 +82,11 @@ pub struct RunArgs {
     #[arg(long, value_name = "N", default_value = "2")]
     pub jobs: NonZeroUsize,
 
-    /// Do the first N tasks before all others
+    /// Run the first N tasks before all others
     #[arg(long, value_name = "N", requires = "stop_above")]
     pub first: Option<NonZeroUsize>,
 
-    /// End there if more than this share of the first tasks fails
+    /// Stop after them if more than this share of them fails
     #[arg(long, value_name = "PERCENT", requires = "first", value_parser = parse_percent)]
     pub stop_above: Option<usize>,
 }

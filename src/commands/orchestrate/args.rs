@@ -18,11 +18,11 @@ const ORCHESTRATE_AFTER_HELP: &str = include_str!("after_help.txt").trim_ascii_e
 #[derive(Debug, Clone, Default, Args)]
 #[command(after_help = ORCHESTRATE_AFTER_HELP, max_term_width = 80)]
 pub struct OrchestrateArgs {
-    /// Branch on the MCP server to begin from
+    /// Branch on the MCP server to start from
     #[arg(long, value_name = "UUID", required_unless_present_any = ["replay", "resume", "publish_only"])]
     pub parent_branch_id: Option<Uuid>,
 
-    /// Have this task done; `-` reads it from standard input [default: ask for it there]
+    /// Task to carry out; `-` reads it from standard input [default: ask for it]
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub task: Option<String>,
 
@@ -30,11 +30,11 @@ pub struct OrchestrateArgs {
     #[arg(long, value_name = "NAME")]
     pub project_name: Option<String>,
 
-    /// Ask nothing but the task where it is left out, and print nothing but the report to standard output
+    /// Ask nothing, except for a missing task, and print only the report to standard output
     #[arg(long)]
     pub headless: bool,
 
-    /// Ask and answer by lines instead of on a full screen
+    /// Use plain lines of text instead of a full screen
     #[arg(long)]
     pub plain: bool,
 
@@ -42,20 +42,21 @@ pub struct OrchestrateArgs {
     #[arg(long)]
     pub no_publish: bool,
 
-    /// Go on with an earlier run of this command, from the last branch that succeeded; an agent that is
-    /// still at work is waited for first
+    /// Continue an earlier run from its last successful branch; an agent that is still at work is
+    /// waited for first
     #[arg(long, value_name = "RUN", allow_negative_numbers = true, conflicts_with_all = ["parent_branch_id", "task", "project_name", "replay", "publish_only"])]
     pub resume: Option<PathBuf>,
 
-    /// Publish the work of an earlier run that a review has passed, and do nothing else
+    /// Only publish the work of an earlier run that has passed a review
     #[arg(long, value_name = "RUN", allow_negative_numbers = true, conflicts_with_all = ["parent_branch_id", "task", "project_name", "no_publish", "replay"])]
     pub publish_only: Option<PathBuf>,
 
-    /// Model to ask, one that `code-commit models` lists or Ollama has [default: $AZURE_OPENAI_DEPLOYMENT]
+    /// Model to ask, listed by `code-commit models` or installed in Ollama [default:
+    /// $AZURE_OPENAI_DEPLOYMENT]
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
 
-    /// Make no call that could take the cost of the run above this many US dollars; the remote agents'
+    /// Make no call that could raise the cost of the run above this many US dollars; the remote agents'
     /// own cost is not known
     #[arg(long, value_name = "USD", allow_negative_numbers = true, value_parser = parse_dollars)]
     pub max_cost: Option<Usd>,

@@ -19,11 +19,11 @@ pub struct PlanArgs {
     pub command: Option<PlanCommand>,
 
     /// Work on this request and ask no questions; `-` reads it from standard input. With --resume or
-    /// --session, an empty TEXT goes on with the plan
+    /// --session, an empty TEXT continues the plan
     #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true)]
     pub prompt: Option<String>,
 
-    /// Stop when the plan is made, for it to be reviewed and edited
+    /// Stop once the plan is made, so that you can review and edit it
     #[arg(long)]
     pub plan_only: bool,
 
@@ -31,19 +31,20 @@ pub struct PlanArgs {
     #[arg(long, conflicts_with = "session")]
     pub resume: bool,
 
-    /// Resume the session of this name
+    /// Resume the session with this name
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
 
-    /// Keep the plan in this file of the project instead of the session's folder
+    /// Keep the plan in this project file instead of in the session's folder
     #[arg(long, value_name = "PATH")]
     pub plan_file: Option<PathBuf>,
 
-    /// Model to ask in all stages, one that `code-commit models` lists or Ollama has [default: by models.json]
+    /// Model to ask in all stages, listed by `code-commit models` or installed in Ollama [default: by
+    /// models.json]
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
 
-    /// Allow every command and every change of dependencies without asking
+    /// Allow every command and every change to dependencies without asking
     #[arg(long)]
     pub yes: bool,
 
@@ -51,7 +52,7 @@ pub struct PlanArgs {
     #[arg(long)]
     pub pull: bool,
 
-    /// Whether build.sh must pass for a step that changed files to be done: build (default) or off
+    /// What must pass before a step that changed files is done: build (default) or off
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = StepGate::Build, hide_default_value = true, hide_possible_values = true)]
     pub gate: StepGate,
 
@@ -100,13 +101,13 @@ pub enum PlanCommand {
     /// Manage sessions
     #[command(subcommand)]
     Sessions(SessionsCommand),
-    /// Ask a model again and again, and count how many replies have the right form
+    /// Ask a model repeatedly, and count how many replies have the right form
     Reliability(ReliabilityArgs),
 }
 
 #[derive(Debug, Clone, Args)]
 pub struct ReliabilityArgs {
-    /// How many calls
+    /// Number of calls
     #[arg(short = 'n', long = "number", value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..))]
     pub number: u16,
 

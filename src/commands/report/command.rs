@@ -22,7 +22,7 @@ use crate::ui::browser;
 
 #[derive(Debug, Clone, Args)]
 pub struct ReportArgs {
-    /// Run, as `log` takes it [default: the last run]
+    /// Run, named as for `log` [default: the last run]
     #[arg(allow_negative_numbers = true)]
     pub run: Option<PathBuf>,
 
