@@ -14,7 +14,7 @@ use std::sync::LazyLock;
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-/// Rooms by floor, the highest first; the files beside the rooms in `src` have floors too.
+/// The rooms by floor, highest first; the files beside the rooms in `src` have floors too.
 const FLOORS: [(u8, &[&str]); 8] = [
     (8, &["main.rs", "bin"]),
     (7, &["lib.rs"]),
@@ -116,7 +116,7 @@ fn each_fault_is_told_by_its_file() {
     }
 }
 
-/// The sources below `directory`, by their path from the project's root.
+/// Collects the sources below `directory`, by their path from the project's root.
 fn collect(directory: &Path, name: &str, files: &mut BTreeMap<String, String>) {
     for entry in fs::read_dir(directory).unwrap() {
         let entry = entry.unwrap();
@@ -129,7 +129,7 @@ fn collect(directory: &Path, name: &str, files: &mut BTreeMap<String, String>) {
     }
 }
 
-/// Returns the faults in these sources.
+/// Returns the violations in these sources.
 fn faults(files: &BTreeMap<String, String>) -> BTreeSet<String> {
     let house = House::of(files);
     let mut faults = BTreeSet::new();
@@ -161,7 +161,7 @@ fn faults(files: &BTreeMap<String, String>) -> BTreeSet<String> {
     faults
 }
 
-/// The room of a file, or the file's own name beside the rooms.
+/// Returns the room of a file, or the file's own name if it is beside the rooms.
 fn room(path: &str) -> &str {
     path.split('/').nth(1).unwrap_or_default()
 }
@@ -171,7 +171,7 @@ fn floor(room: &str) -> Option<u8> {
     found.map(|(floor, _)| *floor)
 }
 
-/// The shortest circle through each file that is the first of its circles.
+/// Finds the shortest circle through each file that comes first in its circles.
 fn circles(arrows: &BTreeMap<&str, BTreeSet<&str>>) -> Vec<String> {
     let mut told: BTreeSet<&str> = BTreeSet::new();
     let mut circles = Vec::new();
@@ -207,27 +207,27 @@ fn shortest_circle<'a>(
     None
 }
 
-/// A path of names, from the crate's root on.
+/// A path of names, from the crate's root.
 type Names = Vec<String>;
 
 /// An import of a file.
 struct Import {
     path: Names,
-    /// True if it is re-exported, and not used in the file itself.
+    /// True if the import is only re-exported, not used in the file itself.
     is_public: bool,
 }
 
 /// A source file.
 #[derive(Default)]
 struct Source {
-    /// The module that it is.
+    /// The module that the file defines.
     module: Names,
     imports: Vec<Import>,
-    /// The definitions of its names from elsewhere.
+    /// Names defined elsewhere, with their definitions.
     names: BTreeMap<String, Names>,
-    /// The words with which its paths begin.
+    /// The words that paths in the file begin with.
     words: BTreeSet<String>,
-    /// Its children that are compiled for tests alone.
+    /// Child modules that are compiled for tests only.
     tests: Vec<Names>,
 }
 
@@ -271,10 +271,10 @@ impl House {
         Self { sources, modules }
     }
 
-    /// The room that a path leads to, and its file.
+    /// Returns the room that a path leads to, and its file.
     fn find<'h>(&'h self, path: &[String]) -> (&'h str, Option<(&'h str, &'h Source)>) {
         let mut path = path.to_vec();
-        // A re-exported name leads to another; never in a circle, and never far.
+        // A re-exported name leads to another one; the limit guards against circles.
         for _ in 0..8 {
             let (length, file) = self.file(&path);
             let Some(next) = file
@@ -296,7 +296,7 @@ impl House {
         (room.map_or("lib.rs", |room| *room), at)
     }
 
-    /// The file of the innermost module of a path, and how many names lead there.
+    /// Returns the file of the innermost module of a path, and how many names lead there.
     fn file(&self, path: &[String]) -> (usize, Option<&str>) {
         let lengths = (0..=path.len()).rev();
         let mut files = lengths.map(|length| (length, self.modules.get(&path[..length])));
@@ -307,7 +307,7 @@ impl House {
     }
 }
 
-/// The module that a file is.
+/// Returns the module that a file defines.
 fn module(path: &str) -> Names {
     let names = path.trim_start_matches("src/").trim_end_matches(".rs");
     let names = names
@@ -316,10 +316,10 @@ fn module(path: &str) -> Names {
     names.map(str::to_owned).collect()
 }
 
-/// Reads a file's tokens.
+/// A reader of a file's tokens.
 struct Reader<'m> {
     source: Source,
-    /// The module that is being read: the file's own, or one that is written out in it.
+    /// The module being read: the file's own, or an inline one.
     at: Names,
     modules: &'m BTreeMap<Names, String>,
 }
@@ -344,7 +344,7 @@ impl Reader<'_> {
                     self.read_group(group);
                     1
                 }
-                // A word after `::` begins no path.
+                // A word after `::` does not begin a path.
                 (None, _) if is_separator(rest) => 2 + usize::from(word(rest, 2).is_some()),
                 _ => 1,
             };
@@ -357,7 +357,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Passes over an item that is compiled for tests alone.
+    /// Skips an item that is compiled for tests only.
     fn skip(&mut self, tokens: &[TokenTree]) -> usize {
         let length = item_length(tokens);
         let item = &tokens[..length];
@@ -370,7 +370,7 @@ impl Reader<'_> {
         length
     }
 
-    /// Reads a `use`.
+    /// Reads a `use` declaration.
     fn import(&mut self, tokens: &[TokenTree], is_public: bool) -> usize {
         let is_end = |token: &TokenTree| matches!(token, TokenTree::Punct(p) if p.as_char() == ';');
         let length = tokens.iter().position(is_end).unwrap_or(tokens.len());
@@ -411,7 +411,7 @@ impl Reader<'_> {
         length
     }
 
-    /// A path from the crate's root on, if it leads into the crate.
+    /// Returns the path from the crate's root, if it leads into the crate.
     fn absolute(&self, names: &[String]) -> Option<Names> {
         let child = |name: &str| {
             let child: Names = self
@@ -439,7 +439,7 @@ impl Reader<'_> {
     }
 }
 
-/// The paths of a `use`, each with the name that it gives.
+/// Collects the paths of a `use`, each with the name that it introduces.
 fn tree(tokens: &[TokenTree], before: &[String], leaves: &mut Vec<(Names, String)>) {
     let mut path = before.to_vec();
     let mut at = 0;
@@ -479,7 +479,7 @@ fn is_separator(tokens: &[TokenTree]) -> bool {
     colon(0) && colon(1)
 }
 
-/// Returns whether a path can follow this token; methods, fields, and the names of functions and modules are none.
+/// Returns whether a path can follow this token; methods, fields, and names being defined are not paths.
 fn begins_path(before: &TokenTree) -> bool {
     match before {
         TokenTree::Punct(punct) => punct.as_char() != '.',
@@ -488,7 +488,7 @@ fn begins_path(before: &TokenTree) -> bool {
     }
 }
 
-/// Returns whether `pub` comes right before, with or without its bounds.
+/// Returns whether `pub` comes right before, with or without a restriction.
 fn is_public(before: &[TokenTree]) -> bool {
     let bounds = matches!(before.last(), Some(TokenTree::Group(_)));
     let at = before.len().checked_sub(1 + usize::from(bounds));
@@ -506,7 +506,7 @@ fn is_for_tests(tokens: &[TokenTree]) -> bool {
     }
 }
 
-/// The number of tokens up to the end of the first item.
+/// Returns the number of tokens in the first item.
 fn item_length(tokens: &[TokenTree]) -> usize {
     let is_use = (0..tokens.len().min(8)).any(|at| word(tokens, at).as_deref() == Some("use"));
     let ends = |token: &TokenTree| match token {
@@ -518,7 +518,7 @@ fn item_length(tokens: &[TokenTree]) -> usize {
     end.map_or(tokens.len(), |end| end + 1)
 }
 
-/// Clippy's list of methods does not hold for tests as a whole: they open files.
+/// Clippy's list of methods does not apply to the tests as a whole, since they open files.
 #[test]
 fn nobody_changes_the_current_directory() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -563,7 +563,7 @@ static FILES: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
 });
 static HOUSE: LazyLock<House> = LazyLock::new(|| House::of(&FILES));
 
-/// Lines of code that `src` may have. A change that raises it says why.
+/// The maximum number of lines of code in `src`. A commit that raises it says why.
 const MAX_LINES: usize = 80_499;
 
 #[test]
@@ -573,8 +573,8 @@ fn the_house_has_no_more_lines_than_it_may() {
     assert!(lines <= MAX_LINES, "{lines} lines of code in `src`");
 }
 
-/// Modules that are imported by modules below them, and import some of these. An entry goes once it is mended, and none
-/// comes.
+/// Modules that are imported by modules below them, and import some of these. Entries are removed once fixed, and
+/// none⏎is added.
 const BOTH_WAYS: &[&str] = &[];
 
 #[test]
@@ -582,7 +582,7 @@ fn a_module_is_imported_by_its_children_or_imports_them() {
     assert_known(&both_ways(&HOUSE), BOTH_WAYS, &());
 }
 
-/// Folders in which files or folders form a circle. No entry comes.
+/// Folders in which files or folders form a circle. No entry is added.
 const FOLDERS_WITH_CIRCLES: &[&str] = &[];
 
 #[test]
@@ -594,7 +594,7 @@ fn no_folders_form_a_circle() {
 
 /// Rooms and files that may name `ui`.
 const MAY_NAME_UI: [&str; 4] = ["ui", "commands", "lib.rs", "main.rs"];
-/// Files that name `ui` from elsewhere. No entry comes.
+/// Files elsewhere that name `ui`. No entry is added.
 const NAMING_UI: &[&str] = &[];
 
 #[test]
@@ -606,9 +606,9 @@ fn nothing_but_commands_names_the_screen() {
 const SYSTEMS: [&str; 5] = ["chat", "dev", "fleet", "orchestrate", "plan"];
 /// The stems of other words for them.
 const STEMS: [&str; 3] = ["fleet", "orchestrat", "planner"];
-/// The rooms that know none of them.
+/// The rooms that must not name any of them.
 const SHARED_ROOMS: [&str; 2] = ["agent", "run"];
-/// Folders and files of these rooms that name a system. No entry comes. The story of a run shows two fields of
+/// Folders and files of these rooms that name a system. No entry is added. The story of a run shows two fields of
 /// `result.json` that the contract calls `orchestration`: the report and the settings.
 const NAMING_SYSTEMS: &[&str] = &["src/run/past/story/overview.rs"];
 
@@ -619,7 +619,7 @@ fn shared_rooms_name_no_system() {
     assert_known(&found.collect(), NAMING_SYSTEMS, &());
 }
 
-/// Files that know a system from outside its folder: what a sixth one has to change, and fleets of them.
+/// Files that know a system from outside its folder: those that a sixth system has to change.
 const KNOWING_SYSTEMS: &[&str] = &[
     "src/commands/command.rs",
     "src/commands/command_line.rs",
@@ -639,7 +639,7 @@ fn a_system_is_known_by_few_files_outside_its_folder() {
     assert_known(&found, KNOWING_SYSTEMS, &());
 }
 
-/// Fails where there is a fault that is not listed, and where a listed one is mended. `more` is shown then.
+/// Fails if there is a fault that is not listed, or a listed one has been fixed; `more` is shown then.
 fn assert_known(found: &BTreeSet<String>, known: &[&str], more: &impl Debug) {
     let known = names(known);
     let new: Vec<_> = found.difference(&known).collect();
@@ -801,7 +801,7 @@ fn lines_of_code_are_those_with_a_token_of_the_program() {
     }
 }
 
-/// The house of these files.
+/// Builds a house of these files.
 fn house(files: &[(&str, &str)]) -> House {
     House::of(&texts(files))
 }
@@ -818,7 +818,7 @@ fn names(names: &[&str]) -> BTreeSet<String> {
 }
 
 impl House {
-    /// The imports from file to file, without those that only hand names on.
+    /// Returns the imports between files, without those that are only re-exported.
     fn arrows(&self) -> BTreeSet<(&str, &str)> {
         let mut arrows = BTreeSet::new();
         for (path, source) in &self.sources {
@@ -841,7 +841,7 @@ impl House {
     }
 }
 
-/// Returns the files that import modules below them, and are imported by such.
+/// Returns the files that import modules below them and are imported by such modules.
 fn both_ways(house: &House) -> BTreeSet<String> {
     let arrows = house.arrows();
     let imported = arrows.iter().filter(|(from, to)| house.is_below(from, to));
@@ -851,7 +851,7 @@ fn both_ways(house: &House) -> BTreeSet<String> {
     both.map(|(from, _)| (*from).to_owned()).collect()
 }
 
-/// Returns the circles of the entries of each folder: files, and folders with all their contents.
+/// Returns the circles among the entries of each folder: files, and folders with all their contents.
 fn folder_circles(house: &House) -> BTreeMap<String, Vec<String>> {
     let mut folders: BTreeMap<&[String], BTreeMap<&str, BTreeSet<&str>>> = BTreeMap::new();
     for (from, to) in house.arrows() {
@@ -885,7 +885,7 @@ fn naming_ui(house: &House) -> BTreeSet<String> {
     naming.map(|(path, _)| path.clone()).collect()
 }
 
-/// The folder or file of a shared room that names a system: by its own name, a word of the program, or a text.
+/// Returns the folder or file of a shared room if it names a system: by its own name, an identifier, or a string.
 fn naming_system(path: &str, text: &str) -> Option<String> {
     if !SHARED_ROOMS.contains(&room(path)) {
         return None;
@@ -909,7 +909,7 @@ fn naming_system(path: &str, text: &str) -> Option<String> {
     names_one.then(|| path.to_owned())
 }
 
-/// The words of a literal that are code, not English: the whole literal, words in backticks, the one after
+/// Returns the words of a literal that are code, not English: the whole literal, words in backticks, the word after
 /// `code-commit`, and the parts of variables' names.
 fn texts_code(literal: &str) -> impl Iterator<Item = String> {
     let whole = [literal.trim_matches('"')].into_iter();
@@ -926,7 +926,7 @@ fn texts_code(literal: &str) -> impl Iterator<Item = String> {
     code.map(str::to_owned).chain(variables)
 }
 
-/// The words of an identifier in whatever case, in lower case.
+/// Splits an identifier in any case into words in lower case.
 fn words(identifier: &str) -> impl Iterator<Item = String> {
     let mut spaced = String::new();
     for (at, letter) in identifier.char_indices() {
@@ -940,7 +940,7 @@ fn words(identifier: &str) -> impl Iterator<Item = String> {
     words.into_iter()
 }
 
-/// The number of lines that are code: without comments, blank lines and what is compiled for tests alone.
+/// Counts the lines of code, without comments, blank lines and anything compiled for tests only.
 fn lines_of_code(text: &str) -> usize {
     let mut marked = BTreeSet::new();
     each_token(text.parse().unwrap(), &mut |token| {
@@ -957,7 +957,7 @@ fn lines_of_code(text: &str) -> usize {
     code.count()
 }
 
-/// Visits the tokens of the program: neither comments nor what is compiled for tests alone.
+/// Visits the program's tokens, without comments and anything compiled for tests only.
 fn each_token(tokens: TokenStream, visit: &mut impl FnMut(&TokenTree)) {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
     let mut next = 0;
@@ -977,7 +977,7 @@ fn each_token(tokens: TokenStream, visit: &mut impl FnMut(&TokenTree)) {
     }
 }
 
-/// The number of tokens of the doc comment that begins here, which is an attribute to the compiler.
+/// Returns the number of tokens of the doc comment that begins here, which the compiler treats as an attribute.
 fn doc_comment_length(tokens: &[TokenTree]) -> Option<usize> {
     let is_mark = |at: usize, mark| matches!(tokens.get(at), Some(TokenTree::Punct(p)) if p.as_char() == mark);
     let at = 1 + usize::from(is_mark(1, '!'));

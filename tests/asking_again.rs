@@ -184,7 +184,7 @@ fn edits_can_be_required() {
         "hint:",
     ]);
     assert!(!project.path("built").exists());
-    // Where the model has edited before, the build decides.
+    // If the model has made edits before, the build decides.
     let server = ModelServer::gemini(&[GOOD, PROSE]);
     let project = TestProject::new()
         .with(&server)

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Answer, Finished, ModelServer, TestProject, gemini, openai};
 
-/// Fails with an error for each line of `a.txt` that has `bad` in it.
+/// Fails with an error for each line of `a.txt` that contains `bad`.
 const BUILD: &str = "grep -n bad a.txt | sed 's/^\\([0-9]*\\):\\(.*\\)/a.txt:\\1: error: \\2/'; ! grep -q bad a.txt";
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -19,7 +19,7 @@ fn reply(text: &str) -> String {
     format!("^^^a.txt\n{text}\n^^^end\n")
 }
 
-/// An answer that streams this text, and does something once it has begun.
+/// Streams this text as an answer, and calls `happens` once it has begun.
 fn streamed(text: &str, happens: impl FnOnce() + Send + 'static) -> Answer {
     let event = |text: &str, more: Value| {
         let mut event = json!({"candidates": [{"content": {"role": "model", "parts": [{"text": text}]}, "index": 0}]});
@@ -48,7 +48,7 @@ fn interrupt(child: &Child) {
     kill_process(id, Signal::INT).unwrap();
 }
 
-/// The attempts as recorded: by step, whether they passed, how they changed the gate, and the lines.
+/// Returns the recorded attempts: the step, whether it passed, its changes to the gate, and the number of lines.
 fn attempts(run: &Finished) -> Vec<(String, bool, Value, Value)> {
     let result = run.result();
     let attempts = result["choice"]["attempts"].as_array().unwrap().iter();
@@ -84,7 +84,7 @@ fn the_first_request_goes_out_alone_and_the_others_when_its_answer_begins() {
     };
     let first = Answer::To(Box::new(move |_: &_| {
         begins();
-        // It ends only once the others have been asked.
+        // This answer ends only once the other attempts have been requested.
         streamed(&reply("one"), move || {
             others.recv_timeout(MINUTE).unwrap();
             others.recv_timeout(MINUTE).unwrap();
@@ -154,7 +154,7 @@ fn an_unchanged_gate_wins_then_the_smallest_change() {
         choice["why"],
         "the smallest change that has passed: 2 lines"
     );
-    // One alone has edits, and they are recorded with it.
+    // Only one attempt has edits, and they are recorded with it.
     let result = run.result();
     let steps = result["attempts"].as_array().unwrap().iter();
     let applied: Vec<_> = steps.filter(|step| !step["edits"].is_null()).collect();
@@ -277,7 +277,7 @@ fn a_replay_makes_the_same_attempts_and_the_same_choice() {
 
 #[test]
 fn what_cannot_be_paid_does_not_begin() {
-    // Of the two dollars, each answer takes 0.80; one of the shortest length allowed would take 0.82.
+    // Each answer uses 0.80 of the two dollars; the shortest answer allowed would cost 0.82.
     let dear = |text: &str| {
         let mut answer = gemini(text);
         answer["usageMetadata"] = json!({"promptTokenCount": 1, "candidatesTokenCount": 8000});
@@ -416,7 +416,7 @@ fn no_call_waits_for_a_build() {
         started.display(),
         go.display()
     );
-    // The second one is answered while the first one's build is going on, which ends after that.
+    // The second attempt is answered during the first one's build, which ends later.
     let second = Answer::To(Box::new(move |_: &_| {
         std::fs::read(&started).unwrap();
         let Answer::Raw(bytes) = answer(&reply("x\ny")) else {

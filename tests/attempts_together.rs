@@ -1,4 +1,4 @@
-//! Properties of all attempts of a run together: the tree that they begin from, the choice of one, and time limits.
+//! Properties of all attempts of a run together: the tree that they start from, the choice among them, and time limits.
 
 use std::fs;
 
@@ -61,7 +61,7 @@ fn one_that_ends_the_run_as_done_is_taken_before_a_better_one_that_fails_it() {
     assert_eq!(choice(&run), ["attempt 2", LET_PASS]);
     assert_eq!(run.result()["gate"]["new_tests"], "no-new-tests");
     assert!(!project.path("tests/test_new.py").exists());
-    // A report makes nobody fail.
+    // With `report`, no attempt fails the gate.
     let (_, run) = two(&[idle(), honest()], &["--gate", "report"]);
     assert_eq!(choice(&run.exits(0))[0], "the change");
     let dependent = vec![("go.mod", "module m\n".to_owned())];

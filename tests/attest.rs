@@ -16,7 +16,7 @@ fn sha256(content: &str) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A project in which a run has replaced, made and removed a file each.
+/// A project in which a run has replaced, created and removed one file each.
 fn attested(build: &str, replies: &[&str], arguments: &[&str]) -> (TestProject, Finished, Value) {
     let server = ModelServer::gemini(replies);
     let project = TestProject::new()
@@ -28,7 +28,7 @@ fn attested(build: &str, replies: &[&str], arguments: &[&str]) -> (TestProject, 
     (project, run, statement)
 }
 
-/// Attests the last run in `statement.json`.
+/// Attests the last run, and returns the statement.
 fn state(project: &TestProject) -> Value {
     project
         .run(&["attest", "last", "-o", "statement.json"])
@@ -80,7 +80,7 @@ fn a_statement_tells_the_result_and_what_it_was_made_from() {
     }
     is("old\n", &file(&statement, "gone")["before"]);
     assert!(predicate["program"]["digest"]["sha256"].is_string());
-    // On stdout, the same bytes.
+    // Stdout gets the same bytes.
     let shown = project.run(&["attest"]).exits(0).stdout;
     assert_eq!(shown, project.read("statement.json"));
 }
@@ -247,7 +247,7 @@ fn a_run_in_a_scratch_tree_is_attested_as_any_other() {
     assert_eq!(main["after"]["sha256"], sha256(built));
     assert_eq!(project.read("src/main.rs"), built);
     project.run(&["verify", "statement.json"]).exits(0);
-    // What has never reached the project is no result.
+    // Changes that never reached the project are not part of the statement.
     let broken = "^^^src/main.rs\n^^^find\nfn main() {}\n^^^put\nbroken\n^^^end\n^^^done 1\n";
     let again = "^^^src/main.rs\n^^^find\nbroken\n^^^put\nfn main() {}\n^^^end\n^^^done 1\n";
     let server = ModelServer::gemini(&[broken, again, broken, again]);
@@ -278,7 +278,7 @@ fn each_call_has_the_model_that_was_served_if_its_vendor_tells() {
         .iter()
         .map(|attempt| attempt["model"].get("served").and_then(Value::as_str))
         .collect();
-    // Which of the two is asked first is open.
+    // The order of the two requests is not defined.
     served[..2].sort_unstable();
     let told = ["gemini-2.5-pro-002", "gemini-2.5-pro-test"].map(Some);
     assert_eq!(served, [&[None][..], &told].concat());
@@ -291,7 +291,7 @@ fn each_call_has_the_model_that_was_served_if_its_vendor_tells() {
 
 #[test]
 fn of_a_search_the_state_that_is_kept_is_attested() {
-    // The number of findings is that of the lines.
+    // The number of findings equals the number of lines.
     let reply = |lines: &str| format!("^^^src/main.rs\n{lines}^^^end\n");
     let replies = ["a\n", "a\nb\nc\n", "d\ne\n", "d\ne\nf\n"].map(reply);
     let replies: Vec<&str> = replies.iter().map(String::as_str).collect();
@@ -354,7 +354,7 @@ fn what_is_no_run_or_no_statement_is_refused() {
     project.run(&["attest", "last", "--sign", "key"]).exits(2);
 }
 
-/// Makes an SSH key without a passphrase; `None` where there is no ssh-keygen.
+/// Creates an SSH key without a passphrase; `None` if ssh-keygen is missing.
 fn key(project: &TestProject, name: &str) -> Option<String> {
     let mut keygen = Command::new("ssh-keygen");
     keygen

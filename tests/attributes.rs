@@ -1,4 +1,4 @@
-//! The attributes that a file keeps when it is replaced, removed and restored.
+//! The attributes that a file keeps when it is replaced, removed or restored.
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt as _;
@@ -13,7 +13,7 @@ const ACL: &str = "system.posix_acl_access";
 const DEFAULT_ACL: &str = "system.posix_acl_default";
 const NOTE: &str = "user.note";
 
-/// An access control list: what the owner, somebody else, the group, at most all of them, and others may.
+/// An access control list: permissions of the owner, another user, the group, the mask, and others.
 fn acl([owner, somebody, group, mask, others]: [u16; 5]) -> Vec<u8> {
     const NOBODY: u32 = u32::MAX;
     let entries = [
@@ -41,7 +41,7 @@ fn get(path: &Path, name: &str) -> Option<Vec<u8>> {
     }
 }
 
-/// Sets an attribute; says so and gives false where the file system has none.
+/// Sets an attribute; prints a message and returns false if the file system has none.
 fn set(path: &Path, name: &str, value: &[u8]) -> bool {
     match fsetxattr(File::open(path).unwrap(), name, value, XattrFlags::empty()) {
         Ok(()) => true,
@@ -63,7 +63,7 @@ const REPLY: &str = "^^^a.txt\nnew\n^^^end\n^^^b.txt\n^^^delete\n^^^c.txt\nnew\n
 fn access_control_lists_and_attributes_are_kept_and_restored() {
     let server = ModelServer::gemini(&[REPLY]);
     let project = TestProject::new().with(&server);
-    // The group may nothing, though the mode looks as if it might.
+    // The group has no permission, although the mode looks as if it did.
     let list = acl([6, 6, 0, 6, 0]);
     let files = ["a.txt", "b.txt", "c.txt"].map(|name| project.path(name));
     for file in &files {
@@ -72,7 +72,7 @@ fn access_control_lists_and_attributes_are_kept_and_restored() {
             return;
         }
     }
-    // What has two names is kept as a copy.
+    // A file with two names is kept as a copy.
     fs::hard_link(&files[2], project.path("other")).unwrap();
     let check = |file: &Path| {
         assert_eq!(mode(file), 0o660);
@@ -135,7 +135,7 @@ fn a_programs_capabilities_do_not_pass_to_new_content() {
         &capability,
         XattrFlags::empty(),
     );
-    // Only root may give them.
+    // Only root may set capabilities.
     if set.is_ok() {
         let run = project.run(&[]).exits(0);
         run.says(&["`a` has lost the capabilities of a program"]);

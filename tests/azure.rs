@@ -10,14 +10,14 @@ use crate::support::{Answer, ModelServer, TestProject, openai};
 const DEPLOYMENT: &str = "/openai/deployments/gpt-4o-ours/chat/completions";
 const WRITE: &str = "^^^a\nx\n^^^end\n";
 
-/// A table whose default is a deployment, with these further fields.
+/// A table whose default model is a deployment, with these additional fields.
 fn table(more: &str) -> String {
     format!(
         r#"{{"models": {{"az": {{"provider": "azure", "id": "gpt-4o-ours"{more}}}}}, "selectionRules": {{"default": "az"}}}}"#
     )
 }
 
-/// A project that asks a deployment of the resource that the variables name.
+/// A project that uses a deployment of the resource named by the variables.
 fn project(server: &ModelServer, more: &str) -> TestProject {
     TestProject::new()
         .file("agent-config/models.json", table(more))
@@ -47,7 +47,7 @@ fn a_deployment_is_asked_in_azures_form_and_its_replies_are_replayed() {
         assert!(body["messages"][1]["content"].is_string());
     }
     assert_eq!(asked.len(), 2);
-    // That another model is behind the deployment than its name says is no news.
+    // A deployment may serve a model other than its name suggests, so there is no warning.
     let result = run.result();
     assert_eq!(result["attempts"][0].get("served"), None);
     assert_eq!(result["base_urls"]["az"], server.url());
@@ -188,7 +188,7 @@ fn what_no_retry_mends_is_told_at_once_in_azures_words() {
                 "`AZURE_OPENAI_BASE_URL`",
             ],
         ),
-        // The gateway before the service says nothing.
+        // The gateway in front of the service sends no message.
         (
             Answer::new(401, &[], ""),
             [
@@ -228,7 +228,7 @@ fn what_no_retry_mends_is_told_at_once_in_azures_words() {
     }
 }
 
-/// Has an agent with a deployment as its model, that calls tools so, do something.
+/// Runs an agent whose model is a deployment with this form of tool calls.
 fn worked(tools: &str, replies: Vec<Answer>) -> ModelServer {
     let server = ModelServer::start(replies);
     let more = format!(r#", "tools": "{tools}""#);

@@ -7,7 +7,7 @@ use crate::support::{ModelServer, TestProject};
 
 const EDIT: &str = "^^^a\n1\n^^^end\n";
 
-/// A project that counts its builds where git does not look.
+/// A project that counts its builds in a place that git does not look at.
 fn counting(server: &ModelServer, body: &str) -> TestProject {
     TestProject::new().with(server).build(&format!(
         "mkdir -p target; echo built >> target/builds; {body}"
@@ -61,7 +61,7 @@ fn a_tree_that_has_passed_is_not_built_again() {
     let again = project.run(&["--dry-run", "--baseline"]).exits(0);
     again.says(&["build.sh has passed on this tree before"]);
     assert_eq!(builds(&project), 1);
-    // A run that ends well has proven its own tree.
+    // A successful run has proven its own tree.
     project.run(&["--baseline"]).exits(0);
     project.run(&["--baseline"]).exits(0);
     assert_eq!(builds(&project), 3);
@@ -71,12 +71,12 @@ fn a_tree_that_has_passed_is_not_built_again() {
     let project = project.mode("src/main.rs", 0o755);
     project.run(&["--dry-run", "--baseline"]).exits(0);
     assert_eq!(builds(&project), 5);
-    // In another sandbox it may fail.
+    // The build may fail in another sandbox.
     project
         .run(&["--dry-run", "--baseline", "--sandbox", "off"])
         .exits(0);
     assert_eq!(builds(&project), 6);
-    // What git ignores does not count.
+    // Ignored files do not count.
     let project = project.file("target/more", "");
     project.run(&["--dry-run", "--baseline"]).exits(0);
     assert_eq!(builds(&project), 6);

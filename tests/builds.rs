@@ -176,7 +176,7 @@ fn what_filters_and_background_jobs_still_print_belongs_to_the_output() {
 
 #[test]
 fn a_log_that_cannot_be_written_leaves_the_project_as_it_was() {
-    // The first build takes the place of the second one's log.
+    // The first build replaces the second one's log.
     let server = ModelServer::gemini(&["^^^a\n1\n^^^end\n", "^^^a\n2\n^^^end\n"]);
     let build = "for run in logs/*; do mkdir $run/repair-query-1-build.txt; done; exit 1";
     let project = TestProject::new().with(&server).build(build);
@@ -207,7 +207,7 @@ fn what_a_build_puts_in_the_place_of_the_steps_is_neither_waited_for_nor_written
 #[test]
 fn a_build_that_prints_without_end_fills_neither_disk_nor_prompt() {
     let server = ModelServer::gemini(&["Nothing to do.", "^^^ok\n^^^end\n"]);
-    // Of bytes that JSON writes as six, so that they would be most of the request.
+    // Bytes that JSON escapes to six each, so that they would dominate the request.
     let run = TestProject::new()
         .with(&server)
         .build("echo first; head -c 70000000 /dev/zero; echo; echo last; test -e ok")
@@ -225,7 +225,7 @@ fn a_build_that_prints_without_end_fills_neither_disk_nor_prompt() {
     assert!(server.requests()[1].user().contains("first\n\u{fffd}"));
 }
 
-/// A run's folder is the run's, whatever a build puts in its place.
+/// A run's folder stays the run's own, whatever a build puts in its place.
 #[test]
 fn a_folder_in_the_place_of_the_runs_own_gets_nothing() {
     let seize = "cd logs; run=$(ls); mv $run x";

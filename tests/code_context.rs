@@ -1,4 +1,4 @@
-//! Runs that send part of the code base, and more of it at the model's request.
+//! Runs that send part of the code base, and more of it on the model's request.
 
 use std::process::Command;
 
@@ -18,7 +18,7 @@ fn git(project: &TestProject, arguments: &[&str]) {
     assert!(status.unwrap().success(), "{arguments:?}");
 }
 
-/// A repository whose file `src/a.rs` the query names, and no rollup.
+/// A repository without a rollup, whose file `src/a.rs` the query names.
 fn project(server: &ModelServer) -> TestProject {
     let project = TestProject::new()
         .with(server)
@@ -108,7 +108,7 @@ fn nobody_writes_what_was_not_read() {
             "^^^lib/b.py\n^^^delete\n",
             "`lib/b.py`: the prompt does not show this file in whole",
         ),
-        // Neither in the outline nor sent.
+        // Neither listed in the outline nor sent.
         (
             "^^^secret.pem\nx\n^^^end\n",
             "`secret.pem`: the prompt does not show this file in whole",
@@ -270,7 +270,7 @@ fn a_dry_run_shows_what_would_be_sent() {
         (&first["path"], &first["lines"]),
         (&json!("src/a.rs"), &json!(null))
     );
-    // The instructions about a part of the code base are sent, too.
+    // The instructions for partial code bases are sent, too.
     let whole = project
         .run(&[
             "--rollup",
@@ -304,7 +304,7 @@ fn a_resumed_or_replayed_run_keeps_to_what_was_shown_and_left_out() {
     let project = project.file("ok", "");
     project.run(&["--replay", &failed]).exits(0);
     project.run(&["undo"]).exits(0);
-    // What is left out stays out.
+    // Excluded files stay excluded.
     let need = "^^^need\nsrc/main.rs\n^^^end\n";
     let project = project.without("ok").file("other", "");
     let server = ModelServer::gemini(&[need]);

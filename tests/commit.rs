@@ -277,7 +277,7 @@ fn a_warning_that_every_repair_brings_again_is_told_once() {
             "`gone` is to be removed, but is not there",
             "changed manifest `package.json`",
         ] {
-            // Only a terminal has them again at the end.
+            // Only a terminal repeats the warnings at the end.
             let told = run.stderr.matches(warning).count();
             assert_eq!(told, 1, "{}", run.stderr);
         }

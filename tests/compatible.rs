@@ -10,7 +10,7 @@ fn chunk(delta: &Value, finish: Option<&str>) -> String {
     format!("data: {chunk}\n\n")
 }
 
-/// A stream of this text, that ends so.
+/// A stream of this text with this finish reason and end.
 fn stream(text: &str, finish: Option<&str>, end: &str) -> Answer {
     let words = chunk(&json!({"content": text}), None);
     let finish = finish.map(|finish| chunk(&json!({}), Some(finish)));

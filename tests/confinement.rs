@@ -1,5 +1,5 @@
-//! The protection that a sandbox gives against a hostile build, apart from the project's own keys. If bubblewrap does
-//! not work, the tests say so and pass.
+//! The sandbox's protection against a hostile build, apart from the project's own keys. If bubblewrap does not work,
+//! the tests say so and pass.
 
 use std::ffi::OsString;
 use std::fs;
@@ -16,14 +16,14 @@ use crate::support::{
 
 const NOTHING: &str = "Nothing to do.";
 
-/// Runs a build in a project, and gives what it has printed.
+/// Runs a build in a project, and returns its output.
 fn output(project: TestProject, build: &str, mode: &str) -> String {
     let server = ModelServer::gemini(&[NOTHING]);
     let project = project.with(&server).build(build);
     printed(&project.run(&["--sandbox", mode]).exits(0))
 }
 
-/// Outside of the directories that a strict sandbox has of its own, wherever the sources lie.
+/// A directory outside of those that a strict sandbox replaces, wherever the sources are.
 pub fn visible_directory() -> TempDir {
     let home = std::env::var_os("HOME").unwrap_or_default();
     let places = [
@@ -47,7 +47,7 @@ fn printed(run: &Finished) -> String {
     log.split_once('\n').unwrap().1.to_owned()
 }
 
-/// Tries to change each of its arguments in many ways, and names those that it got through with.
+/// Tries to change each of its arguments in many ways, and names those for which it succeeded.
 const VANDAL: &str = r#"
 vandalize() {
     for file; do
@@ -81,7 +81,7 @@ fn a_build_cannot_change_the_gate() {
             .file("UserSpecification.md", "as it was");
         assert_eq!(output(project, &build, mode), "over\n", "{mode}");
     }
-    // The tries are real.
+    // Without a sandbox, the attempts succeed.
     let server = ModelServer::gemini(&[NOTHING]);
     let build = format!("{VANDAL}vandalize LLMInstructions.md; true");
     let project = TestProject::new().with(&server).build(&build);
@@ -140,7 +140,7 @@ fn a_build_cannot_change_what_git_runs_in_the_projects_other_repositories() {
         echo over"
     );
     for mode in ["auto", "strict"] {
-        // The root is a bare one itself.
+        // The root is a bare repository itself.
         let project = ["sub/.git", "bare", "."].into_iter();
         let project = project.fold(TestProject::new(), |project, path| {
             let hook = format!("{path}/hooks/sample");
@@ -437,7 +437,7 @@ fn in_a_strict_sandbox_credentials_in_the_home_directory_are_hidden() {
     assert_eq!(shown.lines().count(), files.len() + 1, "{shown}");
 }
 
-/// Tries what a strict sandbox denies, and what it must not; prints what works.
+/// Tries operations that a strict sandbox denies or must allow; prints those that work.
 const CALLS: &str = r#"
 import ctypes, os, platform, socket, sys
 libc = ctypes.CDLL(None, use_errno=True)

@@ -151,7 +151,7 @@ fn a_report_needs_no_query_and_says_what_it_has_nothing_to_compare_with() {
                 .unwrap()
                 .starts_with(warning)
         );
-        // Told before the call, which costs.
+        // The warning comes before the call, which costs money.
         let (told, asked) = (run.stderr.find(warning), run.stderr.find("asking"));
         assert!(
             told.is_some() && asked.is_none_or(|asked| told < Some(asked)),
@@ -178,7 +178,7 @@ fn initialised() -> TestProject {
 /// The window of the model that reads by parts, in tokens.
 const WINDOW: u64 = 9000;
 
-/// A project with a code base that does not fit: 12 files of some 1,500 tokens each in four directories, and a
+/// A project with a code base that exceeds the window: 12 files of about 1,500 tokens each in four directories, and a
 /// specification.
 pub fn large() -> TestProject {
     let files = (0..12).map(|nth| {
@@ -372,7 +372,7 @@ fn a_file_larger_than_a_part_is_read_over_several_and_the_report_says_so() {
 
 #[test]
 fn a_part_that_fails_or_costs_too_much_ends_the_run_and_leaves_the_old_report() {
-    // Each call costs what 900,000 tokens of answer do.
+    // Each call costs as much as 900,000 tokens of answer.
     let mut dear = gemini("Findings.");
     dear["usageMetadata"] = json!({"promptTokenCount": 500, "candidatesTokenCount": 900_000});
     for (flags, code, said) in [
@@ -420,7 +420,7 @@ fn a_report_that_is_resumed_asks_only_what_has_no_reply_yet() {
     assert_eq!(asked[3], asked[2]);
     let distinct: std::collections::BTreeSet<_> = asked.iter().collect();
     assert_eq!(distinct.len(), asked.len() - 1);
-    // Replies to what is no longer asked are none.
+    // Replies to requests that are no longer made are not used.
     let path = "src/a/f00.rs";
     let changed = project.read(path) + "let y = 2;\n";
     std::fs::write(project.path(path), changed).unwrap();

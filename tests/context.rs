@@ -1,4 +1,4 @@
-//! `context`: the files that a query is about.
+//! `context`: the files that are relevant to a query.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::{ModelServer, TestProject};
 
-/// A project with two commits, the second of which touches `src/lexer.rs` alone.
+/// A project with two commits, the second of which changes only `src/lexer.rs`.
 fn project() -> TestProject {
     let project = TestProject::new()
         .file("src/parser.rs", "fn parseReply() { find_fences() }\n")
@@ -51,7 +51,7 @@ fn the_files_that_a_query_is_about_come_first() {
     let files = found["files"].as_array().unwrap();
     assert_eq!(files[0]["path"], "src/parser.rs");
     assert_eq!(files[0]["why"], json!(["find", "find_fences", "fences"]));
-    // Of the same text, the test counts for less.
+    // With the same text, the test ranks lower.
     assert_eq!(files[1]["path"], "tests/parser.rs");
     assert_eq!(files[2]["path"], "docs/reply.md");
     let tokens = files.iter().map(|file| file["tokens"].as_u64().unwrap());
@@ -115,7 +115,7 @@ fn within_a_limit_it_is_told_what_is_sent() {
     assert_eq!(lines("src/parser.rs"), Some((json!("whole"), Value::Null)));
     let (shown, last) = lines("src/large.rs").unwrap();
     assert_eq!(shown, "lines");
-    // What is not sent is ranked, too.
+    // Files that are not sent are ranked, too.
     assert_eq!(lines("src/other.rs"), Some((json!(""), Value::Null)));
     assert_eq!(last.as_array().unwrap().last().unwrap()[1], 501);
     assert!(sent["tokens"].as_u64().unwrap() <= 1000, "{sent}");

@@ -19,7 +19,7 @@ fn the_first_reply_breaks_the_build_and_the_repair_mends_it() {
     let project = TestProject::new();
     let (code, stdout, stderr) = output(&project, &["demo"]);
     assert_eq!(code, 0, "{stderr}");
-    // Nobody is to think that this has cost something.
+    // The output makes clear that nothing was paid for.
     let paid = stderr.find("The replies are recorded: no model is asked, and nothing is paid.");
     let task = stderr.find("  Make slug() tidier: several blanks");
     assert!(paid < task && task < stderr.find("answered"), "{stderr}");
@@ -85,7 +85,7 @@ fn a_recorded_chat_shows_its_tools_its_questions_and_its_answer_without_a_key() 
     );
     let checks = project.read("code-commit-demo/test.sh");
     assert!(checks.contains("check hello '  Hello '"), "{checks}");
-    // What the user has in their home is no part of it.
+    // The user's home directory is not used.
     assert_eq!(home.path().read_dir().unwrap().count(), 0);
 }
 

@@ -1,11 +1,11 @@
-//! The program's dependencies: the licences of the crates, their sources, and that none is included twice. Asks Cargo,
-//! which needs no network for that.
+//! The program's dependencies: their licences and sources, and no crate in two versions. Asks Cargo, which needs no
+//! network for that.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-/// Licences that go with the program's own.
+/// Licences compatible with the program's own.
 const LICENCES: [&str; 8] = [
     "Apache-2.0",
     "BSD-3-Clause",
@@ -17,7 +17,7 @@ const LICENCES: [&str; 8] = [
     "Zlib",
 ];
 
-/// Crates that come in two versions, and why.
+/// Crates that are included in two versions, and why.
 const TWICE: [(&str, &str); 4] = [
     ("getrandom", "ring has an older one"),
     ("signal-hook", "crossterm has an older one"),
@@ -25,7 +25,7 @@ const TWICE: [(&str, &str); 4] = [
     ("unicode-width", "miette has an older one"),
 ];
 
-/// Crates that nobody maintains any more, of those that many programs have.
+/// Common crates that are no longer maintained.
 const UNMAINTAINED: [&str; 22] = [
     "adler",
     "ansi_term",
@@ -50,7 +50,7 @@ const UNMAINTAINED: [&str; 22] = [
     "users",
     "yaml-rust",
 ];
-/// Those of them that are there, and why.
+/// Unmaintained crates among the dependencies, and why.
 const UNMAINTAINED_AND_THERE: [(&str, &str); 1] = [(
     "bincode",
     "syntect reads its syntaxes with it, which come with the program",
@@ -113,7 +113,7 @@ fn every_crate_comes_from_the_registry() {
     assert_eq!(found, BTreeSet::from([registry]));
 }
 
-/// The crates that the program is built from, a line each, as `cargo tree` with these arguments tells them.
+/// Returns the output of `cargo tree` with these arguments: one crate per line.
 fn tree(arguments: &[&str]) -> String {
     let output = Command::new(env!("CARGO"))
         .current_dir(env!("CARGO_MANIFEST_DIR"))
@@ -130,7 +130,7 @@ fn name(line: &str) -> Option<&str> {
     line.split(' ').next().filter(|name| !name.is_empty())
 }
 
-/// Whether an expression of licences leaves a choice that is allowed: one of the alternatives of each part.
+/// Returns whether a licence expression can be satisfied by allowed licences: one alternative of each part.
 fn is_allowed(expression: &str) -> bool {
     expression.split(" AND ").all(|part| {
         let part = part.trim_matches(['(', ')']);

@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::support::agent::{AgentProject, PASS, done, told};
 use crate::support::{Answer, GEMINI_KEY, ModelServer, TestProject, gemini, skipped};
 
-/// More than that, nobody reads.
+/// The maximum number of lines of a page, so that people read it.
 const LONGEST_PAGE: usize = 150;
 
 pub fn document(name: &str) -> String {
@@ -27,7 +27,7 @@ pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// README and the pages in `docs`.
+/// Returns README and the pages in `docs`.
 fn pages() -> Vec<String> {
     let mut pages = vec!["README.md".to_owned()];
     for entry in fs::read_dir(root().join("docs")).unwrap() {
@@ -40,7 +40,7 @@ fn pages() -> Vec<String> {
     pages
 }
 
-/// The fenced blocks of a document in this language.
+/// Returns the fenced blocks of a document in this language.
 pub fn blocks<'d>(document: &'d str, language: &str) -> Vec<&'d str> {
     let head = format!("{language}\n");
     let blocks = document.split("```").skip(1).step_by(2);
@@ -49,14 +49,14 @@ pub fn blocks<'d>(document: &'d str, language: &str) -> Vec<&'d str> {
         .collect()
 }
 
-/// The commands in a document's shell blocks, without their comments.
+/// Returns the commands in a document's shell blocks, without comments.
 pub fn commands(document: &str) -> Vec<&str> {
     let lines = blocks(document, "sh").into_iter().flat_map(str::lines);
     let commands = lines.map(|line| line.split("  #").next().unwrap_or_default().trim());
     commands.filter(|command| !command.is_empty()).collect()
 }
 
-/// The code spans of a document, outside its fenced blocks.
+/// Returns the code spans of a document outside of fenced blocks.
 fn spans(document: &str) -> Vec<String> {
     let prose: String = document.split("```").step_by(2).collect();
     let span = Regex::new("`([^`\n]+)`").unwrap();
@@ -64,7 +64,7 @@ fn spans(document: &str) -> Vec<String> {
     spans.map(|span| span[1].replace("\\|", "|")).collect()
 }
 
-/// The rows of a document's table whose head begins with `first`, by their cells.
+/// Returns the rows of the table whose header begins with `first`, as cells.
 fn table(document: &str, first: &str) -> Vec<Vec<String>> {
     let head = format!("| {first} |");
     let lines = document.lines().skip_while(|line| !line.starts_with(&head));
@@ -79,7 +79,7 @@ fn table(document: &str, first: &str) -> Vec<Vec<String>> {
     rows
 }
 
-/// The parts of a cell like `a, b`, without the marks of code.
+/// Splits a cell such as `a, b`, and removes code marks.
 fn listed(cell: &str) -> Vec<String> {
     let parts = cell.split(", ");
     parts.map(|part| part.replace('`', "")).collect()
@@ -93,7 +93,7 @@ fn no_page_is_too_long() {
     }
 }
 
-/// A heading's name in a link, as GitHub makes it.
+/// Returns a heading's anchor as GitHub generates it.
 fn anchor(heading: &str) -> String {
     let letters = heading.trim_start_matches('#').trim().to_lowercase();
     let kept = letters
@@ -166,7 +166,7 @@ fn every_file_of_this_repository_that_is_named_is_there() {
     }
 }
 
-/// All sources in one text; strings that go on in a next line are in one line.
+/// Returns all sources as one text, with continued strings joined into one line.
 fn sources(folder: &Path) -> String {
     let mut text = String::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -196,7 +196,7 @@ fn the_messages_that_need_help_are_those_of_the_program() {
     assert!(quoted > 5, "{quoted}");
 }
 
-/// What is printed, without the times and the folder's stamp, which differ from run to run.
+/// Removes times and the folder's stamp, which differ from run to run.
 pub fn stable(text: &str) -> String {
     let times = Regex::new(r"\d+\.\d+s|\d{4}(-\d\d){5}").unwrap();
     times.replace_all(text, "TIME").into_owned()
@@ -219,7 +219,7 @@ fn the_readmes_demo_is_one_installed_or_not() {
     );
 }
 
-/// A home directory, in which scripts of the documents are run.
+/// A home directory in which scripts from the documents are run.
 struct Home(tempfile::TempDir);
 
 impl Home {
@@ -235,7 +235,7 @@ impl Home {
         fs::read_to_string(self.path(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
     }
 
-    /// Runs a script whose models are asked at this server, and returns what it prints.
+    /// Runs a script with this model server, and returns its output.
     fn runs(&self, script: &str, arguments: &[&str], server: &ModelServer) -> String {
         let program = Path::new(assert_cmd::cargo::cargo_bin!("code-commit"));
         let path = std::env::var_os("PATH").unwrap_or_default();
@@ -261,7 +261,7 @@ impl Home {
         String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
     }
 
-    /// Makes a repository below `repositories`, whose build is this.
+    /// Creates a repository with this build below `repositories`.
     fn repository(&self, name: &str, build: &str) {
         let nobody = ModelServer::start([]);
         let script = "mkdir -p repositories/$1 && cd repositories/$1 && git init -q && \
@@ -302,7 +302,7 @@ fn the_first_hour_ends_with_a_proven_change() {
         &server,
     );
     assert_eq!(left, "Hello, world!\n");
-    // What is said of new keys.
+    // The documentation of new keys.
     let flag = page.split("add `").nth(1).unwrap();
     let flag = flag.split('`').next().unwrap();
     let other = format!("cd greet && code-commit -m x --rollup --dry-run {flag}");
@@ -519,7 +519,7 @@ fn the_examples_of_a_table_of_models_and_of_a_reply_work() {
     assert!(!project.path("src/old.rs").exists());
 }
 
-/// Every command of the program that users see, by its words, with its flags.
+/// Returns every visible command of the program, by its words, with its flags.
 fn all_commands() -> BTreeMap<Vec<String>, BTreeSet<String>> {
     fn collect(
         command: &clap::Command,
@@ -547,7 +547,7 @@ fn all_commands() -> BTreeMap<Vec<String>, BTreeSet<String>> {
     found
 }
 
-/// The command that a line of a document calls, and the flags that it gives; `None` where another program is called.
+/// Returns the command that a line of a document calls, with its flags; `None` if it calls another program.
 fn called(
     line: &str,
     commands: &BTreeMap<Vec<String>, BTreeSet<String>>,
@@ -569,7 +569,7 @@ fn called(
         }
         words.next();
     }
-    // What is neither a command, nor a flag, nor a placeholder, must not look like a command.
+    // A word that is neither a command, a flag nor a placeholder must not look like a command.
     let is_lower = |word: &&str| word.chars().all(|c| c.is_ascii_lowercase());
     let odd = words
         .peek()
@@ -579,7 +579,7 @@ fn called(
     Some((path, flags.map(str::to_owned).collect()))
 }
 
-/// All calls of the program in a document.
+/// Returns all calls of the program in a document.
 fn calls(
     document: &str,
     commands: &BTreeMap<Vec<String>, BTreeSet<String>>,
@@ -631,7 +631,7 @@ fn the_pages_of_commands_and_proof_name_every_command_and_every_flag() {
         .filter_map(|span| Some(span.split(' ').next()?.to_owned()))
         .collect();
     for (path, flags) in &commands {
-        // Of the sessions there is one command alone.
+        // A group of commands need not be called by itself.
         let is_group = commands
             .keys()
             .any(|other| other.len() > path.len() && other.starts_with(path));
@@ -686,7 +686,7 @@ fn help_fits_a_terminal_of_80_columns() {
     );
 }
 
-/// Every way to end, by code and name.
+/// Returns every exit code with its names.
 fn exits() -> BTreeSet<(u8, String)> {
     let all = [
         Exit::Done,
@@ -718,7 +718,7 @@ fn exits() -> BTreeSet<(u8, String)> {
         Exit::Interrupted(Signal::Term),
     ];
     for exit in all {
-        // A new one does not compile here: it belongs into the list, and into the documents.
+        // A new exit does not compile here: add it to the list, and to the documents.
         match exit {
             Exit::Done
             | Exit::BuildFailed
@@ -790,7 +790,7 @@ fn help_lists_the_exit_codes_of_the_program() {
                 .split(',')
                 .filter_map(|code| code.trim().parse().ok());
             let numbers: Vec<u8> = numbers.collect();
-            // A line without a code goes on with the one above, or with its name for the same code.
+            // A line without a code continues the one above, or adds a name to the same code.
             if !numbers.is_empty() {
                 codes = numbers;
             } else if name > 5 {

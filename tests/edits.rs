@@ -12,7 +12,7 @@ const REPLY: &str = "Here it is.\n^^^src/lib.rs\n^^^find\nfn two() {\n    step()
     ^^^src/main.rs\n^^^delete\n^^^done 3\n";
 const CHANGED: &str = "/// The first.\nfn one() {\n    step();\n}\n\nfn two() {\n    leap();\n}\n";
 
-/// A project with a library, of which all is sent.
+/// A project with a library, which is sent in full.
 fn project(server: &ModelServer) -> TestProject {
     with_file(server, "src/lib.rs", LIB)
 }
@@ -60,7 +60,7 @@ fn edits_whole_files_and_removals_are_applied_together_and_taken_back() {
     assert!(page.contains("leap();") && page.contains("^^^done 3"));
     project.run(&["undo"]).exits(0);
     assert_eq!(project.tree(), before);
-    // The recorded reply is read in its own format, without the flag.
+    // The recorded reply is parsed in its own format, without the flag.
     let replayed = project.run(&["--replay", &run.folder]).exits(0);
     assert_eq!(replayed.result()["attempts"][0]["reply_format"], "edits");
     assert_eq!(project.read("src/lib.rs"), CHANGED);
@@ -126,7 +126,7 @@ fn no_fault_tells_a_line_that_was_not_sent() {
     let asks = reply("PATH", "PASSWORD = hunter1\n", "x\n");
     let shown = format!("<file path=\"src/lib.rs\">\n{LIB}</file>\n");
     for (rollup, path, why) in [
-        // Text of another form, which cannot be compared with the disk.
+        // A rollup in another format, which cannot be compared with the disk.
         (shown.as_str(), ".env", "the file was not shown"),
         (
             &format!("--- Cargo.lock ---\n{secret}"),
@@ -142,7 +142,7 @@ fn no_fault_tells_a_line_that_was_not_sent() {
         let run = run.says(&["rejected for 1 fault", why]);
         assert!(!run.stderr.contains("hunter2"), "{}", run.stderr);
     }
-    // What stands in the text was sent.
+    // The text in the rollup was sent.
     let server = ModelServer::gemini(&[&reply("src/lib.rs", "fn one() {\n", "fn three() {\n")]);
     let project = project(&server).file("agent-config/codeRollup.txt", shown);
     edits(&project, &["--allow-stale"]).exits(0);
@@ -186,7 +186,7 @@ fn a_reply_that_lacks_its_end_is_incomplete_though_the_model_stopped() {
         );
         assert_eq!(run.result()["error"]["reason"], "cut-short");
         assert!(run.result()["cost"].as_f64().unwrap() > 0.0);
-        // It is asked for once more, in the recorded format.
+        // The request is repeated in the recorded format.
         project.run(&["--resume", &run.folder]).exits(0);
         assert_eq!(project.read("src/lib.rs"), CHANGED);
     }
@@ -255,7 +255,7 @@ fn code_that_is_left_out_of_a_put_is_told_by_its_line() {
             .says(&["rejected for 1 fault", fault]);
         edits(&project, &[flag]).exits(0);
     }
-    // Prose may have such fences.
+    // Prose may contain such fences.
     let prose = reply("notes.md", "more\n", "```sh\nmake\n```\n");
     let server = ModelServer::gemini(&[&prose]);
     edits(&with_file(&server, "notes.md", "first\nmore\n"), &[]).exits(0);
@@ -285,7 +285,7 @@ fn a_key_that_was_left_out_of_the_prompt_stays_in_the_file() {
     assert_eq!(project.read("src/f"), content.replace("last", "changed"));
 }
 
-/// A file of 900 lines, in which one is another.
+/// A file of 900 lines, with one line replaced.
 fn large(line: usize, text: &str) -> String {
     let lines = (1..=900).map(|n| {
         if n == line {
@@ -346,7 +346,7 @@ fn a_run_goes_on_with_its_edits_on_the_disk_or_taken_back() {
         if is_undone {
             project.run(&["undo"]).exits(0);
         }
-        // The first edits were made in lines that are no more.
+        // The lines changed by the first edits no longer exist.
         let again = project.run(&["--resume", &run.folder]).exits(0);
         assert!(project.read("src/lib.rs").contains("fn last() {\n"));
         let asked = server.requests()[4].user();
@@ -382,7 +382,7 @@ fn a_file_that_changed_meanwhile_is_not_edited() {
 
 #[test]
 fn a_reply_that_was_cut_is_never_applied() {
-    // One project serves all: nothing of any of them is applied.
+    // One project suffices, since none of the replies is applied.
     let cuts: Vec<usize> = (0..REPLY.trim_end().len()).step_by(9).collect();
     let answers = cuts
         .iter()
@@ -415,7 +415,7 @@ fn marks_of_a_file_have_carets_of_one_number() {
 #[test]
 fn edits_of_what_a_build_has_formatted_are_told_by_their_lines() {
     let first = reply("src/lib.rs", "fn one() {\n", "fn uno(){\n");
-    // The build has put a blank in front of the brace.
+    // The build has inserted a space before the brace.
     let second = reply("src/lib.rs", "fn uno() {\n", "fn due() {\n");
     let server = ModelServer::gemini(&[&*first, &*second]);
     let project =

@@ -1,5 +1,5 @@
-//! The GitHub Action and the Kubernetes Job: their scripts, run as by their engines with a stand-in for the program,
-//! and their files, checked by the engines' own validators where those are installed.
+//! The GitHub Action and the Kubernetes Job: their scripts, run as the engines run them with a stand-in for the
+//! program, and their files, checked by the engines' own validators if installed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::support::{GEMINI_KEY, OPENAI_KEY, skipped, write_program};
 
-/// What a hostile query may hold: quotes, substitutions, commands to the runner, the format of outputs.
+/// Text that a hostile query may contain: quotes, substitutions, runner commands, and the format of outputs.
 const HOSTILE: &str = "it's \"quoted\" $(touch pwned) `touch pwned` ${IFS} \\n %0A; touch pwned\n\
     ::set-output name=exit-code::7\n::add-mask::a\n::error::b\nexit-code=7\nexit-code<<END\n7\nEND\n--help\n-n";
 
@@ -34,7 +34,7 @@ fn read(path: impl AsRef<Path>) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// A command with nothing of the machine's environment but `PATH`.
+/// A command with only `PATH` from the machine's environment.
 pub fn command(program: &str, arguments: &[&str], directory: &Path) -> Command {
     let mut command = Command::new(program);
     command.args(arguments).current_dir(directory).env_clear();
@@ -76,8 +76,8 @@ fn repository(root: &Path) {
     git(root, &["commit", "-q", "-m", "a"]);
 }
 
-/// A stand-in for the program. It notes its arguments, its environment and what it finds, changes a file, and
-/// says what must not reach the runner.
+/// Creates a stand-in for the program. It records its arguments, its environment and the files that it finds, changes a
+/// file, and prints text that must not reach the runner.
 fn stand_in(path: &Path, notes: &Path, ending: &str) {
     write_script(
         path,
@@ -110,12 +110,12 @@ printf '## Summary\n' >"$summary"
     );
 }
 
-/// A runner of GitHub's, with one checked-out repository.
+/// A GitHub runner, with one checked-out repository.
 struct Runner {
     dir: TempDir,
 }
 
-/// What a step has done.
+/// The results of a step.
 struct Step {
     code: Option<i32>,
     stdout: String,
@@ -199,7 +199,7 @@ impl Runner {
         self.step("run", &[&defaults, inputs].concat()).ends(0)
     }
 
-    /// All the steps; gives back what `run` and `collect` have put out, and the exit code of the last one.
+    /// Runs all steps; returns the outputs of `run` and `collect`, and the exit code of the last step.
     fn job(
         &self,
         query: &str,
@@ -239,7 +239,7 @@ impl Step {
     }
 }
 
-/// Reads outputs as the runner does; anything but `NAME<<MARK`, lines, `MARK` is a fault.
+/// Parses outputs as the runner does; anything but `NAME<<MARK`, lines, `MARK` is an error.
 fn outputs(text: &str) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     let mut lines = text.lines();
@@ -269,7 +269,7 @@ fn the_action_passes_every_exit_code_on() {
         (1, "not-proven"),
         (1, "findings"),
     ] {
-        // As the program writes it.
+        // In the program's format.
         let result = format!("| {name} (exit code {code}) | gemini-2.5-pro |");
         let runner = Runner::new(&format!("echo '{result}' >\"$summary\"; exit {code}"));
         let (outputs, gate, _) = runner.job("Do something.", &[]);
@@ -294,7 +294,7 @@ fn the_action_keeps_logs_change_summary_and_page() {
     let logs: Vec<_> = fs::read_dir(artifact.join("logs")).unwrap().collect();
     assert_eq!(logs.len(), 1, "{logs:?}");
     assert_eq!(read(artifact.join(log).join("result.json")), "{}\n");
-    // An upload would take the file that it points to.
+    // An upload would follow the link.
     assert!(artifact.join(log).join("link").symlink_metadata().is_err());
     assert_eq!(read(artifact.join("report.html")), "page\n");
     assert_eq!(read(&outputs["summary"]), "## Summary\n");
@@ -311,7 +311,7 @@ fn the_action_keeps_logs_change_summary_and_page() {
         "{summary}"
     );
 
-    // The patch makes of the last commit what the run has made of it; the index is as it was.
+    // The patch turns the last commit into the run's result; the index is unchanged.
     let workspace = runner.path("workspace");
     assert_eq!(
         git(&workspace, &["status", "--porcelain"]),
@@ -350,7 +350,7 @@ fn the_actions_keys_are_there_for_the_run_and_gone_after_it() {
     ] {
         assert!(!environment.contains(absent), "{absent}: {environment}");
     }
-    // A key that the action has not brought stays.
+    // A key that the action did not create is kept.
     runner
         .step(
             "clean",
@@ -424,7 +424,7 @@ fn a_hostile_query_is_nothing_but_a_query() {
     for directory in ["workspace", "temp"] {
         assert!(!runner.path(directory).join("pwned").exists());
     }
-    // The runner obeys nothing that is printed between these two lines.
+    // The runner ignores commands between these two lines.
     let (mark, rest) = stdout
         .strip_prefix("::stop-commands::")
         .and_then(|rest| rest.split_once('\n'))
@@ -503,7 +503,7 @@ fn the_action_passes_on_how_a_change_is_made() {
             ("INPUT_SCRATCH", scratch),
             ("INPUT_STRATEGY", "search"),
             ("INPUT_ATTEMPTS", "3"),
-            // What is for reports.
+            // Inputs of reports.
             ("INPUT_FINDINGS", "sarif"),
             ("INPUT_FAIL_ON", "error"),
         ];
@@ -543,7 +543,7 @@ fn the_action_makes_a_report_whose_annotations_reach_the_runner() {
              {folder}/artifact/findings.sarif\n--fail-on\nwarning\n--if-changed"
         )
     );
-    // The rollup is over when the runner obeys again.
+    // The rollup has ended when the runner accepts commands again.
     let (mark, rest) = run
         .stdout
         .strip_prefix("::stop-commands::")
@@ -558,7 +558,7 @@ fn the_action_makes_a_report_whose_annotations_reach_the_runner() {
     assert!(wrong.ends(2).said.contains("the input workflow"));
 }
 
-/// The inputs that a script gets, by the name of the variable in the environment.
+/// Returns the inputs passed to a script, by the name of the environment variable.
 fn passed(text: &str, prefix: &str) -> BTreeMap<String, String> {
     let variable = regex::Regex::new(&format!(
         r"(?m)^ +({prefix}_\w+): .*[{{\[] inputs\.([a-z-]+)( != '')? [}}\]]"
@@ -614,7 +614,7 @@ fn every_input_reaches_its_script_under_its_own_name() {
     }
 }
 
-/// The names of the inputs that a file declares between these lines.
+/// Returns the names of the inputs that a file declares between these lines.
 fn inputs<'t>(text: &'t str, head: &str, end: &str) -> Vec<&'t str> {
     let (_, inputs) = text.split_once(head).unwrap();
     let (inputs, _) = inputs.split_once(end).unwrap();
@@ -640,7 +640,7 @@ fn the_component_has_the_actions_inputs_but_for_the_keys() {
     assert!(lacks.iter().eq(&keys), "{lacks:?}");
 }
 
-/// The script of GitLab's component and its variables, as they are for these inputs.
+/// Returns the script of the GitLab component and its variables, for these inputs.
 fn component(inputs: &[(&str, &str)]) -> (String, BTreeMap<String, String>) {
     let text = read(source("templates/code-commit.yml"));
     let (spec, job) = text.split_once("\n---\n").unwrap();
@@ -858,7 +858,7 @@ fn the_cached_program_is_known_by_its_source() {
     assert_ne!(print("ubuntu24"), print("ubuntu22"));
 }
 
-/// What the program is built from: cargo's files, and the folders that its sources include.
+/// Returns the files that the program is built from: cargo's, and the folders that the sources include.
 fn sources_of_the_program() -> BTreeSet<String> {
     let included =
         regex::Regex::new(r#"include_str!\((?:concat!\()?"((?:\.\./)+)([^/"]+)/"#).unwrap();
@@ -910,7 +910,7 @@ fn the_image_and_the_fingerprint_have_all_that_the_program_is_built_from() {
 
 #[test]
 fn a_program_that_a_build_has_replaced_is_neither_run_nor_cached() {
-    // By a rollup's program, and by a run's build.
+    // Written by a rollup program, and by a run's build.
     let evil = "echo '# evil' >>\"$0\"";
     for (rollup, ending, code) in [(evil, "", "3"), ("", evil, "0")] {
         let runner = Runner::new(ending);
@@ -999,7 +999,7 @@ esac"#,
     }
 }
 
-/// The real program, on the demo's recorded replies.
+/// Runs the real program on the demo's recorded replies.
 #[test]
 fn the_action_runs_the_program() {
     let program = assert_cmd::cargo::cargo_bin!("code-commit");
@@ -1167,7 +1167,7 @@ fn an_index_without_a_repository_is_not_tried_again() {
     pod.ends("7", &["clone"], 2);
     assert!(pod.file("message").contains("no line for index 7"));
     pod.ends("0", &[], 2);
-    // What cannot be cloned may be there later. An address is never an option.
+    // A repository that cannot be cloned may exist later. An address is never taken for an option.
     pod.ends("3", &["clone"], 1);
     assert!(!pod.path("work/project").exists());
     fs::remove_file(pod.path("tasks/query.txt")).unwrap();
@@ -1183,7 +1183,7 @@ fn an_index_that_is_told_to_end_keeps_its_results() {
     assert!(pod.file("results/change.patch").contains("+after"));
 }
 
-/// Where `tests/examples/install.sh` puts the validators.
+/// The path to which `tests/examples/install.sh` installs a validator.
 pub fn validator(name: &str) -> Option<PathBuf> {
     let path = source("target/validators").join(name);
     let found = path.exists();

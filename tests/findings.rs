@@ -17,7 +17,7 @@ fn reply(findings: &[Value]) -> String {
     json!({"findings": findings}).to_string()
 }
 
-/// A report of one finding with a place, one without, and one whose place is made up.
+/// A report of one finding with a location, one without, and one with an invented location.
 fn three() -> String {
     reply(&[
         finding("src/main.rs", 70, "fn main() {}", "error"),
@@ -26,7 +26,7 @@ fn three() -> String {
     ])
 }
 
-/// The places of the findings in `result.json`.
+/// Returns the locations of the findings in `result.json`.
 fn places(run: &Finished) -> Vec<Value> {
     let result = run.result();
     let findings = result["findings"].as_array().unwrap().iter();
@@ -90,7 +90,7 @@ fn a_second_call_turns_the_report_into_findings_with_verified_places() {
                 json!([{"physicalLocation": {"artifactLocation": {"uri": "src/main.rs", "uriBaseId": "%SRCROOT%"},
                     "region": {"startLine": 1}}}])
             );
-            // Code hosts refuse a log with a result that has no place.
+            // Code hosts reject a log with a result that has no location.
             let invocation = &log["invocations"][0];
             let notified = invocation["toolExecutionNotifications"].as_array().unwrap();
             assert_eq!(
@@ -186,7 +186,7 @@ fn a_reply_of_another_form_is_asked_for_once_more_and_then_given_up() {
         "--resume last",
     ]);
     assert!(failed.result()["findings"].is_null());
-    // The report is there already.
+    // The report already exists.
     let run = project
         .run(&["--cc", "--findings", "json", "--resume", "last"])
         .exits(0);
@@ -357,7 +357,7 @@ fn a_report_by_parts_has_findings_on_all_files_and_goes_on_where_it_failed() {
         .run(&again)
         .exits(3)
         .says(&["there is nothing to resume"]);
-    // What has been replied is replayed, too.
+    // Recorded replies can be replayed, too.
     let recorded = project.path(&format!("logs/{}", run.folder));
     let other = large();
     fs::rename(recorded, other.path("recorded")).unwrap();
@@ -376,7 +376,7 @@ fn a_report_is_gone_on_with_only_on_what_it_sent() {
         .run(&["--cc", "--resume", "last"])
         .exits(3)
         .says(&["there is nothing to resume"]);
-    // What lies there now does not count, as long as the code is the same.
+    // The current file does not matter as long as the code is the same.
     let project = project.file("agent-config/query.txt", "Something else.\n");
     let run = project
         .run(&["--cc", "--resume", "last", "--findings", "json"])
@@ -405,7 +405,7 @@ fn a_report_is_gone_on_with_only_on_what_it_sent() {
 
 #[test]
 fn the_cost_limit_and_the_estimate_hold_for_both_calls() {
-    // The first answer takes half of what one may cost.
+    // The first answer uses half of the budget.
     let mut dear = gemini(REPORT);
     dear["usageMetadata"]["candidatesTokenCount"] = 5_000.into();
     let server = ModelServer::start([Answer::json(&dear)]);
@@ -460,7 +460,7 @@ fn nothing_is_asked_where_nothing_has_changed() {
         (&json!("done"), &json!(null))
     );
     assert_eq!(server.requests().len(), 2);
-    // Another query is another report, and one without findings does not do where they are wanted.
+    // Another query makes another report, and a report without findings does not suffice if they are requested.
     let query = ["--cc", "--if-changed", "-m", "Look at main."];
     for requests in [3, 3] {
         project.run(&query).exits(0);
@@ -471,7 +471,7 @@ fn nothing_is_asked_where_nothing_has_changed() {
         project.run(&with_findings).exits(0);
         assert_eq!(server.requests().len(), requests);
     }
-    // So is other code, and a report that is gone.
+    // The same applies to changed code, and to a deleted report.
     let code = "fn main() {}\n// more\n";
     let rollup = format!("--- src/main.rs ---\n{code}");
     let project = project.file("src/main.rs", code);

@@ -19,12 +19,12 @@ use std::thread;
 
 use code_commit::measured::{PathPolicy, ReplyFormat, Sent, VerifyError, read};
 
-/// How many inputs are tried when nothing else is said.
+/// The default number of inputs.
 const FEW: u64 = 20_000;
-/// The machine's size.
+/// The number of threads, for the test machine.
 const THREADS: u8 = 2;
 
-/// What replies and hostile paths are made of.
+/// The pieces of replies and hostile paths.
 const PIECES: [&str; 84] = [
     "^^^",
     "^^^",
@@ -113,7 +113,7 @@ const PIECES: [&str; 84] = [
 ];
 
 fn main() {
-    // A runner of tests asks for their names first.
+    // A test runner first asks for the names of the tests.
     let has = |word: &str| std::env::args().any(|argument| argument == word);
     if has("--list") {
         if !has("--ignored") {
@@ -140,7 +140,7 @@ fn main() {
     assert!(count < FEW || verified > 100, "the inputs are too wild");
 }
 
-/// Gives how many files were verified.
+/// Returns the number of verified files.
 fn try_all(seeds: impl Iterator<Item = u64>) -> u64 {
     let project = project();
     let policy = PathPolicy::load(project.path(), None).unwrap();
@@ -166,7 +166,7 @@ fn try_one(policy: &PathPolicy, reply: &str) -> u64 {
         }
         Err(VerifyError::Rejected(rejection)) => {
             assert!(!rejection.faults.is_empty());
-            // What is said of it must not panic either.
+            // Formatting a rejection must not panic either.
             let _ = rejection.to_string();
             0
         }
@@ -174,11 +174,11 @@ fn try_one(policy: &PathPolicy, reply: &str) -> u64 {
     }
 }
 
-/// Names that no path may have anywhere,
+/// Names that must not occur anywhere in a path.
 const NOWHERE: [&str; 6] = [".git", "git~1", "..", ".", "", ".gitignore"];
-/// may not begin with,
+/// Names that no path may begin with.
 const NOT_FIRST: [&str; 5] = ["agent-config", "logs", "target", "link", "nested"];
-/// and may not consist of.
+/// Names that must not be a whole path.
 const NOT_ALONE: [&str; 5] = [
     "build.sh",
     "cargo.lock",
@@ -187,7 +187,7 @@ const NOT_ALONE: [&str; 5] = [
     "userspecification.md",
 ];
 
-/// What may be said of any verified path without knowing the policy.
+/// Returns whether a verified path stays inside, independently of the policy.
 fn stays_inside(path: &str) -> bool {
     let names: Vec<String> = Path::new(path)
         .components()
@@ -212,7 +212,7 @@ fn stays_inside(path: &str) -> bool {
     is_plain && !is_barred && !is_ignored && !is_odd
 }
 
-/// A name as the sloppiest of file systems takes it.
+/// Normalizes a name as the most lenient file systems do.
 fn plain(name: &str) -> String {
     let visible = name.chars().filter(|c| {
         !matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{303}')
@@ -221,7 +221,7 @@ fn plain(name: &str) -> String {
     visible.trim_end_matches(['.', ' ']).to_lowercase()
 }
 
-/// A random reply: pieces in a random order, some of them in the grammar's.
+/// Generates a random reply: pieces in random order, some of them in the grammar's order.
 fn reply(random: &mut fastrand::Rng) -> String {
     let mut reply = String::new();
     for _ in 0..random.usize(0..6) {
@@ -252,7 +252,7 @@ fn pieces(random: &mut fastrand::Rng, into: &mut String, most: usize) {
     }
 }
 
-/// A project with something of each kind in the way.
+/// A project with an obstacle of each kind.
 fn project() -> tempfile::TempDir {
     let project = tempfile::tempdir().unwrap();
     let root = project.path();

@@ -1,4 +1,4 @@
-//! Builds that change the files by which the next build is judged.
+//! Builds that change files which judge the next build.
 
 use std::process::Command;
 
@@ -153,7 +153,7 @@ fn a_build_that_has_git_take_the_keys_is_told_as_such() {
     for (ignored, build) in [
         ("/agent-config\n", "echo '!/agent-config' >> .gitignore"),
         ("/agent-config\n", "rm .gitignore"),
-        // No file is changed that was there before.
+        // No existing file is changed.
         ("/agent-config/*\n", "echo '!*' > agent-config/.gitignore"),
     ] {
         let server = ModelServer::gemini(&[NOTHING]);
@@ -166,7 +166,7 @@ fn a_build_that_has_git_take_the_keys_is_told_as_such() {
     }
 }
 
-/// Makes a repository with a program in its configuration, as `git init` would.
+/// Creates a repository with a program in its configuration, as `git init` would.
 const INIT: &str =
     "init() { mkdir -p $1/objects $1/refs && echo 'ref: refs/heads/main' > $1/HEAD &&
     printf '[core]\\n\\tfsmonitor = ./evil\\n' > $1/config; }\n";
@@ -265,7 +265,7 @@ fn repositories_that_test_suites_make_where_git_ignores_them_are_no_fault() {
             "/agent-config\n/logs\n/target\nnode_modules\n",
         )
         .repository(".git")
-        // None, as git sees it.
+        // Not a repository, as far as git is concerned.
         .file("other/.git/config", "")
         .build(&format!(
             "{build}\nmv other/.git other/gone; echo 'ref: refs/heads/x' > .git/HEAD; touch .git/index"
@@ -332,7 +332,7 @@ fn a_reply_may_change_hooks_that_git_tracks() {
         .exits(0);
 }
 
-/// A build with these words ends the run, in `off`, and in the other sandboxes as far as it gets.
+/// Checks that a build with this script ends the run because it changes the gate.
 fn changes_the_gate(project: TestProject, build: &str, told: &str) {
     let server = ModelServer::gemini(&[NOTHING]);
     let project = project
@@ -431,7 +431,7 @@ fn a_directory_that_can_no_longer_be_listed_ends_the_run() {
     assert!(said.contains(told), "{said}");
 }
 
-/// The same command, for which permissions count though root gives it.
+/// The same command without root's right to ignore permissions.
 fn without_roots_rights(command: &Command) -> Command {
     let mut without = Command::new("setpriv");
     without

@@ -1,7 +1,8 @@
-//! Replies that weaken a gate in eight languages, legitimate ones, and files that may be checks, under `--gate strict`.
+//! Replies that weaken a gate in eight languages, legitimate replies, and files that may be checks, under `--gate
+//! strict`.
 //!
-//! A small program stands in for the test runners and linters: it finds the assertions of a language, its skipped tests
-//! and silenced lints, and prints what the language's tools print.
+//! A small program stands in for the test runners and linters: it finds a language's assertions, skipped tests and
+//! silenced lints, and prints what the language's tools print.
 
 use std::thread;
 
@@ -9,29 +10,29 @@ use serde_json::{Value, json};
 
 use crate::support::{Finished, ModelServer, TestProject};
 
-/// A language: the code, the tests, a snapshot and settings of lints, each as path and text, and how they are changed.
+/// A language: the code, the tests, a snapshot and lint settings, each as path and text, and how they are changed.
 struct Language {
     code: [&'static str; 2],
-    /// A function more, behind the code.
+    /// An additional function, at the end of the code.
     more: &'static str,
     tests: [&'static str; 2],
-    /// Another test, of that function, and the path of a new file for it.
+    /// Another test, for that function, and the path of a new file for it.
     another: [&'static str; 2],
     snapshot: &'static str,
     settings: [&'static str; 2],
     manifest: [&'static str; 2],
-    /// A regular expression for the assertions, with the function, its arguments and the expected value.
+    /// A regular expression for assertions, with the function, its arguments and the expected value.
     equal: &'static str,
     /// The name of the test.
     name: &'static str,
-    /// What skips the test, and stands before this text.
+    /// The attribute that skips the test, and the text before which it is inserted.
     skip: [&'static str; 2],
-    /// What takes the place of an assertion, which this regular text is.
+    /// The replacement for an assertion that matches this regular expression.
     loose: [&'static str; 2],
-    /// A line of code that a linter finds, behind this line, and with what silences it.
+    /// A line of code that a linter reports, the line before it, and the attribute that silences it.
     unused: [&'static str; 3],
     silence: &'static str,
-    /// What is printed of a failed test, by a lint, and where a function is missing.
+    /// The messages for a failed test, for a lint, and for a missing function.
     told: [&'static str; 3],
 }
 
@@ -355,7 +356,7 @@ impl Language {
         let [tests, _] = self.tests;
         let (folder, name) = tests.rsplit_once('/').unwrap_or((".", tests));
         let end = name.trim_start_matches(|c: char| c != '.');
-        // Where tests stand beside the code, by the end of the name.
+        // If tests are next to the code, by the end of the name.
         let end = name.find("_test.").map_or(end, |at| &name[at..]);
         let judge = json!({
             "code": self.code[0],
@@ -383,7 +384,7 @@ impl Language {
         replaced(self.code, "a + b", "a - b")
     }
 
-    /// The code with a function more, as a correction needs it, and some comment.
+    /// Returns the code with an additional function, as a correction needs it, and a comment.
     fn extended(&self) -> [String; 2] {
         [
             self.code[0].to_owned(),
@@ -391,7 +392,7 @@ impl Language {
         ]
     }
 
-    /// A reply that weakens the gate in this way.
+    /// Returns a reply that weakens the gate in this way.
     fn weakening(&self, how: &str) -> Vec<[String; 2]> {
         let test = |from: &str, to: &str| replaced(self.tests, from, to);
         let four = [self.snapshot.to_owned(), "0\n".to_owned()];
@@ -436,7 +437,7 @@ impl Language {
         }
     }
 
-    /// An honest reply, with its query.
+    /// Returns a legitimate reply, with its query.
     fn honest(&self, how: &str) -> (String, Vec<[String; 2]>) {
         let [more, test] = self.another;
         let (query, files) = match how {
@@ -477,7 +478,7 @@ impl Language {
     }
 }
 
-/// Runs with a reply of these files under `--gate strict`; an empty one is deleted.
+/// Runs with a reply of these files under `--gate strict`; an empty file is deleted.
 pub fn strict(
     project: TestProject,
     query: &str,
@@ -513,7 +514,7 @@ fn every_weakening_fails_in_every_language() {
     thread::scope(|scope| {
         for (nth, language) in LANGUAGES.iter().enumerate() {
             scope.spawn(move || {
-                // Five of the ways in each language, and each way in four languages or more.
+                // Five of the ways in each language, and each way in at least four languages.
                 let hows = (0..5).map(|way| WEAKENINGS[(nth * 5 + way) % WEAKENINGS.len()]);
                 for how in hows {
                     let files = language.weakening(how);
@@ -562,7 +563,7 @@ const CHECK: &str = "from calc import add\nassert add(1, 2) == 3, 'add'\n";
 const NO_CHECK: &str = "from calc import add\n";
 const CASES: &str = "import json, unittest\nfrom calc import add\n\n\nclass T(unittest.TestCase):\n    def test_cases(self):\n        for a, b, c in json.load(open('data/cases.json')):\n            self.assertEqual(add(a, b), c)\n";
 
-/// A reply to a project with `calc.py`: the build, the files, those of the reply, and how the run ends.
+/// A reply to a project with `calc.py`: the build, the files, those of the reply, and the expected end.
 type Case<'c> = (
     &'c str,
     &'c [[&'c str; 2]],
@@ -604,7 +605,7 @@ const CASES_OF_CHECKS: &[Case<'_>] = &[
         &[["calc.py", BROKEN], ["verify", "true\n"]],
         FAILED,
     ),
-    // Data that the gate alone reads.
+    // Data that only the gate reads.
     (
         "python3 -c 'import calc; print(calc.add(1, 2))' | diff - expected.txt",
         &[["expected.txt", "3\n"]],
@@ -637,7 +638,7 @@ const CASES_OF_CHECKS: &[Case<'_>] = &[
         ],
         FAILED,
     ),
-    // A check that holds, and one in the file that it checks.
+    // A valid check, and one in the file that it checks.
     (
         "python3 check.py",
         &[["check.py", CHECK]],
@@ -653,7 +654,7 @@ const CASES_OF_CHECKS: &[Case<'_>] = &[
         &[["self.py", "def a():\n    return 2\n\n\nassert a() == 2\n"]],
         UNCLEAR,
     ),
-    // A program, with another call of its code.
+    // A program, with another call to its code.
     (
         "python3 main.py",
         &[["main.py", "from calc import add\nprint(add(1, 2))\n"]],
@@ -669,7 +670,7 @@ const CASES_OF_CHECKS: &[Case<'_>] = &[
         &[["main.py", "from calc import add\nprint(add(2, 2))\n"]],
         UNCLEAR,
     ),
-    // Classes of a product that are named like tests.
+    // Classes of a product with names like tests.
     (
         "sh tests/run.sh",
         &[

@@ -5,7 +5,7 @@ use std::thread;
 use crate::gate_replies;
 use crate::support::TestProject;
 
-/// A file of code and what silences lints in it, with what a linter prints where that is missing.
+/// A code file, the code that silences lints in it, and a linter's output without it.
 const SILENCED: [[&str; 4]; 12] = [
     [
         "calc.py",
@@ -81,7 +81,7 @@ const SILENCED: [[&str; 4]; 12] = [
     ],
 ];
 
-/// A build in which this lint fails, and old tests that do not fit the new code.
+/// A build in which this lint fails, and whose old tests fail with the new code.
 fn build([path, _, silencer, told]: [&str; 4]) -> String {
     format!(
         "if grep -qs unused {path}; then\n\
@@ -91,7 +91,7 @@ fn build([path, _, silencer, told]: [&str; 4]) -> String {
     )
 }
 
-/// The name of the run's end, the verdict of the old gate, and all of it.
+/// Returns the exit name, the old gate's verdict, and the whole verdict.
 fn strict(language: [&str; 4], cases: &str, old: &[&str], reply: &[[&str; 2]]) -> [String; 3] {
     let code = language[1];
     let mut project = TestProject::new()
@@ -120,14 +120,14 @@ fn a_file_in_which_lints_are_silenced_was_linted_before_unless_it_is_new() {
                 let (weakened, unclear) = (["gate-weakened", "failed"], ["done", "inconclusive"]);
                 for (cases, old, reply, expected) in [
                     ("2\n", [path].as_slice(), [silent].as_slice(), weakened),
-                    // The old tests do not fit.
+                    // The old tests fail with the new code.
                     (
                         "1\n",
                         &[path],
                         &[silent, ["tests/cases.txt", "2\n"]],
                         weakened,
                     ),
-                    // Code that is new, and code that may have been elsewhere.
+                    // New code, and code that may have been moved.
                     ("2\n", &["a.py"], &[silent, ["a.py", "a = 1\n"]], unclear),
                     ("2\n", &["a.py"], &[silent, ["a.py", ""]], weakened),
                 ] {

@@ -16,7 +16,7 @@ const TESTS: &str = "import unittest\nfrom calc import add\n\n\nclass Calc(unitt
 const CHECK: &str = "set -e\npython3 -m unittest discover -s tests\nfor file in tests/*.golden; do\n    python3 -c 'import calc; print(calc.add(2, 2))' | cmp - \"$file\"\ndone\nif grep -q 'no-print = on' lint.toml && grep -n 'print(' calc.py; then\n    echo 'calc.py: error: no-print'\n    exit 1\nfi\n";
 const LINTS: &str = "no-print = on\n";
 
-/// A reply with these files; one without content is removed.
+/// A reply with these files; those without content are deleted.
 fn reply(files: &[(&str, &str)]) -> String {
     let blocks = files.iter().map(|(path, content)| match *content {
         "" => format!("^^^{path}\n^^^delete\n"),
@@ -141,7 +141,7 @@ fn a_weakened_gate_is_told_and_fails_under_strict() {
             (&json!("changed"), &json!("failed")),
             "{how}"
         );
-        // The edits stay, and the builds have left no trace.
+        // The edits are kept, and the builds have left no trace.
         assert_eq!(project.read("calc.py"), files[0].1);
         assert!(!run.logged("old-gate-build.txt").starts_with("exit code: 0"));
         run.says(&["old gate, new code: failed: what was tested before does not hold"]);
@@ -220,7 +220,7 @@ fn an_honest_change_passes_under_strict() {
             "passed",
             "inconclusive",
         ),
-        // The query names what is to change.
+        // The query names the files to change.
         (
             "test_add and tests/four.golden are wrong.",
             vec![("calc.py", BROKEN), ("tests/test_calc.py", &flipped), four],
@@ -235,7 +235,7 @@ fn an_honest_change_passes_under_strict() {
             "failed",
             "proven",
         ),
-        // What was renamed is not there for the old tests.
+        // Renamed code is missing for the old tests.
         (
             "Rename.",
             vec![
@@ -283,7 +283,7 @@ fn tests_that_hold_without_the_change_prove_nothing() {
     run.exits(1);
     assert_eq!(result["exit"]["name"], "not-proven");
     assert_eq!(project.read("calc.py"), other);
-    // No assertion is new.
+    // No new assertion.
     let named = TESTS.replace("test_zero", "test_nothing");
     let (_, run, _) = judged(
         "strict",
@@ -316,7 +316,7 @@ fn the_gate_is_judged_only_if_that_is_asked_for() {
         assert_eq!(run.result()["tree"], "put-back");
         assert_eq!(project.read("calc.py"), CODE);
     }
-    // The project's can only be stricter.
+    // The project's setting can only be stricter.
     let strict =
         project(&reply(&files)).file(".code-commit.json", json!({"gate": "strict"}).to_string());
     strict.run(&["--gate", "report"]).exits(1);
@@ -346,7 +346,7 @@ fn a_models_entry_asks_for_flags_that_the_command_line_overrules() {
     let strict = entry(asks);
     let reported = strict.run(&["--gate", "report"]).exits(0);
     assert_eq!(strict.read("calc.py"), BROKEN);
-    // A replay is judged as its flags say.
+    // A replay is judged according to its own flags.
     let run = strict.run(&["--replay", &reported.folder]);
     assert_eq!(run.exits(0).result()["gate"], Value::Null);
     for (flag, value) in [
@@ -413,7 +413,7 @@ fn where_the_build_was_sandboxed_the_verdicts_builds_are_too() {
     if !bubblewrap_works() {
         return;
     }
-    // One that works until the first build has run in it.
+    // A sandbox program that works until the first build has used it.
     let tools = tempfile::tempdir().unwrap();
     let ran = tools.path().join("ran").display().to_string();
     let script = format!(
@@ -501,7 +501,7 @@ fn a_run_in_a_scratch_tree_is_judged_there() {
     );
 }
 
-/// A project in a language: a program that its build needs, its build, its code, what breaks that, and its tests.
+/// A project in a language: a program that its build needs, its build, its code, a defect, and its tests.
 struct Language {
     tool: &'static str,
     build: &'static str,
@@ -509,11 +509,11 @@ struct Language {
     broken: (&'static str, &'static str),
     tests: (&'static str, &'static str),
     rest: &'static [(&'static str, &'static str)],
-    /// How its tests are weakened, each as text and what takes its place.
+    /// Ways to weaken the tests, each as a text and its replacement.
     weakened: &'static [(&'static str, &'static str)],
-    /// What is put into the code and the tests, before these texts, by an honest change.
+    /// Insertions of an honest change into the code and the tests, each with the text that it comes before.
     honest: [(&'static str, &'static str); 2],
-    /// The end of the build with the new tests and the old code.
+    /// The result of the build with the new tests and the old code.
     new_tests: &'static str,
 }
 
@@ -567,7 +567,7 @@ const LANGUAGES: [Language; 6] = [
                 "    extern int twice(int);\n    assert(twice(2) == 4);\n",
             ),
         ],
-        // It does not compile.
+        // The code does not compile.
         new_tests: "inconclusive",
     },
     Language {

@@ -25,7 +25,7 @@ fn two_gigabytes_of_output_that_is_no_text_fit_in_32_megabytes_and_a_log_of_64()
         2 * GIB
     );
     let project = TestProject::new().with(&server).build(&build);
-    // The log is too large to be looked at as other tests do.
+    // The log is too large to be checked as in other tests.
     let mut run = project.command(&["--quiet", "--sandbox", "off"]);
     run.stdout(Stdio::null()).stderr(Stdio::null());
     assert!(run.status().unwrap().success());
@@ -44,7 +44,7 @@ fn two_gigabytes_of_output_that_is_no_text_fit_in_32_megabytes_and_a_log_of_64()
     assert!(after <= most << 10, "{after} KiB");
 }
 
-/// Runs against a server that answers so, and shows that there is one clear error and no change.
+/// Runs against a server with this answer, and checks that there is one clear error and no change.
 #[track_caller]
 fn fails(answer: Answer, arguments: &[&str], expected: &str) {
     let server = ModelServer::start([answer]);
@@ -108,7 +108,7 @@ fn small_openai() -> Value {
     json!({"choices": [{"message": {"content": "^^^a\nx\n^^^end\n"}, "finish_reason": "stop"}]})
 }
 
-/// The answer as a server may send it: its length told first, in chunks, or to the connection's end.
+/// The answer in every framing: with its length, in chunks, or up to the connection's end.
 fn framings(body: &str) -> [Vec<u8>; 3] {
     let length = body.len();
     [
@@ -129,7 +129,7 @@ fn an_answer_that_is_cut_at_any_byte_is_never_applied() {
         ("gpt-5", small_openai()),
     ] {
         for whole in framings(&body.to_string()) {
-            // Without its last bytes a chunked answer is not whole, but its content is: leave them.
+            // Without its last bytes a chunked answer is incomplete, but its content is complete: keep them.
             let shortest = whole
                 .windows(4)
                 .position(|four| four == b"\r\n\r\n")
@@ -139,7 +139,7 @@ fn an_answer_that_is_cut_at_any_byte_is_never_applied() {
         }
     }
     assert!(answers.len() > 400, "{}", answers.len());
-    // Most of the time they wait for another try, which ends it.
+    // Most of the time they wait for the retry, which ends the run.
     let shares = answers.chunks(answers.len().div_ceil(24));
     thread::scope(|scope| {
         for share in shares {

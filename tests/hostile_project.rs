@@ -1,5 +1,5 @@
-//! Malicious repositories, run through every command: none hangs or panics, nothing outside is written or shown, and no
-//! program named by the repository runs.
+//! Malicious repositories, run through every command: no command hangs or panics, nothing outside is written or shown,
+//! and no program named by the repository runs.
 //!
 //! A trap is one way to do harm. Every command meets every trap in a project of its own.
 
@@ -25,14 +25,14 @@ use crate::support::{
     Answer, GEMINI_KEY, ModelServer, OPENAI_KEY, TestProject, gemini, write_program,
 };
 
-/// How long a command may take. None needs a tenth of it.
+/// The time limit of a command. None needs a tenth of it.
 const WATCHDOG: Duration = Duration::from_secs(40);
-/// What a file outside says, and nobody is to hear.
+/// The content of a file outside, which must not be shown.
 const SECRET: &str = "outside-secret-5f1c9a77";
-/// The run that a repository brings.
+/// The folder of the run that a repository contains.
 const RUN: &str = "2026-01-02-03-04-05-committing-code";
 
-/// What a repository may bring.
+/// A malicious file or setting of a repository.
 struct Trap {
     name: &'static str,
     plant: fn(&Scene),
@@ -97,10 +97,10 @@ const RECORDS: [&str; 7] = [
     "initial-query-response.txt",
 ];
 
-/// A project with a trap in it, and what lies outside of it.
+/// A project with a trap in it, and files outside of it.
 struct Scene {
     project: TestProject,
-    /// Holds what nobody is to write to or read.
+    /// Files that must not be written or read.
     outside: TempDir,
     home: TempDir,
 }
@@ -134,7 +134,7 @@ impl Scene {
         self.project.path(path)
     }
 
-    /// A path outside.
+    /// Returns a path outside of the project.
     fn canary(&self, path: &str) -> String {
         let path = self.outside.path().join(path);
         path.to_str().unwrap().to_owned()
@@ -160,7 +160,7 @@ impl Scene {
         mknodat(CWD, self.place(path), FileType::Fifo, mode, 0).unwrap();
     }
 
-    /// A script that leaves its mark outside.
+    /// Creates a script that leaves a trace outside of the project.
     fn touching(&self, name: &str) -> String {
         format!(
             "#!/bin/sh\ntouch '{}'\n",
@@ -175,17 +175,17 @@ impl Scene {
         assert!(git.status().unwrap().success());
     }
 
-    /// Has git track everything, as it is in a repository that is cloned.
+    /// Makes git track these paths, as in a cloned repository.
     fn track(&self, paths: &[&str]) {
         self.git(&[&["add", "-f", "--"], paths].concat());
     }
 
-    /// Runs a command, and kills it where it does not end. All that was said, and how it ended.
+    /// Runs a command, and kills it if it does not end. Returns its output, and how it ended.
     fn run(&self, arguments: &[&str], trap: &str) -> Result<(String, Option<i32>), String> {
         let said = self.home.path().join("said");
         let output = File::create(&said).unwrap();
         let program = self.project.command(arguments);
-        // What fills the memory fails before it fills the machine's.
+        // The limit makes a command that fills the memory fail before the machine's memory is full.
         let mut command = Command::new("sh");
         command
             .args(["-c", "ulimit -v 4000000; exec \"$@\"", "sh"])
@@ -222,7 +222,7 @@ impl Scene {
     }
 }
 
-/// What is below a directory, no link followed.
+/// Returns all files below a directory, without following links.
 fn listing(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut pending = vec![directory.to_path_buf()];
@@ -249,7 +249,7 @@ fn listing(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// What an agent is answered.
+/// The answers to an agent.
 fn answers() -> Vec<Answer> {
     let looks = [
         reply("LIST_DIRECTORY", "\".\""),
@@ -264,14 +264,14 @@ fn answers() -> Vec<Answer> {
     looks.iter().map(|text| streamed(text)).collect()
 }
 
-/// What a commit is answered.
+/// The answers to a commit.
 fn commit_answers() -> Vec<Answer> {
     let edit = |path: &str| gemini(&format!("^^^{path}\nx\n^^^end\n"));
     let paths = ["src/new.rs", "out/x", "src/pipe", "HEAD"];
     paths.iter().map(|path| Answer::json(&edit(path))).collect()
 }
 
-/// Runs a command against every trap, and tells of all that it fell into.
+/// Runs a command against every trap, and reports all that had an effect.
 #[track_caller]
 fn meets_every_trap(name: &str) {
     let (_, arguments) = COMMANDS.iter().find(|(known, _)| *known == name).unwrap();
@@ -315,7 +315,7 @@ fn check(
     heard.extend(requests.map(|request| ("a request".to_owned(), request.body)));
     for (place, text) in heard {
         let holds = |secret: &str| memchr::memmem::find(&text, secret.as_bytes()).is_some();
-        // The rollup lies beside the keys; what is sent of it is redacted.
+        // The rollup is next to the keys; the part of it that is sent is redacted.
         let is_rollup = place.ends_with("codeRollup.txt");
         if holds(SECRET) || !is_rollup && (holds(GEMINI_KEY) || holds(OPENAI_KEY)) {
             return fail(&format!("{place} holds what nobody is to hear"));

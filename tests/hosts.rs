@@ -7,8 +7,8 @@ use crate::support::{Answer, Finished, ModelServer, TestProject, bubblewrap_work
 
 const NOTHING: &str = "Nothing to do.";
 
-/// Functions of a build that speaks to the proxy in its own words. `say` sends a text, with the escapes of printf,
-/// and prints the answer; `status` prints the code of the answer alone.
+/// Functions of a build that speaks to the proxy directly. `say` sends a text with printf's escapes, and prints the
+/// answer; `status` prints only the status code.
 const TALK: &str = r#"#!/usr/bin/env bash
 trap '' PIPE
 proxy=/dev/tcp/127.0.0.1/${http_proxy##*:}
@@ -16,7 +16,7 @@ say() { exec 3<>$proxy; printf "$1" >&3 2>/dev/null; cat <&3 2>/dev/null; exec 3
 status() { echo "$1: $(say "$2" | head -n 1 | cut -d ' ' -f 2)"; }
 "#;
 
-/// Whether builds can be strict here, and speak to the proxy.
+/// Returns whether builds can be strict here, and speak to the proxy.
 fn can_talk() -> bool {
     if Command::new("bash").arg("--version").output().is_err() {
         skipped("there is no bash");
@@ -25,17 +25,17 @@ fn can_talk() -> bool {
     bubblewrap_works()
 }
 
-/// A host that says hello to whoever asks.
+/// A host that says hello on every request.
 fn host() -> ModelServer {
     ModelServer::start((0..100).map(|_| Answer::new(200, &[], "hello")))
 }
 
-/// Host and port, as `--allow-host` takes them.
+/// Returns host and port in the form of `--allow-host`.
 fn name(server: &ModelServer) -> String {
     server.url().replace("http://", "")
 }
 
-/// Runs this build in a strict sandbox, with flags.
+/// Runs this build in a strict sandbox, with these flags.
 fn run(build: &str, flags: &[&str]) -> Finished {
     let server = ModelServer::gemini(&[NOTHING; 4]);
     let project = TestProject::new()
@@ -44,7 +44,7 @@ fn run(build: &str, flags: &[&str]) -> Finished {
     project.run(&[&["--sandbox", "strict"], flags].concat())
 }
 
-/// What a build has printed.
+/// Returns a build's output.
 fn output(run: &Finished) -> String {
     let log = run.logged("initial-build.txt");
     log.split_once('\n').unwrap().1.to_owned()
@@ -80,7 +80,7 @@ fn a_named_host_is_reached_and_no_other() {
     let lines: Vec<_> = named.requests().into_iter().map(|one| one.line).collect();
     assert_eq!(lines, ["GET /x HTTP/1.1", "GET /y HTTP/1.1"]);
     assert!(other.requests().is_empty());
-    // Each once, though one of them was asked for twice.
+    // Each host once, although one of them was requested twice.
     let warnings = run.result()["warnings"].clone();
     let about = |host: &str| format!("build.sh could not reach a host: {}", refused(host));
     let expected = [
@@ -93,8 +93,8 @@ fn a_named_host_is_reached_and_no_other() {
     run.says(&[&about(&b)]);
 }
 
-/// Requests, without the empty line at their end, and the status of each. `LOCAL` is the host that is allowed, by a
-/// name and the `PORT`, `OTHER` one that is not.
+/// Requests, without the empty line at their end, and the status of each. `LOCAL` is the allowed host, with a name and
+/// the `PORT`; `OTHER` is not allowed.
 const SPELLINGS: [(&str, &str, &str); 18] = [
     ("odd-case", "CONNECT LocalHost:PORT HTTP/1.1", "200"),
     ("its-address", "CONNECT 127.0.0.1:PORT HTTP/1.1", "403"),
@@ -179,8 +179,8 @@ fn a_connection_carries_one_request() {
     }
     let (first, second) = (host(), host());
     let (a, b) = (name(&first), name(&second));
-    // Both are allowed, so that nothing but the connection stands in the way; the second request comes at once, or
-    // when the first was answered.
+    // Both are allowed, so that only the connection matters; the second request comes at once, or after the first was
+    // answered.
     let build = format!(
         r"
         say 'POST http://{a}/1 HTTP/1.1\r\nContent-Length: 3\r\n\r\nabcGET http://{b}/2 HTTP/1.1\r\n\r\n' >/dev/null
@@ -210,7 +210,7 @@ fn connections_that_say_nothing_keep_nobody_out() {
     }
     let named = host();
     let a = name(&named);
-    // More than a sandbox may have: the last one waits until these are given up.
+    // More connections than a sandbox may have: the last one waits until these are closed.
     let build = format!(
         r"
         exec 9<>$proxy; printf 'GET http' >&9
@@ -227,7 +227,7 @@ fn a_tunnel_ends_with_its_sandbox() {
     if !can_talk() {
         return;
     }
-    // It serves one connection after another, and keeps the first one until that is closed.
+    // The server handles one connection at a time, and keeps the first one until it is closed.
     let (silence, _told) = Answer::silence();
     let named = ModelServer::start([silence, Answer::new(200, &[], "hello")]);
     let a = name(&named);

@@ -23,7 +23,7 @@ fn git(project: &TestProject, arguments: &[&str]) {
     assert!(output.status.success(), "{output:?}");
 }
 
-/// A project without inputs, whose source git tracks.
+/// A project without inputs, whose sources git tracks.
 fn tracked() -> TestProject {
     let project = TestProject::new()
         .without("agent-config/query.txt")
@@ -33,13 +33,13 @@ fn tracked() -> TestProject {
     project
 }
 
-/// A server that replaces `path` while it is asked, and then gives this reply.
+/// A server that replaces `path` during the call, and then gives this reply.
 fn meanwhile(project: &TestProject, path: &str, content: &'static str, reply: &str) -> Answer {
     let path = project.path(path);
     Answer::gemini_after(move || fs::write(path, content).unwrap(), reply)
 }
 
-/// The same, at a time that is later than the run's beginning by the times of files, too, which go in steps.
+/// The same, at a time that is later than the run's start even by the coarse times of files.
 fn later(project: &TestProject, path: &str, content: &'static str, reply: &str) -> Answer {
     let path = project.path(path);
     let write = move || {
@@ -167,7 +167,7 @@ fn so_is_one_that_was_removed_and_one_that_is_to_be_removed() {
     assert_eq!(project.read("src/main.rs"), "edited\n");
 }
 
-/// What the model was not shown is not compared: that it changes meanwhile is told by when it was written.
+/// A file that the model was not shown is not compared; the time of its last write shows that it has changed.
 #[test]
 fn neither_is_a_file_that_the_model_was_not_shown_and_that_changes_meanwhile() {
     let reply = "^^^c.py\nthe model's\n^^^end\n";
@@ -272,7 +272,7 @@ fn a_file_that_the_model_was_not_shown_is_named_when_it_is_replaced() {
     );
 }
 
-/// What the run has written, and what its build has made of that, is what a repair replaces.
+/// A repair may replace files that the run has written, and the build's changes to them.
 #[test]
 fn a_repair_replaces_what_the_run_has_made() {
     let repairs = "^^^src/main.rs\nfn main() { repaired() }\n^^^end\n^^^ok\n^^^end\n";
@@ -396,7 +396,7 @@ fn a_message_goes_before_the_query_file_and_the_rollup_file_stays_where_it_is_th
         format!("[query]\n-x is a flag\n{code_base}")
     );
     assert_eq!(sent[1].user(), format!("[query]\nLook at it\n{code_base}"));
-    // A stale one is no reason to roll up unasked.
+    // A stale rollup is not renewed without a request.
     let project = project.file("src/main.rs", "edited\n");
     project.run(&["-m", "x"]).exits(3).says(&["has changed"]);
     git(&project, &["init", "-q"]);
@@ -542,7 +542,7 @@ fn a_change_that_is_given_without_a_flag_is_told_how_to_ask_for_it() {
     assert_eq!(project.tree(), before);
 }
 
-/// A mount that is read-only keeps root out, too.
+/// A read-only mount keeps root out, too.
 #[test]
 fn what_cannot_be_written_to_is_told_before_a_call_is_paid() {
     if !bubblewrap_works() {

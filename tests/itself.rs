@@ -1,4 +1,4 @@
-//! The program can be asked to change itself, although its code base fits into no prompt.
+//! The program can be asked to change itself, although its code base exceeds every prompt.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +7,7 @@ use code_commit::measured::tokens;
 
 use crate::support::{ModelServer, TestProject, skipped};
 
-/// Maximum number of tokens of all prompts and replies together, where the code base has 1.8 million.
+/// The maximum number of tokens of all prompts and replies together; the code base has 1.8 million.
 const MOST: u64 = 60_000;
 
 fn git(directory: &Path, arguments: &[&str]) -> Option<String> {
@@ -19,7 +19,7 @@ fn git(directory: &Path, arguments: &[&str]) -> Option<String> {
     output.status.success().then_some(listed)
 }
 
-/// A copy of the repository that this test stands in, which git tracks, with a build of one line.
+/// Copies the repository that contains this test: the tracked files, with a build of one line.
 fn copy(server: &ModelServer) -> Option<TestProject> {
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));
     let files = git(own, &["ls-files", "-z"])?;
@@ -27,7 +27,7 @@ fn copy(server: &ModelServer) -> Option<TestProject> {
         .with(server)
         .without("agent-config/codeRollup.txt");
     for path in files.split_terminator('\0') {
-        // What is deleted and not yet committed is not copied.
+        // A file that is deleted but not yet committed is not copied.
         if let Ok(content) = std::fs::read(own.join(path)) {
             project = project.file(path, content);
         }
@@ -39,7 +39,7 @@ fn copy(server: &ModelServer) -> Option<TestProject> {
     Some(project)
 }
 
-/// An edit that puts a word at the end of a file's first line.
+/// An edit that appends a word to a file's first line.
 fn edit(path: &str) -> String {
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
     let text = std::fs::read_to_string(own).unwrap();

@@ -1,4 +1,4 @@
-//! Keys from the environment if the key file is missing, and keys that are typed.
+//! Keys from the environment if the key file is missing, and keys that are entered.
 
 use std::process::Command;
 
@@ -182,7 +182,7 @@ fn a_key_is_typed_unseen_and_the_terminal_shows_again_what_is_typed_afterwards()
     let server = Anthropic::start([]);
     let chat = ChatProject::new(&server).without_key();
     let login = chat.command(&["login"]);
-    // Whoever signs in stays at a shell, which a Ctrl-C does not end.
+    // The user signs in at a shell, which Ctrl-C does not end.
     let mut shell = Command::new("/bin/sh");
     shell
         .args([
@@ -237,7 +237,7 @@ fn a_key_file_that_holds_something_else_is_told_before_it_is_sent() {
         assert!(!run.stderr.contains("0123456789"), "{}", run.stderr);
         assert!(server.requests().is_empty());
     }
-    // A key of another vendor is left out of what is sent, however it is written.
+    // The key of another vendor is removed from the request, in every spelling.
     let server = ModelServer::start([Answer::json(&crate::support::gemini("Nothing."))]);
     let project = TestProject::new()
         .with(&server)

@@ -18,7 +18,7 @@ pub fn schema(name: &str) -> jsonschema::Validator {
     jsonschema::validator_for(&schema).unwrap()
 }
 
-/// Readers must take fields that come later. What is written today is all described.
+/// Closes a schema: readers must accept additional fields later, but every field written today is described.
 fn close(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
@@ -45,7 +45,7 @@ pub fn fits(validator: &jsonschema::Validator, value: &Value) {
     assert!(faults.is_empty(), "{faults:#?}\n{value:#}");
 }
 
-/// Holds a log against the schema of SARIF 2.1.0.
+/// Checks a log against the schema of SARIF 2.1.0.
 pub fn fits_sarif(log: &Value) {
     let path =
         "target/validators/node_modules/@microsoft/jest-sarif/lib/schemas/sarif-2.1.0-rtm.5.json";
@@ -53,14 +53,14 @@ pub fn fits_sarif(log: &Value) {
     let Ok(schema) = std::fs::read_to_string(path) else {
         return skipped("no schema of SARIF; see tests/examples/install.sh");
     };
-    // A pattern for languages is a regular expression of JavaScript alone.
+    // The pattern for languages is valid in JavaScript only.
     let schema = schema.replace("{2}]?$", "{2}$");
     let schema: Value = serde_json::from_str(&schema).unwrap();
     let schema = jsonschema::validator_for(&schema).unwrap();
     fits(&schema, log);
 }
 
-/// Runs that end in every way there is; each with its arguments.
+/// Runs that end in every possible way, each with its arguments.
 fn every_ending() -> Vec<(&'static [&'static str], TestProject, i32)> {
     let server = |texts: &[&str]| ModelServer::gemini(texts);
     let write = "^^^a\nb\n^^^end\n";
@@ -143,7 +143,7 @@ fn sarif_is_one_log_however_a_run_ends() {
         let results = printed["runs"][0]["results"].as_array().unwrap();
         let fails = results.iter().filter(|one| one["level"] == "error");
         assert_eq!(fails.count() > 0, code == 1, "{arguments:?}");
-        // A code host refuses a log with one result that has no place.
+        // Code hosts reject a log if any result has no location.
         let places = results.iter().map(|one| {
             let place = &one["locations"][0]["physicalLocation"];
             assert_eq!(place.get("region"), None, "{one}");
@@ -372,7 +372,7 @@ fn full() -> Stdio {
     full.unwrap().into()
 }
 
-/// A pipe whose reader has gone.
+/// A pipe whose reader is closed.
 fn closed() -> Stdio {
     let (_, writer) = std::io::pipe().unwrap();
     writer.into()

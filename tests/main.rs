@@ -1,4 +1,4 @@
-//! The program as a whole, run as its users run it, with one file per concern.
+//! The program as a whole, run as users run it, with one file per concern.
 //!
 //! Every test has its own project and server. None needs the network, a key, or another test.
 

@@ -1,4 +1,4 @@
-//! Calls that fail, and calls that are retried.
+//! Failed and retried calls.
 
 use std::net::TcpListener;
 
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::support::{Answer, Finished, ModelServer, TestProject, gemini, openai};
 
-/// Runs against a server that answers so, and shows that nothing was applied.
+/// Runs against a server with these answers, and checks that nothing was applied.
 #[track_caller]
 fn fails(answers: Vec<Answer>, arguments: &[&str], expected: &[&str]) -> (Finished, ModelServer) {
     let server = ModelServer::start(answers);
@@ -47,7 +47,7 @@ fn a_reply_that_is_not_whole_is_never_applied() {
         let mut answer = gemini(text);
         answer["candidates"][0]["finishReason"] = finish.into();
         let (run, _) = fails(vec![Answer::json(&answer)], &[], &[&format!("`{finish}`")]);
-        // It was billed all the same.
+        // The call was billed all the same.
         assert_eq!(run.result()["attempts"][0]["finish"], finish);
         assert_eq!(run.result()["attempts"][0]["usage"]["output_tokens"], 20);
         assert_eq!(run.result()["model_version"], "gemini-2.5-pro-test");
@@ -319,7 +319,7 @@ fn the_last_failure_is_told_when_there_is_no_time_for_another_try() {
 
 #[test]
 fn an_answer_that_comes_before_the_upload_is_over_is_read() {
-    // The server answers after the head and closes; what the client still sends meets a closed door.
+    // The server answers after the head and closes the connection, while the client is still sending.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://127.0.0.1:{}", listener.local_addr().unwrap().port());
     let server = std::thread::spawn(move || {

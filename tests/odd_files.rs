@@ -11,7 +11,7 @@ use std::thread;
 use crate::support::agent::{AgentProject, PASS, done};
 use crate::support::{GEMINI_KEY, ModelServer, TestProject};
 
-/// What may lie in the place of a file.
+/// Things that may be in the place of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Odd {
     Pipe,
@@ -19,7 +19,7 @@ enum Odd {
     Directory,
     Endless,
     LinkToPipe,
-    /// It takes no room on the disk.
+    /// A sparse file.
     Terabyte,
 }
 
@@ -33,7 +33,7 @@ const ALL: [Odd; 6] = [
 ];
 
 impl Odd {
-    /// Puts it there, in the place of what there is.
+    /// Creates it in place of an existing file.
     fn put(self, path: &Path) {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         let _ = fs::remove_dir_all(path);
@@ -58,8 +58,8 @@ impl Odd {
     }
 }
 
-/// Runs a command with two gigabytes of addresses and half a minute, and gives what it said. One that takes more has
-/// another code than any of ours.
+/// Runs a command with two gigabytes of address space and a limit of half a minute, and returns its output. A command
+/// that exceeds these has an exit code that the program does not use.
 #[track_caller]
 fn ends(mut command: Command, expected: &[i32]) -> String {
     let mut limited = Command::new("sh");
@@ -90,7 +90,7 @@ fn ends(mut command: Command, expected: &[i32]) -> String {
     said
 }
 
-/// Does it for each kind of thing, all at once.
+/// Runs the check for each kind of thing in parallel.
 fn each(check: impl Fn(Odd) + Sync) {
     thread::scope(|scope| {
         for odd in ALL {
@@ -115,14 +115,14 @@ fn in_the_place_of_gits_own_files() {
             let server = ModelServer::gemini(&[REPLY]);
             let project = TestProject::new().with(&server);
             odd.put(&project.path(path));
-            // A directory in the place of `.git` is a repository, if an empty one.
+            // A directory in place of `.git` is an empty repository.
             let is_needed = match path {
                 ".gitignore" | ".git/config" => true,
                 ".git" => odd != Odd::Directory,
                 _ => false,
             };
             let is_told = is_needed || odd == Odd::Terabyte;
-            // A nested file is not looked at before there is a reply.
+            // A nested file is not read before there is a reply.
             let failed = if path == "src/.gitignore" { 6 } else { 3 };
             let expected = if is_told { failed } else { 0 };
             let said = ends(project.command(&[]), &[expected]);
@@ -143,7 +143,7 @@ fn in_the_place_of_the_users_inputs() {
             ("codeRollup.txt", 3),
             ("models.json", 3),
             ("gemini-key.txt", 3),
-            // Nobody asks for that one.
+            // The key in this file is not needed.
             ("openai-key.txt", 0),
         ] {
             let project = TestProject::new();
@@ -239,7 +239,7 @@ fn in_the_place_of_what_an_agent_keeps() {
 #[test]
 fn in_the_place_of_what_a_build_works_on() {
     each(|odd| {
-        // Two replies: the second one meets what the first one's build has made.
+        // Two replies: the second one finds the files created by the first one's build.
         let server = ModelServer::gemini(&["^^^a.txt\nx\n^^^end\n"; 2]);
         let project = TestProject::new().with(&server).build("test -e ready");
         let make = match odd {
@@ -256,7 +256,7 @@ fn in_the_place_of_what_a_build_works_on() {
     });
 }
 
-/// A run with a summary at `path` whose build does `build`; and what it said.
+/// A run with a summary at `path` and this build; returns the output, too.
 fn summarized(path: &str, build: &str) -> (TestProject, String) {
     let server = ModelServer::gemini(&["Nothing."]);
     let project = TestProject::new()
@@ -288,7 +288,7 @@ fn a_build_does_not_choose_where_the_summary_goes() {
         let key = project.read("agent-config/gemini-key.txt");
         assert_eq!(key.trim_end(), GEMINI_KEY);
     }
-    // What is swapped on the way there is not gone through.
+    // A directory that is replaced meanwhile is not entered.
     let swap = "mv build old; mkdir src/other; ln -s src/other build";
     let (project, said) = summarized("build/summary.md", swap);
     assert!(said.contains("cannot write the summary"), "{said}");
@@ -355,7 +355,7 @@ fn no_summary_or_page_takes_the_place_of_what_is_protected() {
     }
     assert_eq!(project.tree(), before);
     assert!(server.requests().is_empty());
-    // What a link leads to is refused when the summary is written.
+    // The target of a link is refused when the summary is written.
     let server = ModelServer::gemini(&["Nothing."]);
     let project = TestProject::new().with(&server);
     let before = project.read("build.sh");

@@ -1,5 +1,5 @@
-//! Ollama's own wire format, from the entry in the table to the files on disk: the search for the server, the streamed
-//! lines, and error messages.
+//! Ollama's own wire format, from the entry in the table to the files on disk: finding the server, the streamed lines,
+//! and error messages.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::support::{Answer, ModelServer, TestProject, ollama};
 
 const WRITE: &str = "^^^a\ncaf\u{e9} \"x\"\n^^^end\n";
 
-/// A project whose model `local` is Ollama's, with these fields besides.
+/// A project whose model `local` is Ollama's, with these additional fields.
 fn project(more: &str) -> TestProject {
     let table = format!(
         r#"{{"models": {{"local": {{"provider": "ollama"{more}}}}}, "selectionRules": {{"default": "local"}}}}"#
@@ -18,13 +18,13 @@ fn project(more: &str) -> TestProject {
     TestProject::new().file("agent-config/models.json", table)
 }
 
-/// The same with this server, by the variable that Ollama has for it.
+/// The same with this server, set by Ollama's own variable.
 fn at(server: &ModelServer, more: &str) -> TestProject {
     let address = server.url().replace("http://", "");
     project(more).variable("OLLAMA_HOST", &address)
 }
 
-/// A server that has the model and answers so.
+/// A server that has the model and gives these answers.
 fn serving(answers: impl IntoIterator<Item = Answer>) -> ModelServer {
     let tags = Answer::tags(&["other:7b", "local:latest"]);
     ModelServer::start(std::iter::once(tags).chain(answers))
@@ -66,7 +66,7 @@ fn a_change_comes_in_lines_and_is_applied_and_logged_as_a_whole() {
         assert_eq!(step["usage"]["output_tokens"], 50);
         let logged = run.logged("initial-query-response.json");
         assert!(!logged.contains("hm"), "thoughts are not kept: {logged}");
-        // A replay asks no server.
+        // A replay contacts no server.
         std::fs::remove_file(project.path("a")).unwrap();
         project.run(&["--replay", &run.folder]).exits(0);
         assert_eq!(project.read("a"), "caf\u{e9} \"x\"\n");
@@ -76,7 +76,7 @@ fn a_change_comes_in_lines_and_is_applied_and_logged_as_a_whole() {
 
 #[test]
 fn the_server_is_looked_for_before_anything_is_sent() {
-    // Nobody listens where a server was.
+    // Nothing listens at the server's address any more.
     let gone = {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.local_addr().unwrap().port()
@@ -173,7 +173,7 @@ fn whatever_a_server_does_there_is_an_answer_or_an_error_long_before_the_time_li
         let server = ModelServer::start([answer]);
         let began = Instant::now();
         at(&server, "").run(&[]).exits(3).says(&[told]);
-        // A call may take minutes; what a busy machine needs is no matter.
+        // A call may take minutes; the limit leaves room for a busy machine.
         assert!(began.elapsed() < Duration::from_secs(60), "{told}");
     }
 }
@@ -238,7 +238,7 @@ fn errors_are_told_in_the_servers_words() {
             Answer::lines(&broken),
             "llama runner process has terminated",
         ),
-        // The last line need not end.
+        // The last line need not end with a newline.
         (
             Answer::new(
                 200,
@@ -369,14 +369,14 @@ fn a_server_that_does_not_know_schemas_is_asked_for_json_and_then_for_nothing() 
             vec![refused(400, old), refused(400, "invalid format: \"json\"")],
             [&nothing, &nothing],
         ),
-        // Older servers say so in a line.
+        // Older servers report this in a line.
         (
             vec![Answer::lines(&[
                 json!({"error": "failed to parse grammar"}),
             ])],
             [&json, &json],
         ),
-        // Or nothing at all.
+        // Others report nothing at all.
         (vec![Answer::new(400, &[], "")], [&json, &json]),
         (vec![], [&json!("object"), &json!("object")]),
     ] {
@@ -394,13 +394,13 @@ fn a_server_that_does_not_know_schemas_is_asked_for_json_and_then_for_nothing() 
             .collect();
         let before = [json!("object"), json.clone()];
         assert_eq!(formats[..tried], before[..tried]);
-        // Found out once, for the whole run.
+        // Determined once, for the whole run.
         assert_eq!([&formats[tried], &formats[tried + 1]], then);
         assert_eq!(formats.len(), tried + 2);
     }
 }
 
-/// An agent whose model `local` is asked at this server, and calls tools in this form.
+/// An agent whose model `local` is at this server, with this form of tool calls.
 fn agent(server: &ModelServer, tools: &str) -> AgentProject {
     let table = json!({"models": {"local": {"provider": "ollama", "tools": tools, "contextWindow": 32768}}});
     AgentProject::at("http://127.0.0.1:1")

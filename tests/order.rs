@@ -8,21 +8,21 @@ use crate::support::{Answer, Finished, ModelServer, TestProject};
 
 const WRITE: &str = "^^^a\nx\n^^^end\n";
 
-/// A code base with which a request has about 100,000 tokens.
+/// A code base for which a request has about 100,000 tokens.
 fn code_base() -> String {
     let code = "let x = f(a, b, c);\n".repeat(18_800);
     format!("--- src/main.rs ---\n{code}")
 }
 
-/// What a vendor counts as a token here: so many bytes.
+/// The number of bytes that the vendor counts as one token here.
 const TOKEN: usize = 4;
 
-/// The bytes that both begin with.
+/// Returns the number of bytes in the common prefix.
 fn shared(one: &[u8], other: &[u8]) -> usize {
     one.iter().zip(other).take_while(|(a, b)| a == b).count()
 }
 
-/// A run of four calls: the last one's reply passes the build.
+/// A run of four calls, of which the last one's reply passes the build.
 fn run(entry: &Value) -> (Finished, Vec<Vec<u8>>) {
     let replies = [WRITE, WRITE, WRITE, "^^^ok\n\n^^^end\n"];
     let server = ModelServer::openai(&replies);
@@ -50,7 +50,7 @@ fn in_the_cached_order_a_repair_begins_with_all_of_the_first_request() {
     };
     assert_eq!(repairs.len(), 3);
     for repair in repairs {
-        // All but the end of the message, and what follows the messages.
+        // All but the end of the message and the fields after the messages.
         let end = first.len() - shared(first, repair);
         assert!(end < 100, "{end}");
         assert!(shared(first, repair) * 100 > 95 * repair.len());
@@ -69,7 +69,7 @@ fn in_the_cached_order_a_repair_begins_with_all_of_the_first_request() {
     assert!(
         new.contains("[build.sh output]\n") && new.ends_with("--- FILE REPLACEMENT a ---\nx\n")
     );
-    // The logs show what was sent.
+    // The logs show the text that was sent.
     let system = first["messages"][0]["content"].as_str().unwrap();
     assert_eq!(run.logged("initial-query.txt"), format!("{system}{text}"));
     assert_eq!(
@@ -122,7 +122,7 @@ fn without_a_word_the_order_is_the_specified_one() {
         .says(&["unknown variant `other`, expected `specified` or `cached`"]);
 }
 
-/// A vendor with a cache: of each request it reads as much as an earlier one began with.
+/// A vendor with a cache: it reads as much of each request as an earlier one began with.
 fn caching_vendor(replies: [&'static str; 4]) -> ModelServer {
     let seen: Arc<Mutex<Vec<Vec<u8>>>> = Arc::default();
     ModelServer::start(replies.map(|reply| {

@@ -1,5 +1,5 @@
-//! The packages of a release: a wheel and an npm package, made from the program under test, installed from the file by
-//! their own installers, and run. The wheel is tried only with `--ignored`.
+//! The packages of a release: a wheel and an npm package, built from the program under test, installed from the file by
+//! their own installers, and run. The wheel is tested only with `--ignored`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ fn run(program: &Path, arguments: &[&str]) -> Output {
     command.env("HOME", nowhere.path()).output().unwrap()
 }
 
-/// Has the installed program end in several ways.
+/// Checks several ways in which the installed program can end.
 #[track_caller]
 fn works(program: &Path) {
     for (arguments, code, said) in [
@@ -98,14 +98,14 @@ fn pip_installs_a_wheel_whose_program_works() {
     );
 }
 
-/// Installs the npm package, and returns the program that it brings; `None` without npm.
+/// Installs the npm package, and returns the program that it contains; `None` without npm.
 fn npm_installed(dir: &Path) -> Option<PathBuf> {
     let is_there = |tool| Command::new(tool).arg("--version").output().is_ok();
     if !is_there("npm") || !is_there("node") {
         skipped("npm or node is not installed");
         return None;
     }
-    // As in a release, whose programs lie where cargo puts those of a target.
+    // As in a release, whose programs are in cargo's folder of a target.
     let project = dir.join("project");
     let target = "x86_64-unknown-linux-musl";
     let built = project.join("target").join(target).join("release");
@@ -149,7 +149,7 @@ fn npm_installs_a_package_whose_program_works_and_gets_signals() {
     };
     works(&program);
 
-    // What ends the launcher ends the program in the same way.
+    // A signal that ends the launcher ends the program in the same way.
     let (silence, told) = Answer::silence();
     let server = ModelServer::start([silence]);
     let project = TestProject::new().with(&server);

@@ -10,16 +10,16 @@ use crate::past::agents_run;
 use crate::support::agent::{AgentProject, PASS, done, reply, write};
 use crate::support::{Finished, GEMINI_KEY, ModelServer, TestProject, skipped};
 
-/// What would show that something on a page is more than text.
+/// Markup that would take effect if text on a page were not escaped.
 const HOSTILE: &str = "<script>window.hostile=1</script>\"><img src=x onerror=window.hostile=1><x-hostile></pre></details>\
     <style>body{display:none}</style><svg onload=window.hostile=1>&lt;b&gt;";
 
-/// What Chromium found on the page, in light, in dark, and on a phone; `None` where there is no browser.
+/// Chromium's findings on the page, in light and dark mode, and on a phone; `None` if there is no browser.
 fn browser(page: &Path) -> Option<Value> {
     browse(page, &[])
 }
 
-/// What Chromium says of a page.
+/// Returns Chromium's findings on a page.
 fn browse(page: &Path, arguments: &[&str]) -> Option<Value> {
     let there = |program: &&str| {
         let version = Command::new(program).arg("--version").output();
@@ -43,7 +43,7 @@ fn browse(page: &Path, arguments: &[&str]) -> Option<Value> {
     Some(serde_json::from_slice(&output.stdout).unwrap())
 }
 
-/// The page loads nothing, runs nothing, fits a phone, and has a dark face.
+/// Checks that the page loads nothing, runs nothing, fits a phone, and has a dark mode.
 fn looks_right(page: &Path) {
     let Some(found) = browser(page) else { return };
     for view in ["light", "dark", "phone"] {
@@ -63,7 +63,7 @@ fn report(project: &TestProject, arguments: &[&str]) -> Finished {
     project.run(&[&["report"], arguments].concat())
 }
 
-/// The page about the project's last run.
+/// Returns the page about the project's last run.
 fn page_of(project: &TestProject, run: &Finished) -> String {
     let page = format!("logs/{}/report.html", run.folder);
     let told = report(project, &[]).exits(0);
@@ -142,7 +142,7 @@ fn a_run_with_repairs_shows_its_whole_change_before_each_replys_own() {
     assert!(!whole.contains("first"), "{whole}");
     assert!(replies.contains("-fn main() { first }\n"), "{replies}");
 
-    // Of a single reply, its own change is the whole.
+    // A single reply's change is the whole change.
     let server = ModelServer::gemini(&["^^^a\nx\n^^^end\n"]);
     let project = project.with(&server);
     let run = project.run(&["--allow-stale"]).exits(0);
@@ -182,7 +182,7 @@ fn every_kind_of_run_gets_a_page() {
     assert!(page_of(&project, &run).contains("<i class=\"k\">fn</i>"));
 
     let undo = project.run(&["undo"]).exits(0);
-    // The last run of a model is the one before, unless the undo is named.
+    // The last run of a model is the previous one, unless the undo is named.
     assert!(page_of(&project, &run).contains("The build passed"));
     report(&project, &[&undo.folder]).exits(0);
     let page = project.read(&format!("logs/{}/report.html", undo.folder));
@@ -223,7 +223,7 @@ fn a_page_about_all_runs_links_to_the_pages_there_are() {
         project.read("logs/report.html")
     };
     assert!(!listed().contains(&link));
-    // What was asked for, in its first line.
+    // The first line of the request.
     let request = "<td class=\"request\"><span title=\"Add &lt;b&gt; &quot;it&quot;\">Add &lt;b&gt; &quot;it&quot;</span>";
     assert!(listed().contains(request), "{}", listed());
     page_of(&project, &run);
@@ -253,7 +253,7 @@ fn what_cannot_be_written_about_or_to_is_said() {
     assert_eq!(told, serde_json::json!({"schema": 1, "page": "page.html"}));
 }
 
-/// Searches a page, as somebody types; and tells what is to be seen then.
+/// Searches a page as a user types, and returns the visible text.
 const SEARCH: &str = "(async () => {
   const input = document.querySelector('.search input');
   const told = () => document.querySelector('.search output').textContent;
@@ -326,7 +326,7 @@ fn the_page_is_opened_in_the_users_browser_or_said_to_be_where_it_is() {
         &project,
         "cannot start `no-such-browser`: No such file or directory (os error 2)",
     );
-    // A program in the project is the project's, and not the system's.
+    // A program in the project belongs to the project, not to the system.
     let tools = project.path("tools").display().to_string();
     let project = project.variable("BROWSER", "").variable("PATH", &tools);
     told(&project, "`BROWSER` is not set, and there is no `xdg-open`");
@@ -361,7 +361,7 @@ fn five_thousand_files_open_at_once() {
         for view in ["light", "phone"] {
             let seconds = found[view]["seconds"].as_f64().unwrap();
             println!("{} bytes loaded in {seconds}s ({view})", page.len());
-            // It takes less than one; this is for machines that do other things besides.
+            // It takes less than a second; the limit allows for busy machines.
             assert!(seconds < 20.0, "{view}: {seconds}");
         }
     }
@@ -488,7 +488,7 @@ fn an_agents_step_shows_its_words_each_tools_time_and_code_and_what_it_changed()
         "<h2>Step 2 <span class=\"ended bad\">\u{2717} COMMAND exit code 3</span></h2>",
         "<h3 class=\"call\">COMMAND printf ",
         " <span class=\"ended bad\">\u{2717} exit code 3, ",
-        // What the command made of the file is what this step has found.
+        // This step found the file as the command had left it.
         "<h2>Step 3 ",
         "<span class=\"r\" data-n=\"\">-2\n</span><span class=\"a\" data-n=\"\">+three\n</span>",
         "<h2>Step 4 <span class=\"ended good\">\u{2713} COMMAND</span></h2>",

@@ -28,7 +28,7 @@ fn a_run_ends_with_its_warnings_and_the_change_as_git_shows_it() {
     let project = TestProject::new().with(&server);
     let run = project.run(&[]).exits(0);
     let (before, end) = run.stderr.rsplit_once("passed").unwrap();
-    // What the edits themselves brought was told with them.
+    // Warnings about the edits themselves were shown with them.
     assert!(before.contains("warning: `build.rs`"), "{before}");
     let (warnings, stat) = end.split_at(end.find(" build.rs ").unwrap());
     assert!(warnings.contains("warning:"), "{end}");
@@ -104,7 +104,7 @@ fn a_run_that_was_undone_says_so_until_the_undo_is_undone() {
     assert_eq!(told(), [false; 3]);
 }
 
-/// Moves the beginning of a run into the past.
+/// Moves the start of a run into the past.
 fn age(project: &TestProject, folder: &str, started: &str) {
     let path = project.path(&format!("logs/{folder}/result.json"));
     let mut record: serde_json::Value =
@@ -131,9 +131,9 @@ fn old_runs_are_removed_but_never_the_newest() {
     );
     assert!(!project.path(&format!("logs/{old}")).exists());
     assert!(!project.path(&beside_keys).exists());
-    // Another process may still be at work on it.
+    // Another process may still be working on it.
     assert!(project.path(open).exists());
-    // What a link leads to is another project's.
+    // The target of a link belongs to another project.
     std::fs::rename(project.path("logs"), project.path("elsewhere")).unwrap();
     std::os::unix::fs::symlink("elsewhere", project.path("logs")).unwrap();
     age(&project, &newer, "2020-01-30T10:00:00+00:00");
@@ -206,7 +206,7 @@ fn uncommitted_changes_that_a_reply_replaces_are_named() {
         let project = project.file("src/main.rs", content);
         let run = project.run(&["--rollup"]).exits(0);
         let named = run.stderr.matches(replaces).count();
-        // The repair replaces what the run itself has written.
+        // The repair replaces files that the run itself has written.
         assert_eq!(named > 0, is_named, "{}", run.stderr);
         let warnings = run.result()["warnings"].to_string();
         assert_eq!(warnings.matches(replaces).count(), usize::from(is_named));
@@ -281,7 +281,7 @@ fn a_run_that_was_killed_is_listed_and_told() {
         story.contains("… Not finished: it was killed\n") && story.contains("Repair 1"),
         "{story}"
     );
-    // Whoever holds the project may be that run.
+    // The process that holds the lock may be that run.
     let root = std::fs::File::open(project.path("")).unwrap();
     root.lock().unwrap();
     assert!(project.run(&["log"]).exits(0).stdout.contains("unfinished"));
@@ -298,7 +298,7 @@ fn the_diff_of_a_run_is_what_it_changed_whatever_came_later() {
         "{diff}"
     );
     assert!(!diff.contains("broken"), "{diff}");
-    // Applied to the project as it was, it gives the project as it became.
+    // Applied to the original project, the patch gives the new one.
     let elsewhere = tempfile::tempdir().unwrap();
     std::fs::create_dir(elsewhere.path().join("src")).unwrap();
     std::fs::write(elsewhere.path().join("src/main.rs"), "fn main() {}\n").unwrap();
@@ -312,7 +312,7 @@ fn the_diff_of_a_run_is_what_it_changed_whatever_came_later() {
         let applied = std::fs::read_to_string(elsewhere.path().join(file)).unwrap();
         assert_eq!(applied, project.read(file));
     }
-    // A week later the files are others.
+    // A week later the files are different.
     let project = project
         .file("src/main.rs", "fn main() { later() }\n")
         .without("new.txt");
@@ -557,10 +557,10 @@ fn nobody_reads_stdout_and_that_is_told_where_something_was_asked_for() {
             "{arguments:?}: {said}"
         );
         if arguments.contains(&"/dev/stdout") {
-            // It was named as a file.
+            // The page was named by its file.
             continue;
         }
-        // A reader who has gone has what it wanted.
+        // A reader that closes the pipe has read enough.
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         let mut command = project.command(arguments);
@@ -571,8 +571,7 @@ fn nobody_reads_stdout_and_that_is_told_where_something_was_asked_for() {
     }
 }
 
-/// A run of an agent: a file, a tool and a reply that fail, a command, an audit that does not pass, and
-/// one that does.
+/// A run of an agent: a file, a failing tool and reply, a command, an audit that does not pass, and one that does.
 pub fn agents_run() -> (AgentProject, ModelServer, String) {
     let (agent, server) = AgentProject::scripted(&[
         write("greeting.txt", "hello\nworld\n"),
@@ -630,7 +629,7 @@ fn a_story_tells_what_an_agent_did_step_by_step() {
     }
     let listed = agent.project.run(&["log"]).exits(0).stdout;
     let words: Vec<&str> = listed.lines().nth(1).unwrap().split_whitespace().collect();
-    // There is no number of repairs before the tokens.
+    // No number of repairs comes before the tokens.
     assert_eq!(
         words[..6],
         [&folder, "dev", "test-model", "done", "900", "450"]
@@ -698,7 +697,7 @@ fn a_story_tells_of_summaries_and_of_what_is_not_known_any_more() {
     assert!(page.contains(lost) && page.contains("1 compression, 1 audit call</small>"));
 }
 
-/// Each part stands in the text, behind the one before.
+/// Checks that the text contains each part after the previous one.
 pub fn in_order(text: &str, parts: &[&str]) {
     let mut from = 0;
     for part in parts {
@@ -733,7 +732,7 @@ fn the_last_run_is_the_last_by_time_whatever_the_folders_are_called() {
     let server = ModelServer::gemini(&["^^^one\nx\n^^^end\n", "^^^two\nx\n^^^end\n"]);
     let project = TestProject::new().with(&server);
     let first = project.run(&[]).exits(0).folder;
-    // The clock was put back meanwhile, or another time zone was set.
+    // The clock or the time zone was changed meanwhile.
     let later = project.path("logs/2099-01-01-00-00-00-committing-code");
     std::fs::rename(project.path(&format!("logs/{first}")), later).unwrap();
     project.run(&[]).exits(0);
@@ -759,7 +758,7 @@ fn an_agents_run_of_before_is_told_by_its_files() {
         AgentProject::scripted(&[write("a.txt", "a\n"), missing, done(), PASS.to_owned()]);
     let folder = agent.work("go").exits(0).folder;
     let file = |name: &str| format!("logs/{folder}/{name}");
-    // Its steps said no more than this.
+    // The records of the steps contained no more than this.
     std::fs::remove_file(agent.project.path(&file("steps.jsonl"))).unwrap();
     let mut record: serde_json::Value =
         serde_json::from_str(&agent.project.read(&file("result.json"))).unwrap();
@@ -782,7 +781,7 @@ fn an_agents_run_of_before_is_told_by_its_files() {
     agent.project.run(&["report", &folder]).exits(0);
     let page = agent.project.read(&file("report.html"));
     assert!(page.contains("does not exist"), "{page}");
-    // Where it was killed, there is no record either.
+    // After a kill, there is no record either.
     std::fs::remove_file(agent.project.path(&file("result.json"))).unwrap();
     let story = agent.project.run(&["log", &folder]).exits(0).stdout;
     in_order(

@@ -13,7 +13,7 @@ fn answer(text: &str) -> Answer {
     Answer::json(&gemini(&format!("^^^a.txt\n{text}\n^^^end\n")))
 }
 
-/// A run with three attempts of which the first alone is answered and built; it is ended by this signal.
+/// A run with three attempts, of which only the first is answered and built; it is ended by this signal.
 fn ended(signal: Signal) -> (ModelServer, TestProject, String) {
     let silent = [(); 2].map(|()| Answer::silence());
     let (silent, told): (Vec<_>, Vec<_>) = silent.into_iter().unzip();
@@ -46,7 +46,7 @@ fn of_a_run_that_was_ended_nothing_was_applied_and_its_attempts_are_listed() {
         let log = project.run(&["log", &run]).exits(0).stdout;
         let lines = log.lines().map(|line| line.split_whitespace().collect());
         let lines: Vec<Vec<&str>> = lines.collect();
-        // The record of an interrupted run has the error of each.
+        // The record of an interrupted run has an error for each attempt.
         let not_built = if signal == Signal::KILL { "-" } else { "no" };
         for (attempt, passed) in [
             (["the", "change"], "yes"),
@@ -103,7 +103,7 @@ fn a_replay_of_the_first_pass_tells_that_the_others_were_ended() {
     let project = TestProject::new().with(&server);
     let run = project.run(&["--attempts", "2", "--first-pass"]).exits(0);
     project.run(&["undo"]).exits(0);
-    // The last run is meant, not what has undone it.
+    // `last` means the last run, not its undo.
     let again = project.run(&["--replay", "last"]).exits(0);
     assert_eq!(
         again.result()["choice"]["attempts"][1]["error"],

@@ -39,7 +39,7 @@ fn agent() -> Value {
     })
 }
 
-/// A step that calls a tool, or ends in words.
+/// A step that calls a tool, or ends with text.
 fn step(kind: &str, number: u8, tool: Option<(&str, Value, &str)>) -> Value {
     let asks = kind == "step";
     let mut step = json!({
@@ -125,7 +125,7 @@ fn recorded() -> TestProject {
     project
 }
 
-/// The same, killed while it waited for a branch.
+/// The same, killed while the run waited for a branch.
 fn killed() -> TestProject {
     let mut branches = branches();
     branches[2]["status"] = "running".into();
@@ -136,7 +136,7 @@ fn killed() -> TestProject {
     });
     let project = recorded();
     let lines = project.read(&format!("logs/{NAME}/steps.jsonl"));
-    // The publishing had begun, and nothing had come of it.
+    // Publishing had begun, without a result.
     let (before, _) = lines.trim_end().rsplit_once('\n').unwrap();
     let mut begun = step("publish", 5, None);
     begun.as_object_mut().unwrap().remove("answer");
@@ -198,7 +198,7 @@ fn an_orchestration_is_listed_and_told_as_a_story() {
 #[test]
 fn an_orchestration_that_was_killed_tells_where_it_was() {
     let project = killed();
-    // It holds no project, so that nobody knows whether it goes on.
+    // It holds no project lock, so that the list cannot show whether it is running.
     let listed = project.run(&["log"]).exits(0).stdout;
     in_order(&listed, &[NAME, "orchestrate", "killed", "Mend <it>."]);
     let story = project.run(&["log", NAME]).exits(0).stdout;
@@ -229,7 +229,7 @@ fn an_orchestration_that_was_killed_tells_where_it_was() {
     );
 }
 
-/// Killed during a call, after words, which the user has answered, and a report that did not count.
+/// A run killed during a call, after a question that the user answered, and an invalid report.
 fn talked() -> TestProject {
     let idle = |number, parts: &[&str]| {
         let mut step = step("step", number, None);
@@ -333,7 +333,7 @@ fn an_orchestration_has_changed_nothing_that_could_be_undone() {
 #[test]
 fn a_run_that_holds_the_project_leaves_an_orchestration_alone() {
     let project = killed();
-    // What it is about to move into its place.
+    // The file that was about to be moved into place.
     let staged = format!("logs/{NAME}/.staged-1");
     let project = project.file(&staged, "{}");
     let server = ModelServer::gemini(&["^^^a\nb\n^^^end\n"]);

@@ -1,4 +1,4 @@
-//! The location of the project: found from a subdirectory, or named.
+//! The location of the project: found from a subdirectory, or given.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,7 +22,7 @@ fn run_in(project: &TestProject, directory: &str, arguments: &[&str]) -> Finishe
     Finished::new(project, arguments, output.unwrap())
 }
 
-/// What is in a directory and below it.
+/// Returns the part of a tree in and below a directory.
 fn below(tree: &BTreeMap<String, String>, directory: &str) -> Vec<String> {
     let inside = tree.keys().filter(|path| path.starts_with(directory));
     inside.cloned().collect()
@@ -76,7 +76,7 @@ fn a_subdirectory_becomes_a_project_of_its_own_where_that_is_asked_for() {
     let run = run_in(&project, "sub", &["init", "--root", "."]).exits(0);
     assert!(!run.stderr.contains("project:"), "{}", run.stderr);
     assert!(project.path("sub/agent-config/query.txt").exists());
-    // From now on, it is found as the nearest.
+    // From now on, it is found as the nearest project.
     let run = run_in(&project, "sub", &["models"]).exits(0);
     assert!(!run.stderr.contains("project:"), "{}", run.stderr);
 }
@@ -133,7 +133,7 @@ fn paths_are_named_from_where_the_user_is() {
     assert!(project.path("sub/page.html").is_file());
     run_in(&project, "sub", &["attest", &typed]).exits(0);
     run_in(&project, "sub", &["--replay", &typed]).exits(0);
-    // It is found, and has nothing left to do.
+    // The run is found, and has nothing left to do.
     let resumed = run_in(&project, "sub", &["--resume", &typed]);
     assert!(!resumed.stderr.contains("no run at"), "{}", resumed.stderr);
     git_init(&project.path(""));

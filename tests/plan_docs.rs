@@ -13,7 +13,7 @@ use crate::support::{Answer, ModelServer, ollama, write_program};
 /// A newcomer's home, with the fixture's project in it.
 struct Newcomer {
     home: TempDir,
-    /// Where `ollama` is found.
+    /// The directory in which `ollama` is found.
     programs: TempDir,
 }
 
@@ -25,7 +25,7 @@ impl Newcomer {
         }
     }
 
-    /// Whatever a shell makes of a line, in this directory.
+    /// Runs a line in a shell, in this directory.
     fn types(&self, directory: &Path, line: &str, variables: &[(&str, &str)]) -> Output {
         let program = Path::new(assert_cmd::cargo::cargo_bin!("code-commit"));
         let path = std::env::var_os("PATH").unwrap_or_default();
@@ -45,13 +45,13 @@ impl Newcomer {
     }
 }
 
-/// A shell block of the page, by its number.
+/// Returns the lines of the page's `nth` shell block.
 fn typed(page: &str, nth: usize) -> Vec<String> {
     let block = format!("```sh\n{}```\n", blocks(page, "sh")[nth]);
     commands(&block).into_iter().map(str::to_owned).collect()
 }
 
-/// A section of a document in Markdown, with its heading.
+/// Returns a section of a Markdown document, with its heading.
 fn section<'d>(document: &'d str, heading: &str) -> &'d str {
     let start = document.find(heading).unwrap();
     let rest = &document[start..];
@@ -141,7 +141,7 @@ fn five_commands_lead_from_a_model_to_a_reviewed_plan() {
         assert!(plan.lines().any(|is| is == line), "{line}\n{plan}");
     }
     assert!(project.join("README.md").exists());
-    // What is pulled is what is asked.
+    // The model that was pulled is the model that is called.
     let chats = server.requests().into_iter();
     let chats = chats.filter(|request| request.line.starts_with("POST /api/chat "));
     let asked: Vec<String> = chats

@@ -18,7 +18,7 @@ fn a_real_model_keeps_to_the_form_of_every_stage() {
         .variable("HOME", home.path().to_str().unwrap())
         .file("agent-config/models.json", table.to_string())
         .file("README.md", "# Cats\n");
-    // How far such a model gets is its own affair: a reply may be cut off (4), and what is whole is of the form (not 5).
+    // The model's skill does not matter: a reply may be cut off (4), but a complete one follows the schema (not 5).
     let within = ["--model", "small", "--timeout", "20s"];
     let planning = [
         "plan",

@@ -38,7 +38,7 @@ fn init_prepares_an_empty_project_and_a_second_time_changes_nothing() {
         "{}",
         run.stdout
     );
-    // The successor can be chosen; the default is as it was.
+    // The successor can be selected; the default is unchanged.
     let listed = project.run(&["models"]).exits(0).stdout;
     assert!(listed.contains("\ngemini-3.8-flash "), "{listed}");
     assert!(
@@ -51,7 +51,7 @@ fn init_prepares_an_empty_project_and_a_second_time_changes_nothing() {
         "{}",
         run.stdout
     );
-    // Nobody means the example.
+    // The example query is never sent.
     project
         .run(&["--dry-run"])
         .exits(3)
@@ -84,7 +84,7 @@ fn a_build_of_nothing_known_does_not_pass() {
     assert!(run.stdout.contains(step), "{}", run.stdout);
     let build = Command::new(project.path("build.sh")).output().unwrap();
     assert!(!build.status.success());
-    // No call is paid for it.
+    // No call is made for it.
     for arguments in [&[][..], &["--dry-run"]] {
         project.run(arguments).exits(3).says(&[
             "`build.sh` is still the one that `code-commit init` wrote",
@@ -94,7 +94,7 @@ fn a_build_of_nothing_known_does_not_pass() {
     project.build("true").run(&["--dry-run"]).exits(0);
 }
 
-/// A directory with nothing but these files.
+/// A directory that contains only these files.
 fn bare(files: &[(&str, &str)]) -> TestProject {
     let project = TestProject::new()
         .without(".gitignore")
@@ -116,7 +116,7 @@ fn an_unprepared_project_is_first_told_of_init() {
         "{}",
         run.stderr
     );
-    // Where it was prepared, what is missing is the user's.
+    // In a prepared project, the user has to add missing files.
     let run = TestProject::new()
         .without("agent-config/query.txt")
         .run(&[])
@@ -179,7 +179,7 @@ fn init_says_whether_the_build_that_it_has_written_passes() {
     assert!(run.stdout.contains("SyntaxError"), "{}", run.stdout);
     let failed = "fix the project or build.sh: it was made for *.py, and fails on the project as it is (exit code: 1)\n";
     assert!(run.stdout.contains(failed), "{}", run.stdout);
-    // What is there already is the user's: it is not run.
+    // Existing files belong to the user: nothing is run.
     let again = project.run(&["init", "--output-format", "json"]).exits(0);
     let told: Value = serde_json::from_str(&again.stdout).unwrap();
     assert_eq!(told["build"], Value::Null);
@@ -259,7 +259,7 @@ fn rollup_takes_what_git_tracks_and_leaves_out_what_nobody_should_send() {
         "{}",
         run.stdout
     );
-    // It is fresh, and a run says nothing about it.
+    // The rollup is fresh, and a run prints nothing about it.
     let server = ModelServer::gemini(&["Nothing."]);
     let project = project.with(&server);
     project.run(&["--require-fresh"]).exits(0);

@@ -1,4 +1,4 @@
-//! Text from models, files and commands is treated as data wherever it is printed.
+//! Text from models, files and commands, which is treated as data wherever it is printed.
 
 use std::iter;
 use std::os::fd::OwnedFd;
@@ -11,8 +11,7 @@ use crate::support::{Finished, ModelServer, TestProject, skipped};
 
 const COMMANDS: &str =
     "::add-mask::x\n  ::set-output name=a::b\na ##[set-env name=c]d\n##vso[task.e]f";
-/// Characters that turn the direction of text around, move the cursor, end a line, ring the bell, or are letters that
-/// nobody sees.
+/// Characters that reverse the direction of text, move the cursor, end a line, ring the bell, or are invisible.
 const DECEPTIVE: [char; 14] = [
     '\u{202e}',
     '\u{2066}',
@@ -30,7 +29,7 @@ const DECEPTIVE: [char; 14] = [
     '\u{e0041}',
 ];
 
-/// No line is one that a CI runner takes for its command.
+/// Checks that no line is a command to a CI runner.
 #[track_caller]
 fn commands_nobody(text: &str) {
     for line in text.lines() {
@@ -190,7 +189,7 @@ fn a_diff_on_a_terminal_without_colors_moves_no_cursor() {
     };
     let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
     assert!(shown.contains("+x\u{fffd}[2Jy\u{fffd}z"), "{shown:?}");
-    // In a file it is what it is: it may be applied.
+    // In a file, the text is verbatim, since it may be applied.
     let piped = project.run(&["diff"]).exits(0).stdout;
     assert!(piped.contains("+x\u{1b}[2Jy\u{202e}z"), "{piped:?}");
 }
@@ -223,13 +222,13 @@ fn a_diff_commands_no_ci_runner_that_is_known_of_and_is_exact_elsewhere() {
     }
 }
 
-/// What `diff` prints where a variable says that a runner reads it.
+/// Runs `diff` with a variable that indicates this CI runner.
 fn diff_for(project: &TestProject, runner: &str) -> Finished {
     let output = project.command(&["diff"]).env(runner, "true").output();
     Finished::new(project, &["diff"], output.unwrap()).exits(0)
 }
 
-/// Programs that write to the same terminal or log tear a line in pieces otherwise.
+/// Programs that write to the same terminal or log would otherwise split a line.
 #[test]
 fn what_is_written_to_stderr_is_whole_lines() {
     let project = TestProject::new();
@@ -238,7 +237,7 @@ fn what_is_written_to_stderr_is_whole_lines() {
         (&["log", "none"], "error: "),
         (&["--model", "none", "Go."], "hint: "),
     ] {
-        // Each message is one write.
+        // Each message is a single write.
         let (reader, stderr) = UnixDatagram::pair().unwrap();
         let end = stderr.try_clone().unwrap();
         let reader = thread::spawn(move || {

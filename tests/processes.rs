@@ -22,7 +22,7 @@ use crate::support::{BUBBLEWRAP, GEMINI_KEY, bubblewrap_works, skipped, within_a
 
 const LONG: Duration = Duration::from_secs(60);
 
-/// A directory to run commands in, and what they are run in.
+/// A directory to run commands in, and the objects needed to run them.
 struct Place {
     dir: PathBuf,
     _owned: Option<tempfile::TempDir>,
@@ -75,7 +75,7 @@ impl Place {
         self.dir.join(format!("output-{number}.txt"))
     }
 
-    /// Runs a command line to its end.
+    /// Runs a command line to completion.
     #[track_caller]
     fn run(&self, processes: &mut Processes<'_>, line: &str) -> (CommandStatus, String) {
         let ran = processes.run(Invocation::Shell(line), LONG, &self.output_file());
@@ -85,7 +85,7 @@ impl Place {
         }
     }
 
-    /// Puts a command line in the background.
+    /// Starts a command line in the background.
     #[track_caller]
     fn start(&self, processes: &mut Processes<'_>, line: &str) -> String {
         let ran = processes.run(Invocation::Shell(line), Duration::ZERO, &self.output_file());
@@ -106,7 +106,7 @@ impl Place {
         fifo
     }
 
-    /// A pipe `life` that tells whether somebody still holds its other end.
+    /// Creates a pipe `life` that shows whether a process still holds its other end.
     fn life_line(&self) -> File {
         let nonblocking = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap();
         OpenOptions::new()
@@ -121,13 +121,13 @@ fn program() -> &'static Path {
     Path::new(assert_cmd::cargo::cargo_bin!("code-commit"))
 }
 
-/// Looks again and again, until it is so.
+/// Polls until the condition holds.
 #[track_caller]
 fn eventually(what: &str, is_so: impl FnMut() -> bool) {
     assert!(within_a_minute(is_so), "{what}");
 }
 
-/// Whether nobody holds the other end.
+/// Returns whether no process holds the other end.
 fn is_over(life: &mut File) -> bool {
     match life.read(&mut [0; 16]) {
         Ok(length) => length == 0,
@@ -149,7 +149,7 @@ fn read_until(
     report
 }
 
-/// Holds `life`, with a child and a daemon that has left the group; none of them minds a SIGTERM.
+/// Holds `life`, with a child and a daemon that has left the group; all of them ignore SIGTERM.
 const STUBBORN: &str = "exec 9>life; trap '' TERM HUP INT
     setsid sh -c 'touch daemon; sleep 600' &
     sleep 601 &
@@ -210,7 +210,7 @@ fn a_command_that_takes_long_goes_on_in_the_background() {
     let output = "one\ntwo\n";
     read_until(&mut processes, &id, |report| report.output == output);
     assert_eq!(report.command, "echo one; cat gate; echo two; exit 5");
-    // It stays readable, and a second end changes nothing.
+    // It stays readable, and ending it again changes nothing.
     assert_eq!(processes.kill(&id).unwrap().output, output);
     let unknown = processes.read("proc_x").unwrap_err();
     assert!(unknown.ends_with(&format!("known: {id}")), "{unknown}");
@@ -289,7 +289,7 @@ fn a_command_that_is_killed_is_asked_to_end_first() {
     eventually("it starts", || place.has("started"));
     let report = processes.kill(&id).unwrap();
     assert_eq!(report.state, ProcessState::Ended(CommandStatus::Exited(7)));
-    // Some shells say before that what became of the other.
+    // Some shells first report how the killed child ended.
     assert!(report.output.ends_with("bye\n"), "{}", report.output);
 }
 
@@ -306,7 +306,7 @@ fn what_a_command_leaves_running_ends_with_it() {
         "done\n[2 processes that the command had left running were ended with it]\n"
     );
     assert!(is_over(&mut life), "something is left");
-    // What ends by itself belongs to the command.
+    // Processes that end by themselves belong to the command.
     let (_, output) = place.run(&mut processes, "(sleep 0.1; echo from a job) & echo done");
     assert_eq!(output, "done\nfrom a job\n");
 }
@@ -345,7 +345,7 @@ fn a_key_does_not_reach_the_disk_and_a_prompt_is_seen_at_once() {
     let (start, rest) = GEMINI_KEY.split_at(9);
     let line = format!("printf 'a prompt> {start}'; cat gate; echo '{rest}'");
     let id = place.start(&mut processes, &line);
-    // The beginning of the key is not shown: it may be one.
+    // A possible beginning of the key is not shown.
     read_until(&mut processes, &id, |report| report.output == "a prompt> ");
     drop(OpenOptions::new().write(true).open(gate).unwrap());
     let shown = "a prompt> [REDACTED]Zz\n";
@@ -354,8 +354,8 @@ fn a_key_does_not_reach_the_disk_and_a_prompt_is_seen_at_once() {
     assert_eq!(kept, shown);
 }
 
-/// A sandbox for commands in this place, with this key file hidden besides the folder `keys`; `None` where
-/// there is none.
+/// A sandbox for commands in this place, with this key file and the folder `keys` hidden; `None` if bubblewrap does not
+/// work.
 fn sandbox(place: &Place, mode: SandboxMode, key_file: &Path) -> Option<Sandbox> {
     let policy = SandboxPolicy {
         root: place.dir.clone(),
@@ -375,7 +375,7 @@ fn sandbox(place: &Place, mode: SandboxMode, key_file: &Path) -> Option<Sandbox>
     usable.ok()
 }
 
-/// As many editors save.
+/// Saves a file as many editors do, by replacing it.
 fn save(file: &Path, content: &str) {
     let new = file.with_extension("new");
     fs::write(&new, content).unwrap();
@@ -401,7 +401,7 @@ fn a_key_file_may_be_saved_between_commands() {
         ran.unwrap_err().to_string()
     };
     assert_eq!(place.run(&mut processes, &line).1.trim(), "0");
-    // What a running command sees was set up with the old file.
+    // The sandbox of a running command was set up with the old file.
     let id = place.start(&mut processes, "sleep 600");
     save(&config, "newer secret");
     let said = refused(&mut processes);
@@ -452,7 +452,7 @@ fn in_a_strict_sandbox_a_command_may_make_repositories_and_none_may_change_them(
     let line = "cat a/.git/config; echo z > a/file && mkdir a/.hg";
     let ran = place.run(&mut processes, line);
     assert_eq!(ran, (CommandStatus::Exited(0), "x\n".to_owned()));
-    // No link shows what the sandbox does not.
+    // Links show nothing that the sandbox hides.
     let line = format!(
         "ln -s {0} b/.git; echo gitdir: {0} > c/.git; mkdir d; ln -s /nowhere d/.git",
         host.path().display()
@@ -460,7 +460,7 @@ fn in_a_strict_sandbox_a_command_may_make_repositories_and_none_may_change_them(
     place.run(&mut processes, &line);
     let line = "cat b/.git/secret 2>/dev/null; cat $(cut -c9- c/.git)/secret 2>/dev/null; echo";
     assert_eq!(place.run(&mut processes, line).1, "\n");
-    // What was there before stays what it was, and the root gets none.
+    // Existing repositories stay as they were, and the root does not become one.
     let line = "mv old older && mkdir -p old/.git";
     place.run(&mut processes, line);
     let run = |processes: &mut Processes<'_>| {
@@ -509,7 +509,7 @@ fn a_command_that_ends_its_supervisor_is_ended() {
     let (status, _) = place.run(&mut processes, line);
     assert_eq!(status, CommandStatus::Lost);
     assert!(is_over(&mut life), "something is left");
-    // Another's is found when it is looked for.
+    // Another process's command is found when the search takes place.
     let line = "exec 9>life; touch started; sleep 643 & while test -e started; do sleep 0.01; done
         kill -9 $PPID; sleep 644";
     let id = place.start(&mut processes, line);
@@ -522,7 +522,7 @@ fn a_command_that_ends_its_supervisor_is_ended() {
     assert!(is_over(&mut life), "something is left");
 }
 
-/// Not a test of its own: its process adopts orphans, and has no children but its own.
+/// Started by another test: its process is a subreaper without other children.
 #[test]
 #[ignore = "another test starts it"]
 fn plays_a_session_whose_command_hides() {
@@ -530,7 +530,7 @@ fn plays_a_session_whose_command_hides() {
         return;
     };
     let place = Place::at(Path::new(&dir), Interrupt::never().unwrap());
-    // As whoever starts the program in a container may leave it.
+    // Like a process that a container's entry point may leave behind.
     let mut earlier = Command::new("setsid");
     earlier.args(["sh", "-c", "touch earlier; exec sleep 603"]);
     let earlier = earlier
@@ -546,7 +546,7 @@ fn plays_a_session_whose_command_hides() {
     let line = "(setsid sh -c 'exec 9>life; touch daemon; setsid sleep 645 & sleep 646' &)
         while ! test -e daemon; do sleep 0.01; done; kill -9 $PPID";
     let (status, _) = place.run(&mut processes, line);
-    // It may have ended before its supervisor.
+    // The command may have ended before its supervisor.
     assert!(
         matches!(status, CommandStatus::Lost | CommandStatus::Exited(0)),
         "{status}"
@@ -579,7 +579,7 @@ fn a_command_that_hides_and_ends_its_supervisor_is_ended_too() {
     assert!(holder.wait().unwrap().success());
 }
 
-/// As containers often start it.
+/// Containers often start the program like this.
 #[test]
 fn it_is_ended_where_the_program_cannot_see_its_own_session() {
     if !bubblewrap_works() {
@@ -598,7 +598,7 @@ fn holder_whose_command_hides(place: &Place, beneath: &[&str]) -> Command {
     holder_of(place, beneath, "plays_a_session_whose_command_hides", "")
 }
 
-/// Another process that holds commands, in the directory of a test of this one.
+/// Starts another process that holds commands, in the directory of a test of this one.
 fn holder(place: &Place, role: &str) -> Child {
     let mut holder = holder_of(place, &[], "plays_a_session", role);
     holder.spawn().unwrap()
@@ -618,7 +618,7 @@ fn holder_of(place: &Place, beneath: &[&str], session: &str, role: &str) -> Comm
     command
 }
 
-/// Not a test of its own: what `holder` starts.
+/// Started by `holder`, not a test of its own.
 #[test]
 #[ignore = "other tests start it"]
 fn plays_a_session() {
@@ -770,7 +770,7 @@ fn a_restricted_command_is_run_without_a_shell_and_never_in_the_background() {
         "{said}"
     );
     assert!(!said.contains("proc_"), "{said}");
-    // Nor does anybody hear of it later.
+    // It is not listed later either.
     assert_eq!(processes.borrow_mut().list(), []);
 }
 

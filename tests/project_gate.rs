@@ -1,5 +1,5 @@
-//! A project's own gate: files and values that no reply may change, denied warnings, and a tree that must be clean; on
-//! the command line, in `.code-commit.json` and in `agent-config/run.json`.
+//! A project's own gate: files and values that no reply may change, denied warnings, and a clean work tree; on the
+//! command line, in `.code-commit.json` and in `agent-config/run.json`.
 
 use std::fs;
 use std::process::Command;
@@ -69,7 +69,7 @@ fn a_reply_that_touches_what_is_protected_is_rejected() {
             assert_eq!(project.read("package.json"), before);
         }
     }
-    // The rest of the file is free, and so is the form of the value.
+    // The rest of the file and the form of the value may change.
     let reply = "^^^package.json\n{\"version\":\"2\",\"scripts\":{\"test\":\"jest\"}}\n^^^end\n";
     let project = gated(&json!({"protect": ["package.json#/scripts"]}))
         .file("package.json", SCRIPTS)
@@ -186,7 +186,7 @@ fn what_is_staged_is_not_clean() {
     };
     let project = committed(TestProject::new().file("gone", "")).file("new", "");
     fs::remove_file(project.path("gone")).unwrap();
-    // What is staged is compared without a filter, and without what the repository's configuration names.
+    // Staged files are compared without filters and other programs from the repository's configuration.
     let project = project.file(".gitattributes", "* filter=x\n");
     git(&project, &["add", "--all"]);
     for (key, value) in [
@@ -306,11 +306,11 @@ fn the_users_file_gives_flags_that_the_command_line_overrules() {
     assert!(run.stdout.contains("+++ b/b"), "{}", run.stdout);
     let server = ModelServer::gemini(&[EDIT]);
     project().with(&server).run(&["--reask", "0"]).exits(5);
-    // What narrows adds up.
+    // Restrictions add up.
     let server = ModelServer::gemini(&[EDIT]);
     let more = ["--reask", "0", "--protect", "x"];
     project().with(&server).run(&more).exits(5);
-    // What the command line rules out does not count.
+    // Settings that the command line excludes do not apply.
     let report = project().with(&ModelServer::gemini(&["# Report"]));
     report.run(&["--cc"]).exits(0);
     for (wrong, says) in [
@@ -343,7 +343,7 @@ fn what_an_earlier_run_has_left_may_be_resumed_though_the_tree_is_to_be_clean() 
     let server = ModelServer::gemini(&[EDIT; 2]);
     let project = gated(&json!({"require_clean": true})).build("exit 1");
     let project = committed(project).with(&server);
-    // The second call fails, with the first reply's edits on the disk.
+    // The second call fails, with the first reply's edits on disk.
     let run = project.run(&[]);
     assert_ne!(run.code, 0);
     let resumed = project.run(&["--resume", "last"]);

@@ -8,7 +8,7 @@ use crate::support::chat::ChatProject;
 use crate::support::plan::{PlanProject, response, summary, tasks, write as plan_writes};
 use crate::support::{Finished, TestProject};
 
-/// A build that passes if there is a file that no agent of these tests has written.
+/// A build that passes only if there is a file that no agent of these tests has written.
 const FAILS: &str = "echo building; test -e other";
 
 fn with_build(project: &mut TestProject, build: &str) {
@@ -16,7 +16,7 @@ fn with_build(project: &mut TestProject, build: &str) {
     *project = whole.build(build);
 }
 
-/// Checks that the last step of a run is a build that ended so, and that its log is there.
+/// Checks that a run's last step is a build with this exit code, and that its log exists.
 fn is_proven(run: &Finished, code: i64) {
     let result = run.result();
     let last = result["attempts"]

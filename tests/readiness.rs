@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::machine::{fits, schema};
 use crate::support::{Finished, ModelServer, TestProject};
 
-/// Runs a project that is not ready, and shows that nothing was sent or written.
+/// Runs a project that is not ready, and checks that nothing was sent or written.
 #[track_caller]
 fn not_ready(change: impl FnOnce(TestProject) -> TestProject, arguments: &[&str]) -> Finished {
     let server = ModelServer::start([]);
@@ -70,11 +70,11 @@ fn all_that_is_missing_is_listed_at_once_with_what_to_do() {
         "`agent-config/gemini-key.txt` is missing",
         "`build.sh` is missing",
     ]);
-    // One stands for all that it makes.
+    // One hint covers everything that `init` creates.
     let first = "the project is not ready\n  hint: run `code-commit init`, ";
     assert!(run.stderr.contains(first), "{}", run.stderr);
     assert_eq!(run.stderr.matches("hint:").count(), 3);
-    // Programs get one for each.
+    // Programs get one hint for each problem.
     let run = not_ready(empty, &["--output-format", "json"]);
     let told: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
     let message = told["error"]["message"].as_str().unwrap();

@@ -1,4 +1,4 @@
-//! Failures as seen by a supervisor: the reason, the use of retrying, and every problem as data.
+//! Failures as seen by a supervisor: the reason, whether a retry may help, and every problem as data.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ fn json_of(project: &TestProject, arguments: &[&str]) -> (Finished, Value) {
     (run, printed)
 }
 
-/// The reason, if the same command may succeed later, and the status that the server answered with.
+/// Checks the reason, whether the same command may succeed later, and the status from the server.
 #[track_caller]
 fn ends(project: &TestProject, arguments: &[&str], told: (i32, &str, bool, Option<u16>)) -> Value {
     let (run, printed) = json_of(project, arguments);
@@ -187,7 +187,7 @@ fn a_project_that_another_run_holds_may_be_free_later() {
     let mut first = project.start(&[]);
     asked.recv().unwrap();
     let locked = ends(&project, &[], (3, "locked", true, None));
-    // Of several problems, the one that does not pass by itself counts.
+    // Of several problems, the permanent one counts.
     let project = project.without("agent-config/query.txt");
     let both = ends(&project, &[], (3, "missing-input", false, None));
     first.kill().unwrap();
@@ -254,7 +254,7 @@ fn a_wrong_command_line_has_its_record_too() {
         );
         assert!(run.stderr.contains(message), "{message}\n{}", run.stderr);
         assert!(error["hint"].as_str().unwrap().contains(hint), "{error:#}");
-        // Nobody has asked.
+        // JSON was not requested.
         assert_eq!(TestProject::new().run(arguments).exits(2).stdout, "");
     }
     let run = TestProject::new()

@@ -8,7 +8,7 @@ use crate::support::{Answer, Finished, GEMINI_KEY, ModelServer, OPENAI_KEY, Test
 
 const FROM_ENVIRONMENT: &str = "environment-key-0123456789-Xx";
 
-/// No file of the run, and nothing printed, shows a key.
+/// Checks that no file of the run and no output contains a key.
 #[track_caller]
 fn shows_no_key(run: &Finished) {
     let mut texts: Vec<(String, String)> = run

@@ -11,7 +11,7 @@ fn fresh() -> TestProject {
     TestProject::new().build("echo building; test -e ok")
 }
 
-/// The same project without keys, with the recorded run beside it.
+/// The same project without keys, with the recorded run.
 fn offline(recorded: &Finished, project: TestProject) -> TestProject {
     let project = project
         .without("agent-config/gemini-key.txt")
@@ -38,7 +38,7 @@ fn without_times(mut result: Value) -> Value {
 }
 
 #[track_caller]
-/// The steps, less what clocks say.
+/// Returns the steps without times.
 fn steps(run: &Finished) -> Vec<serde_json::Value> {
     let lines = run.logged("steps.jsonl");
     let steps = lines.lines().map(|line| {
@@ -83,7 +83,7 @@ fn a_replay_needs_no_key_and_logs_what_the_run_logged() {
     ] {
         let project = fresh().with(&server);
         let recorded = project.run(&["--model", model]).exits(0);
-        // The model is the recorded one, without being named.
+        // The recorded model is used, without being named.
         let again = offline(&recorded, fresh());
         let replayed = again.run(&["--replay", "recorded"]).exits(0);
         logs_the_same(&replayed, &recorded);
@@ -162,7 +162,7 @@ fn a_report_is_replayed_too() {
 
 #[test]
 fn a_recorded_error_counts_whatever_its_answer_says() {
-    // A status that says no with a body that looks like a reply.
+    // An error status with a body that looks like a reply.
     let body = crate::support::gemini("^^^a\n1\n^^^end\n");
     let server = ModelServer::start([Answer::error(400, &body)]);
     let recorded = fresh().with(&server).run(&[]).exits(4);
@@ -193,7 +193,7 @@ fn a_replay_takes_the_recorded_query() {
     let project = offline(&recorded, fresh().without("agent-config/query.txt"));
     let run = project.run(&["--replay", "recorded"]).exits(0);
     assert!(run.logged("initial-query.txt").contains("Make it ok."));
-    // What is given comes first.
+    // Input on the command line takes precedence.
     let project = offline(&recorded, fresh());
     let run = project
         .run(&["--replay", "recorded", "-m", "Another."])

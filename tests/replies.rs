@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt as _, symlink};
 
 use crate::support::{ModelServer, TestProject};
 
-/// A reply that is rejected leaves the tree as it was, whatever else it holds.
+/// Checks that a rejected reply leaves the tree unchanged, whatever else it contains.
 #[track_caller]
 fn rejected(prepare: impl FnOnce(TestProject) -> TestProject, reply: &str, expected: &[&str]) {
     let server = ModelServer::gemini(&[reply]);
@@ -238,7 +238,7 @@ fn what_changes_throughout_a_file_is_warned_about() {
     ]);
 }
 
-/// A file of a hundred lines, none of which is like another.
+/// Adds a file of a hundred different lines.
 fn with_long_file(project: TestProject) -> TestProject {
     let lines: String = (0..100).map(|n| format!("fn f{n}() {{}}\n")).collect();
     project.file("src/long.rs", lines)

@@ -1,4 +1,4 @@
-//! A hostile repository that names programs, has its own settings, or is damaged. No program that it names is run, none
+//! A hostile repository that names programs, has its own settings, or is damaged. No program named by it is run, none
 //! of its files decides where keys are sent, and nothing outside of it is read.
 
 use std::fs;
@@ -125,7 +125,7 @@ fn a_damaged_index_is_told_by_name() {
         "/.git/index`",
         "hint:",
     ]);
-    // Whether the key came with the repository cannot be told.
+    // It is unknown whether the key came with the repository.
     project
         .run(&["--dry-run"])
         .exits(3)
@@ -158,7 +158,7 @@ fn a_repository_that_is_not_where_git_looks_for_it_is_not_ready() {
             ]);
         }
         assert_eq!(project.tree(), before);
-        // What it lacks without a repository, it adds once.
+        // Without a repository, missing entries are added once.
         project.run(&["init"]).exits(0);
         let ignored = project.read(".gitignore");
         project.run(&["init"]).exits(0);
@@ -206,9 +206,9 @@ fn no_file_that_git_tracks_is_sent_as_a_key() {
     symlink(&secret, project.path(key)).unwrap();
     git(&project.path(""), &["add", "-f", key]);
     refused(project.run(&[]), &server, key);
-    // The key of a model that is not asked is none either.
+    // The same applies to the key of another model.
     refused(project.run(&["--model", "gpt-5"]), &server, key);
-    // The way out; and a link of the user's own works.
+    // The remedy; and a link of the user's own is accepted.
     git(&project.path(""), &["rm", "-q", "--cached", key]);
     project.run(&[]).exits(0);
     fs::write(&secret, GEMINI_KEY).unwrap();

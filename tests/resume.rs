@@ -14,7 +14,7 @@ const EDIT: [&str; 6] = [
     "^^^ok\n^^^end\n",
 ];
 
-/// A project that passes with the last of the edits, and counts its builds.
+/// A project whose build passes with the last of the edits, and counts its runs.
 fn project(server: &ModelServer) -> TestProject {
     TestProject::new()
         .with(server)
@@ -30,7 +30,7 @@ fn resume(project: &TestProject, run: &Finished, more: &[&str]) -> Finished {
     project.run(&[&["--resume", &run.folder], more].concat())
 }
 
-/// The recorded steps, and those that were asked now.
+/// Returns the number of recorded steps, and the new steps.
 fn attempts(run: &Finished) -> (usize, Vec<String>) {
     let result = run.result();
     let attempts = result["attempts"].as_array().unwrap();
@@ -47,7 +47,7 @@ fn a_run_whose_repairs_are_used_up_gets_three_more_and_its_replies_for_nothing()
     let project = project(&server);
     let run = project.run(&[]).exits(1);
     assert_eq!((server.requests().len(), builds(&project)), (4, 4));
-    // What the run sent counts, and not what lies there now.
+    // The query that the run sent counts, not the current file.
     let project = project.file("agent-config/query.txt", "Something else.\n");
     let again = resume(&project, &run, &[]).exits(0);
     let again = again.says(&["4 steps recorded, which cost nothing, on disk already"]);
@@ -56,7 +56,7 @@ fn a_run_whose_repairs_are_used_up_gets_three_more_and_its_replies_for_nothing()
         attempts(&again),
         (4, vec!["repair 4".into(), "repair 5".into()])
     );
-    // The edits are on the disk: only what was built last is built again.
+    // The edits are on disk: only the last build is repeated.
     assert_eq!(builds(&project), 4 + 3);
     let asked = server.requests()[4].user();
     assert!(
@@ -71,7 +71,7 @@ fn a_run_whose_repairs_are_used_up_gets_three_more_and_its_replies_for_nothing()
     let sum = result["cost"].as_f64().unwrap();
     assert!((sum - cost(4) - cost(5)).abs() < 1e-9 && sum > 0.0);
     assert_eq!(again.logged("repair-query-4-response.txt"), EDIT[4]);
-    // The whole can be replayed from the beginning.
+    // All of it can be replayed from the beginning.
     project.run(&["undo"]).exits(0);
     project.run(&["undo", &run.folder]).exits(0);
     project
@@ -134,7 +134,7 @@ fn a_call_that_failed_is_made_again() {
     let server = ModelServer::start([answer(EDIT[0]), error, answer(EDIT[5])]);
     let project = project(&server);
     project.run(&[]).exits(4);
-    // Named as everywhere.
+    // Runs are named as everywhere else.
     let again = project.run(&["--resume", "-1"]).exits(0);
     assert_eq!(attempts(&again), (1, vec!["repair 1".to_owned()]));
 }
@@ -308,10 +308,10 @@ fn a_call_that_failed_behind_used_up_repairs_is_made_again() {
 
 const TESTS: &str = "from calc import add\ndef test_add():\n    assert add(1, 2) == 3\ndef test_more():\n    assert add(2, 2) == 4\n";
 const RUN_TESTS: &str = "PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=. python3 -c 'import test_calc; [test() for name, test in vars(test_calc).items() if name.startswith(\"test_\")]'";
-/// A reply whose code is right for what is left of the test alone.
+/// A reply whose code is correct only for the remaining part of the test.
 const FAKED: &str = "^^^calc.py\ndef add(a, b):\n    return 3\n^^^end\n";
 
-/// A reply with this result of the code, which weakens the test, too.
+/// A reply with this result of the code, which also weakens the test.
 fn weakening(result: &str) -> String {
     let less = TESTS.replace("def test_more():\n    assert add(2, 2) == 4\n", "");
     format!(
@@ -327,7 +327,7 @@ fn calculator(server: &ModelServer, build: &str) -> TestProject {
         .build(build)
 }
 
-/// Checks that a run is judged by the whole change of both files, and that undoing the runs puts them back.
+/// Checks that a run is judged by the whole change to both files, and that undoing the runs restores them.
 fn is_judged_as_a_whole(project: &TestProject, last: &Finished, runs: &[&str]) {
     let result = last.result();
     assert_eq!(result["gate"]["files"], serde_json::json!(["test_calc.py"]));
@@ -390,7 +390,7 @@ fn a_run_that_was_killed_in_a_build_is_judged_as_a_whole_once_it_is_resumed() {
     let server = ModelServer::gemini(&[&weakening("3")]);
     let hangs = "mkdir -p target; test -e target/hung || { touch target/hung; exec sleep 600; }";
     let project = calculator(&server, &format!("{hangs}; {RUN_TESTS}"));
-    // A run that found the edits on the disk is killed, too.
+    // A run that found the edits on disk is killed, too.
     for _ in 0..2 {
         let _ = fs::remove_file(project.path("target/hung"));
         let latest = project.runs().last().map(|run| name_of(run));

@@ -12,13 +12,13 @@ use crate::support::{
 
 const NOTHING: &str = "Nothing to do.";
 
-/// What a build has printed.
+/// Returns a build's output.
 fn output(run: &Finished) -> String {
     let log = run.logged("initial-build.txt");
     log.split_once('\n').unwrap().1.to_owned()
 }
 
-/// A build that tries to get at the key in many ways, and prints how many bytes of it it got.
+/// A build that tries to read the key in many ways, and prints how many bytes of it were found.
 const THIEF: &str = r#"
 got() { echo "$1: $(cat "$2" 2>/dev/null | wc -c)"; }
 key=agent-config/gemini-key.txt
@@ -62,7 +62,7 @@ fn a_hostile_build_does_not_get_at_the_key() {
             GEMINI_KEY
         );
     }
-    // The same build without a sandbox: the tries are real.
+    // The same build without a sandbox: the attempts work.
     let server = ModelServer::gemini(&[NOTHING]);
     let project = TestProject::new().with(&server).build(THIEF);
     let run = project.run(&["--sandbox", "off"]).exits(0);
@@ -75,7 +75,7 @@ fn a_build_that_moves_what_is_hidden_ends_the_run() {
     if !bubblewrap_works() {
         return;
     }
-    // The second build would find the key in the folder that was moved away.
+    // The second build would find the key in the renamed folder.
     let parent = tempfile::tempdir().unwrap();
     let server = ModelServer::gemini(&[NOTHING; 2]);
     let build = "cd /; mv $PARENT/a $PARENT/b || exit 1; mkdir -p $PARENT/a; cp -a $PARENT/b/. $PARENT/a; exit 1";
@@ -108,7 +108,7 @@ fn in_a_strict_sandbox_git_hooks_cannot_be_made_anywhere() {
         .file(".git", "gitdir: store\n")
         .file("store/config", "");
     run(separate, "! echo evil > store/config", 0);
-    // Where git's folder is a link or not there, nothing can be put over it: it is noticed.
+    // If git's folder is a link or missing, it cannot be covered by a mount: the change is detected.
     let said = ["`", "/.git` was created, moved or replaced"];
     run(TestProject::new(), "mkdir .git", 6).says(&said);
     run(TestProject::new(), "mkdir -p new/.git/hooks", 6).says(&said);
@@ -190,7 +190,7 @@ fn in_a_strict_sandbox_there_is_no_network_and_little_to_write_to() {
     }
 }
 
-/// Opens a pipe so that it tells whether somebody still holds its other end.
+/// Opens a pipe that shows whether a process still holds its other end.
 fn life_line(project: &TestProject) -> File {
     let fifo = project.path("life");
     let kind = rustix::fs::FileType::Fifo;
@@ -266,7 +266,7 @@ fn a_build_in_a_sandbox_is_asked_to_end_first_when_its_time_is_over() {
 
 #[test]
 fn without_bubblewrap_builds_run_as_they_are_unless_that_is_ruled_out() {
-    // Once a build was shut in, though, there is no doing without.
+    // Once a build was sandboxed, however, the sandbox is required.
     if bubblewrap_works() {
         let tools = tempfile::tempdir().unwrap();
         let bwrap = tools.path().join("bwrap");

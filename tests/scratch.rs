@@ -15,13 +15,13 @@ use code_commit::{Interrupt, SystemClock};
 
 use crate::support::{bubblewrap_works, for_every_user, open_directory, skipped};
 
-/// The variable with the path of the program where a user without rights may start it.
+/// The variable with the path at which a user without rights may start the program.
 const PROGRAM: &str = "PROGRAM_FOR_EVERY_USER";
 const KEPT: &[&str] = &["agent-config", "logs"];
-/// A link to itself can be kept nowhere, so that nothing is mounted.
+/// A link to itself cannot be a mount point, so that nothing is mounted.
 const UNMOUNTABLE: &[&str] = &["agent-config", "logs", "loop"];
 
-/// A project, and a directory for the trees over it. Its path has what the options of a mount give a meaning.
+/// A project, and a directory for the trees over it. Its path contains characters with a meaning in mount options.
 struct Place {
     dir: tempfile::TempDir,
     clock: SystemClock,
@@ -82,7 +82,7 @@ impl Place {
         Scratch::new(&self.project(), &place).unwrap()
     }
 
-    /// A tree of each kind that can be made here.
+    /// Creates a tree of each kind that is possible here.
     fn trees(&self) -> [Scratch; 2] {
         let trees = [self.scratch(KEPT), self.scratch(UNMOUNTABLE)];
         if trees[0].kind() != ScratchKind::Overlay {
@@ -110,7 +110,7 @@ impl Place {
         (passed, String::from_utf8(output).unwrap())
     }
 
-    /// All files of the project, with their modes and times.
+    /// Returns all files of the project, with their modes and times.
     fn state(&self) -> BTreeMap<PathBuf, (u32, SystemTime, Vec<u8>)> {
         let mut found = BTreeMap::new();
         let mut left = vec![self.project()];
@@ -147,7 +147,7 @@ fn program() -> PathBuf {
     program.map_or(env!("CARGO_BIN_EXE_code-commit").into(), PathBuf::from)
 }
 
-/// Runs a test of this file once more, as a user without rights.
+/// Runs a test of this file again, as a user without rights.
 fn as_user(test: &str) {
     if !rustix::process::geteuid().is_root() {
         return;
@@ -220,7 +220,7 @@ fn files_are_written_and_removed_in_a_tree() {
         assert_eq!(place.run(&tree, None), expected);
         tree.write("a/b/one.txt", b"again\n", None).unwrap();
         assert_eq!(tree.read("a/b/one.txt").unwrap().unwrap(), b"again\n");
-        // A build's link leads nowhere.
+        // A link created by a build is not followed.
         assert!(tree.write("out/x", b"", None).is_err());
         assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
         assert_eq!(place.state(), before);
@@ -243,7 +243,7 @@ fn a_fork_begins_as_its_tree_is_and_leaves_it_so() {
         assert_eq!(place.run(&fork, None), (true, "first\n".to_owned()));
         assert_eq!(changes(&tree), "+a/b/one.txt -a/b/two.txt");
         assert_eq!(changes(&fork), "+a/b/one.txt +a/b/two.txt -c/three.txt");
-        // Trees may go in any order.
+        // Trees may be dropped in any order.
         drop(tree);
         assert_eq!(fork.read("a/b/one.txt").unwrap().unwrap(), b"first\n");
     }
@@ -256,7 +256,7 @@ fn what_somebody_does_to_the_project_is_no_change_of_a_tree() {
     let place = Place::new();
     place.build("test ! -e a/later.txt");
     for tree in place.trees() {
-        // Where a file is not, the tree remembers that.
+        // The tree remembers that the file is missing.
         assert!(place.run(&tree, None).0);
         let later = place.project().join("a/later.txt");
         fs::write(&later, "theirs\n").unwrap();
@@ -292,7 +292,7 @@ fn what_is_brought_over_takes_the_place_of_one_file_alone() {
     for tree in place.trees() {
         let theirs = place.project().join("c/.scratch.three.txt");
         fs::write(&theirs, "theirs\n").unwrap();
-        // A directory, where the tree has a file.
+        // A directory where the tree has a file.
         fs::create_dir_all(place.project().join("c/zero.txt/full")).unwrap();
         assert!(place.run(&tree, None).0 || tree.kind() == ScratchKind::Overlay);
         let failed = |change: &ScratchChange| tree.bring(change).is_err();
@@ -401,7 +401,7 @@ fn a_build_is_sandboxed_in_a_tree_as_in_the_project() {
 #[test]
 fn a_second_build_in_a_tree_finds_the_times_that_the_first_has_left() {
     let place = Place::new();
-    // As cargo and make do: what is newer than its source is not made again.
+    // As with cargo and make, targets newer than their sources are not rebuilt.
     place.build("if [ ! out -nt c/three.txt ]; then echo made; cp c/three.txt out; fi");
     let old = File::options()
         .write(true)
@@ -427,7 +427,7 @@ fn what_a_killed_program_has_left_is_removed() {
     symlink("/", place.base().join("code-commit-scratch.link")).unwrap();
     let [first, second] = place.trees();
     assert!(!left.exists());
-    // The one that is in use stays.
+    // The tree that is in use is kept.
     assert!(
         first.read("c/three.txt").unwrap().is_some()
             && second.read("c/three.txt").unwrap().is_some()

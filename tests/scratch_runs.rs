@@ -22,7 +22,7 @@ const TWO: &str = "^^^src/a.rs\ntwo\n^^^end\n";
 const BUILD: &str =
     "pwd; mkdir -p target; echo cache > target/cache; echo lock > Cargo.lock; grep -q two src/a.rs";
 
-/// A file by which a build tells that it has begun, and the project's files as they are then.
+/// A command for a build that prints the project's own file.
 fn peeking(project: &TestProject) -> String {
     // The root of another process leads to the project itself.
     format!(
@@ -112,10 +112,10 @@ fn ignored_files_come_over_with_their_times_if_they_are_wanted() {
     assert_eq!(project.read("src/a.rs"), "two\n");
 }
 
-/// A user namespace that allows no other ones.
+/// A user namespace in which no other one can be created.
 const NO_NAMESPACES: &str = "exec unshare -Ur sh -c 'echo 0 > /proc/sys/user/max_user_namespaces; echo 0 > /proc/sys/user/max_mnt_namespaces; exec \"$@\"' sh \"$@\"";
 
-/// The project itself, as a build in an overlay over it reaches it, or one in a copy at another path.
+/// The path at which a build can reach the project itself, from an overlay or from a copy at another path.
 fn itself(project: &TestProject, is_mounted: bool) -> String {
     let path = project.path("").display().to_string();
     if is_mounted {
@@ -174,7 +174,7 @@ fn what_somebody_changes_while_the_tree_is_made_is_left_alone() {
     let child = project.start(&["--scratch=keep-ignored", "--sandbox", "off"]);
     crate::support::within_a_minute(|| fs::read_dir(cache.path()).unwrap().next().is_some());
     let (begun, old) = (SystemTime::now(), project.path("target/old"));
-    // The times of files lag behind the clock.
+    // File times lag behind the clock.
     crate::support::within_a_minute(|| {
         fs::write(&old, "theirs\n").unwrap();
         old.metadata().unwrap().modified().unwrap() > begun
@@ -229,7 +229,7 @@ fn directories_made_for_a_tree_go_where_none_can_be_made() {
     assert!(!project.path("logs").exists());
 }
 
-/// Without namespaces, and without root's right to read everything.
+/// Disables namespaces, and root's right to read everything.
 fn unreadable() -> String {
     NO_NAMESPACES.replace(
         "exec \"$@\"'",
@@ -320,7 +320,7 @@ fn a_run_in_a_scratch_tree_holds_the_project() {
     assert_eq!(project.read("src/a.rs"), "two\n");
 }
 
-/// Runs as a user without rights, where `prelude` comes first.
+/// Runs as a user without rights, with `prelude` first.
 fn as_user(project: &TestProject, prelude: &str, arguments: &[&str]) -> Option<Finished> {
     if !rustix::process::geteuid().is_root() {
         return None;
@@ -494,7 +494,7 @@ fn a_run_goes_on_and_is_replayed_in_a_scratch_tree() {
     assert!(run.stdout.contains("+two"), "{}", run.stdout);
 }
 
-/// Replies of an agent that writes a file, has a command change others, and ends.
+/// Replies of an agent that writes a file, runs a command that changes others, and ends.
 fn agents_work(verdict: &str) -> (AgentProject, ModelServer) {
     let command = "echo by command > made.txt; chmod 700 made.txt; rm src/main.rs; mkdir -p target; \
         echo cache > target/cache; printf '\\377' > binary";
@@ -663,7 +663,7 @@ fn a_talk_takes_no_scratch_tree() {
     }
 }
 
-/// Looks at a run whose builds tell the file system that they are on.
+/// Checks a run whose builds print the file system that they run on.
 fn all_in_overlays(project: &TestProject, run: &Finished) {
     let gate = run.result()["gate"].clone();
     assert_eq!(gate["change"], "added", "{gate}");

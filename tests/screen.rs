@@ -1,4 +1,4 @@
-//! A run's output at a terminal: the reasons for a failed build, the model's words, and lists that fit.
+//! A run's output on a terminal: the reasons for a failed build, the model's words, and lists that fit.
 
 use std::process::{Command, Stdio};
 
@@ -6,8 +6,8 @@ use crate::support::{ModelServer, TestProject, skipped};
 
 const EDIT: &str = "^^^src/main.rs\nfn main() { mended() }\n^^^end\n";
 
-/// What `code-commit` with these arguments shows on a terminal of 80 columns and 24 rows; `None` where there is no
-/// terminal for it.
+/// Returns the output of `code-commit` with these arguments on a terminal of 80 columns and 24 rows; `None` if no
+/// terminal can be created.
 fn on_terminal(
     project: &TestProject,
     arguments: &str,
@@ -35,7 +35,7 @@ fn on_terminal(
     Some(String::from_utf8_lossy(&shown.stdout).replace("\r\n", "\n"))
 }
 
-/// What is left of a line on the screen when all was printed.
+/// Returns the visible part of a line after everything was printed.
 fn visible(line: &str) -> String {
     let line = console::strip_ansi_codes(line);
     line.rsplit('\r').next().unwrap_or_default().to_owned()
@@ -275,7 +275,7 @@ fn a_long_text_goes_through_the_users_pager_on_a_terminal_alone() {
         assert!(!shown.contains("paged"), "{command} {pager}: {shown}");
         assert!(shown.contains("line 60") || command == "log", "{shown}");
     }
-    // A page is read there, and elsewhere formatted.
+    // A manual page is shown on a terminal, and formatted elsewhere.
     let shown = on_terminal(&project, "man log", &[("PAGER", &pager)]).unwrap();
     assert!(
         shown.contains("--prune <DAYS>") && !shown.contains(".TH"),
@@ -294,7 +294,7 @@ fn a_long_text_goes_through_the_users_pager_on_a_terminal_alone() {
     }
 }
 
-/// Runs of a project, forged with nothing but names.
+/// A project with forged runs that consist of names only.
 fn forged(names: &[String]) -> TestProject {
     let file = |project: TestProject, name: &String| {
         let started = "2026-01-02T03:04:05+00:00";

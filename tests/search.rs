@@ -4,10 +4,10 @@ use serde_json::Value;
 
 use crate::support::{Finished, ModelServer, TestProject};
 
-/// Fails with an error for each line of `a.txt` that has `bad` in it, and for each other file there is.
+/// Fails with an error for each line of `a.txt` that contains `bad`, and for each other file.
 const BUILD: &str = "cat a.txt extra.txt 2>/dev/null | grep -n bad | sed 's/^\\([0-9]*\\):\\(.*\\)/a.txt:\\1: error: \\2/'; ! grep -q bad a.txt";
 
-/// A reply whose file has these words on lines of their own, each `bad`.
+/// A reply whose file has these words on separate lines, each after `bad`.
 fn reply(words: &str) -> String {
     let lines: String = words.chars().map(|word| format!("bad {word}\n")).collect();
     format!("^^^a.txt\n{lines}^^^end\n")
@@ -56,7 +56,7 @@ fn ends_with_the_1(flags: &[&str]) {
         .iter()
         .map(crate::support::Recorded::user)
         .collect();
-    // The second repair begins from the best state, the third attempt from nothing.
+    // The second repair starts from the best state, and the third attempt from nothing.
     assert!(
         asked[2].contains("bad a\n") && !asked[2].contains("bad j"),
         "{}",

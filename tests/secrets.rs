@@ -22,7 +22,7 @@ fn warnings(run: &Finished) -> String {
 
 #[test]
 fn credentials_that_a_build_prints_are_neither_logged_nor_sent() {
-    // In two parts, so that no scanner takes this file for what it looks for.
+    // Split, so that no scanner reports this file.
     let token = format!("ghp_{}", "a0".repeat(18));
     let body = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj";
     let key = format!(
@@ -33,7 +33,7 @@ fn credentials_that_a_build_prints_are_neither_logged_nor_sent() {
         let server = ModelServer::gemini(&[NOTHING, "^^^ok\n^^^end\n"]);
         let project = TestProject::new()
             .with(&server)
-            // What the model is shown of the code base was searched before.
+            // The text shown to the model has been searched before.
             .file("printed", format!("one {token}\n{key}\ntwo\n"))
             .build("cat printed; test -e ok");
         let run = project.run(flags).exits(0);
@@ -74,7 +74,7 @@ fn secret_variables_are_kept_from_sandboxes_unless_they_are_passed_and_never_sho
         let project = TestProject::new()
             .with(&server)
             .variable("MY_TOKEN", VALUE)
-            // A word, which is not looked for.
+            // A common word, which is not searched for.
             .variable("DB_PASSWORD", "password")
             .variable("OTHER", "token")
             .build(build);
@@ -102,7 +102,7 @@ fn passwords_in_urls_and_the_lines_of_keys_are_secret_too() {
             .with(&server)
             .variable("DATABASE_URL", "postgres://app:s3cret-of-db@host/x")
             .variable("PGPASSWORD", VALUE)
-            // Too short to be looked for, and not inherited all the same.
+            // Too short to be searched for, but still not inherited.
             .variable("npm_config__authToken", "TOKEN")
             .variable("APP_KEY", &key)
             .variable("GPG_TTY", "/dev/pts/0")
@@ -147,7 +147,7 @@ fn the_value_of_a_secret_variable_is_held_back_as_a_key_is() {
         .with(&server)
         .variable("MY_TOKEN", VALUE)
         .variable("DB_PASSWORD", "password")
-        // It says where a secret is, and is none.
+        // A path to a secret is not a secret.
         .variable("APP_CREDENTIALS", "/usr/bin")
         .file(
             "agent-config/query.txt",

@@ -1,4 +1,4 @@
-//! Checks before anything is sent: freshness, the model's window, the cost.
+//! Checks before anything is sent: freshness, the model's window, and the cost.
 
 use serde_json::{Value, json};
 
@@ -48,7 +48,7 @@ fn the_likely_cost_is_that_of_an_answer_as_long_as_usual() {
         let cost = &serde_json::from_str::<Value>(&run.stdout).unwrap()["cost"];
         let [likely, least] =
             [&cost["likely"], &cost["first"]["least"]].map(|it| it.as_f64().unwrap());
-        // $10 for a million tokens.
+        // $10 per million tokens.
         ((likely - least) * 1e5).round()
     };
     assert!((answer_of() - 8192.0).abs() < 0.5);
@@ -76,7 +76,7 @@ fn a_dry_run_tells_programs_the_same_and_the_tokens_are_those_that_are_sent() {
         })
         .sum();
     let told = dry["prompt"]["tokens"].as_u64().unwrap();
-    // Each part is rounded up by itself.
+    // Each part is rounded up separately.
     assert!(told.abs_diff(counted + 3) * 50 <= told, "{told} {counted}");
 }
 
@@ -190,7 +190,7 @@ fn an_answer_may_be_as_long_as_the_money_allows_and_a_repair_that_it_does_not_al
  {
     let broken = "^^^a\nb\n^^^end\n";
     let mut answer = crate::support::gemini(broken);
-    // 6,000 tokens of answer: 6 cents.
+    // 6,000 tokens of output: 6 cents.
     answer["usageMetadata"] =
         serde_json::json!({"promptTokenCount": 500, "candidatesTokenCount": 6000});
     let server = ModelServer::start([crate::support::Answer::json(&answer)]);

@@ -6,7 +6,7 @@ use crate::support::{Answer, Finished, ModelServer, StoppedClock, TestProject, g
 
 const WRITE: &str = "^^^a\nx\n^^^end\n";
 
-/// A Gemini answer by this model.
+/// A Gemini answer from this model.
 fn by(model: &str, text: &str) -> Answer {
     let mut answer = gemini(text);
     answer["modelVersion"] = model.into();
@@ -16,7 +16,7 @@ fn by(model: &str, text: &str) -> Answer {
 fn answered(answers: Vec<Answer>, arguments: &[&str]) -> (Finished, TestProject) {
     let server = ModelServer::start(answers);
     let project = TestProject::new().with(&server).build("test -e ok");
-    // Where there is no bubblewrap, a build in a sandbox is a warning of its own.
+    // Without bubblewrap, a build in a sandbox would add a warning.
     let arguments = [&["--sandbox", "off"], arguments].concat();
     (project.run(&arguments), project)
 }
@@ -88,7 +88,7 @@ fn a_model_without_a_known_price_costs_nobody_knows_what() {
     let result = run.exits(0).result();
     assert_eq!(result["cost"], Value::Null);
     assert_eq!(result["attempts"][0]["served"], "mystery-1");
-    // No further call is made where there is a limit.
+    // With a limit, no further call is made.
     let (run, _) = answered(
         vec![by("mystery-1", WRITE), by("mystery-1", WRITE)],
         &["--max-cost", "5"],
@@ -151,7 +151,7 @@ fn a_model_near_its_end_is_told_with_its_successor() {
 fn from_the_announced_day_on_one_line_a_day_says_who_answers_at_what_price() {
     let project = TestProject::new();
     let told = |day: i64, answers: &str| {
-        // Noon of a day of December 2026.
+        // Noon of a day in December 2026.
         let clock = StoppedClock::at(1_796_126_400 + (day - 1) * 86_400)?;
         let server = ModelServer::start([by(answers, "Nothing.")]);
         let mut command = project.command(&["--sandbox", "off"]);
@@ -296,7 +296,7 @@ fn a_fallback_is_asked_where_the_model_is_overloaded() {
     assert_eq!(result["attempts"].as_array().unwrap().len(), 1);
     assert_eq!(result["cost"].as_f64(), Some(0.000_614));
     assert_eq!(server.requests()[1].json()["model"], "gpt-5");
-    // The replay reads each reply as the model's that has given it.
+    // The replay interprets each reply as coming from the model that gave it.
     std::fs::remove_file(project.path("ok")).unwrap();
     project.run(&["--replay", &run.folder]).exits(0);
 }

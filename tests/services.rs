@@ -14,7 +14,7 @@ use crate::support::{Finished, ModelServer, TestProject, bubblewrap_works, skipp
 
 const NOTHING: &str = "Nothing to do.";
 
-/// Names those of its arguments that somebody listens at.
+/// Prints those of its arguments at which a service listens.
 const REACH: &str = r#"
 import os, socket, sys
 for path in sys.argv[1:]:
@@ -45,7 +45,7 @@ impl Services {
             "run/emacs/server",
             "home/.docker/run/docker.sock",
             "own.tmux",
-            // It shows windows, and runs nothing.
+            // This service shows windows, and runs nothing.
             "run/wayland-0",
         ];
         let paths = names.map(|name| dir.path().join(name));
@@ -74,7 +74,7 @@ impl Services {
         format!("python3 reach.py {}", self.paths.join(" "))
     }
 
-    /// The one of this name.
+    /// Returns the path with this name.
     fn path(&self, name: &str) -> &str {
         let mut paths = self.paths.iter();
         paths.find(|path| path.ends_with(name)).unwrap()
@@ -191,7 +191,7 @@ fn a_socket_is_allowed_by_its_whole_path_and_where_there_are_sockets() {
     }
 }
 
-/// Tries to change its arguments in many ways, and names those that it got through with.
+/// Tries to change its arguments in many ways, and prints those for which it succeeded.
 const VANDAL: &str = r#"
 for file; do
     (echo evil >> "$file") 2>/dev/null && echo "appended: $file"

@@ -1,4 +1,4 @@
-//! Runs that are interrupted.
+//! Interrupted runs.
 
 use std::fs;
 use std::io::Read as _;
@@ -82,7 +82,7 @@ fn a_signal_during_a_wait_ends_it_at_once() {
 #[test]
 fn a_signal_during_a_build_ends_its_whole_group() {
     let server = ModelServer::gemini(&["^^^a\n1\n^^^end\n"]);
-    // The build tells through a pipe that it has started; nobody has to guess.
+    // The build reports through a pipe that it has started, so that no guess is needed.
     let project = TestProject::new().with(&server).build(
         "echo >> .gitignore; trap '' TERM; sleep 600 & echo $! > child; echo $$ > parent; cat started; sleep 600",
     );
@@ -104,7 +104,7 @@ fn a_signal_during_a_build_ends_its_whole_group() {
         run.logged("initial-build.txt")
             .starts_with("interrupted by SIGINT")
     );
-    // What the build did before is told.
+    // Earlier changes by the build are reported.
     let told = "the build changed files that no build may change: `.gitignore` was changed";
     let run = run.says(&[told]);
     assert_eq!(run.result()["warnings"][0], told);
@@ -135,7 +135,7 @@ fn one_run_at_a_time_and_a_dead_one_does_not_block() {
 
 #[test]
 fn a_run_that_was_killed_while_it_applied_a_reply_is_undone_by_the_next() {
-    // What a killed run leaves: its journal, and one of two files in place.
+    // The state after a kill: a journal, and one of two files in place.
     let project = TestProject::new().file("a", "old\n");
     let before = project.tree();
     let metadata = fs::metadata(project.path("a")).unwrap();

@@ -25,7 +25,7 @@ fn done(output: &Output) {
     assert!(output.status.success(), "{output:?}");
 }
 
-/// A repository with a commit, in which what is staged differs from what is committed, and from what is on disk.
+/// A repository with a commit, in which the staged files differ from the committed ones and from those on disk.
 fn staged() -> TestProject {
     let project = TestProject::new()
         .without("agent-config/codeRollup.txt")
@@ -110,14 +110,14 @@ fn a_hook_of_git_sees_the_commit_that_is_being_made() {
         told.contains("It is wrong.") && told.contains("`--fail-on error`"),
         "{told}"
     );
-    // The same once more costs nothing.
+    // Repeating it costs nothing.
     assert!(
         !git(&project, &["commit", "--message", "Second"])
             .status
             .success()
     );
     assert_eq!(server.requests().len(), 2);
-    // This commit has b.txt as it is on disk, and nothing that is staged of the others.
+    // This commit contains b.txt as on disk, and none of the other staged changes.
     done(&git(&project, &["commit", "--message", "Second", "b.txt"]));
     let prompt = server.requests()[2].user();
     assert!(

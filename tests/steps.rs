@@ -18,7 +18,7 @@ const WHOLE: &str = concat!(
     "\n"
 );
 
-/// A project with an agent's run of two steps, whose record and steps are these texts.
+/// A project with an agent's run of two steps, with these texts as its record and steps.
 fn recorded(record: Option<&str>, steps: Option<&str>) -> TestProject {
     let mut project = TestProject::new();
     let files = [
@@ -37,7 +37,7 @@ fn recorded(record: Option<&str>, steps: Option<&str>) -> TestProject {
     project
 }
 
-/// The story's steps, and what the page says.
+/// Returns the story's steps, and the text of the page.
 fn told(project: &TestProject) -> (String, String) {
     let story = project.run(&["log", RECORDED]).exits(0).stdout;
     let from = story.find("\n✗ Step 1").unwrap();

@@ -68,7 +68,7 @@ fn a_streamed_answer_is_put_together_applied_and_logged_as_a_whole() {
         assert_eq!(run.result()["attempts"][0]["usage"]["input_tokens"], 100);
         let logged = run.logged("initial-query-response.json");
         assert!(!logged.contains("hm"), "thoughts are not kept: {logged}");
-        // The log replays as if the answer had come whole.
+        // The log is replayed as if the answer had arrived whole.
         std::fs::remove_file(project.path("a")).unwrap();
         project.run(&["--replay", &run.folder]).exits(0);
         assert_eq!(project.read("a"), "caf\u{e9}\n");
@@ -118,7 +118,7 @@ fn a_stream_that_is_cut_before_its_end_is_never_applied() {
         ("gemini-2.5-pro", gemini_events(), 2),
     ] {
         for kept in 0..=end_at {
-            // A server that ends its answer early, but properly; all tries of the call do.
+            // A server that ends its answer early, but properly, on every retry.
             let answers = (0..10).map(|_| sse(&events[..kept], ""));
             let server = ModelServer::start(answers);
             let project = TestProject::new().with(&server);
@@ -218,7 +218,7 @@ fn who_reads_events_hears_how_much_has_come() {
 #[test]
 fn what_servers_add_to_their_streams_does_no_harm() {
     let mut events = openai_events();
-    // Both names for thoughts, an id that is a number, an index that is null.
+    // Both names for thoughts, a numeric ID, and a null index.
     events[1]["choices"][0]["delta"]["reasoning"] = json!({"text": "hm"});
     events[1]["id"] = json!(7);
     events[2]["choices"][0]["index"] = Value::Null;

@@ -58,7 +58,7 @@ fn a_repair_may_be_another_models_work_and_is_replayed_with_it() {
         (&attempts[0]["model"], &attempts[1]["model"]),
         (&"a".into(), &"b".into())
     );
-    // Prices that nobody told are not known.
+    // Without stated prices, the cost is unknown.
     assert_eq!(run.result()["cost"], serde_json::Value::Null);
     std::fs::remove_file(project.path("ok")).unwrap();
     project.run(&["--replay", &run.folder]).exits(0);
@@ -182,7 +182,7 @@ fn models_lists_what_an_entry_says_of_itself() {
     ] {
         assert_eq!(model[field], expected, "{field}");
     }
-    // What the built-in ones do not say is there, too.
+    // Fields that the built-in entries lack are included, too.
     assert_eq!(json["models"][0]["displayName"], serde_json::Value::Null);
 }
 

@@ -6,17 +6,17 @@ use crate::support::{Answer, Finished, ModelServer, TestProject, agent, gemini, 
 
 const WRITE: &str = "^^^a\nx\n^^^end\n";
 const DONE: &str = "^^^ok\n\n^^^end\n";
-/// What a call of the test servers costs: 90 x 1.25, 10 x 0.125 and 50 x 10 dollars a million.
+/// The cost of a call to the test servers: 90 x 1.25, 10 x 0.125 and 50 x 10 dollars a million.
 const FULL: f64 = 0.000_614;
 const HALF: f64 = 0.000_307;
 
-/// A Gemini answer that a tier has served, by its header.
+/// A Gemini answer with the tier in its header.
 fn gemini_in(tier: &str, text: &str) -> Answer {
     let headers = [("X-Gemini-Service-Tier", tier)];
     Answer::new(200, &headers, gemini(text).to_string())
 }
 
-/// An OpenAI answer that a tier has served, by its own word.
+/// An OpenAI answer with the tier in its body.
 fn openai_in(tier: &str, text: &str) -> Answer {
     let mut answer = openai(text);
     answer["service_tier"] = tier.into();
@@ -46,7 +46,7 @@ fn costs(run: &Finished) -> Vec<Option<f64>> {
 
 #[test]
 fn flex_is_asked_for_and_costs_half() {
-    // Its header goes before its body.
+    // The header precedes the body.
     let mut vague = gemini(DONE);
     vague["usageMetadata"]["serviceTier"] = "unspecified".into();
     let vague = Answer::new(200, &[("x-gemini-service-tier", "FLEX")], vague.to_string());
@@ -200,7 +200,7 @@ fn the_cost_is_that_of_the_tier_that_was_served() {
             Value::Null,
             "its reply does not say which tier has served it: the cost is that of `standard`",
         ),
-        // The project's settings at the vendor may say so.
+        // The project's settings at the vendor may cause this.
         (openai_in("flex", DONE), &[], HALF, json!("flex"), "(flex)"),
     ] {
         let (run, _) = run(vec![answer], "gpt-5", asks);
@@ -219,7 +219,7 @@ fn a_limit_of_cost_reckons_with_the_full_price() {
     );
     limited.exits(0);
     let allowed = asked[0]["max_completion_tokens"].as_u64().unwrap();
-    // What is left is spent on the answer, at $10 a million.
+    // The remaining budget limits the answer, at $10 a million.
     assert!((48_000..50_000).contains(&allowed), "{allowed}");
 }
 
@@ -237,7 +237,7 @@ fn a_replay_costs_what_the_run_has_and_the_pages_tell_the_tier() {
     project.run(&["report", &run.folder]).exits(0);
     let page = project.read(&format!("logs/{}/report.html", run.folder));
     assert!(page.contains("gemini-2.5-pro (flex)"), "{page}");
-    // The share of the prompts that came from the cache, of the call and of the run.
+    // The cached share of the prompts, for the call and the run.
     assert!(
         page.contains("10 (10.0 %)") && page.contains("10 cached, 10.0 %"),
         "{page}"

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::confinement::visible_directory;
 use crate::support::{Answer, ModelServer, TestProject, bubblewrap_works, gemini};
 
-/// The changes in the order in which they are asked for.
+/// The changes in the order in which they are requested.
 const CHANGES: [&str; 8] = [
     "rename",
     "flag",
@@ -35,7 +35,7 @@ fn whole(files: &[(&str, String)]) -> String {
     blocks.collect()
 }
 
-/// Whole files that make each change.
+/// Whole files with each change.
 fn right() -> [String; 8] {
     let [report, text] = ["report.sh", "text.sh"].map(source);
     let (stations, settings) = (source("stations.csv"), source("settings.json"));
@@ -68,7 +68,7 @@ fn right() -> [String; 8] {
     ]
 }
 
-/// A file in edits: lines to find, and those to put in their place.
+/// A file as edits: lines to find, and their replacements.
 fn edited(path: &str, parts: &[(&str, &str)]) -> String {
     let parts = parts
         .iter()
@@ -76,7 +76,7 @@ fn edited(path: &str, parts: &[(&str, &str)]) -> String {
     format!("^^^{path}\n{}^^^end\n", parts.collect::<String>())
 }
 
-/// Replies that make each change: whole files and edits by turns.
+/// Replies with each change, as whole files and edits in turn.
 fn both() -> Vec<String> {
     let [_, flag, _, delete, new, ..] = right();
     let report = edited(
@@ -131,7 +131,7 @@ fn right_replies_are_counted_and_remembered_beside_the_table_alone() {
         return;
     }
     let server = ModelServer::start(answers(&both()));
-    // Its git ignores the folders of runs, which the trial's project lies in.
+    // The repository ignores the folders of runs, which contain the trial's project.
     let project = TestProject::new().with(&server).repository(".git");
     let before = project.tree();
     let run = project.run(&["models", "--try", "gemini-2.5-pro"]).exits(0);
@@ -276,7 +276,7 @@ fn a_trial_that_cannot_be_made_is_refused_and_counts_nothing() {
     project
         .run(&["models", "--try", "gpt-5", "--runs", "0"])
         .exits(2);
-    // A server that does not answer says nothing of the model.
+    // A server that does not answer proves nothing about the model.
     project.run(&["models", "--try", "gemini-2.5-pro"]).exits(4);
     assert!(!project.path("agent-config/model-rates.json").exists());
     let project = project.without("agent-config/gemini-key.txt");

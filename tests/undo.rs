@@ -1,4 +1,4 @@
-//! The safety of the user's own work: files that a run replaces are saved, and can be restored.
+//! The safety of the user's own work: files replaced by a run are saved, and can be restored.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -9,7 +9,7 @@ use crate::support::{GEMINI_KEY, ModelServer, TestProject};
 
 const REPLY: &str = "^^^src/main.rs\nfn main() { new() }\n^^^end\n^^^src/deep/new.rs\nfn new() {}\n^^^end\n^^^gone\n^^^delete\n";
 
-/// A project in which a run has replaced, made and removed a file each.
+/// A project in which a run has replaced, created and removed one file each.
 fn after_a_run(build: &str, replies: &[&str]) -> (TestProject, ModelServer) {
     let server = ModelServer::gemini(replies);
     let project = TestProject::new()
@@ -44,7 +44,7 @@ fn undo_puts_the_project_back_as_it_was_before_the_last_run() {
     assert_eq!(undone.result()["workflow"], "undo");
     let again = project.run(&["undo"]).exits(0);
     assert!(again.stdout.contains("already"), "{}", again.stdout);
-    // An undo is a run too.
+    // An undo is itself a run.
     project.run(&["undo", &undone.folder]).exits(0);
     assert_eq!(project.read("src/main.rs"), "fn main() { new() }\n");
     assert!(!project.path("gone").exists());
@@ -65,7 +65,7 @@ fn undo_goes_back_behind_all_repairs_and_takes_what_the_build_made_of_the_files(
     project
         .run(&["undo", &format!("logs/{}", run.folder)])
         .exits(0);
-    // The build's own file is nobody's to remove, nor is its directory then.
+    // The build's own file is not removed, nor is its directory.
     fs::remove_file(project.path("src/deep/built")).unwrap();
     fs::remove_dir(project.path("src/deep")).unwrap();
     assert_eq!(project.tree(), before);
@@ -130,7 +130,7 @@ fn a_path_that_holds_the_key_is_undone_too() {
 
 #[test]
 fn a_build_that_keeps_the_times_of_what_it_changes_is_not_taken_for_a_power_cut() {
-    // More files than are seen onto the disk at once.
+    // More files than are flushed to disk at once.
     let many: String = (0..10).map(|n| format!("^^^f{n}\nnew\n^^^end\n")).collect();
     let server = ModelServer::gemini(&[&many, "^^^done\n^^^end\n"]);
     let build = "test -e done && exit; touch -r f0 times; echo more >> f0; touch -r times f0; rm times; exit 1";

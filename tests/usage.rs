@@ -80,7 +80,7 @@ fn arguments_are_judged_before_the_project_is() {
     project.run(&["--model", "gpt-4"]).exits(2);
 }
 
-/// The programs that are `code-commit` under another name, by that.
+/// The programs that run `code-commit` under another name, with that name.
 fn shims() -> [(&'static str, &'static Path); 2] {
     [
         ("dev", assert_cmd::cargo::cargo_bin!("dev")),
@@ -88,7 +88,7 @@ fn shims() -> [(&'static str, &'static Path); 2] {
     ]
 }
 
-/// `dev` and `dev-agent` start `code-commit` under their own name; so does a link of that name.
+/// `dev` and `dev-agent` start `code-commit` under their own names; so does a link with such a name.
 #[test]
 fn a_program_of_another_name_is_a_part_of_the_program() {
     let program = assert_cmd::cargo::cargo_bin!("code-commit");

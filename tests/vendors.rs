@@ -1,4 +1,4 @@
-//! Any model for any agent: each agent with the model of a vendor other than its usual one.
+//! Any model for any agent: each agent with a model from a vendor other than its usual one.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use crate::support::{Answer, GEMINI_KEY, ModelServer, OPENAI_KEY, gemini, openai
 
 const CLAUDES_KEY: &str = "sk-ant-0123456789abcdef";
 
-/// An answer of Gemini's that calls a tool behind words, with a thought signature.
+/// A Gemini answer with text, a tool call and a thought signature.
 fn gemini_call(name: &str, input: &Value, signature: &str) -> Answer {
     let mut reply = gemini("");
     reply["candidates"][0]["content"]["parts"] = json!([
@@ -23,7 +23,7 @@ fn gemini_call(name: &str, input: &Value, signature: &str) -> Answer {
     Answer::json(&reply)
 }
 
-/// The same in pieces.
+/// The same, streamed.
 fn gemini_stream(pieces: &[Value]) -> Answer {
     let last = pieces.len() - 1;
     let chunks = pieces.iter().enumerate().map(|(at, part)| {
@@ -39,7 +39,7 @@ fn gemini_stream(pieces: &[Value]) -> Answer {
     Answer::new(200, &[("content-type", "text/event-stream")], body)
 }
 
-/// An answer of Claude's with these blocks.
+/// A Claude answer with these blocks.
 fn claude(content: &Value) -> Answer {
     let calls = content.to_string().contains("tool_use");
     Answer::json(&json!({
@@ -53,7 +53,7 @@ fn claude_says(text: &str) -> Answer {
     claude(&json!([{"type": "text", "text": text}]))
 }
 
-/// A chat whose models are asked at `server` and at nobody else's.
+/// A chat whose models are at `server` and nowhere else.
 fn chat(variable: &str, server: &ModelServer) -> ChatProject {
     let nobody = Anthropic::start([]);
     ChatProject::new(&nobody)
@@ -128,7 +128,7 @@ fn chat_calls_tools_at_gemini_and_sends_signatures_back_in_place() {
             .to_string()
             .contains("c2ln")
     );
-    // Another model does not get what Gemini has signed.
+    // Signatures from Gemini are not sent to another model.
     let server = ModelServer::start([Answer::json(&openai("Hello."))]);
     let chat = chat.with_variable("OPENAI_BASE_URL", &format!("{}/v1", server.url()));
     chat.run(&["--resume", "--model", "gpt-5", "-p", "And you?"])
@@ -238,10 +238,10 @@ fn an_accounts_key_is_its_vendors_alone() {
     without_keys("g2").run(&ask).exits(0);
     let sent = server.requests();
     assert_eq!(sent[0].header("x-goog-api-key"), Some("AIza-gemini-2"));
-    // Of several, none counts that is not active.
+    // None of several accounts is used unless it is active.
     let run = without_keys("work").run(&ask).exits(3);
     run.says(&["several accounts for Google", "g1, g2", "`/login NAME`"]);
-    // Whose entry names a server in the project, is no reason to send a key there.
+    // An entry in the project that names a server must not receive the account's key.
     let own = ModelServer::openai(&["Hi."]);
     let url = format!("{}/v1", own.url());
     let entry = json!({"models": {"own": {"provider": "openai", "keyFile": "own-key.txt", "baseUrl": url}}});
@@ -253,7 +253,7 @@ fn an_accounts_key_is_its_vendors_alone() {
     chat.run(&ask).exits(0);
     let sent = own.requests();
     assert_eq!(sent[0].header("authorization"), Some("Bearer sk-proj-own"));
-    // Other agents have the same accounts, and a vendor without one has none.
+    // Other agents use the same accounts, but not for a vendor without one.
     let run = without_keys("o").run(&["--model", "gemini-3.8-flash", "-p", "hi"]);
     run.exits(2).says(&["there is no model `gemini-3.8-flash`"]);
 }

@@ -1,5 +1,5 @@
-//! The model's knowledge besides the request: instructions in directories, attached files, user-defined commands, and
-//! the rest of a long conversation.
+//! The model's context besides the request: instructions in directories, attached files, user-defined commands, and the
+//! rest of a long conversation.
 
 use serde_json::json;
 
@@ -119,7 +119,7 @@ fn commands_of_ones_own_are_texts_with_arguments_files_and_output() {
             && sent.contains("THE NOTES"),
         "{sent}"
     );
-    // An argument is never code.
+    // An argument is never executed.
     screen
         .types("/run $(touch PWNED); `touch PWNED`\r")
         .shows("because it substitutes")
@@ -150,7 +150,7 @@ fn a_command_is_answered_by_the_model_that_it_names_and_nothing_after_it() {
         return;
     };
     screen.types("/old\r").shows("retired");
-    // One that is written meanwhile is known as well.
+    // A command that is added meanwhile is available as well.
     let quick = chat.project.read(".agent/commands/quick.md");
     std::fs::write(chat.project.path(".agent/commands/fast.md"), quick).unwrap();
     screen
@@ -295,7 +295,7 @@ fn what_the_user_changes_between_two_processes_is_told() {
     let (_, told) = told.split_once("changed since you last saw").unwrap();
     assert!(told.contains("- notes.txt"), "{told}");
     assert!(!told.contains("- own.txt"), "{told}");
-    // The same of what they take back, though the process ends before anything is asked for.
+    // So are changes that the user undoes, even if the process ends before the next request.
     let Some(mut screen) = Screen::open(&chat.command(&["--resume"]), 100, 30) else {
         return;
     };
@@ -348,7 +348,7 @@ fn the_instructions_of_a_session_that_goes_on_are_the_newest() {
 fn how_full_the_context_is_outlives_the_process() {
     let (chat, _server) = ChatProject::scripted([say("Done.")]);
     chat.ask("go").exits(0);
-    // The system prompt and the tools are in it, which no estimate of the conversation has.
+    // The count includes the system prompt and the tools, which an estimate of the conversation does not.
     let counted = chat.session()["contextTokens"].as_u64().unwrap();
     assert!(counted > 3000, "{counted}");
     let Some(mut screen) = Screen::open(&chat.command(&["--resume"]), 100, 30) else {

@@ -24,7 +24,7 @@ fn the_answer_stands_alone_on_stdout() {
         json!({"type": "adaptive", "display": "summarized"})
     );
     assert_eq!(run.result()["workflow"], "chat");
-    // From standard input, the same.
+    // Standard input works the same way.
     server.then([say("Yes.")]);
     let run = chat.typed(&["-p", "-"], "Is it?\n").exits(0);
     assert_eq!(run.stdout, "Yes.\n");
@@ -61,7 +61,7 @@ fn words_of_a_reply_that_calls_tools_are_not_the_answer() {
     ]);
     let run = chat.ask("What is here?").exits(0);
     assert_eq!(run.stdout, "There is `src`.\n");
-    // Calls go over one connection.
+    // All calls use one connection.
     assert_eq!(server.connections(), 1);
 }
 
@@ -103,7 +103,7 @@ fn requests_are_those_that_the_vendor_describes_and_begin_as_the_one_before() {
         assert_eq!(pair[1]["cache_read_input_tokens"], had, "{usages:#?}");
         assert!(had > 1000, "{usages:#?}");
     }
-    // No clock and no counter stand in what is sent first.
+    // The cached prefix contains no time and no counter.
     let system = requests[0]["system"].to_string();
     assert!(!system.contains("2026-"), "{system}");
 }
@@ -284,7 +284,7 @@ fn what_no_retry_mends_is_told_at_once_in_the_vendors_words() {
         let (chat, server) = ChatProject::scripted([reply]);
         let run = chat.ask("hi").exits(4).says(parts);
         assert_eq!(run.stdout, "");
-        // What may be an accident is tried again; the script is over then.
+        // Possibly transient errors are retried; then the script ends.
         server.takes_faults();
     }
 }
@@ -361,7 +361,7 @@ fn no_call_of_a_reply_that_was_cut_short_is_carried_out() {
 
 #[test]
 fn a_prompt_that_does_not_fit_is_made_shorter_before_it_is_an_error() {
-    // Of which there are more tokens than one for four characters.
+    // Text with more than one token per four characters.
     let dense = "a1".repeat(80_000);
     let models = json!({"models": {"claude-sonnet-5-5": {"provider": "anthropic", "contextWindow": 60000, "maxOutputTokens": 1000, "thinking": "adaptive"}},
         "selectionRules": {"default": "claude-sonnet-5-5"}});
@@ -371,12 +371,12 @@ fn a_prompt_that_does_not_fit_is_made_shorter_before_it_is_an_error() {
     let chat = ChatProject::new(&server).with_setting("models.json", &models.to_string());
     assert_eq!(chat.let_work("write").exits(0).stdout, "Done.\n");
     assert!(server.requests("POST")[1].body.len() < 100_000);
-    // There is nothing to leave out of the request itself.
+    // Nothing can be left out of the request itself.
     chat.typed(&["-p", "-"], &dense)
         .exits(3)
         .says(&["`/compact`"]);
     assert_eq!(server.left(), 0);
-    // It is not in the session, and nothing is to be left out for the next one.
+    // The request is not in the session, so that the next one needs no truncation.
     server.then([say("Short.")]);
     chat.run(&["--resume", "-p", "shorter"]).exits(0);
     assert!(!server.messages()[2].to_string().contains("a1a1"));
@@ -409,7 +409,7 @@ fn a_pause_is_sent_back_as_it_is() {
         say(" and there."),
     ]);
     let run = chat.ask("hi").exits(0);
-    // The answer is all that was said.
+    // The answer is everything that the model said.
     assert_eq!(run.stdout, "Still at it, and there.\n");
     assert_eq!(run.result()["agent"]["answer"], "Still at it, and there.");
     let sent = server.messages()[1]["messages"].clone();
@@ -515,7 +515,7 @@ fn two_chats_in_one_project_do_not_harm_each_other() {
     for (request, child) in children {
         let output = child.wait_with_output().unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-        // One works; the other does, too, or says who holds the project.
+        // One of them works; the other either works too, or says who holds the project.
         let code = output.status.code().unwrap();
         assert!(
             code == 0 || (code == 3 && stderr.contains("project")),
@@ -572,7 +572,7 @@ fn a_command_of_ones_own_is_carried_out_without_a_screen() {
         sent.contains("Review alpha by") && sent.contains("THE NOTES"),
         "{sent}"
     );
-    // Nobody is there to allow what it runs, or that it asks no more.
+    // Nobody is there to allow a command, or to turn off the questions.
     for (request, told) in [("/run", "`echo by $((40 + 2))`"), ("/fly", "`/fly`")] {
         let run = chat(&server).ask(request).exits(1).says(&[told]);
         assert_eq!(run.stdout, "");

@@ -1,4 +1,4 @@
-//! Tests of the judge itself: each rule of the API is broken once, and requests that keep all of them are accepted.
+//! Tests of the judge itself: each rule of the API is broken once, and requests that follow all rules are accepted.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -18,7 +18,7 @@ fn good() -> Value {
     })
 }
 
-/// Sends a request; the status and the body.
+/// Sends a request; returns the status and the body.
 fn post(server: &Anthropic, key: &str, version: &str, body: &Value) -> (u16, String) {
     let body = body.to_string();
     let address = server.url().replace("http://", "");
@@ -29,7 +29,7 @@ fn post(server: &Anthropic, key: &str, version: &str, body: &Value) -> (u16, Str
         body.len()
     );
     stream.write_all((head + &body).as_bytes()).unwrap();
-    // The connection stays open: the client's end says that it is over.
+    // The connection stays open; closing the client's end ends the exchange.
     stream.shutdown(std::net::Shutdown::Write).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
@@ -37,12 +37,12 @@ fn post(server: &Anthropic, key: &str, version: &str, body: &Value) -> (u16, Str
     (status, answer)
 }
 
-/// Sends it as most are sent.
+/// Sends a request with the usual headers.
 fn send(server: &Anthropic, body: &Value) -> u16 {
     post(server, KEY, "2026-10-21", body).0
 }
 
-/// The same request, with these messages behind the first.
+/// The same request with these messages appended.
 fn then(messages: &[Value]) -> Value {
     let mut body = good();
     body["messages"]

@@ -1,4 +1,4 @@
-//! `chat --plain`: a conversation by lines, in a pipe and in a terminal that cannot show a screen.
+//! `chat --plain`: a line-based conversation, in a pipe and in a terminal that cannot show a screen.
 
 use std::thread;
 use std::time::Duration;
@@ -9,7 +9,6 @@ use crate::support::anthropic::{Reply, call, last_said, results, said, say, sile
 use crate::support::chat::{ChatProject, PERMISSIONS};
 use crate::support::terminal::Terminal;
 
-/// The flag.
 const PLAIN: &[&str] = &["--plain"];
 
 fn writes(path: &str) -> Reply {
@@ -29,7 +28,7 @@ fn requests_come_from_a_pipe_and_its_end_ends_the_talk() {
     let run = run.says(&["Hello **there**.", "Again.", "log: logs/"]);
     assert!(!run.stderr.contains("\u{1b}["), "{}", run.stderr);
     assert!(last_said(&server, 1).contains("of the notes"));
-    // The next one begins with the end of it, and with a first request.
+    // The next run shows the end of the conversation, and starts with the request given.
     server.then([say("More.")]);
     let run = chat.typed(&["--plain", "--resume", "go on"], "").exits(0);
     run.says(&["> see @notes.txt", "Again.", "More."]);
@@ -56,7 +55,7 @@ fn what_is_asked_is_answered_by_a_line() {
     run.says(&[
         "+++ b/a.txt\n",
         "The agent wants to change `a.txt`. May it?\nyes/always/no/never, or no: WHAT INSTEAD> \n",
-        // The sentence has only the beginning of it.
+        // The question contains only the beginning of the text.
         &"x".repeat(300),
         "(deletes). May it?\nyes/no/never, or no: WHAT INSTEAD> \n",
         "Enough.",
@@ -96,7 +95,7 @@ fn nothing_moves_over_a_question() {
     };
     terminal.types("chat> ", "go\r");
     terminal.types("WHAT INSTEAD> ", "");
-    // As long as some frames of an animation.
+    // Several frames of an animation would fit into this time.
     thread::sleep(Duration::from_millis(500));
     terminal.types("", "no\r");
     terminal.types("Enough.", "");

@@ -1,4 +1,4 @@
-//! The model's permissions: by the file, by the mode, and never.
+//! The model's permissions: by the file, by the mode, and unconditional refusals.
 
 use serde_json::{Value, json};
 
@@ -132,7 +132,7 @@ fn a_file_allows_for_good_but_what_destroys_is_asked_about_always() {
             false,
         ),
         ("execute_command", json!({"command": "ls 'unclosed"}), false),
-        // What the file does not list is asked about.
+        // Anything that the file does not list requires confirmation.
         (
             "replace_in_files",
             json!({"pattern": "old", "replacement": "new"}),
@@ -197,7 +197,7 @@ fn planning_executes_nothing_and_keeps_the_tools_described() {
     }
     assert!(results(&server, 1).iter().all(|(_, failed)| *failed));
     assert!(!chat.project.path("new.txt").exists() && !chat.project.path("other.txt").exists());
-    // The mode is no part of what is sent first: the cache survives it.
+    // The mode is not part of the cached prefix, so that the cache stays valid.
     chat.run(&["--resume", "-p", "go on"]).exits(0);
     let requests = server.messages();
     assert_ne!(requests[2]["tool_choice"], json!({"type": "none"}));

@@ -12,14 +12,14 @@ use crate::support::chat::ChatProject;
 use crate::support::screen::{CTRL_C, CTRL_D, CTRL_G, CTRL_J, DOWN, ESCAPE, SHIFT_TAB, Screen, UP};
 use crate::support::within_a_minute;
 
-/// A chat on a screen of this size; `None` where no terminal can be made.
+/// A chat on a screen of this size; `None` if no terminal can be created.
 fn opened(chat: &ChatProject, columns: u16, rows: u16) -> Option<Screen> {
     let mut screen = Screen::open(&chat.command(&[]), columns, rows)?;
     screen.shows("Mode");
     Some(screen)
 }
 
-/// A chat that is answered so, on a screen of 100 columns.
+/// A chat with scripted replies, on a screen of 100 columns.
 fn scripted(script: impl IntoIterator<Item = Reply>) -> Option<(Screen, ChatProject, Anthropic)> {
     let (chat, server) = ChatProject::scripted(script);
     let screen = opened(&chat, 120, 30)?;
@@ -102,7 +102,7 @@ fn the_first_frame_is_there_before_a_terminal_could_have_answered() {
     if opened(&chat, 80, 24).is_none() {
         return;
     }
-    // A query that nobody answers takes two seconds.
+    // A query to the terminal without an answer takes two seconds.
     assert!(
         began.elapsed() < Duration::from_millis(1900),
         "{:?}",
@@ -168,14 +168,14 @@ fn a_question_shows_the_change_and_is_answered_by_its_letters_alone() {
         else {
             return;
         };
-        // What is typed ahead, and Enter, choose nothing.
+        // Typing ahead, including Enter, selects nothing.
         screen.types("go\r").shows("new.txt").shows("first line");
         screen.types("\r\r").shows("y yes");
         assert!(!chat.project.path("new.txt").exists());
         screen.rests().types(key);
         let asks_again = key == "y" || key == "n" || key == "a";
         if asks_again {
-            // `a`, too: the second one overwrites, or the file is not there, and nothing is asked.
+            // Even after `a`, the second write asks, since it overwrites the file.
             let overwrites = key == "y" || key == "a";
             screen
                 .shows(if overwrites { "overwrites" } else { "again" })
@@ -449,7 +449,7 @@ fn an_account_is_signed_into_on_the_screen_and_its_key_is_never_seen() {
     };
     screen.shows("No key is set").types("hi\r").shows("error: ");
     assert!(server.requests("").is_empty());
-    // What needed the key is taken up.
+    // The request that needed the key continues.
     screen
         .types(&format!("/login {KEY}\r"))
         .shows("Signed in as")
@@ -515,7 +515,7 @@ fn who_signs_in_again_is_told_what_that_ends_and_so_is_the_model() {
         .types("and now?\r")
         .shows("I start it again.");
     assert!(last_said(&server, 2).contains("has ended these background processes:"));
-    // Also where nothing but the vendor's list has it.
+    // This also works for a model known only from the vendor's list.
     assert_eq!(server.messages()[2]["model"], PREVIEW);
 }
 
@@ -640,7 +640,7 @@ fn two_escapes_stop_a_call_and_the_session_is_whole() {
         began.elapsed()
     );
     screen.types("and now?\r").shows("Here again.");
-    // What the user has seen, the model knows.
+    // The model knows everything that the user has seen.
     let messages = &server.messages()[1]["messages"];
     assert!(
         said(&messages[1]).starts_with("Half a sentence and"),
@@ -659,7 +659,7 @@ fn two_escapes_stop_the_listing_of_models_and_no_menu_opens() {
         return;
     };
     screen.types("/model\r");
-    // It is asked, and never answers.
+    // The server receives the request, and never answers.
     let _asked = server.accept().unwrap();
     screen
         .types(ESCAPE)

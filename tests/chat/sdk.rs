@@ -1,4 +1,4 @@
-//! A recorded exchange of the vendor's own client, which reads the same from the streams, and sends the same.
+//! A recorded exchange of the vendor's own client, which interprets the streams and builds requests in the same way.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::support::anthropic::{Anthropic, KEY, Reply, call, say, thinking};
 use crate::support::chat::ChatProject;
 use crate::support::skipped;
 
-/// Where `tests/examples/install.sh` puts the client.
+/// The folder into which `tests/examples/install.sh` installs the client.
 const FOLDER: &str = "target/validators";
 
 #[test]
@@ -70,12 +70,12 @@ fn the_vendors_own_client_has_the_same_exchange() {
     }
 }
 
-/// What the user says last in a request.
+/// The last user content of a request.
 fn last(request: &Value) -> &Value {
     request["messages"].as_array().unwrap().last().unwrap()
 }
 
-/// Without the marks of what is to be cached, which are the sender's choice.
+/// Removes cache marks, which are the sender's choice.
 fn unmarked(mut request: Value) -> Value {
     match &mut request {
         Value::Object(fields) => {

@@ -1,4 +1,5 @@
-//! Data that leaves the machine or is written to files: no key of the user's, and nothing that looks like one.
+//! Data that leaves the machine or is written to files: it contains none of the user's keys, and nothing that looks
+//! like one.
 
 use serde_json::json;
 
@@ -163,7 +164,7 @@ fn accounts_are_signed_into_and_out_of_without_a_terminal() {
         json!({"version": 1, "active": "work", "accounts": [{"name": "work", "api_key": KEY}]})
     );
     chat.ask("hi").exits(0);
-    // A key that is refused is not stored.
+    // A rejected key is not stored.
     let wrong = "sk-ant-api03-Wrong_0123456789-abcdefghij";
     let run = chat.typed(&["login", "--account", "other"], wrong);
     assert_ne!(run.code, 0);

@@ -1,4 +1,4 @@
-//! Sessions that are resumed: with their thoughts, after a broken stream, after a kill.
+//! Resumption of sessions: with their thoughts, after a broken stream, after a kill.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ use crate::support::chat::ChatProject;
 use crate::support::screen::Screen;
 use crate::support::within_a_minute;
 
-/// A reply with everything that must come back.
+/// A reply with everything that must be sent back.
 fn rich() -> Reply {
     thinking("Let me see: 日本 \"quoted\" \\ and\nlines.")
         .sealed("c2VhbGVkIHRob3VnaHRz")
@@ -38,7 +38,7 @@ fn a_session_goes_on_with_all_that_was_said_and_thought() {
         "Let me see: 日本 \"quoted\" \\ and\nlines."
     );
     assert_eq!(last[3]["content"][0]["type"], "thinking");
-    // By its id, and from elsewhere, the same.
+    // Resuming by ID from another directory does the same.
     let id = chat.sessions()[0]
         .file_stem()
         .unwrap()
@@ -83,7 +83,7 @@ fn a_stream_that_is_cut_anywhere_is_tried_again_and_breaks_no_session() {
         let child = chat.spawn(&["-p", "look"]);
         (place, chat, server, child)
     });
-    // All at once: each waits half a second before it tries again.
+    // All chats run at once: each waits half a second before it retries.
     let chats: Vec<_> = chats.collect();
     for (place, chat, server, child) in chats {
         let output = child.wait_with_output().unwrap();
@@ -103,7 +103,7 @@ fn streams_byte_by_byte_are_read_as_whole_ones() {
     assert_eq!(results(&server, 1).len(), 2);
 }
 
-/// Kills the chat when that is so; the session can be taken up, and says what became of the call.
+/// Kills the chat once `is_there` holds; the session can be resumed, and says what happened to the call.
 fn killed(chat: &ChatProject, arguments: &[&str], is_there: impl FnOnce()) {
     let mut child = chat.spawn(arguments);
     is_there();
@@ -143,7 +143,7 @@ fn a_call_that_a_kill_has_cut_short_is_told_so_and_not_made_again() {
     }
     assert!(!chat.project.path("started").exists() && !chat.project.path("third.txt").exists());
     assert!(last_said(&server, 1).contains("go on"));
-    // What a killed request has written is taken back like any other's.
+    // Changes by an interrupted request can be undone like any others.
     let Some(mut screen) = Screen::open(&chat.command(&["--resume"]), 100, 30) else {
         return;
     };
@@ -232,7 +232,7 @@ fn a_session_file_that_is_broken_is_told_and_left_as_it_is() {
 
 #[test]
 fn an_old_conversation_is_cut_to_fit_and_its_pairs_stay_whole() {
-    // A window of a few thousand tokens: the entry is the user's own.
+    // A window of a few thousand tokens, from an entry of the user's own.
     let models = json!({"models": {"claude-sonnet-5-5": {"provider": "anthropic", "contextWindow": 12000, "maxOutputTokens": 1000, "thinking": "adaptive"}},
         "selectionRules": {"default": "claude-sonnet-5-5"}});
     let read = || call("read_file", json!({"path": "long.txt"}));

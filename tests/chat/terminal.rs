@@ -32,7 +32,7 @@ fn a_screen_shows_what_is_drawn_takes_keys_and_can_be_resized() {
     assert_eq!(screen.ends().1, 7);
 }
 
-/// A chat that a shell in tmux has begun, and the words of its command.
+/// A chat started by a shell in tmux, and the words of its command.
 fn begun(chat: &ChatProject, columns: u16, rows: u16) -> Option<(Tmux, String)> {
     let command = chat.command(&[]);
     let tmux = Tmux::open(&command, columns, rows)?;
@@ -42,7 +42,7 @@ fn begun(chat: &ChatProject, columns: u16, rows: u16) -> Option<(Tmux, String)> 
     Some((tmux, words))
 }
 
-/// The same, which has said hello.
+/// The same after the chat has shown its greeting.
 fn greeted(chat: &ChatProject) -> Option<(Tmux, String)> {
     let (tmux, words) = begun(chat, 100, 30)?;
     tmux.types("hi").presses(&["Enter"]).shows("Hello there.");
@@ -61,7 +61,7 @@ fn in_tmux_a_chat_is_stopped_ended_and_killed_and_the_shell_has_its_terminal_aga
     tmux.types("go").presses(&["Enter"]);
     gate.reached();
     tmux.shows("Half a sentence");
-    // Both arrive together.
+    // Both keys arrive together.
     tmux.presses(&["Escape", "Escape"])
         .shows("Agent stopped by user");
     tmux.presses(&["C-d"])
@@ -70,7 +70,7 @@ fn in_tmux_a_chat_is_stopped_ended_and_killed_and_the_shell_has_its_terminal_aga
     tmux.types("echo $((6 * 7))")
         .presses(&["Enter"])
         .shows("42");
-    // What a SIGTERM ends, it gives back, too.
+    // After SIGTERM, the terminal is restored too.
     tmux.types(&format!("{words} --resume; stty -a"))
         .presses(&["Enter"])
         .shows("Hello there.");
@@ -101,7 +101,7 @@ fn a_shell_has_the_terminal_while_a_chat_is_stopped() {
         ("7 * 7", "49", &stop),
     ] {
         is_stopped();
-        // What the terminal makes of Enter and prints is as ever.
+        // The terminal handles Enter and output as before.
         tmux.shows("prompt>")
             .types(&format!("stty -a; echo $(({by}))"))
             .presses(&["Enter"])
@@ -174,7 +174,7 @@ fn what_is_long_is_read_in_the_pager_and_does_not_fill_the_shells_screen() {
         .types("see @src/no-such.rs\r")
         .shows("nothing is attached for `@src/no-such.rs`: there is no such file")
         .shows("Short.");
-    // It is shorter than the screen, and stays.
+    // The text is shorter than the screen, and stays.
     screen
         .types("/transcript\r")
         .shows("### Agent")
@@ -229,7 +229,7 @@ fn what_is_pressed_in_an_editor_is_the_editors_own() {
         "{}",
         screen.contents()
     );
-    // From now on it counts again.
+    // From now on Ctrl-C counts again.
     screen.types(CTRL_C).hides("> x").signal("INT");
     screen.signal("QUIT");
     assert_eq!(screen.ends().1, 131);
@@ -267,7 +267,7 @@ fn a_terminal_that_fails_says_why_also_while_all_is_set_up() {
     let chat = chat
         .without_key()
         .with_setting("auth.json", &accounts.to_string());
-    // It can be set, but not read.
+    // The terminal's settings can be changed, but not read.
     let Some(mut terminal) = Terminal::open(&chat.command(&[]), 100, "0>/dev/tty") else {
         return;
     };
@@ -277,7 +277,7 @@ fn a_terminal_that_fails_says_why_also_while_all_is_set_up() {
     assert_ne!(code, 130);
 }
 
-/// Keys and mice of all kinds, but for those that end it.
+/// Keys and mouse events of all kinds, except those that end the program.
 const KEYS: [&str; 28] = [
     "a",
     "Z",
@@ -312,7 +312,7 @@ const KEYS: [&str; 28] = [
 #[test]
 fn whatever_keys_are_pressed_the_program_lives_and_gives_the_terminal_back() {
     let (chat, server) = ChatProject::scripted([]);
-    // It is about the screen: a request needs a key, and no command runs.
+    // Only the screen is tested: requests lack a key, and no command runs.
     server.takes_faults();
     let chat = chat.without_key().with_file(
         ".agent/permissions.json",
@@ -322,7 +322,7 @@ fn whatever_keys_are_pressed_the_program_lives_and_gives_the_terminal_back() {
         return;
     };
     screen.shows("Regular Mode");
-    // Always the same ones, without an order.
+    // A pseudo-random sequence that is always the same.
     let mut random = 0x2545_f491_4f6c_dd1d_u64;
     for nth in 0..600 {
         random ^= random << 13;
@@ -336,7 +336,7 @@ fn whatever_keys_are_pressed_the_program_lives_and_gives_the_terminal_back() {
             _ => {}
         }
     }
-    // Of the commands that are completed, one leaves.
+    // One of the completed commands exits the chat.
     screen.is_signalled("TERM");
     let (shown, code) = screen.ends();
     assert!([0, 143].contains(&code), "{code}: {shown}");

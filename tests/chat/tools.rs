@@ -1,4 +1,4 @@
-//! The tools of a model, and the results that it gets.
+//! The model's tools, and the results that it receives.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::support::anthropic::{Anthropic, Reply, call, error, last_said, nothin
 use crate::support::chat::ChatProject;
 use crate::support::screen::{CTRL_D, Screen};
 
-/// Runs one tool on these files; what the model is told.
+/// Runs one tool on these files; returns the result sent to the model.
 fn used(files: &[(&str, &str)], tool: &str, input: Value) -> (ChatProject, String, bool) {
     let (chat, server) = ChatProject::scripted([call(tool, input), say("ok")]);
     let chat = files
@@ -173,7 +173,7 @@ fn todos_are_replaced_whole_and_one_at_a_time_is_in_progress() {
         todos.contains("in_progress") && todos.contains("completed"),
         "{todos}"
     );
-    // The empty list at first is worth a reminder.
+    // The initial empty list causes a reminder.
     let first = server.messages()[0]["messages"].to_string();
     assert!(
         first.contains("<system-reminder>") && first.contains("todo"),
@@ -311,7 +311,7 @@ fn a_run_is_replayed_without_a_server() {
         .run(&["--auto-pilot", "--replay", &run.folder])
         .exits(0);
     assert_eq!(replay.stdout, "Written.\n");
-    // A mode that is said holds there, too.
+    // A mode given on the command line holds there, too.
     std::fs::remove_file(chat.project.path("r.txt")).unwrap();
     chat.run(&["--mode", "planning", "--replay", &run.folder]);
     assert!(!chat.project.path("r.txt").exists());
@@ -341,7 +341,7 @@ fn a_recorded_yes_is_no_answer_to_another_question() {
         .types("n");
     screen.shows("Kept.").types(CTRL_D);
     screen.ends();
-    // The edit is allowed for good now, and its yes is left over.
+    // The edit is now allowed permanently, and the scripted yes is not used.
     let chat = chat.with_file("a.txt", "one\n");
     let recorded = chat.project.runs().remove(0);
     let run = chat.run(&["--replay", recorded.to_str().unwrap()]);

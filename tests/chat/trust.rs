@@ -1,4 +1,4 @@
-//! Settings that come with a project, which grant nothing until its user trusts it.
+//! Settings that come with a project, which grant nothing until its user trusts them.
 
 use serde_json::{Value, json};
 
@@ -32,10 +32,10 @@ fn opened(chat: &ChatProject) -> Option<Screen> {
     Some(screen)
 }
 
-/// A file in which a command leaves a trace.
+/// The file that a command creates as a trace.
 const TRACE: &str = "trace.txt";
 
-/// What a clone would run: a script that it brings along.
+/// A cloned project whose request runs a script that it contains.
 fn clone(script: &[Reply]) -> (ChatProject, Anthropic) {
     let (chat, server) = ChatProject::scripted(script.to_vec());
     let chat = chat.with_file("setup.sh", format!("#!/bin/sh\necho x > {TRACE}\n"));
@@ -146,7 +146,7 @@ fn a_command_of_the_projects_runs_unasked_only_where_its_own_bytes_are_trusted()
             run.stderr
         );
         assert_eq!(chat.project.path(TRACE).exists(), code == 0);
-        // A change of one's own file asks nobody.
+        // Changing one's own file needs no confirmation.
         let own = chat.home("commands/mine.md");
         std::fs::create_dir_all(own.parent().unwrap()).unwrap();
         std::fs::write(own, "!`ls`").unwrap();
@@ -193,7 +193,7 @@ fn at_the_screen_one_question_shows_what_would_be_allowed() {
         }
         screen.types("go\r").shows("setup.sh");
         assert_eq!(chat.home("trusted.json").exists(), is_trusted);
-        // It is a script that git does not track: that is asked about even so.
+        // The script is not tracked by git, and needs confirmation all the same.
         screen
             .shows("because it runs a file")
             .rests()
@@ -227,7 +227,7 @@ fn before_a_yes_for_good_is_written_into_a_file_that_was_brought_along_trust_is_
             .shows("commands that begin with `mkdir`")
             .rests()
             .types(key);
-        // It holds either way, and the trust is asked for once.
+        // The answer applies in both cases, and the question is asked once.
         screen
             .shows("touch three")
             .rests()
@@ -239,7 +239,7 @@ fn before_a_yes_for_good_is_written_into_a_file_that_was_brought_along_trust_is_
         assert_eq!(file.contains(r#""prefix": "mkdir""#), is_trusted);
         assert_eq!(chat.home("trusted.json").exists(), is_trusted);
         if is_trusted {
-            // What the program has written, it trusts.
+            // The program trusts files that it has written itself.
             let run = chat.run(&["trust"]).exits(0);
             assert!(
                 run.stdout.contains("nothing in this folder"),

@@ -12,7 +12,7 @@ fn a_failed_audit_goes_back_to_the_worker_and_a_passed_one_ends_the_session() {
     let (agent, server) =
         AgentProject::scripted(&[done(), FAIL.to_owned(), done(), PASS.to_owned()]);
     let run = agent.work("Make the tests pass").exits(0);
-    // The auditor knows the request, the task list and the summary, and nothing of the work's history.
+    // The auditor sees the request, the task list and the summary, but none of the work's history.
     let audit = told(&server, 1);
     assert!(
         audit.contains("<user_request>\nMake the tests pass\n</user_request>"),

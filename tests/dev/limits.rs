@@ -94,7 +94,7 @@ fn an_interrupt_returns_an_interactive_session_to_its_prompt() {
     assert_eq!(output.status.code(), Some(0), "{said}");
     assert!(told(&server, 1).contains("<user_request>\nsomething else\n"));
     assert!(told(&server, 1).contains("stopped before its end"));
-    // Nobody asks any more for what was stopped.
+    // The stopped request is not audited.
     let audit = last_told(&server, 2);
     assert!(
         audit.contains("<user_request>\nsomething else\n"),
@@ -181,7 +181,7 @@ fn the_table_of_models_may_know_the_price_of_the_users_own_server() {
 
 #[test]
 fn a_file_that_cannot_be_written_is_told_to_the_model() {
-    // No file system takes a name of that length, whoever asks.
+    // No file system accepts a name of that length.
     let long = "n".repeat(300);
     let (agent, server) = AgentProject::scripted(&[
         write(&long, "a\n"),

@@ -9,15 +9,15 @@ use serde_json::json;
 use crate::support::agent::AgentProject;
 use crate::support::skipped;
 
-/// The model's server. It ends when its standard input does.
+/// A model server, which ends when its standard input is closed.
 pub struct Server {
     child: Child,
     pub url: String,
 }
 
 impl Server {
-    /// Starts it; all replies are of the grammar's form, or, without one, of the schema's that comes with the request.
-    /// `None` where no model is installed.
+    /// Starts the server; all replies follow the grammar or, without one, the schema in the request. `None` if no model
+    /// is installed.
     pub fn start(grammar: Option<&str>) -> Option<Self> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut child = Command::new(root.join("target/model/bin/python"))
@@ -69,7 +69,7 @@ fn a_real_model_works_through_tools() {
         assert_eq!(step["tools"], used, "{step:#}");
         assert!(step["usage"]["output_tokens"].as_u64() > Some(10));
     }
-    // It knows what it has done.
+    // The model knows its earlier actions.
     let second = session["history"][3]["content"].as_str().unwrap();
     assert!(second.ends_with(&format!("```\n{story}```")), "{second}");
     assert!(session["totalTokens"].as_u64() > Some(2_000), "{session:#}");

@@ -7,7 +7,7 @@ use crate::support::{Answer, ModelServer};
 
 const MODELS: &str = r#"{"models": {"test-model": {"provider": "openai", "tools": "native"}}}"#;
 
-/// An answer of these calls: first the ids and names, then the arguments, in pieces and by turns.
+/// An answer with these calls, streamed: first the IDs and names, then the arguments in alternating pieces.
 fn calls(calls: &[(&str, &str, Value)]) -> Answer {
     let chunk = |delta: Value, finish: Value| {
         let chunk = json!({"id": "c1", "model": "test-model",
@@ -116,7 +116,7 @@ fn an_agent_works_by_the_vendors_own_calls() {
             .starts_with("ERROR: there is no tool `NO_SUCH_TOOL`"),
         "{unknown}"
     );
-    // The run's steps have it as data.
+    // The run's steps contain the call as data.
     let steps: Vec<Value> = run
         .logged("steps.jsonl")
         .lines()

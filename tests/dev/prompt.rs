@@ -1,4 +1,4 @@
-//! The prompt of `dev`: its commands, the input there, and the model's instructions before the first request.
+//! The prompt of `dev`: its commands and input, and the model's instructions before the first request.
 
 use std::fs;
 use std::net::TcpListener;
@@ -155,7 +155,7 @@ fn the_model_is_named_and_changed_and_unknown_commands_are_named() {
 
 #[test]
 fn the_first_start_says_what_the_defaults_are_and_a_refused_port_is_tried_once() {
-    // A port at which nobody listens any more.
+    // A port without a listener.
     let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     let url = format!("http://{}", port.unwrap());
     let agent = AgentProject::at(&url);
@@ -180,7 +180,7 @@ fn the_projects_conventions_are_told_as_data_and_recorded() {
                     </project_conventions>";
     assert!(system.contains(expected), "{system}");
     assert!(!told(&server, 1).contains("Use tabs."));
-    // A replay tells what was told then.
+    // A replay uses the instructions of the recorded run.
     fs::write(agent.project.path("AGENTS.md"), "Use blanks.\n").unwrap();
     let replayed = agent.run(&["--replay", &run.folder]).exits(0);
     let record = agent

@@ -20,7 +20,7 @@ fn a_request_is_worked_on_until_the_audit_passes() {
     assert_eq!(first["stream"], true);
     assert_eq!(first["messages"][0]["role"], "system");
     assert!(told(&server, 0).contains("<user_request>\nWrite hello.txt\n</user_request>"));
-    // The command's result has come back.
+    // The command's result is sent back.
     assert!(
         last_told(&server, 2).contains("exit code: 0\nhello\n"),
         "{}",
@@ -64,7 +64,7 @@ fn the_last_response_counts_and_nothing_else_is_remembered() {
         !kept.contains("draft.txt") && !kept.contains("secret thoughts"),
         "{kept}"
     );
-    // Nor do streamed thoughts stand in the run's folder.
+    // Streamed thoughts are not stored in the run's folder either.
     for run in agent.project.runs() {
         for entry in std::fs::read_dir(run).unwrap() {
             let text = std::fs::read_to_string(entry.unwrap().path()).unwrap_or_default();

@@ -162,7 +162,7 @@ fn programs_get_one_record_or_an_event_a_line() {
 #[test]
 fn no_part_of_a_key_is_left_where_an_output_is_cut() {
     let key = "dev-agent-key-0123456789";
-    // A byte order mark hides it from nobody.
+    // A byte order mark does not hide the key.
     let config = format!("\u{feff}{}", json!({"apiKey": key}));
     let (agent, server) = AgentProject::scripted(&[
         reply("READ_FILE", "\"long.txt\""),

@@ -5,7 +5,7 @@ use std::fs;
 use crate::support::agent::{AgentProject, PASS, done, last_told, reply};
 use crate::support::screen::{CTRL_C, CTRL_D, ESCAPE, Screen, UP};
 
-/// `dev` on a screen of so many columns; `None` where no terminal can be made.
+/// Opens `dev` on a screen of this width; `None` if no terminal can be created.
 fn opened(agent: &AgentProject, columns: u16) -> Option<Screen> {
     let mut screen = Screen::open(&agent.command(&[]), columns, 60)?;
     screen.shows("● test-model");

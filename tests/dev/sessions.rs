@@ -84,7 +84,7 @@ fn a_session_that_is_killed_in_a_command_goes_on_at_its_last_step() {
     assert_eq!(listed["sessions"][0]["state"], "interrupted");
     let id = &listed["sessions"][0]["id"];
 
-    // What there is of it can be replayed.
+    // The completed part can be replayed.
     let name = agent.project.runs().pop().unwrap();
     let name = name.file_name().unwrap().to_str().unwrap().to_owned();
     let replayed = agent
@@ -333,7 +333,7 @@ fn a_summary_that_is_a_thought_alone_is_asked_for_again() {
     assert!(last_told(&server, 3).contains("<context_summary>\nSUMMARY\n"));
 }
 
-/// The answer of a server whose model takes less than the settings say.
+/// The answer of a server whose model accepts less than the settings say.
 fn too_long() -> Answer {
     Answer::error(
         400,
@@ -383,7 +383,7 @@ fn a_prompt_that_the_model_does_not_take_is_compressed_once() {
     run.says(&["400", "context_length_exceeded", "hint:"]);
     assert_eq!(server.requests().len(), 4);
 
-    // One that is not compressed either ends with what the model said first.
+    // A conversation that is still too long after compression ends with the model's first message.
     let server = ModelServer::start([too_long(), too_long()]);
     let agent = AgentProject::new(&server);
     let run = agent.work("go").exits(4).says(&["context_length_exceeded"]);
@@ -470,7 +470,7 @@ fn a_replay_is_as_the_run_was_and_nobodys_to_go_on_with() {
 #[test]
 fn a_session_in_which_nothing_was_asked_for_is_none() {
     let (agent, _server) = AgentProject::scripted(&[done()]);
-    // Nor is what was meant as a command.
+    // Text meant as a command is not sent either.
     for (typed, told) in [
         ("", ""),
         ("/nope\n", "`/exit` ends"),

@@ -9,8 +9,8 @@ use crate::support::agent::{AgentProject, PASS, done, last_told, reply};
 use crate::support::orchestra::{OrchestraProject, says};
 use crate::support::terminal::Terminal;
 
-/// `dev` in a terminal of so many columns. Of each pair, the second is typed when the first is seen: what
-/// is typed before the prompt is there would be lost. All that is shown, until it ends.
+/// Runs `dev` in a terminal of this width. Types the second of each pair once the first is visible, since input before
+/// the prompt would be lost. Returns all output until the program ends.
 pub fn in_terminal(
     agent: &AgentProject,
     columns: usize,
@@ -20,7 +20,7 @@ pub fn in_terminal(
     with_arguments("", agent, columns, variables, typed)
 }
 
-/// The same for the last session of the directory.
+/// Like [`in_terminal`], but resumes the directory's last session.
 pub fn resumed_in_terminal(
     agent: &AgentProject,
     columns: usize,
@@ -45,7 +45,7 @@ fn with_arguments(
     Some(shown)
 }
 
-/// A request, and the end.
+/// A request and the end of input.
 const WORK: &[(&str, &str)] = &[("dev> ", "go\r"), ("log: logs/", ""), ("dev> ", "\u{4}")];
 
 fn agent() -> (AgentProject, crate::support::ModelServer) {
@@ -69,7 +69,7 @@ fn every_step_is_a_line_that_fits_the_terminal_whatever_it_holds() {
         };
         let plain = strip_ansi_codes(&shown).into_owned();
         let lines: Vec<&str> = plain.lines().map(last_written).collect();
-        // What is left on stdout may be meant for a program.
+        // The rest of stdout may be read by a program.
         for line in lines.iter().filter(|line| !line.contains("`--resume`")) {
             assert!(measure_text_width(line) <= columns, "{line:?}");
         }
@@ -82,14 +82,14 @@ fn every_step_is_a_line_that_fits_the_terminal_whatever_it_holds() {
         ] {
             assert!(lines.contains(&expected), "{expected}: {lines:#?}");
         }
-        // It does not change.
+        // The list does not change.
         let lists = lines.iter().filter(|line| **line == "Task List");
         assert_eq!(lists.count(), 1, "{lines:#?}");
         assert!(!plain.contains(['┌', '│']), "{plain}");
     }
 }
 
-/// A line as it is in the end: what turned there before was cleared.
+/// Returns the final state of a line, without cleared spinner frames.
 fn last_written(line: &str) -> &str {
     let line = line.trim_end_matches('\r');
     line.rsplit('\r').next().unwrap_or(line).trim_end()
@@ -161,7 +161,7 @@ fn an_edit_is_a_diff_a_command_its_last_lines_and_the_answer_markdown() {
 
 #[test]
 fn a_command_that_runs_shows_what_it_prints() {
-    // It goes on until its line was seen.
+    // The command runs until its line was seen.
     let (agent, _server) = AgentProject::scripted(&[
         reply("COMMAND", "echo under way; sleep 1000"),
         done(),
@@ -208,7 +208,7 @@ fn a_signal_ends_the_prompt_of_every_terminal_and_where_stdout_is_not_seen() {
             let (agent, _server) = agent();
             let mut command = agent.command(&["--plain"]);
             command.env("TERM", term);
-            // The shell, whose number that is, becomes the program.
+            // The shell, whose process ID that is, becomes the program.
             let behind = format!("{redirection} $(echo $$ > pid.txt)");
             let Some(mut terminal) = Terminal::open(&command, 80, &behind) else {
                 return;

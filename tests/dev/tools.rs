@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::support::agent::{AgentProject, Endless, PASS, done, last_told, reply, told, write};
 
-/// Runs these replies to a passed end, and gives what the model was told after each.
+/// Runs these replies until the work passes, and returns the message to the model after each.
 fn results(
     agent: AgentProject,
     server: &crate::support::ModelServer,
@@ -273,7 +273,7 @@ fn what_may_hold_credentials_is_neither_read_nor_replaced() {
         assert!(!agent.project.path(key).exists(), "{key}");
     }
     assert_eq!(agent.project.read(".env"), "A=1\n");
-    // What the agent makes itself is its own.
+    // The agent may use files that it has created itself.
     assert_eq!(agent.project.read("new/.env"), "A=3\n");
 }
 
@@ -381,7 +381,7 @@ fn what_a_command_makes_of_files_and_folders_does_not_end_the_run() {
     assert_eq!(agent.project.read("b.txt"), "b\n");
 }
 
-/// What many an agent does.
+/// A command that agents often run.
 const ADD_ALL: &str = "git init --quiet && git add --all && git status --short";
 
 #[test]

@@ -7,15 +7,15 @@ use std::process::{Command, Output};
 use super::support::{TestProject, skipped};
 use super::{RUN, can_trace};
 
-/// More are made for no file: to verify, compare and write it, and to look what the build has made of it.
+/// Maximum number of calls per file, to verify, compare and write it, and to check it after the build.
 const MOST_CALLS: f64 = 6.3;
-/// More are needed for no file, in a build without optimisation.
+/// Maximum number of instructions per file, in a build without optimisation.
 const MOST_INSTRUCTIONS: f64 = 450_000.0;
 
-/// Files of a small and of a large reply.
+/// The number of files in a small and in a large reply.
 const FILES: [usize; 2] = [200, 600];
 
-/// A project with the recorded reply of so many files, in 50 new directories.
+/// A project with a recorded reply of this many files, in 50 new directories.
 fn project(files: usize) -> TestProject {
     let blocks = (0..files).map(|n| format!("^^^d{}/f{n}.rs\nfn f() {{}}\n^^^end\n", n % 50));
     let reply: String = blocks.collect();
@@ -25,7 +25,7 @@ fn project(files: usize) -> TestProject {
         .file("recorded/initial-query-response.json", answer.to_string())
 }
 
-/// Runs the program below another one, which measures it.
+/// Runs the program under a tool that measures it.
 fn measured(project: &TestProject, tool: &[&str]) -> Output {
     let program = project.command(&RUN);
     let mut command = Command::new(tool[0]);
@@ -43,7 +43,7 @@ fn measured(project: &TestProject, tool: &[&str]) -> Output {
     output
 }
 
-/// What one more file adds.
+/// Returns the increase per additional file.
 fn each(measure: impl Fn(usize) -> usize) -> f64 {
     let [few, many] = FILES;
     let float = |count: usize| f64::from(u32::try_from(count).unwrap());
@@ -53,14 +53,14 @@ fn each(measure: impl Fn(usize) -> usize) -> f64 {
 fn calls(files: usize) -> usize {
     let project = project(files);
     let log = project.path("strace.log");
-    // The build is nothing of the program's.
+    // The build does not count as part of the program.
     let tool = ["strace", "-f", "-b", "execve", "-o", log.to_str().unwrap()];
     measured(&project, &tool);
     let traced = fs::read_to_string(&log).unwrap();
     let is_call = |line: &&str| {
         let call = line.split_whitespace().nth(1).unwrap_or_default();
         call.starts_with(|c: char| c.is_ascii_lowercase())
-            // The allocator's and the threads' calls are no matter of files.
+            // Calls by the allocator and for threads do not depend on files.
             && !["mmap", "munmap", "madvise", "brk", "futex", "mremap"]
                 .iter()
                 .any(|other| call.starts_with(other))

@@ -1,5 +1,5 @@
-//! A chat that is killed between its writes, or whose writes fail: the session is complete at any time, and continues
-//! where it was, with requests that Anthropic's API accepts.
+//! A chat that is killed between its writes, or whose writes fail: the session is complete at any time, and can be
+//! continued with requests that Anthropic's API accepts.
 
 use std::thread;
 
@@ -9,7 +9,7 @@ use crate::support::anthropic::{Anthropic, Reply, say, thinking};
 use crate::support::chat::ChatProject;
 use crate::{MANY, THREADS, can_trace, run_with};
 
-/// Writes, looks, and is done: whatever was lost, the request tells how far it has come.
+/// Answers with a write, a read, or the final message, depending on the progress that the request shows.
 fn answer(request: &Value) -> Reply {
     let messages = request["messages"].to_string();
     if messages.contains("tool_result") {
@@ -20,7 +20,7 @@ fn answer(request: &Value) -> Reply {
         .call("execute_command", json!({"command": "cat a.txt"}))
 }
 
-/// Tries a fault at one of `apart` of these calls, and goes on with what has come of it.
+/// Injects a fault at every `apart`-th of these calls, and then continues the session.
 fn sweep(calls: &str, fault: &str, apart: usize, codes: &[i32]) -> usize {
     let one_share = |share: usize| {
         let mut tried = 0;

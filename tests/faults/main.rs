@@ -1,5 +1,5 @@
-//! The real program under strace, which kills it or makes the system fail at every call to the file system in turn. If
-//! strace is not installed, or may not trace, the tests say so and pass.
+//! The real program under strace, which kills it or makes each file system call fail in turn. If strace is not
+//! installed, or tracing is not permitted, the tests say so and pass.
 
 #![expect(
     clippy::unwrap_used,
@@ -29,8 +29,8 @@ use std::thread;
 
 use support::{TestProject, skipped};
 
-/// Every call by which the program changes the disk, or may: where it is killed ahead of another, the disk is as where
-/// it is killed ahead of the next of these. Of those that open files, the ones that create or write.
+/// All calls by which the program may change the disk. A kill before any other call leaves the disk in the same state
+/// as a kill before the next of these. Of the calls that open files, only those that create or write count.
 const CHANGES: [&str; 16] = [
     "openat",
     "openat2",
@@ -49,7 +49,7 @@ const CHANGES: [&str; 16] = [
     "copy_file_range",
     "fchown",
 ];
-/// Every other one by which it looks at the disk. They fail where the disk does, not where it is full.
+/// All other calls by which it reads the disk. They fail with a faulty disk, not with a full one.
 const LOOKS: [&str; 5] = [
     "read",
     "newfstatat,statx,fstat",
@@ -57,9 +57,9 @@ const LOOKS: [&str; 5] = [
     "getdents64",
     "flock",
 ];
-/// More calls than a run makes of any kind.
+/// More than the number of calls of any kind in a run.
 const MANY: usize = 2_000;
-/// The machine's size.
+/// The number of tests that run at the same time, for the test machine.
 const THREADS: usize = 2;
 
 const REPLY: &str =
@@ -67,7 +67,7 @@ const REPLY: &str =
 
 type Tree = BTreeMap<String, String>;
 
-/// Whether strace is there and may trace.
+/// Returns whether strace is installed and may trace.
 fn can_trace() -> bool {
     let tried = Command::new("strace")
         .args(["-f", "-qq", "-e", "trace=none", "true"])
@@ -101,20 +101,20 @@ fn project() -> TestProject {
     project
 }
 
-/// The project's tree, less what lies in `agent-config`.
+/// Returns the project's tree without the files in `agent-config`.
 fn tree(project: &TestProject) -> Tree {
     let mut tree = project.tree();
     tree.retain(|path, _| !path.starts_with("agent-config"));
     tree
 }
 
-/// Runs the program under strace, told so; its end, and the calls.
+/// Runs the program under strace with these options; returns its exit and the calls.
 fn traced(project: &TestProject, arguments: &[&str], told: &[&str]) -> (Output, String) {
     let log = project.path("strace.log");
     let program = project.command(arguments);
     let mut command = Command::new("strace");
     command
-        // The build is nothing of the program's: let go of it when it begins.
+        // The build is not part of the program, so detach when it begins.
         .args(["-f", "-b", "execve"])
         .args(told)
         .arg("-o")
@@ -132,7 +132,7 @@ fn traced(project: &TestProject, arguments: &[&str], told: &[&str]) -> (Output, 
     (output, calls)
 }
 
-/// Runs the program with a fault at the `nth` call; `None` where it did not come to pass.
+/// Runs the program with a fault at the `nth` call; `None` if there was no such call.
 fn run_with(
     project: &TestProject,
     arguments: &[&str],
@@ -143,14 +143,14 @@ fn run_with(
     let trace = format!("trace={calls}");
     let inject = format!("inject={calls}:{fault}:when={nth}");
     let (output, traced) = traced(project, arguments, &["-e", &trace, "-e", &inject]);
-    // strace ends as its program does.
+    // strace exits in the same way as the traced program.
     let killed = output.status.signal() == Some(9);
     let happened = killed || traced.contains("(INJECTED)");
     happened.then_some(output)
 }
 
-/// Which of these calls a fault concerns, counted in each thread, as strace counts them. Opening a file to read it
-/// changes nothing, and a full disk allows it.
+/// Returns the calls that a fault applies to, counted per thread, as strace does. Opening a file for reading changes
+/// nothing, and works on a full disk.
 fn concerned(
     prepared: &TestProject,
     arguments: &[&str],
@@ -175,8 +175,8 @@ fn concerned(
     Box::new(changing.into_iter())
 }
 
-/// Tries a fault at every call of every kind that it concerns. `arguments` are what is run in a copy of `prepared`, `check` looks at what
-/// came of it.
+/// Injects a fault at every call of every applicable kind. `arguments` are run in a copy of `prepared`, and `check`
+/// examines the result.
 fn sweep(
     prepared: &TestProject,
     arguments: &[&str],
@@ -224,7 +224,7 @@ fn old_and_new() -> (Tree, Tree) {
     (tree(&project()), tree(&after_a_run()))
 }
 
-/// Whenever it is killed, a recovery leaves the old tree or the new one.
+/// Checks that a recovery leaves the old tree or the new one, whenever the run was killed.
 fn sweep_kills(prepared: &TestProject, arguments: &[&str]) {
     if !can_trace() {
         return;
@@ -242,7 +242,7 @@ fn killed_at_any_call_a_run_leaves_the_old_tree_or_the_new_one() {
     sweep_kills(&project(), &RUN);
 }
 
-/// The same in a scratch tree, where the second reply alone passes.
+/// The same in a scratch tree, where only the second reply passes.
 #[test]
 fn killed_at_any_call_a_run_in_a_scratch_tree_leaves_the_old_tree_or_the_new_one() {
     let build = "test -e d/again || { touch d/again; exit 1; }";
@@ -264,7 +264,7 @@ fn killed_at_any_call_a_run_in_a_scratch_tree_leaves_the_old_tree_or_the_new_one
     });
 }
 
-/// Where the files can neither be put in place nor back, they are `recover`'s, and the tree is there for its user.
+/// If the files can be neither installed nor restored, they are left to `recover`, and the tree is left to the user.
 #[test]
 fn where_a_scratch_tree_cannot_be_applied_nor_taken_back_it_is_kept() {
     if !can_trace() {
@@ -297,7 +297,7 @@ fn where_a_scratch_tree_cannot_be_applied_nor_taken_back_it_is_kept() {
     assert!(seen > 0);
 }
 
-/// Of two attempts, the second one alone passes.
+/// Of two attempts, only the second passes.
 #[test]
 fn killed_at_any_call_a_run_of_attempts_leaves_the_old_tree_or_the_new_one() {
     if !can_trace() {
@@ -329,7 +329,7 @@ fn killed_at_any_call_the_recovery_can_be_done_again() {
     if !can_trace() {
         return;
     }
-    // The run was killed with one of its files in place, or three.
+    // The run was killed with one or three of its files in place.
     for nth in [2, 4] {
         let killed = project();
         run_with(&killed, &RUN, "renameat2", "signal=SIGKILL", nth).unwrap();
@@ -342,7 +342,7 @@ fn killed_at_any_call_an_undo_leaves_one_of_the_two_trees() {
     sweep_kills(&after_a_run(), &["undo"]);
 }
 
-/// Whatever fails, the exit code tells which tree it is, without any recovery.
+/// Checks that the exit code tells which tree is present, without any recovery, whatever fails.
 fn sweep_errors(error: &str) {
     if !can_trace() {
         return;
@@ -358,7 +358,7 @@ fn sweep_errors(error: &str) {
             match output.status.code() {
                 Some(0) if said.contains("not all removed yet") => {}
                 Some(0) => assert_eq!(now, new, "{what}: {said}"),
-                // 127: the system could not even load the program. 2: nor look at `recorded`.
+                // 127: the system could not load the program. 2: the program could not read `recorded`.
                 Some(2 | 3 | 4 | 6 | 127) => assert_eq!(now, old, "{what}: {said}"),
                 other => panic!("{what} ends with {other:?}: {said}"),
             }
@@ -412,7 +412,7 @@ fn the_journal_is_on_the_disk_before_anything_changes() {
     let project = project();
     let log = project.path("logs.strace");
     let program = project.command(&RUN);
-    // The program lets nobody but root read its memory: not even strace, for the texts of its calls.
+    // Only root may read the program's memory: strace, too, cannot show the text in its calls.
     let mut strace = Command::new("strace");
     if !rustix::process::geteuid().is_root() {
         strace = Command::new("unshare");

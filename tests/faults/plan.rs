@@ -1,5 +1,5 @@
-//! A plan's work, killed or failing at every write: the document is complete at any time, and the session continues
-//! where it was.
+//! A plan's work, killed or failing at every write: the document is complete at any time, and the session can be
+//! continued.
 
 use std::thread;
 
@@ -11,10 +11,10 @@ use crate::support::plan::{
 };
 use crate::{MANY, THREADS, can_trace, run_with};
 
-/// More answers than two runs take.
+/// More answers than two runs need.
 const ANSWERS: usize = 40;
 
-/// An answer to whatever is asked: a server's answers may be lost with the program.
+/// An answer to any request, since the answers of a server may be lost with the program.
 fn answer() -> Answer {
     Answer::To(Box::new(|request| {
         let asked = String::from_utf8_lossy(&request.body).into_owned();
@@ -33,7 +33,7 @@ fn answer() -> Answer {
     }))
 }
 
-/// Tries a fault at each of these calls, and goes on with what has come of it.
+/// Injects a fault at each of these calls, and then continues the session.
 fn sweep(calls: &str, fault: &str, codes: &[i32]) -> usize {
     let one_share = |share: usize| {
         let mut tried = 0;
@@ -112,7 +112,7 @@ fn killed_between_any_two_writes_a_plan_is_whole_and_gone_on_with() {
 fn where_the_disk_is_full_a_plan_is_whole_and_gone_on_with() {
     if can_trace() {
         for calls in ["fsync", "write"] {
-            // A write to the terminal that fails ends nothing; nor does one to the chat log or of the page.
+            // A failed write to the terminal, the chat log or the page ends nothing.
             let tried = sweep(calls, "error=ENOSPC", &[0, 3, 4, 6]);
             assert!(tried > 20, "{tried}");
         }

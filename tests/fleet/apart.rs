@@ -54,7 +54,7 @@ fn a_task_without_a_commit_has_an_account_that_it_keeps_once_it_has_one() {
     git(&fleet.path("web"), &["branch", "later"]);
     fleet.task("0").exits(0);
     fleet.task("0").exits(0);
-    // The account is that of this task now.
+    // The ledger now has this task's entry.
     fs::remove_file(fleet.path("tasks.jsonl.lock")).unwrap();
     fleet.tasks(&[with(later, &json!({"query": "Another."}))]);
     fleet
@@ -88,7 +88,7 @@ fn keys_of_other_tasks_do_not_reach_a_build() {
     assert_eq!(sent, [Some(&*keys[0].1), Some(crate::support::GEMINI_KEY)]);
 }
 
-/// A build that looks at, and writes to, what belongs to the fleet and to the task `a`.
+/// A build that reads and writes files of the fleet and of the task `a`.
 const NOSY: &str = "\
 { cat ../../ledger.jsonl ../../a/result.json ../../a/clone/agent-config/lent.txt; ls ../../a ..; } > seen 2>/dev/null
 rm -rf ../../a ../lock
@@ -116,7 +116,7 @@ fn a_build_in_a_sandbox_sees_nothing_of_other_tasks_and_changes_nothing() {
     for (index, id) in [("1", "auto"), ("2", "strict")] {
         fleet.task(index).exits(0);
         let patch = fleet.project.read(&format!("out/{id}/change.patch"));
-        // `..` has the clone alone.
+        // `..` contains only the clone.
         assert!(
             patch.contains("+clone\n") && patch.contains("+42\n"),
             "{id}: {patch}"

@@ -110,7 +110,7 @@ fn gitlabs_schema_takes_the_pipeline() {
     passes(&mut command(check.to_str().unwrap(), &words, &place));
 }
 
-/// A stand-in for the program beside the step that Actions runs: it ends with the codes in a file, one after the other.
+/// Runs the Actions step with a stand-in for the program, which exits with the codes in a file, one after another.
 #[test]
 fn actions_tries_again_after_the_codes_of_the_table_alone() {
     let step = policy("actions");
@@ -177,7 +177,7 @@ fn gnu_parallel_does_all_tasks_and_none_twice() {
     run.env("PATH", format!("{program}:{path}"))
         .env("HOME", fleet.path("."));
     let output = run.output().unwrap();
-    // It ends with the number of those that have failed.
+    // The exit code is the number of failed tasks.
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     for (id, name) in [
         ("a", "done"),

@@ -8,7 +8,7 @@ use super::{Fleet, change, git, with};
 use crate::docs::document;
 use crate::support::{GEMINI_KEY, ModelServer};
 
-/// Tasks that are refused, each with its field and what is said of it.
+/// Invalid tasks, each with the field and the error message.
 fn mistakes() -> Vec<(Value, &'static str)> {
     let base = || change("a");
     let flags = |flags: Value| with(base(), &json!({"flags": flags}));
@@ -121,7 +121,7 @@ fn every_mistake_is_told_by_its_line_and_column() {
             checked.says(&["tasks.jsonl` has mistakes:\n  line 2, column "]);
         }
     }
-    // The place is that of the value.
+    // The position is that of the value.
     let line = r#"{"id": "b", "repository": "web", "query": "x", "flags": {"colour": 1}}"#;
     fs::write(fleet.path("tasks.jsonl"), format!("{line}\n\n{{\n")).unwrap();
     let column = line.find(r#"{"colour"#).unwrap() + 1;
@@ -137,7 +137,7 @@ fn every_mistake_is_told_by_its_line_and_column() {
 fn an_id_is_there_once_however_it_is_written() {
     let fleet = Fleet::new(&ModelServer::gemini(&[]));
     fleet.tasks(&[change("web-1"), change("Web-1")]);
-    // A single task is told, too.
+    // A single task is reported, too.
     for told in [
         fleet.run(&["check", "tasks.jsonl"]),
         fleet.task("0"),
@@ -282,7 +282,7 @@ fn a_check_says_what_the_start_will_say() {
     fleet.tasks(&[limited(2.0), report]);
     fleet.run(&["check", "tasks.jsonl"]).exits(0);
     fleet.task("0").exits(0);
-    // What has changed beside the lock is told by both, all of it.
+    // Changes since the lock are reported by both, and completely.
     let other = with(limited(2.0), &json!({"query": "Another."}));
     fleet.tasks(&[other]);
     for told in [
@@ -308,7 +308,7 @@ fn another_program_is_refused_whatever_is_known_of_its_file() {
         fs::write(fleet.path("tasks.jsonl.lock"), format!("{first}\n{tasks}")).unwrap();
         fleet.task("0")
     };
-    // As another machine has written it.
+    // As if another machine had written it.
     begun_by(json!({"state": "x"})).exits(0);
     let told = begun_by(json!({"digest": "0".repeat(64)})).exits(3);
     told.says(&["is for another program"]);
@@ -331,7 +331,7 @@ fn what_has_changed_since_the_first_start_is_refused_but_a_moved_branch() {
         written["task"]["query"],
         "c5d24cd978ee81521375f7535d66f31a960fe9daba5a0500ac28fefdf0f657a8"
     );
-    // Results are made again from what is locked.
+    // Results are regenerated from the lock file.
     fs::remove_dir_all(fleet.path("out/b")).unwrap();
     git(
         &fleet.path("web"),
@@ -363,7 +363,7 @@ fn the_published_schema_says_what_the_program_says() {
         let task: Value = serde_json::from_str(line).unwrap();
         assert!(schema.is_valid(&task), "{line}");
     }
-    // What only the program knows is not in it: files, other tasks, and its flags.
+    // The task does not include data that only the program has: files, other tasks, and its flags.
     let beyond = [
         "No such file",
         "leads out",

@@ -18,14 +18,14 @@ use serde_json::{Value, json};
 
 use crate::support::{Finished, GEMINI_KEY, ModelServer, TestProject, ends, within_a_minute};
 
-/// The longest time that a test waits for the server to be asked.
+/// The maximum time that a test waits for a request to the server.
 pub const MINUTE: Duration = Duration::from_secs(60);
 /// A reply that passes the build of a test's repository.
 pub const GOOD: &str = "^^^answer\n42\n^^^end\n";
-/// A reply that does not.
+/// A reply that fails it.
 pub const BAD: &str = "^^^answer\n0\n^^^end\n";
 
-/// A directory with repositories and a manifest, in which the fleet is started.
+/// A directory with repositories and a manifest, in which a fleet is run.
 pub struct Fleet {
     pub project: TestProject,
 }
@@ -41,7 +41,7 @@ impl Fleet {
         fleet
     }
 
-    /// Makes a repository with this build.
+    /// Creates a repository with this build.
     pub fn repository(&self, name: &str, build: &str) -> PathBuf {
         let path = self.path(name);
         fs::create_dir_all(&path).unwrap();
@@ -53,7 +53,7 @@ impl Fleet {
         path
     }
 
-    /// Writes the manifest, a task a line.
+    /// Writes the manifest, one task per line.
     pub fn tasks(&self, tasks: &[Value]) {
         let lines: String = tasks.iter().map(|task| format!("{task}\n")).collect();
         fs::write(self.path("tasks.jsonl"), lines).unwrap();
@@ -67,12 +67,12 @@ impl Fleet {
         self.project.run(&[&["fleet"], arguments].concat())
     }
 
-    /// Does the task on a line.
+    /// Runs the task on a line.
     pub fn task(&self, index: &str) -> Finished {
         self.run(&["task", "tasks.jsonl", index, "--out", "out"])
     }
 
-    /// The result of a task.
+    /// Returns the result of a task.
     pub fn result(&self, id: &str) -> Value {
         let path = format!("out/{id}/result.json");
         serde_json::from_str(&self.project.read(&path)).unwrap()
@@ -83,7 +83,7 @@ impl Fleet {
     }
 }
 
-/// The processes that the threads of a process have started.
+/// Returns the processes started by the threads of a process.
 pub fn children(process: u32) -> Vec<String> {
     let threads = format!("/proc/{process}/task");
     let mut found = String::new();
@@ -96,7 +96,7 @@ pub fn children(process: u32) -> Vec<String> {
     found.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Kills a start of several tasks, and returns the processes below it, which live on.
+/// Kills a fleet that is running tasks, and returns its child processes, which continue to run.
 pub fn killed(mut started: Child) -> Vec<String> {
     let tasks = children(started.id());
     let runs = tasks
@@ -115,12 +115,12 @@ pub fn kill_all(processes: &[String]) {
     }
 }
 
-/// A change of the repository `web`, the build of which wants a 42.
+/// A change to the repository `web`, whose build requires a 42.
 pub fn change(id: &str) -> Value {
     json!({"id": id, "repository": "web", "query": "Write the answer."})
 }
 
-/// A task with more fields.
+/// Adds fields to a task.
 pub fn with(mut task: Value, more: &Value) -> Value {
     let fields = more.as_object().unwrap().clone();
     task.as_object_mut().unwrap().extend(fields);

@@ -1,4 +1,4 @@
-//! Branches of tasks that have succeeded.
+//! Branches of successful tasks.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{BAD, Fleet, GOOD, change, git, with};
 use crate::support::{Finished, ModelServer};
 
-/// A campaign over three repositories, one at GitHub and the others at GitLab; the change of the last one has failed.
+/// A campaign over three repositories, one on GitHub and the others on GitLab; the change to the last one has failed.
 fn campaign() -> Fleet {
     let replies = [&[GOOD; 2][..], &[BAD; 4][..]].concat();
     let fleet = Fleet::new(&ModelServer::gemini(&replies));
@@ -49,7 +49,7 @@ fn what_has_passed_becomes_a_branch_of_its_repository() {
             git(&path, &["rev-parse", "it's/42~"]),
             git(&path, &["rev-parse", "main"])
         );
-        // Its work tree and its current branch are as they were.
+        // The work tree and the current branch are unchanged.
         assert_eq!(git(&path, &["status", "--porcelain"]), "");
         assert_eq!(git(&path, &["symbolic-ref", "HEAD"]), "refs/heads/main\n");
         let cd = format!(
@@ -95,7 +95,7 @@ fn what_has_passed_becomes_a_branch_of_its_repository() {
         "{}",
         told.stdout
     );
-    // The lines are data, too, and a second start finds all as it is.
+    // The lines are also available as data, and a second run changes nothing.
     let words = [
         "publish",
         "out",
@@ -107,7 +107,7 @@ fn what_has_passed_becomes_a_branch_of_its_repository() {
     let json: Value = serde_json::from_str(&fleet.run(&words).exits(0).stdout).unwrap();
     let tools: Vec<_> = json["commands"].as_object().unwrap().keys().collect();
     assert_eq!(tools, ["gh", "glab", "multi-gitter", "turbolift"]);
-    // Of a host with another name, both kinds of lines are told.
+    // For a host with another name, both kinds of lines are printed.
     let words = ["remote", "set-url", "origin", "git@code.example:team/a.git"];
     git(&fleet.path("repo-a"), &words);
     let told = publish(&fleet, "it's/42").exits(0);
@@ -144,12 +144,12 @@ fn no_branch_is_made_unless_all_can_be() {
     let away = fleet.path("away");
     fs::rename(&b, &away).unwrap();
     refused("fix", "is no repository");
-    // It has not the commit that the change is based on.
+    // The repository lacks the commit that the change is based on.
     fleet.repository("repo-b", "true");
     refused("fix", "b: ");
     fs::remove_dir_all(&b).unwrap();
     fs::rename(&away, &b).unwrap();
-    // What git does not know of is nobody's business.
+    // Untracked files do not matter.
     fs::write(b.join("untracked"), "mine").unwrap();
     publish(&fleet, "fix").exits(0);
     assert_eq!(branches(&fleet, "repo-b"), "fix\nmain\n");

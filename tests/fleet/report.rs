@@ -9,7 +9,7 @@ use super::{BAD, Fleet, GOOD, change, with};
 use crate::machine::fits_sarif;
 use crate::support::{Finished, ModelServer};
 
-/// A campaign of three tasks: `web` is done, `lint` fails with a finding in a file, and so does `gate`, which changes
+/// A campaign of three tasks: `web` is done, `lint` fails with a finding in a file, and `gate` fails because it changes
 /// its tests.
 fn campaign() -> Fleet {
     let replies = [&[GOOD][..], &[BAD; 8][..]].concat();
@@ -56,7 +56,7 @@ fn all_results_are_one_table_and_one_page() {
     assert!(row("outcome build-failed").starts_with("outcome build-failed 2 0 $"));
     assert!(row("label team=y").starts_with("label team=y 2 0 $"));
     assert!(row("model gemini-2.5-pro").starts_with("model gemini-2.5-pro 3 1 $"));
-    // What judges a change comes before its size.
+    // Files that judge a change come before its size.
     let first = lines
         .iter()
         .position(|line| line.starts_with("task "))
@@ -79,7 +79,7 @@ fn all_results_are_one_table_and_one_page() {
     ] {
         assert!(page.contains(part), "{part}");
     }
-    // Elsewhere, links would lead nowhere.
+    // Elsewhere, links would be broken.
     fleet
         .run(&["report", "out", "--output", "sum.html"])
         .exits(0);
@@ -138,7 +138,7 @@ fn sarif_has_a_place_and_a_fingerprint_for_each_result() {
     }
 }
 
-/// The task, the file and the line of a result.
+/// Returns the task, the file and the line of a result.
 fn place(result: &Value) -> String {
     let place = &result["locations"][0]["physicalLocation"];
     let (file, line) = (&place["artifactLocation"], &place["region"]["startLine"]);
@@ -202,7 +202,7 @@ fn there_is_no_report_on_nothing_and_no_csv_of_anything_else() {
         .run(&["models", "--output-format", "csv"])
         .exits(2);
     told.says(&["`--output-format csv` is for `fleet report`"]);
-    // A file that is the user's own stays.
+    // A file of the user's own is kept.
     let fleet = campaign();
     fs::write(fleet.path("out/report.html"), "mine").unwrap();
     report(&fleet, "text")

@@ -20,7 +20,7 @@ fn answer(text: &str) -> Answer {
     Answer::json(&gemini(text))
 }
 
-/// How many tasks have ended in which way.
+/// Counts the tasks by how they ended.
 fn ends(fleet: &Fleet) -> BTreeMap<String, usize> {
     let mut ends = BTreeMap::new();
     for entry in fs::read_dir(fleet.path("out")).unwrap() {
@@ -70,7 +70,7 @@ fn all_tasks_are_done_and_a_second_start_does_nothing() {
 fn a_failure_that_may_pass_is_tried_twice_more_and_no_other() {
     let busy = || Answer::error(503, &json!({"error": {"message": "busy"}}));
     let refused = || Answer::error(400, &json!({"error": {"message": "no"}}));
-    // A call is tried several times by itself within its time limit.
+    // A call is retried several times within its time limit.
     let server = ModelServer::start((0..200).map(|_| busy()));
     let fleet = Fleet::new(&server);
     fleet.tasks(&[with(change("a"), &json!({"flags": {"timeout": "1s"}}))]);
@@ -86,7 +86,7 @@ fn a_failure_that_may_pass_is_tried_twice_more_and_no_other() {
     let told: Value = serde_json::from_str(&told.stdout).unwrap();
     assert!(told["cost"].is_number(), "{told}");
     assert_eq!(server.requests().len(), 1);
-    // A new start is what an engine's requeueing is.
+    // Running it again has the same effect as an engine's requeueing.
     run(&fleet, &[]).exits(0);
     assert_eq!(server.requests().len(), 2);
 }
@@ -129,7 +129,7 @@ fn what_cannot_be_paid_whole_does_not_begin() {
     let told = run(&fleet, &["--max-cost", "0.19"]).exits(1);
     told.says(&["is not begun: it may cost $0.20"]);
     assert!(server.requests().is_empty());
-    // No more than two at a time, and all of them in the end: none costs what it may.
+    // At most two run at a time, and all of them in the end, since none costs as much as it may.
     run(&fleet, &["--max-cost", "0.45"]).exits(0);
     assert_eq!(server.requests().len(), 5);
     let most = reserved(&fleet).into_iter().fold(0.0, f64::max);
@@ -203,7 +203,7 @@ fn a_larger_limit_opens_what_has_ended_for_want_of_money() {
         let first = with(change("a"), &json!({"max_cost": limit}));
         [first, with(change("b"), &json!({"max_cost": 0.0001}))]
     };
-    // Enough for a first call alone.
+    // Enough for a first call only.
     fleet.tasks(&limited(0.2));
     for _ in 0..2 {
         run(&fleet, &[]).exits(1);
@@ -227,7 +227,7 @@ fn nothing_is_done_of_an_empty_manifest() {
     assert!(ran.stdout.contains("no tasks; $0"), "{}", ran.stdout);
 }
 
-/// What was spent and reserved after each line of the ledger.
+/// Returns the amount spent and reserved after each line of the ledger.
 fn reserved(fleet: &Fleet) -> Vec<f64> {
     let mut accounts = BTreeMap::new();
     let ledger = fleet.project.read("out/ledger.jsonl");
@@ -273,7 +273,7 @@ fn a_rate_limit_that_one_task_has_used_up_paces_the_others() {
     let used_up = || Answer::new(200, &headers, gemini(GOOD).to_string());
     let server = ModelServer::start([used_up(), used_up()]);
     let fleet = Fleet::new(&server);
-    // The time limit of a call is the longest wait.
+    // The time limit of a call limits the wait.
     let patient = json!({"flags": {"timeout": "2s"}});
     fleet.tasks(&[change("a"), with(change("b"), &patient)]);
     let words = ["run", "tasks.jsonl", "--out", "out", "--jobs", "1"];
@@ -308,7 +308,7 @@ fn a_campaign_that_is_killed_again_and_again_pays_nothing_twice() {
     let expected = [("done".to_owned(), 12), ("not-ready".to_owned(), 1)];
     assert_eq!(ends(&fleet), expected.into());
     assert_eq!(server.requests().len(), 12);
-    // The budget was kept all the time, and has paid what the results say.
+    // The budget was never exceeded, and the amounts spent match the results.
     let sums = reserved(&fleet);
     assert!(sums.iter().all(|sum| *sum < 1.500_000_1), "{sums:?}");
     let costs = (0..12).map(|task| fleet.result(&format!("t{task}"))["task"]["cost"].as_f64());
@@ -335,7 +335,7 @@ fn ten_thousand_finished_tasks_begin_at_once() {
     let began = Instant::now();
     let ran = run(&fleet, &[]).exits(0);
     assert!(ran.stdout.contains("done 10000; $100.00"), "{}", ran.stdout);
-    // A release build takes a fraction of it: `cargo bench --bench runs -- fleet`.
+    // A release build needs a fraction of it: `cargo bench --bench runs -- fleet`.
     assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
 }
 
@@ -344,7 +344,7 @@ fn a_task_that_a_killed_campaign_has_left_behind_is_awaited() {
     let (silence, heard) = Answer::silence();
     let server = ModelServer::start([silence, answer(GOOD)]);
     let fleet = Fleet::new(&server);
-    // The second task needs no server: it cannot be paid.
+    // The second task needs no server, since the budget does not cover it.
     let unpaid = with(change("b"), &json!({"max_cost": 0.0001}));
     fleet.tasks(&[change("a"), unpaid]);
     let words = ["fleet", "run", "tasks.jsonl", "--out", "out", "--jobs", "1"];
@@ -352,7 +352,7 @@ fn a_task_that_a_killed_campaign_has_left_behind_is_awaited() {
     heard.recv_timeout(MINUTE).unwrap();
     let left = killed(started);
     let mut again = fleet.project.start(&words);
-    // It meets the first task, and ends the second one meanwhile.
+    // It finds the first task running, and finishes the second one meanwhile.
     assert!(within_a_minute(|| fleet.has("out/b/result.json")));
     assert!(again.try_wait().unwrap().is_none() && !fleet.has("out/a/result.json"));
     kill_all(&left);

@@ -12,10 +12,10 @@ use tempfile::TempDir;
 use super::{Fleet, GOOD, MINUTE, change};
 use crate::support::{Answer, ModelServer, gemini, skipped, within_a_minute};
 
-/// The programs that the cluster consists of.
+/// The programs that a cluster consists of.
 const PROGRAMS: [&str; 5] = ["munged", "slurmctld", "slurmd", "sbatch", "scontrol"];
 
-/// A cluster; all that belongs to it ends with it.
+/// A cluster; everything that belongs to it ends with it.
 struct Cluster {
     dir: TempDir,
     daemons: Vec<Child>,
@@ -23,7 +23,7 @@ struct Cluster {
 }
 
 impl Cluster {
-    /// Starts a cluster, if Slurm is there and this is root.
+    /// Starts a cluster, if Slurm is installed and the user is root.
     fn start() -> Option<Self> {
         let is_there = |name: &&str| {
             let places = ["/usr/sbin", "/usr/bin"].map(|place| Path::new(place).join(name));
@@ -34,7 +34,7 @@ impl Cluster {
             skipped(&format!("Slurm needs root and {missing:?}"));
             return None;
         }
-        // The path of a socket is short.
+        // The path of a socket must be short.
         let dir = tempfile::Builder::new()
             .prefix("s")
             .tempdir_in("/tmp")
@@ -157,7 +157,7 @@ MaxJobCount=20000
         assert!(within_a_minute(|| idle() == 3), "{}", self.log());
     }
 
-    /// A program of the cluster's.
+    /// A command of the cluster.
     fn command(&self, program: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new(program);
         command
@@ -174,9 +174,9 @@ MaxJobCount=20000
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// Starts what waits for its time after a requeue, and returns the number of indices that have not ended.
+    /// Releases the indices that wait after a requeue, and returns the number of those that have not ended.
     fn left(&self) -> usize {
-        // Looking is not all that the machine has to do.
+        // Polling must leave time for other work.
         std::thread::sleep(Duration::from_millis(100));
         let jobs = self.says("squeue", &["-h", "-r", "-o", "%i %T %r"]);
         for job in jobs.lines().filter(|job| job.ends_with(" BeginTime")) {
@@ -186,7 +186,7 @@ MaxJobCount=20000
         jobs.lines().count()
     }
 
-    /// Waits until all indices but so many have ended; a minute in which none ends is too long.
+    /// Waits until all but `left` indices have ended; fails after a minute in which none ends.
     fn ends_but(&self, left: usize) -> bool {
         let mut before = self.left();
         while before > left {
@@ -198,7 +198,7 @@ MaxJobCount=20000
         true
     }
 
-    /// The processes of the cluster, or of one of its nodes.
+    /// Returns the processes of the cluster, or of one of its nodes.
     fn processes(&self, node: Option<&str>) -> Vec<String> {
         let configuration = format!("SLURM_CONF={}", self.path("slurm.conf").display());
         let node = node.map(|node| format!("SLURMD_NODENAME={node}"));
@@ -218,7 +218,7 @@ MaxJobCount=20000
             .collect()
     }
 
-    /// Kills a node: its daemon, the steps on it, and all that they have started.
+    /// Kills a node: its daemon, its steps, and all their processes.
     fn kill(&mut self, node: &str) {
         let at = self
             .nodes
@@ -246,7 +246,7 @@ MaxJobCount=20000
         );
     }
 
-    /// The node on which a task runs.
+    /// Returns the node on which a task is running.
     fn node(&self) -> Option<String> {
         let nodes = ["n1", "n2", "n3"];
         let node = nodes
@@ -266,7 +266,7 @@ impl Drop for Cluster {
     fn drop(&mut self) {
         let nodes = self.nodes.iter_mut().map(|(_, node)| node);
         for daemon in nodes.chain(self.daemons.iter_mut().rev()) {
-            // Told to end, it reaps its own children.
+            // On a signal to end, it reaps its own children.
             status("kill", &[&daemon.id().to_string()]);
             let _ = daemon.wait();
         }
@@ -293,7 +293,7 @@ fn parent(process: &str) -> Option<String> {
     Some(line.trim().to_owned())
 }
 
-/// Forty tasks in a job array, as the example has it. The first call fails, so that its index is requeued after exit
+/// Runs forty tasks in a job array, as the example does. The first call fails, so that its index is requeued after exit
 /// code 4; the last one is never answered, and its node is killed once all others are done.
 #[test]
 fn forty_tasks_are_done_on_slurm_though_a_node_is_killed() {
@@ -342,6 +342,6 @@ fn forty_tasks_are_done_on_slurm_though_a_node_is_killed() {
             "{task}"
         );
     }
-    // Nothing was done twice but what has failed or was killed.
+    // Only failed or killed tasks were run twice.
     assert_eq!(server.requests().len(), 42);
 }

@@ -34,7 +34,7 @@ fn a_task_leaves_its_results_and_nothing_else() {
     assert!(result["task"]["cost"].as_f64().unwrap() > 0.0);
     let log = result["log"].as_str().unwrap();
     assert!(fleet.has(&format!("out/web-1/{log}/steps.jsonl")), "{log}");
-    // Its repository is as it was, and takes the change either way.
+    // The repository is unchanged, and accepts the change in both forms.
     let after = fleet.project.tree();
     let kept = before
         .iter()
@@ -60,7 +60,7 @@ fn a_task_leaves_its_results_and_nothing_else() {
         git(&web, &["show", "--format=%s", "--name-only", "FETCH_HEAD"]),
         "web-1: Write the answer.\n\nanswer\n"
     );
-    // A second start does nothing.
+    // A second run does nothing.
     fleet.task("0").exits(0);
     assert_eq!(server.requests().len(), 1);
 }
@@ -106,7 +106,7 @@ fn what_may_pass_is_tried_again_with_the_replies_that_are_paid_for() {
     fleet.task("0").exits(0);
     assert_eq!(server.requests().len(), 5);
     let result = fleet.result("a");
-    // The first two replies cost nothing any more, but the task has paid for all three.
+    // The first two replies no longer cost anything, but the task has paid for all three.
     assert!(result["cost"].as_f64().unwrap() < first);
     assert!(result["task"]["cost"].as_f64().unwrap() > first);
     assert!(!fleet.has("out/a/clone"));
@@ -123,7 +123,7 @@ fn a_task_that_was_killed_goes_on_and_pays_nothing_twice() {
         .project
         .start(&["fleet", "task", "tasks.jsonl", "0", "--out", "out"]);
     heard.recv_timeout(MINUTE).unwrap();
-    // Another start meets the first one.
+    // Another run finds the first one running.
     fleet
         .task("0")
         .exits(3)
@@ -131,7 +131,7 @@ fn a_task_that_was_killed_goes_on_and_pays_nothing_twice() {
     let run = children(started.id());
     started.kill().unwrap();
     started.wait().unwrap();
-    // Its run lives on, and holds the clone.
+    // The run survives, and holds the clone.
     fleet
         .task("0")
         .exits(3)
@@ -145,7 +145,7 @@ fn a_task_that_was_killed_goes_on_and_pays_nothing_twice() {
         (&last["reserved"], &last["exit"]),
         (&json!(0.0), &json!([0, "done"]))
     );
-    // The call that was cut off counts, with the most that it can have cost, and never more than the task's limit.
+    // The interrupted call counts with its maximum cost, but never more than the task's limit.
     let amounts = ledger.lines().map(|line| {
         let line: Value = serde_json::from_str(line).unwrap();
         let amount = |name: &str| line[name].as_f64().unwrap();
@@ -166,7 +166,7 @@ fn a_run_that_has_ended_without_its_task_is_not_paid_again() {
     let fleet = Fleet::new(&server);
     fleet.tasks(&[change("a")]);
     fleet.task("0").exits(0);
-    // As a kill leaves it before `result.json` is there: the log may be in the clone or beside it.
+    // The state after a kill before `result.json` exists: the log may be in the clone or beside it.
     fs::remove_file(fleet.path("out/a/result.json")).unwrap();
     let clone = fleet.path("out/a/clone");
     git(
@@ -187,7 +187,7 @@ fn a_repository_elsewhere_is_fetched_by_one_commit_and_nothing_of_it_is_run() {
     let web = fleet.path("web");
     let touched = fleet.path("touched");
     let touch = format!("touch {}", touched.display());
-    // What came with the repository, or stands in its configuration.
+    // Settings that came with the repository, or are in its configuration.
     fs::write(web.join(".gitattributes"), "* filter=evil diff=evil\n").unwrap();
     git(&web, &["add", "--all"]);
     git(&web, &["commit", "--quiet", "-m", "second"]);
@@ -244,7 +244,7 @@ fn a_task_may_have_a_key_and_a_build_of_its_own_and_a_report_needs_neither() {
         .collect();
     assert_eq!(keys[0], Some("AIzaSyTeamTeamTeam_0123456789-Team0"));
     assert_eq!(keys[1], Some(crate::support::GEMINI_KEY));
-    // The script is not the repository's.
+    // The script does not belong to the repository.
     assert!(
         !fleet
             .project
@@ -445,7 +445,7 @@ fn a_report_that_was_killed_goes_on_with_the_replies_that_are_paid_for() {
     let left = killed(started);
     kill_all(&left);
     fleet.run(&words[1..]).exits(0);
-    // The report itself was not asked for again.
+    // The report itself was not requested again.
     assert_eq!(server.requests().len(), 3);
     let result = fleet.result("a");
     assert_eq!(result["workflow"], "consistency");
@@ -476,7 +476,7 @@ fn the_result_of_an_earlier_try_is_gone_while_the_next_one_goes_on() {
     let (silence, heard) = Answer::silence();
     let server = ModelServer::start([failed(), silence]);
     let fleet = Fleet::new(&server);
-    // Too little for the task leaves the result as it was.
+    // A limit too low for the task leaves the result unchanged.
     let limited = |limit: f64| with(change("a"), &json!({"max_cost": limit}));
     fleet.tasks(&[limited(2.0)]);
     fleet.task("0").exits(4);

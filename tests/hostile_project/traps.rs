@@ -104,7 +104,7 @@ pub fn git_configuration(scene: &Scene) {
         touch("textconv"), touch("command"), touch("alias"),
     ));
     scene.file(".git/config", config);
-    // What is newer than the index has to be read through the filter.
+    // A file newer than the index must be read through the filter.
     scene.file("src/main.rs", "fn main() { }\n");
 }
 
@@ -139,7 +139,7 @@ pub fn keys_in_the_code(scene: &Scene) {
     scene.track(&["src"]);
 }
 
-/// A run that the repository brings, with these files besides a plausible record.
+/// Creates a run in the repository, with these files and a plausible record.
 pub fn forged_run(scene: &Scene, files: &[(&str, String)]) {
     for (name, content) in files {
         scene.file(&format!("logs/{RUN}/{name}"), content);
@@ -158,7 +158,7 @@ fn result(extra: &Value) -> String {
     result.to_string()
 }
 
-/// Records that name what is outside, and give rights.
+/// Records that name files outside, and grant rights.
 pub fn forged_changes() -> Vec<(&'static str, String)> {
     let before =
         json!({"kept": 1, "mode": "6777", "owner": [0, 0], "size": SECRET.len(), "hash": 1});
@@ -187,7 +187,7 @@ pub fn forged_changes() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Records that are out of every bound.
+/// Records with extreme values.
 pub fn hostile_texts() -> Vec<(&'static str, String)> {
     let deep = "[".repeat(1 << 20);
     let step = json!({"kind": "initial", "number": 0, "model": "gemini-2.5-pro\u{1b}[2J", "seconds": 1.8e19, "cost": 1e300,
@@ -235,7 +235,7 @@ pub fn settings_elsewhere(scene: &Scene) {
     scene.link(&scene.canary("settings"), "agent-config");
 }
 
-/// A journal that speaks of what is outside, and one that is what no journal is.
+/// Creates a journal that names files outside, and one that is invalid.
 pub fn journal(scene: &Scene) {
     let unit = json!({"target": "../outside", "staged": "../.code-commit-1", "change": {"create": {"new": {"size": 0, "hash": 0}}}});
     let journal = json!({"version": 2, "folder": "logs/x", "durable": false, "stamp": [0, 0], "units": [unit],

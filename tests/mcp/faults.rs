@@ -9,23 +9,23 @@ use crate::support::orchestra::{
     Branch, OrchestraProject, Played, call, execute, finished, published, read_log, report,
 };
 
-/// What the server does with a call before, or beside, answering it.
+/// What a server does with a call before, or instead of, answering it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Fault {
     None,
-    /// It answers 503.
+    /// Answers 503.
     Busy,
-    /// It has forgotten the session.
+    /// Forgets the session.
     Forgets,
-    /// It has done what it was asked for, and the answer is lost; of what changes nothing, every fourth call.
+    /// Performs the call, but loses the answer; of calls that change nothing, every fourth one.
     Breaks,
-    /// The answer's stream ends, and goes on for who takes it up again.
+    /// Ends the answer's stream, and continues it for a client that reconnects.
     Interrupts,
-    /// It answers, and then goes away, so that the stream of answers ends between two calls.
+    /// Answers, and then closes, so that the stream of answers ends between two calls.
     GoesAway,
 }
 
-/// A server that fails so, and what has become of its branches.
+/// A server with this fault, and the state of its branches.
 fn server(is_older: bool, fault: Fault) -> (McpServer, Arc<Mutex<Played>>) {
     let review = |verdict| Branch::review(verdict);
     let played = Arc::new(Mutex::new(Played::of([
@@ -115,7 +115,7 @@ fn no_agent_runs_twice_and_none_is_lost_whatever_the_server_does() {
         let run = orchestra.run(&[]).exits(0);
         assert_eq!(report(&run)["status"], "completed", "{is_older} {fault:?}");
         assert_eq!(played.lock().unwrap().started(), 5, "{is_older} {fault:?}");
-        // What was on record is enough to do it again.
+        // The recorded data suffices for a replay.
         let folder = format!("logs/{}", run.folder);
         let again = orchestra
             .project

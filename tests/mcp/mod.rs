@@ -1,4 +1,4 @@
-//! MCP servers queried by `code-commit mcp`: ones that fail at every call, and real ones.
+//! MCP servers queried by `code-commit mcp`: faulty ones, and real ones.
 
 mod faults;
 mod older;
@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use self::server::{McpServer, Reply};
 use crate::support::{Finished, TestProject};
 
-/// Sends SIGINT, and says how the program ends; that must be at once.
+/// Sends SIGINT, and returns how the program ends, which must be at once.
 fn interrupt(project: &TestProject, child: Child) -> Finished {
     let asked = Instant::now();
     let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
@@ -66,7 +66,7 @@ fn a_query_is_not_shown_whoever_says_it() {
 
 #[test]
 fn a_connection_that_was_not_made_has_begun_nothing() {
-    // There is no connection to a broadcast address.
+    // No connection to a broadcast address is possible.
     let url = "http://127.255.255.255:1/mcp";
     let asked = ["mcp", "tools", url, "--timeout", "1s"];
     let run = TestProject::new().run(&asked).exits(4);

@@ -10,7 +10,7 @@ fn answer(text: &str) -> Reply {
     Reply::Bytes(event(text).into_bytes())
 }
 
-/// The stream of answers closes.
+/// Closes the stream of answers.
 fn closed() -> Reply {
     Reply::Bytes(Vec::new())
 }
@@ -31,7 +31,7 @@ fn answers_come_on_the_stream() {
         let replies = methods.iter().filter(|method| *method == "reply").count();
         assert_eq!(replies, usize::from(has_ping));
         methods.retain(|method| method != "reply");
-        // The first is the try to speak streamable HTTP.
+        // The first request attempts streamable HTTP.
         assert_eq!(
             methods,
             [

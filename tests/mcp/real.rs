@@ -1,4 +1,4 @@
-//! Third-party servers, and the protocol's conformance suite, where they are installed.
+//! Third-party servers, and the protocol's conformance suite, if they are installed.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use super::interrupt;
 use crate::support::{TestProject, skipped, within_a_minute, write_program};
 
-/// Where `tests/mcp/install.sh` puts them.
+/// The path to which `tests/mcp/install.sh` installs them.
 fn installed(path: &str) -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("target/mcp")
@@ -37,7 +37,7 @@ impl Drop for Running {
     }
 }
 
-/// Starts it, and reads on stdout or stderr at which port it listens.
+/// Starts a server, and reads its port from stdout or stderr.
 fn start(mut command: Command, is_told: impl Fn(&str) -> Option<String>) -> (Running, String) {
     let (reader, writer) = std::io::pipe().unwrap();
     command
@@ -48,7 +48,7 @@ fn start(mut command: Command, is_told: impl Fn(&str) -> Option<String>) -> (Run
     drop(command);
     let mut lines = BufReader::new(reader).lines();
     let port = lines.find_map(|line| is_told(&line.unwrap())).unwrap();
-    // Nobody else reads what it says.
+    // Drain the rest of its output.
     std::thread::spawn(move || lines.for_each(drop));
     (running, port)
 }

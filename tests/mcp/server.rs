@@ -9,16 +9,16 @@ use std::thread;
 use crate::support::{Recorded, receive};
 use serde_json::{Value, json};
 
-/// What comes for a request that the script answers.
+/// The answer to a request.
 pub enum Reply {
-    /// These bytes, and the connection closes. `$ID` is the id of the latest call.
+    /// Sends these bytes, and closes the connection. `$ID` is the ID of the latest call.
     Bytes(Vec<u8>),
-    /// These bytes, and the connection stays open until the client goes; the channel hears of it. In the older transport
-    /// they go to the stream of answers, unless they begin with `HTTP`.
+    /// Sends these bytes, and keeps the connection open until the client closes it, which the channel reports. With the
+    /// older transport they go to the stream of answers, unless they begin with `HTTP`.
     Hang(Vec<u8>, Sender<()>),
-    /// These bytes, and the end of the stream of answers, where there is one.
+    /// Sends these bytes, and ends the stream of answers, if there is one.
     Last(Vec<u8>),
-    /// These bytes, once the client has answered a request of the server's own.
+    /// Sends these bytes once the client has answered a request of the server's own.
     WhenReplied(Vec<u8>),
 }
 
@@ -30,14 +30,14 @@ impl Reply {
     }
 
     pub fn json(message: &Value) -> Self {
-        // The id is a number, which the placeholder is not yet.
+        // The ID is a number, but the placeholder is not one yet.
         let body = message.to_string().replace("\"$ID\"", "$ID");
         Self::Bytes(
             format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{body}").into(),
         )
     }
 
-    /// The call's result: this text.
+    /// A call's result with this text.
     pub fn text(text: &str) -> Self {
         Self::json(&result(text))
     }
@@ -47,20 +47,20 @@ impl Reply {
         Self::Bytes(stream(events))
     }
 
-    /// One that does not.
+    /// A stream of events that does not end.
     pub fn hanging(events: &str) -> (Self, Receiver<()>) {
         let (sender, receiver) = channel();
         (Self::Hang(stream(events), sender), receiver)
     }
 
-    /// Nothing at all.
+    /// No answer at all.
     pub fn silence() -> (Self, Receiver<()>) {
         let (sender, receiver) = channel();
         (Self::Hang(Vec::new(), sender), receiver)
     }
 }
 
-/// The next reply for each request.
+/// Answers each request with the next reply.
 fn by_script(
     replies: impl IntoIterator<Item = Reply>,
 ) -> impl FnMut(&Got) -> Option<Reply> + Send + 'static {
@@ -72,7 +72,7 @@ fn stream(events: &str) -> Vec<u8> {
     format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n{events}").into_bytes()
 }
 
-/// A call's answer with this text.
+/// The answer to a call, with this text.
 pub fn result(text: &str) -> Value {
     json!({"jsonrpc": "2.0", "id": "$ID", "result": {"content": [{"type": "text", "text": text}]}})
 }
@@ -85,7 +85,7 @@ pub fn event(text: &str) -> String {
     )
 }
 
-/// A request, as it came.
+/// A received request.
 #[derive(Debug, Clone)]
 pub struct Got {
     pub line: String,
@@ -104,13 +104,13 @@ impl Got {
         serde_json::from_str(&self.body).unwrap_or_default()
     }
 
-    /// Whether it asks for the stream of a session's own, and not for the rest of another one.
+    /// Returns whether it asks for the session's own stream, not for the rest of another one.
     fn asks_for_sessions_stream(&self) -> bool {
         let [session, last] = ["mcp-session-id", "last-event-id"].map(|name| self.header(name));
         self.method() == "GET" && session.is_some() && last.is_none()
     }
 
-    /// What it asks for: the JSON-RPC method, `reply` where it answers, or the HTTP method.
+    /// Returns the JSON-RPC method, `reply` for an answer, or the HTTP method.
     pub fn method(&self) -> String {
         let json = self.json();
         match (json["method"].as_str(), json.get("id")) {
@@ -121,29 +121,29 @@ impl Got {
     }
 }
 
-/// What makes a reply of a request.
+/// A function from a request to a reply.
 type Answering = dyn FnMut(&Got) -> Option<Reply> + Send;
 
-/// What a server knows.
+/// The state of a server.
 struct Script {
     answer: Box<Answering>,
-    /// What comes for a handshake in the place of the usual, the next one last.
+    /// The replies to handshakes in place of the usual one, the next one last.
     handshakes: Vec<Reply>,
-    /// What comes for the end of the first one.
+    /// The reply to the end of the first handshake.
     initialized: Option<Reply>,
     requests: Vec<Got>,
     sessions: usize,
     last_id: String,
-    /// The stream of answers, of the older transport.
+    /// The stream of answers of the older transport.
     stream: Option<TcpStream>,
-    /// What comes on the stream of a session of streamable HTTP, which is there only with it.
+    /// The events on the own stream of a session of streamable HTTP; `None`: it has no stream.
     own: Option<String>,
-    /// Told of each reply of the client.
+    /// Receives a message for each reply of the client.
     replied: Sender<()>,
     at_reply: Option<Receiver<()>>,
 }
 
-/// The server.
+/// A scripted MCP server.
 pub struct McpServer {
     pub port: u16,
     script: Arc<Mutex<Script>>,
@@ -151,12 +151,12 @@ pub struct McpServer {
 }
 
 impl McpServer {
-    /// One that speaks streamable HTTP, with sessions.
+    /// A server that speaks streamable HTTP, with sessions.
     pub fn streamable(replies: impl IntoIterator<Item = Reply>) -> Self {
         Self::shaking([], replies)
     }
 
-    /// The same, whose first handshakes get these.
+    /// The same, with these replies to the first handshakes.
     pub fn shaking(
         handshakes: impl IntoIterator<Item = Reply>,
         replies: impl IntoIterator<Item = Reply>,
@@ -164,13 +164,13 @@ impl McpServer {
         Self::begin(by_script(replies), handshakes, false)
     }
 
-    /// One that speaks HTTP+SSE. Bytes of the script go to the stream of answers; what begins with `HTTP` is the
-    /// answer to the POST itself, and "" closes the stream.
+    /// A server that speaks HTTP+SSE. Bytes of the script go to the stream of answers; bytes that begin with `HTTP`
+    /// answer the POST itself, and "" closes the stream.
     pub fn older(replies: impl IntoIterator<Item = Reply>) -> Self {
         Self::begin(by_script(replies), [], true)
     }
 
-    /// One that gives what is made of each request.
+    /// A server whose replies are computed from the requests.
     pub fn answering(
         is_older: bool,
         answer: impl FnMut(&Got) -> Option<Reply> + Send + 'static,
@@ -204,7 +204,7 @@ impl McpServer {
         thread::spawn(move || {
             for stream in listener.incoming() {
                 let script = Arc::clone(&known);
-                // A client that goes away is part of what is tested.
+                // Some tests disconnect the client on purpose.
                 thread::spawn(move || serve(&stream.unwrap(), &script, is_older));
             }
         });
@@ -215,13 +215,13 @@ impl McpServer {
         }
     }
 
-    /// Answers so to the end of the first handshake.
+    /// Answers the end of the first handshake with this reply.
     pub fn with_initialized(self, reply: Reply) -> Self {
         self.script.lock().unwrap().initialized = Some(reply);
         self
     }
 
-    /// Has a stream of its own in each session, with these events at its beginning.
+    /// Gives each session a stream of its own that begins with these events.
     pub fn with_stream(self, events: &str) -> Self {
         self.script.lock().unwrap().own = Some(events.to_owned());
         self
@@ -236,7 +236,7 @@ impl McpServer {
         self.script.lock().unwrap().requests.clone()
     }
 
-    /// What was asked for, in order.
+    /// Returns the methods of all requests, in order.
     pub fn methods(&self) -> Vec<String> {
         self.requests().iter().map(Got::method).collect()
     }
@@ -273,7 +273,7 @@ fn serve(stream: &TcpStream, script: &Mutex<Script>, is_older: bool) -> std::io:
         return own.write_all(b"HTTP/1.1 405 Not Allowed\r\ncontent-length: 0\r\n\r\n");
     }
     if is_older && script.stream.is_none() {
-        // A session ends with its stream, whenever the client hears of that.
+        // A session ends with its stream, regardless of when the client notices.
         return own.write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n");
     }
     let reply = match &*method {
@@ -345,7 +345,7 @@ fn serve(stream: &TcpStream, script: &Mutex<Script>, is_older: bool) -> std::io:
     }
 }
 
-/// Puts in the id of the latest call.
+/// Replaces the placeholder with the ID of the latest call.
 fn fill(bytes: Vec<u8>, id: &str) -> Vec<u8> {
     match bytes.len() {
         0..10_000 => String::from_utf8(bytes)

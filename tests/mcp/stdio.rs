@@ -3,7 +3,7 @@
 use super::interrupt;
 use crate::support::{GEMINI_KEY, TestProject, ends, within_a_minute};
 
-/// A server in shell, which shakes hands, and does this with the next request.
+/// A server written in shell, which performs the handshake, and runs `body` on the next request.
 fn server(body: &str) -> String {
     let hello =
         r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}"#;
@@ -33,7 +33,7 @@ fn a_program_is_asked_through_its_pipes() {
         project.read("pong"),
         "{\"jsonrpc\":\"2.0\",\"id\":9,\"result\":{}}\n"
     );
-    // It had the time to end by itself.
+    // The server had time to end by itself.
     assert_eq!(project.read("end"), "ended\n");
 }
 

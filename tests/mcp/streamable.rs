@@ -168,7 +168,7 @@ fn the_status_that_a_server_answers_with_is_data() {
     for (status, command, reason, is_retryable) in [
         (403, "tools", "mcp-failed", false),
         (503, "tools", "busy", true),
-        // The call may have been begun.
+        // The call may have begun.
         (500, "call", "mcp-failed", false),
     ] {
         let denied = || Reply::status(status, "", "no");
@@ -216,8 +216,8 @@ fn own_headers_are_sent_and_not_shown() {
         .says(&["is not like `X-Api-Key: value`"]);
 }
 
-/// Asks for a call whose first reply is this, and whose next would do: how it ends, what is said, and how often it is
-/// called.
+/// Makes a call whose first reply is this, and whose next reply is valid; checks the exit code, the message, and the
+/// number of calls.
 #[track_caller]
 fn replied(reply: Reply, code: i32, said: &str, calls: usize) {
     let server = McpServer::streamable([reply, Reply::text("far")]);
@@ -379,7 +379,7 @@ fn a_stream_that_ends_is_taken_up_again_where_it_gave_ids() {
         1
     );
 
-    // A server that forgets it all the same: the call was begun.
+    // A server that forgets the session all the same: the call had begun.
     let server = McpServer::streamable([
         Reply::events("id: 1\nretry: 5\ndata:\n\n"),
         Reply::status(405, "", ""),
@@ -408,7 +408,7 @@ fn more_than_16_mb_is_not_read() {
 fn a_signal_takes_the_call_back_and_ends_the_session() {
     let (silence, at_silence) = Reply::silence();
     let (stream, at_stream) = Reply::hanging(": hi\n\n");
-    // More than the connection holds: the client is in the midst of it.
+    // More than the connection buffers: the client is still sending.
     let head =
         "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 16000000\r\n\r\n";
     let mut half = head.as_bytes().to_vec();
@@ -455,7 +455,7 @@ fn a_signal_ends_a_wait_for_the_handshake_and_between_tries() {
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert!(asked.elapsed().as_secs() < 10);
-    // A longer wait than there is time is none.
+    // A wait longer than the remaining time does not take place.
     let run = project.run(&[
         "mcp",
         "tools",
@@ -479,7 +479,7 @@ fn versions_are_agreed_on() {
         project.run(&["mcp", "call", &server.url(), "say"]).exits(0);
         let requests = server.requests();
         assert_eq!(requests[2].header("mcp-protocol-version"), Some(version));
-        // There is no session, and none to end.
+        // There is no session to end.
         assert_eq!(requests[2].header("mcp-session-id"), None);
         assert_eq!(server.methods().len(), 3);
     }
@@ -507,7 +507,7 @@ fn a_session_that_was_begun_is_ended_whatever_came_of_it() {
     assert_eq!(server.methods(), ["initialize", "DELETE"]);
     assert_eq!(server.requests()[1].header("mcp-session-id"), Some("x"));
 
-    // What is said to a notification does not matter, unless the session is gone.
+    // The answer to a notification does not matter, unless the session is gone.
     for (status, begun) in [(400, 1), (500, 1), (404, 2)] {
         let server = McpServer::streamable([Reply::text("far")]);
         let server = server.with_initialized(Reply::status(status, "", "what?"));
@@ -558,7 +558,7 @@ fn a_stream_that_does_not_go_on_is_not_taken_up_for_ever() {
     let run = project.run(&["mcp", "call", &server.url(), "say"]).exits(4);
     run.says(&["try 2 in", "try 5 in", "(after 5 tries)", "may have begun"]);
     assert_eq!(taken_up(&server), 5);
-    // No wait at all counts as not said.
+    // A wait of zero is ignored.
     let server = ended(0);
     let asked = ["mcp", "call", &server.url(), "say", "--timeout", "1s"];
     project.run(&asked).exits(4);

@@ -10,7 +10,7 @@ const BRANCH: &str = "6f1a2f3e-8d0b-4c5e-9a7d-0123456789ab";
 const AZURE_KEY: &str = "azure-s3cret-0123456789";
 const TOKEN: &str = "ghp_s3cret0123456789";
 
-/// Settings with which all is there but for the servers.
+/// Complete settings except for the servers' addresses.
 const COMPLETE: [(&str, &str); 5] = [
     ("AZURE_OPENAI_API_KEY", AZURE_KEY),
     ("AZURE_OPENAI_BASE_URL", "http://127.0.0.1:9/"),
@@ -24,7 +24,7 @@ fn complete() -> TestProject {
     COMPLETE.into_iter().fold(TestProject::new(), set)
 }
 
-/// Runs the orchestrator on a task, which does not get so far that anything is sent.
+/// Runs the orchestrator on a task; the run ends before anything is sent.
 #[track_caller]
 fn not_ready(project: &TestProject, flags: &[&str]) -> Finished {
     let task = ["orchestrate", "--parent-branch-id", BRANCH, "--task", "x"];
@@ -36,7 +36,7 @@ fn not_ready(project: &TestProject, flags: &[&str]) -> Finished {
     run
 }
 
-/// The command with this on its standard input.
+/// Runs the command with this standard input.
 fn typed(project: &TestProject, arguments: &[&str], input: &str) -> Finished {
     let mut child = project
         .command(arguments)
@@ -197,7 +197,7 @@ fn a_file_that_git_would_take_is_a_warning_and_one_that_it_tracks_is_not_used() 
     not_ready(&tracked, &[]).says(&["git tracks `.env`", "git rm --cached .env"]);
 }
 
-/// Also those that the environment's own values hide.
+/// This includes values that the environment overrides.
 #[test]
 fn the_files_secrets_are_shown_nowhere() {
     let query = "code=s3cret-0123";

@@ -10,7 +10,7 @@ use crate::support::orchestra::{
 use crate::support::screen::Screen;
 use crate::support::{Finished, in_terminal};
 
-/// What stands before the report, and the report, which is the last thing on stdout.
+/// Splits stdout into the mirrored text and the report at its end.
 #[track_caller]
 fn transcript(run: &Finished) -> (&str, Value) {
     let at = run.stdout.rfind("\n{\n").map_or(0, |at| at + 1);
@@ -53,9 +53,9 @@ fn every_exchange_is_mirrored_and_the_report_comes_last() {
             "{head}, not {expected}\n{mirrored}"
         );
     }
-    // What an agent says at length is bounded.
+    // An agent's long output is bounded.
     assert!(mirrored.lines().count() < 200, "{mirrored}");
-    // Progress is told elsewhere, and what is mirrored is not told twice.
+    // Progress goes to stderr, and the mirrored text is not repeated there.
     assert!(run.stderr.contains("asking") && !run.stderr.contains("Try it."));
 }
 
@@ -97,7 +97,7 @@ fn a_question_is_answered_by_who_is_there_and_nothing_means_go_on() {
     assert!(told(2).contains("go on with a tool call"), "{}", told(2));
     let answers: Value = serde_json::from_str(&run.logged("agent.json")).unwrap();
     assert_eq!(answers["answers"], serde_json::json!(["yes, one", ""]));
-    // A replay asks nobody.
+    // A replay sends nothing.
     let again = orchestra
         .project
         .run(&["orchestrate", "--replay", &run.folder])
@@ -141,7 +141,7 @@ fn the_commands_of_all_agents_have_an_answer_before_a_task_and_in_it() {
     ]);
     let told = orchestra.sent(1).pop().unwrap()["content"].to_string();
     assert!(told.contains("yes") && !told.contains("/cost"), "{told}");
-    // They are no answers, neither in the record nor in what is told of the run.
+    // They are not recorded as answers, and not shown in output about the run.
     let record: Value = serde_json::from_str(&run.logged("agent.json")).unwrap();
     assert_eq!(record["answers"], serde_json::json!(["yes"]));
 }
@@ -174,7 +174,7 @@ fn a_run_that_its_user_has_left_is_gone_on_with_by_a_command() {
     assert_eq!(report["status"], "completed");
     assert_eq!(report["task"], "Add a flag.");
     assert_eq!(report["branches"][0]["id"], branch(1));
-    // What is complete is not offered.
+    // Completed work is not offered.
     let run = orchestra.given(&[], "/resume\n\n/exit\n").exits(0);
     let run = run.says(&["stopped          Add a flag.\n"]);
     assert_eq!(run.stdout, "nothing was asked for\n");
@@ -186,7 +186,7 @@ fn an_end_of_input_counts_as_go_on_and_three_in_a_row_end_it() {
     let run = orchestra.typed(&[], "").exits(5);
     assert_eq!(orchestra.azure.requests().len(), 3);
     assert_eq!(transcript(&run).1["status"], "failed");
-    // What is understood in between begins the count anew.
+    // A valid reply in between resets the count.
     let orchestra = OrchestraProject::clean_after(
         [
             says("a?"),
@@ -256,7 +256,7 @@ fn ctrl_c_in_a_terminal_ends_the_wait() {
         .with_variable("MCP_POLL_INITIAL_SECONDS", "3600")
         .with_variable("MCP_POLL_MAX_SECONDS", "7200");
     let command = orchestra.command(&["--task", "x", "--plain"]);
-    // The spinner names the agent and its branch.
+    // The spinner shows the agent and its branch.
     let Some((shown, code)) =
         in_terminal(&command, 120, &[("b0000000", ""), ("claude_code", "\u{3}")])
     else {
@@ -270,7 +270,7 @@ fn ctrl_c_in_a_terminal_ends_the_wait() {
     let command = orchestra.command(&["--task", "x", "--plain"]);
     let (shown, code) = in_terminal(&command, 120, &[("you> ", "\u{3}")]).unwrap();
     assert_eq!(code, 130, "{shown}");
-    // Nothing is under way before there is a task: the first Ctrl-C ends.
+    // Nothing is running before there is a task, so the first Ctrl-C ends the program.
     let orchestra = OrchestraProject::scripted([], []);
     let command = orchestra.command(&["--plain"]);
     let (shown, code) = in_terminal(&command, 120, &[("task> ", "\u{3}")]).unwrap();

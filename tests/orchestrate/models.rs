@@ -1,4 +1,4 @@
-//! Models that break every rule: the messages that they get, and the outcome.
+//! Models that break every rule: the messages sent to them, and the outcome.
 
 use serde_json::{Value, json};
 
@@ -8,8 +8,8 @@ use crate::support::orchestra::{
 };
 use crate::support::{Answer, openai};
 
-/// Every conversation that was sent has a result for each call, right behind it and in its order; and the requests are
-/// ones that Azure's description knows.
+/// Checks that every conversation has a result for each call, right after it and in order, and that the requests
+/// conform to Azure's description.
 #[track_caller]
 fn holds(api: Option<&AzureApi>, orchestra: &OrchestraProject) {
     for request in orchestra.azure.requests() {
@@ -29,7 +29,7 @@ fn holds(api: Option<&AzureApi>, orchestra: &OrchestraProject) {
     }
 }
 
-/// What the calls of the nth request's last reply have come to.
+/// Returns the results of the calls in the last reply before the nth request.
 fn results(orchestra: &OrchestraProject, nth: usize) -> Vec<Value> {
     let sent = orchestra.sent(nth);
     let last = sent.iter().rev().take_while(|told| told["role"] == "tool");
@@ -40,12 +40,12 @@ fn results(orchestra: &OrchestraProject, nth: usize) -> Vec<Value> {
     told
 }
 
-/// A reply with one call, whose arguments stand as they are.
+/// A reply with one call, whose arguments are used verbatim.
 fn call(name: &str, arguments: &str) -> Answer {
     raw_calls("", &[("c".to_owned(), name, arguments.to_owned())])
 }
 
-/// A reply whose first choice has these fields of its own.
+/// A reply whose first choice has these fields.
 fn choice(finish: &str, message: Value) -> Answer {
     let mut reply = openai("");
     reply["choices"][0]["finish_reason"] = finish.into();

@@ -71,13 +71,13 @@ fn programs_get_one_document_or_events_that_the_schemas_know() {
         let last = lines.last().unwrap();
         assert_eq!(last["result"]["orchestration"]["status"], status);
     }
-    // Also where nothing was begun.
+    // The same holds if nothing was started.
     let orchestra = OrchestraProject::clean().with_variable("GITHUB_TOKEN", "");
     let run = orchestra.run(&["--output-format", "json"]).exits(3);
     fits(&result, &serde_json::from_str(&run.stdout).unwrap());
 }
 
-/// A table with a deployment of this price.
+/// A table with a deployment at this price.
 fn table(orchestra: &OrchestraProject, price: &str) -> String {
     let url = orchestra.azure.url();
     format!(
@@ -94,7 +94,7 @@ fn a_budget_needs_a_price_and_is_kept() {
         .says(&["price", "hint: "]);
     assert!(run.folder.is_empty() && orchestra.azure.requests().is_empty());
     for (dollars, code) in [("100", 0), ("0.000001", 3), ("40", 1)] {
-        // One that costs fifty dollars.
+        // A reply that costs fifty dollars.
         let mut dear = openai("Well?");
         dear["usage"]["prompt_tokens"] = 1_000_000.into();
         let mut orchestra = OrchestraProject::clean_after([Answer::json(&dear)], []);
@@ -219,7 +219,7 @@ fn any_number_may_run_in_one_directory_and_no_file_is_touched() {
         .spawn()
         .unwrap();
     told.recv().unwrap();
-    // The model's server answers one at a time: another one is for the second.
+    // The server of a model handles one request at a time, so the second project has its own.
     let second = OrchestraProject::clean();
     let command = orchestra
         .command(&["--headless", "--task", "x"])
@@ -254,7 +254,7 @@ fn it_needs_no_repository_and_no_project_but_a_place_for_its_log() {
         .map(|entry| entry.unwrap().file_name())
         .collect();
     assert_eq!(left, ["logs"]);
-    // A file stands in the way: root may write to any directory.
+    // A file is in the way, since root may write to any directory.
     let orchestra = OrchestraProject::clean();
     fs::write(orchestra.project.path("logs"), "").unwrap();
     let run = orchestra.run(&[]).exits(6);

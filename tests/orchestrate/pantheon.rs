@@ -9,7 +9,7 @@ use crate::support::orchestra::{
     Branch, OrchestraProject, START, WORKSPACE, branch, calls, execute, report,
 };
 
-/// What the nth request to the model has as the last call's result.
+/// Returns the result of the last call in the nth request to the model.
 fn told(orchestra: &OrchestraProject, nth: usize) -> Value {
     let last = orchestra.sent(nth).pop().unwrap();
     serde_json::from_str(last["content"].as_str().unwrap()).unwrap()
@@ -37,7 +37,7 @@ fn ids_outputs_and_status_words_are_found_where_servers_put_them() {
         json!({"branch": {"status": "succeed", "output": "said"}}),
     ];
     for (tell, state) in ids.into_iter().zip(states) {
-        // What it says of its parent, and words of its own, mean nothing yet.
+        // The fields about its parent, and unknown ones, have no effect yet.
         let parents = json!({"status": "succeed", "latest_snap_id": "s0", "parent_id": "s0", "output": "old"});
         let queued = json!({"status": "queued"});
         let first = Branch::of(&[parents, queued, state.clone()]).announced(tell);
@@ -52,7 +52,7 @@ fn ids_outputs_and_status_words_are_found_where_servers_put_them() {
         );
         let asked = orchestra.pantheon.called("get_branch").into_iter();
         let asked = asked.filter(|asked| asked["branch_id"] == branch(1));
-        // And once more before it is cloned.
+        // The branch is queried once more before it is cloned.
         assert_eq!(asked.count(), 4, "{state}");
     }
 }
@@ -133,7 +133,7 @@ fn files_are_read_by_any_path_but_of_this_work_alone() {
         asked[2]["file_path"],
         format!("{WORKSPACE}/../../etc/passwd")
     );
-    // One of another work is not asked for.
+    // A branch of another task is not queried.
     assert_eq!(asked[3]["branch_id"], START);
 }
 
@@ -147,7 +147,7 @@ fn large_outputs_are_bounded() {
     orchestra.run(&[]).exits(0);
     let shown = told(&orchestra, 1)["data"]["response"].to_string();
     assert!((8_000..16_000).contains(&shown.len()), "{}", shown.len());
-    // What is too large ends the work of nobody.
+    // An answer that is too large does not end the work.
     let orchestra =
         OrchestraProject::clean_after([execute("claude_code", "x")], [Branch::done("x")]);
     orchestra
@@ -177,14 +177,14 @@ fn a_dead_server_costs_nothing() {
         .unwrap();
     let orchestra =
         OrchestraProject::clean().with_variable("MCP_BASE_URL", &format!("http://{free}/mcp"));
-    // The time limit spares the test the waits between tries.
+    // The time limit spares the test the waits between retries.
     let run = orchestra.run(&["--timeout", "1s"]).exits(4);
     let run = run.says(&["no answer from the MCP server", "hint: "]);
     assert!(run.stdout.is_empty(), "{}", run.stdout);
     assert!(orchestra.azure.requests().is_empty());
 }
 
-/// A server that is not well, and is not asked again for long.
+/// The answer of a failing server, with a long wait before the next retry.
 fn unwell() -> Answer {
     Answer::new(500, &[("retry-after-ms", "1")], "<html>out of order</html>")
 }
@@ -198,7 +198,7 @@ fn a_server_that_dies_while_a_branch_is_looked_at_ends_the_work() {
     let run = orchestra.run(&[]).exits(4).says(&["out of order"]);
     assert_eq!(run.result()["exit"]["name"], "mcp-failed");
     assert_eq!(run.stderr.matches("; try ").count(), 4, "{}", run.stderr);
-    // The branch that is cloned is asked for first.
+    // The cloned branch is queried first.
     let asked = orchestra.pantheon.called("get_branch");
     let asked: Vec<&Value> = asked.iter().map(|asked| &asked["branch_id"]).collect();
     let new = branch(1);

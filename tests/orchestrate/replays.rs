@@ -10,7 +10,7 @@ use crate::support::orchestra::{
 };
 use crate::support::{Finished, TestProject};
 
-/// Its report without what differs from run to run.
+/// Returns a run's report without the parts that differ from run to run.
 fn comparable(run: &Finished) -> Value {
     let mut report = report(run);
     let log = report.as_object_mut().unwrap().remove("log").unwrap();
@@ -98,7 +98,7 @@ fn a_run_of_any_end_is_replayed_with_the_same_report_anywhere() {
     for (status, orchestra, arguments, code) in every_way() {
         let run = orchestra.run(arguments).exits(code);
         assert_eq!(report(&run)["status"], status);
-        // Without a variable, elsewhere, and with no server.
+        // Replays work without variables, in another directory, and without a server.
         let elsewhere = TestProject::new();
         let name = format!("logs/{}", run.folder);
         copy(&orchestra.project.path(&name), &elsewhere.path(&name));
@@ -109,7 +109,7 @@ fn a_run_of_any_end_is_replayed_with_the_same_report_anywhere() {
             let again = again.exits(code);
             assert_eq!(comparable(&again), comparable(&run), "{status}");
             assert_ne!(again.folder, run.folder);
-            // And what was replayed can be replayed.
+            // The replay itself can be replayed.
             let once_more = project.run(&["orchestrate", "--headless", "--replay", &again.folder]);
             assert_eq!(
                 comparable(&once_more.exits(code)),

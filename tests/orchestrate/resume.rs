@@ -10,13 +10,13 @@ use crate::support::orchestra::{
     Branch, OrchestraProject, START, branch, execute, finished, published, report,
 };
 
-/// Ends a run of `orchestrate` with these arguments alone.
+/// Runs `orchestrate` with these arguments only.
 fn run(orchestra: &OrchestraProject, arguments: &[&str]) -> Finished {
     let arguments = [&["orchestrate", "--headless"], arguments].concat();
     orchestra.project.run(&arguments)
 }
 
-/// Leaves a run behind that was killed while its reviewer was at work; returns its folder.
+/// A run that was killed while its reviewer was working; returns its folder, too.
 fn killed() -> (OrchestraProject, String) {
     let states = [
         json!({"status": "running"}),
@@ -85,7 +85,7 @@ fn work_is_published_where_a_review_has_passed_it() {
     let orchestra = OrchestraProject::clean();
     let folder = orchestra.run(&["--no-publish"]).exits(0).folder;
     let calls = orchestra.azure.requests().len();
-    // No model is asked, so none need be configured.
+    // No model is called, so none need be configured.
     let orchestra = orchestra.with_variable("AZURE_OPENAI_API_KEY", "");
     let orchestra = orchestra.with_variable("AZURE_OPENAI_DEPLOYMENT", "");
     let told = report(&run(&orchestra, &["--publish-only", &folder]).exits(0));
@@ -95,7 +95,7 @@ fn work_is_published_where_a_review_has_passed_it() {
     );
     assert_eq!(orchestra.azure.requests().len(), calls);
 
-    // What is done is not done again, and not paid for again.
+    // Completed work is neither repeated nor paid for again.
     let done = OrchestraProject::clean();
     let folder = done.run(&[]).exits(0).folder;
     let (calls, agents) = (done.azure.requests().len(), 3);
@@ -119,7 +119,7 @@ fn work_is_published_where_a_review_has_passed_it() {
     refused.says(&["no review by `codex`"]);
     assert_eq!(unreviewed.pantheon.called("parallel_explore").len(), 1);
 
-    // What is told is for a person. Runs are named as everywhere.
+    // The output is for people. Runs are named as everywhere else.
     let broken = OrchestraProject::scripted(
         [
             execute("claude_code", "Add the flag."),

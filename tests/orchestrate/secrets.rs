@@ -13,7 +13,7 @@ use crate::support::orchestra::{
 
 const MCP_TOKEN: &str = "mcp-bearer-0123456789abcdef";
 const MCP_QUERY: &str = "code=query-0123456789abcdef";
-/// One that nothing but `.env` has.
+/// A secret that only `.env` contains.
 const OTHER: &str = "other-0123456789abcdef";
 
 const SECRETS: [&str; 5] = [
@@ -24,16 +24,16 @@ const SECRETS: [&str; 5] = [
     OTHER,
 ];
 
-/// All of them in a text, as they are and in JSON within JSON.
+/// All secrets in one text, verbatim and in JSON within JSON.
 fn told() -> String {
     let all = SECRETS.join(" ");
     format!("{all}\n{}\n", json!({ "env": all }))
 }
 
-/// An orchestration in which everybody tells all that they know.
+/// An orchestration in which every participant prints all that it knows.
 fn chatty() -> OrchestraProject {
     let log = format!("VERDICT: CLEAN\n{}", told());
-    // Before and behind where a long text is cut.
+    // On both sides of the position where a long text is cut.
     let long = format!("{}{}", "x".repeat(16_370), told().repeat(1000));
     let replies = [
         calls(&[(
@@ -88,7 +88,7 @@ fn chatty() -> OrchestraProject {
 fn has_none(what: &str, text: &[u8]) {
     let text = String::from_utf8_lossy(text);
     for secret in SECRETS {
-        // Also no part of one, as where a text was cut.
+        // No part of a secret either, as at the position of a cut.
         for part in [secret, &secret[..14], &secret[secret.len() - 14..]] {
             assert!(!text.contains(part), "{part} is in {what}: {text:.3000}");
         }
@@ -141,7 +141,7 @@ fn no_key_is_in_anything_that_a_run_leaves_or_sends() {
             folder.file_name().unwrap().to_str().unwrap(),
         ]);
         has_none("the replay", again.exits(0).stdout.as_bytes());
-        // The token goes into the publishing prompt, and nowhere else.
+        // The token is only in the publishing prompt.
         let explored = orchestra.pantheon.called("parallel_explore");
         let with_token = explored
             .iter()

@@ -1,4 +1,4 @@
-//! Runs that are interrupted or killed at any point; each wait would otherwise last forever.
+//! Runs that are interrupted or killed at any point. Without the signal, each would wait forever.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -20,17 +20,17 @@ fn kill(child: &Child, signal: Signal) {
     kill_process(process, signal).unwrap();
 }
 
-/// Where a run is: what hangs there, and what tells that it has got there.
+/// A point at which a run waits, and the signal that it was reached.
 struct Hanging {
     orchestra: OrchestraProject,
-    /// `None`: it waits for a branch.
+    /// `None`: the run waits for a branch.
     reached: Option<Receiver<()>>,
-    /// The branches that were started.
+    /// The number of started branches.
     branches: usize,
-    /// The last that succeeded, and the one that goes on remotely.
+    /// The last successful branch, and the one that continues remotely.
     latest: String,
     waiting: Option<String>,
-    /// Whether the server is to be told that nobody waits any longer.
+    /// True if the server must be told that the call is cancelled.
     cancels: bool,
 }
 
@@ -40,7 +40,7 @@ fn slowly(orchestra: OrchestraProject) -> OrchestraProject {
         .with_variable("MCP_POLL_MAX_SECONDS", "7200")
 }
 
-/// All places where a run can be for long.
+/// Returns all points at which a run can wait for long.
 fn everywhere() -> Vec<(&'static str, Hanging)> {
     let steps = || {
         [
@@ -126,7 +126,7 @@ impl Hanging {
         serde_json::from_slice(&lineage).ok()
     }
 
-    /// Starts it, and waits until it is there. What it says from then on is to be read.
+    /// Starts the run, and waits until it reaches the point. Its later output is to be read.
     fn start(&self) -> (Child, BufReader<ChildStderr>) {
         let mut child = self.orchestra.spawn(&HEADLESS);
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
@@ -141,7 +141,7 @@ impl Hanging {
         (child, stderr)
     }
 
-    /// What is left behind says where it was.
+    /// Checks that the record of the run shows where it was.
     #[track_caller]
     fn tells_where(&self, name: &str) {
         let lineage = self.lineage().unwrap();
@@ -223,7 +223,7 @@ fn a_killed_run_tells_where_it_was_and_is_told_as_a_story() {
         }
         project.run(&["log"]).exits(0);
         project.run(&["report", folder]).exits(0);
-        // It is played as far as it came.
+        // The replay goes as far as the run did.
         let again = ["orchestrate", "--headless", "--replay", folder];
         project.run(&again).exits(4).says(&["record"]);
     }

@@ -7,7 +7,7 @@ use crate::support::orchestra::{
     finished, published, raw_calls, read_log, report, says,
 };
 
-/// A project in which a review finds something once.
+/// A project in which one review finds a problem.
 fn fixed_once() -> OrchestraProject {
     OrchestraProject::scripted(
         [

@@ -1,4 +1,4 @@
-//! `chat_history.log`: everything that the user was shown and has said.
+//! `chat_history.log`: everything that the user was shown and has typed.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use crate::support::plan::{
     PlanProject, calls, response, summary, tasks, tasks_with_criteria, write,
 };
 
-/// The beginnings of the entries, without their times: those of several lines by their first.
+/// Returns the first line of each entry, without its time.
 fn entries(log: &str) -> Vec<String> {
     let lines = log.lines().filter_map(|line| {
         let (time, entry) = line.strip_prefix('[')?.split_once("] ")?;
@@ -17,7 +17,7 @@ fn entries(log: &str) -> Vec<String> {
     lines.collect()
 }
 
-/// Whether these come in this order, with others between them.
+/// Checks that these come in this order, possibly with others between them.
 #[track_caller]
 fn has_in_order(log: &str, wanted: &[&str]) {
     let entries = entries(log);

@@ -9,7 +9,7 @@ use crate::support::plan::{
     PlanProject, queries, query, response, said, serving, summary, system, tasks,
 };
 
-/// Edits a document as this does.
+/// Edits a document with `change`.
 fn edit(path: &std::path::Path, change: impl FnOnce(String) -> String) {
     let text = fs::read_to_string(path).unwrap();
     fs::write(path, change(text)).unwrap();
@@ -35,7 +35,7 @@ fn an_edit_between_two_calls_is_kept_and_told_to_the_model() {
         answers[1] = Answer::After(Box::new(happens), written);
         let server = serving(answers);
         let plan = PlanProject::new(&server);
-        // The document's place is known when the plan is made.
+        // The document's path is known when the plan is made.
         plan.run(&["--plan-only", "-p", "Make a.txt"]).exits(0);
         let document = plan.sessions().pop().unwrap().join("plan_doc.md");
         fs::write(&path, document.to_str().unwrap()).unwrap();
@@ -86,7 +86,7 @@ fn a_document_in_the_project_is_the_sessions() {
         plan.run(&["show"]).exits(0).stdout,
         plan.project.read("docs/plan.md")
     );
-    // What it may be read by is the user's to say.
+    // The user decides who may read the document.
     fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
     plan.run(&["--resume", "--plan-file", "docs/plan.md", "-p", "More"])
         .exits(0);
@@ -144,7 +144,7 @@ fn a_document_is_a_file_of_the_project() {
     assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
 }
 
-/// What is no plan any more, and what is said of it.
+/// Documents that are not plans, and the message for each.
 fn damaged() -> [(Vec<u8>, &'static str); 5] {
     [
         (b"## Goal\nx\xff\n".to_vec(), "line 2 is not UTF-8"),
@@ -197,7 +197,7 @@ fn a_damaged_document_is_copied_and_mended_by_the_model_once() {
         assert_eq!(run.result()["attempts"][0]["kind"], "plan-repair");
         assert_eq!(queries(&server), whole().len() + 1);
 
-        // The same comes of it when it is replayed.
+        // A replay has the same result.
         fs::remove_file(plan.project.path("a.txt")).unwrap();
         plan.run(&["--replay", &run.folder]).exits(0);
         assert!(
@@ -291,7 +291,7 @@ fn whatever_a_list_of_steps_says_stays_a_list_of_steps() {
     let shown = plan.run(&["show", "--json"]).exits(0).stdout;
     let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
     assert_eq!(shown["goal"], "Do it");
-    // Nor is a reply that never ends the end of a session.
+    // A reply that never ends does not end the session either.
     let (plan, _server) = PlanProject::scripted(&[
         tasks(&[("One", "analyze")]),
         "y".repeat(1 << 18),
@@ -335,7 +335,7 @@ fn steps_that_the_user_has_written_are_worked_off_as_they_are() {
     assert!(text.contains("1. [x] Look around"), "{text}");
 }
 
-/// A change to a document; `None`: it is removed.
+/// A change to a document; `None` removes it.
 type Change<'c> = &'c dyn Fn(String) -> Option<String>;
 
 #[test]

@@ -1,4 +1,4 @@
-//! The facts of a plan: steps marked as done were done, and none is lost or stuck.
+//! The facts of a plan: steps marked as done were done, and no step is lost or stuck.
 
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ fn a_step_whose_last_command_has_failed_is_not_done_by_words() {
         "{told}"
     );
     assert_eq!(queries(&server), 6);
-    // Whoever insists has failed.
+    // A model that claims the same again has failed.
     let (plan, _server) = PlanProject::scripted(&[
         tasks(&[("Build", "shell_exec")]),
         shell("exit 3"),
@@ -230,7 +230,7 @@ fn models_are_told_what_the_project_has_and_how_a_step_ends() {
     );
     assert!(!system(&server, 1).join("\n").contains("# Project Files"));
     assert_eq!(query(&server, 1)["keep_alive"], "30m");
-    // The first message of a step is the task alone.
+    // The first message of a step contains only the task.
     assert_eq!(last_told(&server, 1), "Current task: Look");
     let told = last_told(&server, 2);
     let end = "\n\nDo the current task alone. If it is done, do not call a tool again: say so with \
@@ -257,7 +257,7 @@ fn the_example_of_an_entry_is_no_entry() {
     assert!(plan.document().ends_with("**Result:** ✓ Thought\n"));
 }
 
-/// The same with a window of so many tokens for the prompt, beside a larger model in a cloud.
+/// The same with a prompt window of this many tokens, and a larger model in a cloud.
 fn with_window(plan: PlanProject, prompt: u64) -> PlanProject {
     let cloudy = json!({"provider": "openai", "contextWindow": 2300});
     plan.with_window(prompt, "cloudy", &cloudy)
@@ -302,7 +302,7 @@ fn a_session_that_ends_at_once_can_be_resumed() {
         response("It is thought."),
         summary("Thought"),
     ]);
-    // The run's folder cannot be made.
+    // The run's folder cannot be created.
     let logs = plan.project.path("logs");
     std::fs::write(&logs, "").unwrap();
     plan.work("Think").exits(6).says(&["logs"]);
@@ -391,7 +391,7 @@ fn a_server_that_is_gone_leaves_the_programs_own_entry() {
         let document = plan.document();
         assert!(document.ends_with(&entry), "{document}");
         assert!(document.contains("**Status:** in_progress\n"), "{document}");
-        // It says the same, and is not written twice.
+        // The next entry would be the same, and is not written again.
         let run = plan.run(&["--resume", "-p", ""]).exits(4);
         run.says(&["hint: the server rejected", "`contextWindow` in"]);
         assert_eq!(plan.document().matches("Not summed up").count(), 1);

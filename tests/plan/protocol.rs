@@ -1,4 +1,4 @@
-//! Malformed replies: none of their calls is carried out, and the model is told and asked again.
+//! Malformed replies: none of their calls is carried out, and the model gets an explanation and another try.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::support::plan::{
 const COUNTER_EXAMPLE: &str = "\n❌ WRONG: {\"action\": \"read_file\", \"args\": {...}}\n✅ CORRECT: {\"tool_calls\": \
                                [{\"name\": \"read_file\", \"parameters\": {...}}]}\n";
 
-/// A reply that writes `a.txt`, and something else beside that call.
+/// A reply that writes `a.txt`, with more text beside that call.
 fn with(more: &str) -> String {
     let call = r#"{"name": "write_file", "parameters": {"file_path": "a.txt", "content": "a"}}"#;
     format!("{{\"tool_calls\": [{call}{more}")
@@ -90,7 +90,7 @@ fn nothing_of_a_reply_is_done_that_is_not_of_the_form() {
             .map(|nth| query(&server, nth)["options"]["temperature"].clone())
             .collect();
         assert_eq!(temperatures, [0.2, 0.1, 0.2]);
-        // Once a reply is understood, neither is told any more.
+        // Once a reply is understood, neither the reply nor the explanation is sent again.
         for nth in [3, 4] {
             let sent = format!("{:?}", conversation(&server, nth));
             assert!(
@@ -158,7 +158,7 @@ fn only_what_goes_wrong_in_a_row_counts() {
         &tasks(&[("Write", "write_file")]),
         "no",
         "no",
-        // Understood, though the step is not done.
+        // Understood, although the step is not done.
         &words,
         "no",
         "no",
@@ -209,7 +209,7 @@ fn all_calls_of_a_reply_are_carried_out_in_their_order_whether_others_fail() {
         );
     }
     assert!(told.contains("\n[4] ✓ "), "{told}");
-    // What a file says is between tags that it cannot close.
+    // The content of a file is between tags that it cannot close.
     let (_, read) = told.split_once("\n[5] ✓ ").unwrap();
     assert!(
         read.starts_with("<tool_result tool=\"read_file\">\n[0] ✓ no\n"),

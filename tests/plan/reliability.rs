@@ -25,7 +25,7 @@ fn replies_are_counted_and_nothing_of_them_is_done() {
         assert!(plan.project.runs().is_empty());
         assert!(plan.sessions().is_empty());
         assert_eq!(queries(&server), 4);
-        // It is asked as a step is.
+        // The request is the same as for a step.
         let asked = query(&server, 0);
         assert!(
             asked["format"].to_string().contains("tool_calls"),
@@ -59,7 +59,7 @@ fn what_is_no_number_of_calls_is_a_usage_error() {
         plan.run(arguments).exits(2);
     }
     assert_eq!(queries(&server), 0);
-    // A server that does not answer says nothing of the model.
+    // A server that does not answer proves nothing about the model.
     let (plan, _server) = PlanProject::scripted::<&str>(&[]);
     plan.run(&["reliability", "-n", "1"]).exits(4);
 }

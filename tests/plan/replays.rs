@@ -10,7 +10,7 @@ use super::sessions::whole;
 use crate::support::plan::{PlanProject, calls, queries, response, said, serving, summary, tasks};
 use crate::support::{Answer, Finished};
 
-/// The files of a session's folder, less the lock.
+/// Returns the files of a session's folder, without the lock.
 fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
     let named = entries.map(|entry| {
@@ -20,13 +20,14 @@ fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     named.collect()
 }
 
-/// A document, less the times that are in it.
+/// Returns a document's lines, without times.
 fn timeless(document: &str) -> Vec<String> {
     let lines = document.lines().filter(|line| !line.contains("edAt: "));
     lines.map(str::to_owned).collect()
 }
 
-/// Replays a run: nobody is asked, the session that was is as it was, and the plan comes out the same.
+/// Replays a run, and checks that nothing is sent, that the original session is unchanged, and that the plan comes out
+/// the same.
 #[track_caller]
 fn replays(plan: &PlanProject, run: &Finished) -> Finished {
     let session = plan.sessions().pop().unwrap();
@@ -110,7 +111,7 @@ fn a_run_is_recorded_and_replayed() {
         asked,
         "not even the models are asked for"
     );
-    // Nobody goes on with a replay.
+    // A replay cannot be resumed.
     plan.run(&["--resume", "-p", ""]).exits(2);
 }
 
@@ -132,7 +133,7 @@ fn a_run_that_failed_was_resumed_or_had_questions_is_replayed() {
     let failed = plan.work("Write b.txt").exits(1);
     assert_eq!(failed.result()["exit"]["name"], "step-failed");
     replays(&plan, &failed);
-    // The session of the replay is nobody's: this is the one before.
+    // The replay's session cannot be resumed, so this resumes the one before.
     let resumed = plan.run(&["--resume", "-p", ""]).exits(0);
     fs::remove_file(plan.project.path("b.txt")).unwrap();
     replays(&plan, &resumed);
@@ -208,7 +209,7 @@ fn a_run_that_was_killed_is_replayed_as_far_as_it_got() {
         .says(&["0003-step-response.json"]);
     assert_eq!(queries(&server), asked);
 
-    // So is the one that went on with it: also what it says of what was done before.
+    // The run that resumed it can be replayed as well, including its output about earlier steps.
     let server = serving(answers[2..].iter().map(said));
     let address = server.url().replace("http://", "");
     let plan = plan.with_variable("OLLAMA_HOST", &address);

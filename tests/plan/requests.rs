@@ -1,4 +1,4 @@
-//! Requests to the models: the messages of every stage, temperature, reply format, and the model asked.
+//! Requests to the models: the messages of every stage, the temperature, the reply format, and the model.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ const SPECIFIED_FORMAT: &str = include_str!("../../prompts/plan_response_format.
 const SPECIFIED_EXAMPLES: &str = include_str!("../../prompts/plan_examples.txt");
 const TEMPLATE: &str = include_str!("../../prompts/plan_agents.md");
 
-/// A request of a step that looks and a step that thinks; its queries are the plan, two of each step, and the summary.
+/// The queries of a request with one step that reads and one that thinks: the plan, two for each step, and the summary.
 fn two_steps() -> Vec<String> {
     vec![
         tasks(&[("Look", "list_files"), ("Think", "analyze")]),
@@ -30,7 +30,7 @@ fn roles(query: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// The headings of the first level.
+/// Returns the headings of the first level.
 fn headings(text: &str) -> Vec<&str> {
     let lines = text.lines();
     lines.filter(|line| line.starts_with("# ")).collect()
@@ -76,7 +76,7 @@ fn three_messages_of_the_system_stand_ahead_of_a_stages_own() {
             "one blank line stands between parts: {first}"
         );
     }
-    // The document is read anew for every call.
+    // The document is read again for every call.
     let plans: Vec<String> = (0..5)
         .map(|nth| system(&server, nth).pop().unwrap())
         .collect();
@@ -125,7 +125,7 @@ fn the_form_of_a_steps_reply_is_told_in_the_specifications_words() {
         ],
         "nobody is there to be asked"
     );
-    // A list of tasks and a log entry have forms of their own.
+    // A task list and a log entry have forms of their own.
     let planning = system(&server, 0).remove(0);
     assert!(
         planning.contains("\"task_list\": [") && !planning.contains("\"tool_calls\""),
@@ -227,7 +227,7 @@ fn a_stages_schema_allows_what_the_stage_can_use_and_nothing_else() {
     }
 }
 
-/// Every list and text has an end; but not what is put into files.
+/// Checks that every list and text has a maximum length, except the content of files.
 fn ends_everywhere(schema: &Value, name: &str) {
     let is_of = |kind: &str| schema["type"] == kind;
     if is_of("string")
@@ -277,7 +277,7 @@ fn five_messages_of_the_users_are_sent_and_the_task_is_in_the_last() {
             .count();
         assert!(tasks <= 2, "{users:?}");
     }
-    // The summary is told of all of them.
+    // The summary's conversation includes all of them.
     assert_eq!(
         conversation(&server, 10)
             .iter()
@@ -295,7 +295,7 @@ fn each_stage_asks_the_model_of_its_rule_and_model_is_for_all() {
     })
     .to_string();
     for (arguments, asked) in [
-        // The project's default is made for commits.
+        // The project's default model is meant for commits.
         (&["-p", "Think"][..], ["a", "qwen2.5-coder:7b", "b"]),
         (
             &["-p", "Think", "--model", "llama3.1:8b"],
@@ -316,7 +316,7 @@ fn each_stage_asks_the_model_of_its_rule_and_model_is_for_all() {
             .map(|nth| query(&server, nth)["model"].as_str().unwrap().to_owned())
             .collect();
         assert_eq!(models, asked);
-        // The agent's own table is made on the first start.
+        // The agent's own table is created on the first start.
         run.says(&["config/models.json` was made"]);
         let own = std::fs::read_to_string(plan.home("config/models.json")).unwrap();
         assert_eq!(own, include_str!("../../prompts/plan_models.json"));
@@ -358,7 +358,7 @@ fn a_plan_is_asked_for_with_the_plan_as_it_is_and_the_request_alone() {
         shown.contains("- Did the work\n") && shown.contains("## Goal\nFirst\n"),
         "{shown}"
     );
-    // The new list takes the former's place; what was said before is still known.
+    // The new list replaces the old one; earlier results are still known.
     let document = plan.document();
     assert!(
         document.contains("1. [x] Write\n") && !document.contains("Think"),

@@ -26,7 +26,7 @@ fn commands_reach_neither_the_agents_home_nor_the_plan() {
                 response("Tried."),
                 summary("Tried"),
             ]);
-            // The build is run by what the agent has made.
+            // The build uses files that the agent has written.
             let plan = plan.with_build("echo '## Goal' > plan.md || true");
             let arguments = [&["--yes", "--sandbox", mode, "-p", "Try"], file].concat();
             plan.run(&arguments).exits(0);

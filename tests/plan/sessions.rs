@@ -14,7 +14,7 @@ use crate::support::plan::{
 };
 use crate::support::{Answer, Finished, TestProject};
 
-/// What a whole request takes: a list, two steps and a log entry.
+/// Replies for a whole request: a list, two steps and a log entry.
 pub fn whole() -> Vec<String> {
     vec![
         tasks_with_criteria(
@@ -106,7 +106,7 @@ fn a_run_that_ends_at_any_call_is_gone_on_with_there() {
             let heard = plan.kept("chat_history.log");
 
             let resumed = plan.run(&["--resume", "-p", ""]).exits(0);
-            // No call is made again but the one that was not answered.
+            // Only the unanswered call is repeated.
             assert_eq!(queries(&server), whole().len() + 1, "call {call}");
             assert_eq!(plan.project.read("a.txt"), "a\n");
             let document = plan.document();
@@ -129,7 +129,7 @@ fn a_tool_that_was_cut_short_is_not_used_twice_where_it_may_have_changed_somethi
     let server = serving(whole().iter().map(said));
     let plan = PlanProject::new(&server);
     plan.run(&["--plan-only", "-p", "Make a.txt"]).exits(0);
-    // As a kill leaves it behind the call.
+    // The state after a kill following the call.
     let path = plan.sessions().pop().unwrap().join("session.json");
     let document = plan.document().replace("1. [ ]", "1. [~]");
     fs::write(path.with_file_name("plan_doc.md"), document).unwrap();
@@ -169,7 +169,7 @@ fn a_plan_that_was_made_is_reviewed_and_edited_before_it_is_worked_off() {
     let document = plan.document();
     let (before, rest) = document.split_once("1. [ ] One").unwrap();
     let (_, after) = rest.split_once("## Execution Log").unwrap();
-    // Three is deleted, Four added, Two reworded, all reordered, without numbers.
+    // Three is deleted, Four added, Two reworded, and all are reordered, without numbers.
     let tasks = "- [ ] Two, and better\n* [ ] One\n9. Four\n   mine\n\n";
     fs::write(&path, format!("{before}{tasks}## Execution Log{after}")).unwrap();
     plan.run(&["--resume", "-p", ""]).exits(0);
@@ -200,7 +200,7 @@ fn sessions_that_cannot_be_gone_on_with_are_told_with_the_way_out() {
         plan.run(arguments).exits(2).says(&["hint: "]);
     }
     plan.work("Make a.txt").exits(0);
-    // All is done.
+    // Everything is done.
     plan.run(&["--resume", "-p", ""])
         .exits(2)
         .says(&["there is no task"]);
@@ -213,7 +213,7 @@ fn sessions_that_cannot_be_gone_on_with_are_told_with_the_way_out() {
         .current_dir(elsewhere.path(""))
         .output();
     Finished::new(&elsewhere, &[], output.unwrap()).exits(2);
-    // Without the table that the other project has, there is another model.
+    // Without the other project's table, another model is used.
     let path = plan.sessions().pop().unwrap();
     let kept = fs::read(path.join("session.json")).unwrap();
     fs::write(path.join("session.json"), "{\n  \"id\": 1,\n").unwrap();
@@ -256,7 +256,7 @@ fn a_session_is_used_by_one_process_at_a_time() {
     for arguments in [&["--resume", "-p", ""][..], &["--session", &id, "-p", "x"]] {
         plan.run(arguments).exits(3).says(&["process", "hint: "]);
     }
-    // Who only looks needs no lock.
+    // Viewing needs no lock.
     plan.run(&["show"]).exits(0);
     child.kill().unwrap();
     child.wait().unwrap();
@@ -410,7 +410,7 @@ fn a_request_whose_scratch_tree_is_discarded_leaves_the_session_as_before_it() {
             let (silence, waiting) = Answer::silence();
             let refused = Answer::error(400, &json!({"error": "no"}));
             let cut = signal.map_or(refused, |_| silence);
-            // A document in the project is discarded with the tree, and so is planned again.
+            // A document in the project is discarded with the tree, so that the plan is made again.
             let again = is_in_project.then(|| said(&list));
             let answers = [&list].into_iter().chain(&steps).map(said).chain([cut]);
             let server = serving(answers.chain(again).chain(rest.iter().map(said)));

@@ -1,4 +1,4 @@
-//! The end of a step, successful or not, and the fate of the files that it has written.
+//! The end of a step, successful or not, and the treatment of the files that it has written.
 
 use serde_json::json;
 
@@ -9,7 +9,7 @@ use crate::support::plan::{
 const USE_TOOLS: &str = "When the user asks you to perform an action (read, write, create, etc.), you MUST use tools. \
                          Do not describe what you would do - actually do it using tool_calls.";
 
-/// Runs a step with these replies, and another one behind it.
+/// Runs a step with these replies, followed by another step.
 fn first_of_two(replies: &[String]) -> Vec<String> {
     let mut all = vec![tasks(&[("Write", "write_file"), ("Think", "analyze")])];
     all.extend_from_slice(replies);
@@ -35,7 +35,7 @@ fn a_step_that_needs_a_tool_is_not_done_by_words() {
         assert_eq!(told, format!("{USE_TOOLS}\n\nCurrent task: Write"));
     }
     assert!(!format!("{:?}", conversation(&server, 4)).contains("MUST use tools"));
-    // A step without a tool is.
+    // A step that names no tool may end without one.
     assert_eq!(queries(&server), 7);
 }
 
@@ -134,7 +134,7 @@ fn a_build_that_fails_goes_back_and_the_step_goes_on() {
     assert!(told.starts_with(start), "{told}");
     assert!(told.contains("a.txt is bad\n</tool_result>\n"), "{told}");
     assert!(told.ends_with("\n\nCurrent task: Write"), "{told}");
-    // A step that changes nothing is not built.
+    // After a step that changes nothing, no build is run.
     assert_eq!(plan.project.read("target/builds"), "run\nrun\n");
     let document = plan.document();
     assert!(
@@ -215,7 +215,7 @@ fn nothing_is_built_where_that_is_not_wanted_or_nothing_was_changed() {
         plan.run(arguments).exits(0);
         assert_eq!(plan.project.read("target/builds"), built);
     }
-    // Without a build.sh, nothing proves it.
+    // Without a build.sh, no build proves it.
     let (mut plan, _server) = PlanProject::scripted(&steps());
     plan.project = plan.project.without("build.sh");
     plan.work("Go").exits(0);

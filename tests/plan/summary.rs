@@ -1,4 +1,4 @@
-//! The summary: the model writes it, the program supplies the facts, and the user has the last word.
+//! The summary: the model writes it, the program supplies the facts, and the user approves it.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::support::plan::{
     tasks_with_criteria, write,
 };
 
-/// The first request of a terminal, and the end.
+/// Types the first request and the answers in a terminal, and exits.
 fn at_the_terminal(plan: &PlanProject, typed: &[(&str, &str)]) -> Option<String> {
     let typed: Vec<(&str, &str)> = std::iter::once(&("plan> ", "Write\r"))
         .chain(typed)
@@ -19,7 +19,7 @@ fn at_the_terminal(plan: &PlanProject, typed: &[(&str, &str)]) -> Option<String>
     Some(shown)
 }
 
-/// A request that writes a file, up to its summary.
+/// The replies of a request that writes a file, up to its summary.
 fn written() -> Vec<String> {
     vec![
         tasks(&[("Write", "write_file")]),
@@ -28,7 +28,7 @@ fn written() -> Vec<String> {
     ]
 }
 
-/// The entry of the plan's log.
+/// Returns the entry in the plan's log.
 fn entry(document: &str) -> String {
     let (_, log) = document.split_once("## Execution Log\n\n").unwrap();
     let (_, entry) = log.split_once(" - ").unwrap();
@@ -218,7 +218,7 @@ fn the_user_edits_the_summary() {
         ("Action: ", "Wrote a file\r"),
         ("Details: ", "a.txt, AND more\r"),
     ];
-    // What stands in the summary itself is no prompt.
+    // Text in the summary itself is not a prompt.
     let Some(_) = at_the_terminal(&plan, &typed) else {
         return;
     };
@@ -275,7 +275,7 @@ fn a_summary_that_is_not_understood_leaves_the_plan_as_it_was_worked_off() {
         document.contains("1. [x] Write\n") && !document.contains("**Result:**"),
         "{document}"
     );
-    // It is all that is left to do.
+    // Nothing else is left to do.
     plan.run(&["--resume", "-p", ""]).exits(0);
     assert_eq!(queries(&server), 7);
     assert!(entry(&plan.document()).ends_with("**Result:** ✓ Written\n"));

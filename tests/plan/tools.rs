@@ -6,7 +6,7 @@ use crate::support::plan::{
     PlanProject, calls, conversation, last_told, queries, query, response, summary, tasks,
 };
 
-/// What the model is told of these calls, made in one reply; with the project.
+/// Makes these calls in one reply; returns the results sent to the model, and the project.
 fn results(
     plan: impl FnOnce(PlanProject) -> PlanProject,
     arguments: &[&str],
@@ -122,7 +122,7 @@ fn every_tool_does_what_it_says() {
     ] {
         assert!(document.contains(part), "{part}: {document}");
     }
-    // A criterion is open.
+    // One criterion is not met.
     assert!(document.contains("**Status:** in_progress\n"), "{document}");
 }
 
@@ -180,7 +180,7 @@ fn paths_stay_in_the_project_and_off_what_is_closed() {
             "{line}"
         );
     }
-    // An absolute path inside is one of the project's.
+    // An absolute path inside the project is accepted.
     assert!(plan.project.read("PLAN.md").contains("## Goal\nWork\n"));
     let inside = plan.project.path("src/main.rs").canonicalize().unwrap();
     let (told, _plan) = results(
@@ -237,7 +237,7 @@ fn without_a_user_what_is_asked_about_is_refused_unless_all_is_allowed() {
     assert_eq!(plan.project.read("Cargo.toml"), "b\n");
 }
 
-/// A step that runs a command which is asked about.
+/// A step that runs a command which requires confirmation.
 fn touching() -> [String; 4] {
     [
         tasks(&[("Touch", "shell_exec"), ("Think", "analyze")]),

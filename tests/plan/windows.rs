@@ -1,4 +1,4 @@
-//! The parts left out when a prompt is too long for the model, step by step.
+//! The parts left out when a prompt is too long for the model, in order.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use crate::support::plan::{
     PlanProject, calls, conversation, queries, query, response, summary, system, tasks,
 };
 
-/// The same with a window of so many tokens for the prompt, and another model with a larger one.
+/// The same with a prompt window of this many tokens, and another model with a larger one.
 fn with_window(plan: PlanProject, prompt: u64) -> PlanProject {
     plan.with_window(
         prompt,
@@ -15,12 +15,12 @@ fn with_window(plan: PlanProject, prompt: u64) -> PlanProject {
     )
 }
 
-/// About so many tokens.
+/// Text of about this many tokens.
 fn words(tokens: usize) -> String {
     "word ".repeat(tokens)
 }
 
-/// A step that reads a file again and again.
+/// Calls of a step that reads a file repeatedly.
 fn reading(times: usize) -> Vec<String> {
     let read = calls(&[("read_file", json!({"file_path": "long.txt"}))]);
     let mut replies = vec![tasks(&[("Read", "read_file")])];
@@ -77,7 +77,7 @@ fn the_last_ten_log_entries_are_sent_where_all_do_not_fit() {
         shown.contains("## Goal\nRead\n") && shown.contains("1. [~] Read\n"),
         "{shown}"
     );
-    // Only what is sent is shortened.
+    // Only the request is shortened.
     let document = plan.document();
     assert_eq!(document.matches("- Entry ").count(), 40);
     assert!(document.ends_with("**Result:** ✓ Read\n"), "{document}");
@@ -111,7 +111,7 @@ fn what_does_not_fit_however_short_is_told_with_the_window_and_a_larger_model() 
         "`--model wide` asks one with a larger window",
     ]);
     assert_eq!(run.result()["exit"]["name"], "not-ready");
-    // The plan was sent, and the steps cannot be.
+    // The plan was sent, but the steps cannot be.
     let (plan, server) = PlanProject::scripted(&[tasks(&[("Think", "analyze")])]);
     let plan = with_window(plan, 2200);
     let run = plan.work("Read");

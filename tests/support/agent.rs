@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::project::{Finished, given, piped};
 use super::{Answer, ModelServer, TestProject, within_a_minute};
 
-/// A verdict that passes.
+/// A passing verdict.
 pub const PASS: &str = "All is as it should be.\n\nOverall: PASS\nFeedback: none";
 
 /// A reply that names a tool.
@@ -26,12 +26,12 @@ pub fn write(path: &str, content: &str) -> String {
     reply("WRITE_FILE", &format!("\"{path}\"\n\n```\n{content}```"))
 }
 
-/// A reply that says that the work is done.
+/// A reply that ends the work.
 pub fn done() -> String {
     reply("DONE", "It is done.")
 }
 
-/// An answer that is streamed in small pieces, with thoughts before it.
+/// An answer that is streamed in small pieces, after thoughts.
 pub fn streamed(text: &str) -> Answer {
     let chunk = |delta: Value, finish: Value| {
         json!({"id": "c1", "object": "chat.completion.chunk", "model": "test-model",
@@ -86,7 +86,7 @@ impl AgentProject {
         Self { project, home }
     }
 
-    /// A project whose agent is answered with these texts.
+    /// A project whose agent receives these texts as replies.
     pub fn scripted<T: AsRef<str>>(texts: &[T]) -> (Self, ModelServer) {
         let server = server(texts);
         (Self::new(&server), server)
@@ -102,7 +102,7 @@ impl AgentProject {
         self
     }
 
-    /// The same with a configuration of these fields.
+    /// Adds a configuration with these fields.
     pub fn configured(self, config: &Value) -> Self {
         std::fs::write(self.home("config.json"), config.to_string()).unwrap();
         self
@@ -130,18 +130,18 @@ impl AgentProject {
         self.run(&["-p", prompt])
     }
 
-    /// Run with this on its standard input.
+    /// Runs with this standard input.
     pub fn typed(&self, arguments: &[&str], input: &str) -> Finished {
         let output = given(self.spawn(arguments), input);
         Finished::new(&self.project, arguments, output)
     }
 
-    /// Started, with a pipe to its standard input.
+    /// Starts with a pipe as standard input.
     pub fn spawn(&self, arguments: &[&str]) -> Child {
         piped(self.command(arguments))
     }
 
-    /// The only session, or the latest.
+    /// Returns the only session, or the latest one.
     pub fn session(&self) -> Value {
         let path = self.session_path();
         serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
@@ -162,7 +162,7 @@ impl AgentProject {
     }
 }
 
-/// What the model was told in its n-th request, system prompt and all.
+/// Returns all text of the n-th request, including the system prompt.
 pub fn told(server: &ModelServer, nth: usize) -> String {
     let request = server.requests()[nth].json();
     let messages = request["messages"].as_array().unwrap().iter();
@@ -171,7 +171,7 @@ pub fn told(server: &ModelServer, nth: usize) -> String {
         .collect()
 }
 
-/// The last message that the model was told in its n-th request.
+/// Returns the last message of the n-th request.
 pub fn last_told(server: &ModelServer, nth: usize) -> String {
     let request = server.requests()[nth].json();
     let messages = request["messages"].as_array().unwrap();
@@ -181,8 +181,8 @@ pub fn last_told(server: &ModelServer, nth: usize) -> String {
         .to_owned()
 }
 
-/// A command that never ends by itself. It is known by its words: in a sandbox, its process has another
-/// number inside than outside.
+/// A command that never ends by itself. It is identified by its words, since in a sandbox its process ID differs inside
+/// and outside.
 pub struct Endless(String);
 
 impl Endless {
@@ -190,18 +190,18 @@ impl Endless {
         Self(format!("1000.{}", Uuid::new_v4().as_u128()))
     }
 
-    /// A shell command that makes the file `started` and goes on for ever.
+    /// A shell command that creates the file `started` and then runs forever.
     pub fn command(&self) -> String {
         format!("echo started > started; sleep {}", self.0)
     }
 
-    /// Waits until it runs.
+    /// Waits until the command runs.
     pub fn begins(&self, agent: &AgentProject) {
         let has_begun = || agent.project.path("started").exists() && self.runs();
         assert!(within_a_minute(has_begun), "no command was started");
     }
 
-    /// Whether it has ended; one that was killed takes a moment for that.
+    /// Waits for the command's end, which takes a moment after a kill; returns whether it has ended.
     pub fn ends(&self) -> bool {
         within_a_minute(|| !self.runs())
     }

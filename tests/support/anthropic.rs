@@ -21,10 +21,10 @@ pub use self::reply::{
 use super::azure::description;
 use super::server::{Recorded, receive};
 
-/// The key that the server takes, unless a test names others.
+/// The key that the server accepts by default.
 pub const KEY: &str = "sk-ant-api03-TestKey_0123456789-abcdefghij";
 
-/// The models that it has.
+/// The models that the server lists.
 pub const MODELS: [&str; 4] = [
     "claude-fable-5-1",
     "claude-opus-5-5",
@@ -32,10 +32,11 @@ pub const MODELS: [&str; 4] = [
     "claude-haiku-5-5",
 ];
 
-/// One that is served besides, which no table of ours has.
+/// A model that is served as well, but is in none of our tables.
 pub const PREVIEW: &str = "claude-preview-6";
 
-/// The server. Requests for messages are answered by its script, one after the other; what comes behind that is a fault.
+/// A scripted server. Each request for a message gets the next reply of the script; a request after its end is an
+/// error.
 pub struct Anthropic {
     port: u16,
     state: Arc<Mutex<State>>,
@@ -43,7 +44,7 @@ pub struct Anthropic {
 
 struct State {
     script: VecDeque<Reply>,
-    /// What answers when the script is over.
+    /// The reply to requests after the end of the script.
     always: Option<Reply>,
     keys: Vec<String>,
     requests: Vec<Recorded>,
@@ -59,7 +60,7 @@ impl Anthropic {
         Self::begin(script.into_iter().collect(), None)
     }
 
-    /// A server that makes every reply of the request.
+    /// A server that computes every reply from the request.
     pub fn making(make: impl Fn(&Value) -> Reply + Send + Sync + 'static) -> Self {
         Self::begin(VecDeque::new(), Some(made(make)))
     }
@@ -82,7 +83,7 @@ impl Anthropic {
         thread::spawn(move || {
             for stream in listener.incoming() {
                 let state = Arc::clone(&shared);
-                // A client that goes away is part of what is tested.
+                // Some tests disconnect the client on purpose.
                 thread::spawn(move || serve(&stream.unwrap(), &state));
             }
         });
@@ -97,28 +98,28 @@ impl Anthropic {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// It takes these keys and no others.
+    /// Accepts only these keys.
     pub fn takes(&self, keys: &[&str]) {
         self.state().keys = keys.iter().map(|&key| key.to_owned()).collect();
     }
 
-    /// These replies come behind those of the script.
+    /// Appends these replies to the script.
     pub fn then(&self, replies: impl IntoIterator<Item = Reply>) {
         self.state().script.extend(replies);
     }
 
-    /// From now on, what was sent before may change: there was a compaction, say.
+    /// Allows changes to earlier messages from now on, for example after a compaction.
     pub fn lets_the_past_change(&self) {
         self.state().judge.may_change = true;
     }
 
-    /// Requests for messages, in their order.
+    /// Returns the requests for messages, in order.
     pub fn messages(&self) -> Vec<Value> {
         let requests = self.requests("POST /v1/messages ");
         requests.iter().map(Recorded::json).collect()
     }
 
-    /// Requests whose line begins so.
+    /// Returns the requests whose request line begins with `line`.
     pub fn requests(&self, line: &str) -> Vec<Recorded> {
         let state = self.state();
         let requests = state.requests.iter();
@@ -128,29 +129,29 @@ impl Anthropic {
             .collect()
     }
 
-    /// How many connections were made.
+    /// Returns the number of connections.
     pub fn connections(&self) -> usize {
         self.state().connections
     }
 
-    /// What the requests that were taken have cost: `cache_read_input_tokens`, say.
+    /// Returns the usage of each accepted request, such as `cache_read_input_tokens`.
     pub fn usages(&self) -> Vec<Value> {
         self.state().usages.clone()
     }
 
-    /// Of the script, so much is left.
+    /// Returns the number of remaining replies in the script.
     pub fn left(&self) -> usize {
         self.state().script.len()
     }
 
-    /// The faults so far, which the test is about.
+    /// Returns the faults so far, which the test expects.
     pub fn takes_faults(&self) -> Vec<String> {
         let mut state = self.state();
         state.are_expected = true;
         state.faults.clone()
     }
 
-    /// No request has broken a rule.
+    /// Checks that no request has broken a rule.
     #[track_caller]
     pub fn assert_clean(&self) {
         let faults = self.state().faults.clone();
@@ -167,7 +168,8 @@ impl Drop for Anthropic {
     }
 }
 
-/// What the vendor's own description of its API does not know of these requests for messages; `None` where there is none.
+/// Returns the parts of these requests that the vendor's own API description does not contain; `None` if it is not
+/// installed.
 pub fn undescribed(requests: &[Value]) -> Option<Vec<String>> {
     let api = description("anthropic/official/openapi.yml")?;
     let root = json!({
@@ -183,7 +185,7 @@ pub fn undescribed(requests: &[Value]) -> Option<Vec<String>> {
     Some(faults.collect())
 }
 
-/// The text of what the n-th request for a message says last: all blocks, results too.
+/// Returns the text of the last message in the n-th request: all blocks, including results.
 pub fn last_said(server: &Anthropic, nth: usize) -> String {
     let requests = server.messages();
     let request = requests
@@ -192,7 +194,7 @@ pub fn last_said(server: &Anthropic, nth: usize) -> String {
     said(request["messages"].as_array().unwrap().last().unwrap())
 }
 
-/// The text of a message.
+/// Returns the text of a message.
 pub fn said(message: &Value) -> String {
     let content = &message["content"];
     let Some(blocks) = content.as_array() else {
@@ -216,7 +218,7 @@ fn result_text(block: &Value) -> String {
     }
 }
 
-/// The results that the n-th request for a message tells last: each with whether it is an error.
+/// Returns the results in the last message of the n-th request, each with whether it is an error.
 pub fn results(server: &Anthropic, nth: usize) -> Vec<(String, bool)> {
     let requests = server.messages();
     let request = requests
@@ -249,7 +251,7 @@ fn serve(stream: &TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
     }
 }
 
-/// The answer, and the stream of it that is a message.
+/// Returns the answer, and its stream if it is a message.
 fn answer(request: &Recorded, state: &mut State) -> (Reply, String) {
     state.requests.push(request.clone());
     let key = request.header("x-api-key").unwrap_or_default();
@@ -324,7 +326,7 @@ fn message(request: &Recorded, state: &mut State) -> (Reply, String) {
     (reply, stream)
 }
 
-/// Sends an answer; whether the connection goes on.
+/// Sends an answer; returns whether the connection stays open.
 fn give(
     reply: &Reply,
     events: &str,
@@ -366,7 +368,7 @@ fn give(
             send(&events.as_bytes()[..held_at], stream)?;
             if let Some(hold) = held {
                 let _ = hold.reached.send(());
-                // It goes on when it is let go, or when the gate is gone.
+                // The stream continues when the gate is released or dropped.
                 let _ = hold
                     .let_go
                     .lock()

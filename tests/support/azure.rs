@@ -7,16 +7,16 @@ use serde_json::{Value, json};
 use super::server::Recorded;
 use super::skipped;
 
-/// How requests to a deployment are described.
+/// The description of requests to a deployment.
 pub struct AzureApi(jsonschema::Validator);
 
 impl AzureApi {
-    /// The description, where `tests/examples/install.sh` has put it.
+    /// Loads the description from the folder where `tests/examples/install.sh` puts it, if it is there.
     pub fn installed() -> Option<Self> {
         let api = description("openai/azure/openapi.json")?;
         assert_eq!(api["info"]["version"], "2024-10-21");
         let mut schemas = api["components"]["schemas"].clone();
-        // It asks for a field there that it does not describe.
+        // The description requires a field there that it does not describe.
         schemas["ResponseFormatJsonSchema"]["properties"]["json_schema"]["required"] =
             json!(["name"]);
         let parts = parts(&schemas);
@@ -31,7 +31,7 @@ impl AzureApi {
         Some(Self(jsonschema::validator_for(&root).unwrap()))
     }
 
-    /// The request is one that the description knows, in all of its fields but `model`.
+    /// Checks that the description contains all fields of the request except `model`.
     #[track_caller]
     pub fn takes(&self, request: &Recorded) {
         let mut body = request.json();
@@ -45,7 +45,7 @@ impl AzureApi {
         assert!(faults.is_empty(), "{faults:#?}\n{body:#}");
     }
 
-    /// What the description does not know of a request's body, less its `model`.
+    /// Returns the parts of a request's body, except `model`, that the description does not contain.
     pub fn faults(&self, body: &Value) -> Vec<String> {
         let faults = self.0.iter_errors(body);
         let told = faults.map(|fault| format!("{}: {fault}", fault.instance_path()));
@@ -53,7 +53,7 @@ impl AzureApi {
     }
 }
 
-/// A vendor's own description of its API, where `tests/examples/install.sh` has put it.
+/// Loads a vendor's own description of its API from the folder where `tests/examples/install.sh` puts it.
 pub fn description(file: &str) -> Option<Value> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/validators/lib");
     let versions = std::fs::read_dir(folder).into_iter().flatten();
@@ -66,7 +66,7 @@ pub fn description(file: &str) -> Option<Value> {
     Some(serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap())
 }
 
-/// The schemas that others are made of.
+/// Returns the schemas that a schema is composed of.
 fn parts(schema: &Value) -> Vec<String> {
     let inner: Vec<&Value> = match schema {
         Value::Object(fields) => fields.values().collect(),
@@ -79,7 +79,7 @@ fn parts(schema: &Value) -> Vec<String> {
     names.chain(inner.into_iter().flat_map(parts)).collect()
 }
 
-/// Makes a JSON schema of one of OpenAPI 3.0, that takes what is described and nothing else.
+/// Turns a schema of OpenAPI 3.0 into a JSON schema that rejects unknown fields.
 fn close(schema: &mut Value, is_part: bool) {
     match schema {
         Value::Object(fields) => {

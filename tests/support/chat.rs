@@ -12,10 +12,10 @@ use super::TestProject;
 use super::anthropic::{Anthropic, KEY, Reply};
 use super::project::{Finished, given, piped};
 
-/// What is allowed in a project.
+/// The path of a project's permissions.
 pub const PERMISSIONS: &str = ".agent/permissions.json";
 
-/// A project in which somebody chats. Its key is in the environment, unless a test takes it away.
+/// A project for chats. Its key is in the environment, unless a test removes it.
 pub struct ChatProject {
     pub project: TestProject,
     pub home: TempDir,
@@ -35,18 +35,18 @@ impl ChatProject {
         Self { project, home }
     }
 
-    /// A project, and the server that answers so.
+    /// A project, and a server with this script.
     pub fn scripted(script: impl IntoIterator<Item = Reply>) -> (Self, Anthropic) {
         let server = Anthropic::start(script);
         (Self::new(&server), server)
     }
 
-    /// The same without a key in the environment.
+    /// Removes the key from the environment.
     pub fn without_key(self) -> Self {
         self.with_variable("ANTHROPIC_API_KEY", "")
     }
 
-    /// The same with another key.
+    /// Sets another key.
     pub fn with_key(self, key: &str) -> Self {
         self.with_variable("ANTHROPIC_API_KEY", key)
     }
@@ -56,7 +56,7 @@ impl ChatProject {
         self
     }
 
-    /// The same with a file in the agent's home.
+    /// Adds a file to the agent's home.
     pub fn with_setting(self, name: &str, content: &str) -> Self {
         let path = self.home(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -64,13 +64,13 @@ impl ChatProject {
         self
     }
 
-    /// The same with permissions that its user trusts.
+    /// Adds permissions that the user trusts.
     pub fn with_permissions(self, content: &str) -> Self {
         self.with_file(PERMISSIONS, content)
             .trusting(&[PERMISSIONS])
     }
 
-    /// The same whose user trusts these files as they are now.
+    /// Makes the user trust the current content of these files.
     pub fn trusting(self, paths: &[&str]) -> Self {
         let root = self.project.path("").canonicalize().unwrap();
         let digest = |path: &&str| {
@@ -88,12 +88,12 @@ impl ChatProject {
         self
     }
 
-    /// A path in the agent's home.
+    /// Returns a path in the agent's home.
     pub fn home(&self, path: &str) -> PathBuf {
         self.home.path().join("agent").join(path)
     }
 
-    /// `code-commit chat` with these arguments.
+    /// Returns `code-commit chat` with these arguments.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let all: Vec<&str> = std::iter::once("chat")
             .chain(arguments.iter().copied())
@@ -106,28 +106,28 @@ impl ChatProject {
         Finished::new(&self.project, arguments, output)
     }
 
-    /// `chat -p` with this request.
+    /// Runs `chat -p` with this request.
     pub fn ask(&self, request: &str) -> Finished {
         self.run(&["-p", request])
     }
 
-    /// The same in the mode that asks nothing.
+    /// The same in the mode that asks no questions.
     pub fn let_work(&self, request: &str) -> Finished {
         self.run(&["--auto-pilot", "-p", request])
     }
 
-    /// Run with this on its standard input.
+    /// Runs with this standard input.
     pub fn typed(&self, arguments: &[&str], input: &str) -> Finished {
         let output = given(self.spawn(arguments), input);
         Finished::new(&self.project, arguments, output)
     }
 
-    /// Started, with a pipe to its standard input.
+    /// Starts with a pipe as standard input.
     pub fn spawn(&self, arguments: &[&str]) -> Child {
         piped(self.command(arguments))
     }
 
-    /// The files of the sessions, the latest last.
+    /// Returns the session files, the latest one last.
     pub fn sessions(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.home("sessions")).into_iter().flatten();
         let mut paths: Vec<PathBuf> = entries
@@ -139,7 +139,7 @@ impl ChatProject {
         paths
     }
 
-    /// The latest session.
+    /// Returns the latest session.
     pub fn session(&self) -> Value {
         let path = self.sessions().pop().unwrap();
         serde_json::from_slice(&fs::read(path).unwrap()).unwrap()

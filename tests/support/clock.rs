@@ -12,7 +12,7 @@ pub struct StoppedClock {
 }
 
 impl StoppedClock {
-    /// A clock that shows this time, in seconds since 1970; `None` where it cannot be built.
+    /// A clock that shows this time, in seconds since 1970; `None` if it cannot be built.
     pub fn at(seconds: i64) -> Option<Self> {
         let clock = Self {
             dir: tempfile::tempdir().unwrap(),

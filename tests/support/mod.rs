@@ -29,15 +29,15 @@ pub use project::{Finished, GEMINI_KEY, OPENAI_KEY, TestProject};
 pub use server::{Answer, ModelServer, Recorded, gemini, ollama, openai, receive};
 pub use terminal::in_terminal;
 
-/// Says that a test did not take place; past libtest, which shows nothing of a test that passes. Where all of them
-/// are to take place, as in CI, it fails.
+/// Reports that a test was skipped, bypassing libtest, which captures the output of passing tests. If all tests are
+/// required, as in CI, panics.
 pub fn skipped(why: &str) {
     assert!(
         std::env::var_os("NO_SKIPPED_TESTS").is_none(),
         "skipped: {why}"
     );
     let name = std::thread::current().name().unwrap_or_default().to_owned();
-    // Whoever closed the stream does not want to know.
+    // A closed stream is not an error.
     let _ = writeln!(std::io::stderr(), "skipped {name}: {why}");
 }
 
@@ -48,8 +48,8 @@ pub fn open_directory() -> TempDir {
     directory
 }
 
-/// Puts a program into a directory where every user may start it, and returns its path: the clone may be in a directory
-/// that only its owner may enter.
+/// Copies a program into a directory where every user may start it, and returns its path, since the clone may be in a
+/// directory that only its owner may enter.
 pub fn for_every_user(program: &Path, directory: &Path) -> PathBuf {
     let place = directory.join(program.file_name().unwrap());
     let is_open = program.metadata().unwrap().permissions().mode() & 0o5 == 0o5;
@@ -60,8 +60,8 @@ pub fn for_every_user(program: &Path, directory: &Path) -> PathBuf {
     place
 }
 
-/// Lets programs that tests start hear the signals that the tests themselves ignore because they run in a script's
-/// background or under `nohup`. An ignored signal stays ignored in what is started, one with a handler does not.
+/// Lets programs started by tests receive the signals that the tests themselves ignore because they run in a script's
+/// background or under `nohup`. Child processes inherit an ignored signal, but not a handler.
 pub fn hear_signals() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -76,9 +76,9 @@ pub fn hear_signals() {
     });
 }
 
-/// Writes a program that a test runs, with the hands of a process of its own. Were it written by the tests' own
-/// process, a child that another test starts meanwhile would hold it open for writing up to its own `exec`, and
-/// for so long the system does not run it (ETXTBSY).
+/// Writes a program that a test runs, by a process of its own. If the tests' own process wrote it, a child started by
+/// another test meanwhile would hold it open for writing until its own `exec`, and the system would refuse to run it
+/// (ETXTBSY).
 pub fn write_program(path: &Path, content: impl AsRef<[u8]>) {
     let mut writer = Command::new("sh")
         .args(["-c", r#"cat > "$1" && chmod 755 "$1""#, "sh"])
@@ -92,8 +92,7 @@ pub fn write_program(path: &Path, content: impl AsRef<[u8]>) {
     assert!(writer.wait().unwrap().success(), "{}", path.display());
 }
 
-/// What starts a program beneath another process, in a space of process numbers of its own. Its session is that
-/// of a process that it cannot see.
+/// A command that runs a program in a PID namespace of its own, in the session of a process that it cannot see.
 pub const BUBBLEWRAP: [&str; 8] = [
     "bwrap",
     "--die-with-parent",
@@ -105,7 +104,7 @@ pub const BUBBLEWRAP: [&str; 8] = [
     "/proc",
 ];
 
-/// Whether bubblewrap works on this machine.
+/// Returns whether bubblewrap works on this machine.
 pub fn bubblewrap_works() -> bool {
     let tried = Command::new(BUBBLEWRAP[0])
         .args(&BUBBLEWRAP[1..])
@@ -118,7 +117,7 @@ pub fn bubblewrap_works() -> bool {
     works
 }
 
-/// Whether a process that was sent a SIGKILL has ended; the system takes a moment for that.
+/// Waits until a process that was sent SIGKILL has ended; returns whether it has.
 pub fn ends(process: &str) -> bool {
     within_a_minute(|| {
         let state = std::fs::read_to_string(format!("/proc/{process}/stat"));
@@ -126,7 +125,7 @@ pub fn ends(process: &str) -> bool {
     })
 }
 
-/// Looks again and again, until it is so. What it waits for is on the machine's own time, and has no event.
+/// Polls until the condition holds, for things that raise no event; returns whether it does within a minute.
 pub fn within_a_minute(mut is_so: impl FnMut() -> bool) -> bool {
     let began = Instant::now();
     while !is_so() {

@@ -13,14 +13,14 @@ use super::project::{Finished, given, piped};
 use super::server::{Recorded, give, receive};
 use super::{Answer, ModelServer, TestProject, openai};
 
-/// Where every orchestration of the tests begins.
+/// The branch from which the tests' orchestrations start.
 pub const START: &str = "5a0d7e1c-0000-4000-8000-000000000000";
 pub const AZURE_KEY: &str = "azure-key-0123456789abcdef";
 pub const GITHUB_TOKEN: &str = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
-/// Where the agents work.
+/// The directory in which the agents work.
 pub const WORKSPACE: &str = "/home/pan/workspace";
 
-/// The id of the branch that is started as the `nth`, from 1 on.
+/// Returns the ID of the `nth` branch to be started, from 1.
 pub fn branch(nth: usize) -> String {
     format!("b0000000-0000-4000-8000-{nth:012}")
 }
@@ -34,7 +34,7 @@ pub fn calls(calls: &[(&str, Value)]) -> Answer {
     raw_calls("", &calls)
 }
 
-/// A reply that calls tools by these ids, with these arguments as they stand, beside these words.
+/// A reply with this text that calls tools with these IDs and verbatim arguments.
 pub fn raw_calls(words: &str, calls: &[(String, &str, String)]) -> Answer {
     let calls = calls.iter().map(|(id, name, arguments)| {
         json!({"id": id, "type": "function",
@@ -49,7 +49,7 @@ pub fn raw_calls(words: &str, calls: &[(String, &str, String)]) -> Answer {
     Answer::json(&reply)
 }
 
-/// A reply of words.
+/// A reply with text only.
 pub fn says(text: &str) -> Answer {
     Answer::json(&openai(text))
 }
@@ -59,7 +59,7 @@ pub fn execute(agent: &str, prompt: &str) -> Answer {
     calls(&[("execute_agent", json!({"agent": agent, "prompt": prompt}))])
 }
 
-/// A reply that reads the review's log.
+/// A reply that reads the review log.
 pub fn read_log() -> Answer {
     calls(&[("read_artifact", json!({"path": "codex_review.log"}))])
 }
@@ -69,25 +69,25 @@ pub fn finished(summary: &str) -> Answer {
     says(&json!({"is_finished": true, "task": "the model's words", "summary": summary}).to_string())
 }
 
-/// What a publishing agent reports.
+/// The report of a publishing agent.
 pub fn published() -> String {
     json!({"repository": "https://github.com/me/project", "branch": "add-a-flag",
         "commit": "0123abc4567", "worklog": "worklog.md", "test_logs": "test.log"})
     .to_string()
 }
 
-/// A branch, as the server plays it.
+/// A branch as simulated by the server.
 #[derive(Clone, Default)]
 pub struct Branch {
-    /// What it is asked for answers, one after the other, the last one again and again.
+    /// The states returned on successive queries; the last one is repeated.
     states: Vec<Value>,
     files: BTreeMap<String, String>,
-    /// How its id is told, where it is not in `branches`.
+    /// The form in which its ID is returned, if not in `branches`.
     announced: Option<fn(&str) -> Value>,
 }
 
 impl Branch {
-    /// One that is in these states, one after the other.
+    /// A branch with these successive states.
     pub fn of(states: &[Value]) -> Self {
         Self {
             states: states.to_vec(),
@@ -95,17 +95,17 @@ impl Branch {
         }
     }
 
-    /// One that is done at once.
+    /// A branch that succeeds at once.
     pub fn done(output: &str) -> Self {
         Self::of(&[json!({"status": "succeed", "output": output})])
     }
 
-    /// One that fails at once.
+    /// A branch that fails at once.
     pub fn failed(output: &str) -> Self {
         Self::of(&[json!({"status": "failed", "output": output})])
     }
 
-    /// One that never ends.
+    /// A branch that never ends.
     pub fn endless() -> Self {
         Self::of(&[json!({"status": "running"})])
     }
@@ -118,34 +118,34 @@ impl Branch {
         )
     }
 
-    /// The same with a file in its workspace.
+    /// Adds a file to its workspace.
     pub fn with_file(mut self, path: &str, content: &str) -> Self {
         let path = format!("{WORKSPACE}/{path}");
         self.files.insert(path, content.to_owned());
         self
     }
 
-    /// The same, whose id is told so.
+    /// Returns its ID in this form.
     pub fn announced(mut self, tell: fn(&str) -> Value) -> Self {
         self.announced = Some(tell);
         self
     }
 }
 
-/// What becomes of branches on a server.
+/// The simulated branches of a server.
 pub struct Played {
-    /// Those that are started next.
+    /// The branches to be started next.
     script: Vec<Branch>,
     started: Vec<(Branch, usize)>,
     messages: Vec<Value>,
-    /// What is answered otherwise: the nth call of a tool, or the nth message of a method, from 1 on.
+    /// Other answers to the nth call of a tool, or the nth message of a method, from 1.
     otherwise: Vec<(String, usize, Answer)>,
-    /// What a call's result is made of what it tells.
+    /// The function that turns the content into a call's result.
     result: fn(Value) -> Value,
     tools: Vec<&'static str>,
 }
 
-/// A result as most servers make it.
+/// Makes a result in the form that most servers use.
 #[expect(
     clippy::needless_pass_by_value,
     reason = "other forms of a result take it in"
@@ -155,7 +155,7 @@ fn as_text(told: Value) -> Value {
 }
 
 impl Played {
-    /// One that starts these.
+    /// A server that starts these branches.
     pub fn of(branches: impl IntoIterator<Item = Branch>) -> Self {
         let mut script: Vec<Branch> = branches.into_iter().collect();
         script.reverse();
@@ -169,13 +169,13 @@ impl Played {
         }
     }
 
-    /// How many were started.
+    /// Returns the number of started branches.
     pub fn started(&self) -> usize {
         self.started.len()
     }
 }
 
-/// The server. What there is no branch for in its script, it refuses.
+/// The server. It refuses to start branches that are not in its script.
 pub struct Pantheon {
     port: u16,
     played: Arc<Mutex<Played>>,
@@ -190,20 +190,20 @@ impl Pantheon {
         thread::spawn(move || {
             for stream in listener.incoming() {
                 let played = Arc::clone(&shared);
-                // A client that goes away is part of what is tested.
+                // Some tests disconnect the client on purpose.
                 thread::spawn(move || serve(&stream.unwrap(), &played));
             }
         });
         Self { port, played }
     }
 
-    /// The nth call of this tool, or the nth message of this method, from 1 on, is answered so.
+    /// Sets the answer to the nth call of this tool, or the nth message of this method, from 1.
     pub fn answers(&self, name: &str, nth: usize, answer: Answer) {
         let mut played = self.played.lock().unwrap();
         played.otherwise.push((name.to_owned(), nth, answer));
     }
 
-    /// The nth call of this tool has this result.
+    /// Sets the result of the nth call of this tool.
     pub fn results(&self, tool: &str, nth: usize, result: Value) {
         let answer = move |request: &Recorded| {
             Answer::json(&json!({"jsonrpc": "2.0", "id": request.json()["id"], "result": result}))
@@ -211,12 +211,12 @@ impl Pantheon {
         self.answers(tool, nth, Answer::To(Box::new(answer)));
     }
 
-    /// Results are made so of what is told.
+    /// Sets the function that makes results.
     pub fn makes_results(&self, make: fn(Value) -> Value) {
         self.played.lock().unwrap().result = make;
     }
 
-    /// These are the tools.
+    /// Sets the list of tools.
     pub fn has_tools(&self, tools: &[&'static str]) {
         self.played.lock().unwrap().tools = tools.to_vec();
     }
@@ -225,12 +225,12 @@ impl Pantheon {
         format!("http://127.0.0.1:{}/mcp", self.port)
     }
 
-    /// All that it was sent.
+    /// Returns all received messages.
     pub fn messages(&self) -> Vec<Value> {
         self.played.lock().unwrap().messages.clone()
     }
 
-    /// What of that are calls of this tool: their arguments.
+    /// Returns the arguments of all calls of this tool.
     pub fn called(&self, tool: &str) -> Vec<Value> {
         let messages = self.messages().into_iter();
         let calls = messages.filter(|message| message["params"]["name"] == tool);
@@ -251,7 +251,7 @@ fn serve(stream: &TcpStream, played: &Mutex<Played>) -> std::io::Result<()> {
     give(answer, &request, stream, reader)
 }
 
-/// What a message is about: the tool that is called, or the method.
+/// Returns the name of the called tool, or else the method.
 fn subject(message: &Value) -> &str {
     let name = message["params"]["name"].as_str();
     name.or(message["method"].as_str()).unwrap_or_default()
@@ -288,7 +288,7 @@ fn answer(message: &Value, played: &mut Played) -> Answer {
     Answer::json(&json!({"jsonrpc": "2.0", "id": message["id"], "result": result}))
 }
 
-/// The result of a tool.
+/// Returns the result of a call.
 pub fn call(params: &Value, played: &mut Played) -> Result<Value, String> {
     let arguments = &params["arguments"];
     if params["name"] == "parallel_explore" {
@@ -317,7 +317,7 @@ pub fn call(params: &Value, played: &mut Played) -> Result<Value, String> {
     Ok(state)
 }
 
-/// A project in which orchestrations are started.
+/// A project in which orchestrations are run.
 pub struct OrchestraProject {
     pub project: TestProject,
     pub azure: ModelServer,
@@ -325,7 +325,7 @@ pub struct OrchestraProject {
 }
 
 impl OrchestraProject {
-    /// One whose deployment replies so, and whose agents' branches are these.
+    /// A project whose deployment gives these replies, and whose agents have these branches.
     pub fn scripted(
         replies: impl IntoIterator<Item = Answer>,
         branches: impl IntoIterator<Item = Branch>,
@@ -348,8 +348,8 @@ impl OrchestraProject {
         }
     }
 
-    /// One in which the model does this first, and then what it should: a review passes the work, and it is published.
-    /// These are the branches before.
+    /// A project in which the model first gives these replies, and then the usual ones: a review passes the work, and
+    /// it is published. `branches` are the earlier branches.
     pub fn clean_after(
         replies: impl IntoIterator<Item = Answer>,
         branches: impl IntoIterator<Item = Branch>,
@@ -370,7 +370,7 @@ impl OrchestraProject {
         )
     }
 
-    /// One in which all goes well.
+    /// A project in which everything succeeds.
     pub fn clean() -> Self {
         Self::clean_after([], [])
     }
@@ -380,13 +380,13 @@ impl OrchestraProject {
         self
     }
 
-    /// `code-commit orchestrate` from the usual branch, with these arguments.
+    /// Returns `code-commit orchestrate` from the usual branch, with these arguments.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let before = ["orchestrate", "--parent-branch-id", START];
         self.project.command(&[&before, arguments].concat())
     }
 
-    /// Has the usual task worked on without anybody at hand.
+    /// Runs the usual task without a user.
     pub fn run(&self, arguments: &[&str]) -> Finished {
         let before = ["--headless", "--task", "Add a flag."];
         let arguments = [&before, arguments].concat();
@@ -394,12 +394,12 @@ impl OrchestraProject {
         Finished::new(&self.project, &arguments, output)
     }
 
-    /// The same without `--headless`, with this typed.
+    /// Runs without `--headless`, with this standard input.
     pub fn typed(&self, arguments: &[&str], input: &str) -> Finished {
         self.given(&[&["--task", "Add a flag."], arguments].concat(), input)
     }
 
-    /// The same with these arguments alone.
+    /// The same with these arguments only.
     pub fn given(&self, arguments: &[&str], input: &str) -> Finished {
         let output = given(self.spawn(arguments), input);
         Finished::new(&self.project, arguments, output)
@@ -409,14 +409,14 @@ impl OrchestraProject {
         piped(self.command(arguments))
     }
 
-    /// The nth conversation that the deployment was sent.
+    /// Returns the nth conversation sent to the deployment.
     pub fn sent(&self, nth: usize) -> Vec<Value> {
         let request = self.azure.requests()[nth].json();
         request["messages"].as_array().unwrap().clone()
     }
 }
 
-/// The report on stdout.
+/// Returns the report on stdout.
 pub fn report(run: &Finished) -> Value {
     serde_json::from_str(&run.stdout).unwrap()
 }

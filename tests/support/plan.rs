@@ -9,15 +9,15 @@ use tempfile::TempDir;
 use super::project::{Finished, given, piped};
 use super::{Answer, ModelServer, TestProject, in_terminal, ollama};
 
-/// The model of all stages, unless a test says otherwise.
+/// The model of all stages by default.
 pub const MODEL: &str = "local";
 
-/// A whole answer with this text, streamed in small pieces.
+/// A complete answer with this text, streamed in small pieces.
 pub fn said(text: impl AsRef<str>) -> Answer {
     Answer::lines(&ollama(text.as_ref()))
 }
 
-/// A server that has the models, and answers so.
+/// A server that has the models and gives these answers.
 pub fn serving(answers: impl IntoIterator<Item = Answer>) -> ModelServer {
     let models = [
         MODEL,
@@ -28,7 +28,7 @@ pub fn serving(answers: impl IntoIterator<Item = Answer>) -> ModelServer {
     ModelServer::with_models(&models, answers)
 }
 
-/// A list of tasks: what is to be done, by which tool.
+/// A task list: each task, and its tool.
 pub fn tasks(tasks: &[(&str, &str)]) -> String {
     let tasks = tasks.iter().zip(1..).map(|((description, tool), step)| {
         json!({"step": step, "description": description, "tool": tool, "params": {}})
@@ -36,7 +36,7 @@ pub fn tasks(tasks: &[(&str, &str)]) -> String {
     json!({"task_list": tasks.collect::<Vec<_>>()}).to_string()
 }
 
-/// A list of tasks, with what must be true in the end.
+/// A task list with acceptance criteria.
 pub fn tasks_with_criteria(list: &[(&str, &str)], criteria: &[&str]) -> String {
     let mut list: Value = serde_json::from_str(&tasks(list)).unwrap();
     list["acceptance_criteria"] = json!(criteria);
@@ -55,7 +55,7 @@ pub fn write(path: &str, content: &str) -> String {
     calls(&[("write_file", json!({"file_path": path, "content": content}))])
 }
 
-/// A reply that says that the step is done.
+/// A reply that ends the step.
 pub fn response(words: &str) -> String {
     json!({ "response": words }).to_string()
 }
@@ -65,7 +65,7 @@ pub fn summary(result: &str) -> String {
     summary_with_updates(result, &[])
 }
 
-/// A log entry that says of these criteria that they are met.
+/// A log entry that marks these criteria as met.
 pub fn summary_with_updates(result: &str, completed: &[&str]) -> String {
     let completed = completed.iter();
     let completed = completed.map(|text| json!({"description": text, "completed": true}));
@@ -77,14 +77,14 @@ pub fn summary_with_updates(result: &str, completed: &[&str]) -> String {
     .to_string()
 }
 
-/// A project in which plans are worked on.
+/// A project in which plans are carried out.
 pub struct PlanProject {
     pub project: TestProject,
     pub home: TempDir,
 }
 
 impl PlanProject {
-    /// A project whose server is this one. It has a build.sh that passes.
+    /// A project that uses this server, with a build.sh that passes.
     pub fn new(server: &ModelServer) -> Self {
         let home = tempfile::tempdir().unwrap();
         let path = |name: &str| home.path().join(name).to_str().unwrap().to_owned();
@@ -112,7 +112,7 @@ impl PlanProject {
         self
     }
 
-    /// The same with a window of so many tokens for the prompt, and another model with this entry.
+    /// The same with a prompt window of this many tokens, and another model with this entry.
     pub fn with_window(self, prompt: u64, name: &str, entry: &Value) -> Self {
         let models = json!({
             "models": {
@@ -134,12 +134,12 @@ impl PlanProject {
         self
     }
 
-    /// A path in the agent's home.
+    /// Returns a path in the agent's home.
     pub fn home(&self, path: &str) -> PathBuf {
         self.home.path().join("agent").join(path)
     }
 
-    /// `code-commit plan` with these arguments.
+    /// Returns `code-commit plan` with these arguments.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let all: Vec<&str> = std::iter::once("plan")
             .chain(arguments.iter().copied())
@@ -152,24 +152,24 @@ impl PlanProject {
         Finished::new(&self.project, arguments, output)
     }
 
-    /// `plan -p` with this request.
+    /// Runs `plan -p` with this request.
     pub fn work(&self, request: &str) -> Finished {
         self.run(&["-p", request])
     }
 
-    /// Run with this on its standard input, which is no terminal.
+    /// Runs with this standard input, which is not a terminal.
     pub fn typed(&self, arguments: &[&str], input: &str) -> Finished {
         let output = given(self.spawn(arguments), input);
         Finished::new(&self.project, arguments, output)
     }
 
-    /// Started, with a pipe to its standard input.
+    /// Starts with a pipe as standard input.
     pub fn spawn(&self, arguments: &[&str]) -> Child {
         piped(self.command(arguments))
     }
 
-    /// Run in a terminal. Of each pair, the second is typed when the first is seen. All that was shown, and the exit
-    /// code; `None` where no terminal can be made.
+    /// Runs in a terminal. Types the second of each pair once the first is visible. Returns all output and the exit
+    /// code; `None` if no terminal can be created.
     pub fn in_terminal(&self, arguments: &str, typed: &[(&str, &str)]) -> Option<(String, i32)> {
         let arguments = shlex::split(arguments).unwrap();
         let arguments = arguments.iter().map(String::as_str).chain(["--plain"]);
@@ -178,7 +178,7 @@ impl PlanProject {
         Some((console::strip_ansi_codes(&shown).into_owned(), code))
     }
 
-    /// The folders of the sessions, the oldest first.
+    /// Returns the folders of the sessions, the oldest first.
     pub fn sessions(&self) -> Vec<PathBuf> {
         let entries = std::fs::read_dir(self.home("sessions"))
             .into_iter()
@@ -196,24 +196,24 @@ impl PlanProject {
         paths
     }
 
-    /// A file of the latest session's folder.
+    /// Returns a file from the latest session's folder.
     pub fn kept(&self, name: &str) -> String {
         let path = self.sessions().pop().unwrap().join(name);
         std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
-    /// The latest session's plan.
+    /// Returns the latest session's plan.
     pub fn document(&self) -> String {
         self.kept("plan_doc.md")
     }
 
-    /// The latest session's `session.json`.
+    /// Returns the latest session's `session.json`.
     pub fn session(&self) -> Value {
         serde_json::from_str(&self.kept("session.json")).unwrap()
     }
 }
 
-/// The n-th query that the model was sent: what came before the first one asks for the models.
+/// Returns the n-th query to the model; earlier requests list the models.
 pub fn query(server: &ModelServer, nth: usize) -> Value {
     let requests = server.requests();
     let mut chats = requests
@@ -225,7 +225,7 @@ pub fn query(server: &ModelServer, nth: usize) -> Value {
         .json()
 }
 
-/// How many queries the model was sent.
+/// Returns the number of queries to the model.
 pub fn queries(server: &ModelServer) -> usize {
     let requests = server.requests();
     let chats = requests
@@ -234,7 +234,7 @@ pub fn queries(server: &ModelServer) -> usize {
     chats.count()
 }
 
-/// The messages of the n-th query that stand behind those of the system: who says what.
+/// Returns the roles and texts of the n-th query's messages after the system messages.
 pub fn conversation(server: &ModelServer, nth: usize) -> Vec<(String, String)> {
     let query = query(server, nth);
     let messages = query["messages"].as_array().unwrap().iter();
@@ -245,12 +245,12 @@ pub fn conversation(server: &ModelServer, nth: usize) -> Vec<(String, String)> {
         .collect()
 }
 
-/// What the model was told last in its n-th query.
+/// Returns the last message of the n-th query.
 pub fn last_told(server: &ModelServer, nth: usize) -> String {
     conversation(server, nth).pop().unwrap().1
 }
 
-/// The messages of the system in the n-th query.
+/// Returns the system messages of the n-th query.
 pub fn system(server: &ModelServer, nth: usize) -> Vec<String> {
     let query = query(server, nth);
     let messages = query["messages"].as_array().unwrap().iter();

@@ -12,23 +12,23 @@ use tempfile::TempDir;
 
 use super::{ModelServer, hear_signals, write_program};
 
-/// The keys that every test project holds.
+/// The keys in every test project.
 pub const GEMINI_KEY: &str = "AIzaSyGeminiTestKey_0123456789-Zz";
 pub const OPENAI_KEY: &str = "sk-proj-OpenAiTestKey/0123456789+Yy";
 
-/// A project that is ready for a run; what a test needs otherwise, it changes.
+/// A project that is ready for a run; tests change it as needed.
 pub struct TestProject {
     root: PathBuf,
-    /// Removes it in the end.
+    /// Removes the directory when dropped.
     _dir: Option<TempDir>,
     variables: Vec<(String, String)>,
 }
 
-/// Another project with the same files, as they are now.
+/// Creates another project with the same files in their current state.
 impl Clone for TestProject {
     fn clone(&self) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        // By a process of its own, as `write_program` says.
+        // By a separate process, for the reason given in `write_program`.
         let copied = Command::new("cp")
             .arg("-a")
             .args([self.path("."), dir.path().to_path_buf()])
@@ -49,7 +49,7 @@ impl TestProject {
         Self::at(root, Some(dir))
     }
 
-    /// A project below a directory of the test's.
+    /// A project below a directory of the test's own.
     pub fn within(directory: &Path, name: &str) -> Self {
         Self::at(directory.join(name), None)
     }
@@ -74,7 +74,7 @@ impl TestProject {
             .build("echo built")
     }
 
-    /// Calls go to `server`.
+    /// Sends calls to `server`.
     pub fn with(mut self, server: &ModelServer) -> Self {
         self.variables
             .push(("GOOGLE_GEMINI_BASE_URL".into(), server.url()));
@@ -95,7 +95,7 @@ impl TestProject {
         self
     }
 
-    /// A repository without content, as git lays it out.
+    /// Adds an empty repository, as laid out by git.
     pub fn repository(self, path: &str) -> Self {
         let inner = |part: &str| format!("{path}/{part}");
         self.file(&inner("HEAD"), "ref: refs/heads/main\n")
@@ -109,12 +109,12 @@ impl TestProject {
         self
     }
 
-    /// A build.sh with this body.
+    /// Adds a build.sh with this body.
     pub fn build(self, body: &str) -> Self {
         self.program("build.sh", format!("#!/bin/sh\n{body}\n"))
     }
 
-    /// A file that is run.
+    /// Adds an executable file.
     pub fn program(self, path: &str, content: impl AsRef<[u8]>) -> Self {
         write_program(&self.path(path), content);
         self
@@ -133,7 +133,7 @@ impl TestProject {
         fs::read_to_string(self.path(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
     }
 
-    /// The command, with nothing of the machine's environment but `PATH`.
+    /// Returns the command, with only `PATH` from the machine's environment.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin!("code-commit"));
         command.current_dir(&self.root).args(arguments).env_clear();
@@ -156,19 +156,19 @@ impl TestProject {
             .unwrap()
     }
 
-    /// The folders of the runs so far, by name.
+    /// Returns the folders of all runs, from the oldest to the latest.
     pub fn runs(&self) -> Vec<PathBuf> {
         let Ok(entries) = fs::read_dir(self.path("logs")) else {
             return Vec::new();
         };
         let mut runs: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
         runs.retain(|run| run.is_dir());
-        // By age: names of one second do not sort as they were made.
+        // By age, since names of the same second do not sort by creation.
         runs.sort_by_key(|run| (fs::metadata(run).unwrap().modified().unwrap(), run.clone()));
         runs
     }
 
-    /// All files with mode and content, and directories; `logs` left out.
+    /// Returns all files with mode and content, and directories, without `logs`.
     pub fn tree(&self) -> BTreeMap<String, String> {
         tree(&self.root)
     }
@@ -207,7 +207,7 @@ fn tree(root: &Path) -> BTreeMap<String, String> {
     found
 }
 
-/// The command, started with pipes.
+/// Starts the command with pipes.
 pub fn piped(mut command: Command) -> Child {
     command
         .stdin(Stdio::piped())
@@ -217,7 +217,7 @@ pub fn piped(mut command: Command) -> Child {
         .unwrap()
 }
 
-/// What comes of a program that is given this on its standard input.
+/// Passes this standard input to a program, and waits for its end.
 pub fn given(mut child: Child, input: &str) -> Output {
     let mut stdin = child.stdin.take().unwrap();
     // A program that has ended reads no more.
@@ -226,12 +226,12 @@ pub fn given(mut child: Child, input: &str) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// A run that has ended. It holds its folder's files, so that the project need not outlive it.
+/// A run that has ended. It holds the files of its folder, so that the project need not outlive it.
 pub struct Finished {
     pub code: i32,
     pub stdout: String,
     pub stderr: String,
-    /// The name of the run's folder; empty where it got none.
+    /// The name of the run's folder; empty if there is none.
     pub folder: String,
     files: BTreeMap<String, Vec<u8>>,
     said: String,
@@ -256,7 +256,7 @@ impl Finished {
         let paths = entries
             .map(|entry| entry.unwrap().path())
             .filter(|path| path.is_file());
-        // A talk that goes on may put a file in another one's place meanwhile.
+        // A running conversation may replace a file meanwhile.
         let files = paths.filter_map(|path| Some((name(&path), fs::read(&path).ok()?)));
         Self {
             code,
@@ -268,14 +268,14 @@ impl Finished {
         }
     }
 
-    /// The exit code, or a panic that shows all that was printed.
+    /// Checks the exit code; a failure shows all output.
     #[track_caller]
     pub fn exits(self, code: i32) -> Self {
         assert_eq!(self.code, code, "{}", self.said);
         self
     }
 
-    /// Every part stands on stderr.
+    /// Checks that stderr contains every part.
     #[track_caller]
     pub fn says(self, parts: &[&str]) -> Self {
         for part in parts {
@@ -305,7 +305,7 @@ impl Finished {
         serde_json::from_slice(self.bytes("result.json")).unwrap()
     }
 
-    /// The names of the files in the run's folder.
+    /// Returns the names of the files in the run's folder.
     pub fn files(&self) -> Vec<String> {
         self.files.keys().cloned().collect()
     }

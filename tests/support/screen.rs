@@ -23,10 +23,10 @@ pub const CTRL_D: &str = "\u{4}";
 pub const CTRL_G: &str = "\u{7}";
 pub const CTRL_J: &str = "\n";
 
-/// What is waited for at the most.
+/// The maximum wait for something to appear.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Longer than the pause in which what is typed goes on from what was typed before.
+/// A time longer than the pause after which typing no longer counts as typing ahead.
 const REST: Duration = Duration::from_millis(1200);
 
 /// A screen on which the program draws.
@@ -37,12 +37,12 @@ pub struct Screen {
     terminal: vt100::Parser,
     /// All bytes that were drawn.
     pub bytes: Vec<u8>,
-    /// Where the terminal's name and the program's number are written.
+    /// The directory of the files with the terminal's name and the program's process ID.
     notes: TempDir,
 }
 
 impl Screen {
-    /// A screen of this size, on which the command is started; `None` where no terminal can be made.
+    /// Starts the command on a screen of this size; `None` if no terminal can be created.
     pub fn open(program: &Command, columns: u16, rows: u16) -> Option<Self> {
         let notes = tempfile::tempdir().unwrap();
         let note = |name: &str| notes.path().join(name).to_str().unwrap().to_owned();
@@ -68,14 +68,14 @@ impl Screen {
         })
     }
 
-    /// What is to be seen now, a line a row, without what was drawn since it was waited for last.
+    /// Returns the visible text, one line per row, as of the last wait.
     pub fn contents(&self) -> String {
         let (_, columns) = self.terminal.screen().size();
         let rows = self.terminal.screen().rows(0, columns.get());
         rows.map(|row| format!("{}\n", row.trim_end())).collect()
     }
 
-    /// Waits until this is to be seen somewhere.
+    /// Waits until this text is visible.
     #[track_caller]
     pub fn shows(&mut self, text: &str) -> &mut Self {
         self.until(&format!("{text:?} to be seen"), |contents| {
@@ -83,7 +83,7 @@ impl Screen {
         })
     }
 
-    /// Waits until this is to be seen nowhere.
+    /// Waits until this text is no longer visible.
     #[track_caller]
     pub fn hides(&mut self, text: &str) -> &mut Self {
         self.until(&format!("{text:?} to be gone"), |contents| {
@@ -91,7 +91,7 @@ impl Screen {
         })
     }
 
-    /// Waits until what is to be seen is such.
+    /// Waits until the visible text satisfies the condition.
     #[track_caller]
     pub fn until(&mut self, what: &str, is_so: impl Fn(&str) -> bool) -> &mut Self {
         let began = Instant::now();
@@ -108,7 +108,7 @@ impl Screen {
         self
     }
 
-    /// Waits for something to be drawn, at the most so long; whether it was.
+    /// Waits at most this long for something to be drawn; returns whether it was.
     pub fn draws_within(&mut self, time: Duration) -> bool {
         let piece = self.drawn.recv_timeout(time);
         piece.map(|piece| self.draw(piece)).is_ok()
@@ -119,7 +119,7 @@ impl Screen {
         self.bytes.extend(piece);
     }
 
-    /// Reads for so long: a key that follows another one at once answers no question.
+    /// Reads for a while, since a key that immediately follows another one answers no question.
     pub fn rests(&mut self) -> &mut Self {
         let began = Instant::now();
         while began.elapsed() < REST {
@@ -128,7 +128,7 @@ impl Screen {
         self
     }
 
-    /// Types.
+    /// Types these keys.
     pub fn types(&mut self, keys: &str) -> &mut Self {
         let keyboard = self.keyboard.as_mut().unwrap();
         keyboard.write_all(keys.as_bytes()).unwrap();
@@ -136,12 +136,12 @@ impl Screen {
         self
     }
 
-    /// Pastes, as terminals tell it.
+    /// Pastes this text as terminals do.
     pub fn pastes(&mut self, text: &str) -> &mut Self {
         self.types(&format!("\u{1b}[200~{text}\u{1b}[201~"))
     }
 
-    /// Makes the screen this large.
+    /// Resizes the screen.
     pub fn resize(&mut self, columns: u16, rows: u16) -> &mut Self {
         let tty = fs::read_to_string(self.notes.path().join("tty")).unwrap();
         let (rows_text, columns_text) = (rows.to_string(), columns.to_string());
@@ -153,26 +153,26 @@ impl Screen {
         self
     }
 
-    /// How the terminal is set, as `stty -a` tells it.
+    /// Returns the terminal's settings as shown by `stty -a`.
     pub fn modes(&self) -> String {
         let tty = fs::read_to_string(self.notes.path().join("tty")).unwrap();
         let told = Command::new("stty").args(["-a", "-F", tty.trim()]).output();
         String::from_utf8(told.unwrap().stdout).unwrap()
     }
 
-    /// Sets the terminal by a word of `stty`, as another program does.
+    /// Changes a terminal setting with `stty`, as another program might.
     pub fn sets(&self, word: &str) {
         let tty = fs::read_to_string(self.notes.path().join("tty")).unwrap();
         let status = Command::new("stty").args(["-F", tty.trim(), word]).status();
         assert!(status.unwrap().success());
     }
 
-    /// Sends the program this signal: `TERM`.
+    /// Sends the program a signal such as `TERM`.
     pub fn signal(&self, name: &str) {
         assert!(self.is_signalled(name));
     }
 
-    /// The same where it may have ended; whether it was still there.
+    /// The same for a program that may have ended; returns whether it was still running.
     pub fn is_signalled(&self, name: &str) -> bool {
         let process = fs::read_to_string(self.notes.path().join("pid")).unwrap();
         let status = Command::new("kill")
@@ -181,7 +181,7 @@ impl Screen {
         status.unwrap().success()
     }
 
-    /// Waits for the end: what is to be seen then, and the exit code.
+    /// Waits for the end; returns the visible text then, and the exit code.
     #[track_caller]
     pub fn ends(mut self) -> (String, i32) {
         let began = Instant::now();
@@ -200,8 +200,8 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // Closes the terminal: who is still there is told by a SIGHUP. Without its program, `script` ends at once; what is
-        // killed itself leaves both behind.
+        // Closes the terminal, which sends SIGHUP to a running program. Without its program, `script` ends at once; if
+        // killed itself, it leaves both behind.
         self.keyboard = None;
         if matches!(self.child.try_wait(), Ok(Some(_))) {
             return;

@@ -9,21 +9,21 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// What the server does with one request.
+/// The server's reaction to a request.
 pub enum Answer {
     /// Sends these bytes and closes.
     Raw(Vec<u8>),
-    /// Sends these bytes, says so on the channel, and then keeps silent until the client goes.
+    /// Sends these bytes, reports that on the channel, and then stays silent until the client closes the connection.
     Hang(Vec<u8>, Sender<()>),
-    /// Sends these bytes once, and then those again and again, so many times.
+    /// Sends the first bytes once, and then the others this many times.
     Flood(Vec<u8>, Vec<u8>, usize),
-    /// Sends these bytes, one a second.
+    /// Sends these bytes, one per second.
     Trickle(Vec<u8>),
-    /// Sends the first bytes, does this, and then sends the others.
+    /// Sends the first bytes, calls the function, and then sends the others.
     Between(Vec<u8>, Box<dyn FnOnce() + Send>, Vec<u8>),
-    /// Does this first, while the client waits, and then sends these bytes.
+    /// Calls the function while the client waits, and then sends these bytes.
     After(Box<dyn FnOnce() + Send>, Vec<u8>),
-    /// Does what this makes of the request.
+    /// Reacts as computed from the request.
     To(Box<dyn FnOnce(&Recorded) -> Answer + Send>),
 }
 
@@ -57,13 +57,13 @@ impl Answer {
         )
     }
 
-    /// Lines of JSON, as Ollama streams them.
+    /// JSON lines, as streamed by Ollama.
     pub fn lines(lines: &[Value]) -> Self {
         let lines: String = lines.iter().map(|line| format!("{line}\n")).collect();
         Self::new(200, &[("content-type", "application/x-ndjson")], lines)
     }
 
-    /// What Ollama's server says of the models that it has.
+    /// Ollama's answer about the models that it has.
     pub fn tags(names: &[&str]) -> Self {
         let models = names.iter();
         let models =
@@ -71,12 +71,12 @@ impl Answer {
         Self::json(&json!({"models": models.collect::<Vec<_>>()}))
     }
 
-    /// Closes the connection without a word.
+    /// Closes the connection without an answer.
     pub fn close() -> Self {
         Self::Raw(Vec::new())
     }
 
-    /// A whole Gemini answer with this text, before which something happens.
+    /// A complete Gemini answer with this text, before which `happens` is called.
     pub fn gemini_after(happens: impl FnOnce() + Send + 'static, text: &str) -> Self {
         let Self::Raw(bytes) = Self::json(&gemini(text)) else {
             unreachable!("what is JSON is sent as it is");
@@ -84,14 +84,14 @@ impl Answer {
         Self::After(Box::new(happens), bytes)
     }
 
-    /// Takes the request and stays silent; the receiver hears when.
+    /// Stays silent after the request; the receiver is notified.
     pub fn silence() -> (Self, Receiver<()>) {
         let (sender, receiver) = channel();
         (Self::Hang(Vec::new(), sender), receiver)
     }
 }
 
-/// A whole Gemini answer with this text.
+/// A complete Gemini answer with this text.
 pub fn gemini(text: &str) -> Value {
     json!({
         "candidates": [{"content": {"role": "model", "parts": [{"text": text}]}, "finishReason": "STOP", "index": 0}],
@@ -100,7 +100,7 @@ pub fn gemini(text: &str) -> Value {
     })
 }
 
-/// A whole OpenAI answer with this text.
+/// A complete OpenAI answer with this text.
 pub fn openai(text: &str) -> Value {
     json!({
         "id": "chatcmpl-1", "object": "chat.completion", "model": "gpt-5-test",
@@ -110,7 +110,7 @@ pub fn openai(text: &str) -> Value {
     })
 }
 
-/// The lines in which Ollama streams this text, some thousand at most: thoughts first, and the usage with the last one.
+/// The lines in which Ollama streams this text, at most a few thousand: thoughts first, and the usage in the last one.
 pub fn ollama(text: &str) -> Vec<Value> {
     let line = |message: Value| json!({"model": "local:latest", "created_at": "2026-11-23T05:00:00Z", "message": message, "done": false});
     let mut lines = vec![line(
@@ -130,7 +130,7 @@ pub fn ollama(text: &str) -> Vec<Value> {
     lines
 }
 
-/// A request, as it came.
+/// A received request.
 #[derive(Debug, Clone)]
 pub struct Recorded {
     pub line: String,
@@ -150,7 +150,7 @@ impl Recorded {
         serde_json::from_slice(&self.body).unwrap()
     }
 
-    /// The user's message, on either wire.
+    /// Returns the user's message, in either wire format.
     pub fn user(&self) -> String {
         let body = self.json();
         let text = if body.get("contents").is_some() {
@@ -162,7 +162,7 @@ impl Recorded {
     }
 }
 
-/// The server. It answers its script's answers, one a request, and 400 when there are no more.
+/// The server. Each request gets the next answer of the script, and 400 after its end.
 pub struct ModelServer {
     port: u16,
     requests: Arc<Mutex<Vec<Recorded>>>,
@@ -173,7 +173,7 @@ impl ModelServer {
         Self::begin(None, answers)
     }
 
-    /// A server that says whenever it is asked that it has these models; what else it is asked, it answers by the script.
+    /// A server that always answers that it has these models; other requests are answered by the script.
     pub fn with_models(models: &[&str], answers: impl IntoIterator<Item = Answer>) -> Self {
         let Answer::Raw(tags) = Answer::tags(models) else {
             unreachable!("what is JSON is sent as it is");
@@ -195,19 +195,19 @@ impl ModelServer {
         thread::spawn(move || {
             for stream in listener.incoming() {
                 let script = Arc::clone(&script);
-                // A client that goes away is part of what is tested.
+                // Some tests disconnect the client on purpose.
                 thread::spawn(move || script.serve(&stream.unwrap()));
             }
         });
         Self { port, requests }
     }
 
-    /// A server that gives these texts as whole Gemini answers.
+    /// A server that gives these texts as complete Gemini answers.
     pub fn gemini(texts: &[&str]) -> Self {
         Self::start(texts.iter().map(|text| Answer::json(&gemini(text))))
     }
 
-    /// A server that gives these texts as whole OpenAI answers.
+    /// A server that gives these texts as complete OpenAI answers.
     pub fn openai(texts: &[&str]) -> Self {
         Self::start(texts.iter().map(|text| Answer::json(&openai(text))))
     }
@@ -221,7 +221,7 @@ impl ModelServer {
     }
 }
 
-/// What the server has to say, the last one first, and what it was asked.
+/// The remaining answers, the last one first, and the recorded requests.
 struct Script {
     tags: Option<Vec<u8>>,
     answers: Mutex<Vec<Answer>>,

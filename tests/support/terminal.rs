@@ -7,9 +7,8 @@ use bstr::ByteSlice as _;
 
 use super::skipped;
 
-/// Runs the command in a terminal of so many columns. Of each pair, the second is typed when the first is seen: what is
-/// typed before the prompt is there would be lost. All that was shown, until it ends, and the exit code; `None` where no
-/// terminal can be made.
+/// Runs the command in a terminal of this width. Types the second of each pair once the first is visible, since input
+/// before the prompt would be lost. Returns all output and the exit code; `None` if no terminal can be created.
 pub fn in_terminal(
     program: &Command,
     columns: usize,
@@ -28,12 +27,12 @@ pub struct Terminal {
     keyboard: ChildStdin,
     screen: ChildStdout,
     shown: Vec<u8>,
-    /// How much of what was shown was awaited.
+    /// The length of the output that was already awaited.
     seen: usize,
 }
 
-/// Starts a shell in a terminal of this size, which does `first` and then becomes the command, with `behind` behind it, as
-/// a shell reads that; `None` where no terminal can be made.
+/// Starts a shell in a terminal of this size, which runs `first` and then becomes the command, with `behind` appended
+/// as shell code; `None` if no terminal can be created.
 pub fn in_script(
     program: &Command,
     columns: usize,
@@ -48,7 +47,7 @@ pub fn in_script(
     let words = std::iter::once(program.get_program()).chain(program.get_args());
     let words = shlex::try_join(words.map(|word| word.to_str().unwrap())).unwrap();
     let run = format!("stty cols {columns} rows {rows}; {first}; exec {words} {behind}");
-    // A prompt that never comes is a failure, not a wait.
+    // If a prompt never comes, the test fails instead of waiting.
     let child = Command::new("timeout")
         .args(["240", "script", "--quiet", "--return", "--command", &run])
         .arg("/dev/null")
@@ -67,7 +66,7 @@ pub fn in_script(
 }
 
 impl Terminal {
-    /// One in which a shell becomes the command, with `behind` behind it, as a shell reads that.
+    /// Starts a shell that becomes the command, with `behind` appended as shell code.
     pub fn open(program: &Command, columns: usize, behind: &str) -> Option<Self> {
         let mut child = in_script(program, columns, 50, ":", behind)?;
         Some(Self {
@@ -79,7 +78,7 @@ impl Terminal {
         })
     }
 
-    /// Types when that is seen, behind what was seen before.
+    /// Types `keys` once `awaited` appears in the output since the last call.
     pub fn types(&mut self, awaited: &str, keys: &str) {
         self.seen += loop {
             if let Some(at) = self.shown[self.seen..].find(awaited) {
@@ -91,7 +90,7 @@ impl Terminal {
         self.keyboard.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// All that was shown, until it ends, and the exit code.
+    /// Returns all output until the program ends, and the exit code.
     pub fn end(mut self) -> (String, i32) {
         while self.read() {}
         let code = self.child.wait().unwrap().code().unwrap_or(-1);

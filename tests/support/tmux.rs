@@ -12,7 +12,7 @@ pub struct Tmux {
 }
 
 impl Tmux {
-    /// A window of this size, whose shell is where the command would be, with its environment.
+    /// Opens a window of this size, whose shell has the command's directory and environment.
     pub fn open(program: &Command, columns: u16, rows: u16) -> Option<Self> {
         if Command::new("tmux").arg("-V").output().is_err() {
             skipped("there is no `tmux`");
@@ -52,7 +52,7 @@ impl Tmux {
         self.command(arguments).output().unwrap()
     }
 
-    /// The number of the program that the shell runs.
+    /// Returns the ID of the process that the shell runs.
     pub fn process(&self) -> String {
         let shell = self.run(&["display-message", "-p", "#{pane_pid}"]).stdout;
         let shell = String::from_utf8(shell).unwrap();
@@ -60,13 +60,13 @@ impl Tmux {
         std::fs::read_to_string(children).unwrap().trim().to_owned()
     }
 
-    /// What is to be seen.
+    /// Returns the visible text.
     pub fn contents(&self) -> String {
         let output = self.run(&["capture-pane", "-p"]);
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// Waits until this is to be seen.
+    /// Waits until this text is visible.
     #[track_caller]
     pub fn shows(&self, text: &str) -> &Self {
         let shown = within_a_minute(|| self.contents().contains(text));
@@ -80,7 +80,7 @@ impl Tmux {
         self
     }
 
-    /// Presses these keys, by tmux's names, at once.
+    /// Presses these keys, given by tmux's names, together.
     pub fn presses(&self, keys: &[&str]) -> &Self {
         self.run(&[&["send-keys"], keys].concat());
         self

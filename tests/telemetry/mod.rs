@@ -1,4 +1,4 @@
-//! Runs that are exported to a collector, and those that are not.
+//! Runs that are exported to a collector, and runs that are not.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,19 +24,19 @@ const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const SPAN: &str = "b7ad6b7169203331";
 const KEY: &str = "collector-key-0123456789";
 
-/// A collector that takes so many traces.
+/// A collector that accepts this many traces.
 fn collector(traces: usize) -> ModelServer {
     ModelServer::start((0..traces).map(|_| Answer::json(&json!({}))))
 }
 
-/// The variables that export to this collector.
+/// Sets the variables that export to this collector.
 fn exported(project: TestProject, url: &str, protocol: &str) -> TestProject {
     project
         .variable("OTEL_EXPORTER_OTLP_ENDPOINT", url)
         .variable("OTEL_EXPORTER_OTLP_PROTOCOL", protocol)
 }
 
-/// A project whose change needs a repair, and whose build shows a key.
+/// A project whose change needs a repair, and whose build prints a key.
 fn repaired() -> TestProject {
     let server = ModelServer::gemini(&["^^^a\nx\n^^^end\n", "Better so.\n^^^ok\n\n^^^end\n"]);
     let project = TestProject::new().with(&server);
@@ -108,7 +108,7 @@ fn a_commit_is_a_trace_within_the_trace_that_started_it() {
         assert_eq!(span["traceId"], TRACE);
         let own = |field: &str| span[field].as_str().unwrap().parse::<u64>().unwrap();
         let of_run = |field: &str| spans[0][field].as_str().unwrap().parse::<u64>().unwrap();
-        // The times in the steps are to the millisecond.
+        // The times in the steps have a precision of milliseconds.
         let close = 2_000_000;
         assert!(own("startTimeUnixNano") <= own("endTimeUnixNano"));
         assert!(own("startTimeUnixNano") >= of_run("startTimeUnixNano"));
@@ -130,7 +130,7 @@ fn a_commit_is_a_trace_within_the_trace_that_started_it() {
         "exit code 1",
         "the first build"
     );
-    // Without being asked for, no text is sent.
+    // Text is sent only on request.
     let sent = String::from_utf8(request.body).unwrap();
     for text in ["Better so", "Do something", "messages", "REDACTED"] {
         assert!(!sent.contains(text), "{text}");
@@ -179,7 +179,7 @@ fn texts_are_exported_if_asked_for_as_the_record_has_them() {
     assert!(sent.contains("[REDACTED") && !sent.contains(GEMINI_KEY));
 }
 
-/// The Python of `tests/examples/install.sh`, with this below its packages.
+/// Returns this path among the Python packages installed by `tests/examples/install.sh`, if it exists.
 fn installed(package: &str) -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/validators");
     let versions = fs::read_dir(folder.join("lib")).into_iter().flatten();
@@ -236,7 +236,7 @@ fn both_forms_say_the_same() {
     assert_eq!(traces[0], traces[1]);
 }
 
-/// A trace in protobuf, read by OpenTelemetry's own package.
+/// Parses a protobuf trace with OpenTelemetry's own package.
 fn decoded(body: &[u8]) -> Value {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut python = Command::new(root.join("target/validators/bin/python"))
@@ -251,7 +251,7 @@ fn decoded(body: &[u8]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// A port that is free now.
+/// Returns the address of a port that is currently free.
 fn free() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().to_string()
@@ -308,7 +308,7 @@ fn nothing_is_sent_unless_the_environment_asks_for_it() {
         project.run(&[]).exits(0);
         assert_eq!(collector.requests().len(), 0, "{variables:?}");
     }
-    // A `.env` may be another program's.
+    // A `.env` may belong to another program.
     let collector = collector(1);
     let (agent, _server) = AgentProject::scripted(&[done(), PASS.to_owned()]);
     let line = format!("OTEL_EXPORTER_OTLP_ENDPOINT={}\n", collector.url());

@@ -10,45 +10,45 @@ use serde_json::{Value, json};
 
 use super::super::server::Recorded;
 
-/// The version in which a model's temperature is an error.
+/// The API version in which a model's temperature is an error.
 const NEW: &str = "2026-10-21";
 const OLD: &str = "2023-06-01";
-/// How many blocks before a mark the cache is looked through.
+/// The number of blocks before a mark that are searched for in the cache.
 const LOOKBACK: usize = 20;
 
-/// A reply that was given.
+/// A reply that the server has sent.
 pub struct Given {
     key: String,
     model: String,
     content: Vec<Value>,
     end: &'static str,
-    /// How many requests had been taken.
+    /// The number of requests accepted before it.
     taken: usize,
 }
 
-/// A request that was taken, and what became of it.
+/// An accepted request, and its usage.
 struct Taken {
     key: String,
     model: String,
-    /// Tools and system, without marks.
+    /// The tools and the system prompt, without marks.
     prefix: String,
     messages: Vec<(String, Vec<Value>)>,
     is_refused: bool,
 }
 
-/// The judge's memory.
+/// The judge's state.
 #[derive(Default)]
 pub struct Judge {
     given: Vec<Given>,
     taken: Vec<Taken>,
-    /// What the cache has, by the hash of the blocks up to there.
+    /// The contents of the cache: hashes of all blocks up to a point.
     cached: HashSet<u64>,
-    /// Whether what was sent before may change, as after a compaction.
+    /// True if earlier messages may change, as after a compaction.
     pub may_change: bool,
 }
 
 impl Judge {
-    /// What is wrong with a request for a message; nothing, if it is as it must be.
+    /// Returns the faults of a request for a message; empty if it is valid.
     pub fn faults(&self, request: &Recorded) -> Vec<String> {
         let Ok(body) = serde_json::from_slice::<Value>(&request.body) else {
             return vec!["the body is no JSON".to_owned()];
@@ -71,7 +71,7 @@ impl Judge {
         faults.0
     }
 
-    /// Roles take turns, and the user has the last word, unless the last reply was a pause.
+    /// Roles must alternate, and the user's message must be the last one, unless the last reply was a pause.
     fn paused(&self, messages: &[(String, Vec<Value>)], faults: &mut Faults) {
         for (at, (role, content)) in messages.iter().enumerate() {
             let expected = ["user", "assistant"][at % 2];
@@ -88,7 +88,7 @@ impl Judge {
         faults.unless(!messages.is_empty(), || "there are no messages".to_owned());
     }
 
-    /// Thoughts come back as they were given, to whom they were given, in their place, and all of them.
+    /// Thoughts must be sent back unchanged, completely and in place, to the model that produced them.
     fn thoughts(
         &self,
         messages: &[(String, Vec<Value>)],
@@ -127,7 +127,8 @@ impl Judge {
                 let kept = content.iter().filter(|block| block["text"] != "");
                 kept.map(|block| block["type"].to_string()).collect()
             };
-            // Of a reply that was cut short, no call goes back; nor do thoughts, once others were asked meanwhile.
+            // After a truncated reply, calls are not sent back; nor are thoughts, once another model was called
+            // meanwhile.
             let is_cut = given.end == "max_tokens" || self.asked_others_since(given);
             let (sent, gave) = (kinds(content), kinds(&given.content));
             faults.unless(is_cut || sent == gave, || {
@@ -143,7 +144,7 @@ impl Judge {
             .any(|taken| taken.key != given.key || taken.model != given.model)
     }
 
-    /// What a request goes on from begins it, byte by byte but for the marks.
+    /// A request must begin with the request that it continues, byte by byte except for marks.
     fn prefix(
         &self,
         body: &Value,
@@ -162,12 +163,12 @@ impl Judge {
         let Some(before) = self.taken.iter().rev().find(goes_on) else {
             return;
         };
-        // A summary is asked for without tools.
+        // The request for a summary has no tools.
         let has_tools = body.get("tools").is_some();
         faults.unless(!has_tools || before.prefix == prefix(body), || {
             "the prefix has changed: tools or system are not those of the call before".to_owned()
         });
-        // Thoughts are dropped for good where others were asked meanwhile.
+        // Thoughts are dropped permanently once another model was called meanwhile.
         let others = self
             .taken
             .iter()
@@ -193,7 +194,7 @@ impl Judge {
         }
     }
 
-    /// Notes a request that was taken: what of it is read from the cache, and what is written there.
+    /// Records an accepted request: the parts of it that are read from the cache and written there.
     pub fn take(&mut self, request: &Recorded) -> Value {
         let body = request.json();
         let messages = messages(&body);
@@ -209,7 +210,7 @@ impl Judge {
             "cache_creation_input_tokens": written, "output_tokens": 1})
     }
 
-    /// Notes what the last request that was taken is answered with.
+    /// Records the answer to the last accepted request.
     pub fn gives(&mut self, content: Vec<Value>, end: &'static str, is_whole: bool) {
         let count = self.taken.len();
         let Some(taken) = self.taken.last_mut() else {
@@ -227,7 +228,7 @@ impl Judge {
         }
     }
 
-    /// Tokens that are read from the cache, that are written to it, and the rest.
+    /// Returns the numbers of tokens read from the cache, written to it, and the rest.
     fn cache(&mut self, body: &Value) -> (usize, usize, usize) {
         let mut hasher = DefaultHasher::new();
         body["model"].to_string().hash(&mut hasher);
@@ -267,7 +268,7 @@ impl Judge {
 }
 
 impl Given {
-    /// Whether a message is this reply, as far as calls, thoughts or else words tell.
+    /// Returns whether a message is this reply, judging by its calls, thoughts or, without these, its text.
     fn is(&self, content: &[Value]) -> bool {
         let tells = |block: &&Value| {
             matches!(block["type"].as_str(), Some("tool_use")) || is_thought(block)
@@ -296,7 +297,7 @@ fn is_thought(block: &Value) -> bool {
     )
 }
 
-/// A call with its input as JSON, where it is some.
+/// Parses the input of a call, if it is JSON.
 fn parsed(mut block: Value) -> Value {
     if let Some(Ok(input)) = block["input"].as_str().map(serde_json::from_str) {
         block["input"] = input;
@@ -304,7 +305,7 @@ fn parsed(mut block: Value) -> Value {
     block
 }
 
-/// Takes the mark from a block; whether there was one.
+/// Removes the mark from a block; returns whether there was one.
 fn unmarked(block: &mut Value) -> bool {
     let fields = block.as_object_mut();
     fields.is_some_and(|fields| {
@@ -314,7 +315,7 @@ fn unmarked(block: &mut Value) -> bool {
     })
 }
 
-/// Who says what, in blocks.
+/// Returns the messages as roles and blocks.
 fn messages_as_sent(body: &Value) -> Vec<(String, Vec<Value>)> {
     let messages = body["messages"].as_array().into_iter().flatten();
     let blocks = messages.map(|message| {
@@ -330,7 +331,7 @@ fn messages_as_sent(body: &Value) -> Vec<(String, Vec<Value>)> {
     blocks.collect()
 }
 
-/// The same without marks.
+/// Returns the messages without marks.
 fn messages(body: &Value) -> Vec<(String, Vec<Value>)> {
     let mut messages = messages_as_sent(body);
     for (_, blocks) in &mut messages {
@@ -341,7 +342,7 @@ fn messages(body: &Value) -> Vec<(String, Vec<Value>)> {
     messages
 }
 
-/// Tools and system without marks.
+/// Returns the tools and the system prompt without marks.
 fn prefix(body: &Value) -> String {
     let blocks = |field: &str| -> Vec<Value> {
         let mut blocks = body[field].as_array().cloned().unwrap_or_default();
@@ -528,7 +529,7 @@ impl Faults {
         }
     }
 
-    /// Every call has one result, in the very next message, before anything else.
+    /// Every call must have one result, at the beginning of the next message.
     fn of_calls(&mut self, messages: &[(String, Vec<Value>)]) {
         let ids = |content: &[Value], kind: &str, field: &str| -> Vec<String> {
             let blocks = content.iter().filter(|block| block["type"] == kind);

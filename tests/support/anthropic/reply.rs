@@ -7,18 +7,18 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// An answer, which builders make: `thinking("hm").say("Let me look.").call("read_file", json!({"path": "a"}))`.
+/// An answer made by builder methods: `thinking("hm").say("Let me look.").call("read_file", json!({"path": "a"}))`.
 #[derive(Clone)]
 pub struct Reply {
     pub(super) what: What,
     stop: Option<&'static str>,
-    /// An error that takes the place of the stream's end: its type.
+    /// The type of an error in place of the stream's end.
     fails: Option<&'static str>,
-    /// Characters of a delta.
+    /// The number of characters in a delta.
     delta: usize,
-    /// Bytes of a packet.
+    /// The number of bytes in a packet.
     pub(super) packet: usize,
-    /// The bytes of the stream behind which the connection breaks.
+    /// The number of bytes of the stream after which the connection breaks.
     pub(super) cut: Option<usize>,
     pub(super) hold: Option<Hold>,
 }
@@ -29,9 +29,9 @@ pub(super) enum What {
     Stream(Vec<Block>),
     /// A status, headers and a body.
     Plain(u16, Vec<(&'static str, String)>, String),
-    /// Nothing, until the client goes.
+    /// Nothing, until the client closes the connection.
     Silence(Sender<()>),
-    /// What is made of the request.
+    /// A reply computed from the request.
     Made(Arc<dyn Fn(&Value) -> Reply + Send + Sync>),
 }
 
@@ -43,7 +43,7 @@ pub(super) enum Block {
     Call(String, String),
 }
 
-/// The bytes of the stream behind which it holds, says so, and goes on when it is let go.
+/// A pause of a stream after this many bytes, which is reported and lasts until released.
 #[derive(Clone)]
 pub(super) struct Hold {
     pub(super) after: usize,
@@ -51,14 +51,14 @@ pub(super) struct Hold {
     pub(super) let_go: Arc<Mutex<Receiver<()>>>,
 }
 
-/// Where a stream holds. Whoever drops it lets it go on.
+/// The other end of a pause. Dropping it lets the stream continue.
 pub struct Gate {
     reached: Receiver<()>,
     _let_go: Option<Sender<()>>,
 }
 
 impl Gate {
-    /// Waits until the stream has come here.
+    /// Waits until the stream pauses.
     #[track_caller]
     pub fn reached(&self) {
         let reached = self.reached.recv_timeout(Duration::from_secs(60));
@@ -87,33 +87,33 @@ impl Reply {
         self
     }
 
-    /// The same, with these words behind it.
+    /// Appends text.
     pub fn say(self, text: impl Into<String>) -> Self {
         self.with(Block::Text(text.into()))
     }
 
-    /// The same, with this thought behind it, which the server signs.
+    /// Appends a thought, which the server signs.
     pub fn thinking(self, text: &str) -> Self {
         self.with(Block::Thinking(text.to_owned()))
     }
 
-    /// The same, with a thought behind it that cannot be read.
+    /// Appends a redacted thought.
     pub fn sealed(self, data: &str) -> Self {
         self.with(Block::Sealed(data.to_owned()))
     }
 
-    /// The same, with this call behind it.
+    /// Appends a call.
     #[expect(clippy::needless_pass_by_value, reason = "`json!` makes a value")]
     pub fn call(self, tool: &str, input: Value) -> Self {
         self.raw_call(tool, &input.to_string())
     }
 
-    /// The same, with a call behind it whose input is written so, be it JSON or not.
+    /// Appends a call with this input, which need not be JSON.
     pub fn raw_call(self, tool: &str, input: &str) -> Self {
         self.with(Block::Call(tool.to_owned(), input.to_owned()))
     }
 
-    /// The same, that ends for this reason.
+    /// Sets the stop reason.
     pub fn stop(self, reason: &'static str) -> Self {
         Self {
             stop: Some(reason),
@@ -121,7 +121,7 @@ impl Reply {
         }
     }
 
-    /// The same, that is broken off by an error of this type, in the midst of a 200's stream.
+    /// Breaks the stream off with an error of this type, after the status 200.
     pub fn fails(self, error: &'static str) -> Self {
         Self {
             fails: Some(error),
@@ -129,7 +129,7 @@ impl Reply {
         }
     }
 
-    /// The same, whose connection breaks behind so many bytes of the stream.
+    /// Breaks the connection after this many bytes of the stream.
     pub fn cut_after(self, bytes: usize) -> Self {
         Self {
             cut: Some(bytes),
@@ -137,7 +137,7 @@ impl Reply {
         }
     }
 
-    /// The same, a delta a character and a packet a byte.
+    /// Sends each character as a delta and each byte as a packet.
     pub fn byte_by_byte(self) -> Self {
         Self {
             delta: 1,
@@ -146,12 +146,12 @@ impl Reply {
         }
     }
 
-    /// The same, a delta a character.
+    /// Sends each character as a delta.
     pub fn in_many_deltas(self) -> Self {
         Self { delta: 1, ..self }
     }
 
-    /// The same, that holds behind so many bytes of the stream until the gate is dropped.
+    /// Pauses after this many bytes of the stream until the gate is dropped.
     pub fn hold_after(self, bytes: usize) -> (Self, Gate) {
         let (reached, is_reached) = channel();
         let (release, let_go) = channel();
@@ -171,19 +171,19 @@ impl Reply {
         (held, gate)
     }
 
-    /// The same, that holds when its last word is out and its end is not.
+    /// Pauses after the last text and before the end.
     pub fn hold_at_the_end(self) -> (Self, Gate) {
         let stream = self.stream(&self.content(0), "", &json!({}));
         let end = stream.find("event: message_delta").unwrap();
         self.hold_after(end)
     }
 
-    /// How many bytes its stream has, about.
+    /// Returns the approximate length of the stream in bytes.
     pub fn length(&self) -> usize {
         self.stream(&self.content(0), "", &json!({})).len()
     }
 
-    /// Its blocks, as the server has given them if they come back; `serial` tells replies apart.
+    /// Returns the blocks in the form in which the client must send them back; `serial` distinguishes replies.
     pub(super) fn content(&self, serial: usize) -> Vec<Value> {
         let What::Stream(blocks) = &self.what else {
             return Vec::new();
@@ -203,7 +203,7 @@ impl Reply {
         made.collect()
     }
 
-    /// Why it ends, if it comes to an end.
+    /// Returns the stop reason, or how the stream is broken off.
     pub(super) fn end(&self) -> &'static str {
         let calls = match &self.what {
             What::Stream(blocks) => blocks
@@ -215,12 +215,12 @@ impl Reply {
         self.stop.unwrap_or(natural)
     }
 
-    /// Whether it comes to an end.
+    /// Returns whether the reply is complete.
     pub(super) fn is_whole(&self) -> bool {
         matches!(self.what, What::Stream(_)) && self.fails.is_none() && self.cut.is_none()
     }
 
-    /// The stream of these blocks, with an event and fields that nobody knows yet.
+    /// Returns the stream of these blocks, with an unknown event and unknown fields.
     pub(super) fn stream(&self, content: &[Value], model: &str, usage: &Value) -> String {
         let mut stream = String::new();
         let mut event = |event: Value| {
@@ -289,12 +289,12 @@ impl Reply {
     }
 }
 
-/// A message without anything.
+/// An empty message.
 pub fn nothing() -> Reply {
     Reply::new(What::Stream(Vec::new()))
 }
 
-/// A message that begins with these words.
+/// A message that begins with this text.
 pub fn say(text: impl Into<String>) -> Reply {
     nothing().say(text)
 }
@@ -309,7 +309,7 @@ pub fn call(tool: &str, input: Value) -> Reply {
     nothing().call(tool, input)
 }
 
-/// An error of this status, after which the client may try again at once.
+/// An error with this status, after which the client may retry at once.
 pub fn status(status: u16) -> Reply {
     let kind = match status {
         400 => "invalid_request_error",
@@ -324,7 +324,7 @@ pub fn status(status: u16) -> Reply {
     error(status, kind, "Not now.")
 }
 
-/// An error of this status and type, with these words.
+/// An error with this status, type and message.
 pub fn error(status: u16, kind: &str, message: &str) -> Reply {
     let body = json!({"type": "error", "error": {"type": kind, "message": message},
         "request_id": "req_01"});
@@ -340,7 +340,7 @@ pub fn plain(status: u16, kind: &'static str, body: &str) -> Reply {
     Reply::new(What::Plain(status, headers, body.to_owned()))
 }
 
-/// No answer, until the client goes.
+/// No answer, until the client closes the connection.
 pub fn silence() -> (Reply, Gate) {
     let (sender, reached) = channel();
     let gate = Gate {
@@ -350,7 +350,7 @@ pub fn silence() -> (Reply, Gate) {
     (Reply::new(What::Silence(sender)), gate)
 }
 
-/// What this makes of the request.
+/// A reply computed from the request.
 pub fn made(make: impl Fn(&Value) -> Reply + Send + Sync + 'static) -> Reply {
     Reply::new(What::Made(Arc::new(make)))
 }
